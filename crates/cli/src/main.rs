@@ -1,0 +1,3 @@
+//! The command `hodo`.
+
+fn main() {}

@@ -1,0 +1,72 @@
+use crate::{Closed, Instant, Machine};
+use core::fmt;
+use core::time::Duration;
+
+/// How a driver waits when nothing is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wait {
+    /// Not at all: look once and return.
+    Never,
+    /// Sleep in the kernel: no CPU is burnt, and a wake-up is paid.
+    #[default]
+    Block,
+    /// Poll without sleeping: the lowest latency for one whole core.
+    Spin,
+    /// Poll for this long, then sleep.
+    SpinThenBlock(Duration),
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wait::Never => f.write_str("never"),
+            Wait::Block => f.write_str("block"),
+            Wait::Spin => f.write_str("spin"),
+            Wait::SpinThenBlock(span) => write!(f, "spin:{}us", span.as_micros()),
+        }
+    }
+}
+
+/// Whoever runs a machine: an endpoint on real sockets, or the simulated network.
+pub trait Driver {
+    /// The machine that is run.
+    type Machine: Machine;
+
+    /// Hands a command to the machine. Its outputs are carried out by the next [`Driver::turn`].
+    fn command(&mut self, command: <Self::Machine as Machine>::Command);
+
+    /// Carries out what the machine wants, then waits for input, at most to `until`, and handles it.
+    ///
+    /// Returns after the first input that was there, or at `until`; events are handed to `told` as they come.
+    fn turn(
+        &mut self,
+        wait: Wait,
+        until: Instant,
+        told: &mut dyn FnMut(<Self::Machine as Machine>::Event),
+    ) -> Result<(), DriverError>;
+
+    /// The time now, on this driver's clock.
+    fn now(&self) -> Instant;
+}
+
+/// Why a driver cannot go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DriverError {
+    /// The operating system refused something that is needed, with this `errno`.
+    System(i32),
+    /// The transport was closed for this reason.
+    Closed(Closed),
+    /// Simulated time ran on without anything left to happen before `until`.
+    NothingLeft,
+}
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DriverError::System(errno) => write!(f, "the operating system refused (errno {errno})"),
+            DriverError::Closed(why) => why.fmt(f),
+            DriverError::NothingLeft => f.write_str("nothing is left to happen in the simulated network"),
+        }
+    }
+}

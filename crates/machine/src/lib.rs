@@ -1,0 +1,113 @@
+//! Protocols are machines: bytes and time go in; bytes, events and deadlines come out.
+//!
+//! A [`Machine`] is one side of one protocol. It owns no socket, no thread and no clock, so the same code runs over
+//! real sockets, over a simulated network in virtual time, and under a fuzzer. Whoever runs it is a [`Driver`].
+#![no_std]
+extern crate alloc;
+
+mod address;
+mod cursor;
+mod driver;
+mod frames;
+mod outbox;
+mod time;
+
+pub use address::{Address, Peer};
+pub use bytes::Bytes;
+pub use cursor::{Cursor, Truncated};
+pub use driver::{Driver, DriverError, Wait};
+pub use frames::{Frames, Piece as FramePiece};
+pub use outbox::{Mark, Outbox, Piece};
+pub use time::Instant;
+
+/// One side of one protocol. Bytes and time in; bytes, events and deadlines out.
+pub trait Machine {
+    /// What the application asks. A command carries the application's tag.
+    type Command;
+    /// What the application is told. An event carries the tag of the command that it answers.
+    type Event;
+
+    /// Takes in one thing that happened. Never panics, whatever bytes a peer sends.
+    fn handle(&mut self, now: Instant, input: Input<'_, Self::Command>);
+
+    /// Says the next thing to be done. The driver calls this until it answers [`Output::Idle`].
+    ///
+    /// The bytes of an [`Output::Send`] have been put into `out` by this call: one message on a datagram transport,
+    /// the next bytes on a stream.
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Self::Event>;
+
+    /// Where the next bytes from `peer` may be received directly, while a large payload is outstanding.
+    ///
+    /// A driver that uses it reports [`Input::Landed`] instead of [`Input::Received`]. Streams only.
+    fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
+        let _ = peer;
+        None
+    }
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Input<'a, C> {
+    /// A peer is there: one that this machine asked for, or one that connected to it.
+    Opened(Peer, &'a Address),
+    /// Bytes came: one datagram, or the next bytes of a stream.
+    Received(Peer, &'a [u8]),
+    /// So many bytes of a stream were written into the slice that [`Machine::landing`] offered.
+    Landed(Peer, usize),
+    /// A peer is gone, or could not be reached. Not told after [`Output::Close`].
+    Closed(Peer, Closed),
+    /// More than the driver's bound of bytes is unsent to this peer; hold back until [`Input::Drained`].
+    Blocked(Peer),
+    /// The unsent bytes to this peer have gone out.
+    Drained(Peer),
+    /// The application asks for something.
+    Command(C),
+    /// Time passed, at least to the deadline of the last [`Output::Idle`].
+    Elapsed,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Output<E> {
+    /// The outbox holds bytes for this peer.
+    Send(Peer),
+    /// Tell the application.
+    Event(E),
+    /// Reach this address; the machine has chosen the peer's number, below [`Peer::FIRST_ACCEPTED`].
+    Open(Peer, Address),
+    /// Forget this peer once its bytes are sent. Nothing more is told of it.
+    Close(Peer),
+    /// Nothing to do before this instant, or before the next input.
+    Idle(Option<Instant>),
+}
+
+/// Why a peer is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Closed {
+    /// The peer ended the stream in order.
+    Finished,
+    /// The stream was cut.
+    Reset,
+    /// Nothing listens at that address.
+    Refused,
+    /// No answer in time.
+    TimedOut,
+    /// The address cannot be reached from here, or is not one for this transport.
+    Unreachable,
+    /// The driver's bound on peers or on unsent bytes was passed.
+    OverBound,
+}
+
+impl core::fmt::Display for Closed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Closed::Finished => "closed by the far end",
+            Closed::Reset => "connection reset by the far end",
+            Closed::Refused => "connection refused: nothing listens there",
+            Closed::TimedOut => "no answer in time",
+            Closed::Unreachable => "address cannot be reached from here",
+            Closed::OverBound => "over the configured bound of peers or unsent bytes",
+        })
+    }
+}

@@ -1,0 +1,158 @@
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::ops::Range;
+
+/// Payloads up to this many bytes are copied behind their header; longer ones are shared, because a separate element of
+/// a vectored write costs about as much as copying this much.
+const COPY_UP_TO: usize = 4096;
+
+/// The bytes that a machine wants sent: small ones in a scratch buffer, large ones as shared segments.
+///
+/// A driver keeps one for its whole life, so that nothing is allocated per message once it has grown.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    scratch: Vec<u8>,
+    pieces: Vec<Piece>,
+    length: usize,
+    marks: Vec<Mark>,
+    marking: bool,
+}
+
+/// One run of bytes in an outbox.
+#[derive(Debug, Clone)]
+pub enum Piece {
+    /// A range of the scratch buffer.
+    Scratch(Range<usize>),
+    /// A segment that the machine still owns a share of.
+    Shared(Bytes),
+}
+
+/// A stage that an operation has reached. The driver stamps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// The stage's name, in the protocol's own terms.
+    pub stage: &'static str,
+    /// The operation's tag.
+    pub tag: u64,
+}
+
+impl Outbox {
+    /// An empty outbox.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends a copy of `bytes`.
+    #[inline]
+    pub fn copy(&mut self, bytes: &[u8]) {
+        let start = self.scratch.len();
+        self.scratch.extend_from_slice(bytes);
+        let end = self.scratch.len();
+        self.length += bytes.len();
+        if let Some(Piece::Scratch(range)) = self.pieces.last_mut()
+            && range.end == start
+        {
+            range.end = end;
+            return;
+        }
+        if start < end {
+            self.pieces.push(Piece::Scratch(start..end));
+        }
+    }
+
+    /// Appends a shared segment, without a copy where it is large enough for that to pay.
+    #[inline]
+    pub fn share(&mut self, segment: Bytes) {
+        if segment.len() <= COPY_UP_TO {
+            self.copy(&segment);
+        } else {
+            self.length += segment.len();
+            self.pieces.push(Piece::Shared(segment));
+        }
+    }
+
+    /// Says that the operation `tag` has reached `stage`. Costs nothing while marking is off.
+    #[inline]
+    pub fn mark(&mut self, stage: &'static str, tag: u64) {
+        if self.marking {
+            self.marks.push(Mark { stage, tag });
+        }
+    }
+
+    /// Turns marks on or off.
+    pub fn set_marking(&mut self, on: bool) {
+        self.marking = on;
+    }
+
+    /// Takes the marks made since the last call.
+    pub fn drain_marks(&mut self) -> impl Iterator<Item = Mark> + '_ {
+        self.marks.drain(..)
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether no byte is held.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The runs of bytes, in order.
+    #[must_use]
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// The bytes of one run.
+    #[must_use]
+    #[inline]
+    pub fn bytes<'a>(&'a self, piece: &'a Piece) -> &'a [u8] {
+        match piece {
+            Piece::Scratch(range) => &self.scratch[range.clone()],
+            Piece::Shared(segment) => segment,
+        }
+    }
+
+    /// Forgets the bytes, and keeps the room. Marks stay until they are drained.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.scratch.clear();
+        self.pieces.clear();
+        self.length = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn joins_copies_and_keeps_large_segments_shared() {
+        let mut outbox = Outbox::new();
+        outbox.copy(b"ab");
+        outbox.copy(b"cd");
+        outbox.share(Bytes::from_static(b"ef"));
+        outbox.share(Bytes::from(vec![7; COPY_UP_TO + 1]));
+        outbox.copy(b"gh");
+        let lengths: Vec<usize> = outbox.pieces().iter().map(|piece| outbox.bytes(piece).len()).collect();
+        assert_eq!(lengths, [6, COPY_UP_TO + 1, 2]);
+        assert_eq!(outbox.len(), COPY_UP_TO + 9);
+        outbox.clear();
+        assert!(outbox.is_empty() && outbox.pieces().is_empty());
+    }
+
+    #[test]
+    fn marks_cost_nothing_until_they_are_wanted() {
+        let mut outbox = Outbox::new();
+        outbox.mark("sent", 1);
+        outbox.set_marking(true);
+        outbox.mark("sent", 2);
+        assert_eq!(outbox.drain_marks().collect::<Vec<_>>(), [Mark { stage: "sent", tag: 2 }]);
+    }
+}

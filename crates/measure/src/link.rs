@@ -1,0 +1,138 @@
+use crate::{Loss, Mode};
+use hodo_machine::{Closed, Instant, Wait};
+use std::fmt;
+
+/// One thing to be done over a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation {
+    /// The caller's name for it; comes back in its [`Completion`].
+    pub tag: u64,
+    /// Over which channel, from 0.
+    pub channel: u32,
+    /// Bytes of payload.
+    pub size: u32,
+    /// Which way the payload goes.
+    pub mode: Mode,
+}
+
+/// An operation has come to its end, at [`Link::now`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// The operation's tag.
+    pub tag: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How an operation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done: the payload is where it was to go.
+    Done,
+    /// Given up: no sign of it in time.
+    Lost,
+    /// Said to be lost before, and yet arrived. Follows [`Outcome::Lost`] with the same tag.
+    Recovered,
+    /// The far end refused it.
+    Refused,
+}
+
+/// What this side's or the far end's process has used since it started.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Usage {
+    /// Seconds of CPU in user mode.
+    pub user_s: f64,
+    /// Seconds of CPU in the kernel.
+    pub system_s: f64,
+    /// Context switches because the process waited.
+    pub voluntary_switches: u64,
+    /// Context switches because its time slice ended.
+    pub involuntary_switches: u64,
+    /// The largest resident set, in bytes.
+    pub max_rss_bytes: u64,
+}
+
+/// What the far end says of itself and of what it received, since the link was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct FarEnd {
+    /// Its process, where it tells.
+    pub usage: Option<Usage>,
+    /// Operations of [`Mode::Send`] whose payload it received, each counted once.
+    pub received: u64,
+    /// Duplicates and reordered ones among what it received; `lost` stays 0, because it cannot know.
+    pub loss: Loss,
+}
+
+/// What the tester drives: operations of a size, over channels, with a window in flight.
+pub trait Link {
+    /// Starts an operation. It is on its way after the next [`Link::poll`].
+    fn start(&mut self, operation: Operation);
+
+    /// Drives the link, waits at most to `until` for something to happen, and appends what is done.
+    fn poll(&mut self, wait: Wait, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError>;
+
+    /// The time now, on this link's clock: real, or virtual for a simulated link.
+    fn now(&self) -> Instant;
+
+    /// Makes sure that every started operation will complete without another being started after it.
+    fn flush(&mut self) {}
+
+    /// Asks the far end for its counters and its CPU. Operations in flight go on; their completions are appended.
+    fn far_end(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError>;
+
+    /// Losses that this side has seen since the link was opened, beside [`Outcome::Lost`]: duplicated, reordered,
+    /// retransmitted.
+    fn losses(&self) -> Loss {
+        Loss::default()
+    }
+}
+
+/// Why a link cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// A channel's far end is gone.
+    Closed {
+        /// Which channel.
+        channel: u32,
+        /// Why.
+        why: Closed,
+    },
+    /// The far end does not speak this protocol, or broke its rules.
+    PeerMisbehaved {
+        /// Which channel.
+        channel: u32,
+        /// What it did.
+        what: String,
+    },
+    /// Nothing came from the far end for this many milliseconds.
+    Stalled {
+        /// How long.
+        millis: u64,
+    },
+    /// The user interrupted the run.
+    Interrupted,
+    /// The operating system refused something that is needed, with this `errno`.
+    System(i32),
+    /// The link cannot do what the plan asks.
+    Unsupported(String),
+}
+
+impl std::error::Error for LinkError {}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LinkError::Closed { channel, why } => write!(f, "channel {channel}: {why}"),
+            LinkError::PeerMisbehaved { channel, what } => write!(f, "channel {channel}: {what}"),
+            LinkError::Stalled { millis } => {
+                write!(f, "the far end has stalled: nothing came from it for {millis} ms; is it stopped or overloaded?")
+            }
+            LinkError::Interrupted => f.write_str("interrupted"),
+            LinkError::System(errno) => {
+                write!(f, "the operating system refused: {}", std::io::Error::from_raw_os_error(*errno))
+            }
+            LinkError::Unsupported(what) => f.write_str(what),
+        }
+    }
+}

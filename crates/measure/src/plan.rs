@@ -1,0 +1,142 @@
+use hodo_machine::Wait;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+
+/// What a measurement is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Test {
+    /// As many operations as the window allows, of one size.
+    Rate,
+    /// One operation at a time.
+    Latency,
+    /// Sizes drawn uniformly between the current minimum and the maximum; the minimum rises step by step.
+    Random,
+    /// The rate test over many channels at once.
+    Channels,
+    /// Operations due on a schedule, whatever the link does; latency counts from the due time.
+    Open,
+}
+
+/// Which way the payload goes, seen from this side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Out and back: the far end answers with as much as it got.
+    Both,
+    /// From here to the far end.
+    Send,
+    /// From the far end to here.
+    Receive,
+}
+
+/// Bytes of payload per operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// Always this many.
+    Fixed(u32),
+    /// Uniformly between these two, both included.
+    Uniform {
+        /// The smallest.
+        min: u32,
+        /// The largest.
+        max: u32,
+    },
+}
+
+impl Size {
+    /// The smallest and the largest size.
+    #[must_use]
+    pub const fn bounds(self) -> (u32, u32) {
+        match self {
+            Size::Fixed(size) => (size, size),
+            Size::Uniform { min, max } => (min, max),
+        }
+    }
+
+    /// The mean size.
+    #[must_use]
+    pub fn mean(self) -> f64 {
+        let (min, max) = self.bounds();
+        f64::midpoint(f64::from(min), f64::from(max))
+    }
+}
+
+/// When a repeat has gone on for long enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// After this time.
+    Elapsed(Duration),
+    /// After this many operations.
+    Count(u64),
+}
+
+/// How often the counted part is repeated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Repeats {
+    /// So many times.
+    Fixed(u32),
+    /// Until the confidence interval of the median rate is this narrow.
+    Confidence {
+        /// Level of the interval in percent, as 95.
+        percent: f64,
+        /// The interval's whole width as a share of the median, as 0.05.
+        width: f64,
+        /// At most so many repeats.
+        max: u32,
+    },
+}
+
+/// One measurement, before it is run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// What it is about.
+    pub test: Test,
+    /// Which way the payload goes.
+    pub mode: Mode,
+    /// Bytes of payload per operation.
+    pub size: Size,
+    /// Operations in flight per channel.
+    pub window: u32,
+    /// Channels.
+    pub channels: u32,
+    /// Operations per packet, where the protocol concatenates; else 1.
+    pub batch: u32,
+    /// Operations per second in all, for [`Test::Open`].
+    pub rate: Option<f64>,
+    /// When one repeat is over.
+    pub until: Until,
+    /// Time before the counted part.
+    pub warmup: Duration,
+    /// How often the counted part is repeated.
+    pub repeats: Repeats,
+    /// How this side waits.
+    pub wait: Wait,
+    /// For everything drawn at random.
+    pub seed: u64,
+    /// No completion for this long means that the far end has stalled.
+    pub stall: Duration,
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Test::Rate => "rate",
+            Test::Latency => "latency",
+            Test::Random => "random",
+            Test::Channels => "channels",
+            Test::Open => "open",
+        })
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Mode::Both => "both",
+            Mode::Send => "send",
+            Mode::Receive => "receive",
+        })
+    }
+}

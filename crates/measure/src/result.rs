@@ -1,0 +1,348 @@
+//! The result contract, version 1: the document that `hodo bench --json` writes.
+
+use crate::{Mode, Test};
+use serde::{Deserialize, Serialize};
+
+/// The name and version of the document's form.
+pub const SCHEMA: &str = "hodo.result/1";
+
+/// Everything one run of the tester found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// What wrote it.
+    pub tool: Tool,
+    /// Where it ran.
+    pub environment: Environment,
+    /// What was measured, in order.
+    pub measurements: Vec<Measurement>,
+}
+
+/// The program that wrote a document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tool {
+    /// `hodo`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The commit that it was built from, where known.
+    pub commit: Option<String>,
+}
+
+/// The machine and its settings. What cannot be known is null, never guessed.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Environment {
+    /// Host name.
+    pub host: Option<String>,
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// Processor model.
+    pub cpu: Option<String>,
+    /// Processors online.
+    pub cores: Option<u32>,
+    /// Memory.
+    pub memory_bytes: Option<u64>,
+    /// TCP congestion control that the sockets used.
+    pub congestion_control: Option<String>,
+    /// MTU of the interface that the link leaves by.
+    pub mtu: Option<u32>,
+    /// That interface.
+    pub nic: Option<Nic>,
+    /// Where the two sides ran, as `here cpu 0, far end cpu 1`.
+    pub placement: Option<String>,
+    /// The clock that stamped everything.
+    pub clock: Option<Clock>,
+    /// The hypervisor, where there is one.
+    pub hypervisor: Option<String>,
+    /// The processor frequency governor.
+    pub governor: Option<String>,
+    /// When the run started, RFC 3339, UTC.
+    pub started: Option<String>,
+    /// The command line.
+    pub arguments: Vec<String>,
+}
+
+/// A network interface.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Nic {
+    /// Its name.
+    pub name: String,
+    /// Its driver.
+    pub driver: Option<String>,
+    /// Its speed.
+    pub speed_mbit_per_s: Option<u64>,
+    /// Its duplex mode.
+    pub duplex: Option<String>,
+    /// Interrupt coalescence on receive, in microseconds.
+    pub rx_usecs: Option<u32>,
+    /// Interrupt coalescence on transmit, in microseconds.
+    pub tx_usecs: Option<u32>,
+    /// Offloads that are on, by their `ethtool` names.
+    pub offloads: Vec<String>,
+}
+
+/// The clock that stamped everything.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Clock {
+    /// The kernel's clock source.
+    pub source: String,
+    /// The cost of one reading.
+    pub cost_ns: f64,
+}
+
+/// One measurement: the plan as run, what was found, and the limit beside it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// The protocol's name in the catalog.
+    pub protocol: String,
+    /// The link's URI.
+    pub link: String,
+    /// What it is about.
+    pub test: Test,
+    /// Which way the payload went.
+    pub mode: Mode,
+    /// Bytes of payload per operation; null where sizes were drawn.
+    pub size_bytes: Option<u64>,
+    /// The smallest size drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_min_bytes: Option<u64>,
+    /// The largest size drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_max_bytes: Option<u64>,
+    /// Operations in flight per channel.
+    pub window: u32,
+    /// Channels.
+    pub channels: u32,
+    /// Operations per packet.
+    pub batch: u32,
+    /// Operations per second asked for, of an open-loop test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_asked: Option<f64>,
+    /// How this side waited: `block`, `spin` or `spin:50us`.
+    pub wait: String,
+    /// For everything drawn at random.
+    pub seed: u64,
+    /// Repeats of the counted part.
+    pub repeats: u32,
+    /// Operations completed in the counted time.
+    pub operations: u64,
+    /// Payload bytes of those.
+    pub payload_bytes: u64,
+    /// The counted time.
+    pub elapsed_s: f64,
+    /// How fast.
+    pub rate: Rate,
+    /// How long each operation took; null where none completed.
+    pub latency_ns: Option<Latency>,
+    /// What it cost.
+    pub cpu: Cpu,
+    /// What did not arrive as sent, both directions.
+    pub loss: Loss,
+    /// How fast it could be; null where no limit is known.
+    pub limit: Option<Limit>,
+    /// Achieved over limit, of the figure that the test is about.
+    pub share_of_limit: Option<f64>,
+    /// Where the time went, where the protocol stamps it.
+    pub stages: Vec<Stage>,
+    /// Whether the figures can be trusted.
+    pub verdict: Verdict,
+    /// The run over time, at most 200 entries.
+    pub intervals: Vec<Interval>,
+}
+
+/// How fast.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Rate {
+    /// Operations per second.
+    pub operations_per_s: Estimate,
+    /// Payload bits per second.
+    pub payload_bits_per_s: Estimate,
+}
+
+/// The median over the repeats with its confidence interval.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The median.
+    pub median: f64,
+    /// The interval's lower end; null with too few repeats for the level.
+    pub low: Option<f64>,
+    /// The interval's upper end.
+    pub high: Option<f64>,
+    /// The interval's level in percent.
+    pub confidence: Option<f64>,
+    /// The best repeat.
+    pub best: f64,
+}
+
+/// The distribution of the operations' times.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Latency {
+    /// The shortest.
+    pub min: u64,
+    /// The mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: u64,
+    /// 90 % took no longer.
+    pub p90: u64,
+    /// 99 % took no longer.
+    pub p99: u64,
+    /// 99.9 % took no longer.
+    pub p99_9: u64,
+    /// The longest.
+    pub max: u64,
+    /// How many there are.
+    pub count: u64,
+    /// All of them: HdrHistogram V2 compressed, base64.
+    pub histogram: String,
+}
+
+/// What the measurement cost.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Cpu {
+    /// The whole machine, 100 for all processors busy.
+    pub machine_percent: Option<f64>,
+    /// This process.
+    pub local: Option<ProcessCpu>,
+    /// The far end's process; null when unknown.
+    pub remote: Option<ProcessCpu>,
+    /// CPU time of this process per operation.
+    pub local_ns_per_operation: Option<f64>,
+    /// CPU time of the far end per operation.
+    pub remote_ns_per_operation: Option<f64>,
+}
+
+/// One process over the counted time.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ProcessCpu {
+    /// 100 for one processor busy.
+    pub percent: f64,
+    /// Seconds in user mode.
+    pub user_s: f64,
+    /// Seconds in the kernel.
+    pub system_s: f64,
+    /// Context switches because it waited.
+    pub voluntary_switches: u64,
+    /// Context switches because its time slice ended.
+    pub involuntary_switches: u64,
+    /// The largest resident set.
+    pub max_rss_bytes: u64,
+}
+
+/// What did not arrive as sent, in operations, both directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Loss {
+    /// Never arrived.
+    pub lost: u64,
+    /// Arrived more than once.
+    pub duplicated: u64,
+    /// Arrived after one that was sent later.
+    pub reordered: u64,
+    /// Sent again.
+    pub retransmitted: u64,
+    /// Refused by the far end.
+    pub refused: u64,
+}
+
+/// The bound that theory or a bare socket sets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Limit {
+    /// Payload bits per second.
+    pub payload_bits_per_s: Option<f64>,
+    /// Operations per second.
+    pub operations_per_s: Option<f64>,
+    /// The shortest time of an operation.
+    pub latency_ns: Option<f64>,
+    /// Where it comes from.
+    pub kind: LimitKind,
+    /// Which bound binds.
+    pub binds: Binding,
+    /// How it was computed, with the numbers put in.
+    pub formula: String,
+    /// What was taken for granted.
+    pub assumes: String,
+}
+
+/// Where a limit comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LimitKind {
+    /// The line's rate and the headers.
+    Line,
+    /// Bare sockets, measured in the same run.
+    Floor,
+    /// The simulated link's settings.
+    Model,
+}
+
+/// Which bound binds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Binding {
+    /// Line rate times payload share.
+    Line,
+    /// Window over round-trip.
+    Window,
+    /// The rate that was asked for.
+    Schedule,
+    /// The processors: cost per operation.
+    Cpu,
+    /// The bus between memory and adapter.
+    Bus,
+    /// The round-trip itself.
+    RoundTrip,
+}
+
+/// Where the time went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// The stage, in the protocol's own terms.
+    pub name: String,
+    /// `local` or `remote`.
+    pub side: String,
+    /// How many were stamped.
+    pub count: u64,
+    /// The median.
+    pub p50_ns: u64,
+    /// 99 % took no longer.
+    pub p99_ns: u64,
+}
+
+/// Whether the figures can be trusted, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// In a word.
+    pub state: State,
+    /// In a sentence.
+    pub text: String,
+}
+
+/// Whether the figures can be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// The rate was the same throughout.
+    Stable,
+    /// The rate had a slope: a longer run would find another figure.
+    Drifting,
+    /// The rate jumped between two levels.
+    Bimodal,
+    /// The rate varied too much to quote.
+    Noisy,
+    /// The run was cut short; what had been measured is there.
+    Interrupted,
+    /// Nothing useful was measured.
+    Failed,
+}
+
+/// One piece of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The piece's end, from the start of the counted time.
+    pub t_s: f64,
+    /// Operations completed in it.
+    pub operations: u64,
+    /// Payload bytes of those.
+    pub payload_bytes: u64,
+}

@@ -1,0 +1,1 @@
+//! Raw streams and datagrams: the netperf tests, and the floor that the other protocols stand on.

@@ -1,0 +1,1 @@
+//! Tables, TSV, JSON, HTML and plots: pure functions of results.
