@@ -128,6 +128,13 @@ impl Outbox {
         }
     }
 
+    /// Bytes of the scratch buffer: for a driver that joins neighbouring runs.
+    #[must_use]
+    #[inline]
+    pub fn scratch(&self, range: Range<usize>) -> &[u8] {
+        &self.scratch[range]
+    }
+
     /// Forgets the bytes, and keeps the room. Marks stay until they are drained.
     #[inline]
     pub fn clear(&mut self) {
