@@ -53,8 +53,8 @@ impl ProcessUsage {
 
 fn usage(who: libc::c_int) -> ProcessUsage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is to a whole rusage, and the kernel writes no more than that; all-zero is a valid value of it,
-    // so it may be read even if the call failed.
+    // SAFETY: the pointer is to a whole rusage, and the kernel writes no more than that; all-zero is a valid value of
+    // it, so it may be read even if the call failed.
     let usage = unsafe {
         libc::getrusage(who, usage.as_mut_ptr());
         usage.assume_init()
