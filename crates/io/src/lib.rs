@@ -1,6 +1,6 @@
 //! Sockets, threads, clocks and processor placement: the endpoint that runs a machine on a real transport.
 //!
-//! The only crate with sockets, and the only one with `unsafe`, all of it in [`sys`] and the modules that ask the kernel
+//! The only crate with sockets, and the only one with `unsafe`, all of it in its `sys` modules and the modules that ask the kernel
 //! for facts; each block says why it is sound.
 
 pub mod affinity;
@@ -10,7 +10,9 @@ mod connect;
 mod datagram;
 mod endpoint;
 pub mod floor;
+pub mod host;
 mod mailbox;
+pub mod nic;
 mod poller;
 mod resolve;
 mod serve;
@@ -19,6 +21,7 @@ mod stream;
 mod sys;
 mod sys_datagram;
 mod transport;
+pub mod usage;
 
 pub use clock::Clock;
 pub use datagram::Datagrams;
