@@ -7,6 +7,7 @@ mod link;
 mod plan;
 mod random;
 mod result;
+mod run;
 pub mod statistics;
 pub mod trend;
 mod verdict;
@@ -19,4 +20,5 @@ pub use result::{
     Binding, Clock, Cpu, Document, Environment, Estimate, Interval, Latency, Limit, LimitKind, Loss, Measurement, Nic,
     ProcessCpu, Rate, SCHEMA, Stage, State, Tool, Verdict,
 };
+pub use run::{Progress, Run, Unwatched, Watch, run};
 pub use verdict::verdict;
