@@ -188,33 +188,6 @@ fn a_datagram_arrives_although_its_sender_closed_and_the_answer_finds_nobody() {
 }
 
 #[test]
-fn a_look_takes_a_moment_so_that_looking_gets_on() {
-    let mut sim = sim(DATAGRAM, &Network::default(), Echo::default());
-    sim.command(Ask::Send(PEER, vec![1]));
-    let (mut looks, mut received) = (0, false);
-    while !received {
-        looks += 1;
-        sim.turn(Wait::Never, Instant::MAX, &mut |event| received |= matches!(event, Told::Received(..))).unwrap();
-    }
-    assert!((90..120).contains(&looks), "{looks}");
-    assert!((10_400..10_600).contains(&sim.now().as_nanos()), "{:?}", sim.now());
-}
-
-#[test]
-fn a_turn_keeps_to_its_time() {
-    let mut sim = sim(DATAGRAM, &ideal(5), Echo::default());
-    sim.command(Ask::Send(PEER, vec![1]));
-    sim.turn(Wait::Block, at_us(3), &mut |_| {}).unwrap();
-    sim.turn(Wait::Block, at_us(3), &mut |event| panic!("{event:?}")).unwrap();
-    assert_eq!(sim.now(), at_us(3));
-    let mut told = Vec::new();
-    sim.turn(Wait::Block, at_us(50), &mut |event| told.push(event)).unwrap();
-    assert_eq!((sim.now(), told.len()), (at_us(10), 1));
-    sim.turn(Wait::Block, at_us(50), &mut |event| panic!("{event:?}")).unwrap();
-    assert_eq!(sim.now(), at_us(50));
-}
-
-#[test]
 fn a_burst_without_end_is_held_back() {
     let mut sim = sim(DATAGRAM, &Network::default(), Echo::silent());
     for _ in 0..100_000 {
