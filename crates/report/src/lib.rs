@@ -4,12 +4,12 @@
 //! a file, a clock or the terminal.
 
 mod compare;
-#[cfg(test)]
 mod distribution;
 mod figure;
 pub mod json;
 mod layout;
 mod markdown;
+pub mod plot;
 #[cfg(test)]
 mod sample;
 mod sparkline;
