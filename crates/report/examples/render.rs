@@ -1,6 +1,6 @@
 //! Renders a result into every form: `cargo run -p hodo-report --example render -- result.json folder`.
 
-use hodo_report::{Style, json, markdown, plot, table, tsv};
+use hodo_report::{Style, html, json, markdown, plot, table, tsv};
 use std::error::Error;
 use std::path::Path;
 
@@ -17,6 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::write(folder.join("result.tsv"), tsv(measurements))?;
     std::fs::write(folder.join("result.md"), markdown(measurements))?;
     std::fs::write(folder.join("result.txt"), table(measurements, Style { width: 160, color: false }))?;
+    std::fs::write(folder.join("result.html"), html(&document))?;
     let named =
         plot::Picture::ALL.map(|picture| (format!("{picture:?}").to_lowercase(), plot::svg(picture, measurements)));
     for (name, svg) in named.into_iter().chain([("sheet".into(), plot::sheet(&document))]) {
