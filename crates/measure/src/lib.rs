@@ -2,6 +2,7 @@
 //!
 //! A [`Plan`] drives [`Link`]s; what comes out is a [`Measurement`]; a report is a function of measurements.
 
+pub mod limits;
 mod link;
 mod plan;
 mod result;

@@ -1,0 +1,217 @@
+//! The one law: `rate <= min(window / round-trip, line rate x payload share, one core / cost per operation)`.
+
+use super::{Path, WireCost, format_rate};
+use crate::{Binding, Limit, LimitKind};
+
+/// One upper bound on operations per second, and how it was computed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bound {
+    /// What sets it.
+    pub binds: Binding,
+    /// The bound.
+    pub operations_per_s: f64,
+    /// How it was computed, with the numbers put in.
+    pub formula: String,
+    /// What was taken for granted.
+    pub assumes: String,
+}
+
+impl Bound {
+    /// The line: `rate / (8 x byte times of one operation in the busier direction)`.
+    #[must_use]
+    pub fn line(path: &Path, cost: &WireCost) -> Bound {
+        let bytes = cost.busier_bytes();
+        let operations_per_s = per_second(path.line().rate_bits_per_s / 8.0, bytes);
+        // With payload both ways it counts twice against the time of one direction: no share of a line.
+        let share = cost.payload_bytes / bytes;
+        let share_text = if share <= 1.0 { format!(", share {share:.4}") } else { String::new() };
+        Bound {
+            binds: Binding::Line,
+            operations_per_s,
+            formula: format!(
+                "{} / (8 x {} B on the line for {} B of payload{share_text}) = {}",
+                format_rate(path.line().rate_bits_per_s),
+                bytes_text(bytes),
+                bytes_text(cost.payload_bytes),
+                operations_text(operations_per_s),
+            ),
+            assumes: path.describe(),
+        }
+    }
+
+    /// The window: `operations in flight / round-trip`. With one in flight it is the round-trip itself that binds.
+    #[must_use]
+    pub fn window(in_flight: u64, round_trip_ns: f64) -> Bound {
+        let operations_per_s = per_second(in_flight as f64 * 1e9, round_trip_ns);
+        Bound {
+            binds: if in_flight <= 1 { Binding::RoundTrip } else { Binding::Window },
+            operations_per_s,
+            formula: format!(
+                "{in_flight} in flight / {} round-trip = {}",
+                time_text(round_trip_ns),
+                operations_text(operations_per_s),
+            ),
+            assumes: "the round-trip of a single operation".into(),
+        }
+    }
+
+    /// The processors: `cores / cost of one operation`.
+    #[must_use]
+    pub fn cpu(cores: u32, ns_per_operation: f64) -> Bound {
+        let operations_per_s = per_second(f64::from(cores) * 1e9, ns_per_operation);
+        let noun = if cores == 1 { "core" } else { "cores" };
+        Bound {
+            binds: Binding::Cpu,
+            operations_per_s,
+            formula: format!(
+                "{cores} {noun} / {} per operation = {}",
+                time_text(ns_per_operation),
+                operations_text(operations_per_s),
+            ),
+            assumes: "the cost per operation that was measured at full load".into(),
+        }
+    }
+
+    /// The schedule of an open-loop test: no more is asked for.
+    #[must_use]
+    pub fn schedule(operations_per_s: f64) -> Bound {
+        Bound {
+            binds: Binding::Schedule,
+            operations_per_s,
+            formula: format!("{} asked for", operations_text(operations_per_s)),
+            assumes: "operations start on time".into(),
+        }
+    }
+
+    /// A pipe that carries `bytes` per operation at a rate, whatever it is: `rate / (8 x bytes)`.
+    #[must_use]
+    pub fn pipe(binds: Binding, rate_bits_per_s: f64, bytes: f64, assumes: &str) -> Bound {
+        let operations_per_s = per_second(rate_bits_per_s / 8.0, bytes);
+        Bound {
+            binds,
+            operations_per_s,
+            formula: format!(
+                "{} / (8 x {} B) = {}",
+                format_rate(rate_bits_per_s),
+                bytes_text(bytes),
+                operations_text(operations_per_s),
+            ),
+            assumes: assumes.into(),
+        }
+    }
+
+    /// What is left to each of several flows that share this bound evenly.
+    #[must_use]
+    pub fn shared_by(self, flows: u32) -> Bound {
+        let operations_per_s = self.operations_per_s / f64::from(flows.max(1));
+        Bound {
+            operations_per_s,
+            formula: format!("({}) / {flows} flows = {}", self.formula, operations_text(operations_per_s)),
+            assumes: format!("{}; flows share evenly", self.assumes),
+            ..self
+        }
+    }
+}
+
+/// The limit that several bounds make together: the least of them binds, and the others are named beside it.
+///
+/// None without a bound, or where every bound is infinite.
+#[must_use]
+pub fn least(kind: LimitKind, mut bounds: Vec<Bound>, payload_bytes: f64) -> Option<Limit> {
+    bounds.retain(|bound| bound.operations_per_s.is_finite());
+    bounds.sort_by(|a, b| a.operations_per_s.total_cmp(&b.operations_per_s));
+    let binding = bounds.first()?;
+    let formula =
+        bounds.iter().map(|bound| format!("{}: {}", name(bound.binds), bound.formula)).collect::<Vec<_>>().join(" <= ");
+    Some(Limit {
+        payload_bits_per_s: Some(binding.operations_per_s * payload_bytes * 8.0),
+        operations_per_s: Some(binding.operations_per_s),
+        latency_ns: None,
+        kind,
+        binds: binding.binds,
+        formula,
+        assumes: binding.assumes.clone(),
+    })
+}
+
+impl Limit {
+    /// The shortest time of one operation, as the only bound: `1 / latency` operations per second, one at a time.
+    #[must_use]
+    pub fn of_latency(kind: LimitKind, latency_ns: f64, payload_bytes: f64, formula: String, assumes: String) -> Limit {
+        let operations_per_s = per_second(1e9, latency_ns);
+        Limit {
+            payload_bits_per_s: finite(operations_per_s * payload_bytes * 8.0),
+            operations_per_s: finite(operations_per_s),
+            latency_ns: Some(latency_ns),
+            kind,
+            binds: Binding::RoundTrip,
+            formula,
+            assumes,
+        }
+    }
+
+    /// What bare sockets did in the same run, with the same sizes, wait and placement; `binds` is
+    /// [`Binding::RoundTrip`] for one operation at a time, [`Binding::Cpu`] for many.
+    #[must_use]
+    pub fn of_floor(operations_per_s: f64, latency_ns: Option<f64>, payload_bytes: f64, binds: Binding) -> Limit {
+        let latency = latency_ns.map(|ns| format!(", {} each", time_text(ns))).unwrap_or_default();
+        Limit {
+            payload_bits_per_s: finite(operations_per_s * payload_bytes * 8.0),
+            operations_per_s: finite(operations_per_s),
+            latency_ns,
+            kind: LimitKind::Floor,
+            binds,
+            formula: format!(
+                "bare sockets: {} of {} B{latency}",
+                operations_text(operations_per_s),
+                bytes_text(payload_bytes)
+            ),
+            assumes: "measured in this run with the same sizes, wait and placement".into(),
+        }
+    }
+
+    /// The same limit with the shortest time of one operation beside it.
+    #[must_use]
+    pub fn with_latency(mut self, latency_ns: f64) -> Limit {
+        self.latency_ns = Some(latency_ns);
+        self
+    }
+}
+
+/// Nothing to carry or no time to wait sets no bound.
+fn per_second(amount_per_s: f64, per_operation: f64) -> f64 {
+    if per_operation > 0.0 { amount_per_s / per_operation } else { f64::INFINITY }
+}
+
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+const fn name(binding: Binding) -> &'static str {
+    match binding {
+        Binding::Line => "line",
+        Binding::Window => "window",
+        Binding::Schedule => "schedule",
+        Binding::Cpu => "cpu",
+        Binding::Bus => "bus",
+        Binding::RoundTrip => "round-trip",
+    }
+}
+
+pub(super) fn operations_text(operations_per_s: f64) -> String {
+    if operations_per_s >= 100.0 { format!("{operations_per_s:.0}/s") } else { format!("{operations_per_s:.3}/s") }
+}
+
+fn bytes_text(bytes: f64) -> String {
+    if bytes.fract() == 0.0 { format!("{bytes:.0}") } else { format!("{bytes:.1}") }
+}
+
+pub(super) fn time_text(ns: f64) -> String {
+    if ns < 1e3 {
+        format!("{ns:.0} ns")
+    } else if ns < 1e6 {
+        format!("{:.2} us", ns / 1e3)
+    } else {
+        format!("{:.3} ms", ns / 1e6)
+    }
+}

@@ -1,0 +1,95 @@
+//! How fast a link could be: pure functions from line, headers, window, bus and processor to operations per second.
+//!
+//! Every figure is an upper bound that real equipment cannot pass, so an achieved share over 1 means a wrong
+//! assumption, not a good day. The derivations, with published cases worked through, are in `docs/limits.md`.
+//!
+//! ```
+//! use hodo_measure::LimitKind;
+//! use hodo_measure::limits::{Bound, Ip, Line, Packing, Path, Transport, least};
+//!
+//! let path = Path::new(Line::new(1e9, 1500), Ip::V4, Transport::Tcp { timestamps: true })?;
+//! let cost = path.cost(32_012, 32_012, 0, Packing::Stream);
+//! let limit = least(LimitKind::Line, vec![Bound::line(&path, &cost)], cost.payload_bytes).expect("one bound");
+//! assert_eq!(limit.payload_bits_per_s.map(|rate| (rate / 1e5).round()), Some(9415.0));
+//! # Ok::<(), hodo_measure::limits::LimitError>(())
+//! ```
+
+mod bound;
+mod bus;
+mod ethernet;
+mod latency;
+mod rate;
+mod shared;
+#[cfg(test)]
+mod tests;
+mod transport;
+
+pub use bound::{Bound, least};
+pub use bus::{Pci, Pcie, PcieGeneration};
+pub use ethernet::{
+    FCS_BYTES, GAP_BYTES, HEADER_BYTES, Line, MIN_FRAME_BYTES, PREAMBLE_BYTES, SFD_BYTES, VLAN_TAG_BYTES,
+};
+pub use latency::FIBRE_NS_PER_KM;
+pub use rate::{format_rate, parse_rate};
+pub use shared::Fan;
+pub use transport::{Ip, Packing, Path, Transport, WireCost};
+
+use std::fmt;
+
+/// Why a limit cannot be computed.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum LimitError {
+    /// The IP version needs another MTU.
+    Mtu {
+        /// What was given.
+        mtu: u32,
+        /// The smallest that works.
+        min: u32,
+        /// The largest that exists.
+        max: u32,
+    },
+    /// A line's rate is not a positive number of bits per second.
+    Rate(f64),
+    /// More VLAN tags than a frame carries.
+    VlanTags(u8),
+    /// Text that is not a rate.
+    UnreadableRate(String),
+    /// PCI Express has no link of so many lanes.
+    Lanes(u8),
+    /// PCI Express has no such generation.
+    Generation(u8),
+    /// PCI Express has no such maximum payload size.
+    MaxPayload(u32),
+    /// PCI has no such width.
+    Width(u32),
+}
+
+impl std::error::Error for LimitError {}
+
+impl fmt::Display for LimitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LimitError::Mtu { mtu, min, max } => {
+                write!(f, "an MTU of {mtu} bytes is not possible here; give one from {min} to {max}")
+            }
+            LimitError::Rate(rate) => {
+                write!(f, "a line rate of {rate} bit/s is not possible; give a positive one, as 1G")
+            }
+            LimitError::VlanTags(tags) => write!(f, "{tags} VLAN tags on a frame are not possible; give 0, 1 or 2"),
+            LimitError::UnreadableRate(text) => {
+                write!(f, "\"{text}\" is not a rate; write bits per second as 1G, 100M, 2.5Gbit or 984395kbit")
+            }
+            LimitError::Lanes(lanes) => {
+                write!(f, "PCI Express has no link of {lanes} lanes; give 1, 2, 4, 8, 12, 16 or 32")
+            }
+            LimitError::Generation(generation) => {
+                write!(f, "PCI Express generation {generation} is not known; give 1 to 6")
+            }
+            LimitError::MaxPayload(bytes) => {
+                write!(f, "a maximum payload of {bytes} bytes is not possible; give 128, 256, 512, 1024, 2048 or 4096")
+            }
+            LimitError::Width(bits) => write!(f, "PCI is not {bits} bits wide; give 32 or 64"),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Rates in bits per second, as people write them. Prefixes are decimal: a kilobit is 1,000 bits.
+
+use super::LimitError;
+
+const PREFIXES: [(char, f64); 4] = [('T', 1e12), ('G', 1e9), ('M', 1e6), ('k', 1e3)];
+
+/// Bits per second from `1G`, `100M`, `2.5Gbit`, `984395kbit/s` or a plain number.
+///
+/// `bps` is refused, because `tc` means bytes by it and everybody else means bits.
+pub fn parse_rate(text: &str) -> Result<f64, LimitError> {
+    let unreadable = || LimitError::UnreadableRate(text.into());
+    let number_and_prefix = without(without(text.trim(), "/s"), "bit").trim_end();
+    let (number, factor) = match number_and_prefix.chars().last() {
+        Some(last) if last.is_ascii_alphabetic() => {
+            let matching = PREFIXES.iter().find(|(prefix, _)| prefix.eq_ignore_ascii_case(&last));
+            (&number_and_prefix[..number_and_prefix.len() - 1], matching.ok_or_else(unreadable)?.1)
+        }
+        _ => (number_and_prefix, 1.0),
+    };
+    let number: f64 = number.trim_end().parse().map_err(|_| unreadable())?;
+    let rate = number * factor;
+    if rate.is_finite() && rate > 0.0 { Ok(rate) } else { Err(unreadable()) }
+}
+
+fn without<'a>(text: &'a str, suffix: &str) -> &'a str {
+    text.strip_suffix(suffix).unwrap_or(text)
+}
+
+/// A rate with its decimal prefix, as `941.5 Mbit/s`.
+#[must_use]
+pub fn format_rate(rate_bits_per_s: f64) -> String {
+    let (prefix, factor) = PREFIXES
+        .iter()
+        .find(|(_, factor)| rate_bits_per_s >= *factor)
+        .map_or((String::new(), 1.0), |(prefix, factor)| (prefix.to_string(), *factor));
+    let digits = format!("{:.4}", rate_bits_per_s / factor);
+    let short = trim_to_four_figures(&digits);
+    format!("{short} {prefix}bit/s")
+}
+
+/// `941.4824` becomes `941.5`, `10.0000` becomes `10`, `2.5000` becomes `2.5`.
+fn trim_to_four_figures(digits: &str) -> String {
+    let value: f64 = digits.parse().unwrap_or(0.0);
+    let whole = digits.find('.').unwrap_or(digits.len());
+    let fixed = format!("{value:.*}", 4_usize.saturating_sub(whole));
+    if fixed.contains('.') { fixed.trim_end_matches('0').trim_end_matches('.').into() } else { fixed }
+}
