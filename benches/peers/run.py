@@ -1,0 +1,403 @@
+#!/usr/bin/env python3
+"""Hodoscope beside the field's own tools, in turns, on the same processors, with the same congestion control.
+
+    cargo build --release && benches/peers/run.py                everything, about ten minutes
+    benches/peers/run.py --only 'udp' --rounds 3 --seconds 1     the cases whose name holds a pattern
+    benches/peers/run.py --peers-only                            the peers alone
+
+Each round runs ours and then the peer; the ratio is taken within the round, so that a slow drift of the machine
+falls out of it. Needs sockperf, iperf3 and taskset. As root, everything runs on the loopback interface of a network
+namespace of its own, with the congestion control asked for; else in the system's network, with the system's.
+Exit status: 0 every target met, 1 one was missed or a run failed, 2 usage.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LOOPBACK = "127.0.0.1"
+CONGESTION_CONTROL = "/proc/sys/net/ipv4/tcp_congestion_control"
+CLONE_NEWNET = 0x40000000
+KIB = 1024
+
+
+class Failed(Exception):
+    """A run that gave no figure, and why."""
+
+
+class Case:
+    """One exchange that both sides can do: its figure, and the ratio to the peer's that is wanted."""
+
+    def __init__(self, name, unit, target, ours, peer, better="more"):
+        self.name, self.unit, self.target, self.ours, self.peer, self.better = name, unit, target, ours, peer, better
+
+    def met(self, ratio):
+        return ratio <= self.target if self.better == "less" else ratio >= self.target
+
+
+def main():
+    options = parse_arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    chosen = [case for case in cases(options) if re.search(options.only, case.name)]
+    if not chosen:
+        sys.exit(usage(f"no case matches {options.only!r}; --list names them"))
+    if options.list:
+        print("\n".join(case.name for case in chosen))
+        return 0
+    require(options)
+    facts = environment(options, enter_namespace(options.congestion))
+    print_facts(facts)
+    rows = []
+    print(header(), flush=True)
+    for case in chosen:
+        rows.append(measure(case, options))
+        print(line(rows[-1]), flush=True)
+        if options.json:
+            document = {"environment": facts, "cases": rows}
+            pathlib.Path(options.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    good = sum(row["met"] is True for row in rows)
+    print(f"{good} of {len(rows)} targets met" if not options.peers_only else "the peers alone: nothing to compare")
+    return 0 if options.peers_only and not any(row["errors"] for row in rows) or good == len(rows) else 1
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5, help="pairs per case (5)")
+    parser.add_argument("--seconds", type=int, default=2, help="counted seconds of a run (2)")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="the cases whose name matches")
+    parser.add_argument("--cpu", default=default_cpus(), help="two processors: near and far (the first two allowed)")
+    parser.add_argument("--congestion", default="cubic", help="TCP congestion control of both sides (cubic)")
+    parser.add_argument("--hodo", default=os.environ.get("HODO", str(ROOT / "target/release/hodo")))
+    parser.add_argument("--json", metavar="FILE", help="write every round's figures there")
+    parser.add_argument("--peers-only", action="store_true", help="leave Hodoscope out")
+    parser.add_argument("--list", action="store_true", help="name the cases and stop")
+    options = parser.parse_args()
+    options.cpus = options.cpu.split(",")
+    if len(options.cpus) != 2 or not all(cpu.isdigit() for cpu in options.cpus):
+        parser.error(f"--cpu {options.cpu}: give two processors, as 0,1")
+    if options.rounds < 1 or options.seconds < 1:
+        parser.error("--rounds and --seconds are at least 1")
+    return options
+
+
+def default_cpus():
+    allowed = sorted(os.sched_getaffinity(0))
+    return ",".join(str(cpu) for cpu in (allowed * 2)[:2])
+
+
+def usage(text):
+    print(text, file=sys.stderr)
+    return 2
+
+
+def require(options):
+    missing = [tool for tool in ("sockperf", "iperf3", "taskset") if not shutil.which(tool)]
+    if missing:
+        sys.exit(usage(f"not found: {', '.join(missing)}; `./test tools` installs them"))
+    if not options.peers_only and not os.access(options.hodo, os.X_OK):
+        sys.exit(usage(f"{options.hodo} is not there: cargo build --release, or --hodo PATH"))
+
+
+# The cases
+
+
+def cases(options):
+    found = []
+    for wait in ("spin", "block"):
+        for protocol in ("tcp", "udp"):
+            for size in (64, KIB):
+                name = f"{protocol} ping-pong {size} B, {'polling' if wait == 'spin' else 'blocking'}"
+                found.append(Case(name, "us", 1.05, *ping_pong(protocol, size, wait, options), better="less"))
+    for size in (32 * KIB, 128 * KIB):
+        for channels, target in ((1, 1.0), (20, 2.0)):
+            name = f"tcp stream {size // KIB} KiB, {channels} connection{'s' if channels > 1 else ''}"
+            found.append(Case(name, "Gbit/s", target, *stream(size, channels, options)))
+    found.append(Case("udp one way 1024 B, delivered", "Gbit/s", 5.0, *datagrams(KIB, options)))
+    return found
+
+
+def ping_pong(protocol, size, wait, options):
+    near, far = options.cpus
+
+    def ours():
+        plan = ["--test", "latency", "--sizes", str(size), "--wait", wait, "--cpu", f"{near},{far}"]
+        return hodo(protocol, plan, options)["latency_ns"]["p50"] / 1000
+
+    def peer():
+        port = free_port(protocol)
+        common = ["-i", LOOPBACK, "-p", str(port)]
+        common += ["--tcp"] if protocol == "tcp" else []
+        common += ["--nonblocked"] if wait == "spin" else []
+        server = ["taskset", "-c", far, "sockperf", "server", *common]
+        client = ["taskset", "-c", near, "sockperf", "ping-pong", *common, "--full-rtt"]
+        client += ["-m", str(size), "-t", str(options.seconds)]
+        with background(server, protocol, port):
+            return sockperf_median_us(output(client, options.seconds + 20))
+
+    return ours, peer
+
+
+def stream(size, channels, options):
+    # One connection has one processor at each end; many have both at both ends.
+    near, far = options.cpus if channels == 1 else [",".join(options.cpus)] * 2
+
+    def ours():
+        plan = ["--test", "rate" if channels == 1 else "channels", "--mode", "send", "--sizes", str(size)]
+        plan += ["--channels", str(channels), "--window", "64" if channels == 1 else "16"]
+        return payload_gbit(hodo("tcp", [*plan, "--cpu", ",".join(options.cpus)], options))
+
+    def peer():
+        arguments = ["-l", str(size), "-P", str(channels), "-C", congestion_control(), "--omit", "1"]
+        return iperf3(near, far, arguments, options)["end"]["sum_received"]["bits_per_second"] / 1e9
+
+    return ours, peer
+
+
+def datagrams(size, options):
+    near, far = options.cpus
+
+    def ours():
+        plan = ["--test", "rate", "--mode", "send", "--sizes", str(size), "--window", "512"]
+        return payload_gbit(hodo("udp", [*plan, "--cpu", ",".join(options.cpus)], options))
+
+    def peer():
+        end = iperf3(near, far, ["-u", "-b", "0", "-l", str(size)], options)["end"]
+        # Counted by the receiver; without --omit, which leaves the lost of the omitted second in.
+        delivered = end["sum"]["packets"] - end["sum"]["lost_packets"]
+        return delivered * size * 8 / end["sum"]["seconds"] / 1e9
+
+    return ours, peer
+
+
+# The two sides
+
+
+def hodo(protocol, plan, options):
+    """One measurement of ours, with a far end of its own."""
+    run = ["--duration", f"{options.seconds}s", "--repeat", "1", "--json", "-", "--quiet"]
+    run += ["--congestion", congestion_control()] if protocol == "tcp" else []
+    text = output([options.hodo, "bench", protocol, *plan, *run], options.seconds + 30)
+    try:
+        found = json.loads(text)["measurements"][0]
+    except (ValueError, KeyError, IndexError) as error:
+        raise Failed(f"hodo's JSON holds no measurement: {error!r}") from error
+    if found["verdict"]["state"] in ("failed", "interrupted") or not found["latency_ns"]:
+        raise Failed(f"hodo: {found['verdict']['text']}")
+    return found
+
+
+def payload_gbit(found):
+    return found["rate"]["payload_bits_per_s"]["median"] / 1e9
+
+
+def iperf3(near, far, arguments, options):
+    port = free_port("tcp")
+    server = ["taskset", "-c", far, "iperf3", "--server", "--one-off", "-p", str(port)]
+    client = ["taskset", "-c", near, "iperf3", "--client", LOOPBACK, "-p", str(port), "--json"]
+    client += ["-t", str(options.seconds), *arguments]
+    with background(server, "tcp", port):
+        found = json.loads(output(client, options.seconds + 20))
+    if "error" in found:
+        raise Failed(f"iperf3: {found['error']}")
+    return found
+
+
+def sockperf_median_us(text):
+    match = re.search(r"percentile 50\.000 =\s*([0-9.]+)", text)
+    if not match or "Round trip is" not in text:
+        raise Failed("sockperf printed no median round trip")
+    return float(match[1])
+
+
+# Running and comparing
+
+
+def measure(case, options):
+    pairs, errors = [], []
+    for number in range(options.rounds):
+        figures = {}
+        for side in ("peer",) if options.peers_only else ("ours", "peer"):
+            try:
+                figures[side] = getattr(case, side)()
+            except Failed as error:
+                errors.append(f"round {number + 1}, {side}: {error}")
+                print(f"  {case.name}: {errors[-1]}", file=sys.stderr)
+        pairs.append(figures)
+    ratios = [pair["ours"] / pair["peer"] for pair in pairs if len(pair) == 2 and pair["peer"] > 0]
+    ratio = statistics.median(ratios) if ratios else None
+    return {
+        "case": case.name,
+        "unit": case.unit,
+        "better": case.better,
+        "target": case.target,
+        "rounds": pairs,
+        "ours": spread([pair["ours"] for pair in pairs if "ours" in pair]),
+        "peer": spread([pair["peer"] for pair in pairs if "peer" in pair]),
+        "ratio": spread(ratios),
+        "met": None if ratio is None else case.met(ratio) and not errors,
+        "errors": errors,
+    }
+
+
+def spread(values):
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)} if values else None
+
+
+COLUMNS = "{:<34} {:>7} {:>24} {:>24} {:>20} {:>8}  {}"
+
+
+def header():
+    return COLUMNS.format("case", "unit", "ours [min..max]", "peer [min..max]", "ratio [min..max]", "target", "")
+
+
+def line(row):
+    def show(key):
+        value = row[key]
+        return "-" if value is None else f"{value['median']:.2f} [{value['min']:.2f}..{value['max']:.2f}]"
+
+    target = f"{'<=' if row['better'] == 'less' else '>='} {row['target']:.2f}"
+    verdict = {True: "met", False: "missed", None: "failed" if row["errors"] else "-"}[row["met"]]
+    return COLUMNS.format(row["case"], row["unit"], show("ours"), show("peer"), show("ratio"), target, verdict)
+
+
+def output(command, seconds):
+    """What a command prints; it is killed after so many seconds."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        out, complaint = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"{command[0]} was not done after {seconds} s: {' '.join(command)}") from error
+    finally:
+        end(process)
+    if process.returncode != 0:
+        raise Failed(f"`{' '.join(command)}` ended with {process.returncode}: {(complaint or out).strip()[-400:]}")
+    return out
+
+
+class background:
+    """A server, listening on entry, ended on exit."""
+
+    def __init__(self, command, protocol, port):
+        self.command, self.protocol, self.port = command, protocol, port
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        give_up = time.monotonic() + 5
+        while not listens(self.protocol, self.port):
+            if self.process.poll() is not None or time.monotonic() > give_up:
+                end(self.process)
+                raise Failed(f"`{' '.join(self.command)}` does not listen")
+            time.sleep(0.02)
+        return self.process
+
+    def __exit__(self, *_):
+        end(self.process)
+
+
+def end(process):
+    """Ends a process that was started here, and only that."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    process.wait()
+
+
+def listens(protocol, port):
+    state = "0A" if protocol == "tcp" else "07"
+    for family in ("", "6"):
+        with open(f"/proc/net/{protocol}{family}", encoding="ascii") as table:
+            for row in table.readlines()[1:]:
+                fields = row.split()
+                if fields[1].endswith(f":{port:04X}") and fields[3] == state:
+                    return True
+    return False
+
+
+def free_port(protocol):
+    kind = socket.SOCK_STREAM if protocol == "tcp" else socket.SOCK_DGRAM
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind((LOOPBACK, 0))
+        return probe.getsockname()[1]
+
+
+# Where it runs
+
+
+def enter_namespace(congestion):
+    """Moves this process into a network namespace of its own, with this congestion control; says whether it could.
+
+    A namespace may not choose a control that the system restricts, but it inherits the system's: so that is set for
+    the moment in which the namespace is made, and put back through a file that was opened before.
+    """
+    if os.geteuid() != 0:
+        print("not root: the system's network and congestion control are used", file=sys.stderr)
+        return False
+    before = congestion_control()
+    signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        with open(CONGESTION_CONTROL, "w", encoding="ascii") as system:
+            try:
+                system.write(congestion)
+                system.flush()
+                made = ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) == 0
+            finally:
+                system.seek(0)
+                system.write(before)
+    except OSError as error:
+        sys.exit(usage(f"congestion control {congestion}: {error.strerror}; `sysctl -a` lists the available ones"))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+    if made:
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    return made
+
+
+def congestion_control():
+    return pathlib.Path(CONGESTION_CONTROL).read_text(encoding="ascii").strip()
+
+
+def environment(options, namespace):
+    return {
+        "hodo": None if options.peers_only else first_line([options.hodo, "--version"]),
+        "sockperf": first_line(["sockperf", "--version"]),
+        "iperf3": first_line(["iperf3", "--version"]),
+        "kernel": os.uname().release,
+        "congestion_control": congestion_control(),
+        "cpus": {"near": options.cpus[0], "far": options.cpus[1], "many connections": options.cpu},
+        "namespace": namespace,
+        "rounds": options.rounds,
+        "seconds": options.seconds,
+    }
+
+
+def first_line(command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    return ((done.stdout or done.stderr).strip().splitlines() or ["unknown"])[0]
+
+
+def print_facts(facts):
+    print(f"{facts['hodo'] or 'hodo left out'}; {facts['sockperf']}; {facts['iperf3']}; Linux {facts['kernel']}")
+    where = "a network namespace of its own" if facts["namespace"] else "the system's network"
+    print(
+        f"congestion control {facts['congestion_control']}, loopback of {where}; near side on CPU"
+        f" {facts['cpus']['near']}, far side on CPU {facts['cpus']['far']}, many connections on both at both ends;"
+        f" {facts['rounds']} rounds of {facts['seconds']} s; median [min..max]"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

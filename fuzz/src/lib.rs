@@ -1,0 +1,32 @@
+//! Fuzz targets: plain functions of bytes that panic where a promise is broken.
+//!
+//! `cargo test -p hodo-fuzz` replays `corpus/<target>/` and then mutates it; `libfuzzer/` searches on with coverage.
+
+mod drive;
+mod shared;
+mod text;
+
+pub use drive::{Script, Step, drive};
+
+/// A fuzz target.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name, and its corpus's.
+    pub name: &'static str,
+    /// What is done with the bytes.
+    pub run: fn(&[u8]),
+}
+
+/// Every target. A new one needs a line here, a folder in `corpus/`, and a file and a table in `libfuzzer/`.
+pub const TARGETS: &[Target] = &[
+    Target { name: "frames", run: shared::frames },
+    Target { name: "cursor", run: shared::cursor },
+    Target { name: "uri", run: text::uri },
+    Target { name: "result_json", run: text::result_json },
+];
+
+/// The target of this name.
+#[must_use]
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}

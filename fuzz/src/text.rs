@@ -1,0 +1,19 @@
+use hodo_catalog::Uri;
+use hodo_measure::Document;
+
+/// What parses as a URI is written so that it parses to the same.
+pub fn uri(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    match text.parse::<Uri>() {
+        Ok(uri) => assert_eq!(uri.to_string().parse::<Uri>(), Ok(uri)),
+        Err(error) => assert!(!error.to_string().is_empty(), "an error says something"),
+    }
+}
+
+/// What parses as a result is written so that it parses again.
+pub fn result_json(input: &[u8]) {
+    let Ok(document) = serde_json::from_slice::<Document>(input) else { return };
+    let text = serde_json::to_string(&document).expect("what was parsed can be written");
+    let again: Document = serde_json::from_str(&text).expect("what was written can be parsed");
+    assert_eq!(again.measurements.len(), document.measurements.len());
+}

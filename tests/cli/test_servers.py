@@ -1,0 +1,132 @@
+"""A server outlives garbage, half-open and vanished clients, serves many at once, and bounds its memory."""
+
+import contextlib
+import pathlib
+import random
+import socket
+import struct
+import threading
+
+import command
+import contract
+import pytest
+
+# Stated in docs/protocols/raw.md: a process's bound with this many channels.
+CHANNELS = 10_000
+RSS_BYTES_MAX = 256 << 20
+# What 1 MiB of garbage and hundreds of connections may leave behind.
+RSS_GROWTH_MAX = 32 << 20
+
+
+def rss_bytes(pid):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(f"process {pid} is gone")
+
+
+def still_serves(server):
+    (one,) = command.bench(server.uri, "--test", "latency", "--sizes", "64", *command.SHORT, within=20)
+    assert one["operations"] > 0
+    assert server.poll() is None
+
+
+def connect(uri):
+    if uri.startswith("unix://"):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(uri.removeprefix("unix://"))
+        return connection
+    kind = socket.SOCK_DGRAM if uri.startswith("udp") else socket.SOCK_STREAM
+    connection = socket.socket(socket.AF_INET, kind)
+    connection.connect(command.place(uri))
+    return connection
+
+
+@pytest.fixture(params=["tcp", "udp", "unix"])
+def server(request, tmp_path):
+    uri = f"unix://{tmp_path}/hodo.sock" if request.param == "unix" else f"{request.param}://127.0.0.1:0"
+    with command.serving(uri) as process:
+        yield process
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_mebibyte_of_random_bytes(server, seed):
+    still_serves(server)
+    before = rss_bytes(server.pid)
+    garbage = random.Random(seed).randbytes(1 << 20)
+    step = random.Random(seed).choice([1, 64, 1400]) if server.uri.startswith("udp") else 1 << 16
+    with connect(server.uri) as connection, contextlib.suppress(OSError):
+        connection.settimeout(5)
+        for at in range(0, len(garbage), max(step, 64)):
+            connection.send(garbage[at : at + step])
+    assert rss_bytes(server.pid) - before < RSS_GROWTH_MAX
+    still_serves(server)
+
+
+def test_every_first_byte(server):
+    for first in range(256):
+        with connect(server.uri) as connection, contextlib.suppress(OSError):
+            connection.send(bytes([first]) + bytes([0xFF]) * 63)
+    still_serves(server)
+
+
+def test_clients_that_connect_and_vanish(server):
+    linger_off = struct.pack("ii", 1, 0)
+    before = rss_bytes(server.pid)
+    for number in range(300):
+        connection = connect(server.uri)
+        if number % 2 and not server.uri.startswith("unix"):
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_off)
+        connection.close()
+    assert rss_bytes(server.pid) - before < RSS_GROWTH_MAX
+    still_serves(server)
+
+
+def test_clients_that_stay_and_say_nothing(server):
+    with contextlib.ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(connect(server.uri))
+        still_serves(server)
+
+
+def test_clients_that_never_read_what_they_asked_for():
+    """Clients are stopped in the middle of receiving: what is unsent to them is bounded, and others are served."""
+    with command.serving("tcp://127.0.0.1:0") as server, contextlib.ExitStack() as stack:
+        run = ["--test", "rate", "--mode", "receive", "--sizes", "1M", "--window", "64", "--duration", "60s", "--quiet"]
+        testers = [stack.enter_context(command.started("bench", server.uri, *run)) for _ in range(4)]
+        command.wait_until_busy(server.pid)
+        for tester in testers:
+            tester.send_signal(command.signal.SIGSTOP)
+        still_serves(server)
+        assert rss_bytes(server.pid) < RSS_BYTES_MAX
+
+
+def test_many_clients_at_once():
+    with command.serving("tcp://127.0.0.1:0") as server:
+        found, failures = [], []
+
+        def one():
+            try:
+                found.extend(command.bench(server.uri, "--test", "latency", "--sizes", "64", *command.SHORT))
+            except AssertionError as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=one) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failures, failures[0]
+        assert len(found) == 8 and all(one["cpu"]["remote"] for one in found)
+
+
+@pytest.mark.parametrize("mode", contract.MODES)
+def test_ten_thousand_channels_in_bounded_memory(mode):
+    command.allow_files(CHANNELS + 1000)
+    with command.serving("tcp://127.0.0.1:0") as server:
+        plan = ["--test", "channels", "--mode", mode, "--channels", str(CHANNELS), "--sizes", "64", "--window", "1"]
+        (one,) = command.bench(server.uri, *plan, "--duration", "1s", "--repeat", "1", "--quiet", within=120)
+        assert one["channels"] == CHANNELS and one["operations"] >= CHANNELS
+        for side in ("local", "remote"):
+            assert one["cpu"][side]["max_rss_bytes"] < RSS_BYTES_MAX, side
+        still_serves(server)

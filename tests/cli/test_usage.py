@@ -1,0 +1,66 @@
+"""What can be told to be wrong from the command line alone: exit 2, at once, with the remedy."""
+
+import command
+import pytest
+
+AT_ONCE_S = 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["ftp://localhost:21"], ["ftp", "tcp, udp, unix"]),
+        (["nonesuch"], ["nonesuch", "tcp"]),
+        (["tcp", "--window", "0"], ["window"]),
+        (["tcp", "--window", "4294967296"], ["window"]),
+        (["tcp", "--window", "many"], ["window"]),
+        (["tcp", "--channels", "0"], ["channels"]),
+        (["tcp", "--channels", "4294967296"], ["channels"]),
+        (["tcp", "--sizes", "2G"], ["size"]),
+        (["tcp", "--sizes", "1025M"], ["size", "1025M|1073741824|1 GiB|1G|1024M|maximum"]),
+        (["udp", "--sizes", "65508"], ["size", "65.?507"]),
+        (["tcp", "--sizes", "big"], ["big"]),
+        (["tcp", "--sizes", "10..1*2"], ["10..1"]),
+        (["tcp", "--sizes", "1..10*1"], ["1..10"]),
+        (["tcp", "--sizes", "1..10+0"], ["1..10"]),
+        (["tcp", "--test", "nonesuch"], ["nonesuch", "latency"]),
+        (["tcp", "--mode", "nonesuch"], ["nonesuch", "receive"]),
+        (["tcp", "--wait", "nonesuch"], ["nonesuch", "spin"]),
+        (["tcp", "--repeat", "0"], ["repeat"]),
+        (["tcp", "--duration", "fast"], ["fast"]),
+        (["tcp", "--test", "open", "--rate", "-1"], ["rate"]),
+        (["tcp", "--test", "open", "--rate", "nan"], ["rate"]),
+        (["tcp", "--cpu", "99999"], ["cpu", "99999"]),
+        (["tcp", "--congestion", "nonesuch"], ["nonesuch"]),
+        (["tcp", "--line-rate", "fast"], ["fast"]),
+        (["tcp", "--nonesuch"], ["nonesuch"]),
+        (["sim+udp://?loss=2"], ["loss"]),
+        (["sim+udp://?delay"], ["delay"]),
+        (["sim+udp://?nonesuch=1"], ["nonesuch"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
+)
+def test_is_turned_down_at_once(arguments, says):
+    done = command.refused("bench", *arguments, status=2, says=says, within=AT_ONCE_S)
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("arguments", [["nonesuch"], ["report"], ["compare", "one.json"], ["serve"], ["serve", "ftp://x"]])
+def test_other_subcommands_too(arguments):
+    command.refused(*arguments, status=2, says=[], within=AT_ONCE_S)
+
+
+def test_the_largest_window_is_run_or_turned_down_but_never_hangs():
+    done = command.hodo("bench", "tcp", "--window", "4294967295", "--sizes", "64", *command.SHORT, "--json", "-")
+    assert done.returncode in (0, 1, 2) and "panicked" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name", ["TCP_STREAM", "TCP_MAERTS", "TCP_RR", "TCP_CRR", "UDP_STREAM", "UDP_RR"])
+def test_the_classic_tests_are_found_in_the_help(name):
+    done = command.hodo("bench", "--help", within=AT_ONCE_S)
+    assert done.returncode == 0 and name in done.stdout
+
+
+def test_says_its_version():
+    done = command.hodo("--version", within=AT_ONCE_S)
+    assert done.returncode == 0 and done.stdout.startswith("hodo ")

@@ -1,0 +1,160 @@
+"""Runs `hodo` as a user does, with a bound on everything."""
+
+import contextlib
+import os
+import pathlib
+import queue
+import re
+import resource
+import signal
+import subprocess
+import threading
+import time
+
+import contract
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+HODO = os.environ.get("HODO", str(ROOT / "target/release/hodo"))
+# Long enough for a loaded machine; what has to be quicker says so itself.
+BOUND_S = 60
+SHORT = ["--duration", "100ms", "--warmup", "20ms", "--repeat", "1", "--quiet"]
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def hodo(*arguments, within=BOUND_S, prefix=(), stdout=subprocess.PIPE):
+    """Runs the command to its end; fails where that takes longer than `within` seconds."""
+    command = [*prefix, HODO, *map(str, arguments)]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True)
+    try:
+        out, complaint = process.communicate(timeout=within)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        _, complaint = process.communicate()
+        raise AssertionError(f"not done after {within} s: {' '.join(command)}\n{complaint}") from None
+    return subprocess.CompletedProcess(command, process.returncode, out, complaint)
+
+
+def bench(*arguments, within=BOUND_S, prefix=()):
+    """The measurements of a run that has to succeed."""
+    done = hodo("bench", *arguments, "--json", "-", within=within, prefix=prefix)
+    assert done.returncode == 0, f"{' '.join(done.args)} ended with {done.returncode}:\n{done.stderr}"
+    return contract.parse(done.stdout)["measurements"]
+
+
+def refused(*arguments, status, says, within=BOUND_S):
+    """Runs a command that has to be turned down: with this status, and a message that holds every one of `says`."""
+    done = hodo(*arguments, within=within)
+    expected = status if isinstance(status, tuple) else (status,)
+    assert done.returncode in expected, f"{' '.join(done.args)} ended with {done.returncode}:\n{done.stderr}"
+    for word in says:
+        assert re.search(word, done.stderr, re.IGNORECASE), f"the message does not say {word!r}:\n{done.stderr}"
+    assert "panicked" not in done.stderr, done.stderr
+    assert len(done.stderr) < 4000, "a message, not a flood"
+    return done
+
+
+@contextlib.contextmanager
+def started(*arguments, prefix=(), **options):
+    """A command that runs beside the test, and is ended with it."""
+    command = [*prefix, HODO, *map(str, arguments)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@contextlib.contextmanager
+def serving(uri, *options, prefix=(), **more):
+    """A server's process, with the URI that it says it listens at as `uri`."""
+    with started("serve", uri, *options, prefix=prefix, **more) as process:
+        lines = queue.Queue()
+        threading.Thread(target=forward, args=(process.stdout, lines), daemon=True).start()
+        process.uri = announced(process, lines)
+        yield process
+
+
+def forward(stream, lines):
+    # The pipe is read to its end, so that a talkative server is never held up.
+    with contextlib.suppress(ValueError):
+        for line in stream:
+            lines.put(line)
+    lines.put(None)
+
+
+def announced(process, lines):
+    said = []
+    give_up = time.monotonic() + 10
+    while time.monotonic() < give_up:
+        try:
+            line = lines.get(timeout=0.1)
+        except queue.Empty:
+            continue
+        if line is None:
+            break
+        said.append(line)
+        found = re.search(r"\b(?:tcp|udp|unix)://[^\s`'\",]+", line)
+        if found:
+            return found[0].rstrip(".;")
+    raise AssertionError(f"the server ({process.poll()}) did not say where it listens:\n{''.join(said)}")
+
+
+def place(uri):
+    """Host and port of a URI."""
+    host, port = uri.split("://", 1)[1].split("/", 1)[0].split("?", 1)[0].rsplit(":", 1)
+    return host.strip("[]"), int(port)
+
+
+def cpu_s(pid):
+    """Seconds of CPU that a process has used."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * TICK_S
+
+
+def wait_until(condition, what, within=20):
+    give_up = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < give_up, f"after {within} s still not so: {what}"
+        time.sleep(0.02)
+
+
+def wait_until_busy(pid, seconds=0.3):
+    """Until a process has worked for so long: a server is then in the middle of a measurement."""
+    before = cpu_s(pid)
+    wait_until(lambda: cpu_s(pid) - before > seconds, f"process {pid} has worked for {seconds} s")
+
+
+def children(pid):
+    """Processes that a process has started."""
+    tasks = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text(encoding="ascii").split()]
+
+
+def is_there(pid):
+    """Whether a process runs, and is not merely waiting to be collected."""
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state not in "ZX"
+
+
+def allow_files(count):
+    """Raises this process's bound on open files, which its children inherit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < count:
+        wanted = hard if hard == resource.RLIM_INFINITY or hard >= count else count
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (count, max(wanted, count)))
+        except (ValueError, PermissionError):
+            raise AssertionError(f"{count} open files are needed, {hard} allowed: raise `ulimit -Hn`") from None

@@ -1,0 +1,217 @@
+"""The result contract, version 1, as checks: what every document that hodo writes must hold."""
+
+import base64
+import json
+import zlib
+
+SCHEMA = "hodo.result/1"
+TESTS = ("rate", "latency", "random", "channels", "open")
+MODES = ("both", "send", "receive")
+STATES = ("stable", "drifting", "bimodal", "noisy", "interrupted", "failed")
+KINDS = ("line", "floor", "model")
+TSV_COLUMNS = (
+    "protocol link test mode size_bytes window channels batch wait repeats operations_per_s payload_mbit_per_s"
+    " average_time_us latency_p50_us latency_p99_us cpu_machine_percent cpu_local_percent cpu_remote_percent"
+    " limit_mbit_per_s share_of_limit lost retransmitted verdict"
+).split()
+# The front of every HdrHistogram V2 in compressed form.
+HISTOGRAM_COOKIE = 0x1C849304
+
+
+class Null:
+    """A type that may also be null."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+
+class Each:
+    """A list of this type."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+
+COUNT = "a whole number, not negative"
+NUMBER = "a finite number, not negative"
+TEXT = "a string"
+
+ESTIMATE = {"median": NUMBER, "low": Null(NUMBER), "high": Null(NUMBER), "confidence": Null(NUMBER), "best": NUMBER}
+PROCESS = {
+    "percent": NUMBER,
+    "user_s": NUMBER,
+    "system_s": NUMBER,
+    "voluntary_switches": COUNT,
+    "involuntary_switches": COUNT,
+    "max_rss_bytes": COUNT,
+}
+LATENCY = {
+    "min": COUNT,
+    "mean": NUMBER,
+    "p50": COUNT,
+    "p90": COUNT,
+    "p99": COUNT,
+    "p99_9": COUNT,
+    "max": COUNT,
+    "count": COUNT,
+    "histogram": TEXT,
+}
+LIMIT = {
+    "payload_bits_per_s": Null(NUMBER),
+    "operations_per_s": Null(NUMBER),
+    "latency_ns": Null(NUMBER),
+    "kind": KINDS,
+    "binds": TEXT,
+    "formula": TEXT,
+    "assumes": TEXT,
+}
+MEASUREMENT = {
+    "protocol": TEXT,
+    "link": TEXT,
+    "test": TESTS,
+    "mode": MODES,
+    "size_bytes": Null(COUNT),
+    "window": COUNT,
+    "channels": COUNT,
+    "batch": COUNT,
+    "wait": TEXT,
+    "seed": COUNT,
+    "repeats": COUNT,
+    "operations": COUNT,
+    "payload_bytes": COUNT,
+    "elapsed_s": NUMBER,
+    "rate": {"operations_per_s": ESTIMATE, "payload_bits_per_s": ESTIMATE},
+    "latency_ns": Null(LATENCY),
+    "cpu": {
+        "machine_percent": Null(NUMBER),
+        "local": Null(PROCESS),
+        "remote": Null(PROCESS),
+        "local_ns_per_operation": Null(NUMBER),
+        "remote_ns_per_operation": Null(NUMBER),
+    },
+    "loss": {"lost": COUNT, "duplicated": COUNT, "reordered": COUNT, "retransmitted": COUNT, "refused": COUNT},
+    "limit": Null(LIMIT),
+    "share_of_limit": Null(NUMBER),
+    "stages": Each({"name": TEXT, "side": ("local", "remote"), "count": COUNT, "p50_ns": COUNT, "p99_ns": COUNT}),
+    "verdict": {"state": STATES, "text": TEXT},
+    "intervals": Each({"t_s": NUMBER, "operations": COUNT, "payload_bytes": COUNT}),
+}
+ENVIRONMENT = {
+    "host": Null(TEXT),
+    "kernel": Null(TEXT),
+    "cpu": Null(TEXT),
+    "cores": Null(COUNT),
+    "memory_bytes": Null(COUNT),
+    "congestion_control": Null(TEXT),
+    "mtu": Null(COUNT),
+    "nic": Null({"name": TEXT}),
+    "placement": Null(TEXT),
+    "clock": Null({"source": TEXT, "cost_ns": NUMBER}),
+    "hypervisor": Null(TEXT),
+    "governor": Null(TEXT),
+    "started": Null(TEXT),
+    "arguments": Each(TEXT),
+}
+DOCUMENT = {
+    "schema": (SCHEMA,),
+    "tool": {"name": ("hodo",), "version": TEXT, "commit": Null(TEXT)},
+    "environment": ENVIRONMENT,
+    "measurements": Each(MEASUREMENT),
+}
+
+
+def parse(text):
+    """The document of a text that is JSON and nothing else, checked."""
+    document = json.loads(text, parse_constant=lambda name: complain("document", f"{name} is not JSON"))
+    check_document(document)
+    return document
+
+
+def check_document(document):
+    """Fails, naming the field, where a document breaks the contract."""
+    check("document", document, DOCUMENT)
+    for number, measurement in enumerate(document["measurements"]):
+        check_sense(f"measurements[{number}]", measurement)
+
+
+def check(where, value, kind):
+    if isinstance(kind, Null):
+        if value is not None:
+            check(where, value, kind.kind)
+    elif isinstance(kind, Each):
+        if not isinstance(value, list):
+            complain(where, f"{value!r} is not a list")
+        for number, entry in enumerate(value):
+            check(f"{where}[{number}]", entry, kind.kind)
+    elif isinstance(kind, dict):
+        if not isinstance(value, dict):
+            complain(where, f"{value!r} is not an object")
+        for name, inner in kind.items():
+            if name not in value:
+                complain(f"{where}.{name}", "is missing")
+            check(f"{where}.{name}", value[name], inner)
+    elif isinstance(kind, tuple):
+        if value not in kind:
+            complain(where, f"{value!r} is none of {', '.join(kind)}")
+    elif not fits(value, kind):
+        complain(where, f"{value!r} is not {kind}")
+
+
+def fits(value, kind):
+    if kind is TEXT:
+        return isinstance(value, str)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return (whole or (kind is NUMBER and isinstance(value, float))) and 0 <= value < float("inf")
+
+
+def complain(where, what):
+    raise AssertionError(f"{where}: {what}")
+
+
+def check_sense(where, found):
+    """What the types cannot say: figures that contradict each other."""
+    drawn = found["size_bytes"] is None
+    if drawn and not 0 <= found["size_min_bytes"] <= found["size_max_bytes"]:
+        complain(where, "sizes were drawn, and their bounds are not in order")
+    if (found["test"] == "random") != drawn:
+        complain(where, "size_bytes is null for drawn sizes, and only for them")
+    if len(found["intervals"]) > 200:
+        complain(where, f"{len(found['intervals'])} intervals, at most 200")
+    if not found["verdict"]["text"].strip():
+        complain(where, "a verdict without a sentence")
+    if found["latency_ns"]:
+        check_latency(f"{where}.latency_ns", found["latency_ns"])
+    limit = found["limit"]
+    if limit and all(limit[name] is None for name in ("payload_bits_per_s", "operations_per_s", "latency_ns")):
+        complain(f"{where}.limit", "a limit without a figure")
+    if limit and not limit["formula"].strip():
+        complain(f"{where}.limit", "a limit without its formula")
+    complete = found["verdict"]["state"] not in ("interrupted", "failed")
+    if complete and not (found["operations"] > 0 and found["elapsed_s"] > 0 and found["intervals"]):
+        complain(where, "complete, and yet nothing was measured")
+    for name, estimate in found["rate"].items():
+        low, high = estimate["low"], estimate["high"]
+        if low is not None and not low <= estimate["median"] <= high:
+            complain(f"{where}.rate.{name}", "the median is outside its interval")
+
+
+def check_latency(where, latency):
+    quantiles = [latency[name] for name in ("min", "p50", "p90", "p99", "p99_9", "max")]
+    if quantiles != sorted(quantiles) or not latency["min"] <= latency["mean"] <= latency["max"]:
+        complain(where, f"out of order: {quantiles}, mean {latency['mean']}")
+    packed = base64.b64decode(latency["histogram"], validate=True)
+    if int.from_bytes(packed[:4], "big") != HISTOGRAM_COOKIE:
+        complain(f"{where}.histogram", "is not an HdrHistogram V2 in compressed form")
+    zlib.decompress(packed[8 : 8 + int.from_bytes(packed[4:8], "big")])
+
+
+def parse_tsv(text):
+    """The rows of a TSV as dictionaries, checked."""
+    lines = text.split("\n")
+    if lines.pop() != "" or lines[0].split("\t") != TSV_COLUMNS:
+        complain("TSV", f"begins with {lines[:1]}, not with the columns of the contract, or has no last newline")
+    rows = [line.split("\t") for line in lines[1:]]
+    for number, row in enumerate(rows, 2):
+        if len(row) != len(TSV_COLUMNS):
+            complain(f"TSV line {number}", f"{len(row)} columns, not {len(TSV_COLUMNS)}")
+    return [dict(zip(TSV_COLUMNS, row, strict=True)) for row in rows]

@@ -1,0 +1,263 @@
+use crate::Complaint;
+use crate::source::{Language, Source};
+
+/// The crates that hold protocols, or what they share: without sockets, threads and clocks.
+pub const PROTOCOL_CRATES: &[&str] = &["machine", "raw", "ipbus", "pva", "roce", "spacewire", "farm"];
+
+const FILE_LINES: usize = 600;
+const FUNCTION_LINES: usize = 80;
+
+/// A file holds one idea.
+#[must_use]
+pub fn file_length(source: &Source) -> Vec<Complaint> {
+    let lines = source.code.lines().count() - test_lines(source);
+    if lines <= FILE_LINES || source.path.ends_with("/tests.rs") {
+        return Vec::new();
+    }
+    vec![complaint(source, 1, format!("{lines} lines without tests, at most {FILE_LINES}: split it by idea"))]
+}
+
+/// Lines of the modules that are compiled for tests only.
+fn test_lines(source: &Source) -> usize {
+    let mut lines = 0;
+    for (at, _) in source.code.match_indices("#[cfg(test)]") {
+        let after = &source.code[at..];
+        let opens = after.find('{').filter(|open| after[..*open].contains("mod "));
+        if let Some(length) = opens.filter(|open| !after[..*open].contains(';')).and_then(|open| braces(after, open)) {
+            lines += after[..length].lines().count();
+        }
+    }
+    lines
+}
+
+/// A function fits on a screen.
+#[must_use]
+pub fn function_length(source: &Source) -> Vec<Complaint> {
+    let found = match source.language {
+        Language::Rust => rust_functions(&source.code),
+        Language::Python => python_functions(&source.code),
+    };
+    found
+        .into_iter()
+        .filter(|(_, _, lines)| *lines > FUNCTION_LINES)
+        .map(|(line, name, lines)| {
+            let text = format!("`{name}` has {lines} lines, at most {FUNCTION_LINES}: give its parts names");
+            complaint(source, line, text)
+        })
+        .collect()
+}
+
+/// Line, name and number of lines of every function that has a body.
+fn rust_functions(code: &str) -> Vec<(usize, String, usize)> {
+    let mut found = Vec::new();
+    for at in words(code, "fn") {
+        let name = word_at(code[at + 2..].trim_start());
+        let Some(open) = body_start(&code[at..]) else { continue };
+        let Some(length) = braces(&code[at..], open) else { continue };
+        if !name.is_empty() {
+            found.push((line_of(code, at), name.to_owned(), code[at..at + length].lines().count()));
+        }
+    }
+    found
+}
+
+/// Where the body's brace is, or nothing for a function without a body. Braces inside brackets belong to a type.
+fn body_start(code: &str) -> Option<usize> {
+    let mut depth = 0_i32;
+    for (at, c) in code.char_indices() {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth -= 1,
+            ';' if depth == 0 => return None,
+            '{' if depth == 0 => return Some(at),
+            _ if depth < 0 => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The length of the text up to the brace that closes the one at `open`.
+fn braces(code: &str, open: usize) -> Option<usize> {
+    let mut depth = 0_u32;
+    for (at, c) in code[open..].char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 1 => return Some(open + at + 1),
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+fn python_functions(code: &str) -> Vec<(usize, String, usize)> {
+    let lines: Vec<&str> = code.lines().collect();
+    let mut found = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        let text = line.trim_start();
+        let Some(rest) = text.strip_prefix("async ").unwrap_or(text).strip_prefix("def ") else { continue };
+        let indent = line.len() - text.len();
+        let (mut depth, mut end) = (brackets(line), index + 1);
+        for (number, next) in lines.iter().enumerate().skip(index + 1) {
+            let inside = depth > 0 || next.len() - next.trim_start().len() > indent;
+            if !next.trim().is_empty() {
+                if !inside {
+                    break;
+                }
+                end = number + 1;
+            }
+            depth += brackets(next);
+        }
+        found.push((index + 1, word_at(rest).to_owned(), end - index));
+    }
+    found
+}
+
+fn brackets(line: &str) -> i32 {
+    line.chars()
+        .map(|c| {
+            if "([{".contains(c) {
+                1
+            } else if ")]}".contains(c) {
+                -1
+            } else {
+                0
+            }
+        })
+        .sum()
+}
+
+/// Time is an argument everywhere but where the sockets are, and in the command.
+#[must_use]
+pub fn clock(source: &Source) -> Vec<Complaint> {
+    if source.language == Language::Python || in_crates(source, &["io", "cli"]) {
+        return Vec::new();
+    }
+    let remedy = "only crates/io and crates/cli have a clock: take the time as an argument";
+    matching(source, &source.code, &["Instant::now", "SystemTime::now", "thread::sleep"], remedy)
+}
+
+/// Memory is the compiler's business everywhere but where the system calls are.
+#[must_use]
+pub fn unsafe_code(source: &Source) -> Vec<Complaint> {
+    let counting_allocator = source.path.starts_with("crates/") && source.path.contains("/tests/");
+    if source.language == Language::Python || in_crates(source, &["io"]) || counting_allocator {
+        return Vec::new();
+    }
+    words(&source.code, "unsafe")
+        .map(|at| {
+            let text = "`unsafe` outside crates/io: move it there behind a safe function".to_owned();
+            complaint(source, line_of(&source.code, at), text)
+        })
+        .collect()
+}
+
+/// What is committed is finished, and every test runs.
+#[must_use]
+pub fn unfinished(source: &Source) -> Vec<Complaint> {
+    let mut found =
+        matching(source, &source.code, &["todo!", "unimplemented!", "#[ignore"], "finish it or leave it out");
+    for mark in ["TODO", "FIXME", "XXX"] {
+        found.extend(words(&source.prose, mark).map(|at| {
+            let text = format!("`{mark}`: do it, or write an issue and leave the note out");
+            complaint(source, line_of(&source.prose, at), text)
+        }));
+    }
+    found
+}
+
+/// Nouns and verbs of the field, not of programming.
+#[must_use]
+pub fn names(source: &Source) -> Vec<Complaint> {
+    let mut found = Vec::new();
+    for keyword in ["fn", "def"] {
+        for (line, name) in declared(&source.code, keyword) {
+            if name.starts_with("get_") {
+                found.push(complaint(source, line, format!("`{name}`: call it by what it answers, without `get_`")));
+            }
+        }
+    }
+    for keyword in ["struct", "enum", "trait", "type", "class", "union"] {
+        for (line, name) in declared(&source.code, keyword) {
+            if let Some(word) = ["Manager", "Helper", "Util"].iter().find(|word| name.contains(**word)) {
+                found.push(complaint(source, line, format!("`{name}`: `{word}` says nothing, name what it is")));
+            }
+        }
+    }
+    let stem = source.path.rsplit('/').next().unwrap_or_default().split('.').next().unwrap_or_default();
+    if ["util", "utils", "helper", "helpers", "manager", "common", "misc"].contains(&stem) {
+        found.push(complaint(source, 1, format!("a file called `{stem}` is about nothing: name it by its idea")));
+    }
+    found
+}
+
+/// Line and name of everything declared with a keyword.
+fn declared<'a>(code: &'a str, keyword: &'a str) -> impl Iterator<Item = (usize, &'a str)> + 'a {
+    words(code, keyword).filter_map(move |at| {
+        let after = &code[at + keyword.len()..];
+        let name = word_at(after.trim_start());
+        (after.starts_with(' ') && !name.is_empty()).then(|| (line_of(code, at), name))
+    })
+}
+
+/// A crate's root says what the crate is.
+#[must_use]
+pub fn crate_docs(source: &Source) -> Vec<Complaint> {
+    if !(source.path.ends_with("src/lib.rs") || source.path.ends_with("src/main.rs")) || source.text.starts_with("//!")
+    {
+        return Vec::new();
+    }
+    vec![complaint(source, 1, "no crate documentation: begin with `//!` and one sentence".to_owned())]
+}
+
+/// Protocols have no sockets, threads or clocks; the compiler sees to it where `std` is absent.
+#[must_use]
+pub fn no_std_attribute(source: &Source) -> Vec<Complaint> {
+    let is_root = source.path.ends_with("/src/lib.rs") && in_crates(source, PROTOCOL_CRATES);
+    if !is_root || source.code.lines().any(|line| line.trim() == "#![no_std]") {
+        return Vec::new();
+    }
+    vec![complaint(source, 1, "a protocol crate without `#![no_std]`: add it, and `extern crate alloc`".to_owned())]
+}
+
+fn in_crates(source: &Source, names: &[&str]) -> bool {
+    names.iter().any(|name| source.path.starts_with(&format!("crates/{name}/")))
+}
+
+fn matching(source: &Source, text: &str, patterns: &[&str], remedy: &str) -> Vec<Complaint> {
+    let mut found = Vec::new();
+    for pattern in patterns {
+        for (at, _) in text.match_indices(pattern) {
+            found.push(complaint(source, line_of(text, at), format!("`{pattern}`: {remedy}")));
+        }
+    }
+    found
+}
+
+fn complaint(source: &Source, line: usize, text: String) -> Complaint {
+    Complaint { path: source.path.clone(), line, text }
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
+}
+
+/// Where `word` stands as a whole word.
+fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    text.match_indices(word).map(|(at, _)| at).filter(move |at| {
+        !text[..*at].chars().next_back().is_some_and(is_word)
+            && !text[at + word.len()..].chars().next().is_some_and(is_word)
+    })
+}
+
+fn word_at(text: &str) -> &str {
+    &text[..text.find(|c| !is_word(c)).unwrap_or(text.len())]
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+#[cfg(test)]
+mod tests;

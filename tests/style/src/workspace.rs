@@ -1,0 +1,95 @@
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A package that this workspace is built from, on this platform.
+#[derive(Debug, Clone)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its licence, as an SPDX expression.
+    pub licence: Option<String>,
+    /// Whether it is one of ours.
+    pub member: bool,
+    /// Names of the packages that it depends on to run, not to be tested or built.
+    pub dependencies: Vec<String>,
+}
+
+/// The root of the repository.
+#[must_use]
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).expect("this package is two folders down").to_owned()
+}
+
+/// What `cargo` prints for these arguments in the root.
+///
+/// # Panics
+/// Where it fails.
+#[must_use]
+pub fn cargo(arguments: &[&str]) -> String {
+    output(Command::new(env!("CARGO")).args(arguments).current_dir(root()), "run `cargo fetch --locked` first")
+}
+
+/// The platform that is compiled on.
+#[must_use]
+pub fn host() -> String {
+    let version = output(Command::new("rustc").arg("-vV"), "is rustc in PATH?");
+    let line = version.lines().find_map(|line| line.strip_prefix("host: "));
+    line.expect("rustc says its host").to_owned()
+}
+
+fn output(command: &mut Command, remedy: &str) -> String {
+    let out = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; {remedy}"));
+    let complaint = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{command:?} failed; {remedy}\n{complaint}");
+    String::from_utf8(out.stdout).expect("cargo and rustc print UTF-8")
+}
+
+/// Everything that cargo knows of this workspace.
+///
+/// # Panics
+/// Where cargo fails, as without the packages at hand.
+#[must_use]
+pub fn metadata() -> Value {
+    let arguments = ["metadata", "--format-version", "1", "--offline", "--locked", "--filter-platform", &host()];
+    serde_json::from_str(&cargo(&arguments)).expect("cargo metadata is JSON")
+}
+
+/// The packages of a workspace's metadata.
+#[must_use]
+pub fn packages(metadata: &Value) -> Vec<Package> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let members = array(&metadata["workspace_members"]);
+    let nodes = array(&metadata["resolve"]["nodes"]);
+    array(&metadata["packages"])
+        .iter()
+        .map(|package| {
+            let node = nodes.iter().find(|node| node["id"] == package["id"]);
+            let links = node.map(|node| array(&node["deps"])).unwrap_or_default();
+            let names = links.iter().filter(|link| is_normal(link)).filter_map(|link| name_of(metadata, &link["pkg"]));
+            Package {
+                name: text(&package["name"]).unwrap_or_default(),
+                version: text(&package["version"]).unwrap_or_default(),
+                licence: text(&package["license"]),
+                member: members.contains(&package["id"]),
+                dependencies: names.collect(),
+            }
+        })
+        .collect()
+}
+
+fn is_normal(link: &Value) -> bool {
+    array(&link["dep_kinds"]).iter().any(|kind| kind["kind"].is_null())
+}
+
+fn name_of(metadata: &Value, id: &Value) -> Option<String> {
+    let package = array(&metadata["packages"]).iter().find(|package| package["id"] == *id)?;
+    package["name"].as_str().map(str::to_owned)
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}

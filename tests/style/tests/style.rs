@@ -1,0 +1,52 @@
+//! The house rules, applied to every source file of this repository.
+
+use hodo_style::{Complaint, Source, expect_none, root, source_files};
+
+fn check(rule: fn(&Source) -> Vec<Complaint>) {
+    let complaints: Vec<Complaint> = source_files(&root()).iter().flat_map(rule).collect();
+    expect_none(&complaints);
+}
+
+#[test]
+fn files_hold_one_idea() {
+    check(hodo_style::file_length);
+}
+
+#[test]
+fn functions_fit_on_a_screen() {
+    check(hodo_style::function_length);
+}
+
+#[test]
+fn time_is_an_argument() {
+    check(hodo_style::clock);
+}
+
+#[test]
+fn unsafe_code_stays_in_io() {
+    check(hodo_style::unsafe_code);
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    check(hodo_style::unfinished);
+}
+
+#[test]
+fn names_are_the_fields_own() {
+    check(hodo_style::names);
+}
+
+#[test]
+fn every_crate_says_what_it_is() {
+    check(hodo_style::crate_docs);
+}
+
+#[test]
+fn the_walk_finds_the_sources() {
+    let files = source_files(&root());
+    for path in ["crates/machine/src/lib.rs", "tests/style/src/lib.rs", "benches/peers/run.py"] {
+        assert!(files.iter().any(|file| file.path == path), "{path} was not found");
+    }
+    assert!(!files.iter().any(|file| file.path.starts_with("target/")));
+}
