@@ -9,7 +9,7 @@ mod random;
 mod result;
 mod run;
 pub mod statistics;
-pub mod trend;
+mod trend;
 mod verdict;
 
 pub use histogram::{Histogram, HistogramError};
