@@ -3,6 +3,7 @@
 //! `cargo test -p hodo-fuzz` replays `corpus/<target>/` and then mutates it; `libfuzzer/` searches on with coverage.
 
 mod drive;
+mod raw;
 mod shared;
 mod text;
 
@@ -21,6 +22,9 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "frames", run: shared::frames },
     Target { name: "cursor", run: shared::cursor },
+    Target { name: "raw_wire", run: raw::wire },
+    Target { name: "raw_client", run: raw::client },
+    Target { name: "raw_server", run: raw::server },
     Target { name: "uri", run: text::uri },
     Target { name: "result_json", run: text::result_json },
 ];
