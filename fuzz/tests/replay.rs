@@ -33,7 +33,7 @@ fn replay(target: &Target) {
     }
     let inputs: Vec<&[u8]> = corpus.iter().map(|(_, input)| input.as_slice()).collect();
     let mut random = Random(0x686f_646f);
-    for number in 0..executions {
+    for number in 0..executions / target.slowness {
         let mutant = mutate(&inputs, &mut random);
         try_one(target, &mutant, &format!("mutant {number}"));
     }
