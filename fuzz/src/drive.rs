@@ -3,6 +3,8 @@ use std::time::Duration;
 
 /// Outputs in a row after which a machine that is not idle is stuck.
 const OUTPUTS_MAX: usize = 100_000;
+/// Bytes that a peer takes before it is announced as blocked, as a driver would.
+const UNSENT_MAX: usize = 64 << 10;
 
 /// One thing that happens to a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,21 +69,32 @@ pub fn drive<M: Machine>(mut machine: M, input: &[u8], accepts: bool, command: i
     }
 }
 
+/// A peer that is there, with the bytes that it has not taken.
+struct Slot {
+    peer: Peer,
+    unsent: usize,
+    blocked: bool,
+}
+
 /// The peers that are there, and those that the machine has asked for.
 #[derive(Default)]
 struct Peers {
-    open: Vec<Peer>,
+    open: Vec<Slot>,
     asked: Vec<(Peer, Address)>,
     accepted: u32,
 }
 
 impl Peers {
     fn pick(&self, index: u8) -> Option<Peer> {
-        self.open.get(usize::from(index) % self.open.len().max(1)).copied()
+        self.open.get(usize::from(index) % self.open.len().max(1)).map(|slot| slot.peer)
+    }
+
+    fn slot(&mut self, peer: Peer) -> Option<&mut Slot> {
+        self.open.iter_mut().find(|slot| slot.peer == peer)
     }
 
     fn forget(&mut self, peer: Peer) {
-        self.open.retain(|other| *other != peer);
+        self.open.retain(|slot| slot.peer != peer);
         self.asked.retain(|(other, _)| *other != peer);
     }
 }
@@ -102,7 +115,7 @@ fn tell<M: Machine>(
                 None => return,
             };
             peers.accepted += u32::from(peer.is_accepted());
-            peers.open.push(peer);
+            peers.open.push(Slot { peer, unsent: 0, blocked: false });
             machine.handle(now, Input::Opened(peer, &address));
         }
         Step::Received(index, bytes) => {
@@ -124,9 +137,13 @@ fn tell<M: Machine>(
             machine.handle(now, Input::Closed(peer, why));
         }
         Step::Blocked(index) | Step::Drained(index) => {
-            let Some(peer) = peers.pick(index) else { return };
-            let blocked = matches!(step, Step::Blocked(_));
-            machine.handle(now, if blocked { Input::Blocked(peer) } else { Input::Drained(peer) });
+            let Some(slot) = peers.pick(index).and_then(|peer| peers.slot(peer)) else { return };
+            let blocks = matches!(step, Step::Blocked(_));
+            if slot.blocked != blocks {
+                slot.blocked = blocks;
+                slot.unsent = 0;
+                machine.handle(now, if blocks { Input::Blocked(slot.peer) } else { Input::Drained(slot.peer) });
+            }
         }
         Step::Elapsed(_) => machine.handle(now, Input::Elapsed),
         Step::Command(bytes) => {
@@ -141,7 +158,14 @@ fn settle<M: Machine>(machine: &mut M, now: Instant, outbox: &mut Outbox, peers:
     for _ in 0..OUTPUTS_MAX {
         match machine.poll(now, outbox) {
             Output::Idle(_) => return,
-            Output::Send(peer) => assert!(peers.open.contains(&peer), "bytes for {peer:?}, which is not there"),
+            Output::Send(peer) => {
+                let slot = peers.slot(peer).unwrap_or_else(|| panic!("bytes for {peer:?}, which is not there"));
+                slot.unsent += outbox.len();
+                if slot.unsent > UNSENT_MAX && !slot.blocked {
+                    slot.blocked = true;
+                    machine.handle(now, Input::Blocked(peer));
+                }
+            }
             Output::Event(_) => {}
             Output::Open(peer, address) => {
                 assert!(!peer.is_accepted(), "{peer:?} is numbered like one that came by itself");

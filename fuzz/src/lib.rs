@@ -3,6 +3,7 @@
 //! `cargo test -p hodo-fuzz` replays `corpus/<target>/` and then mutates it; `libfuzzer/` searches on with coverage.
 
 mod drive;
+mod raw;
 mod shared;
 mod text;
 
@@ -15,14 +16,19 @@ pub struct Target {
     pub name: &'static str,
     /// What is done with the bytes.
     pub run: fn(&[u8]),
+    /// How many times slower one run is than reading a few bytes: mutants are so many times fewer.
+    pub slowness: u64,
 }
 
 /// Every target. A new one needs a line here, a folder in `corpus/`, and a file and a table in `libfuzzer/`.
 pub const TARGETS: &[Target] = &[
-    Target { name: "frames", run: shared::frames },
-    Target { name: "cursor", run: shared::cursor },
-    Target { name: "uri", run: text::uri },
-    Target { name: "result_json", run: text::result_json },
+    Target { name: "frames", run: shared::frames, slowness: 1 },
+    Target { name: "cursor", run: shared::cursor, slowness: 1 },
+    Target { name: "raw_wire", run: raw::wire, slowness: 1 },
+    Target { name: "raw_client", run: raw::client, slowness: 10 },
+    Target { name: "raw_server", run: raw::server, slowness: 10 },
+    Target { name: "uri", run: text::uri, slowness: 1 },
+    Target { name: "result_json", run: text::result_json, slowness: 1 },
 ];
 
 /// The target of this name.

@@ -1,0 +1,74 @@
+use crate::drive;
+use hodo_machine::{Address, Cursor};
+use hodo_raw::wire::{Header, decode_greeting, encode_greeting};
+use hodo_raw::{Client, ClientConfig, Command, Counters, Direction, Server, ServerConfig, Transport};
+use std::time::Duration;
+
+const SIZE_MAX: u32 = 1 << 20;
+
+/// What decodes is encoded to the bytes that it came from, where those bytes have one meaning only.
+pub fn wire(input: &[u8]) {
+    if let Some((bytes, _)) = input.split_first_chunk()
+        && let Ok(header) = Header::decode(bytes)
+    {
+        assert_eq!(header.encode(), *bytes);
+        assert!(header.body() <= header.length as usize);
+    }
+    if let Ok(size_max) = decode_greeting(input) {
+        assert_eq!(decode_greeting(&encode_greeting(size_max)), Ok(size_max));
+    }
+    if let Ok(counters) = Counters::decode(input) {
+        assert!(input.starts_with(&counters.encode()));
+    }
+}
+
+/// The first byte chooses the transport and whether connections are opened anew; the rest is a script.
+pub fn client(input: &[u8]) {
+    let Some((choice, script)) = input.split_first() else { return };
+    let config = ClientConfig {
+        transport: transport(*choice),
+        address: Address::Node(1),
+        channels: 3,
+        size_max: SIZE_MAX,
+        acknowledge_every: 4,
+        timeout: Duration::from_secs(1),
+        reconnect: choice & 2 != 0 && choice & 1 == 0,
+    };
+    drive(Client::new(config), script, false, command);
+}
+
+/// The first byte chooses the transport; the rest is a script.
+pub fn server(input: &[u8]) {
+    let Some((choice, script)) = input.split_first() else { return };
+    let config = ServerConfig {
+        transport: transport(*choice),
+        size_max: SIZE_MAX,
+        pending_max: 1000,
+        greeting_timeout: Duration::from_secs(5),
+        silence_timeout: Duration::from_secs(30),
+    };
+    drive(Server::new(config), script, true, |_| None);
+}
+
+fn transport(choice: u8) -> Transport {
+    if choice & 1 == 0 { Transport::Stream } else { Transport::Datagram }
+}
+
+/// A command that a link within its own bounds would give.
+fn command(bytes: &[u8]) -> Option<Command> {
+    let mut cursor = Cursor::new(bytes);
+    let (kind, channel, size) = (cursor.u8().ok()?, cursor.u8().ok()?, cursor.u32_le().unwrap_or(64));
+    let operation = |direction| Command::Operation {
+        tag: u64::from(kind),
+        channel: u32::from(channel % 3),
+        size: size % SIZE_MAX,
+        direction,
+    };
+    Some(match kind % 5 {
+        0 => operation(Direction::Both),
+        1 => operation(Direction::Send),
+        2 => operation(Direction::Receive),
+        3 => Command::Flush,
+        _ => Command::Report,
+    })
+}
