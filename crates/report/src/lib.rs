@@ -1,1 +1,25 @@
 //! Tables, TSV, JSON, HTML and plots: pure functions of results.
+//!
+//! A [`hodo_measure::Document`] or its measurements go in; text or the bytes of a picture come out. Nothing here reads
+//! a file, a clock or the terminal.
+
+mod compare;
+#[cfg(test)]
+mod distribution;
+mod figure;
+pub mod json;
+mod layout;
+mod markdown;
+#[cfg(test)]
+mod sample;
+mod sparkline;
+mod table;
+mod tsv;
+mod units;
+
+pub use compare::{Comparison, Pair, compare, comparison_table};
+pub use figure::Figure;
+pub use json::JsonError;
+pub use markdown::markdown;
+pub use table::{Style, explain, line, table};
+pub use tsv::{COLUMNS, tsv};

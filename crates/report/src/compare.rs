@@ -1,0 +1,357 @@
+//! Two documents, measurement by measurement: how much faster the second is, and what else differs.
+
+use crate::figure::{self, Figure};
+use crate::layout::{Align, Cell, Column, Tone, clean, render, wrap};
+use crate::table::Style;
+use crate::units::{self, UNKNOWN};
+use hodo_measure::{Document, Environment, Estimate, Measurement, Nic, State, Test};
+use serde::Serialize;
+
+/// What two documents say of the same plans.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// One for every plan that both have, in the order of the first.
+    pub pairs: Vec<Pair>,
+    /// Differences of the environment, or doubts of the figures, that could explain a ratio. Sentences.
+    pub warnings: Vec<String>,
+    /// Plans that only the first has.
+    pub only_in_a: Vec<String>,
+    /// Plans that only the second has.
+    pub only_in_b: Vec<String>,
+}
+
+/// The same plan in both documents.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pair {
+    /// The plan in words.
+    pub plan: String,
+    /// The figure compared, with its unit: `payload_bits_per_s`, `operations_per_s` or `latency_p50_ns`.
+    pub figure: &'static str,
+    /// The figure in the first document; null where it is not there.
+    pub a: Option<f64>,
+    /// The figure in the second document.
+    pub b: Option<f64>,
+    /// How many times as fast the second is: b/a of a rate, a/b of a time. Over 1 is faster.
+    pub ratio: Option<f64>,
+    /// Lower end of the ratio's confidence interval; null where one of the two has no interval.
+    pub low: Option<f64>,
+    /// Upper end of the ratio's confidence interval.
+    pub high: Option<f64>,
+    /// The interval's level in percent: the lower of the two.
+    pub confidence: Option<f64>,
+    #[serde(skip)]
+    kind: Figure,
+}
+
+impl Pair {
+    /// What stands for the ratio in a check: the interval's lower end, or the ratio itself where there is no interval.
+    #[must_use]
+    pub fn lower_bound(&self) -> Option<f64> {
+        self.low.or(self.ratio)
+    }
+}
+
+impl Comparison {
+    /// The pairs whose ratio may be under `threshold`, and those that have no ratio because a side measured nothing.
+    #[must_use]
+    pub fn below(&self, threshold: f64) -> Vec<&Pair> {
+        self.pairs.iter().filter(|pair| pair.lower_bound().is_none_or(|bound| bound < threshold)).collect()
+    }
+}
+
+/// Pairs the measurements of the same plan: protocol, test, mode, sizes, window, channels, batch, wait and rate asked.
+///
+/// A plan that was run several times is paired in order. The interval of the ratio comes from the two intervals,
+/// taken as independent, on the logarithmic scale (the method of variance estimates recovery): with r = b/a,
+/// ln r_low = ln r - sqrt(ln(b/b_low)^2 + ln(a_high/a)^2), and so for the upper end. A time has no interval of its own
+/// in a document: with one operation at a time its relative interval is that of the operation rate, and in an
+/// open-loop test it is not known.
+#[must_use]
+pub fn compare(a: &Document, b: &Document) -> Comparison {
+    let mut unmatched: Vec<&Measurement> = b.measurements.iter().collect();
+    let mut comparison = Comparison {
+        pairs: Vec::new(),
+        warnings: environment_warnings(&a.environment, &b.environment),
+        only_in_a: Vec::new(),
+        only_in_b: Vec::new(),
+    };
+    if (&a.tool.version, &a.tool.commit) != (&b.tool.version, &b.tool.commit) {
+        comparison.warnings.push(differs("hodo", &tool_text(a), &tool_text(b)));
+    }
+    for of_a in &a.measurements {
+        match unmatched.iter().position(|of_b| same_plan(of_a, of_b)) {
+            Some(place) => {
+                let of_b = unmatched.remove(place);
+                comparison.warnings.extend(pair_warnings(of_a, of_b));
+                comparison.pairs.push(pair(of_a, of_b));
+            }
+            None => comparison.only_in_a.push(plan_text(of_a)),
+        }
+    }
+    comparison.only_in_b = unmatched.into_iter().map(plan_text).collect();
+    comparison
+}
+
+/// The comparison as a table for people, with its warnings and what is not matched under it.
+#[must_use]
+pub fn comparison_table(comparison: &Comparison, style: Style) -> String {
+    let mut text = render(&columns(&comparison.pairs), style.color);
+    text.push_str("  B/A over 1: B is faster. Of a time the ratio is turned over.\n");
+    let mut section = |tone: Tone, head: &str, lines: &[String]| {
+        for line in lines {
+            text.push_str(&tone.paint(head, style.color));
+            text.push_str(&wrap(&clean(line), style.width.saturating_sub(head.len()).max(40)).join("\n    "));
+            text.push('\n');
+        }
+    };
+    section(Tone::Doubtful, "  ! ", &comparison.warnings);
+    section(Tone::Quiet, "  only in A: ", &comparison.only_in_a);
+    section(Tone::Quiet, "  only in B: ", &comparison.only_in_b);
+    text
+}
+
+fn columns(pairs: &[Pair]) -> Vec<Column> {
+    let column = |head, align, cell: &dyn Fn(&Pair) -> Cell| Column {
+        head,
+        align,
+        keep: 0,
+        cells: pairs.iter().map(cell).collect(),
+    };
+    let value = |pair: &Pair, value: Option<f64>| value.map_or_else(|| UNKNOWN.into(), |value| pair.kind.text(value));
+    vec![
+        column(["", "plan"], Align::Left, &|pair| clean(&pair.plan).into()),
+        column(["", "figure"], Align::Left, &|pair| pair.kind.name().into()),
+        column(["", "A"], Align::Right, &|pair| value(pair, pair.a).into()),
+        column(["", "B"], Align::Right, &|pair| value(pair, pair.b).into()),
+        column(["", "B/A"], Align::Right, &ratio_cell),
+        column(["", "interval"], Align::Left, &|pair| match (pair.low, pair.high) {
+            (Some(low), Some(high)) => format!("{low:.3}..{high:.3}").into(),
+            _ => UNKNOWN.into(),
+        }),
+    ]
+}
+
+/// Green or red only where the interval excludes 1.
+fn ratio_cell(pair: &Pair) -> Cell {
+    let tone = match (pair.low, pair.high) {
+        (Some(low), _) if low > 1.0 => Tone::Good,
+        (_, Some(high)) if high < 1.0 => Tone::Bad,
+        _ => Tone::Plain,
+    };
+    Cell { text: pair.ratio.map_or_else(|| UNKNOWN.into(), |ratio| format!("{ratio:.3}")), tone }
+}
+
+fn pair(a: &Measurement, b: &Measurement) -> Pair {
+    let figure = Figure::of(a);
+    let (value_a, value_b) = (figure.value(a), figure.value(b));
+    let ratio = value_a.zip(value_b).and_then(|(a, b)| {
+        let ratio = if figure == Figure::Latency { a / b } else { b / a };
+        (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+    });
+    let spreads = ratio.zip(spread(figure, a)).zip(spread(figure, b));
+    let bounds = spreads.map(|((ratio, of_a), of_b)| {
+        (ratio * (-of_b.down.hypot(of_a.up)).exp(), ratio * of_b.up.hypot(of_a.down).exp())
+    });
+    let level = |estimate: Option<&Estimate>| estimate.and_then(|estimate| estimate.confidence);
+    let levels = level(estimate(figure, a)).zip(level(estimate(figure, b)));
+    Pair {
+        plan: plan_text(a),
+        figure: match figure {
+            Figure::PayloadRate => "payload_bits_per_s",
+            Figure::OperationRate => "operations_per_s",
+            Figure::Latency => "latency_p50_ns",
+        },
+        a: value_a,
+        b: value_b,
+        ratio,
+        low: bounds.map(|(low, _)| low),
+        high: bounds.map(|(_, high)| high),
+        confidence: bounds.and(levels).map(|(a, b)| a.min(b)),
+        kind: figure,
+    }
+}
+
+/// How far an estimate reaches below and above its median, in natural logarithms.
+#[derive(Debug, Clone, Copy)]
+struct Spread {
+    down: f64,
+    up: f64,
+}
+
+fn spread(figure: Figure, m: &Measurement) -> Option<Spread> {
+    let estimate = estimate(figure, m)?;
+    let (down, up) = ((estimate.median / estimate.low?).ln(), (estimate.high? / estimate.median).ln());
+    (down.is_finite() && up.is_finite()).then(|| Spread { down: down.max(0.0), up: up.max(0.0) })
+}
+
+/// The estimate whose relative interval holds for the figure.
+fn estimate(figure: Figure, m: &Measurement) -> Option<&Estimate> {
+    match figure {
+        Figure::PayloadRate => Some(&m.rate.payload_bits_per_s),
+        Figure::OperationRate => Some(&m.rate.operations_per_s),
+        Figure::Latency => (m.test == Test::Latency).then_some(&m.rate.operations_per_s),
+    }
+}
+
+fn same_plan(a: &Measurement, b: &Measurement) -> bool {
+    let key = |m: &Measurement| (m.test, m.mode, m.size_bytes, m.size_min_bytes, m.size_max_bytes);
+    let drive = |m: &Measurement| (m.window, m.channels, m.batch, m.rate_asked);
+    a.protocol == b.protocol && a.wait == b.wait && key(a) == key(b) && drive(a) == drive(b)
+}
+
+fn plan_text(m: &Measurement) -> String {
+    let (size, window) = (figure::size_text(m), figure::window_text(m));
+    let asked = m.rate_asked.map_or_else(String::new, |rate| format!(" at {}", units::operations_per_s(rate)));
+    format!("{} {} {} {size} {window} {}{asked}", m.protocol, m.test, m.mode, m.wait)
+}
+
+fn tool_text(document: &Document) -> String {
+    let tool = &document.tool;
+    tool.commit.as_ref().map_or_else(|| tool.version.clone(), |commit| format!("{} ({commit})", tool.version))
+}
+
+fn pair_warnings(a: &Measurement, b: &Measurement) -> Vec<String> {
+    let plan = plan_text(a);
+    let mut warnings = Vec::new();
+    for (side, m) in [("A", a), ("B", b)] {
+        if m.verdict.state != State::Stable {
+            let state = figure::state_text(m.verdict.state);
+            warnings.push(format!("{plan}: {side} is {state}: {}", m.verdict.text));
+        }
+    }
+    let lossy = |m: &Measurement| m.loss.lost as f64 / (m.operations + m.loss.lost).max(1) as f64;
+    if (lossy(a) - lossy(b)).abs() > 0.001 {
+        warnings.push(format!("{plan}: A lost {}, B {}", units::percent(lossy(a)), units::percent(lossy(b))));
+    }
+    warnings
+}
+
+fn environment_warnings(a: &Environment, b: &Environment) -> Vec<String> {
+    facts(a)
+        .into_iter()
+        .zip(facts(b))
+        .filter(|((_, of_a), (_, of_b))| of_a != of_b)
+        .map(|((name, of_a), (_, of_b))| {
+            let text = |value: Option<String>| value.unwrap_or_else(|| "unknown".into());
+            differs(name, &text(of_a), &text(of_b))
+        })
+        .collect()
+}
+
+fn differs(name: &str, a: &str, b: &str) -> String {
+    format!("{name} differs: A {a}, B {b}")
+}
+
+/// What can make a link faster or slower, by name.
+fn facts(environment: &Environment) -> Vec<(&'static str, Option<String>)> {
+    let e = environment;
+    let nic = |of: &dyn Fn(&Nic) -> Option<String>| e.nic.as_ref().and_then(of);
+    vec![
+        ("host", e.host.clone()),
+        ("kernel", e.kernel.clone()),
+        ("cpu", e.cpu.clone()),
+        ("cores", e.cores.map(|cores| cores.to_string())),
+        ("memory", e.memory_bytes.map(units::bytes)),
+        ("hypervisor", e.hypervisor.clone()),
+        ("governor", e.governor.clone()),
+        ("placement", e.placement.clone()),
+        ("congestion control", e.congestion_control.clone()),
+        ("mtu", e.mtu.map(|mtu| mtu.to_string())),
+        ("nic", nic(&|nic| Some(nic.name.clone()))),
+        ("nic driver", nic(&|nic| nic.driver.clone())),
+        ("nic speed", nic(&|nic| nic.speed_mbit_per_s.map(|speed| format!("{speed} Mbit/s")))),
+        ("nic coalescence", nic(&|nic| nic.rx_usecs.map(|rx| format!("{rx}/{} µs", nic.tx_usecs.unwrap_or(0))))),
+        ("nic offloads", nic(&|nic| Some(nic.offloads.join(" ")))),
+        ("clock", e.clock.as_ref().map(|clock| clock.source.clone())),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use hodo_measure::Mode;
+
+    fn only(measurement: Measurement) -> Document {
+        Document { measurements: vec![measurement], ..sample::document() }
+    }
+
+    fn faster(by: f64) -> Document {
+        let mut m = sample::rate("tcp", Mode::Send, 64);
+        let bits = &mut m.rate.payload_bits_per_s;
+        *bits = Estimate { median: 100.0 * by, low: Some(98.0 * by), high: Some(103.0 * by), ..*bits };
+        only(m)
+    }
+
+    #[test]
+    fn a_document_against_itself_is_one() {
+        let document = sample::document();
+        let comparison = compare(&document, &document);
+        assert_eq!(comparison.pairs.len(), document.measurements.len());
+        assert!(comparison.pairs.iter().all(|pair| pair.ratio == Some(1.0)));
+        assert!(comparison.only_in_a.is_empty() && comparison.only_in_b.is_empty());
+        assert!(comparison.warnings.iter().all(|warning| warning.contains(" is ")), "{:?}", comparison.warnings);
+    }
+
+    #[test]
+    fn the_interval_combines_both() {
+        let comparison = compare(&faster(1.0), &faster(1.2));
+        let pair = &comparison.pairs[0];
+        assert!((pair.ratio.unwrap() - 1.2).abs() < 1e-9);
+        // sqrt(ln(100/98)^2 + ln(103/100)^2) = 0.03580
+        assert!((pair.low.unwrap() - 1.2 * (-0.035_80f64).exp()).abs() < 1e-4, "{pair:?}");
+        assert!((pair.high.unwrap() - 1.2 * 0.035_80f64.exp()).abs() < 1e-4, "{pair:?}");
+        assert_eq!((pair.figure, pair.confidence), ("payload_bits_per_s", Some(95.0)));
+    }
+
+    #[test]
+    fn fails_below_by_the_lower_bound() {
+        let comparison = compare(&faster(1.0), &faster(0.97));
+        assert_eq!(comparison.below(0.95).len(), 1, "0.97 could be 0.936");
+        assert!(comparison.below(0.93).is_empty());
+        let mut empty = faster(1.0);
+        empty.measurements[0].rate.payload_bits_per_s.median = 0.0;
+        assert_eq!(compare(&faster(1.0), &empty).below(0.95).len(), 1, "nothing measured is no success");
+    }
+
+    #[test]
+    fn a_shorter_time_is_faster() {
+        let mut fast = sample::document().measurements[0].clone();
+        let slow = fast.clone();
+        fast.latency_ns = Some(sample::latency_around(3_050.0, 1_000_000));
+        let pair = compare(&only(slow), &only(fast)).pairs.remove(0);
+        assert_eq!(pair.figure, "latency_p50_ns");
+        assert!((pair.ratio.unwrap() - 2.0).abs() < 0.05, "{pair:?}");
+        assert!(pair.low.unwrap() < pair.ratio.unwrap());
+    }
+
+    #[test]
+    fn names_what_else_differs_and_what_has_no_partner() {
+        let a = sample::document();
+        let mut b = sample::document();
+        b.environment.kernel = Some("6.12.9".into());
+        b.environment.governor = Some("performance".into());
+        b.environment.nic = Some(Nic { name: "eth0".into(), ..Nic::default() });
+        b.tool.commit = None;
+        b.measurements[0].window = 2;
+        let comparison = compare(&a, &b);
+        let warned = |text: &str| comparison.warnings.iter().any(|warning| warning == text);
+        assert!(warned("kernel differs: A 6.1.0-18-amd64, B 6.12.9"));
+        assert!(warned("governor differs: A unknown, B performance"));
+        assert!(warned("nic differs: A unknown, B eth0"));
+        assert!(warned("hodo differs: A 0.1.0 (0123abc), B 0.1.0"));
+        assert_eq!(comparison.only_in_a, ["tcp latency both 64 B 1×1 spin"]);
+        assert_eq!(comparison.only_in_b, ["tcp latency both 64 B 2×1 spin"]);
+    }
+
+    #[test]
+    fn the_table_says_which_figure_and_which_way() {
+        let comparison = compare(&faster(1.0), &faster(1.2));
+        assert_eq!(
+            comparison_table(&comparison, Style { width: 100, color: false }),
+            "\n  plan                           figure                  A            B    B/A  interval\n  \
+             tcp rate send 64 B 32×1 block  payload rate  100.0 bit/s  120.0 bit/s  1.200  1.158..1.244\n  \
+             B/A over 1: B is faster. Of a time the ratio is turned over.\n"
+        );
+    }
+}

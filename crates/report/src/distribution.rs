@@ -1,0 +1,63 @@
+//! The curve inside a stored histogram.
+
+use base64::Engine;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+
+/// One point of a percentile curve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Percentile {
+    /// The share of operations that took no longer, below 1.
+    pub share: f64,
+    /// Their time, in nanoseconds.
+    pub time_ns: f64,
+}
+
+/// The most points that a curve needs to look smooth.
+const POINTS_MAX: usize = 160;
+
+/// The percentile curve of a histogram in HdrHistogram's V2 compressed form, base64; empty where it is none.
+///
+/// Points lie evenly over log(1 / (1 - share)), and end where a single operation decides.
+pub(crate) fn percentiles(histogram: &str) -> Vec<Percentile> {
+    let Ok(bytes) = base64::engine::general_purpose::STANDARD.decode(histogram) else { return Vec::new() };
+    let Ok(histogram) = Deserializer::new().deserialize::<u64, _>(&mut bytes.as_slice()) else { return Vec::new() };
+    curve(&histogram)
+}
+
+fn curve(histogram: &Histogram<u64>) -> Vec<Percentile> {
+    if histogram.is_empty() {
+        return Vec::new();
+    }
+    let decades = (histogram.len() as f64).log10();
+    let points = ((decades * 40.0).ceil() as usize).clamp(1, POINTS_MAX);
+    (0..=points)
+        .map(|point| {
+            let share = 1.0 - 10f64.powf(-decades * point as f64 / points as f64);
+            Percentile { share, time_ns: histogram.value_at_quantile(share) as f64 }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn the_curve_rises_from_the_shortest_to_the_longest() {
+        let latency = sample::latency_around(6_000.0, 100_000);
+        let curve = percentiles(&latency.histogram);
+        assert!(curve.windows(2).all(|pair| pair[0].time_ns <= pair[1].time_ns && pair[0].share < pair[1].share));
+        assert!((curve[0].time_ns / latency.min as f64 - 1.0).abs() < 0.01, "{curve:?}");
+        let p99 = curve.iter().find(|point| point.share >= 0.99).unwrap().time_ns;
+        assert!((p99 / latency.p99 as f64 - 1.0).abs() < 0.02);
+    }
+
+    #[test]
+    fn what_is_no_histogram_has_no_curve() {
+        assert!(percentiles("").is_empty());
+        assert!(percentiles("not base64!").is_empty());
+        assert!(percentiles("AAAA").is_empty());
+    }
+}

@@ -1,0 +1,187 @@
+//! What a measurement is about, and how its plan reads: the words that every form of report shares.
+
+use crate::units;
+use hodo_measure::{Binding, Estimate, LimitKind, Measurement, Mode, State, Test};
+
+/// The figure that a test is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    /// Payload bits per second.
+    PayloadRate,
+    /// Operations per second: the rate of operations without payload.
+    OperationRate,
+    /// The median time of an operation.
+    Latency,
+}
+
+impl Figure {
+    /// The figure that this measurement's test is about: the rate, or for latency and open-loop tests the median time.
+    #[must_use]
+    pub fn of(measurement: &Measurement) -> Figure {
+        match measurement.test {
+            Test::Latency | Test::Open => Figure::Latency,
+            _ if measurement.payload_bytes == 0 && measurement.operations > 0 => Figure::OperationRate,
+            _ => Figure::PayloadRate,
+        }
+    }
+
+    /// Its name in a sentence.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Figure::PayloadRate => "payload rate",
+            Figure::OperationRate => "operation rate",
+            Figure::Latency => "median time",
+        }
+    }
+
+    /// The measured value, in bits per second, operations per second or nanoseconds.
+    #[must_use]
+    pub fn value(self, measurement: &Measurement) -> Option<f64> {
+        match self {
+            Figure::PayloadRate => Some(measurement.rate.payload_bits_per_s.median),
+            Figure::OperationRate => Some(measurement.rate.operations_per_s.median),
+            Figure::Latency => measurement.latency_ns.as_ref().map(|latency| latency.p50 as f64),
+        }
+        .filter(|value| value.is_finite())
+    }
+
+    /// The value with its unit.
+    #[must_use]
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Figure::PayloadRate => units::bits_per_s(value),
+            Figure::OperationRate => units::operations_per_s(value),
+            Figure::Latency => units::time_ns(value),
+        }
+    }
+}
+
+/// The limit of what the test is about, or the nearest that the limit speaks of, with its unit.
+pub(crate) fn limit_text(measurement: &Measurement) -> Option<String> {
+    let limit = measurement.limit.as_ref()?;
+    let rate = limit.payload_bits_per_s.map(units::bits_per_s);
+    let operations = limit.operations_per_s.map(units::operations_per_s);
+    let time = limit.latency_ns.map(units::time_ns);
+    match Figure::of(measurement) {
+        Figure::Latency => time.or(operations).or(rate),
+        Figure::OperationRate => operations.or(rate).or(time),
+        Figure::PayloadRate => rate.or(operations).or(time),
+    }
+}
+
+/// Half the width of the confidence interval as a share of the median.
+pub(crate) fn half_width(estimate: &Estimate) -> Option<f64> {
+    let (low, high) = (estimate.low?, estimate.high?);
+    let share = (high - low) / 2.0 / estimate.median;
+    share.is_finite().then_some(share)
+}
+
+/// The size of the operations: `32 KiB`, or `60 B..1020 B` where sizes were drawn.
+pub(crate) fn size_text(measurement: &Measurement) -> String {
+    match (measurement.size_bytes, measurement.size_min_bytes, measurement.size_max_bytes) {
+        (Some(size), _, _) => units::bytes(size),
+        (None, Some(min), Some(max)) => format!("{}..{}", units::bytes(min), units::bytes(max)),
+        _ => units::UNKNOWN.into(),
+    }
+}
+
+/// The size, or the mean of the sizes drawn.
+pub(crate) fn mean_size(measurement: &Measurement) -> Option<f64> {
+    match (measurement.size_bytes, measurement.size_min_bytes, measurement.size_max_bytes) {
+        (Some(size), _, _) => Some(size as f64),
+        (None, Some(min), Some(max)) => Some(f64::midpoint(min as f64, max as f64)),
+        _ => None,
+    }
+}
+
+/// Window and channels, as `32×1`, with the batch where operations are concatenated: `32×1 b8`.
+pub(crate) fn window_text(measurement: &Measurement) -> String {
+    let Measurement { window, channels, batch, .. } = measurement;
+    if *batch > 1 { format!("{window}×{channels} b{batch}") } else { format!("{window}×{channels}") }
+}
+
+/// What a test does, in a few words.
+pub(crate) const fn test_meaning(test: Test) -> &'static str {
+    match test {
+        Test::Rate => "as many operations as the window allows",
+        Test::Latency => "one operation at a time",
+        Test::Random => "sizes drawn at random, the smallest rising",
+        Test::Channels => "many channels at once",
+        Test::Open => "operations due on a schedule, times counted from when they were due",
+    }
+}
+
+/// The bound's name.
+pub(crate) const fn binding_text(binding: Binding) -> &'static str {
+    match binding {
+        Binding::Line => "line",
+        Binding::Window => "window",
+        Binding::Schedule => "schedule",
+        Binding::Cpu => "cpu",
+        Binding::Bus => "bus",
+        Binding::RoundTrip => "round-trip",
+    }
+}
+
+/// Where the limit comes from, in a word.
+pub(crate) const fn kind_text(kind: LimitKind) -> &'static str {
+    match kind {
+        LimitKind::Line => "line",
+        LimitKind::Floor => "floor",
+        LimitKind::Model => "model",
+    }
+}
+
+/// The verdict in a word.
+pub(crate) const fn state_text(state: State) -> &'static str {
+    match state {
+        State::Stable => "stable",
+        State::Drifting => "drifting",
+        State::Bimodal => "bimodal",
+        State::Noisy => "noisy",
+        State::Interrupted => "interrupted",
+        State::Failed => "failed",
+    }
+}
+
+/// Rates over the run in the unit of the test's rate: pairs of (end of the piece in seconds, rate).
+pub(crate) fn interval_rates(measurement: &Measurement) -> Vec<(f64, f64)> {
+    let by_operations = measurement.intervals.iter().all(|interval| interval.payload_bytes == 0);
+    let mut before_s = 0.0;
+    let mut rates = Vec::with_capacity(measurement.intervals.len());
+    for interval in &measurement.intervals {
+        let length_s = interval.t_s - before_s;
+        if length_s > 0.0 && length_s.is_finite() {
+            let amount = if by_operations { interval.operations as f64 } else { 8.0 * interval.payload_bytes as f64 };
+            rates.push((interval.t_s, amount / length_s));
+            before_s = interval.t_s;
+        }
+    }
+    rates
+}
+
+/// Measurements that belong in one picture or one table: same protocol, link and test, in the order of their first.
+pub(crate) fn groups(measurements: &[Measurement]) -> Vec<Vec<&Measurement>> {
+    let mut groups: Vec<Vec<&Measurement>> = Vec::new();
+    for measurement in measurements {
+        let same = |group: &&mut Vec<&Measurement>| {
+            let first = group[0];
+            (&first.protocol, &first.link, first.test) == (&measurement.protocol, &measurement.link, measurement.test)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(measurement),
+            None => groups.push(vec![measurement]),
+        }
+    }
+    groups
+}
+
+/// The mode as a word for a narrow column.
+pub(crate) const fn mode_text(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Both => "both",
+        Mode::Send => "send",
+        Mode::Receive => "receive",
+    }
+}

@@ -1,0 +1,139 @@
+//! The document as JSON, there and back.
+
+use hodo_measure::{Document, SCHEMA};
+use serde::Deserialize;
+use serde_json::Value;
+use std::fmt;
+
+/// Why a text is not a result document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JsonError {
+    /// The text is not JSON at all, or ends early.
+    NotJson {
+        /// Line of the mistake, from 1.
+        line: usize,
+        /// Column of the mistake, from 1.
+        column: usize,
+        /// What the parser says.
+        what: String,
+    },
+    /// It is JSON, but does not say that it is a result document.
+    NotAResult,
+    /// It is a result document of another version.
+    OtherSchema {
+        /// The version it names.
+        found: String,
+    },
+    /// A field is missing or holds something else than it should.
+    BadField {
+        /// The field, as `measurements[2].rate.payload_bits_per_s`.
+        path: String,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+impl std::error::Error for JsonError {}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JsonError::NotJson { line, column, what } => write!(
+                f,
+                "not JSON at line {line}, column {column}: {what}; is this a file that `hodo bench --json` wrote in full?"
+            ),
+            JsonError::NotAResult => {
+                write!(f, "JSON, but no result: the field `schema` is missing; `hodo bench --json FILE` writes one")
+            }
+            JsonError::OtherSchema { found } => write!(
+                f,
+                "this is schema `{found}`, and this program reads `{SCHEMA}`; use the version of hodo that wrote the file"
+            ),
+            JsonError::BadField { path, what } => write!(f, "field `{path}`: {what}"),
+        }
+    }
+}
+
+/// Writes a document; a float that is not finite becomes null. Ends in a newline.
+#[must_use]
+pub fn to_string(document: &Document) -> String {
+    let mut text =
+        serde_json::to_string_pretty(document).expect("a document has string keys and no failing serializer");
+    text.push('\n');
+    text
+}
+
+/// Reads a document, and says what is wrong with one that cannot be read.
+pub fn from_str(text: &str) -> Result<Document, JsonError> {
+    let value: Value = serde_json::from_str(text).map_err(|error| JsonError::NotJson {
+        line: error.line(),
+        column: error.column(),
+        what: without_position(&error.to_string()),
+    })?;
+    match value.get("schema") {
+        Some(Value::String(schema)) if schema == SCHEMA => {}
+        Some(Value::String(schema)) => return Err(JsonError::OtherSchema { found: schema.clone() }),
+        _ => return Err(JsonError::NotAResult),
+    }
+    let mut track = serde_path_to_error::Track::new();
+    Document::deserialize(serde_path_to_error::Deserializer::new(&value, &mut track))
+        .map_err(|error| JsonError::BadField { path: track.path().to_string(), what: error.to_string() })
+}
+
+/// The parser's words without its own ` at line 1 column 2`, which the error carries as numbers.
+fn without_position(message: &str) -> String {
+    message.rsplit_once(" at line ").map_or(message, |(what, _)| what).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn comes_back_as_it_went() {
+        let document = sample::document();
+        assert_eq!(from_str(&to_string(&document)), Ok(document));
+    }
+
+    #[test]
+    fn says_that_it_is_not_json_and_where() {
+        let error = from_str("{\"schema\":\n oops}").unwrap_err();
+        assert_eq!(error, JsonError::NotJson { line: 2, column: 2, what: "expected value".into() });
+        assert!(error.to_string().starts_with("not JSON at line 2, column 2: expected value;"));
+    }
+
+    #[test]
+    fn says_that_it_is_no_result_or_another_version() {
+        assert_eq!(from_str("[1, 2]"), Err(JsonError::NotAResult));
+        assert_eq!(from_str("{}"), Err(JsonError::NotAResult));
+        let other = from_str("{\"schema\": \"hodo.result/2\"}").unwrap_err();
+        assert_eq!(other, JsonError::OtherSchema { found: "hodo.result/2".into() });
+    }
+
+    #[test]
+    fn names_the_field_that_is_missing_or_wrong() {
+        let mut value = serde_json::to_value(sample::document()).unwrap();
+        value["measurements"][1]["rate"]["operations_per_s"].as_object_mut().unwrap().remove("median");
+        let error = from_str(&value.to_string()).unwrap_err();
+        assert_eq!(error.to_string(), "field `measurements[1].rate.operations_per_s`: missing field `median`");
+
+        let mut value = serde_json::to_value(sample::document()).unwrap();
+        value["measurements"][0]["window"] = "many".into();
+        let error = from_str(&value.to_string()).unwrap_err();
+        assert!(error.to_string().starts_with("field `measurements[0].window`: invalid type"), "{error}");
+    }
+
+    #[test]
+    fn a_float_that_is_not_finite_is_written_as_null() {
+        let mut document = sample::document();
+        document.measurements[0].share_of_limit = Some(f64::NAN);
+        document.measurements[0].rate.payload_bits_per_s.high = Some(f64::INFINITY);
+        let text = to_string(&document);
+        assert!(!text.contains("NaN") && !text.contains("inf"));
+        let read = from_str(&text).unwrap();
+        assert_eq!(read.measurements[0].share_of_limit, None);
+        assert_eq!(read.measurements[0].rate.payload_bits_per_s.high, None);
+    }
+}

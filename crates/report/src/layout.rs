@@ -1,0 +1,182 @@
+//! Columns of text: which fit, how wide, in which colour.
+
+use crate::units::UNKNOWN;
+
+/// Which side a column's cells touch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// What a piece of text means, for its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    Title,
+    Quiet,
+    Good,
+    Doubtful,
+    Bad,
+}
+
+impl Tone {
+    /// The text with this tone's colour around it.
+    pub(crate) fn paint(self, text: &str, color: bool) -> String {
+        let code = match self {
+            Tone::Plain => return text.into(),
+            _ if !color => return text.into(),
+            Tone::Title => "1",
+            Tone::Quiet => "2",
+            Tone::Good => "32",
+            Tone::Doubtful => "33",
+            Tone::Bad => "31",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+/// One cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub text: String,
+    pub tone: Tone,
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell { text, tone: Tone::Plain }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        text.to_owned().into()
+    }
+}
+
+/// One column with its two lines of heading.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    pub head: [&'static str; 2],
+    pub align: Align,
+    /// Of columns that do not fit, the one with the lowest goes first.
+    pub keep: u8,
+    pub cells: Vec<Cell>,
+}
+
+impl Column {
+    fn width(&self) -> usize {
+        let heads = self.head.iter().map(|head| head.chars().count());
+        let cells = self.cells.iter().map(|cell| cell.text.chars().count());
+        heads.chain(cells).max().unwrap_or(0)
+    }
+}
+
+const INDENT: usize = 2;
+const GAP: usize = 2;
+
+/// Leaves out columns in which nothing is known, then the least important ones until the rest fits into the width.
+pub(crate) fn fit(mut columns: Vec<Column>, width: usize) -> Vec<Column> {
+    columns.retain(|column| column.cells.iter().any(|cell| !matches!(cell.text.as_str(), "" | UNKNOWN)));
+    while columns.len() > 3 && total(&columns) > width {
+        let least = columns.iter().enumerate().min_by_key(|(_, column)| column.keep).map_or(0, |(place, _)| place);
+        columns.remove(least);
+    }
+    columns
+}
+
+/// Draws the columns with their headings, a line end after each row.
+pub(crate) fn render(columns: &[Column], color: bool) -> String {
+    let mut text = String::new();
+    for line in 0..2 {
+        let head: Vec<Cell> = columns.iter().enumerate().map(|(at, _)| heading(columns, at, line).into()).collect();
+        let cells: Vec<&Cell> = head.iter().collect();
+        text.push_str(&Tone::Quiet.paint(&row(columns, &cells, false), color));
+        text.push('\n');
+    }
+    for place in 0..columns.first().map_or(0, |column| column.cells.len()) {
+        let cells: Vec<&Cell> = columns.iter().map(|column| &column.cells[place]).collect();
+        text.push_str(&row(columns, &cells, color));
+        text.push('\n');
+    }
+    text
+}
+
+/// Breaks a sentence into lines at spaces; a word longer than the width stays whole.
+pub(crate) fn wrap(sentence: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in sentence.split(' ') {
+        let line = lines.last_mut().expect("there is always one");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push(word.into());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+/// A name without what could move the cursor or break the line.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { '?' } else { character }).collect()
+}
+
+/// A heading that neighbours share is written over the first of them only.
+fn heading(columns: &[Column], place: usize, line: usize) -> &'static str {
+    let head = columns[place].head[line];
+    let repeated = line == 0 && place > 0 && columns[place - 1].head[0] == head;
+    if repeated { "" } else { head }
+}
+
+fn total(columns: &[Column]) -> usize {
+    INDENT + columns.iter().map(|column| column.width() + GAP).sum::<usize>() - GAP.min(columns.len() * GAP)
+}
+
+fn row(columns: &[Column], cells: &[&Cell], color: bool) -> String {
+    let mut text = " ".repeat(INDENT);
+    for (place, (column, cell)) in columns.iter().zip(cells).enumerate() {
+        let fill = " ".repeat(column.width().saturating_sub(cell.text.chars().count()));
+        let painted = cell.tone.paint(&cell.text, color);
+        let last = place + 1 == columns.len();
+        text.push_str(&match column.align {
+            Align::Right => format!("{fill}{painted}"),
+            Align::Left if last => painted,
+            Align::Left => format!("{painted}{fill}"),
+        });
+        if !last {
+            text.push_str(&" ".repeat(GAP));
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(head: [&'static str; 2], keep: u8, cells: &[&str]) -> Column {
+        Column { head, align: Align::Right, keep, cells: cells.iter().map(|cell| (*cell).into()).collect() }
+    }
+
+    #[test]
+    fn leaves_out_the_least_important_first() {
+        let columns = vec![
+            column(["", "a"], 9, &["1"]),
+            column(["", "wide column"], 1, &["2"]),
+            column(["", "b"], 9, &["3"]),
+            column(["", "c"], 9, &["4"]),
+        ];
+        assert_eq!(render(&fit(columns.clone(), 80), false), "\n  a  wide column  b  c\n  1            2  3  4\n");
+        assert_eq!(render(&fit(columns, 20), false), "\n  a  b  c\n  1  3  4\n");
+    }
+
+    #[test]
+    fn wraps_at_spaces() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("incomprehensible yes", 7), ["incomprehensible", "yes"]);
+    }
+}

@@ -1,0 +1,80 @@
+//! A small table for a README or a paper.
+
+use crate::figure::{self, Figure};
+use crate::units::{self, UNKNOWN};
+use hodo_measure::Measurement;
+
+/// A GitHub-flavoured table: one row a measurement, the figures that a reader asks for first.
+#[must_use]
+pub fn markdown(measurements: &[Measurement]) -> String {
+    let mut text = String::from(
+        "| link | test | size | window × channels | operations | payload | p50 | p99 | of the limit | verdict |\n\
+         |---|---|--:|--:|--:|--:|--:|--:|--:|---|\n",
+    );
+    for measurement in measurements {
+        text.push_str(&format!("| {} |\n", cells(measurement).join(" | ")));
+    }
+    text
+}
+
+fn cells(m: &Measurement) -> [String; 10] {
+    let time = |ns: Option<u64>| ns.map_or_else(|| UNKNOWN.into(), |ns| units::time_ns(ns as f64));
+    let share = m.share_of_limit.filter(|share| share.is_finite()).zip(m.limit.as_ref());
+    let lead = |is_lead: bool, text: String| if is_lead { format!("**{text}**") } else { text };
+    let figure = Figure::of(m);
+    [
+        escape(&m.protocol),
+        format!("{} {}", m.test, m.mode),
+        figure::size_text(m),
+        figure::window_text(m),
+        lead(figure == Figure::OperationRate, units::operations_per_s(m.rate.operations_per_s.median)),
+        lead(figure == Figure::PayloadRate, units::bits_per_s(m.rate.payload_bits_per_s.median)),
+        lead(figure == Figure::Latency, time(m.latency_ns.as_ref().map(|latency| latency.p50))),
+        time(m.latency_ns.as_ref().map(|latency| latency.p99)),
+        share.map_or_else(
+            || UNKNOWN.into(),
+            |(share, limit)| format!("{:.0} % ({})", share * 100.0, figure::kind_text(limit.kind)),
+        ),
+        figure::state_text(m.verdict.state).into(),
+    ]
+}
+
+/// A name that stays in its cell and is no markup.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '<' => escaped.push_str("&lt;"),
+            '&' => escaped.push_str("&amp;"),
+            '|' | '*' | '_' | '`' | '[' | ']' | '\\' => escaped.extend(['\\', character]),
+            _ if character.is_control() => escaped.push(' '),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use hodo_measure::Mode;
+
+    #[test]
+    fn one_row_a_measurement_the_figure_of_the_test_in_bold() {
+        let text = markdown(&[sample::rate("tcp", Mode::Send, 32_768)]);
+        assert_eq!(
+            text.lines().nth(2),
+            Some(
+                "| tcp | rate send | 32 KiB | 32×1 | 156.2 k/s | **40.96 Gbit/s** | 205 µs | 244 µs | 94 % (floor) | stable |"
+            )
+        );
+    }
+
+    #[test]
+    fn a_name_cannot_break_the_table() {
+        let mut measurement = sample::rate("a|b<c>\n", Mode::Send, 64);
+        measurement.latency_ns = None;
+        assert!(markdown(&[measurement]).lines().nth(2).unwrap().starts_with("| a\\|b&lt;c> "));
+    }
+}
