@@ -22,12 +22,14 @@ impl Bound {
     pub fn line(path: &Path, cost: &WireCost) -> Bound {
         let bytes = cost.busier_bytes();
         let operations_per_s = per_second(path.line().rate_bits_per_s / 8.0, bytes);
-        let share = if bytes > 0.0 { cost.payload_bytes / bytes } else { 0.0 };
+        // With payload both ways it counts twice against the time of one direction: no share of a line.
+        let share = cost.payload_bytes / bytes;
+        let share_text = if share <= 1.0 { format!(", share {share:.4}") } else { String::new() };
         Bound {
             binds: Binding::Line,
             operations_per_s,
             formula: format!(
-                "{} / (8 x {} B on the line for {} B of payload, share {share:.4}) = {}",
+                "{} / (8 x {} B on the line for {} B of payload{share_text}) = {}",
                 format_rate(path.line().rate_bits_per_s),
                 bytes_text(bytes),
                 bytes_text(cost.payload_bytes),

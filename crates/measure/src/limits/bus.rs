@@ -89,8 +89,8 @@ impl PcieGeneration {
         }
     }
 
-    /// Bytes around a packet's payload with 64-bit addresses and no end-to-end check (PCI Express Base 5.0, 2.2, 3.6, 4.2):
-    /// framing and sequence 4, header 16, link check 4. In FLITs the header alone.
+    /// Bytes around a packet's payload with 64-bit addresses and no end-to-end check (PCI Express Base 5.0, 2.2, 3.6,
+    /// 4.2): framing and sequence 4, header 16, link check 4. In FLITs the header alone.
     #[must_use]
     pub const fn packet_overhead_bytes(self) -> u32 {
         match self {
@@ -144,8 +144,8 @@ impl Pcie {
         self.raw_bits_per_s() * f64::from(data) / f64::from(coded)
     }
 
-    /// One direction in full packets: `nominal x payload / (payload + packet overhead)`; from generation 6 on, the part of
-    /// a FLIT that packets have (236/256) stands for the nominal rate. Acknowledgements and credits are left out.
+    /// One direction in full packets: `nominal x payload / (payload + packet overhead)`; from generation 6 on, the part
+    /// of a FLIT that packets have (236/256) stands for the nominal rate. Acknowledgements and credits are left out.
     #[must_use]
     pub fn payload_bits_per_s(&self) -> f64 {
         let payload = f64::from(self.max_payload_bytes);

@@ -20,8 +20,7 @@ pub struct Fan {
 impl Fan {
     /// All leaves together: `min(leaves x leaf, trunk)`, with the cost of one operation on either line.
     ///
-    /// Segments keep their size through a switch, so a leaf and a trunk with different MTUs need a router, or the smaller
-    /// one at both: give the costs accordingly.
+    /// Frames keep their size through a switch, so leaf and trunk have one MTU; behind a router each has its own.
     #[must_use]
     pub fn bound(&self, on_leaf: &WireCost, on_trunk: &WireCost) -> Bound {
         let leaf = Bound::line(&self.leaf, on_leaf);

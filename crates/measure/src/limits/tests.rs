@@ -197,6 +197,7 @@ fn a_full_duplex_line_carries_both_directions_at_once() {
     let one_way = Bound::line(&path, &path.cost(1 << 20, 1 << 20, 0, Packing::Stream));
     let both = Bound::line(&path, &path.cost(2 << 20, 1 << 20, 1 << 20, Packing::Stream));
     assert_eq!(both.operations_per_s, one_way.operations_per_s);
+    assert!(both.formula.contains("for 2097152 B of payload) = "));
     assert_rounds_to(path.acknowledgement_share(), 0.0293, 4);
     assert_eq!(gigabit(1500, Ip::V4, Transport::Udp).acknowledgement_share(), 0.0);
 }

@@ -174,7 +174,7 @@ impl Path {
         self.transport
     }
 
-    /// Payload of a full packet, `MTU - IP header - transport header`: TCP's segment, the largest whole datagram of UDP.
+    /// Payload of a full packet, `MTU - IP header - transport header`: TCP's segment, UDP's largest whole datagram.
     #[must_use]
     pub fn segment_bytes(&self) -> u32 {
         self.packet_bytes_max() - self.header_bytes()

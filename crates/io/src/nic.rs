@@ -1,0 +1,212 @@
+//! The network interface that a link leaves by, and its settings. What cannot be known is `None`.
+#![allow(unsafe_code)]
+
+mod ethtool;
+
+use std::ffi::CStr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::Path;
+use std::ptr;
+
+/// A network interface and its settings.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NicFacts {
+    /// Its name.
+    pub name: String,
+    /// The largest packet that it sends.
+    pub mtu: Option<u32>,
+    /// Whether it is the loopback: there is no line.
+    pub is_loopback: bool,
+    /// Whether no hardware is behind it (`veth`, bridge, VLAN, bond, tunnel), or none is known: its speed is made up or
+    /// that of another.
+    pub is_virtual: bool,
+    /// Its driver.
+    pub driver: Option<String>,
+    /// The speed that it reports; see [`NicFacts::line_rate_bits_per_s`] before use.
+    pub speed_mbit_per_s: Option<u64>,
+    /// `full` or `half`.
+    pub duplex: Option<String>,
+    /// Interrupt coalescence on receive, in microseconds.
+    pub rx_usecs: Option<u32>,
+    /// Interrupt coalescence on transmit, in microseconds.
+    pub tx_usecs: Option<u32>,
+    /// Offloads that are on, by their `ethtool` names.
+    pub offloads: Vec<String>,
+}
+
+impl NicFacts {
+    /// The interface of this name in this network namespace; none where there is none.
+    #[must_use]
+    pub fn named(name: &str) -> Option<NicFacts> {
+        interfaces().into_iter().find(|interface| interface.name == name).map(|interface| facts(&interface))
+    }
+
+    /// The interface that has this address.
+    #[must_use]
+    pub fn of_local(address: IpAddr) -> Option<NicFacts> {
+        let interfaces = interfaces();
+        let found = if address.is_loopback() {
+            interfaces.iter().find(|interface| interface.is_loopback)
+        } else {
+            interfaces.iter().find(|interface| interface.address == Some(address))
+        };
+        found.map(facts)
+    }
+
+    /// The interface whose address packets to `remote` would carry, by the kernel's routes; nothing is sent.
+    ///
+    /// An address of this host is reached over the loopback. None where there is no route.
+    #[must_use]
+    pub fn towards(remote: SocketAddr) -> Option<NicFacts> {
+        let here: IpAddr = if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let socket = UdpSocket::bind((here, 0)).ok()?;
+        let mut target = remote;
+        // The discard port, where none is given: connect wants one.
+        target.set_port(if remote.port() == 0 { 9 } else { remote.port() });
+        socket.connect(target).ok()?;
+        let local = socket.local_addr().ok()?.ip();
+        let is_this_host = local == remote.ip() || remote.ip().is_unspecified();
+        NicFacts::of_local(if is_this_host { Ipv4Addr::LOCALHOST.into() } else { local })
+    }
+
+    /// The rate of its line, where hardware reports one; none for the loopback and for virtual interfaces.
+    #[must_use]
+    pub fn line_rate_bits_per_s(&self) -> Option<f64> {
+        if self.is_loopback || self.is_virtual {
+            return None;
+        }
+        self.speed_mbit_per_s.map(|speed| speed as f64 * 1e6)
+    }
+}
+
+/// An interface has as many of these as it has addresses, or one without any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Interface {
+    name: String,
+    is_loopback: bool,
+    address: Option<IpAddr>,
+}
+
+fn facts(interface: &Interface) -> NicFacts {
+    let name = &interface.name;
+    let mut facts = NicFacts {
+        name: name.clone(),
+        is_loopback: interface.is_loopback,
+        is_virtual: !Path::new("/sys/class/net").join(name).join("device").exists(),
+        ..NicFacts::default()
+    };
+    let Some(ethtool) = ethtool::Ethtool::open(name) else { return facts };
+    facts.mtu = ethtool.mtu();
+    facts.driver = ethtool.driver();
+    if let Some(settings) = ethtool.settings() {
+        facts.speed_mbit_per_s = settings.speed_mbit_per_s;
+        facts.duplex = settings.duplex.map(String::from);
+    }
+    if let Some((rx_usecs, tx_usecs)) = ethtool.coalescence_usecs() {
+        facts.rx_usecs = Some(rx_usecs);
+        facts.tx_usecs = Some(tx_usecs);
+    }
+    facts.offloads = ethtool.offloads().into_iter().map(String::from).collect();
+    facts
+}
+
+fn interfaces() -> Vec<Interface> {
+    let mut first: *mut libc::ifaddrs = ptr::null_mut();
+    // SAFETY: the pointer is to a pointer that outlives the call.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut next = first;
+    // SAFETY: getifaddrs has made a list that ends with null and that lives, with all it points to, until freeifaddrs;
+    // what is kept of it is copied.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        // SAFETY: ifa_name is a string of that list.
+        let name = unsafe { CStr::from_ptr(entry.ifa_name) };
+        found.push(Interface {
+            name: name.to_string_lossy().into_owned(),
+            is_loopback: entry.ifa_flags & libc::IFF_LOOPBACK as u32 != 0,
+            // SAFETY: ifa_addr is null or a socket address of that list, as long as its family says.
+            address: unsafe { ip_of(entry.ifa_addr) },
+        });
+        next = entry.ifa_next;
+    }
+    // SAFETY: the list of getifaddrs, freed once; no reference into it is left.
+    unsafe { libc::freeifaddrs(first) };
+    found
+}
+
+/// # Safety
+/// `address` is null or points to a socket address that is as long as its family says.
+unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
+    // SAFETY: the caller's promise; reads are unaligned because nobody promised an alignment.
+    unsafe {
+        if address.is_null() {
+            return None;
+        }
+        match libc::c_int::from(address.read_unaligned().sa_family) {
+            libc::AF_INET => {
+                let v4 = address.cast::<libc::sockaddr_in>().read_unaligned();
+                Some(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)).into())
+            }
+            libc::AF_INET6 => {
+                let v6 = address.cast::<libc::sockaddr_in6>().read_unaligned();
+                Some(Ipv6Addr::from(v6.sin6_addr.s6_addr).into())
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_addresses_belong_to_the_loopback() {
+        for address in
+            [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv4Addr::new(127, 9, 9, 9).into(), Ipv6Addr::LOCALHOST.into()]
+        {
+            let nic = NicFacts::of_local(address).expect("every Linux has a loopback");
+            assert!(nic.is_loopback && nic.is_virtual);
+            assert_eq!(nic.line_rate_bits_per_s(), None);
+            assert!(nic.mtu.is_none_or(|mtu| mtu >= 1280));
+        }
+    }
+
+    #[test]
+    fn every_address_of_this_host_leads_to_its_interface() {
+        for interface in interfaces() {
+            let named = NicFacts::named(&interface.name).expect("it is in the list");
+            assert_eq!((&named.name, named.is_loopback), (&interface.name, interface.is_loopback));
+            if let Some(address) = interface.address {
+                assert!(NicFacts::of_local(address).is_some(), "{address}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_address_of_this_host_is_reached_over_the_loopback() {
+        let here = interfaces().into_iter().filter_map(|interface| interface.address).filter(IpAddr::is_ipv4);
+        for address in here.chain([Ipv4Addr::LOCALHOST.into(), Ipv4Addr::UNSPECIFIED.into()]) {
+            let nic = NicFacts::towards(SocketAddr::new(address, 4242));
+            assert!(nic.is_none_or(|nic| nic.is_loopback), "{address}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_exist_is_not_found() {
+        assert_eq!(NicFacts::named("no-such-interface-at-all"), None);
+        assert_eq!(NicFacts::named(""), None);
+        // A multicast group is nobody's own address.
+        assert_eq!(NicFacts::of_local(Ipv4Addr::new(224, 0, 0, 1).into()), None);
+    }
+
+    #[test]
+    fn only_hardware_has_a_line_rate() {
+        let mut nic = NicFacts { speed_mbit_per_s: Some(10_000), ..NicFacts::default() };
+        assert_eq!(nic.line_rate_bits_per_s(), Some(1e10));
+        nic.is_virtual = true;
+        assert_eq!(nic.line_rate_bits_per_s(), None);
+    }
+}

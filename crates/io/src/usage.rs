@@ -1,0 +1,170 @@
+//! CPU time and memory that this process, a thread and the whole machine have used.
+#![allow(unsafe_code)]
+
+use std::fs;
+use std::mem::MaybeUninit;
+
+/// What a process or a thread has used since it started.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ProcessUsage {
+    /// Seconds of CPU in user mode.
+    pub user_s: f64,
+    /// Seconds of CPU in the kernel.
+    pub system_s: f64,
+    /// Context switches because it waited.
+    pub voluntary_switches: u64,
+    /// Context switches because its time slice ended.
+    pub involuntary_switches: u64,
+    /// The largest resident set of the process, in bytes.
+    pub max_rss_bytes: u64,
+}
+
+impl ProcessUsage {
+    /// All threads of this process.
+    #[must_use]
+    pub fn of_process() -> ProcessUsage {
+        usage(libc::RUSAGE_SELF)
+    }
+
+    /// The calling thread; the resident set is still that of the process.
+    #[must_use]
+    pub fn of_thread() -> ProcessUsage {
+        usage(libc::RUSAGE_THREAD)
+    }
+
+    /// Seconds of CPU in either mode.
+    #[must_use]
+    pub fn cpu_s(&self) -> f64 {
+        self.user_s + self.system_s
+    }
+
+    /// What was used since an earlier look; the largest resident set is that of the later one.
+    #[must_use]
+    pub fn since(&self, earlier: &ProcessUsage) -> ProcessUsage {
+        ProcessUsage {
+            user_s: (self.user_s - earlier.user_s).max(0.0),
+            system_s: (self.system_s - earlier.system_s).max(0.0),
+            voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
+            involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
+            max_rss_bytes: self.max_rss_bytes,
+        }
+    }
+}
+
+fn usage(who: libc::c_int) -> ProcessUsage {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer is to a whole rusage, and the kernel writes no more than that; all-zero is a valid value of
+    // it, so it may be read even if the call failed.
+    let usage = unsafe {
+        libc::getrusage(who, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    ProcessUsage {
+        user_s: seconds(usage.ru_utime),
+        system_s: seconds(usage.ru_stime),
+        voluntary_switches: usage.ru_nvcsw as u64,
+        involuntary_switches: usage.ru_nivcsw as u64,
+        max_rss_bytes: usage.ru_maxrss as u64 * 1024,
+    }
+}
+
+fn seconds(time: libc::timeval) -> f64 {
+    time.tv_sec as f64 + time.tv_usec as f64 * 1e-6
+}
+
+/// CPU time of the whole machine since it started, summed over its processors.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct MachineTime {
+    /// Processors ran something, interrupts included, or wanted to and the hypervisor ran another machine: time that
+    /// was to be had for nothing else. Waiting for a disk is not in it.
+    pub busy_s: f64,
+    /// The part of `busy_s` in which the hypervisor ran another machine.
+    pub stolen_s: f64,
+    /// Processors had nothing to do.
+    pub idle_s: f64,
+}
+
+impl MachineTime {
+    /// Until now; none where `/proc/stat` cannot be read. It advances in steps of a clock tick, usually 10 ms.
+    #[must_use]
+    pub fn until_now() -> Option<MachineTime> {
+        // SAFETY: sysconf takes a number and touches no memory of ours.
+        let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+        parse_stat(&fs::read_to_string("/proc/stat").ok()?, ticks_per_s.max(1) as f64)
+    }
+
+    /// What passed since an earlier look.
+    #[must_use]
+    pub fn since(&self, earlier: &MachineTime) -> MachineTime {
+        MachineTime {
+            busy_s: (self.busy_s - earlier.busy_s).max(0.0),
+            stolen_s: (self.stolen_s - earlier.stolen_s).max(0.0),
+            idle_s: (self.idle_s - earlier.idle_s).max(0.0),
+        }
+    }
+
+    /// 100 for all processors busy; none where no tick has passed.
+    #[must_use]
+    pub fn busy_percent(&self) -> Option<f64> {
+        let total = self.busy_s + self.idle_s;
+        (total > 0.0).then(|| 100.0 * self.busy_s / total)
+    }
+}
+
+/// `cpu user nice system idle iowait irq softirq steal guest guest_nice` (proc_stat(5)). Guest time is already in user
+/// time; kernels before 2.6.11 end earlier.
+fn parse_stat(stat: &str, ticks_per_s: f64) -> Option<MachineTime> {
+    let fields = stat.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<f64> = fields.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+    let tick = |index: usize| ticks.get(index).copied().unwrap_or(0.0) / ticks_per_s;
+    if ticks.len() < 4 {
+        return None;
+    }
+    let (user, nice, system, idle, iowait) = (tick(0), tick(1), tick(2), tick(3), tick(4));
+    let (irq, softirq, steal) = (tick(5), tick(6), tick(7));
+    Some(MachineTime { busy_s: user + nice + system + irq + softirq + steal, stolen_s: steal, idle_s: idle + iowait })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work() -> u64 {
+        (0..20_000_000_u64).fold(1, |sum, i| std::hint::black_box(sum.wrapping_mul(31).wrapping_add(i)))
+    }
+
+    #[test]
+    fn work_shows_in_the_thread_and_in_the_process() {
+        let (process, thread) = (ProcessUsage::of_process(), ProcessUsage::of_thread());
+        while ProcessUsage::of_thread().since(&thread).cpu_s() < 0.02 {
+            std::hint::black_box(work());
+        }
+        let now = ProcessUsage::of_process();
+        assert!(now.since(&process).cpu_s() >= 0.02);
+        assert!(now.max_rss_bytes > 100_000);
+    }
+
+    #[test]
+    fn the_machine_has_run_for_some_time() {
+        let time = MachineTime::until_now().expect("Linux has /proc/stat");
+        assert!(time.busy_s > 0.0 && time.busy_s >= time.stolen_s);
+        assert!((0.0..=100.0).contains(&time.busy_percent().expect("ticks have passed")));
+    }
+
+    /// A line of Linux 6.18.
+    #[test]
+    fn stolen_time_is_busy_and_waiting_for_a_disk_is_idle() {
+        let time = parse_stat("cpu  13203 17427 6094 587200 614 1 80 19 0 0\ncpu0 1 2", 100.0).unwrap();
+        assert!((time.busy_s - 368.24).abs() < 1e-9);
+        assert!((time.idle_s - 5878.14).abs() < 1e-9);
+        assert!((time.stolen_s - 0.19).abs() < 1e-9);
+        assert_eq!(time.since(&time).busy_percent(), None);
+    }
+
+    #[test]
+    fn what_is_not_stat_is_refused() {
+        for text in ["", "cpu ", "cpu  1 2 3", "cpu  1 2 x 4", "intr 1 2 3 4"] {
+            assert_eq!(parse_stat(text, 100.0), None, "{text}");
+        }
+    }
+}
