@@ -1,5 +1,34 @@
 //! Sockets, threads, clocks and processor placement: the endpoint that runs a machine on a real transport.
+//!
+//! The only crate with sockets, and the only one with `unsafe`, all of it in its `sys` modules and the modules that ask the kernel
+//! for facts; each block says why it is sound.
 
+pub mod affinity;
+mod backlog;
+mod clock;
+mod connect;
+mod datagram;
+mod endpoint;
+pub mod floor;
 pub mod host;
+mod mailbox;
 pub mod nic;
+mod poller;
+mod resolve;
+mod serve;
+mod settings;
+mod stream;
+mod sys;
+mod sys_datagram;
+mod transport;
 pub mod usage;
+
+pub use clock::Clock;
+pub use datagram::Datagrams;
+pub use endpoint::Endpoint;
+pub use mailbox::Mailbox;
+pub use resolve::resolve;
+pub use serve::{DatagramServer, ServeOptions, Stop, StreamServer};
+pub use settings::SocketSettings;
+pub use stream::Streams;
+pub use transport::Transport;

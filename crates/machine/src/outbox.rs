@@ -13,6 +13,7 @@ const COPY_UP_TO: usize = 4096;
 pub struct Outbox {
     scratch: Vec<u8>,
     pieces: Vec<Piece>,
+    sealed: usize,
     length: usize,
     marks: Vec<Mark>,
     marking: bool,
@@ -50,7 +51,8 @@ impl Outbox {
         self.scratch.extend_from_slice(bytes);
         let end = self.scratch.len();
         self.length += bytes.len();
-        if let Some(Piece::Scratch(range)) = self.pieces.last_mut()
+        if self.pieces.len() > self.sealed
+            && let Some(Piece::Scratch(range)) = self.pieces.last_mut()
             && range.end == start
         {
             range.end = end;
@@ -102,6 +104,14 @@ impl Outbox {
         self.length == 0
     }
 
+    /// Ends a message: what is appended from here on starts a run of its own. For drivers that gather several messages.
+    /// Answers the number of runs so far.
+    #[inline]
+    pub fn seal(&mut self) -> usize {
+        self.sealed = self.pieces.len();
+        self.sealed
+    }
+
     /// The runs of bytes, in order.
     #[must_use]
     pub fn pieces(&self) -> &[Piece] {
@@ -118,11 +128,19 @@ impl Outbox {
         }
     }
 
+    /// Bytes of the scratch buffer: for a driver that joins neighbouring runs.
+    #[must_use]
+    #[inline]
+    pub fn scratch(&self, range: Range<usize>) -> &[u8] {
+        &self.scratch[range]
+    }
+
     /// Forgets the bytes, and keeps the room. Marks stay until they are drained.
     #[inline]
     pub fn clear(&mut self) {
         self.scratch.clear();
         self.pieces.clear();
+        self.sealed = 0;
         self.length = 0;
     }
 }

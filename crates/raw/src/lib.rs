@@ -1,1 +1,23 @@
 //! Raw streams and datagrams: the netperf tests, and the floor that the other protocols stand on.
+//!
+//! An operation is one message of its size, out and back ([`Direction::Both`]), out with an acknowledgement
+//! ([`Direction::Send`]), or asked for and received ([`Direction::Receive`]). The [`Client`] counts every one of them,
+//! the [`Server`] answers many clients at once. The wire is described in [`wire`].
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;
+
+mod channel;
+mod client;
+mod error;
+mod lane;
+mod payload;
+mod server;
+mod session;
+mod tracker;
+pub mod wire;
+
+pub use client::{Client, ClientConfig, Command, Event, Noticed, Transport};
+pub use error::Error;
+pub use server::{Server, ServerCommand, ServerConfig, ServerEvent};
+pub use wire::{Counters, Direction};

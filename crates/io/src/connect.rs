@@ -1,0 +1,61 @@
+use crate::SocketSettings;
+use crate::sys::{self, RawAddress};
+use hodo_machine::Address;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Begins to connect a stream; answers whether it is connected already. The socket does not wait while connecting.
+pub(crate) fn stream(address: &Address, settings: &SocketSettings) -> io::Result<(OwnedFd, bool)> {
+    let (fd, raw) = socket_for(address, libc::SOCK_STREAM)?;
+    prepare_stream(fd.as_fd(), address, settings)?;
+    sys::set_nonblocking(fd.as_fd(), true)?;
+    let connected = sys::connect(fd.as_fd(), &raw)?;
+    if connected {
+        sys::set_nonblocking(fd.as_fd(), false)?;
+    }
+    Ok((fd, connected))
+}
+
+/// A socket that an address can be bound or connected with, and the address in the kernel's form.
+pub(crate) fn socket_for(address: &Address, kind: i32) -> io::Result<(OwnedFd, RawAddress)> {
+    match address {
+        Address::Socket(ip) => {
+            let family = if ip.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+            Ok((sys::socket(family, kind)?, RawAddress::ip(*ip)))
+        }
+        Address::Path(path) => Ok((sys::socket(libc::AF_UNIX, kind)?, RawAddress::path(path)?)),
+        other => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{other} is no address of a socket"))),
+    }
+}
+
+/// Sets what a stream needs, before it is connected or after it is accepted.
+pub(crate) fn prepare_stream(fd: BorrowedFd<'_>, address: &Address, settings: &SocketSettings) -> io::Result<()> {
+    if let Some(size) = settings.socket_buffer {
+        set_buffers(fd, size)?;
+    }
+    if !matches!(address, Address::Socket(_)) {
+        return Ok(());
+    }
+    sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+    if let Some(name) = &settings.congestion {
+        sys::set_congestion(fd, name)?;
+    }
+    if settings.cut_on_close {
+        return sys::set_cut_on_close(fd);
+    }
+    sys::set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+    sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 10)?;
+    sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 5)?;
+    sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 3)
+}
+
+/// Asks for buffers of this size, also above the system's bound where we may.
+pub(crate) fn set_buffers(fd: BorrowedFd<'_>, size: usize) -> io::Result<()> {
+    let size = i32::try_from(size).unwrap_or(i32::MAX);
+    for (forced, plain) in [(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)] {
+        if sys::set_option(fd, libc::SOL_SOCKET, forced, size).is_err() {
+            sys::set_option(fd, libc::SOL_SOCKET, plain, size)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,432 @@
+use crate::poller::{Poller, span_until};
+use crate::sys::{self, RawAddress};
+use crate::sys_datagram::{self as batch, Received};
+use crate::transport::{Batch, Message, Transport};
+use crate::{Clock, SocketSettings, connect};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer, Piece, Wait};
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// Socket buffers, unless told otherwise: a burst of the largest window has to fit.
+const BUFFER: usize = 4 << 20;
+/// A blocking receive returns after this long, to look at what else there is.
+const LOOK_UP: Duration = Duration::from_millis(10);
+/// A send that finds no room for this long is given up; its loss is then seen as that of any datagram.
+const SEND_ROOM: Duration = Duration::from_millis(100);
+/// Datagrams that the kernel may cut from one send.
+const SEGMENTS: usize = 64;
+/// Bytes of one send, all datagrams together.
+const SEND_BYTES: usize = 64_000;
+/// Empty looks at one socket between two looks at the clock.
+const SPINS: u32 = 32;
+const LISTENER: u64 = u64::MAX;
+
+/// UDP: a connected socket for each peer that the machine opens, and one socket for all that come by themselves.
+pub struct Datagrams {
+    settings: SocketSettings,
+    opened: Vec<Option<OwnedFd>>,
+    listener: Option<OwnedFd>,
+    accepted: Vec<Option<(SocketAddr, RawAddress)>>,
+    numbers: HashMap<SocketAddr, u32>,
+    last: Option<(SocketAddr, u32)>,
+    free: Vec<u32>,
+    open: usize,
+    poller: Poller,
+    received: Received,
+    notices: VecDeque<Notice>,
+    cut_max: usize,
+    unsent: u64,
+    refused: u64,
+}
+
+enum Notice {
+    Opened(Peer, Address),
+    Closed(Peer, Closed),
+}
+
+/// Where a receive goes: which socket, and which peer where it has only one.
+#[derive(Clone, Copy)]
+enum Source {
+    Listener,
+    Opened(u32),
+}
+
+impl Datagrams {
+    /// Without any peer. Those who send to `listener` become peers.
+    pub fn new(settings: SocketSettings, listener: Option<OwnedFd>) -> io::Result<Self> {
+        let poller = Poller::new()?;
+        if let Some(listener) = &listener {
+            prepare(listener.as_fd(), &settings)?;
+            poller.add(listener.as_fd(), LISTENER, false)?;
+        }
+        Ok(Datagrams {
+            settings,
+            opened: Vec::new(),
+            listener,
+            accepted: Vec::new(),
+            numbers: HashMap::new(),
+            last: None,
+            free: Vec::new(),
+            open: 0,
+            poller,
+            received: Received::new(),
+            notices: VecDeque::new(),
+            cut_max: SEND_BYTES,
+            unsent: 0,
+            refused: 0,
+        })
+    }
+
+    /// Datagrams that the kernel would not take in time.
+    #[must_use]
+    pub fn unsent(&self) -> u64 {
+        self.unsent
+    }
+
+    /// Datagrams from senders beyond the bound on peers.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Sends a run of messages to one peer: those of one size together.
+    fn send_run(&mut self, peer: Peer, messages: &[Message], first_piece: usize, out: &Outbox) {
+        let (mut start, mut messages) = (first_piece, messages);
+        while let Some(first) = messages.first() {
+            let count = self.together(messages);
+            let pieces = &out.pieces()[start..messages[count - 1].pieces_end];
+            let each = (count > 1).then_some(first.length);
+            match self.send_pieces(peer, pieces, out, each) {
+                Err(error) if count > 1 && is_cutting_refused(&error) => self.cut_max = first.length - 1,
+                outcome => {
+                    if let Err(error) = outcome {
+                        self.not_sent(peer, &error, count as u64);
+                    }
+                    start = messages[count - 1].pieces_end;
+                    messages = &messages[count..];
+                }
+            }
+        }
+    }
+
+    /// How many of the messages can go out in one send: all of one size, but for a shorter last one.
+    fn together(&self, messages: &[Message]) -> usize {
+        let each = messages[0].length;
+        if each == 0 || each > self.cut_max {
+            return 1;
+        }
+        let most = (SEND_BYTES / each).clamp(1, SEGMENTS);
+        let same = messages.iter().take(most).take_while(|message| message.length == each).count();
+        match messages.get(same) {
+            Some(last) if same < most && (1..each).contains(&last.length) => same + 1,
+            _ => same,
+        }
+    }
+
+    fn send_pieces(&mut self, peer: Peer, pieces: &[Piece], out: &Outbox, each: Option<usize>) -> io::Result<()> {
+        let (fd, to) = if peer.is_accepted() {
+            let known = self.accepted.get((peer.0 - Peer::FIRST_ACCEPTED) as usize).and_then(Option::as_ref);
+            let (Some(fd), Some((_, to))) = (&self.listener, known) else { return Ok(()) };
+            (fd.as_fd(), Some(to))
+        } else {
+            let Some(Some(fd)) = self.opened.get(peer.0 as usize) else { return Ok(()) };
+            (fd.as_fd(), None)
+        };
+        let each = each.and_then(|each| u16::try_from(each).ok());
+        // Up to 64 datagrams, of a header and a shared payload each, or one of up to 64 KiB in a few pieces.
+        let mut slices = [IoSlice::new(&[]); 2 * SEGMENTS + 2];
+        let count = gather(pieces, out, &mut slices);
+        loop {
+            match batch::send(fd, to, &slices[..count], each) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn not_sent(&mut self, peer: Peer, error: &io::Error, count: u64) {
+        self.unsent += count;
+        if error.kind() == ErrorKind::ConnectionRefused && !peer.is_accepted() {
+            self.notices.push_back(Notice::Closed(peer, Closed::Refused));
+        }
+    }
+
+    fn socket(&self, source: Source) -> Option<BorrowedFd<'_>> {
+        match source {
+            Source::Listener => self.listener.as_ref().map(AsFd::as_fd),
+            Source::Opened(number) => self.opened.get(number as usize)?.as_ref().map(AsFd::as_fd),
+        }
+    }
+
+    /// One receive, whose datagrams all go to the machine.
+    #[inline]
+    fn read<M: Machine>(
+        &mut self,
+        source: Source,
+        flags: i32,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> io::Result<Option<Instant>> {
+        let fd = match source {
+            Source::Listener => self.listener.as_ref(),
+            Source::Opened(number) => self.opened.get(number as usize).and_then(Option::as_ref),
+        };
+        let Some(fd) = fd else { return Ok(None) };
+        let count = match self.received.receive(fd.as_fd(), flags, matches!(source, Source::Listener)) {
+            Ok(count) => count,
+            Err(error) => return Ok(self.not_received(source, &error, clock, machine)),
+        };
+        let now = clock.now();
+        for index in 0..count {
+            let peer = match source {
+                Source::Opened(number) => Peer(number),
+                Source::Listener => match self.sender(index, now, machine) {
+                    Some(peer) => peer,
+                    None => continue,
+                },
+            };
+            let run = self.received.run(index);
+            for datagram in run.bytes.chunks(run.each) {
+                machine.handle(now, Input::Received(peer, datagram));
+            }
+        }
+        Ok(Some(now))
+    }
+
+    fn not_received<M: Machine>(
+        &mut self,
+        source: Source,
+        error: &io::Error,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> Option<Instant> {
+        let Source::Opened(number) = source else { return None };
+        if error.kind() != ErrorKind::ConnectionRefused {
+            return None;
+        }
+        let now = clock.now();
+        self.close(Peer(number));
+        machine.handle(now, Input::Closed(Peer(number), Closed::Refused));
+        Some(now)
+    }
+
+    /// The peer that a datagram comes from, announced to the machine where it is new.
+    #[inline]
+    fn sender<M: Machine>(&mut self, index: usize, now: Instant, machine: &mut M) -> Option<Peer> {
+        let from = self.received.run(index).from.to_ip()?;
+        if let Some((address, number)) = self.last
+            && address == from
+        {
+            return Some(Peer(number));
+        }
+        if let Some(&number) = self.numbers.get(&from) {
+            self.last = Some((from, number));
+            return Some(Peer(number));
+        }
+        if self.numbers.len() >= self.settings.peers_max {
+            self.refused += 1;
+            return None;
+        }
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.accepted.push(None);
+            (self.accepted.len() - 1) as u32
+        });
+        let number = Peer::FIRST_ACCEPTED + index;
+        self.accepted[index as usize] = Some((from, RawAddress::ip(from)));
+        self.numbers.insert(from, number);
+        self.last = Some((from, number));
+        machine.handle(now, Input::Opened(Peer(number), &Address::Socket(from)));
+        Some(Peer(number))
+    }
+
+    fn notice<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Option<Instant> {
+        let notice = self.notices.pop_front()?;
+        let now = clock.now();
+        match notice {
+            Notice::Opened(peer, address) => machine.handle(now, Input::Opened(peer, &address)),
+            Notice::Closed(peer, why) => {
+                self.close(peer);
+                machine.handle(now, Input::Closed(peer, why));
+            }
+        }
+        Some(now)
+    }
+
+    /// The only socket, where there is only one.
+    #[inline]
+    fn solo(&self) -> Option<Source> {
+        match (&self.listener, self.open) {
+            (Some(_), 0) => Some(Source::Listener),
+            (None, 1) => self.opened.iter().position(Option::is_some).map(|number| Source::Opened(number as u32)),
+            _ => None,
+        }
+    }
+
+    fn look<M: Machine>(
+        &mut self,
+        sleep: Option<Duration>,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> io::Result<Option<Instant>> {
+        self.poller.wait(sleep)?;
+        self.ready(clock, machine)
+    }
+
+    fn ready<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> io::Result<Option<Instant>> {
+        while let Some(ready) = self.poller.next() {
+            let source = if ready.token == LISTENER { Source::Listener } else { Source::Opened(ready.token as u32) };
+            if let Some(now) = self.read(source, libc::MSG_DONTWAIT, clock, machine)? {
+                return Ok(Some(now));
+            }
+        }
+        Ok(None)
+    }
+
+    fn spin<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> io::Result<Option<Instant>> {
+        let Some(source) = self.solo() else { return self.look(Some(Duration::ZERO), clock, machine) };
+        for _ in 0..SPINS {
+            if let Some(now) = self.read(source, libc::MSG_DONTWAIT, clock, machine)? {
+                return Ok(Some(now));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Transport for Datagrams {
+    fn open(&mut self, peer: Peer, address: &Address) -> Result<(), Closed> {
+        let index = peer.0 as usize;
+        if peer.is_accepted() || self.open >= self.settings.peers_max {
+            return Err(Closed::OverBound);
+        }
+        self.close(peer);
+        let fd = open(address, &self.settings).map_err(|_| Closed::Unreachable)?;
+        self.poller.add(fd.as_fd(), u64::from(peer.0), false).map_err(|_| Closed::OverBound)?;
+        if index >= self.opened.len() {
+            self.opened.resize_with(index + 1, || None);
+        }
+        self.opened[index] = Some(fd);
+        self.open += 1;
+        self.notices.push_back(Notice::Opened(peer, address.clone()));
+        Ok(())
+    }
+
+    fn close(&mut self, peer: Peer) {
+        if peer.is_accepted() {
+            let index = peer.0 - Peer::FIRST_ACCEPTED;
+            if let Some((address, _)) = self.accepted.get_mut(index as usize).and_then(Option::take) {
+                self.numbers.remove(&address);
+                self.last = None;
+                self.free.push(index);
+            }
+        } else if let Some(fd) = self.opened.get_mut(peer.0 as usize).and_then(Option::take) {
+            self.poller.remove(fd.as_fd(), u64::from(peer.0));
+            self.open -= 1;
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, batch: &Batch, out: &Outbox) -> io::Result<()> {
+        let (mut start, mut messages) = (0, batch.messages.as_slice());
+        while let Some(first) = messages.first() {
+            let run = messages.iter().take_while(|message| message.peer == first.peer).count();
+            self.send_run(first.peer, &messages[..run], start, out);
+            start = messages[run - 1].pieces_end;
+            messages = &messages[run..];
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn receive<M: Machine>(
+        &mut self,
+        wait: Wait,
+        until: Instant,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> io::Result<Option<Instant>> {
+        if let Some(now) = self.notice(clock, machine) {
+            return Ok(Some(now));
+        }
+        if let Some(now) = self.ready(clock, machine)? {
+            return Ok(Some(now));
+        }
+        let spins = match wait {
+            Wait::Never => return self.look(Some(Duration::ZERO), clock, machine),
+            Wait::Block => Duration::ZERO,
+            Wait::Spin => Duration::MAX,
+            Wait::SpinThenBlock(span) => span,
+        };
+        if !spins.is_zero() {
+            let spin_until = (clock.now() + spins).min(until);
+            loop {
+                if let Some(now) = self.spin(clock, machine)? {
+                    return Ok(Some(now));
+                }
+                if clock.now() >= spin_until {
+                    break;
+                }
+            }
+            if spin_until == until {
+                return Ok(None);
+            }
+        }
+        let span = span_until(until, clock.now());
+        if span.is_none_or(|span| span > LOOK_UP)
+            && let Some(source) = self.solo()
+            && self.socket(source).is_some()
+            && let Some(now) = self.read(source, 0, clock, machine)?
+        {
+            return Ok(Some(now));
+        }
+        self.look(span_until(until, clock.now()), clock, machine)
+    }
+}
+
+/// A connected socket.
+fn open(address: &Address, settings: &SocketSettings) -> io::Result<OwnedFd> {
+    let (fd, raw) = connect::socket_for(address, libc::SOCK_DGRAM)?;
+    prepare(fd.as_fd(), settings)?;
+    sys::connect(fd.as_fd(), &raw)?;
+    Ok(fd)
+}
+
+fn prepare(fd: BorrowedFd<'_>, settings: &SocketSettings) -> io::Result<()> {
+    connect::set_buffers(fd, settings.socket_buffer.unwrap_or(BUFFER))?;
+    sys::set_timeout(fd, libc::SO_RCVTIMEO, LOOK_UP)?;
+    sys::set_timeout(fd, libc::SO_SNDTIMEO, SEND_ROOM)?;
+    // A kernel before 5.0 does not know how to join; each datagram then comes alone.
+    let _ = batch::join_received(fd);
+    Ok(())
+}
+
+/// The pieces as slices; neighbours in the scratch buffer are one slice.
+#[inline]
+fn gather<'a>(pieces: &'a [Piece], out: &'a Outbox, slices: &mut [IoSlice<'a>]) -> usize {
+    let (mut count, mut index) = (0, 0);
+    while index < pieces.len() && count < slices.len() {
+        let mut bytes = out.bytes(&pieces[index]);
+        if let Piece::Scratch(range) = &pieces[index] {
+            let mut end = range.end;
+            while let Some(Piece::Scratch(next)) = pieces.get(index + 1)
+                && next.start == end
+            {
+                end = next.end;
+                index += 1;
+            }
+            bytes = out.scratch(range.start..end);
+        }
+        slices[count] = IoSlice::new(bytes);
+        count += 1;
+        index += 1;
+    }
+    count
+}
+
+/// The kernel refuses to cut datagrams larger than the interface's frames, and on interfaces that cannot check-sum.
+fn is_cutting_refused(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EMSGSIZE | libc::EIO | libc::EOPNOTSUPP))
+}

@@ -1,0 +1,29 @@
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+/// The address of `host:port`, or of `host` with a default port. IPv4 first where a name has both.
+pub fn resolve(authority: &str, default_port: u16) -> io::Result<SocketAddr> {
+    let mut found: Vec<SocketAddr> = match authority.to_socket_addrs() {
+        Ok(found) => found.collect(),
+        Err(_) => (authority.trim_matches(['[', ']']), default_port).to_socket_addrs()?.collect(),
+    };
+    found.sort_by_key(SocketAddr::is_ipv6);
+    found
+        .first()
+        .copied()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("`{authority}` has no address")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_ports_and_brackets() {
+        assert_eq!(resolve("127.0.0.1:7", 9).unwrap().to_string(), "127.0.0.1:7");
+        assert_eq!(resolve("127.0.0.1", 9).unwrap().to_string(), "127.0.0.1:9");
+        assert_eq!(resolve("[::1]:7", 9).unwrap().to_string(), "[::1]:7");
+        assert_eq!(resolve("[::1]", 9).unwrap().to_string(), "[::1]:9");
+        assert!(resolve("127.0.0.1:99999", 9).is_err());
+    }
+}

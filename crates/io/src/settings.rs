@@ -1,0 +1,26 @@
+/// What is set on every socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SocketSettings {
+    /// TCP congestion control; `None` leaves the system's.
+    pub congestion: Option<String>,
+    /// Send and receive buffer in bytes; `None` leaves the system's for streams, and asks for 4 MiB for datagrams.
+    pub socket_buffer: Option<usize>,
+    /// Bytes that may wait in user space for one peer before its machine is told to hold back.
+    pub backlog_max: usize,
+    /// Peers that may be there at once; one more is refused.
+    pub peers_max: usize,
+    /// Whether streams are cut rather than closed in order, which leaves no TIME-WAIT state behind.
+    pub cut_on_close: bool,
+}
+
+impl Default for SocketSettings {
+    fn default() -> Self {
+        SocketSettings {
+            congestion: None,
+            socket_buffer: None,
+            backlog_max: 256 << 10,
+            peers_max: 16_384,
+            cut_on_close: false,
+        }
+    }
+}

@@ -1,0 +1,532 @@
+use crate::backlog::{Backlog, SLICES};
+use crate::mailbox::Mailbox;
+use crate::poller::{Poller, Ready, span_until};
+use crate::transport::{Batch, Transport};
+use crate::{Clock, SocketSettings, connect, sys};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer, Piece, Wait};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes received at once: eight 32 KiB messages, and still in a core's second-level cache.
+const BUFFER: usize = 256 << 10;
+/// A blocking receive returns after this long, to look at what else there is.
+const LOOK_UP: Duration = Duration::from_millis(10);
+/// Empty looks at one stream between two looks at everything else.
+const SPINS: u32 = 64;
+const MAILBOX: u64 = u64::MAX;
+
+/// TCP and Unix streams: connections opened by the machine, and connections accepted for it by a listener.
+pub struct Streams {
+    settings: SocketSettings,
+    opened: Streamed,
+    accepted: Streamed,
+    free: Vec<u32>,
+    count: usize,
+    poller: Poller,
+    buffer: Box<[u8]>,
+    notices: VecDeque<Notice>,
+    full: Vec<Peer>,
+    mailbox: Option<Arc<Mailbox>>,
+    /// The only peer there is, while it is busy: read directly, without the poller.
+    solo: Option<Peer>,
+    refused: u64,
+}
+
+struct Stream {
+    fd: OwnedFd,
+    address: Address,
+    connecting: bool,
+    closing: bool,
+    watched: bool,
+    waiting: bool,
+    blocked: bool,
+    timed: bool,
+    backlog: Backlog,
+}
+
+/// Streams by their peer's number.
+type Streamed = Vec<Option<Box<Stream>>>;
+
+enum Notice {
+    Opened(Peer, Address),
+    Closed(Peer, Closed),
+}
+
+impl Streams {
+    /// Without any stream. Connections from `mailbox` are taken in, where there is one.
+    pub fn new(settings: SocketSettings, mailbox: Option<Arc<Mailbox>>) -> io::Result<Self> {
+        let poller = Poller::new()?;
+        if let Some(mailbox) = &mailbox {
+            poller.add(mailbox.event(), MAILBOX, false)?;
+        }
+        Ok(Streams {
+            settings,
+            opened: Vec::new(),
+            accepted: Vec::new(),
+            free: Vec::new(),
+            count: 0,
+            poller,
+            buffer: vec![0; BUFFER].into_boxed_slice(),
+            notices: VecDeque::new(),
+            full: Vec::new(),
+            mailbox,
+            solo: None,
+            refused: 0,
+        })
+    }
+
+    /// Streams that there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Connections turned away because the bound was reached.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    #[inline]
+    fn stream(&mut self, peer: Peer) -> Option<&mut Stream> {
+        slot(&mut self.opened, &mut self.accepted, peer)?.as_deref_mut()
+    }
+
+    fn remove(&mut self, peer: Peer) {
+        let Some(stream) = slot(&mut self.opened, &mut self.accepted, peer).and_then(Option::take) else { return };
+        self.count -= 1;
+        self.solo = None;
+        if stream.watched {
+            self.poller.remove(stream.fd.as_fd(), u64::from(peer.0));
+        }
+        if peer.is_accepted() {
+            self.free.push(peer.0 - Peer::FIRST_ACCEPTED);
+        }
+    }
+
+    fn insert(&mut self, peer: Peer, fd: OwnedFd, address: Address, connecting: bool) -> io::Result<()> {
+        self.poller.add(fd.as_fd(), u64::from(peer.0), connecting)?;
+        let stream = Stream {
+            fd,
+            address,
+            connecting,
+            closing: false,
+            watched: true,
+            waiting: connecting,
+            blocked: false,
+            timed: false,
+            backlog: Backlog::default(),
+        };
+        if let Some(slot) = slot(&mut self.opened, &mut self.accepted, peer) {
+            *slot = Some(Box::new(stream));
+            self.count += 1;
+            self.solo = None;
+        }
+        Ok(())
+    }
+
+    /// Takes in what the listener has accepted.
+    fn take_mail(&mut self) -> io::Result<()> {
+        let Some(mailbox) = self.mailbox.clone() else { return Ok(()) };
+        for (fd, address) in mailbox.take() {
+            if self.count >= self.settings.peers_max {
+                self.refused += 1;
+                continue;
+            }
+            let index = self.free.pop().unwrap_or_else(|| {
+                self.accepted.push(None);
+                (self.accepted.len() - 1) as u32
+            });
+            let peer = Peer(Peer::FIRST_ACCEPTED + index);
+            self.insert(peer, fd, address.clone(), false)?;
+            self.notices.push_back(Notice::Opened(peer, address));
+        }
+        Ok(())
+    }
+
+    /// Writes what was kept for a peer. Answers why the stream is at its end, where it is.
+    fn drain(&mut self, peer: Peer) -> Result<(), Closed> {
+        let Some(stream) = self.stream(peer) else { return Ok(()) };
+        while !stream.backlog.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = stream.backlog.slices(&mut slices);
+            let wanted: usize = slices[..count].iter().map(|slice| slice.len()).sum();
+            match sys::send_vectored(stream.fd.as_fd(), &slices[..count], libc::MSG_DONTWAIT) {
+                Ok(sent) => {
+                    stream.backlog.sent(sent);
+                    if sent < wanted {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(why(&error)),
+            }
+        }
+        self.watch(peer);
+        Ok(())
+    }
+
+    /// Watches for room exactly while something is waiting for it.
+    fn watch(&mut self, peer: Peer) {
+        let Some(Some(stream)) = slot(&mut self.opened, &mut self.accepted, peer) else { return };
+        let waiting = stream.connecting || !stream.backlog.is_empty();
+        if stream.waiting == waiting {
+            return;
+        }
+        stream.waiting = waiting;
+        // The descriptor was added with the stream, so that changing it can only fail where the stream is dead; reading
+        // tells then.
+        let _ = self.poller.change(stream.fd.as_fd(), u64::from(peer.0), waiting);
+    }
+
+    fn write(&mut self, peer: Peer, out: &Outbox, pieces: &[Piece], length: usize) {
+        let bound = self.settings.backlog_max;
+        let Some(stream) = self.stream(peer) else { return };
+        if stream.closing {
+            return;
+        }
+        let mut sent = 0;
+        if !stream.connecting && stream.backlog.is_empty() {
+            match write_now(stream, out, pieces) {
+                Ok(taken) => sent = taken,
+                Err(error) => return self.notices.push_back(Notice::Closed(peer, why(&error))),
+            }
+        }
+        if sent == length {
+            return;
+        }
+        let was_empty = stream.backlog.is_empty();
+        stream.backlog.keep(out, pieces, sent);
+        if stream.backlog.len() > bound && !stream.blocked {
+            stream.blocked = true;
+            self.full.push(peer);
+        }
+        if was_empty {
+            self.solo = None;
+            self.watch(peer);
+        }
+    }
+
+    /// Handles one thing that the poller saw.
+    fn ready<M: Machine>(&mut self, ready: Ready, clock: &Clock, machine: &mut M) -> io::Result<Option<Instant>> {
+        if ready.token == MAILBOX {
+            self.take_mail()?;
+            return Ok(self.notice(clock, machine));
+        }
+        let peer = Peer(ready.token as u32);
+        if ready.writable
+            && let Some(now) = self.writable(peer, clock, machine)
+        {
+            return Ok(Some(now));
+        }
+        if !ready.readable {
+            return Ok(None);
+        }
+        Ok(self.read(peer, libc::MSG_DONTWAIT, clock, machine))
+    }
+
+    fn writable<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
+        let stream = self.stream(peer)?;
+        if stream.connecting {
+            let outcome = sys::option(stream.fd.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR);
+            let outcome = match outcome {
+                Ok(0) => sys::set_nonblocking(stream.fd.as_fd(), false),
+                Ok(errno) => Err(io::Error::from_raw_os_error(errno)),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = outcome {
+                return Some(self.closed(peer, why(&error), clock, machine));
+            }
+            stream.connecting = false;
+            let address = stream.address.clone();
+            self.watch(peer);
+            let now = clock.now();
+            machine.handle(now, Input::Opened(peer, &address));
+            return Some(now);
+        }
+        if let Err(why) = self.drain(peer) {
+            return Some(self.closed(peer, why, clock, machine));
+        }
+        let stream = self.stream(peer)?;
+        if !stream.backlog.is_empty() {
+            return None;
+        }
+        if stream.closing {
+            self.remove(peer);
+            return None;
+        }
+        if !std::mem::take(&mut stream.blocked) {
+            return None;
+        }
+        let now = clock.now();
+        machine.handle(now, Input::Drained(peer));
+        Some(now)
+    }
+
+    fn closed<M: Machine>(&mut self, peer: Peer, why: Closed, clock: &Clock, machine: &mut M) -> Instant {
+        let now = clock.now();
+        let tell = self.stream(peer).is_some_and(|stream| !stream.closing);
+        self.remove(peer);
+        if tell {
+            machine.handle(now, Input::Closed(peer, why));
+        }
+        now
+    }
+
+    /// One receive from one peer, straight into the machine's own place where it offers one.
+    #[inline]
+    fn read<M: Machine>(&mut self, peer: Peer, flags: i32, clock: &Clock, machine: &mut M) -> Option<Instant> {
+        let stream = slot(&mut self.opened, &mut self.accepted, peer)?.as_deref_mut()?;
+        if stream.connecting {
+            return None;
+        }
+        let landed = machine.landing(peer);
+        let landing = landed.is_some();
+        let place = landed.unwrap_or(&mut self.buffer);
+        let outcome = sys::receive(stream.fd.as_fd(), place, flags);
+        match outcome {
+            Ok(0) => Some(self.closed(peer, Closed::Finished, clock, machine)),
+            Ok(_) if stream.closing => None,
+            Ok(count) => {
+                let now = clock.now();
+                let input =
+                    if landing { Input::Landed(peer, count) } else { Input::Received(peer, &self.buffer[..count]) };
+                machine.handle(now, input);
+                Some(now)
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => None,
+            Err(error) => Some(self.closed(peer, why(&error), clock, machine)),
+        }
+    }
+
+    fn notice<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Option<Instant> {
+        loop {
+            match self.notices.pop_front()? {
+                Notice::Opened(peer, address) => {
+                    let now = clock.now();
+                    machine.handle(now, Input::Opened(peer, &address));
+                    return Some(now);
+                }
+                Notice::Closed(peer, why) if self.stream(peer).is_some() => {
+                    return Some(self.closed(peer, why, clock, machine));
+                }
+                Notice::Closed(..) => {}
+            }
+        }
+    }
+
+    /// The only peer, where it can be read directly: nothing is waiting to be sent to it, and nothing else is there.
+    #[inline]
+    fn solo(&mut self) -> Option<Peer> {
+        if self.solo.is_none() && self.count == 1 {
+            let only = |streams: &[Option<Box<Stream>>]| {
+                streams.iter().position(|slot| {
+                    slot.as_ref()
+                        .is_some_and(|stream| !stream.connecting && !stream.closing && stream.backlog.is_empty())
+                })
+            };
+            self.solo = only(&self.opened)
+                .map(|index| Peer(index as u32))
+                .or_else(|| only(&self.accepted).map(|index| Peer(Peer::FIRST_ACCEPTED + index as u32)));
+        }
+        self.solo
+    }
+
+    #[inline]
+    fn has_mail(&self) -> bool {
+        self.mailbox.as_ref().is_some_and(|mailbox| mailbox.has_some())
+    }
+
+    /// Looks at the only peer again and again, until `until` or until something else wants to be looked at.
+    fn spin_solo<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
+        for _ in 0..SPINS {
+            if let Some(now) = self.read(peer, libc::MSG_DONTWAIT, clock, machine) {
+                return Some(now);
+            }
+            if self.has_mail() {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Sleeps in a receive from the only peer, which spares the poller's call. Answers `None` when nothing came in time.
+    fn block_solo<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
+        let stream = self.stream(peer)?;
+        if !stream.timed {
+            stream.timed = true;
+            sys::set_timeout(stream.fd.as_fd(), libc::SO_RCVTIMEO, LOOK_UP).ok()?;
+        }
+        self.read(peer, 0, clock, machine)
+    }
+
+    fn look<M: Machine>(
+        &mut self,
+        sleep: Option<Duration>,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> io::Result<Option<Instant>> {
+        self.poller.wait(sleep)?;
+        while let Some(ready) = self.poller.next() {
+            if let Some(now) = self.ready(ready, clock, machine)? {
+                return Ok(Some(now));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Transport for Streams {
+    fn open(&mut self, peer: Peer, address: &Address) -> Result<(), Closed> {
+        self.remove(peer);
+        let index = peer.0 as usize;
+        if peer.is_accepted() || self.count >= self.settings.peers_max {
+            return Err(Closed::OverBound);
+        }
+        if index >= self.opened.len() {
+            self.opened.resize_with(index + 1, || None);
+        }
+        let (fd, connected) = connect::stream(address, &self.settings).map_err(|error| why(&error))?;
+        self.insert(peer, fd, address.clone(), !connected).map_err(|error| why(&error))?;
+        if connected {
+            self.notices.push_back(Notice::Opened(peer, address.clone()));
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, peer: Peer) {
+        match self.stream(peer) {
+            Some(stream) if !stream.backlog.is_empty() && !stream.connecting => stream.closing = true,
+            Some(_) => self.remove(peer),
+            None => {}
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, batch: &Batch, out: &Outbox) -> io::Result<()> {
+        let (mut start, mut messages) = (0, batch.messages.as_slice());
+        while let Some(first) = messages.first() {
+            let run = messages.iter().take_while(|message| message.peer == first.peer).count();
+            let end = messages[run - 1].pieces_end;
+            let length = messages[..run].iter().map(|message| message.length).sum();
+            self.write(first.peer, out, &out.pieces()[start..end], length);
+            start = end;
+            messages = &messages[run..];
+        }
+        Ok(())
+    }
+
+    fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) {
+        for peer in self.full.drain(..) {
+            machine.handle(now, Input::Blocked(peer));
+        }
+    }
+
+    #[inline]
+    fn receive<M: Machine>(
+        &mut self,
+        wait: Wait,
+        until: Instant,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> io::Result<Option<Instant>> {
+        if self.has_mail() {
+            self.take_mail()?;
+        }
+        if let Some(now) = self.notice(clock, machine) {
+            return Ok(Some(now));
+        }
+        while let Some(ready) = self.poller.next() {
+            if let Some(now) = self.ready(ready, clock, machine)? {
+                return Ok(Some(now));
+            }
+        }
+        let spins = match wait {
+            Wait::Never => return self.look(Some(Duration::ZERO), clock, machine),
+            Wait::Block => Duration::ZERO,
+            Wait::Spin => Duration::MAX,
+            Wait::SpinThenBlock(span) => span,
+        };
+        if !spins.is_zero() {
+            let start = clock.now();
+            let spin_until = (start + spins).min(until);
+            loop {
+                if let Some(peer) = self.solo()
+                    && let Some(now) = self.spin_solo(peer, clock, machine)
+                {
+                    return Ok(Some(now));
+                }
+                if let Some(now) = self.look(Some(Duration::ZERO), clock, machine)? {
+                    return Ok(Some(now));
+                }
+                if clock.now() >= spin_until {
+                    break;
+                }
+            }
+            if spin_until == until {
+                return Ok(None);
+            }
+        }
+        let span = span_until(until, clock.now());
+        if span.is_none_or(|span| span > LOOK_UP)
+            && let Some(peer) = self.solo()
+            && let Some(now) = self.block_solo(peer, clock, machine)
+        {
+            return Ok(Some(now));
+        }
+        self.look(span_until(until, clock.now()), clock, machine)
+    }
+}
+
+#[inline]
+fn slot<'a>(opened: &'a mut Streamed, accepted: &'a mut Streamed, peer: Peer) -> Option<&'a mut Option<Box<Stream>>> {
+    if peer.is_accepted() {
+        accepted.get_mut((peer.0 - Peer::FIRST_ACCEPTED) as usize)
+    } else {
+        opened.get_mut(peer.0 as usize)
+    }
+}
+
+/// Writes pieces until the stream takes no more; answers how many bytes it took.
+#[inline]
+fn write_now(stream: &Stream, out: &Outbox, pieces: &[Piece]) -> io::Result<usize> {
+    if let [one] = pieces {
+        return match sys::send(stream.fd.as_fd(), out.bytes(one), libc::MSG_DONTWAIT) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
+            other => other,
+        };
+    }
+    let mut sent = 0;
+    for pieces in pieces.chunks(SLICES) {
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let mut wanted = 0;
+        for (slice, piece) in slices.iter_mut().zip(pieces) {
+            let bytes = out.bytes(piece);
+            wanted += bytes.len();
+            *slice = IoSlice::new(bytes);
+        }
+        match sys::send_vectored(stream.fd.as_fd(), &slices[..pieces.len()], libc::MSG_DONTWAIT) {
+            Ok(taken) => {
+                sent += taken;
+                if taken < wanted {
+                    break;
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sent)
+}
+
+fn why(error: &io::Error) -> Closed {
+    match error.kind() {
+        ErrorKind::ConnectionRefused | ErrorKind::NotFound => Closed::Refused,
+        ErrorKind::TimedOut => Closed::TimedOut,
+        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => Closed::Reset,
+        _ => Closed::Unreachable,
+    }
+}

@@ -1,0 +1,315 @@
+//! Thin safe forms of the system calls that the transports need. Errors are the operating system's own.
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// The answer of a system call that is negative on failure.
+pub(crate) fn check(answer: c_int) -> io::Result<c_int> {
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+fn check_size(answer: isize) -> io::Result<usize> {
+    usize::try_from(answer).map_err(|_| io::Error::last_os_error())
+}
+
+/// A socket's address in the kernel's form.
+#[derive(Clone, Copy)]
+pub(crate) struct RawAddress {
+    storage: libc::sockaddr_storage,
+    length: libc::socklen_t,
+}
+
+impl RawAddress {
+    /// Room for any address.
+    pub(crate) fn empty() -> Self {
+        // SAFETY: sockaddr_storage is plain data for which all zeroes is a valid value (family AF_UNSPEC).
+        let storage = unsafe { MaybeUninit::<libc::sockaddr_storage>::zeroed().assume_init() };
+        RawAddress { storage, length: size_of::<libc::sockaddr_storage>() as libc::socklen_t }
+    }
+
+    fn holding<T: Copy>(value: T) -> Self {
+        const { assert!(size_of::<T>() <= size_of::<libc::sockaddr_storage>()) };
+        let mut address = Self::empty();
+        // SAFETY: T is a sockaddr_* (plain data, asserted to fit), and sockaddr_storage is aligned for each of them.
+        unsafe { (&raw mut address.storage).cast::<T>().write(value) };
+        address.length = size_of::<T>() as libc::socklen_t;
+        address
+    }
+
+    /// An IP address and port.
+    pub(crate) fn ip(address: SocketAddr) -> Self {
+        match address {
+            SocketAddr::V4(v4) => Self::holding(libc::sockaddr_in {
+                sin_family: libc::AF_INET as u16,
+                sin_port: v4.port().to_be(),
+                sin_addr: libc::in_addr { s_addr: u32::from(*v4.ip()).to_be() },
+                sin_zero: [0; 8],
+            }),
+            SocketAddr::V6(v6) => Self::holding(libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as u16,
+                sin6_port: v6.port().to_be(),
+                sin6_flowinfo: v6.flowinfo(),
+                sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
+                sin6_scope_id: v6.scope_id(),
+            }),
+        }
+    }
+
+    /// A Unix socket's path; an error where it is too long.
+    pub(crate) fn path(path: &str) -> io::Result<Self> {
+        let mut raw = libc::sockaddr_un { sun_family: libc::AF_UNIX as u16, sun_path: [0; 108] };
+        if path.len() >= raw.sun_path.len() || path.as_bytes().contains(&0) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("`{path}` is no path for a Unix socket: at most {} bytes", raw.sun_path.len() - 1),
+            ));
+        }
+        for (place, byte) in raw.sun_path.iter_mut().zip(path.bytes()) {
+            *place = byte as libc::c_char;
+        }
+        Ok(Self::holding(raw))
+    }
+
+    /// The IP address, where it is one.
+    pub(crate) fn to_ip(self) -> Option<SocketAddr> {
+        match c_int::from(self.storage.ss_family) {
+            libc::AF_INET => {
+                // SAFETY: the family says that the kernel or `holding` wrote a sockaddr_in here.
+                let raw = unsafe { (&raw const self.storage).cast::<libc::sockaddr_in>().read() };
+                let ip = Ipv4Addr::from(u32::from_be(raw.sin_addr.s_addr));
+                Some(SocketAddrV4::new(ip, u16::from_be(raw.sin_port)).into())
+            }
+            libc::AF_INET6 => {
+                // SAFETY: the family says that the kernel or `holding` wrote a sockaddr_in6 here.
+                let raw = unsafe { (&raw const self.storage).cast::<libc::sockaddr_in6>().read() };
+                let ip = Ipv6Addr::from(raw.sin6_addr.s6_addr);
+                let port = u16::from_be(raw.sin6_port);
+                Some(SocketAddrV6::new(ip, port, raw.sin6_flowinfo, raw.sin6_scope_id).into())
+            }
+            _ => None,
+        }
+    }
+
+    /// The pointer and length that system calls read.
+    pub(crate) fn as_parts(&self) -> (*const libc::sockaddr, libc::socklen_t) {
+        ((&raw const self.storage).cast(), self.length)
+    }
+
+    /// The pointer and the room that system calls write.
+    pub(crate) fn as_room(&mut self) -> (*mut libc::sockaddr, libc::socklen_t) {
+        ((&raw mut self.storage).cast(), size_of::<libc::sockaddr_storage>() as libc::socklen_t)
+    }
+}
+
+/// A new socket, closed on exec.
+pub(crate) fn socket(family: c_int, kind: c_int) -> io::Result<OwnedFd> {
+    // SAFETY: takes no pointers; a non-negative answer is a descriptor that nobody else owns.
+    unsafe { check(libc::socket(family, kind | libc::SOCK_CLOEXEC, 0)).map(|fd| OwnedFd::from_raw_fd(fd)) }
+}
+
+/// Binds a socket to an address.
+pub(crate) fn bind(fd: BorrowedFd<'_>, address: &RawAddress) -> io::Result<()> {
+    let (pointer, length) = address.as_parts();
+    // SAFETY: pointer and length are those of a live, initialised sockaddr_storage.
+    unsafe { check(libc::bind(fd.as_raw_fd(), pointer, length)).map(drop) }
+}
+
+/// Begins to connect; answers whether it is done already.
+pub(crate) fn connect(fd: BorrowedFd<'_>, address: &RawAddress) -> io::Result<bool> {
+    let (pointer, length) = address.as_parts();
+    // SAFETY: pointer and length are those of a live, initialised sockaddr_storage.
+    match unsafe { check(libc::connect(fd.as_raw_fd(), pointer, length)) } {
+        Ok(_) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes a socket accept connections.
+pub(crate) fn listen(fd: BorrowedFd<'_>, queue: c_int) -> io::Result<()> {
+    // SAFETY: takes no pointers.
+    unsafe { check(libc::listen(fd.as_raw_fd(), queue)).map(drop) }
+}
+
+/// The next connection, and where it comes from.
+pub(crate) fn accept(fd: BorrowedFd<'_>) -> io::Result<(OwnedFd, RawAddress)> {
+    let mut from = RawAddress::empty();
+    let (pointer, mut length) = from.as_room();
+    // SAFETY: `pointer` has room for `length` bytes; a non-negative answer is a descriptor that nobody else owns.
+    let accepted = unsafe {
+        let fd = check(libc::accept4(fd.as_raw_fd(), pointer, &raw mut length, libc::SOCK_CLOEXEC))?;
+        OwnedFd::from_raw_fd(fd)
+    };
+    Ok((accepted, from))
+}
+
+/// The address at this end.
+pub(crate) fn local_address(fd: BorrowedFd<'_>) -> io::Result<RawAddress> {
+    let mut address = RawAddress::empty();
+    let (pointer, mut length) = address.as_room();
+    // SAFETY: `pointer` has room for `length` bytes.
+    unsafe { check(libc::getsockname(fd.as_raw_fd(), pointer, &raw mut length))? };
+    Ok(address)
+}
+
+/// Sets an option that is one integer.
+pub(crate) fn set_option(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
+    let size = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: pointer and size are those of `value`, which lives through the call.
+    unsafe { check(libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const value).cast(), size)).map(drop) }
+}
+
+/// An option that is one integer.
+pub(crate) fn option(fd: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Result<c_int> {
+    let (mut value, mut size) = (0 as c_int, size_of::<c_int>() as libc::socklen_t);
+    // SAFETY: pointer and size are those of `value`, which lives through the call.
+    unsafe { check(libc::getsockopt(fd.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut size))? };
+    Ok(value)
+}
+
+/// Sets how long a blocking receive or send may take.
+pub(crate) fn set_timeout(fd: BorrowedFd<'_>, name: c_int, span: Duration) -> io::Result<()> {
+    let value = libc::timeval { tv_sec: span.as_secs() as i64, tv_usec: i64::from(span.subsec_micros()) };
+    let size = size_of::<libc::timeval>() as libc::socklen_t;
+    // SAFETY: pointer and size are those of `value`, which lives through the call.
+    unsafe {
+        check(libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, name, (&raw const value).cast(), size)).map(drop)
+    }
+}
+
+/// Makes closing a stream cut it, so that no TIME-WAIT state is left.
+pub(crate) fn set_cut_on_close(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let value = libc::linger { l_onoff: 1, l_linger: 0 };
+    let size = size_of::<libc::linger>() as libc::socklen_t;
+    // SAFETY: pointer and size are those of `value`, which lives through the call.
+    unsafe {
+        let answer =
+            libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, (&raw const value).cast(), size);
+        check(answer).map(drop)
+    }
+}
+
+/// Chooses a TCP congestion control by name.
+pub(crate) fn set_congestion(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    let (pointer, length) = (name.as_ptr().cast(), name.len() as libc::socklen_t);
+    // SAFETY: pointer and length are those of `name`, which lives through the call.
+    unsafe {
+        check(libc::setsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, pointer, length)).map(drop)
+    }
+}
+
+/// The TCP congestion control in use.
+pub(crate) fn congestion(fd: BorrowedFd<'_>) -> io::Result<String> {
+    let mut name = [0u8; 16];
+    let mut length = name.len() as libc::socklen_t;
+    // SAFETY: pointer and length are those of `name`, which lives through the call.
+    unsafe {
+        let pointer = name.as_mut_ptr().cast();
+        check(libc::getsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, pointer, &raw mut length))?;
+    }
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    Ok(String::from_utf8_lossy(&name[..end]).into_owned())
+}
+
+/// Switches a descriptor between returning at once and waiting.
+pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    // SAFETY: takes no pointers.
+    unsafe {
+        let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))?;
+        let flags = if on { flags | libc::O_NONBLOCK } else { flags & !libc::O_NONBLOCK };
+        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags)).map(drop)
+    }
+}
+
+/// Receives into `buffer`; 0 is the end of a stream.
+#[inline]
+pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -> io::Result<usize> {
+    // SAFETY: pointer and length are those of `buffer`, which is initialised and writable.
+    check_size(unsafe { libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags) })
+}
+
+/// Sends one buffer; answers how much was taken.
+#[inline]
+pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8], flags: c_int) -> io::Result<usize> {
+    let flags = flags | libc::MSG_NOSIGNAL;
+    // SAFETY: pointer and length are those of `bytes`.
+    check_size(unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
+}
+
+/// Sends slices one behind the other; answers how much was taken.
+#[inline]
+pub(crate) fn send_vectored(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>], flags: c_int) -> io::Result<usize> {
+    if let [one] = slices {
+        return send(fd, one, flags);
+    }
+    // SAFETY: all zeroes is a valid msghdr: no name, no control.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = slices.as_ptr().cast_mut().cast();
+    header.msg_iovlen = slices.len();
+    // SAFETY: IoSlice is ABI-compatible with iovec (documented), and sendmsg only reads through msg_iov.
+    check_size(unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const header, flags | libc::MSG_NOSIGNAL) })
+}
+
+/// A counter that another thread can raise to wake a poller.
+pub(crate) fn event_counter() -> io::Result<OwnedFd> {
+    // SAFETY: takes no pointers; a non-negative answer is a descriptor that nobody else owns.
+    unsafe { check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)).map(|fd| OwnedFd::from_raw_fd(fd)) }
+}
+
+/// Raises an event counter.
+pub(crate) fn raise(fd: BorrowedFd<'_>) {
+    let one = 1u64.to_ne_bytes();
+    // SAFETY: pointer and length are those of `one`. A full counter has woken its reader already.
+    unsafe { libc::write(fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+}
+
+/// Lowers an event counter to 0.
+pub(crate) fn lower(fd: BorrowedFd<'_>) {
+    let mut count = [0u8; 8];
+    // SAFETY: pointer and length are those of `count`. An empty counter needs no lowering.
+    unsafe { libc::read(fd.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
+}
+
+/// A new epoll instance.
+pub(crate) fn epoll() -> io::Result<OwnedFd> {
+    // SAFETY: takes no pointers; a non-negative answer is a descriptor that nobody else owns.
+    unsafe { check(libc::epoll_create1(libc::EPOLL_CLOEXEC)).map(|fd| OwnedFd::from_raw_fd(fd)) }
+}
+
+/// Adds, changes or removes a descriptor.
+pub(crate) fn epoll_control(
+    epoll: BorrowedFd<'_>,
+    operation: c_int,
+    fd: BorrowedFd<'_>,
+    events: c_int,
+    token: u64,
+) -> io::Result<()> {
+    let mut event = libc::epoll_event { events: events as u32, u64: token };
+    // SAFETY: the pointer is that of a live epoll_event.
+    unsafe { check(libc::epoll_ctl(epoll.as_raw_fd(), operation, fd.as_raw_fd(), &raw mut event)).map(drop) }
+}
+
+/// Waits for events; `None` waits without end. Answers how many there are; an interrupted wait has none.
+pub(crate) fn epoll_wait(
+    epoll: BorrowedFd<'_>,
+    events: &mut [libc::epoll_event],
+    wait: Option<Duration>,
+) -> io::Result<usize> {
+    let span =
+        wait.map(|span| libc::timespec { tv_sec: span.as_secs() as i64, tv_nsec: i64::from(span.subsec_nanos()) });
+    let span = span.as_ref().map_or(std::ptr::null(), |span| &raw const *span);
+    // SAFETY: pointer and length are those of `events`; the timespec lives through the call; no signal mask is given.
+    let answer = unsafe {
+        let count = events.len() as c_int;
+        libc::syscall(libc::SYS_epoll_pwait2, epoll.as_raw_fd(), events.as_mut_ptr(), count, span, 0usize, 0usize)
+    };
+    match check_size(answer as isize) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+        other => other,
+    }
+}

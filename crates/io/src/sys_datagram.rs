@@ -1,0 +1,181 @@
+//! Batches of datagrams: many with one system call, and many of one size as one large one that the kernel cuts or joins
+//! (GSO on the way out, GRO on the way in).
+#![allow(unsafe_code)]
+
+use crate::sys::{self, RawAddress};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Datagrams, or joined runs of them, in one call.
+const MESSAGES: usize = 16;
+/// Bytes of one, at most.
+const ROOM: usize = 1 << 16;
+/// Room for one control message of an integer.
+const CONTROL: usize = 24;
+const UDP_SEGMENT: libc::c_int = 103;
+const UDP_GRO: libc::c_int = 104;
+
+/// Lets the kernel join datagrams of one size from one sender.
+pub(crate) fn join_received(fd: BorrowedFd<'_>) -> io::Result<()> {
+    sys::set_option(fd, libc::IPPROTO_UDP, UDP_GRO, 1)
+}
+
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+struct Control([u8; CONTROL]);
+
+/// Room for what one receive brings.
+pub(crate) struct Received {
+    buffers: Box<[u8]>,
+    names: Box<[RawAddress]>,
+    controls: Box<[Control]>,
+    headers: Box<[libc::mmsghdr]>,
+    vectors: Box<[libc::iovec]>,
+    want: usize,
+    count: usize,
+}
+
+// SAFETY: the pointers in `headers` and `vectors` lead only to the boxes of the same value, which move with it, and are
+// set anew before each use.
+unsafe impl Send for Received {}
+
+/// One datagram, or a run of joined ones of which each but the last has `each` bytes.
+pub(crate) struct Run<'a> {
+    pub(crate) from: &'a RawAddress,
+    pub(crate) bytes: &'a [u8],
+    pub(crate) each: usize,
+}
+
+impl Received {
+    pub(crate) fn new() -> Self {
+        // SAFETY: all zeroes is valid for mmsghdr and iovec: null pointers with zero lengths.
+        let header: libc::mmsghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+        let vector = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        Received {
+            buffers: vec![0; MESSAGES * ROOM].into_boxed_slice(),
+            names: vec![RawAddress::empty(); MESSAGES].into_boxed_slice(),
+            controls: vec![Control([0; CONTROL]); MESSAGES].into_boxed_slice(),
+            headers: vec![header; MESSAGES].into_boxed_slice(),
+            vectors: vec![vector; MESSAGES].into_boxed_slice(),
+            want: 1,
+            count: 0,
+        }
+    }
+
+    /// Receives what is there; with no flags waits for the first datagram. Answers how many runs came.
+    #[inline]
+    pub(crate) fn receive(&mut self, fd: BorrowedFd<'_>, flags: libc::c_int, named: bool) -> io::Result<usize> {
+        for index in 0..self.want {
+            self.prepare(index, named);
+        }
+        self.count = 0;
+        if self.want == 1 {
+            let header = &mut self.headers[0];
+            // SAFETY: `prepare` has pointed the header at boxes of this value with their true sizes.
+            let length = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut header.msg_hdr, flags) };
+            header.msg_len = u32::try_from(length).map_err(|_| io::Error::last_os_error())?;
+            self.count = 1;
+        } else {
+            let (pointer, want) = (self.headers.as_mut_ptr(), self.want as libc::c_uint);
+            // SAFETY: as above, for `want` headers, which is at most their number; no time-out is given.
+            let count = unsafe {
+                let flags = flags | libc::MSG_WAITFORONE;
+                libc::recvmmsg(fd.as_raw_fd(), pointer, want, flags, std::ptr::null_mut())
+            };
+            self.count = sys::check(count)? as usize;
+        }
+        // Ask for more only while more comes: a single recvmsg is cheaper than a batch of one.
+        let joined = self.count == 1 && self.headers[0].msg_hdr.msg_controllen > 0;
+        self.want = if self.count == self.want && (self.want > 1 || joined) {
+            (self.want * 2).min(MESSAGES)
+        } else if self.count * 2 < self.want {
+            (self.want / 2).max(1)
+        } else {
+            self.want
+        };
+        Ok(self.count)
+    }
+
+    #[inline]
+    fn prepare(&mut self, index: usize, named: bool) {
+        let (name, name_length) = self.names[index].as_room();
+        self.vectors[index] = libc::iovec { iov_base: self.buffers[index * ROOM..].as_mut_ptr().cast(), iov_len: ROOM };
+        let header = &mut self.headers[index].msg_hdr;
+        header.msg_name = if named { name.cast() } else { std::ptr::null_mut() };
+        header.msg_namelen = if named { name_length } else { 0 };
+        header.msg_iov = &raw mut self.vectors[index];
+        header.msg_iovlen = 1;
+        header.msg_control = (&raw mut self.controls[index]).cast();
+        header.msg_controllen = CONTROL;
+        header.msg_flags = 0;
+    }
+
+    /// One of the runs of the last receive.
+    #[inline]
+    pub(crate) fn run(&self, index: usize) -> Run<'_> {
+        let length = (self.headers[index].msg_len as usize).min(ROOM);
+        let each = self.segment(index).filter(|each| *each > 0).unwrap_or(length.max(1));
+        Run { from: &self.names[index], bytes: &self.buffers[index * ROOM..][..length], each }
+    }
+
+    fn segment(&self, index: usize) -> Option<usize> {
+        let header = &self.headers[index].msg_hdr;
+        if header.msg_controllen == 0 {
+            return None;
+        }
+        // SAFETY: the kernel has written `msg_controllen` bytes of control messages at msg_control, whose box is aligned
+        // for cmsghdr; CMSG_FIRSTHDR answers null where they are too short for one, and the data of a UDP_GRO message is
+        // an int, which lies inside the box.
+        unsafe {
+            let control = libc::CMSG_FIRSTHDR(&raw const *header);
+            if control.is_null()
+                || ((*control).cmsg_level, (*control).cmsg_type) != (libc::IPPROTO_UDP, UDP_GRO)
+                || (*control).cmsg_len < libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as usize
+            {
+                return None;
+            }
+            usize::try_from(libc::CMSG_DATA(control).cast::<libc::c_int>().read_unaligned()).ok()
+        }
+    }
+}
+
+/// Sends slices as one datagram, or as several of `each` bytes that the kernel cuts. `to` is left out on a connected
+/// socket.
+#[inline]
+pub(crate) fn send(
+    fd: BorrowedFd<'_>,
+    to: Option<&RawAddress>,
+    slices: &[IoSlice<'_>],
+    each: Option<u16>,
+) -> io::Result<()> {
+    if let ([one], None, None) = (slices, to, each) {
+        return sys::send(fd, one, 0).map(drop);
+    }
+    let mut control = Control([0; CONTROL]);
+    // SAFETY: all zeroes is a valid msghdr: no name, no control.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    if let Some(to) = to {
+        let (pointer, length) = to.as_parts();
+        header.msg_name = pointer.cast_mut().cast();
+        header.msg_namelen = length;
+    }
+    header.msg_iov = slices.as_ptr().cast_mut().cast();
+    header.msg_iovlen = slices.len();
+    if let Some(each) = each {
+        header.msg_control = (&raw mut control).cast();
+        header.msg_controllen = CONTROL;
+        // SAFETY: the control buffer is aligned for cmsghdr and has room for one message of two bytes.
+        unsafe {
+            let message = libc::CMSG_FIRSTHDR(&raw const header);
+            (*message).cmsg_level = libc::IPPROTO_UDP;
+            (*message).cmsg_type = UDP_SEGMENT;
+            (*message).cmsg_len = libc::CMSG_LEN(2) as usize;
+            libc::CMSG_DATA(message).cast::<u16>().write_unaligned(each);
+            header.msg_controllen = libc::CMSG_SPACE(2) as usize;
+        }
+    }
+    // SAFETY: IoSlice is ABI-compatible with iovec; name, vectors and control live through the call, which reads only.
+    let sent = unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,367 @@
+use crate::Error;
+use crate::client::{ClientConfig, Desk, Event, Transport};
+use crate::lane::{Answer, Lane};
+use crate::payload::Payload;
+use crate::session::{Inbound, datagram};
+use crate::wire::{self, Counters, Direction, FLAG_ACKNOWLEDGE, Header, Kind, RANGE};
+use alloc::collections::VecDeque;
+use core::time::Duration;
+use hodo_machine::{Cursor, Instant, Outbox, Peer};
+
+/// Bytes after which a stream's messages are handed to the driver.
+const BURST: usize = 128 << 10;
+/// A payload is received straight into its place while this much of it is outstanding.
+pub(crate) const LANDING_FROM: usize = 256 << 10;
+/// Operations asked for in one RECEIVE at most.
+const ASKED_AT_ONCE: u16 = 1024;
+
+/// Where a channel stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Waiting,
+    Opening,
+    Greeting,
+    Ready,
+    Failed,
+}
+
+/// One connection to the server, and the operations on it.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    number: u32,
+    transport: Transport,
+    single: bool,
+    size_max: u32,
+    acknowledge_every: u32,
+    timeout: Duration,
+    pub(crate) state: State,
+    pub(crate) in_ready: bool,
+    pub(crate) blocked: bool,
+    since: Instant,
+    inbound: Inbound,
+    queued: VecDeque<Queued>,
+    echoes: Lane,
+    sends: Lane,
+    receives: Lane,
+    unacknowledged: u32,
+    greet: bool,
+    flush: bool,
+    report: Report,
+    reports: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Queued {
+    tag: u64,
+    size: u32,
+    direction: Direction,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Report {
+    NotAsked,
+    ToAsk,
+    Asked(Instant),
+}
+
+impl Channel {
+    pub(crate) fn new(number: u32, config: &ClientConfig) -> Self {
+        Channel {
+            number,
+            transport: config.transport,
+            single: number >= config.channels,
+            size_max: config.size_max,
+            acknowledge_every: config.acknowledge_every.max(1),
+            timeout: config.timeout,
+            state: State::Waiting,
+            in_ready: false,
+            blocked: false,
+            since: Instant::ZERO,
+            inbound: Inbound::default(),
+            queued: VecDeque::new(),
+            echoes: Lane::default(),
+            sends: Lane::default(),
+            receives: Lane::default(),
+            unacknowledged: 0,
+            greet: false,
+            flush: false,
+            report: Report::NotAsked,
+            reports: 0,
+        }
+    }
+
+    pub(crate) fn opening(&mut self, now: Instant) {
+        self.state = State::Opening;
+        self.since = now;
+    }
+
+    /// The driver has the connection: greet. A single-use connection sends its operation along.
+    pub(crate) fn opened(&mut self, now: Instant, desk: &mut Desk) {
+        self.state = State::Greeting;
+        self.since = now;
+        self.greet = true;
+        self.wake(desk);
+    }
+
+    #[inline]
+    pub(crate) fn queue(&mut self, tag: u64, size: u32, direction: Direction, desk: &mut Desk) {
+        self.queued.push_back(Queued { tag, size, direction });
+        self.wake(desk);
+    }
+
+    pub(crate) fn flush(&mut self, desk: &mut Desk) {
+        if !self.sends.is_empty() || !self.queued.is_empty() {
+            self.flush = true;
+            self.wake(desk);
+        }
+    }
+
+    pub(crate) fn ask_report(&mut self, desk: &mut Desk) {
+        if self.report == Report::NotAsked {
+            self.reports += 1;
+        }
+        self.report = Report::ToAsk;
+        self.wake(desk);
+    }
+
+    #[inline]
+    pub(crate) fn wake(&mut self, desk: &mut Desk) {
+        if !self.in_ready {
+            self.in_ready = true;
+            desk.ready.push_back(self.number);
+        }
+    }
+
+    pub(crate) fn fail(&mut self, error: Error, desk: &mut Desk) {
+        self.state = State::Failed;
+        desk.closing.push_back(Peer(self.number));
+        desk.events.push_back(Event::Failed { channel: self.number, error });
+    }
+
+    #[inline]
+    pub(crate) fn received(&mut self, now: Instant, bytes: &[u8], desk: &mut Desk) -> Result<(), Error> {
+        if self.transport == Transport::Datagram {
+            let (header, body) = datagram(bytes, self.size_max)?;
+            return self.message(now, header, Some(body), desk);
+        }
+        let mut rest = bytes;
+        while let Some(header) = self.inbound.next(&mut rest, self.size_max)? {
+            self.message(now, header, None, desk)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn landed(&mut self, now: Instant, count: usize, desk: &mut Desk) -> Result<(), Error> {
+        match self.inbound.landed(count) {
+            Some(header) => self.message(now, header, None, desk),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn landing<'a>(&self, sink: &'a mut alloc::vec::Vec<u8>) -> Option<&'a mut [u8]> {
+        if self.inbound.payload_left() < LANDING_FROM {
+            return None;
+        }
+        if sink.is_empty() {
+            sink.resize(LANDING_FROM, 0);
+        }
+        Some(sink)
+    }
+
+    #[inline]
+    fn message(&mut self, now: Instant, header: Header, body: Option<&[u8]>, desk: &mut Desk) -> Result<(), Error> {
+        match header.kind {
+            Kind::Reply => self.answered(Direction::Both, header.sequence, desk),
+            Kind::Data => self.answered(Direction::Receive, header.sequence, desk),
+            Kind::Ack => self.acknowledged(now, &header, body, desk),
+            Kind::Welcome => {
+                let size_max = wire::decode_greeting(body.unwrap_or_else(|| self.inbound.control()))?;
+                if self.state == State::Greeting {
+                    self.state = State::Ready;
+                    if !self.single {
+                        desk.events.push_back(Event::Ready { channel: self.number, size_max });
+                    }
+                    self.wake(desk);
+                }
+                Ok(())
+            }
+            Kind::Counters => {
+                let counters = Counters::decode(body.unwrap_or_else(|| self.inbound.control()))?;
+                if self.report != Report::NotAsked && header.sequence == self.reports {
+                    self.report = Report::NotAsked;
+                    desk.events.push_back(Event::Report { channel: self.number, counters });
+                }
+                Ok(())
+            }
+            Kind::Hello | Kind::Echo | Kind::Send | Kind::Receive | Kind::Report | Kind::Goodbye => {
+                Err(Error::Unexpected { kind: header.kind as u8 })
+            }
+        }
+    }
+
+    #[inline]
+    fn answered(&mut self, direction: Direction, sequence: u64, desk: &mut Desk) -> Result<(), Error> {
+        let lane = if direction == Direction::Both { &mut self.echoes } else { &mut self.receives };
+        if self.transport == Transport::Stream {
+            let tag = lane.answered_in_order(sequence)?;
+            desk.events.push_back(Event::Done(tag));
+            if self.single {
+                self.end_single(desk);
+            }
+            return Ok(());
+        }
+        tell(lane.answered(sequence), desk);
+        if lane.is_overtaken() {
+            lane.expire(Instant::ZERO, self.timeout, |tag| desk.events.push_back(Event::Lost(tag)));
+        }
+        Ok(())
+    }
+
+    fn acknowledged(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        body: Option<&[u8]>,
+        desk: &mut Desk,
+    ) -> Result<(), Error> {
+        let Some(body) = body else {
+            return self.sends.acknowledged_below(header.sequence, |tag| desk.events.push_back(Event::Done(tag)));
+        };
+        let mut cursor = Cursor::new(body);
+        for _ in 0..header.count {
+            let wrong = |_| Error::Length { told: usize::from(header.count) * RANGE, came: body.len() };
+            let (first, count) = (cursor.u64_le().map_err(wrong)?, cursor.u64_le().map_err(wrong)?);
+            self.sends.acknowledged(first, count, |answer| tell(answer, desk));
+        }
+        if self.sends.is_overtaken() {
+            self.sends.expire(now, self.timeout, |tag| desk.events.push_back(Event::Lost(tag)));
+        }
+        Ok(())
+    }
+
+    /// A single-use connection has had its answer: close it, and open the next one if more is to be done.
+    fn end_single(&mut self, desk: &mut Desk) {
+        desk.closing.push_back(Peer(self.number));
+        self.inbound = Inbound::default();
+        (self.echoes, self.sends, self.receives) = Default::default();
+        self.state = State::Waiting;
+    }
+
+    /// Whether a single-use connection has to be opened for what is queued.
+    pub(crate) fn wants_opening(&self) -> bool {
+        self.single && self.state == State::Waiting && !self.queued.is_empty()
+    }
+
+    /// Whether a timer has to run for this channel.
+    pub(crate) fn is_timed(&self) -> bool {
+        let in_flight = !(self.echoes.is_empty() && self.sends.is_empty() && self.receives.is_empty());
+        match self.state {
+            State::Opening | State::Greeting => true,
+            State::Waiting | State::Failed => false,
+            State::Ready => self.transport == Transport::Datagram && (in_flight || self.report != Report::NotAsked),
+        }
+    }
+
+    pub(crate) fn check(&mut self, now: Instant, desk: &mut Desk) -> Result<(), Error> {
+        let waited = now - self.since;
+        if matches!(self.state, State::Opening | State::Greeting) && waited >= self.timeout {
+            return Err(Error::NoAnswer);
+        }
+        if self.transport == Transport::Stream {
+            return Ok(());
+        }
+        if self.state == State::Greeting {
+            self.greet = true;
+            self.wake(desk);
+        }
+        if let Report::Asked(asked) = self.report
+            && now - asked >= self.timeout / 8
+        {
+            self.ask_report(desk);
+        }
+        let timeout = self.timeout;
+        for lane in [&mut self.echoes, &mut self.sends, &mut self.receives] {
+            lane.expire(now, timeout, |tag| desk.events.push_back(Event::Lost(tag)));
+        }
+        Ok(())
+    }
+
+    /// Writes what is to be sent: one message over UDP, a burst on a stream. Answers whether more is waiting.
+    #[inline]
+    pub(crate) fn write(&mut self, now: Instant, payload: &Payload, out: &mut Outbox) -> bool {
+        let (start, stream) = (out.len(), self.transport == Transport::Stream);
+        loop {
+            if self.blocked || !matches!(self.state, State::Greeting | State::Ready) {
+                return false;
+            }
+            if out.len() > start && (!stream || out.len() - start >= BURST) {
+                return true;
+            }
+            if self.greet {
+                self.greet = false;
+                out.copy(&Header::new(Kind::Hello, wire::GREETING as u32, 0).encode());
+                out.copy(&wire::encode_greeting(self.size_max));
+            } else if self.state == State::Greeting && !self.single {
+                return false;
+            } else if let Some(next) = self.queued.front().copied() {
+                self.operation(now, next, payload, out);
+            } else if self.flush {
+                self.flush = false;
+                out.copy(&Header::new(Kind::Report, 0, 0).encode());
+            } else if self.report == Report::ToAsk {
+                self.report = Report::Asked(now);
+                out.copy(&Header::new(Kind::Report, 0, self.reports).encode());
+            } else {
+                return false;
+            }
+        }
+    }
+
+    #[inline]
+    fn operation(&mut self, now: Instant, next: Queued, payload: &Payload, out: &mut Outbox) {
+        match next.direction {
+            Direction::Both => {
+                self.queued.pop_front();
+                payload.message(&Header::new(Kind::Echo, next.size, self.echoes.push(next.tag, now)), out);
+            }
+            Direction::Send => {
+                self.queued.pop_front();
+                let mut header = Header::new(Kind::Send, next.size, self.sends.push(next.tag, now));
+                self.unacknowledged += 1;
+                if self.unacknowledged >= self.acknowledge_every {
+                    self.unacknowledged = 0;
+                    header.flags = FLAG_ACKNOWLEDGE;
+                }
+                payload.message(&header, out);
+            }
+            Direction::Receive => {
+                let mut header = Header::new(Kind::Receive, next.size, 0);
+                while let Some(also) = self.queued.front().copied()
+                    && header.count < ASKED_AT_ONCE
+                    && (also.size, also.direction) == (next.size, next.direction)
+                {
+                    self.queued.pop_front();
+                    let sequence = self.receives.push(also.tag, now);
+                    if header.count == 0 {
+                        header.sequence = sequence;
+                    }
+                    header.count += 1;
+                }
+                out.copy(&header.encode());
+            }
+        }
+    }
+}
+
+#[inline]
+fn tell(answer: Answer, desk: &mut Desk) {
+    match answer {
+        Answer::Done { tag, reordered } => {
+            desk.noticed.reordered += u64::from(reordered);
+            desk.events.push_back(Event::Done(tag));
+        }
+        Answer::Recovered { tag } => desk.events.push_back(Event::Recovered(tag)),
+        Answer::Duplicate => desk.noticed.duplicated += 1,
+        Answer::Unknown => {}
+    }
+}

@@ -1,0 +1,302 @@
+use crate::Error;
+use crate::channel::{Channel, State};
+use crate::payload::Payload;
+use crate::wire::{Counters, Direction};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
+
+/// Connections that are being opened at once: below the usual bound of a listener's queue.
+const OPENING_MAX: usize = 256;
+
+/// What the messages travel in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// An ordered stream of bytes: nothing is lost while it lives.
+    Stream,
+    /// One message a datagram: each may be lost, doubled or overtaken.
+    Datagram,
+}
+
+/// What a client is to do.
+#[derive(Debug, Clone)]
+pub struct ClientConfig {
+    /// Streams or datagrams.
+    pub transport: Transport,
+    /// Where the server is.
+    pub address: Address,
+    /// Channels, each a connection of its own.
+    pub channels: u32,
+    /// The largest operation in bytes.
+    pub size_max: u32,
+    /// After how many operations of [`Direction::Send`] an acknowledgement is asked for.
+    pub acknowledge_every: u32,
+    /// How long a greeting, and over UDP an operation, may go unanswered.
+    pub timeout: Duration,
+    /// Every operation on a connection of its own, opened before it and closed after it.
+    pub reconnect: bool,
+}
+
+/// What the application asks of a client.
+#[derive(Debug, Clone, Copy)]
+pub enum Command {
+    /// Do this.
+    Operation {
+        /// The application's name for it.
+        tag: u64,
+        /// Over which channel.
+        channel: u32,
+        /// Bytes of payload.
+        size: u32,
+        /// Which way it goes.
+        direction: Direction,
+    },
+    /// See to it that everything in flight is acknowledged without a further operation.
+    Flush,
+    /// Ask the server for its counters, on every channel.
+    Report,
+}
+
+/// What a client tells the application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The server has greeted this channel; its largest operation in bytes.
+    Ready {
+        /// Which channel.
+        channel: u32,
+        /// The server's bound.
+        size_max: u32,
+    },
+    /// The operation with this tag is done.
+    Done(u64),
+    /// The operation with this tag is given up.
+    Lost(u64),
+    /// The operation with this tag was given up, and has arrived after all.
+    Recovered(u64),
+    /// The answer to [`Command::Report`] for one channel.
+    Report {
+        /// Which channel.
+        channel: u32,
+        /// What the server says.
+        counters: Counters,
+    },
+    /// A channel has come to its end.
+    Failed {
+        /// Which channel.
+        channel: u32,
+        /// Why.
+        error: Error,
+    },
+}
+
+/// What a client has noticed in the answers of all its channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Noticed {
+    /// Answers that came more than once.
+    pub duplicated: u64,
+    /// Answers overtaken by later ones.
+    pub reordered: u64,
+}
+
+/// The near end of raw links: many channels to one server.
+#[derive(Debug)]
+pub struct Client {
+    config: ClientConfig,
+    channels: Vec<Channel>,
+    desk: Desk,
+    opening: usize,
+    to_open: VecDeque<u32>,
+    next_check: Instant,
+    timed: bool,
+}
+
+/// What channels share: the queues towards the driver and the application.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) ready: VecDeque<u32>,
+    pub(crate) closing: VecDeque<Peer>,
+    pub(crate) noticed: Noticed,
+    pub(crate) payload: Payload,
+    pub(crate) sink: Vec<u8>,
+}
+
+impl Client {
+    /// A client that begins to open its channels at once.
+    #[must_use]
+    pub fn new(config: ClientConfig) -> Self {
+        let connections = config.channels * if config.reconnect { 2 } else { 1 };
+        Client {
+            channels: (0..connections).map(|number| Channel::new(number, &config)).collect(),
+            to_open: (0..config.channels).collect(),
+            desk: Desk {
+                events: VecDeque::new(),
+                ready: VecDeque::new(),
+                closing: VecDeque::new(),
+                noticed: Noticed::default(),
+                payload: Payload::new(),
+                sink: Vec::new(),
+            },
+            opening: 0,
+            next_check: Instant::ZERO,
+            timed: true,
+            config,
+        }
+    }
+
+    /// What has been noticed so far.
+    #[must_use]
+    pub fn noticed(&self) -> Noticed {
+        self.desk.noticed
+    }
+
+    fn command(&mut self, now: Instant, command: Command) {
+        match command {
+            Command::Operation { tag, channel, size, direction } => {
+                let number = if self.config.reconnect { channel + self.config.channels } else { channel };
+                let Some(channel) = self.channels.get_mut(number as usize) else { return };
+                channel.queue(tag, size, direction, &mut self.desk);
+                self.open_single(number);
+                if self.config.transport == Transport::Datagram {
+                    self.start_timer(now);
+                }
+            }
+            Command::Flush => {
+                for channel in &mut self.channels {
+                    channel.flush(&mut self.desk);
+                }
+            }
+            Command::Report => {
+                for channel in self.channels.iter_mut().take(self.config.channels as usize) {
+                    channel.ask_report(&mut self.desk);
+                }
+                self.start_timer(now);
+            }
+        }
+    }
+
+    fn opened(&mut self, now: Instant, peer: Peer) {
+        self.opening = self.opening.saturating_sub(1);
+        if let Some(channel) = self.channels.get_mut(peer.0 as usize) {
+            channel.opened(now, &mut self.desk);
+        }
+        self.start_timer(now);
+    }
+
+    fn with(&mut self, peer: Peer, act: impl FnOnce(&mut Channel, &mut Desk) -> Result<(), Error>) {
+        let Some(channel) = self.channels.get_mut(peer.0 as usize) else { return };
+        if channel.state == State::Failed {
+            return;
+        }
+        if let Err(error) = act(channel, &mut self.desk) {
+            if channel.state == State::Opening {
+                self.opening = self.opening.saturating_sub(1);
+            }
+            channel.fail(error, &mut self.desk);
+        }
+    }
+
+    fn open_single(&mut self, number: u32) {
+        if let Some(channel) = self.channels.get_mut(number as usize)
+            && channel.wants_opening()
+        {
+            channel.state = State::Opening;
+            self.to_open.push_back(number);
+        }
+    }
+
+    fn start_timer(&mut self, now: Instant) {
+        if !self.timed {
+            self.timed = true;
+            self.next_check = now + self.config.timeout / 8;
+        }
+    }
+
+    /// Looks at greetings, reports and, over UDP, operations that have waited for too long.
+    fn check(&mut self, now: Instant) {
+        self.timed = false;
+        let mut waiting = false;
+        for number in 0..self.channels.len() {
+            self.with(Peer(number as u32), |channel, desk| channel.check(now, desk));
+            waiting |= self.channels[number].is_timed();
+        }
+        if waiting {
+            self.start_timer(now);
+        }
+    }
+}
+
+impl Machine for Client {
+    type Command = Command;
+    type Event = Event;
+
+    #[inline]
+    fn handle(&mut self, now: Instant, input: Input<'_, Command>) {
+        match input {
+            Input::Received(peer, bytes) => {
+                self.with(peer, |channel, desk| channel.received(now, bytes, desk));
+                if self.config.reconnect {
+                    self.open_single(peer.0);
+                }
+            }
+            Input::Landed(peer, count) => self.with(peer, |channel, desk| channel.landed(now, count, desk)),
+            Input::Command(command) => self.command(now, command),
+            Input::Opened(peer, _) => self.opened(now, peer),
+            Input::Closed(peer, why) => self.with(peer, |_, _| Err(Error::Closed(why))),
+            Input::Blocked(peer) => self.with(peer, |channel, _| {
+                channel.blocked = true;
+                Ok(())
+            }),
+            Input::Drained(peer) => self.with(peer, |channel, desk| {
+                channel.blocked = false;
+                channel.wake(desk);
+                Ok(())
+            }),
+            Input::Elapsed => {}
+        }
+        if self.timed && now >= self.next_check {
+            self.check(now);
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Event> {
+        if let Some(event) = self.desk.events.pop_front() {
+            return Output::Event(event);
+        }
+        if let Some(peer) = self.desk.closing.pop_front() {
+            return Output::Close(peer);
+        }
+        if self.opening < OPENING_MAX
+            && let Some(number) = self.to_open.pop_front()
+        {
+            self.opening += 1;
+            self.channels[number as usize].opening(now);
+            return Output::Open(Peer(number), self.config.address.clone());
+        }
+        while let Some(&number) = self.desk.ready.front() {
+            let before = out.len();
+            let channel = &mut self.channels[number as usize];
+            if !channel.write(now, &self.desk.payload, out) {
+                self.desk.ready.pop_front();
+                channel.in_ready = false;
+            }
+            if out.len() > before {
+                return Output::Send(Peer(number));
+            }
+        }
+        Output::Idle(self.timed.then_some(self.next_check))
+    }
+
+    #[inline]
+    fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
+        self.channels.get(peer.0 as usize)?.landing(&mut self.desk.sink)
+    }
+}
+
+impl From<Closed> for Error {
+    fn from(why: Closed) -> Self {
+        Error::Closed(why)
+    }
+}

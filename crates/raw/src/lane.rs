@@ -1,0 +1,228 @@
+use crate::Error;
+use alloc::collections::VecDeque;
+use core::time::Duration;
+use hodo_machine::Instant;
+
+/// An operation this many numbers behind one that is answered counts as lost without waiting for its time-out.
+const REORDER: u64 = 256;
+/// Operations given up that can still be recognised when they come late.
+const LATE: usize = 1024;
+
+/// The operations of one direction that are in flight, numbered without gaps.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    base: u64,
+    slots: VecDeque<Slot>,
+    answered_below: u64,
+    late: VecDeque<(u64, u64)>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    tag: u64,
+    sent: Instant,
+    open: bool,
+}
+
+/// What an answer over UDP turns out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Done { tag: u64, reordered: bool },
+    Recovered { tag: u64 },
+    Duplicate,
+    Unknown,
+}
+
+impl Lane {
+    /// Numbers an operation and keeps it until it is answered or given up.
+    #[inline]
+    pub(crate) fn push(&mut self, tag: u64, now: Instant) -> u64 {
+        let sequence = self.next();
+        self.slots.push_back(Slot { tag, sent: now, open: true });
+        sequence
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    fn next(&self) -> u64 {
+        self.base + self.slots.len() as u64
+    }
+
+    /// The answer to the oldest operation of a stream.
+    #[inline]
+    pub(crate) fn answered_in_order(&mut self, sequence: u64) -> Result<u64, Error> {
+        match self.slots.front() {
+            Some(slot) if sequence == self.base => {
+                let tag = slot.tag;
+                self.slots.pop_front();
+                self.base += 1;
+                Ok(tag)
+            }
+            _ => Err(Error::OutOfOrder { due: self.base, came: sequence }),
+        }
+    }
+
+    /// The acknowledgement of every operation of a stream below `sequence`.
+    pub(crate) fn acknowledged_below(&mut self, sequence: u64, mut done: impl FnMut(u64)) -> Result<(), Error> {
+        if sequence > self.next() {
+            return Err(Error::OutOfOrder { due: self.base, came: sequence });
+        }
+        while self.base < sequence {
+            done(self.slots.pop_front().expect("base is below next, so a slot is there").tag);
+            self.base += 1;
+        }
+        Ok(())
+    }
+
+    /// An answer over UDP, in any order.
+    #[inline]
+    pub(crate) fn answered(&mut self, sequence: u64) -> Answer {
+        if sequence < self.base {
+            return self.came_late(sequence);
+        }
+        let Some(slot) = self.slots.get_mut((sequence - self.base) as usize) else { return Answer::Unknown };
+        if !slot.open {
+            return self.came_late(sequence);
+        }
+        slot.open = false;
+        let tag = slot.tag;
+        let reordered = sequence < self.answered_below;
+        self.answered_below = self.answered_below.max(sequence + 1);
+        self.drop_closed();
+        Answer::Done { tag, reordered }
+    }
+
+    /// An acknowledgement over UDP of `count` operations from `first`; what is known already is passed over.
+    pub(crate) fn acknowledged(&mut self, first: u64, count: u64, mut told: impl FnMut(Answer)) {
+        let end = first.saturating_add(count).min(self.next());
+        let late: alloc::vec::Vec<u64> = if first < self.base && !self.late.is_empty() {
+            self.late.iter().map(|entry| entry.0).filter(|late| (first..end).contains(late)).collect()
+        } else {
+            alloc::vec::Vec::new()
+        };
+        for sequence in late {
+            told(self.came_late(sequence));
+        }
+        for sequence in first.max(self.base)..end {
+            let index = (sequence - self.base) as usize;
+            if self.slots[index].open {
+                self.slots[index].open = false;
+                told(Answer::Done { tag: self.slots[index].tag, reordered: false });
+            }
+        }
+        self.answered_below = self.answered_below.max(end);
+        self.drop_closed();
+    }
+
+    /// Gives up what has been in flight for longer than `timeout`, or has been overtaken by far.
+    pub(crate) fn expire(&mut self, now: Instant, timeout: Duration, mut lost: impl FnMut(u64)) {
+        let overtaken = self.answered_below.saturating_sub(REORDER);
+        for (sequence, slot) in (self.base..).zip(self.slots.iter_mut()) {
+            let is_old = slot.sent + timeout <= now;
+            if !is_old && sequence >= overtaken {
+                break;
+            }
+            if slot.open {
+                slot.open = false;
+                if self.late.len() == LATE {
+                    self.late.pop_front();
+                }
+                self.late.push_back((sequence, slot.tag));
+                lost(slot.tag);
+            }
+        }
+        self.drop_closed();
+    }
+
+    /// Whether something is far enough behind that [`Lane::expire`] would give it up at once.
+    #[inline]
+    pub(crate) fn is_overtaken(&self) -> bool {
+        self.base + REORDER < self.answered_below
+    }
+
+    fn came_late(&mut self, sequence: u64) -> Answer {
+        match self.late.iter().rposition(|entry| entry.0 == sequence) {
+            Some(index) => {
+                let (_, tag) = self.late.remove(index).expect("found just now");
+                Answer::Recovered { tag }
+            }
+            None => Answer::Duplicate,
+        }
+    }
+
+    #[inline]
+    fn drop_closed(&mut self) {
+        while self.slots.front().is_some_and(|slot| !slot.open) {
+            self.slots.pop_front();
+            self.base += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    const TIMEOUT: Duration = Duration::from_millis(10);
+
+    fn lane_of(count: u64) -> Lane {
+        let mut lane = Lane::default();
+        for tag in 0..count {
+            lane.push(tag, Instant::ZERO);
+        }
+        lane
+    }
+
+    #[test]
+    fn answers_in_any_order_are_told_apart_from_duplicates() {
+        let mut lane = lane_of(4);
+        assert_eq!(lane.answered(2), Answer::Done { tag: 2, reordered: false });
+        assert_eq!(lane.answered(0), Answer::Done { tag: 0, reordered: true });
+        assert_eq!(lane.answered(0), Answer::Duplicate);
+        assert_eq!(lane.answered(2), Answer::Duplicate);
+        assert_eq!(lane.answered(4), Answer::Unknown);
+    }
+
+    #[test]
+    fn gives_up_after_the_time_out_and_recovers_what_comes_late() {
+        let mut lane = lane_of(3);
+        lane.answered(1);
+        let mut lost = Vec::new();
+        lane.expire(Instant::ZERO + TIMEOUT, TIMEOUT, |tag| lost.push(tag));
+        assert_eq!(lost, [0, 2]);
+        assert!(lane.is_empty());
+        assert_eq!(lane.answered(2), Answer::Recovered { tag: 2 });
+        assert_eq!(lane.answered(2), Answer::Duplicate);
+    }
+
+    #[test]
+    fn what_is_overtaken_by_far_is_lost_at_once() {
+        let mut lane = lane_of(REORDER + 10);
+        lane.acknowledged(1, REORDER + 9, |_| {});
+        assert!(lane.is_overtaken());
+        let mut lost = Vec::new();
+        lane.expire(Instant::ZERO, TIMEOUT, |tag| lost.push(tag));
+        assert_eq!(lost, [0]);
+    }
+
+    #[test]
+    fn acknowledgements_repeat_themselves_without_harm() {
+        let mut lane = lane_of(10);
+        let mut done = Vec::new();
+        for (first, count) in [(0, 3), (0, 5), (7, 100), (u64::MAX, u64::MAX)] {
+            lane.acknowledged(first, count, |answer| done.push(answer));
+        }
+        assert_eq!(done.len(), 8);
+    }
+
+    #[test]
+    fn a_stream_that_skips_is_refused() {
+        let mut lane = lane_of(2);
+        assert_eq!(lane.answered_in_order(0), Ok(0));
+        assert_eq!(lane.answered_in_order(2), Err(Error::OutOfOrder { due: 1, came: 2 }));
+        assert_eq!(lane.acknowledged_below(9, |_| {}), Err(Error::OutOfOrder { due: 1, came: 9 }));
+    }
+}

@@ -1,0 +1,435 @@
+use crate::Error;
+use crate::client::Transport;
+use crate::payload::Payload;
+use crate::session::{Inbound, datagram};
+use crate::tracker::Tracker;
+use crate::wire::{self, Counters, FLAG_ACKNOWLEDGE, Header, Kind, RANGE};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer};
+
+/// Bytes after which a stream's replies are handed to the driver.
+const BURST: usize = 128 << 10;
+/// A payload is received straight into its place while this much of it is outstanding.
+const LANDING_FROM: usize = 256 << 10;
+/// How often greetings and silence are looked at.
+const CHECK: Duration = Duration::from_millis(500);
+
+/// Bounds of a server.
+#[derive(Debug, Clone, Copy)]
+pub struct ServerConfig {
+    /// Streams or datagrams.
+    pub transport: Transport,
+    /// The largest operation in bytes.
+    pub size_max: u32,
+    /// Replies that may wait for peers to take them, in all.
+    pub pending_max: usize,
+    /// A peer that has not greeted by then is closed.
+    pub greeting_timeout: Duration,
+    /// A peer over UDP that was silent for this long is forgotten.
+    pub silence_timeout: Duration,
+}
+
+/// What the application tells a server.
+#[derive(Debug, Clone, Copy)]
+pub enum ServerCommand {
+    /// The answer to [`ServerEvent::ReportAsked`]; the fields of the peer are filled in by the server.
+    Report {
+        /// Who asked.
+        peer: Peer,
+        /// The process's part of the counters.
+        process: Counters,
+    },
+}
+
+/// What a server tells the application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerEvent {
+    /// A peer wants the counters: answer with [`ServerCommand::Report`].
+    ReportAsked(Peer),
+    /// A peer broke the rules and was closed.
+    Misbehaved(Peer, Error),
+}
+
+/// The far end of raw links: answers any number of clients.
+#[derive(Debug)]
+pub struct Server {
+    config: ServerConfig,
+    sessions: Vec<Option<Box<Session>>>,
+    ready: VecDeque<u32>,
+    closing: VecDeque<Peer>,
+    events: VecDeque<ServerEvent>,
+    pending: usize,
+    alive: usize,
+    next_check: Instant,
+    payload: Payload,
+    sink: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Session {
+    inbound: Inbound,
+    greeted: bool,
+    blocked: bool,
+    queued: bool,
+    acknowledge: bool,
+    heard: Instant,
+    replies: VecDeque<Reply>,
+    report: Option<Counters>,
+    asked: u64,
+    sends: Arrivals,
+    echoes: Arrivals,
+}
+
+/// What has arrived in one direction: a count on a stream, every number over UDP.
+#[derive(Debug)]
+enum Arrivals {
+    Stream(u64),
+    Datagrams(Box<Tracker>),
+}
+
+/// Operations of one size that are to be sent back, numbered from `sequence`.
+#[derive(Debug)]
+struct Reply {
+    kind: Kind,
+    length: u32,
+    sequence: u64,
+    count: u32,
+}
+
+impl Server {
+    /// A server without peers.
+    #[must_use]
+    pub fn new(config: ServerConfig) -> Self {
+        Server {
+            config,
+            sessions: Vec::new(),
+            ready: VecDeque::new(),
+            closing: VecDeque::new(),
+            events: VecDeque::new(),
+            pending: 0,
+            alive: 0,
+            next_check: Instant::ZERO,
+            payload: Payload::new(),
+            sink: Vec::new(),
+        }
+    }
+
+    fn opened(&mut self, now: Instant, peer: Peer) {
+        let index = index(peer);
+        if index >= self.sessions.len() {
+            self.sessions.resize_with(index + 1, || None);
+        }
+        let transport = self.config.transport;
+        let arrivals = || match transport {
+            Transport::Stream => Arrivals::Stream(0),
+            Transport::Datagram => Arrivals::Datagrams(Box::default()),
+        };
+        self.forget(peer);
+        self.sessions[index] = Some(Box::new(Session {
+            inbound: Inbound::default(),
+            greeted: false,
+            blocked: false,
+            queued: false,
+            acknowledge: false,
+            heard: now,
+            replies: VecDeque::new(),
+            report: None,
+            asked: 0,
+            sends: arrivals(),
+            echoes: arrivals(),
+        }));
+        self.alive += 1;
+    }
+
+    fn forget(&mut self, peer: Peer) {
+        if let Some(session) = self.sessions.get_mut(index(peer)).and_then(Option::take) {
+            self.pending -= session.replies.len();
+            self.alive -= 1;
+        }
+    }
+
+    fn close(&mut self, peer: Peer) {
+        self.forget(peer);
+        self.closing.push_back(peer);
+    }
+
+    fn received(&mut self, now: Instant, peer: Peer, bytes: &[u8]) -> Result<(), Error> {
+        let size_max = self.config.size_max;
+        if self.config.transport == Transport::Datagram {
+            let (header, body) = datagram(bytes, size_max)?;
+            return self.message(now, peer, header, Some(body));
+        }
+        let mut rest = bytes;
+        while let Some(Some(session)) = self.sessions.get_mut(index(peer)) {
+            let Some(header) = session.inbound.next(&mut rest, size_max)? else { break };
+            self.message(now, peer, header, None)?;
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, now: Instant, peer: Peer, header: Header, body: Option<&[u8]>) -> Result<(), Error> {
+        let Some(Some(session)) = self.sessions.get_mut(index(peer)) else { return Ok(()) };
+        session.heard = now;
+        if !session.greeted && header.kind != Kind::Hello {
+            return Err(Error::Unexpected { kind: header.kind as u8 });
+        }
+        match header.kind {
+            Kind::Hello => {
+                wire::decode_greeting(body.unwrap_or_else(|| session.inbound.control()))?;
+                session.greeted = true;
+                self.reply(peer, Reply { kind: Kind::Welcome, length: 0, sequence: header.sequence, count: 1 })?;
+            }
+            Kind::Echo => {
+                session.echoes.note(header.sequence);
+                let reply = Reply { kind: Kind::Reply, length: header.length, sequence: header.sequence, count: 1 };
+                self.reply(peer, reply)?;
+            }
+            Kind::Send => {
+                session.sends.note(header.sequence);
+                let at_once = header.flags & FLAG_ACKNOWLEDGE != 0 || self.config.transport == Transport::Datagram;
+                session.acknowledge |= at_once;
+                if at_once {
+                    self.queue(peer);
+                }
+            }
+            Kind::Receive => {
+                let Header { length, sequence, count, .. } = header;
+                if length > self.config.size_max {
+                    return Err(Error::TooLarge { size: length, max: self.config.size_max });
+                }
+                if count > 0 {
+                    self.reply(peer, Reply { kind: Kind::Data, length, sequence, count: u32::from(count) })?;
+                }
+            }
+            Kind::Report => {
+                session.acknowledge = true;
+                if header.sequence != 0 {
+                    session.asked = header.sequence;
+                    self.events.push_back(ServerEvent::ReportAsked(peer));
+                }
+                self.queue(peer);
+            }
+            Kind::Goodbye => self.close(peer),
+            Kind::Welcome | Kind::Reply | Kind::Ack | Kind::Data | Kind::Counters => {
+                return Err(Error::Unexpected { kind: header.kind as u8 });
+            }
+        }
+        Ok(())
+    }
+
+    fn reply(&mut self, peer: Peer, reply: Reply) -> Result<(), Error> {
+        if self.pending >= self.config.pending_max {
+            return Err(Error::TooMany { max: self.config.pending_max });
+        }
+        if let Some(Some(session)) = self.sessions.get_mut(index(peer)) {
+            session.replies.push_back(reply);
+            self.pending += 1;
+            self.queue(peer);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn queue(&mut self, peer: Peer) {
+        if let Some(Some(session)) = self.sessions.get_mut(index(peer))
+            && !session.queued
+            && !session.blocked
+        {
+            session.queued = true;
+            self.ready.push_back(peer.0);
+        }
+    }
+
+    fn set_blocked(&mut self, peer: Peer, blocked: bool) {
+        if let Some(Some(session)) = self.sessions.get_mut(index(peer)) {
+            session.blocked = blocked;
+            self.queue(peer);
+        }
+    }
+
+    /// Writes what a session owes: one message over UDP, a burst on a stream. Answers whether more is owed.
+    fn write(&mut self, number: u32, out: &mut Outbox) -> bool {
+        let config = self.config;
+        let Some(Some(session)) = self.sessions.get_mut(index(Peer(number))) else { return false };
+        let (start, stream) = (out.len(), config.transport == Transport::Stream);
+        while session.acknowledge || session.report.is_some() || !session.replies.is_empty() {
+            if session.blocked || (out.len() > start && (!stream || out.len() - start >= BURST)) {
+                return !session.blocked;
+            }
+            if session.acknowledge {
+                session.acknowledge = false;
+                session.sends.acknowledge(out);
+            } else if let Some(mut counters) = session.report.take() {
+                session.fill(&mut counters);
+                out.copy(&Header::new(Kind::Counters, wire::COUNTERS as u32, session.asked).encode());
+                out.copy(&counters.encode());
+            } else if let Some(reply) = session.replies.front_mut() {
+                reply.write(config.size_max, &self.payload, out);
+                reply.count -= 1;
+                reply.sequence = reply.sequence.wrapping_add(1);
+                if reply.count == 0 {
+                    session.replies.pop_front();
+                    self.pending -= 1;
+                }
+            }
+        }
+        false
+    }
+
+    fn check(&mut self, now: Instant) {
+        self.next_check = now + CHECK;
+        for number in 0..self.sessions.len() {
+            let Some(session) = &self.sessions[number] else { continue };
+            let silent = now - session.heard;
+            let gone = if session.greeted {
+                self.config.transport == Transport::Datagram && silent >= self.config.silence_timeout
+            } else {
+                silent >= self.config.greeting_timeout
+            };
+            if gone {
+                self.close(Peer(Peer::FIRST_ACCEPTED + number as u32));
+            }
+        }
+    }
+
+    fn misbehaved(&mut self, peer: Peer, error: Error) {
+        if self.sessions.get(index(peer)).is_some_and(Option::is_some) {
+            self.close(peer);
+            self.events.push_back(ServerEvent::Misbehaved(peer, error));
+        }
+    }
+}
+
+impl Machine for Server {
+    type Command = ServerCommand;
+    type Event = ServerEvent;
+
+    #[inline]
+    fn handle(&mut self, now: Instant, input: Input<'_, ServerCommand>) {
+        match input {
+            Input::Opened(peer, _) => self.opened(now, peer),
+            Input::Received(peer, bytes) => {
+                if let Err(error) = self.received(now, peer, bytes) {
+                    self.misbehaved(peer, error);
+                }
+            }
+            Input::Landed(peer, count) => {
+                let Some(Some(session)) = self.sessions.get_mut(index(peer)) else { return };
+                let Some(header) = session.inbound.landed(count) else { return };
+                if let Err(error) = self.message(now, peer, header, None) {
+                    self.misbehaved(peer, error);
+                }
+            }
+            Input::Closed(peer, _) => self.forget(peer),
+            Input::Blocked(peer) => self.set_blocked(peer, true),
+            Input::Drained(peer) => self.set_blocked(peer, false),
+            Input::Command(ServerCommand::Report { peer, process }) => {
+                if let Some(Some(session)) = self.sessions.get_mut(index(peer)) {
+                    session.report = Some(process);
+                    self.queue(peer);
+                }
+            }
+            Input::Elapsed => {}
+        }
+        if self.alive > 0 && now >= self.next_check {
+            self.check(now);
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, _now: Instant, out: &mut Outbox) -> Output<ServerEvent> {
+        if let Some(event) = self.events.pop_front() {
+            return Output::Event(event);
+        }
+        if let Some(peer) = self.closing.pop_front() {
+            return Output::Close(peer);
+        }
+        while let Some(&number) = self.ready.front() {
+            let before = out.len();
+            if !self.write(number, out) {
+                self.ready.pop_front();
+                if let Some(Some(session)) = self.sessions.get_mut(index(Peer(number))) {
+                    session.queued = false;
+                }
+            }
+            if out.len() > before {
+                return Output::Send(Peer(number));
+            }
+        }
+        Output::Idle((self.alive > 0).then_some(self.next_check))
+    }
+
+    #[inline]
+    fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
+        let left = self.sessions.get(index(peer))?.as_ref()?.inbound.payload_left();
+        if left < LANDING_FROM {
+            return None;
+        }
+        if self.sink.is_empty() {
+            self.sink.resize(LANDING_FROM, 0);
+        }
+        Some(&mut self.sink)
+    }
+}
+
+impl Session {
+    fn fill(&self, counters: &mut Counters) {
+        for arrivals in [&self.sends, &self.echoes] {
+            if let Arrivals::Datagrams(tracker) = arrivals {
+                counters.duplicated += tracker.duplicated;
+                counters.reordered += tracker.reordered;
+            }
+        }
+        counters.received = match &self.sends {
+            Arrivals::Stream(count) => *count,
+            Arrivals::Datagrams(tracker) => tracker.received,
+        };
+    }
+}
+
+impl Arrivals {
+    #[inline]
+    fn note(&mut self, sequence: u64) {
+        match self {
+            Arrivals::Stream(count) => *count += 1,
+            Arrivals::Datagrams(tracker) => {
+                tracker.arrived(sequence);
+            }
+        }
+    }
+
+    fn acknowledge(&self, out: &mut Outbox) {
+        match self {
+            Arrivals::Stream(count) => out.copy(&Header::new(Kind::Ack, 0, *count).encode()),
+            Arrivals::Datagrams(tracker) => {
+                let ranges = tracker.recent();
+                let mut header = Header::new(Kind::Ack, (ranges.len() * RANGE) as u32, tracker.next);
+                header.count = ranges.len() as u16;
+                out.copy(&header.encode());
+                for (first, count) in ranges {
+                    out.copy(&first.to_le_bytes());
+                    out.copy(&count.to_le_bytes());
+                }
+            }
+        }
+    }
+}
+
+impl Reply {
+    #[inline]
+    fn write(&self, size_max: u32, payload: &Payload, out: &mut Outbox) {
+        if self.kind == Kind::Welcome {
+            out.copy(&Header::new(Kind::Welcome, wire::GREETING as u32, self.sequence).encode());
+            out.copy(&wire::encode_greeting(size_max));
+        } else {
+            payload.message(&Header::new(self.kind, self.length, self.sequence), out);
+        }
+    }
+}
+
+const fn index(peer: Peer) -> usize {
+    peer.0.wrapping_sub(Peer::FIRST_ACCEPTED) as usize
+}

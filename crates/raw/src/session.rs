@@ -1,0 +1,90 @@
+use crate::Error;
+use crate::wire::{COUNTERS, HEADER, Header, Kind};
+use hodo_machine::{FramePiece, Frames};
+
+/// Finds the messages in what one peer sends. Payloads are counted and let go; bodies of the other kinds are gathered.
+#[derive(Debug)]
+pub(crate) struct Inbound {
+    frames: Frames<HEADER>,
+    header: Header,
+    control: [u8; COUNTERS],
+    filled: usize,
+}
+
+impl Default for Inbound {
+    fn default() -> Self {
+        Inbound {
+            frames: Frames::default(),
+            header: Header::new(Kind::Goodbye, 0, 0),
+            control: [0; COUNTERS],
+            filled: 0,
+        }
+    }
+}
+
+impl Inbound {
+    /// The next message that ends in `bytes`, which are taken off the front.
+    #[inline]
+    pub(crate) fn next(&mut self, bytes: &mut &[u8], size_max: u32) -> Result<Option<Header>, Error> {
+        while let Some(piece) = self.frames.next(bytes) {
+            match piece {
+                FramePiece::Header(header) => {
+                    self.header = check(Header::decode(&header)?, size_max)?;
+                    self.filled = 0;
+                    let body = self.header.body();
+                    if body == 0 {
+                        return Ok(Some(self.header));
+                    }
+                    self.frames.expect_body(body as u64);
+                }
+                FramePiece::Body(body, left) => {
+                    if !self.header.kind.is_payload() {
+                        self.control[self.filled..self.filled + body.len()].copy_from_slice(body);
+                        self.filled += body.len();
+                    }
+                    if left == 0 {
+                        return Ok(Some(self.header));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// What stood behind the header of the last message that is not a payload.
+    pub(crate) fn control(&self) -> &[u8] {
+        &self.control[..self.filled]
+    }
+
+    /// Bytes of payload still to come, where nothing else needs to be looked at before them.
+    #[inline]
+    pub(crate) fn payload_left(&self) -> usize {
+        if self.header.kind.is_payload() { self.frames.body_left() as usize } else { 0 }
+    }
+
+    /// Notes that so many bytes of payload were received elsewhere; answers the message when that ended it.
+    pub(crate) fn landed(&mut self, count: usize) -> Option<Header> {
+        (self.frames.landed(count) == 0).then_some(self.header)
+    }
+}
+
+/// The one message of a datagram, and what stands behind its header.
+#[inline]
+pub(crate) fn datagram(bytes: &[u8], size_max: u32) -> Result<(Header, &[u8]), Error> {
+    let Some((header, body)) = bytes.split_first_chunk::<HEADER>() else {
+        return Err(Error::Length { told: HEADER, came: bytes.len() });
+    };
+    let header = Header::decode(header)?;
+    if header.kind.is_payload() && header.length > size_max {
+        return Err(Error::TooLarge { size: header.length, max: size_max });
+    }
+    if header.body() != body.len() {
+        return Err(Error::Length { told: HEADER.saturating_add(header.body()), came: bytes.len() });
+    }
+    Ok((header, body))
+}
+
+fn check(header: Header, size_max: u32) -> Result<Header, Error> {
+    let max = if header.kind.is_payload() || header.kind == Kind::Receive { size_max } else { COUNTERS as u32 };
+    if header.length > max { Err(Error::TooLarge { size: header.length, max }) } else { Ok(header) }
+}

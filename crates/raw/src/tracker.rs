@@ -1,0 +1,131 @@
+use crate::wire::RANGES_MAX;
+use alloc::collections::VecDeque;
+
+/// Sequence numbers this far behind the highest can still be told from duplicates.
+const SPAN: u64 = 4096;
+
+/// Which sequence numbers of one direction have arrived, each counted once.
+#[derive(Debug)]
+pub(crate) struct Tracker {
+    /// One above the highest that arrived.
+    pub(crate) next: u64,
+    pub(crate) received: u64,
+    pub(crate) duplicated: u64,
+    pub(crate) reordered: u64,
+    seen: [u64; (SPAN / 64) as usize],
+    recent: VecDeque<(u64, u64)>,
+}
+
+impl Default for Tracker {
+    fn default() -> Self {
+        Tracker {
+            next: 0,
+            received: 0,
+            duplicated: 0,
+            reordered: 0,
+            seen: [0; (SPAN / 64) as usize],
+            recent: VecDeque::with_capacity(RANGES_MAX),
+        }
+    }
+}
+
+impl Tracker {
+    /// Notes an arrival; answers whether it is the first of this number.
+    #[inline]
+    pub(crate) fn arrived(&mut self, sequence: u64) -> bool {
+        if sequence >= self.next {
+            self.advance(sequence);
+        } else if self.next - sequence > SPAN || self.bit(sequence) {
+            self.duplicated += 1;
+            // The acknowledgement that told of it may have been lost: tell again.
+            self.remember(sequence);
+            return false;
+        } else {
+            self.reordered += 1;
+        }
+        self.seen[word(sequence)] |= mask(sequence);
+        self.received += 1;
+        self.remember(sequence);
+        true
+    }
+
+    /// The latest arrivals as ranges `(first, count)`, the oldest first.
+    pub(crate) fn recent(&self) -> impl ExactSizeIterator<Item = (u64, u64)> + '_ {
+        self.recent.iter().copied()
+    }
+
+    fn advance(&mut self, sequence: u64) {
+        if sequence - self.next >= SPAN {
+            self.seen = [0; (SPAN / 64) as usize];
+        } else {
+            for skipped in self.next..=sequence {
+                self.seen[word(skipped)] &= !mask(skipped);
+            }
+        }
+        self.next = sequence.saturating_add(1);
+    }
+
+    fn bit(&self, sequence: u64) -> bool {
+        self.seen[word(sequence)] & mask(sequence) != 0
+    }
+
+    #[inline]
+    fn remember(&mut self, sequence: u64) {
+        if let Some((first, count)) = self.recent.back_mut()
+            && first.wrapping_add(*count) == sequence
+        {
+            *count += 1;
+            return;
+        }
+        if self.recent.len() == RANGES_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((sequence, 1));
+    }
+}
+
+const fn word(sequence: u64) -> usize {
+    (sequence % SPAN / 64) as usize
+}
+
+const fn mask(sequence: u64) -> u64 {
+    1 << (sequence % 64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn counts_each_number_once() {
+        let mut tracker = Tracker::default();
+        for sequence in [0, 1, 3, 2, 3, 2, 4, 10_000, 9_999, 4] {
+            tracker.arrived(sequence);
+        }
+        assert_eq!((tracker.received, tracker.duplicated, tracker.reordered), (7, 3, 2));
+        assert_eq!(tracker.next, 10_001);
+    }
+
+    #[test]
+    fn remembers_the_latest_ranges() {
+        let mut tracker = Tracker::default();
+        for sequence in [0, 1, 2, 4, 5, 3] {
+            tracker.arrived(sequence);
+        }
+        assert_eq!(tracker.recent().collect::<Vec<_>>(), [(0, 3), (4, 2), (3, 1)]);
+        for sequence in 0..200 {
+            tracker.arrived(1000 + sequence * 2);
+        }
+        assert_eq!(tracker.recent().len(), RANGES_MAX);
+        assert_eq!(tracker.recent().last(), Some((1398, 1)));
+    }
+
+    #[test]
+    fn takes_the_largest_number() {
+        let mut tracker = Tracker::default();
+        assert!(tracker.arrived(u64::MAX - 1));
+        tracker.arrived(u64::MAX);
+        tracker.arrived(0);
+    }
+}

@@ -1,0 +1,300 @@
+//! The wire: a header of 16 bytes, little-endian, and what follows it.
+//!
+//! | bytes | field | meaning |
+//! |---|---|---|
+//! | 0 | kind | one of [`Kind`] |
+//! | 1 | flags | bit 0 on SEND: acknowledge at once |
+//! | 2..4 | count | RECEIVE: operations asked for; ACK: ranges that follow |
+//! | 4..8 | length | the operation's size, or the bytes behind the header |
+//! | 8..16 | sequence | the operation's number in its direction, from 0 |
+//!
+//! The size of an operation counts from the header's first byte, as with the field's other testers: a message of ECHO,
+//! REPLY, SEND or DATA is `max(length, 16)` bytes long, so that TCP carries exactly the payload that is counted. All
+//! other kinds have `length` bytes behind the header. Over UDP a datagram is one message.
+
+use crate::Error;
+use hodo_machine::{Cursor, Truncated};
+
+/// Bytes of the header.
+pub const HEADER: usize = 16;
+/// The version of this wire.
+pub const VERSION: u16 = 1;
+/// What HELLO and WELCOME begin with, behind the header.
+pub const MAGIC: [u8; 8] = *b"hodo raw";
+/// Bytes behind the header of HELLO and WELCOME: magic, version (2), reserved (2), largest operation (4).
+pub const GREETING: usize = 16;
+/// Bytes behind the header of COUNTERS.
+pub const COUNTERS: usize = 72;
+/// Ranges in one ACK at most.
+pub const RANGES_MAX: usize = 32;
+/// Bytes of one range in an ACK: first sequence number (8), count (8).
+pub const RANGE: usize = 16;
+/// SEND: acknowledge at once.
+pub const FLAG_ACKNOWLEDGE: u8 = 1;
+
+/// Which way the payload of an operation goes, seen from the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Out and back.
+    Both,
+    /// To the server.
+    Send,
+    /// From the server.
+    Receive,
+}
+
+/// What a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Client: first message of a peer.
+    Hello = 0xA0,
+    /// Server: the answer to HELLO.
+    Welcome = 0xA1,
+    /// Client: send it back.
+    Echo = 0xA2,
+    /// Server: the answer to ECHO.
+    Reply = 0xA3,
+    /// Client: payload.
+    Send = 0xA4,
+    /// Server: SENDs have arrived: all below `sequence` on a stream, the ranges that follow over UDP.
+    Ack = 0xA5,
+    /// Client: send `count` operations of `length` bytes.
+    Receive = 0xA6,
+    /// Server: payload.
+    Data = 0xA7,
+    /// Client: acknowledge what has come; with a sequence number above 0 also tell your counters.
+    Report = 0xA8,
+    /// Server: the answer to REPORT, with its sequence number.
+    Counters = 0xA9,
+    /// Client: this peer is done.
+    Goodbye = 0xAA,
+}
+
+impl Kind {
+    const ALL: [Kind; 11] = [
+        Kind::Hello,
+        Kind::Welcome,
+        Kind::Echo,
+        Kind::Reply,
+        Kind::Send,
+        Kind::Ack,
+        Kind::Receive,
+        Kind::Data,
+        Kind::Report,
+        Kind::Counters,
+        Kind::Goodbye,
+    ];
+
+    fn from_byte(byte: u8) -> Option<Kind> {
+        Self::ALL.get(usize::from(byte.wrapping_sub(Kind::Hello as u8))).copied()
+    }
+
+    /// Whether the message is an operation's payload, whose size counts from the header's first byte.
+    #[must_use]
+    pub const fn is_payload(self) -> bool {
+        matches!(self, Kind::Echo | Kind::Reply | Kind::Send | Kind::Data)
+    }
+}
+
+/// The first 16 bytes of every message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// What it is.
+    pub kind: Kind,
+    /// See the table above.
+    pub flags: u8,
+    /// See the table above.
+    pub count: u16,
+    /// See the table above.
+    pub length: u32,
+    /// The operation's number in its direction.
+    pub sequence: u64,
+}
+
+impl Header {
+    /// A header without flags and count.
+    #[must_use]
+    pub const fn new(kind: Kind, length: u32, sequence: u64) -> Self {
+        Header { kind, flags: 0, count: 0, length, sequence }
+    }
+
+    /// Bytes behind the header.
+    #[must_use]
+    #[inline]
+    pub const fn body(&self) -> usize {
+        if self.kind.is_payload() { (self.length as usize).saturating_sub(HEADER) } else { body_of_control(self) }
+    }
+
+    /// Reads a header; the bytes are those of another protocol where the kind is unknown.
+    #[inline]
+    pub fn decode(bytes: &[u8; HEADER]) -> Result<Header, Error> {
+        let [kind, flags, c0, c1, l0, l1, l2, l3, sequence @ ..] = *bytes;
+        let not_raw = Error::NotRaw { first: [bytes[0], bytes[1], bytes[2], bytes[3]] };
+        Ok(Header {
+            kind: Kind::from_byte(kind).ok_or(not_raw)?,
+            flags,
+            count: u16::from_le_bytes([c0, c1]),
+            length: u32::from_le_bytes([l0, l1, l2, l3]),
+            sequence: u64::from_le_bytes(sequence),
+        })
+    }
+
+    /// The header's bytes.
+    #[must_use]
+    #[inline]
+    pub fn encode(&self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[0] = self.kind as u8;
+        bytes[1] = self.flags;
+        bytes[2..4].copy_from_slice(&self.count.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.length.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes
+    }
+}
+
+/// RECEIVE tells the size of what is asked for in `length`, and has nothing behind it.
+const fn body_of_control(header: &Header) -> usize {
+    match header.kind {
+        Kind::Receive => 0,
+        _ => header.length as usize,
+    }
+}
+
+/// What stands behind the header of HELLO and WELCOME.
+#[must_use]
+pub fn encode_greeting(size_max: u32) -> [u8; GREETING] {
+    let mut bytes = [0; GREETING];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[12..16].copy_from_slice(&size_max.to_le_bytes());
+    bytes
+}
+
+/// The peer's largest operation, where magic and version are ours.
+pub fn decode_greeting(bytes: &[u8]) -> Result<u32, Error> {
+    let short = |_: Truncated| Error::Length { told: GREETING, came: bytes.len() };
+    let mut cursor = Cursor::new(bytes);
+    let magic: [u8; 8] = cursor.array().map_err(short)?;
+    if magic != MAGIC {
+        return Err(Error::NotRaw { first: [magic[0], magic[1], magic[2], magic[3]] });
+    }
+    let theirs = cursor.u16_le().map_err(short)?;
+    if theirs != VERSION {
+        return Err(Error::Version { theirs });
+    }
+    cursor.u16_le().map_err(short)?;
+    cursor.u32_le().map_err(short)
+}
+
+/// What the server says of itself, and of what one peer has sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// SEND operations of this peer that arrived, each counted once.
+    pub received: u64,
+    /// Messages of this peer that arrived more than once.
+    pub duplicated: u64,
+    /// Messages of this peer that arrived after one that was sent later.
+    pub reordered: u64,
+    /// Nanoseconds of CPU in user mode, of the server's process.
+    pub user_ns: u64,
+    /// Nanoseconds of CPU in the kernel.
+    pub system_ns: u64,
+    /// Context switches because the process waited.
+    pub voluntary_switches: u64,
+    /// Context switches because its time slice ended.
+    pub involuntary_switches: u64,
+    /// The largest resident set in bytes.
+    pub max_rss_bytes: u64,
+    /// 1 where the fields of the process are known, else 0.
+    pub usage_known: u64,
+}
+
+impl Counters {
+    /// The bytes behind the header of COUNTERS: the fields in order, 8 bytes each.
+    #[must_use]
+    pub fn encode(&self) -> [u8; COUNTERS] {
+        let fields = [
+            self.received,
+            self.duplicated,
+            self.reordered,
+            self.user_ns,
+            self.system_ns,
+            self.voluntary_switches,
+            self.involuntary_switches,
+            self.max_rss_bytes,
+            self.usage_known,
+        ];
+        let mut bytes = [0; COUNTERS];
+        for (place, field) in bytes.chunks_exact_mut(8).zip(fields) {
+            place.copy_from_slice(&field.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Reads what [`Counters::encode`] wrote.
+    pub fn decode(bytes: &[u8]) -> Result<Counters, Error> {
+        let mut cursor = Cursor::new(bytes);
+        let mut next = || cursor.u64_le().map_err(|_| Error::Length { told: COUNTERS, came: bytes.len() });
+        Ok(Counters {
+            received: next()?,
+            duplicated: next()?,
+            reordered: next()?,
+            user_ns: next()?,
+            system_ns: next()?,
+            voluntary_switches: next()?,
+            involuntary_switches: next()?,
+            max_rss_bytes: next()?,
+            usage_known: next()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_is_these_bytes() {
+        let header = Header { kind: Kind::Receive, flags: 0, count: 3, length: 1024, sequence: 0x0102 };
+        let bytes = [0xA6, 0, 3, 0, 0, 4, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0];
+        assert_eq!(header.encode(), bytes);
+        assert_eq!(Header::decode(&bytes), Ok(header));
+        assert_eq!(header.body(), 0);
+    }
+
+    #[test]
+    fn sizes_count_from_the_first_byte() {
+        assert_eq!(Header::new(Kind::Send, 64, 0).body(), 48);
+        assert_eq!(Header::new(Kind::Send, 1, 0).body(), 0);
+        assert_eq!(Header::new(Kind::Hello, 16, 0).body(), 16);
+    }
+
+    #[test]
+    fn another_protocol_is_named_by_its_first_bytes() {
+        let Err(error) = Header::decode(b"HTTP/1.1 400 Bad") else { panic!("decoded") };
+        assert_eq!(error, Error::NotRaw { first: *b"HTTP" });
+        assert!(alloc::format!("{error}").contains("48545450 \"HTTP\""));
+    }
+
+    #[test]
+    fn every_first_byte_decodes_to_itself_or_not_at_all() {
+        for first in 0..=255u8 {
+            let mut bytes = [0x5A; HEADER];
+            bytes[0] = first;
+            if let Ok(header) = Header::decode(&bytes) {
+                assert_eq!(header.encode(), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn greeting_and_counters_round_trip() {
+        assert_eq!(decode_greeting(&encode_greeting(1 << 20)), Ok(1 << 20));
+        assert_eq!(decode_greeting(&[0; 16]), Err(Error::NotRaw { first: [0; 4] }));
+        assert_eq!(decode_greeting(b"hodo"), Err(Error::Length { told: 16, came: 4 }));
+        let counters = Counters { received: 1, duplicated: 2, max_rss_bytes: 9, usage_known: 1, ..Counters::default() };
+        assert_eq!(Counters::decode(&counters.encode()), Ok(counters));
+    }
+}
