@@ -1,12 +1,15 @@
 //! The only place that names every protocol: from a URI to a link or a server.
 
 mod error;
+mod limit;
 mod open;
+mod raw;
 mod serve;
 mod uri;
 
 pub use error::Error;
-pub use open::{Floor, Opened, Settings, floor, limit, open};
+pub use limit::{Floor, floor, limit};
+pub use open::{Opened, Settings, open};
 pub use serve::{ServeSettings, Server, serve};
 pub use uri::Uri;
 

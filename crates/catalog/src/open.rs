@@ -1,6 +1,10 @@
+use crate::raw::{self, RawLink, client_config};
 use crate::{Error, Uri};
-use hodo_machine::Wait;
-use hodo_measure::{Limit, Link, Measurement, Plan};
+use hodo_io::{Clock, Datagrams, Endpoint, SocketSettings, Streams, affinity};
+use hodo_machine::{Address, Wait};
+use hodo_measure::Link;
+use hodo_raw::{Client, Transport};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// How a link is opened.
@@ -37,42 +41,113 @@ pub struct Opened {
     /// The congestion control that the sockets use.
     pub congestion: Option<String>,
     /// The address at this end, for finding the interface that the link leaves by.
-    pub local: Option<std::net::SocketAddr>,
+    pub local: Option<SocketAddr>,
     /// The address at the far end.
-    pub remote: Option<std::net::SocketAddr>,
-}
-
-/// What bare sockets do in the same run, with the same sizes, wait and placement.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Floor {
-    /// Operations per second.
-    pub operations_per_s: f64,
-    /// The median time of an operation, of one at a time.
-    pub latency_ns: Option<f64>,
+    pub remote: Option<SocketAddr>,
 }
 
 /// Opens the link that a URI names. The far end must be there (see [`crate::serve`]) unless the link is simulated.
 pub fn open(uri: &Uri, settings: &Settings) -> Result<Opened, Error> {
-    let _ = settings;
-    Err(Error::Failed(format!("{uri}: not there yet")))
+    if settings.channels == 0 || settings.window == 0 {
+        return Err(Error::Usage("a link needs at least one channel and a window of at least 1".into()));
+    }
+    let address = raw::address(uri, "")?;
+    let clock = Clock::start();
+    let home = affinity::allowed_cpus();
+    let mut opened = Opened { links: Vec::new(), cpus: cpus(settings), congestion: None, local: None, remote: None };
+    let parts = opened.cpus.len() as u32;
+    for (index, cpu) in (0..).zip(opened.cpus.clone()) {
+        // Connections are made on the processor that will drive them, so that the far end can put its side there too.
+        place(cpu)?;
+        let channels = settings.channels / parts + u32::from(index < settings.channels % parts);
+        open_part(uri, settings, &address, channels, clock, &mut opened)?;
+    }
+    if let Ok(home) = home
+        && opened.cpus.iter().any(Option::is_some)
+    {
+        affinity::allow_cpus(&home).map_err(|error| Error::Failed(format!("leaving the processors: {error}")))?;
+    }
+    Ok(opened)
 }
 
-/// Measures what bare sockets do for the same plan, on this machine, in about a fifth of a second.
-pub fn floor(uri: &Uri, settings: &Settings, plan: &Plan, far_cpus: &[usize]) -> Result<Option<Floor>, Error> {
-    let _ = (uri, settings, plan, far_cpus);
-    Ok(None)
-}
-
-/// The limit of a measurement: of the line where its rate is known, of bare sockets where there is no line, of the
-/// model for a simulated link.
-#[must_use]
-pub fn limit(
+/// One thread's part of a link.
+fn open_part(
     uri: &Uri,
-    opened: &Opened,
-    line: Option<(f64, u32)>,
-    floor: Option<Floor>,
-    found: &Measurement,
-) -> Option<Limit> {
-    let _ = (uri, opened, line, floor, found);
-    None
+    settings: &Settings,
+    address: &Address,
+    channels: u32,
+    clock: Clock,
+    opened: &mut Opened,
+) -> Result<(), Error> {
+    let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
+    let sockets = socket_settings(settings);
+    let timeout = settings.timeout;
+    if uri.scheme == "udp" {
+        if settings.reconnect {
+            return Err(Error::Usage("--reconnect needs connections; UDP has none".into()));
+        }
+        let config = client_config(settings, Transport::Datagram, address.clone(), channels);
+        let transport = Datagrams::new(sockets, None).map_err(failed)?;
+        let endpoint = Endpoint::new(Client::new(config), transport, clock);
+        let noticed = raw::noticed_on_sockets::<Datagrams>;
+        let link = RawLink::open(endpoint, noticed, channels, timeout).map_err(|error| cannot(uri, &error))?;
+        check_size(uri, settings, link.size_max())?;
+        (opened.local, opened.remote) = link.driver().transport().addresses();
+        opened.links.push(Box::new(link));
+    } else {
+        let config = client_config(settings, Transport::Stream, address.clone(), channels);
+        let transport = Streams::new(sockets, None).map_err(failed)?;
+        let endpoint = Endpoint::new(Client::new(config), transport, clock);
+        let noticed = raw::noticed_on_sockets::<Streams>;
+        let link = RawLink::open(endpoint, noticed, channels, timeout).map_err(|error| cannot(uri, &error))?;
+        check_size(uri, settings, link.size_max())?;
+        (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
+        opened.links.push(Box::new(link));
+    }
+    Ok(())
+}
+
+/// What is set on every socket of a link.
+pub(crate) fn socket_settings(settings: &Settings) -> SocketSettings {
+    SocketSettings {
+        congestion: settings.congestion.clone(),
+        socket_buffer: settings.socket_buffer,
+        peers_max: 2 * settings.channels as usize + 1,
+        cut_on_close: settings.reconnect,
+        ..SocketSettings::default()
+    }
+}
+
+/// One processor for each thread: one thread for one channel, else one for each processor.
+fn cpus(settings: &Settings) -> Vec<Option<usize>> {
+    let threads = match (settings.channels, settings.cpus.len()) {
+        (1, _) => 1,
+        (channels, 0) => std::thread::available_parallelism().map_or(1, usize::from).min(channels as usize),
+        (channels, cpus) => cpus.min(channels as usize),
+    };
+    (0..threads).map(|index| settings.cpus.get(index).copied()).collect()
+}
+
+fn place(cpu: Option<usize>) -> Result<(), Error> {
+    let Some(cpu) = cpu else { return Ok(()) };
+    affinity::pin_thread(cpu).map_err(|error| {
+        Error::Usage(format!(
+            "--cpu {cpu}: {error}; this process may run on {:?}",
+            affinity::allowed_cpus().unwrap_or_default()
+        ))
+    })
+}
+
+fn check_size(uri: &Uri, settings: &Settings, theirs: u32) -> Result<(), Error> {
+    if settings.size_max > theirs.max(16) {
+        return Err(Error::Failed(format!(
+            "{uri} takes operations of at most {theirs} bytes, {} are asked for; lower --sizes",
+            settings.size_max
+        )));
+    }
+    Ok(())
+}
+
+fn cannot(uri: &Uri, error: &hodo_measure::LinkError) -> Error {
+    Error::Failed(format!("cannot open {uri}: {error}"))
 }

@@ -8,14 +8,20 @@ pub fn pin_thread(cpu: usize) -> io::Result<()> {
     if cpu >= libc::CPU_SETSIZE as usize {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    // SAFETY: an all-zero cpu_set_t is a valid empty set, and `cpu` is below CPU_SETSIZE.
-    let set = unsafe {
+    allow_cpus(&[cpu])
+}
+
+/// Lets the calling thread run on these processors.
+pub fn allow_cpus(cpus: &[usize]) -> io::Result<()> {
+    // SAFETY: an all-zero cpu_set_t is a valid empty set, each processor is below CPU_SETSIZE, and pointer and size are
+    // those of a live cpu_set_t.
+    let answer = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        set
+        for &cpu in cpus.iter().filter(|cpu| **cpu < libc::CPU_SETSIZE as usize) {
+            libc::CPU_SET(cpu, &mut set);
+        }
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
     };
-    // SAFETY: pid 0 is the calling thread; the pointer and size are those of a live cpu_set_t.
-    let answer = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

@@ -80,6 +80,14 @@ impl Datagrams {
         })
     }
 
+    /// The two addresses of some socket that the machine has opened.
+    #[must_use]
+    pub fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
+        let Some(fd) = self.opened.iter().flatten().next() else { return (None, None) };
+        let local = sys::local_address(fd.as_fd()).ok().and_then(RawAddress::to_ip);
+        (local, sys::remote_address(fd.as_fd()).ok().and_then(RawAddress::to_ip))
+    }
+
     /// Datagrams that the kernel would not take in time.
     #[must_use]
     pub fn unsent(&self) -> u64 {

@@ -49,8 +49,8 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
     }
 
     /// The transport.
-    pub fn transport_mut(&mut self) -> &mut T {
-        &mut self.transport
+    pub fn transport(&self) -> &T {
+        &self.transport
     }
 
     /// Carries out what the machine wants until it is idle. Answers whether the application was told something.

@@ -6,6 +6,7 @@ use crate::{Clock, SocketSettings, connect, sys};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer, Piece, Wait};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,6 +83,16 @@ impl Streams {
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
+    }
+
+    /// The congestion control, and the two addresses, of some stream that the machine has opened.
+    #[must_use]
+    pub fn facts(&self) -> (Option<String>, Option<SocketAddr>, Option<SocketAddr>) {
+        let Some(stream) = self.opened.iter().flatten().next() else { return (None, None, None) };
+        let Address::Socket(remote) = stream.address else { return (None, None, None) };
+        let fd = stream.fd.as_fd();
+        let local = sys::local_address(fd).ok().and_then(sys::RawAddress::to_ip);
+        (sys::congestion(fd).ok(), local, Some(remote))
     }
 
     /// Connections turned away because the bound was reached.

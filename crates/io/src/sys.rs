@@ -157,6 +157,15 @@ pub(crate) fn local_address(fd: BorrowedFd<'_>) -> io::Result<RawAddress> {
     Ok(address)
 }
 
+/// The address at the far end of a connected socket.
+pub(crate) fn remote_address(fd: BorrowedFd<'_>) -> io::Result<RawAddress> {
+    let mut address = RawAddress::empty();
+    let (pointer, mut length) = address.as_room();
+    // SAFETY: `pointer` has room for `length` bytes.
+    unsafe { check(libc::getpeername(fd.as_raw_fd(), pointer, &raw mut length))? };
+    Ok(address)
+}
+
 /// Sets an option that is one integer.
 pub(crate) fn set_option(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
     let size = size_of::<c_int>() as libc::socklen_t;

@@ -2,14 +2,24 @@
 //!
 //! A [`Plan`] drives [`Link`]s; what comes out is a [`Measurement`]; a report is a function of measurements.
 
+mod histogram;
 pub mod limits;
 mod link;
 mod plan;
+mod random;
 mod result;
+mod run;
+pub mod statistics;
+pub mod trend;
+mod verdict;
 
+pub use histogram::{Histogram, HistogramError};
 pub use link::{Completion, FarEnd, Link, LinkError, Operation, Outcome, Usage};
 pub use plan::{Mode, Plan, Repeats, Size, Test, Until};
+pub use random::{Random, between};
 pub use result::{
     Binding, Clock, Cpu, Document, Environment, Estimate, Interval, Latency, Limit, LimitKind, Loss, Measurement, Nic,
     ProcessCpu, Rate, SCHEMA, Stage, State, Tool, Verdict,
 };
+pub use run::{Progress, Run, Unwatched, Watch, run};
+pub use verdict::verdict;

@@ -4,12 +4,13 @@
 //! a file, a clock or the terminal.
 
 mod compare;
-#[cfg(test)]
 mod distribution;
 mod figure;
+mod html;
 pub mod json;
 mod layout;
 mod markdown;
+pub mod plot;
 #[cfg(test)]
 mod sample;
 mod sparkline;
@@ -19,6 +20,7 @@ mod units;
 
 pub use compare::{Comparison, Pair, compare, comparison_table};
 pub use figure::Figure;
+pub use html::html;
 pub use json::JsonError;
 pub use markdown::markdown;
 pub use table::{Style, explain, line, table};

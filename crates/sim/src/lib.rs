@@ -1,1 +1,30 @@
 //! A network in virtual time: machines meet over delay, loss, reordering, rate and partition, all from one seed.
+//!
+//! [`Sim`] runs a client machine and one or more server machines over two [`Network`]s, one for each way. Nothing here
+//! reads a clock: time jumps from one thing that happens to the next, so a second of traffic takes as long as its
+//! messages take to compute, and the same seed gives the same bytes at the same times.
+//!
+//! What is left out on purpose: congestion control and acknowledgements of streams (a lost segment comes late and holds
+//! up those behind it, and that is all that it costs), and sharing of one line by several pairs of nodes.
+#![forbid(unsafe_code)]
+
+pub mod conformance;
+mod connection;
+mod counters;
+mod datagram;
+mod fabric;
+mod lane;
+mod network;
+mod node;
+mod options;
+mod parcel;
+mod random;
+mod schedule;
+mod sim;
+mod stream;
+
+pub use counters::Counters;
+pub use network::{DATAGRAM_HEADERS, Model, Network, STREAM_HEADERS, Transport};
+pub use options::OptionError;
+pub use random::Random;
+pub use sim::Sim;

@@ -1,0 +1,180 @@
+use crate::Latency;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use std::fmt;
+
+/// The longest time that is told apart: 100 s. What took longer counts as this.
+const LONGEST_NS: u64 = 100_000_000_000;
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// How long operations took: every one of them, to three significant digits, from 1 ns to 100 s.
+#[derive(Clone, PartialEq)]
+pub struct Histogram(hdrhistogram::Histogram<u64>);
+
+/// Why a text is not a histogram.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HistogramError {
+    /// It is not base64.
+    NotBase64(String),
+    /// The bytes are not an `HdrHistogram` in V2 compressed form.
+    NotAHistogram(String),
+}
+
+impl Histogram {
+    /// An empty one. It never grows: about 220 KiB.
+    #[must_use]
+    pub fn new() -> Self {
+        let inner = hdrhistogram::Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS);
+        Histogram(inner.expect("1 ns, 100 s and 3 digits are bounds that the histogram allows"))
+    }
+
+    /// Counts one operation that took this long.
+    #[inline]
+    pub fn record(&mut self, nanos: u64) {
+        self.0.saturating_record(nanos);
+    }
+
+    /// Counts in all that another one has counted.
+    pub fn merge(&mut self, other: &Histogram) {
+        // Cannot fail between two of `new`; a decoded one with wider bounds is recorded value by value.
+        if self.0.add(&other.0).is_err() {
+            for (nanos, count) in other.counts() {
+                self.0.saturating_record_n(nanos, count);
+            }
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.0.reset();
+    }
+
+    /// How many were counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// The time that this share of the operations (0 to 1) did not exceed, in nanoseconds.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> u64 {
+        self.0.value_at_quantile(share)
+    }
+
+    /// The distinct times in nanoseconds and how many took each, rising: what a plot of the distribution needs.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()))
+    }
+
+    /// The summary of the result document; `None` where nothing was counted.
+    #[must_use]
+    pub fn latency(&self) -> Option<Latency> {
+        (self.count() > 0).then(|| Latency {
+            min: self.0.min(),
+            mean: self.0.mean(),
+            p50: self.quantile(0.5),
+            p90: self.quantile(0.9),
+            p99: self.quantile(0.99),
+            p99_9: self.quantile(0.999),
+            max: self.0.max(),
+            count: self.count(),
+            histogram: self.encode(),
+        })
+    }
+
+    /// The V2 compressed form in base64, which the `HdrHistogram` tools of every language read.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&self.0, &mut bytes).expect("writing to memory does not fail");
+        STANDARD.encode(bytes)
+    }
+
+    /// Reads back what [`Histogram::encode`], or any other `HdrHistogram` tool, wrote.
+    pub fn decode(text: &str) -> Result<Self, HistogramError> {
+        let bytes = STANDARD.decode(text.trim()).map_err(|e| HistogramError::NotBase64(e.to_string()))?;
+        Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map(Histogram)
+            .map_err(|e| HistogramError::NotAHistogram(e.to_string()))
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram::new()
+    }
+}
+
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Histogram({} operations, p50 {} ns)", self.count(), self.quantile(0.5))
+    }
+}
+
+impl std::error::Error for HistogramError {}
+
+impl fmt::Display for HistogramError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HistogramError::NotBase64(why) => write!(f, "the latency histogram is not base64: {why}"),
+            HistogramError::NotAHistogram(why) => {
+                write!(f, "the latency histogram is not in HdrHistogram's V2 compressed form: {why}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summarises_to_three_digits() {
+        let mut histogram = Histogram::new();
+        (1..=100_000).for_each(|n| histogram.record(n * 10));
+        let latency = histogram.latency().expect("not empty");
+        let near = |found: u64, truth: f64| (found as f64 / truth - 1.0).abs() < 0.001;
+        assert_eq!((latency.min, latency.count), (10, 100_000));
+        assert!(near(latency.p50, 500_000.0) && near(latency.p90, 900_000.0) && near(latency.p99, 990_000.0));
+        assert!(
+            near(latency.p99_9, 999_000.0) && near(latency.max, 1e6) && (latency.mean / 500_005.0 - 1.0).abs() < 1e-3
+        );
+    }
+
+    #[test]
+    fn nothing_recorded_is_no_latency() {
+        assert_eq!(Histogram::new().latency(), None);
+    }
+
+    #[test]
+    fn counts_what_is_longer_than_the_longest() {
+        let mut histogram = Histogram::new();
+        histogram.record(u64::MAX);
+        histogram.record(0);
+        assert_eq!(histogram.count(), 2);
+        assert!(histogram.quantile(1.0) >= LONGEST_NS);
+    }
+
+    #[test]
+    fn survives_encoding() {
+        let mut histogram = Histogram::new();
+        [3, 3, 700, 1_000_000, 99_000_000_000].into_iter().for_each(|n| histogram.record(n));
+        let again = Histogram::decode(&histogram.encode()).expect("what was encoded");
+        assert_eq!(again.counts().collect::<Vec<_>>(), histogram.counts().collect::<Vec<_>>());
+        let mut merged = Histogram::new();
+        merged.merge(&again);
+        merged.merge(&histogram);
+        assert_eq!(merged.count(), 10);
+    }
+
+    #[test]
+    fn refuses_what_is_no_histogram() {
+        assert!(matches!(Histogram::decode("§"), Err(HistogramError::NotBase64(_))));
+        assert!(matches!(Histogram::decode("AAAA"), Err(HistogramError::NotAHistogram(_))));
+        let mut text = Histogram::new().encode();
+        text.truncate(text.len() / 8 * 4);
+        assert!(matches!(Histogram::decode(&text), Err(HistogramError::NotAHistogram(_))));
+    }
+}

@@ -1,0 +1,293 @@
+//! A plan is run over links: warm-up, repeats back to back, drain; what was measured is kept whatever happens.
+
+mod accounts;
+mod drive;
+#[cfg(test)]
+mod fake_link;
+mod recorder;
+mod schedule;
+mod shared;
+mod slots;
+#[cfg(test)]
+mod tests;
+mod timeline;
+
+use crate::statistics::estimate;
+use crate::verdict::word;
+use crate::{
+    Cpu, Estimate, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, Plan, Rate, Repeats, Size, State,
+    Test, Until, Usage, Verdict, verdict,
+};
+use accounts::Accounts;
+use drive::{Found, drive};
+use recorder::Tally;
+use schedule::Share;
+use shared::{Shared, operations_per_s, repeats, together};
+use slots::SLOTS_MAX;
+use timeline::Track;
+
+/// The level of the confidence intervals where the plan asks for none.
+const CONFIDENCE_PERCENT: f64 = 95.0;
+/// More arrivals per second than one per nanosecond cannot be told apart.
+const RATE_MAX: f64 = 1e9;
+
+/// What the run asks of its caller, who has an operating system and a user. Every answer may be left out.
+pub trait Watch: Sync {
+    /// Called first on the thread that drives this link, so that it can be bound to its processor.
+    fn placed(&self, link: usize) {
+        let _ = link;
+    }
+
+    /// What this process has used so far.
+    fn local_usage(&self) -> Option<Usage> {
+        None
+    }
+
+    /// Seconds that the machine's processors were busy, and seconds in all, both summed over processors since any
+    /// origin.
+    fn machine_busy_s(&self) -> Option<(f64, f64)> {
+        None
+    }
+
+    /// Is the run to end now? Asked after every batch of completions, so it has to be quick.
+    fn interrupted(&self) -> bool {
+        false
+    }
+
+    /// Told about ten times per second of the link's clock.
+    fn progress(&self, progress: &Progress) {
+        let _ = progress;
+    }
+}
+
+/// A watch that knows nothing and never interrupts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unwatched;
+
+impl Watch for Unwatched {}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Progress {
+    /// In the warm-up, nothing is counted.
+    pub warming_up: bool,
+    /// Repeats finished.
+    pub repeats: u32,
+    /// Seconds since the warm-up or the counted time began.
+    pub elapsed_s: f64,
+    /// Operations per second so far.
+    pub operations_per_s: f64,
+    /// Payload bits per second so far.
+    pub payload_bits_per_s: f64,
+}
+
+/// What a run found: all of a [`Measurement`] but its name, its limit and its stages.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Operations completed in the counted time.
+    pub operations: u64,
+    /// Payload bytes of those.
+    pub payload_bytes: u64,
+    /// The counted time.
+    pub elapsed_s: f64,
+    /// Repeats that were finished.
+    pub repeats: u32,
+    /// How fast, over the repeats; of the unfinished one where no other is.
+    pub rate: Rate,
+    /// How long each operation took, except those that arrived after they had been given up.
+    pub latency: Option<Latency>,
+    /// What it cost.
+    pub cpu: Cpu,
+    /// What did not arrive as sent, of the operations started in the counted time.
+    pub loss: Loss,
+    /// Whether the figures can be trusted.
+    pub verdict: Verdict,
+    /// The counted time in at most 200 pieces.
+    pub intervals: Vec<Interval>,
+    /// Why the run ended early; the rest is what was measured until then.
+    pub error: Option<LinkError>,
+}
+
+/// Runs a plan over links and says what it found, also where a link breaks or the user interrupts.
+///
+/// Channel c of the plan is channel `c / n` of link `c % n`, n being the number of links. One link is driven by the
+/// calling thread, several by a thread each. When the run ends without an error the links are idle and can be used for
+/// the next plan. [`Until::Count`] counts operations that came to their end, also those that were lost.
+pub fn run(links: &mut [Box<dyn Link + Send>], plan: &Plan, watch: &dyn Watch) -> Run {
+    if let Err(error) = possible(links.len(), plan) {
+        return gathered(plan, &Shared::new(watch, plan, 0), &[], Some(error));
+    }
+    let count = links.len() as u32;
+    let busy = |(index, link)| {
+        let share = Share { index, links: count, channels_in_all: plan.channels };
+        let idle = share.channels() == 0 || matches!(plan.until, Until::Count(count) if share.of(count) == 0);
+        (!idle).then_some((share, link))
+    };
+    let mut driven: Vec<(Share, &mut Box<dyn Link + Send>)> = (0..count).zip(links).filter_map(busy).collect();
+    let shared = Shared::new(watch, plan, driven.len());
+    let each = |place: usize, share: Share, link: &mut Box<dyn Link + Send>| {
+        watch.placed(share.index as usize);
+        drive(link.as_mut(), &shared, place, share)
+    };
+    let found = if let [(share, link)] = &mut driven[..] {
+        vec![each(0, *share, link)]
+    } else {
+        let each = &each;
+        std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..).zip(driven).map(|(place, (share, link))| scope.spawn(move || each(place, share, link))).collect();
+            let joined = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            threads.into_iter().map(joined).collect()
+        })
+    };
+    let errors = found.iter().filter_map(|link| link.error.clone());
+    // The others were interrupted because of it.
+    let error = errors.reduce(|a, b| if a == LinkError::Interrupted { b } else { a });
+    gathered(plan, &shared, &found, error)
+}
+
+/// Can this plan be run at all?
+fn possible(links: usize, plan: &Plan) -> Result<(), LinkError> {
+    let refuse = |text: &str| Err(LinkError::Unsupported(text.to_owned()));
+    let (min, max) = plan.size.bounds();
+    match plan.rate {
+        _ if links == 0 => refuse("there is no link to run the plan over"),
+        _ if plan.window == 0 => refuse("a window of 0 lets nothing start; give 1 or more"),
+        _ if plan.channels == 0 => refuse("without a channel nothing can start; give 1 or more"),
+        _ if slots(links, plan) >= u64::from(SLOTS_MAX) => {
+            refuse("more than 16 million operations in flight on one link; lower the window or the channels")
+        }
+        _ if min > max => refuse("the smallest size is over the largest; swap them"),
+        _ if plan.until == Until::Count(0) => refuse("a count of 0 measures nothing; give 1 or more"),
+        None if plan.test == Test::Open => refuse("an open-loop test needs a rate in operations per second"),
+        Some(rate) if plan.test == Test::Open && !(rate > 0.0 && rate <= RATE_MAX) => {
+            refuse("the rate of an open-loop test is above 0 and at most 1e9 operations per second")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Operations in flight on the link with the most channels.
+fn slots(links: usize, plan: &Plan) -> u64 {
+    u64::from(plan.channels).div_ceil(links as u64) * u64::from(plan.window)
+}
+
+/// Puts together what the links found.
+fn gathered(plan: &Plan, shared: &Shared<'_>, found: &[Found], error: Option<LinkError>) -> Run {
+    let mut closed = shared.closed().clone();
+    if error.is_none() {
+        // A link that ran ahead has closed repeats that do not count.
+        closed.iter_mut().for_each(|link| link.truncate(shared.enough() as usize));
+    }
+    let mut counted = repeats(&closed);
+    let finished = counted.len() as u32;
+    if counted.is_empty() {
+        counted.push(together(found.iter().map(|link| link.unfinished)));
+    }
+    let totals: Vec<Tally> = closed.iter().zip(found).map(|(closed, link)| total(closed, link.unfinished)).collect();
+    let all = together(totals.iter().copied());
+    let mut histogram = Histogram::new();
+    found.iter().for_each(|link| histogram.merge(&link.recorded.histogram));
+    let tracks: Vec<Track<'_>> = found.iter().zip(&totals).map(|(link, total)| track(link, *total)).collect();
+    let intervals = timeline::intervals(&tracks);
+    let no_accounts = Accounts::default();
+    let first = found.first().map_or(&no_accounts, |link| &link.accounts);
+    Run {
+        operations: all.operations,
+        payload_bytes: all.payload_bytes,
+        elapsed_s: all.elapsed_s,
+        repeats: finished,
+        rate: rate(plan, &counted),
+        latency: histogram.latency(),
+        cpu: accounts::cpu(first, all.elapsed_s, all.operations),
+        loss: accounts::sum(found.iter().map(|link| link.accounts.loss(plan.mode))),
+        verdict: judged(error.as_ref(), all.operations, &intervals),
+        intervals,
+        error,
+    }
+}
+
+fn total(closed: &[Tally], unfinished: Tally) -> Tally {
+    closed.iter().fold(unfinished, |sum, tally| Tally {
+        operations: sum.operations + tally.operations,
+        payload_bytes: sum.payload_bytes + tally.payload_bytes,
+        elapsed_s: sum.elapsed_s + tally.elapsed_s,
+    })
+}
+
+fn track(link: &Found, total: Tally) -> Track<'_> {
+    Track {
+        timeline: &link.recorded.timeline,
+        elapsed_s: total.elapsed_s,
+        operations: total.operations,
+        payload_bytes: total.payload_bytes,
+    }
+}
+
+fn rate(plan: &Plan, repeats: &[Tally]) -> Rate {
+    let percent = match plan.repeats {
+        Repeats::Confidence { percent, .. } => percent,
+        Repeats::Fixed(_) => CONFIDENCE_PERCENT,
+    };
+    let bits = |tally: &Tally| tally.payload_bytes as f64 * 8.0 / tally.elapsed_s.max(f64::MIN_POSITIVE);
+    let timed: Vec<Tally> = repeats.iter().copied().filter(|tally| tally.elapsed_s > 0.0).collect();
+    if timed.is_empty() {
+        return Rate { operations_per_s: Estimate::default(), payload_bits_per_s: Estimate::default() };
+    }
+    Rate {
+        operations_per_s: estimate(&operations_per_s(&timed), percent),
+        payload_bits_per_s: estimate(&timed.iter().map(bits).collect::<Vec<_>>(), percent),
+    }
+}
+
+fn judged(error: Option<&LinkError>, operations: u64, intervals: &[Interval]) -> Verdict {
+    let nothing = "nothing completed; is the far end there, and does it answer?";
+    let (state, text) = match error {
+        Some(error) if operations == 0 => (State::Failed, error.to_string()),
+        Some(LinkError::Interrupted) => (State::Interrupted, "what had been measured is kept".to_owned()),
+        Some(error) => (State::Interrupted, format!("{error}; what had been measured is kept")),
+        None if operations == 0 => (State::Failed, nothing.to_owned()),
+        None => return verdict(intervals),
+    };
+    let word = word(state);
+    Verdict { state, text: format!("{word}: {text}") }
+}
+
+impl Run {
+    /// The measurement of this plan over the link with this URI; its limit and its stages are for the caller to fill.
+    #[must_use]
+    pub fn into_measurement(self, protocol: &str, link: &str, plan: &Plan) -> Measurement {
+        let (min, max) = plan.size.bounds();
+        let drawn = matches!(plan.size, Size::Uniform { .. });
+        Measurement {
+            protocol: protocol.to_owned(),
+            link: link.to_owned(),
+            test: plan.test,
+            mode: plan.mode,
+            size_bytes: (!drawn).then_some(u64::from(max)),
+            size_min_bytes: drawn.then_some(u64::from(min)),
+            size_max_bytes: drawn.then_some(u64::from(max)),
+            window: plan.window,
+            channels: plan.channels,
+            batch: plan.batch,
+            rate_asked: plan.rate.filter(|_| plan.test == Test::Open),
+            wait: plan.wait.to_string(),
+            seed: plan.seed,
+            repeats: self.repeats,
+            operations: self.operations,
+            payload_bytes: self.payload_bytes,
+            elapsed_s: self.elapsed_s,
+            rate: self.rate,
+            latency_ns: self.latency,
+            cpu: self.cpu,
+            loss: self.loss,
+            limit: None,
+            share_of_limit: None,
+            stages: Vec::new(),
+            verdict: self.verdict,
+            intervals: self.intervals,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+use crate::{Cpu, FarEnd, Loss, Mode, ProcessCpu, Usage};
+
+/// Counters of both sides, read around the counted time, and what became of the operations started in it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Accounts {
+    /// The far end before the first operation, at the start and the end of the counted time, and after the last one.
+    pub far: [Option<FarEnd>; 4],
+    /// This side's process at the start and the end of the counted time.
+    pub local: [Option<Usage>; 2],
+    /// The whole machine likewise: busy seconds, and all of them.
+    pub machine: [Option<(f64, f64)>; 2],
+    /// The link's own counters at the start of the counted time and after the last operation.
+    pub link: [Loss; 2],
+    /// Of the operations started in the counted time: given up.
+    pub lost: u64,
+    /// ... arrived after they had been given up.
+    pub recovered: u64,
+    /// ... refused.
+    pub refused: u64,
+    /// All operations started, and those in the counted time.
+    pub started: (u64, u64),
+}
+
+/// When a counter is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    First,
+    Start,
+    End,
+    Last,
+}
+
+impl Accounts {
+    pub fn far_at(&self, moment: Moment) -> Option<&FarEnd> {
+        self.far[moment as usize].as_ref()
+    }
+
+    /// What did not arrive as sent.
+    pub fn loss(&self, mode: Mode) -> Loss {
+        let here = less(self.link[1], self.link[0]);
+        let far = match (self.far_at(Moment::Start), self.far_at(Moment::Last)) {
+            (Some(start), Some(last)) => less(last.loss, start.loss),
+            _ => Loss::default(),
+        };
+        let seen = self.lost.saturating_sub(self.recovered);
+        Loss {
+            lost: if mode == Mode::Send { self.not_received().unwrap_or(seen) } else { seen },
+            duplicated: here.duplicated + far.duplicated,
+            reordered: here.reordered + far.reordered,
+            retransmitted: here.retransmitted + far.retransmitted,
+            refused: self.refused,
+        }
+    }
+
+    /// Sent in the counted time and not received by the far end; `None` where it does not count what it receives.
+    ///
+    /// Its count at the start of the counted time holds all that was sent before only if nothing overtook the question,
+    /// so the result is also held under what is missing of the whole run, which is exact.
+    fn not_received(&self) -> Option<u64> {
+        let [first, start, last] = [Moment::First, Moment::Start, Moment::Last].map(|moment| self.far_at(moment));
+        let (first, start, last) = (first?.received, start?.received, last?.received);
+        let (in_all, counted) = self.started;
+        let received = last.saturating_sub(first);
+        let missing = in_all.saturating_sub(received).saturating_sub(self.refused);
+        let missing_counted = counted.saturating_sub(last.saturating_sub(start)).saturating_sub(self.refused);
+        (received > 0).then_some(missing.min(missing_counted))
+    }
+}
+
+/// What the run cost. The process and the machine are those of the first link: there is one of each.
+pub(super) fn cpu(accounts: &Accounts, elapsed_s: f64, operations: u64) -> Cpu {
+    let between = |from: Option<Usage>, to: Option<Usage>| from.zip(to).map(|(from, to)| process(from, to, elapsed_s));
+    let far_usage = |moment| accounts.far_at(moment).and_then(|far| far.usage);
+    let machine = accounts.machine[0].zip(accounts.machine[1]).and_then(|(from, to)| {
+        let (busy, all) = (to.0 - from.0, to.1 - from.1);
+        (all > 0.0).then(|| 100.0 * (busy / all).clamp(0.0, 1.0))
+    });
+    let local = between(accounts.local[0], accounts.local[1]);
+    let remote = between(far_usage(Moment::Start), far_usage(Moment::End));
+    let each = |process: Option<ProcessCpu>| {
+        let process = process.filter(|_| operations > 0)?;
+        Some((process.user_s + process.system_s) * 1e9 / operations as f64)
+    };
+    Cpu {
+        machine_percent: machine,
+        local,
+        remote,
+        local_ns_per_operation: each(local),
+        remote_ns_per_operation: each(remote),
+    }
+}
+
+fn process(from: Usage, to: Usage, elapsed_s: f64) -> ProcessCpu {
+    let (user_s, system_s) = ((to.user_s - from.user_s).max(0.0), (to.system_s - from.system_s).max(0.0));
+    ProcessCpu {
+        percent: if elapsed_s > 0.0 { 100.0 * (user_s + system_s) / elapsed_s } else { 0.0 },
+        user_s,
+        system_s,
+        voluntary_switches: to.voluntary_switches.saturating_sub(from.voluntary_switches),
+        involuntary_switches: to.involuntary_switches.saturating_sub(from.involuntary_switches),
+        max_rss_bytes: to.max_rss_bytes,
+    }
+}
+
+/// The sum over links.
+pub(super) fn sum(losses: impl Iterator<Item = Loss>) -> Loss {
+    losses.fold(Loss::default(), |a, b| Loss {
+        lost: a.lost + b.lost,
+        duplicated: a.duplicated + b.duplicated,
+        reordered: a.reordered + b.reordered,
+        retransmitted: a.retransmitted + b.retransmitted,
+        refused: a.refused + b.refused,
+    })
+}
+
+fn less(a: Loss, b: Loss) -> Loss {
+    Loss {
+        lost: a.lost.saturating_sub(b.lost),
+        duplicated: a.duplicated.saturating_sub(b.duplicated),
+        reordered: a.reordered.saturating_sub(b.reordered),
+        retransmitted: a.retransmitted.saturating_sub(b.retransmitted),
+        refused: a.refused.saturating_sub(b.refused),
+    }
+}

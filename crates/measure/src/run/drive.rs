@@ -1,0 +1,357 @@
+use super::Progress;
+use super::accounts::{Accounts, Moment};
+use super::recorder::{Recorded, Recorder, Tally};
+use super::schedule::{Schedule, Share};
+use super::shared::Shared;
+use super::slots::{Ended, Slots, counted};
+use crate::{Completion, Link, LinkError, Mode, Operation, Outcome, Test, Until};
+use hodo_machine::Instant;
+use std::time::Duration;
+
+/// How often an interrupt is looked for and progress told, at least.
+const TICK: Duration = Duration::from_millis(100);
+
+/// One link on its way through a plan: warm-up, repeats back to back, drain.
+///
+/// Time is read once for each batch of completions. The operations that take their places start at that moment, so
+/// with a window of 1 an operation's time runs from the completion before it to its own, and holds the few nanoseconds
+/// of counting. Whatever is timed (the counted part, a repeat, a piece of the run) goes from completion to completion:
+/// it ends with the first batch at or after its due end. So a rate has no error from the operations that are under way
+/// at the ends, however few fit in between.
+pub(super) struct Drive<'a> {
+    link: &'a mut (dyn Link + Send),
+    shared: &'a Shared<'a>,
+    /// Its place among the links that are driven.
+    place: usize,
+    mode: Mode,
+    slots: Slots,
+    schedule: Option<Schedule>,
+    recorder: Recorder,
+    accounts: Accounts,
+    phase: Phase,
+    closed: u32,
+    /// When the warm-up or the repeat is over.
+    due: Instant,
+    /// Operations after which the repeat is over.
+    count: u64,
+    /// When something last came to its end, or nothing was under way.
+    heard: Instant,
+    tick: Instant,
+    began: Instant,
+    told: (u64, u64),
+    done: Vec<Completion>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    WarmUp,
+    Counted,
+    Over,
+}
+
+/// What one link's drive found.
+pub(super) struct Found {
+    pub recorded: Recorded,
+    pub accounts: Accounts,
+    /// What was done in the repeat that an error cut short.
+    pub unfinished: Tally,
+    pub error: Option<LinkError>,
+}
+
+/// Drives one link through the plan, and keeps what was measured whatever happens.
+pub(super) fn drive(link: &mut (dyn Link + Send), shared: &Shared<'_>, place: usize, share: Share) -> Found {
+    let plan = shared.plan;
+    let now = link.now();
+    let slots = Slots::new(plan, share.channels(), plan.seed.wrapping_add(u64::from(share.index) << 32), now);
+    let schedule = plan.rate.filter(|_| plan.test == Test::Open).map(|rate| Schedule::new(share, rate, now));
+    let mut drive = Drive {
+        link,
+        shared,
+        place,
+        mode: plan.mode,
+        slots,
+        schedule,
+        recorder: Recorder::new(),
+        accounts: Accounts::default(),
+        phase: Phase::WarmUp,
+        closed: 0,
+        due: now + plan.warmup,
+        count: match plan.until {
+            Until::Count(count) => share.of(count),
+            Until::Elapsed(_) => u64::MAX,
+        },
+        heard: now,
+        tick: now + TICK,
+        began: now,
+        told: (0, 0),
+        done: Vec::with_capacity(1024),
+    };
+    let outcome = drive.measure(share);
+    drive.finish(outcome)
+}
+
+impl Drive<'_> {
+    fn measure(&mut self, share: Share) -> Result<(), LinkError> {
+        self.ask(Moment::First)?;
+        if self.shared.plan.warmup.is_zero() {
+            self.count_from_here()?;
+        }
+        let now = self.link.now();
+        if let Some(schedule) = &mut self.schedule {
+            *schedule = Schedule::new(share, self.shared.plan.rate.unwrap_or(1.0), now);
+        } else {
+            self.fill(share.channels(), now);
+        }
+        while self.phase != Phase::Over {
+            self.turn()?;
+            if self.phase == Phase::Counted && self.closed >= self.shared.enough() {
+                self.phase = Phase::Over;
+            }
+        }
+        self.read_local(1);
+        self.ask(Moment::End)?;
+        self.drain()?;
+        self.ask(Moment::Last)
+    }
+
+    /// Every channel's whole window, one operation of each channel after the other.
+    fn fill(&mut self, channels: u32, now: Instant) {
+        for _ in 0..self.shared.plan.window {
+            for channel in 0..channels {
+                if let Some(slot) = self.slots.take(channel) {
+                    self.begin(slot, now);
+                }
+            }
+        }
+    }
+
+    /// One look at the link: what has ended, what time it is, what is to be started.
+    fn turn(&mut self) -> Result<(), LinkError> {
+        let until = self.until();
+        let polled = self.link.poll(self.shared.plan.wait, until, &mut self.done);
+        let now = self.link.now();
+        if !self.done.is_empty() {
+            self.settle(now)?;
+            self.heard = now;
+            match self.phase {
+                Phase::WarmUp if now >= self.due => self.count_from_here()?,
+                Phase::Counted => {
+                    self.recorder.note(now);
+                    if self.count == u64::MAX && now >= self.due {
+                        self.close_repeat(now);
+                    }
+                }
+                Phase::WarmUp | Phase::Over => {}
+            }
+        }
+        // Only now, because what had ended before the link broke counts.
+        polled?;
+        self.arrivals(now);
+        self.check(now)
+    }
+
+    /// How long the link may wait for something to happen.
+    fn until(&self) -> Instant {
+        let due = match &self.schedule {
+            Some(schedule) if self.phase != Phase::Over && !self.slots.all_busy() => schedule.next_due(),
+            _ => Instant::MAX,
+        };
+        self.tick.min(due).min(self.heard + self.shared.plan.stall)
+    }
+
+    /// Counts what has ended, and starts what takes its place.
+    fn settle(&mut self, now: Instant) -> Result<(), LinkError> {
+        let mut done = std::mem::take(&mut self.done);
+        for completion in done.drain(..) {
+            self.ended(completion, now)?;
+        }
+        self.done = done;
+        Ok(())
+    }
+
+    #[inline]
+    fn ended(&mut self, completion: Completion, now: Instant) -> Result<(), LinkError> {
+        let tag = completion.tag;
+        if completion.outcome == Outcome::Recovered {
+            self.recovered(tag);
+            return Ok(());
+        }
+        let Some(ended) = self.slots.end(tag)? else { return Ok(()) };
+        match completion.outcome {
+            Outcome::Done if self.phase != Phase::Over => {
+                self.recorder.done(now.nanos_since(ended.started), ended.size);
+            }
+            Outcome::Done | Outcome::Recovered => {}
+            Outcome::Lost => {
+                self.accounts.lost += u64::from(counted(tag));
+                self.recorder.gone();
+            }
+            Outcome::Refused => {
+                self.accounts.refused += u64::from(counted(tag));
+                self.recorder.gone();
+            }
+        }
+        if self.phase == Phase::Counted && self.recorder.ended() >= self.count {
+            self.close_repeat(now);
+            if self.closed >= self.shared.enough() {
+                self.phase = Phase::Over;
+            }
+        }
+        self.replace(ended, now);
+        Ok(())
+    }
+
+    fn recovered(&mut self, tag: u64) {
+        if self.slots.of_this_run(tag) {
+            self.accounts.recovered += u64::from(counted(tag));
+            if self.phase != Phase::Over {
+                self.recorder.late(self.slots.size_of(tag));
+            }
+        }
+    }
+
+    #[inline]
+    fn replace(&mut self, ended: Ended, now: Instant) {
+        match &mut self.schedule {
+            _ if self.phase == Phase::Over => self.slots.release(ended),
+            None => self.begin(ended.slot, now),
+            Some(schedule) if schedule.waiting(ended.channel, now) => {
+                let due = schedule.start(ended.channel);
+                self.begin(ended.slot, due);
+            }
+            Some(_) => self.slots.release(ended),
+        }
+    }
+
+    #[inline]
+    fn begin(&mut self, slot: u32, at: Instant) {
+        let begun = self.slots.begin(slot, at);
+        self.link.start(Operation { tag: begun.tag, channel: begun.channel, size: begun.size, mode: self.mode });
+    }
+
+    /// Starts what has become due, as far as there is room.
+    fn arrivals(&mut self, now: Instant) {
+        let Some(mut schedule) = self.schedule.take_if(|_| self.phase != Phase::Over) else { return };
+        // With no room at all there is nothing to be found; what waits is started when something ends.
+        while !self.slots.all_busy() && schedule.next_due() <= now {
+            let Some(channel) = schedule.arrive() else { continue };
+            if let Some(slot) = self.slots.take(channel) {
+                let due = schedule.start(channel);
+                self.begin(slot, due);
+            }
+        }
+        self.schedule = Some(schedule);
+    }
+
+    /// The warm-up is over. What ended before is forgotten; what is under way goes on.
+    fn count_from_here(&mut self) -> Result<(), LinkError> {
+        // Before the question, because what is started when its answer is there is new to the far end's counters.
+        self.slots.count_from_here();
+        self.ask(Moment::Start)?;
+        self.read_local(0);
+        self.accounts.link[0] = self.link.losses();
+        let now = self.link.now();
+        self.recorder.restart(now);
+        self.phase = Phase::Counted;
+        self.began = now;
+        self.due = now;
+        self.plan_repeat(now);
+        Ok(())
+    }
+
+    fn close_repeat(&mut self, now: Instant) {
+        let tally = self.recorder.close(now);
+        self.closed += 1;
+        let by_all = self.shared.close(self.place, tally);
+        self.recorder.settle(self.closed.saturating_sub(by_all) as usize);
+        self.plan_repeat(now);
+    }
+
+    /// When the next repeat is over: on the plan's grid, unless an operation has taken longer than a repeat.
+    fn plan_repeat(&mut self, now: Instant) {
+        if let Until::Elapsed(span) = self.shared.plan.until {
+            self.due = self.due + span;
+            if self.due <= now {
+                self.due = now + span;
+            }
+        }
+    }
+
+    /// Looks whether the link has stalled or the run is to end early, and tells how far it is.
+    fn check(&mut self, now: Instant) -> Result<(), LinkError> {
+        let stall = self.shared.plan.stall;
+        if self.slots.in_flight() == 0 {
+            self.heard = now;
+        } else if now >= self.heard + stall {
+            return Err(LinkError::Stalled { millis: u64::try_from(stall.as_millis()).unwrap_or(u64::MAX) });
+        }
+        if self.shared.halted() || self.shared.watch.interrupted() {
+            return Err(LinkError::Interrupted);
+        }
+        if now >= self.tick {
+            self.tick = now + TICK;
+            self.tell(now);
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, now: Instant) {
+        let warming_up = self.phase == Phase::WarmUp;
+        let done = if warming_up { (0, 0) } else { self.recorder.so_far() };
+        let since = (done.0 - self.told.0, done.1 - self.told.1);
+        self.told = done;
+        let elapsed_s = (now - self.began).as_secs_f64();
+        let progress = Progress { warming_up, repeats: self.closed, elapsed_s, ..Progress::default() };
+        self.shared.tell(self.place == 0, since.0, since.1, progress);
+    }
+
+    /// Waits for what is under way, so that the link can be used for the next plan.
+    fn drain(&mut self) -> Result<(), LinkError> {
+        self.link.flush();
+        self.heard = self.link.now();
+        while self.slots.in_flight() > 0 {
+            self.turn()?;
+        }
+        Ok(())
+    }
+
+    /// Reads this side's process and machine at the start (0) or the end (1) of the counted time, once for all links.
+    fn read_local(&mut self, at: usize) {
+        if self.place == 0 {
+            self.accounts.local[at] = self.shared.watch.local_usage();
+            self.accounts.machine[at] = self.shared.watch.machine_busy_s();
+        }
+    }
+
+    /// Reads the far end's counters. A far end that told nothing the first time is not asked again.
+    fn ask(&mut self, moment: Moment) -> Result<(), LinkError> {
+        if moment != Moment::First && self.accounts.far_at(Moment::First).is_none() {
+            return Ok(());
+        }
+        let until = self.link.now() + self.shared.plan.stall;
+        self.accounts.far[moment as usize] = self.link.far_end(until, &mut self.done)?;
+        let now = self.link.now();
+        self.heard = now;
+        self.settle(now)
+    }
+
+    fn finish(mut self, outcome: Result<(), LinkError>) -> Found {
+        let error = outcome.err();
+        if let Some(error) = &error {
+            self.shared.halt();
+            if self.accounts.local[1].is_none() {
+                self.read_local(1);
+            }
+            // What was under way when nothing more came has given no sign in time.
+            if matches!(error, LinkError::Stalled { .. }) {
+                self.accounts.lost += self.slots.counted_in_flight();
+            }
+        }
+        self.accounts.link[1] = self.link.losses();
+        self.accounts.started = self.slots.started();
+        let cut_short = self.phase == Phase::Counted && error.is_some();
+        let unfinished = if cut_short { self.recorder.close(self.heard) } else { Tally::default() };
+        let excess = if cut_short { 0 } else { self.closed.saturating_sub(self.shared.enough()) };
+        Found { recorded: self.recorder.finish(excess as usize), accounts: self.accounts, unfinished, error }
+    }
+}

@@ -1,0 +1,135 @@
+use crate::{Completion, FarEnd, Link, LinkError, Operation, Outcome, Random, Usage};
+use hodo_machine::{Instant, Wait};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// What becomes of the n-th operation, started so many seconds after the beginning.
+pub type Fate = Box<dyn FnMut(u64, f64) -> Service + Send>;
+
+/// How a link treats one operation.
+#[derive(Debug, Clone, Copy)]
+pub struct Service {
+    /// How long the one server is busy with it.
+    pub busy_ns: u64,
+    /// How it ends.
+    pub outcome: Outcome,
+}
+
+/// A link in virtual time whose truth is known: operations queue for one server, then travel for a while.
+pub struct FakeLink {
+    now: u64,
+    fate: Fate,
+    delay_ns: u64,
+    server_free: u64,
+    begun: u64,
+    events: BinaryHeap<Reverse<(u64, u64, u64, u8)>>,
+    /// Payload that the far end got, and what it says of it; `None`: it tells nothing.
+    pub far: Option<FarEnd>,
+    /// From here on nothing comes.
+    pub dead_from: u64,
+    /// Operations per channel and per size, for tests that look at them.
+    pub channels: BTreeMap<u32, u64>,
+    pub sizes: Vec<u32>,
+}
+
+impl FakeLink {
+    pub fn new(delay_ns: u64, fate: impl FnMut(u64, f64) -> Service + Send + 'static) -> Self {
+        FakeLink {
+            now: 1_000_000_007,
+            fate: Box::new(fate),
+            delay_ns,
+            server_free: 0,
+            begun: 0,
+            events: BinaryHeap::new(),
+            far: None,
+            dead_from: u64::MAX,
+            channels: BTreeMap::new(),
+            sizes: Vec::new(),
+        }
+    }
+
+    /// Every operation keeps the server busy for as long, and is done.
+    pub fn steady(delay_ns: u64, busy_ns: u64) -> Self {
+        FakeLink::new(delay_ns, move |_, _| Service { busy_ns, outcome: Outcome::Done })
+    }
+
+    /// As steady, but this share of operations is lost, each lost one being given up after a millisecond.
+    pub fn lossy(delay_ns: u64, busy_ns: u64, share: f64, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        FakeLink::new(delay_ns, move |_, _| {
+            let outcome = if random.unit() < share { Outcome::Lost } else { Outcome::Done };
+            Service { busy_ns, outcome }
+        })
+    }
+
+    /// The far end tells what it received.
+    pub fn telling(mut self) -> Self {
+        self.far = Some(FarEnd { usage: Some(Usage::default()), ..FarEnd::default() });
+        self
+    }
+
+    fn deliver(&mut self, until: u64, done: &mut Vec<Completion>) {
+        while let Some(Reverse((at, ..))) = self.events.peek()
+            && *at <= until
+        {
+            let Reverse((at, _, tag, kind)) = self.events.pop().expect("peeked");
+            if at >= self.dead_from {
+                continue;
+            }
+            let outcome = [Outcome::Done, Outcome::Lost, Outcome::Recovered, Outcome::Refused][usize::from(kind)];
+            if let Some(far) = self.far.as_mut().filter(|_| matches!(outcome, Outcome::Done | Outcome::Recovered)) {
+                far.received += 1;
+            }
+            done.push(Completion { tag, outcome });
+        }
+    }
+}
+
+impl Link for FakeLink {
+    fn start(&mut self, operation: Operation) {
+        let Service { busy_ns, outcome } = (self.fate)(self.begun, (self.now - 1_000_000_007) as f64 / 1e9);
+        self.begun += 1;
+        self.server_free = self.server_free.max(self.now) + busy_ns;
+        let at = self.server_free + self.delay_ns;
+        let tag = operation.tag;
+        let mut event = |at, kind| self.events.push(Reverse((at, self.begun, tag, kind)));
+        match outcome {
+            Outcome::Done => event(at, 0),
+            Outcome::Lost => event(at + 1_000_000, 1),
+            Outcome::Recovered => {
+                event(at + 1_000_000, 1);
+                event(at + 1_500_000, 2);
+            }
+            Outcome::Refused => event(at, 3),
+        }
+        *self.channels.entry(operation.channel).or_default() += 1;
+        if self.sizes.len() < 100_000 {
+            self.sizes.push(operation.size);
+        }
+    }
+
+    fn poll(&mut self, _: Wait, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError> {
+        let next = self.events.peek().map_or(u64::MAX, |Reverse((at, ..))| *at);
+        self.now = self.now.max(next.min(until.as_nanos()));
+        self.deliver(self.now, done);
+        Ok(())
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.now)
+    }
+
+    fn far_end(&mut self, _: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
+        if self.far.is_some() {
+            self.now += 2 * self.delay_ns;
+            self.deliver(self.now, done);
+        }
+        // The process has used a tenth of the time, and a duplicate comes with every hundredth operation.
+        let mut far = self.far;
+        if let Some(far) = &mut far {
+            far.usage = Some(Usage { user_s: self.now as f64 * 1e-10, ..Usage::default() });
+            far.loss.duplicated = far.received / 100;
+        }
+        Ok(far)
+    }
+}

@@ -1,0 +1,126 @@
+use super::timeline::Timeline;
+use crate::Histogram;
+use hodo_machine::Instant;
+use std::collections::VecDeque;
+
+/// What one link did in one repeat.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Tally {
+    /// Operations done.
+    pub operations: u64,
+    /// Their payload.
+    pub payload_bytes: u64,
+    /// From the completion that began the repeat to the one that ended it.
+    pub elapsed_s: f64,
+}
+
+/// Counts what is done, repeat by repeat. Allocates nothing after the first repeats.
+pub(super) struct Recorder {
+    repeat: Tally,
+    began: Instant,
+    /// Operations of this repeat that came to their end, whichever it was.
+    ended: u64,
+    histogram: Histogram,
+    /// Of repeats that other links have not finished: whether they count is not known yet.
+    undecided: VecDeque<Histogram>,
+    spare: Vec<Histogram>,
+    total: Histogram,
+    operations: u64,
+    payload_bytes: u64,
+    timeline: Timeline,
+}
+
+/// What a recorder has at the end.
+pub(super) struct Recorded {
+    pub histogram: Histogram,
+    pub timeline: Timeline,
+}
+
+impl Recorder {
+    pub fn new() -> Self {
+        Recorder {
+            repeat: Tally::default(),
+            began: Instant::ZERO,
+            ended: 0,
+            histogram: Histogram::new(),
+            undecided: VecDeque::with_capacity(4),
+            spare: vec![Histogram::new()],
+            total: Histogram::new(),
+            operations: 0,
+            payload_bytes: 0,
+            timeline: Timeline::new(Instant::ZERO),
+        }
+    }
+
+    /// Forgets the warm-up; the counted time starts now.
+    pub fn restart(&mut self, now: Instant) {
+        self.histogram.clear();
+        self.repeat = Tally::default();
+        (self.ended, self.operations, self.payload_bytes) = (0, 0, 0);
+        self.began = now;
+        self.timeline = Timeline::new(now);
+    }
+
+    /// An operation was done in this time.
+    #[inline]
+    pub fn done(&mut self, nanos: u64, size: u32) {
+        self.histogram.record(nanos);
+        self.late(size);
+        self.ended += 1;
+    }
+
+    /// An operation that had been given up was done after all: it counts, but nobody knows how long it took.
+    pub fn late(&mut self, size: u32) {
+        self.repeat.operations += 1;
+        self.repeat.payload_bytes += u64::from(size);
+    }
+
+    /// An operation was lost or refused.
+    pub fn gone(&mut self) {
+        self.ended += 1;
+    }
+
+    pub fn ended(&self) -> u64 {
+        self.ended
+    }
+
+    /// Operations and bytes done since the restart.
+    #[inline]
+    pub fn so_far(&self) -> (u64, u64) {
+        (self.operations + self.repeat.operations, self.payload_bytes + self.repeat.payload_bytes)
+    }
+
+    /// Notes how far it has come.
+    #[inline]
+    pub fn note(&mut self, now: Instant) {
+        let (operations, payload_bytes) = self.so_far();
+        self.timeline.note(now, operations, payload_bytes);
+    }
+
+    /// Ends the repeat; the next begins at the same moment.
+    pub fn close(&mut self, now: Instant) -> Tally {
+        let tally = Tally { elapsed_s: (now - self.began).as_secs_f64(), ..self.repeat };
+        (self.operations, self.payload_bytes) = self.so_far();
+        self.repeat = Tally::default();
+        (self.began, self.ended) = (now, 0);
+        let next = self.spare.pop().unwrap_or_default();
+        self.undecided.push_back(std::mem::replace(&mut self.histogram, next));
+        tally
+    }
+
+    /// Of the repeats closed, all but the latest `keep` count for certain.
+    pub fn settle(&mut self, keep: usize) {
+        while self.undecided.len() > keep {
+            let mut histogram = self.undecided.pop_front().expect("longer than keep");
+            self.total.merge(&histogram);
+            histogram.clear();
+            self.spare.push(histogram);
+        }
+    }
+
+    /// Drops the latest `excess` repeats, which do not count, and gives out the rest.
+    pub fn finish(mut self, excess: usize) -> Recorded {
+        self.settle(excess);
+        Recorded { histogram: self.total, timeline: self.timeline }
+    }
+}

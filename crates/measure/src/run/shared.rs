@@ -1,0 +1,107 @@
+use super::recorder::Tally;
+use super::{Progress, Watch};
+use crate::statistics::{REPEATS_MIN, estimate};
+use crate::{Plan, Repeats};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What the threads of one run share. Nobody waits for anybody: each link runs on until all have closed the repeats
+/// that are enough.
+pub(super) struct Shared<'a> {
+    pub watch: &'a dyn Watch,
+    pub plan: &'a Plan,
+    closed: Mutex<Vec<Vec<Tally>>>,
+    enough: AtomicU32,
+    halted: AtomicBool,
+    operations: AtomicU64,
+    payload_bytes: AtomicU64,
+}
+
+impl<'a> Shared<'a> {
+    pub fn new(watch: &'a dyn Watch, plan: &'a Plan, links: usize) -> Self {
+        let enough = match plan.repeats {
+            Repeats::Fixed(count) => count.max(1),
+            Repeats::Confidence { .. } => u32::MAX,
+        };
+        Shared {
+            watch,
+            plan,
+            closed: Mutex::new(vec![Vec::new(); links]),
+            enough: AtomicU32::new(enough),
+            halted: AtomicBool::new(false),
+            operations: AtomicU64::new(0),
+            payload_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// A link has closed a repeat. Answers how many repeats all links have closed.
+    pub fn close(&self, link: usize, tally: Tally) -> u32 {
+        let mut closed = self.closed();
+        closed[link].push(tally);
+        let by_all = closed.iter().map(Vec::len).min().unwrap_or(0);
+        if let Repeats::Confidence { percent, width, max } = self.plan.repeats {
+            // Only the slowest link makes this number grow, so each number is judged once.
+            let grown = closed[link].len() == by_all;
+            if grown && (by_all >= max.max(1) as usize || narrow(&repeats(&closed), percent, width)) {
+                self.enough.fetch_min(by_all as u32, Relaxed);
+            }
+        }
+        by_all as u32
+    }
+
+    /// How many repeats are enough; `u32::MAX` while that is not known.
+    pub fn enough(&self) -> u32 {
+        self.enough.load(Relaxed)
+    }
+
+    /// A link cannot go on, so none is to.
+    pub fn halt(&self) {
+        self.halted.store(true, Relaxed);
+    }
+
+    pub fn halted(&self) -> bool {
+        self.halted.load(Relaxed)
+    }
+
+    /// What each link did in the repeats that it closed.
+    pub fn closed(&self) -> MutexGuard<'_, Vec<Vec<Tally>>> {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more link tells how much it has done since it told last; the first also tells the caller.
+    pub fn tell(&self, first: bool, operations: u64, payload_bytes: u64, mut progress: Progress) {
+        let operations = self.operations.fetch_add(operations, Relaxed) + operations;
+        let payload_bytes = self.payload_bytes.fetch_add(payload_bytes, Relaxed) + payload_bytes;
+        if first && progress.elapsed_s > 0.0 {
+            progress.operations_per_s = operations as f64 / progress.elapsed_s;
+            progress.payload_bits_per_s = payload_bytes as f64 * 8.0 / progress.elapsed_s;
+            self.watch.progress(&progress);
+        }
+    }
+}
+
+/// The repeats that all links have closed, links taken together: what was done by all, in the longest time of any.
+pub(super) fn repeats(closed: &[Vec<Tally>]) -> Vec<Tally> {
+    let by_all = closed.iter().map(Vec::len).min().unwrap_or(0);
+    (0..by_all).map(|repeat| together(closed.iter().map(|link| link[repeat]))).collect()
+}
+
+/// What several links did in the same repeat.
+pub(super) fn together(links: impl Iterator<Item = Tally>) -> Tally {
+    links.fold(Tally::default(), |sum, link| Tally {
+        operations: sum.operations + link.operations,
+        payload_bytes: sum.payload_bytes + link.payload_bytes,
+        elapsed_s: sum.elapsed_s.max(link.elapsed_s),
+    })
+}
+
+/// Operations per second of each repeat.
+pub(super) fn operations_per_s(repeats: &[Tally]) -> Vec<f64> {
+    repeats.iter().map(|tally| tally.operations as f64 / tally.elapsed_s.max(f64::MIN_POSITIVE)).collect()
+}
+
+fn narrow(repeats: &[Tally], percent: f64, width: f64) -> bool {
+    let found = estimate(&operations_per_s(repeats), percent);
+    let is_narrow = |(low, high): (f64, f64)| high - low <= width * found.median;
+    repeats.len() >= REPEATS_MIN && found.low.zip(found.high).is_some_and(is_narrow)
+}

@@ -1,0 +1,191 @@
+use crate::random::{Random, between};
+use crate::{LinkError, Plan, Size};
+use hodo_machine::Instant;
+
+/// The operations of one link that may be in flight: `window` slots for each channel, each reused as soon as it is
+/// free.
+///
+/// An operation's tag says where it is kept, so that its completion is an array index away:
+///
+/// | bits | |
+/// |---|---|
+/// | 0..24 | slot |
+/// | 24 | started in the counted time |
+/// | 25..48 | how often the slot has been used |
+/// | 48..64 | which run: what an earlier plan left behind on the link is told apart |
+pub(super) struct Slots {
+    slots: Vec<Slot>,
+    /// Free slots of channel c are the first `free_count[c]` of the `window` entries from `c * window` on.
+    free: Vec<u32>,
+    free_count: Vec<u32>,
+    window: u32,
+    size: Size,
+    seed: u64,
+    run: u64,
+    in_flight: usize,
+    counted: bool,
+    counted_started: u64,
+    started: u64,
+}
+
+/// As many operations in flight on one link are a mistake, and would cost half a gigabyte.
+pub(super) const SLOTS_MAX: u32 = 1 << SLOT_BITS;
+const SLOT_BITS: u32 = 24;
+const COUNTED: u64 = 1 << SLOT_BITS;
+const USE: u64 = COUNTED << 1;
+const RUN_SHIFT: u32 = 48;
+const RUN: u64 = u64::MAX << RUN_SHIFT;
+
+#[derive(Clone, Copy)]
+struct Slot {
+    tag: u64,
+    started: Instant,
+    channel: u32,
+    size: u32,
+    busy: bool,
+}
+
+/// What is known of an operation that has come to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub slot: u32,
+    pub channel: u32,
+    pub size: u32,
+    pub started: Instant,
+}
+
+/// What is to be handed to the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Begun {
+    pub tag: u64,
+    pub channel: u32,
+    pub size: u32,
+}
+
+impl Slots {
+    /// All free. `now` tells this run's tags from those of an earlier one on the same link.
+    pub fn new(plan: &Plan, channels: u32, seed: u64, now: Instant) -> Self {
+        let all = channels.saturating_mul(plan.window);
+        assert!(all < SLOTS_MAX, "the plan was checked before it was run");
+        // A microsecond or so apart is enough: a run takes longer.
+        let run = now.as_nanos() >> 10 << RUN_SHIFT;
+        let idle = |i: u32| Slot {
+            tag: run | u64::from(i),
+            started: Instant::ZERO,
+            channel: i / plan.window,
+            size: 0,
+            busy: false,
+        };
+        Slots {
+            slots: (0..all).map(idle).collect(),
+            // The last is taken first, so that slots are used in their order.
+            free: (0..all).map(|i| i / plan.window * plan.window + (plan.window - 1 - i % plan.window)).collect(),
+            free_count: vec![plan.window; channels as usize],
+            window: plan.window,
+            size: plan.size,
+            seed,
+            run,
+            in_flight: 0,
+            counted: false,
+            counted_started: 0,
+            started: 0,
+        }
+    }
+
+    /// From now on, operations are started in the counted time.
+    pub fn count_from_here(&mut self) {
+        self.counted = true;
+    }
+
+    /// A free slot of this channel, now taken; [`Slots::begin`] follows.
+    pub fn take(&mut self, channel: u32) -> Option<u32> {
+        let left = self.free_count[channel as usize].checked_sub(1)?;
+        self.free_count[channel as usize] = left;
+        Some(self.free[(channel * self.window + left) as usize])
+    }
+
+    /// Gives a slot back whose operation has ended and that is not to be used at once.
+    pub fn release(&mut self, ended: Ended) {
+        let count = &mut self.free_count[ended.channel as usize];
+        self.free[(ended.channel * self.window + *count) as usize] = ended.slot;
+        *count += 1;
+    }
+
+    /// Starts the next operation in a slot that was taken, or whose operation has ended. Its time counts from `at`.
+    #[inline]
+    pub fn begin(&mut self, slot: u32, at: Instant) -> Begun {
+        let counted = u64::from(self.counted);
+        let kept = &mut self.slots[slot as usize];
+        let tag = self.run | (kept.tag.wrapping_add(USE) & !RUN & !COUNTED) | (counted << SLOT_BITS);
+        let size = drawn(self.size, self.seed, tag);
+        *kept = Slot { tag, started: at, size, busy: true, ..*kept };
+        self.in_flight += 1;
+        self.started += 1;
+        self.counted_started += counted;
+        Begun { tag, channel: kept.channel, size }
+    }
+
+    /// The operation with this tag has ended; `None` where it is of an earlier run.
+    #[inline]
+    pub fn end(&mut self, tag: u64) -> Result<Option<Ended>, LinkError> {
+        if !self.of_this_run(tag) {
+            return Ok(None);
+        }
+        let slot = tag as u32 & (SLOTS_MAX - 1);
+        match self.slots.get_mut(slot as usize) {
+            Some(kept) if kept.busy && kept.tag == tag => {
+                kept.busy = false;
+                self.in_flight -= 1;
+                let Slot { started, channel, size, .. } = *kept;
+                Ok(Some(Ended { slot, channel, size, started }))
+            }
+            kept => {
+                let channel = kept.map_or(0, |kept| kept.channel);
+                let what = "an operation ended that was not in flight: this is a fault of the link's code".to_owned();
+                Err(LinkError::PeerMisbehaved { channel, what })
+            }
+        }
+    }
+
+    /// Was this tag given by this run?
+    pub fn of_this_run(&self, tag: u64) -> bool {
+        tag & RUN == self.run
+    }
+
+    /// The size of the operation with this tag, also after its slot has been used again.
+    pub fn size_of(&self, tag: u64) -> u32 {
+        drawn(self.size, self.seed, tag)
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    pub fn all_busy(&self) -> bool {
+        self.in_flight == self.slots.len()
+    }
+
+    /// Operations in flight that were started in the counted time.
+    pub fn counted_in_flight(&self) -> u64 {
+        self.slots.iter().filter(|slot| slot.busy && counted(slot.tag)).count() as u64
+    }
+
+    /// Operations started, and of these the ones in the counted time.
+    pub fn started(&self) -> (u64, u64) {
+        (self.started, self.counted_started)
+    }
+}
+
+/// Was the operation with this tag started in the counted time?
+pub(super) const fn counted(tag: u64) -> bool {
+    tag & COUNTED != 0
+}
+
+/// The size is a function of seed and tag, so that it need not be remembered for an operation that arrives late.
+#[inline]
+fn drawn(size: Size, seed: u64, tag: u64) -> u32 {
+    match size {
+        Size::Fixed(size) => size,
+        Size::Uniform { min, max } => between(Random::at(seed, tag & !RUN & !COUNTED), min, max),
+    }
+}

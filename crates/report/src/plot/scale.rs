@@ -1,0 +1,180 @@
+//! From values to places on an axis, and the ticks that a reader finds there.
+
+use crate::units;
+
+/// What an axis counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    BitsPerS,
+    OperationsPerS,
+    TimeNs,
+    Bytes,
+    Count,
+    Percent,
+    Seconds,
+    /// 1 / (1 - p) for the percentile p.
+    Tail,
+}
+
+/// An axis: its ends, and whether it is logarithmic.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Scale {
+    unit: Unit,
+    log: bool,
+    low: f64,
+    high: f64,
+}
+
+/// Over this ratio of largest to smallest, a linear axis would hide the small.
+const LOG_FROM_RATIO: f64 = 30.0;
+
+impl Scale {
+    /// An axis for these values: from 0, or logarithmic where they span much. None without a usable value.
+    pub(super) fn fitting(unit: Unit, values: impl Iterator<Item = f64>) -> Option<Scale> {
+        let always_log = matches!(unit, Unit::Bytes | Unit::Count | Unit::Tail);
+        let (mut low, mut high) = (f64::INFINITY, 0.0f64);
+        for value in values.filter(|value| value.is_finite() && *value > 0.0) {
+            (low, high) = (low.min(value), high.max(value));
+        }
+        if high <= 0.0 {
+            return None;
+        }
+        if always_log {
+            let pad = if unit == Unit::Tail { 1.0 } else { (high / low).powf(0.03).max(1.1) };
+            return Some(Scale { unit, log: true, low: low / pad, high: (high * pad).max(low * 1.5) });
+        }
+        if high / low > LOG_FROM_RATIO && unit != Unit::Percent && unit != Unit::Seconds {
+            return Some(Scale { unit, log: true, low: nice_below(low), high: nice_above(high) });
+        }
+        let high = if unit == Unit::Seconds { high } else { linear_top(high) };
+        Some(Scale { unit, log: false, low: 0.0, high })
+    }
+
+    /// Where a value lies: 0 at the low end, 1 at the high one. None for what has no place.
+    pub(super) fn place(&self, value: f64) -> Option<f64> {
+        let place = if self.log {
+            (value / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            (value - self.low) / (self.high - self.low)
+        };
+        place.is_finite().then_some(place.clamp(0.0, 1.0))
+    }
+
+    /// Values worth a tick, with their labels: at most about `most`.
+    pub(super) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
+        let values = match (self.unit, self.log) {
+            (Unit::Bytes, _) => self.powers(2.0, most),
+            (Unit::Tail, _) => self.tail_ticks(),
+            (_, true) => self.decades(most),
+            (_, false) => self.steps(most),
+        };
+        values.into_iter().map(|value| (value, self.label(value))).collect()
+    }
+
+    fn powers(&self, base: f64, most: usize) -> Vec<f64> {
+        let (first, last) = ((self.low.ln() / base.ln()).ceil() as i32, (self.high.ln() / base.ln()).floor() as i32);
+        let stride = ((last - first) as usize / most.max(1) + 1) as i32;
+        (first..=last).step_by(stride as usize).map(|power| base.powi(power)).collect()
+    }
+
+    fn decades(&self, most: usize) -> Vec<f64> {
+        let decades = (self.high / self.low).log10();
+        if decades > 3.0 {
+            return self.powers(10.0, most);
+        }
+        let factors: &[f64] = if decades > 1.5 { &[1.0, 3.0] } else { &[1.0, 2.0, 5.0] };
+        let first = self.low.log10().floor() as i32;
+        let within = |value: &f64| *value >= self.low * 0.999 && *value <= self.high * 1.001;
+        (first..=first + 4)
+            .flat_map(|power| factors.iter().map(move |f| f * 10f64.powi(power)))
+            .filter(within)
+            .collect()
+    }
+
+    fn tail_ticks(&self) -> Vec<f64> {
+        let tens = (1..=9).map(|power| 10f64.powi(power));
+        std::iter::once(2.0).chain(tens).filter(|value| *value <= self.high * 1.001).collect()
+    }
+
+    fn steps(&self, most: usize) -> Vec<f64> {
+        let step = nice_above((self.high - self.low) / most.max(1) as f64);
+        let count = ((self.high - self.low) / step * 1.000_001).floor() as u32;
+        (0..=count).map(|index| self.low + step * f64::from(index)).collect()
+    }
+
+    fn label(&self, value: f64) -> String {
+        match self.unit {
+            Unit::BitsPerS => trimmed(&units::bits_per_s(value)),
+            Unit::OperationsPerS => trimmed(&units::operations_per_s(value)),
+            Unit::TimeNs => trimmed(&units::time_ns(value)),
+            Unit::Bytes => units::bytes(value as u64),
+            Unit::Count => units::count(value as u64),
+            Unit::Percent => format!("{value} %"),
+            Unit::Seconds => format!("{} s", units::round_to(value, 6)),
+            Unit::Tail => format!("{} %", units::round_to(100.0 - 100.0 / value, 12)),
+        }
+    }
+}
+
+/// `10.00 Gbit/s` as `10 Gbit/s`, and a plain 0.
+fn trimmed(label: &str) -> String {
+    let number_end = label.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(label.len());
+    let (number, unit) = label.split_at(number_end);
+    let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    if number == "0" { number.to_owned() } else { format!("{number}{unit}") }
+}
+
+const NICE: [f64; 4] = [1.0, 2.0, 5.0, 10.0];
+
+fn nice_above(value: f64) -> f64 {
+    let decade = 10f64.powf(value.log10().floor());
+    NICE.into_iter().map(|nice| nice * decade).find(|nice| *nice >= value * 0.999_999).unwrap_or(10.0 * decade)
+}
+
+fn nice_below(value: f64) -> f64 {
+    let decade = 10f64.powf(value.log10().floor());
+    NICE.into_iter().rev().map(|nice| nice * decade).find(|nice| *nice <= value * 1.000_001).unwrap_or(decade)
+}
+
+/// The end of a linear axis: a little over the largest value, at a quarter of a nice step.
+fn linear_top(high: f64) -> f64 {
+    let step = nice_above(high / 5.0) / 2.0;
+    (high * 1.04 / step).ceil() * step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(unit: Unit, values: &[f64], most: usize) -> Vec<String> {
+        let scale = Scale::fitting(unit, values.iter().copied()).unwrap();
+        scale.ticks(most).into_iter().map(|(_, label)| label).collect()
+    }
+
+    #[test]
+    fn sizes_are_powers_of_two() {
+        assert_eq!(labels(Unit::Bytes, &[64.0, 1_048_576.0], 6), ["64 B", "512 B", "4 KiB", "32 KiB", "256 KiB"]);
+    }
+
+    #[test]
+    fn a_wide_range_is_logarithmic_and_a_narrow_one_starts_at_zero() {
+        assert_eq!(
+            labels(Unit::BitsPerS, &[4e8, 5e10], 6),
+            ["300 Mbit/s", "1 Gbit/s", "3 Gbit/s", "10 Gbit/s", "30 Gbit/s"]
+        );
+        assert_eq!(labels(Unit::TimeNs, &[6_000.0, 9_000.0], 5), ["0", "2 µs", "4 µs", "6 µs", "8 µs", "10 µs"]);
+    }
+
+    #[test]
+    fn tails_are_percentiles() {
+        assert_eq!(labels(Unit::Tail, &[1.0, 1e4], 9), ["50 %", "90 %", "99 %", "99.9 %", "99.99 %"]);
+    }
+
+    #[test]
+    fn nothing_has_no_scale_and_one_value_has_a_place() {
+        assert_eq!(Scale::fitting(Unit::BitsPerS, [0.0, f64::NAN].into_iter()), None);
+        let scale = Scale::fitting(Unit::Bytes, [64.0].into_iter()).unwrap();
+        assert!(scale.place(64.0).unwrap() > 0.0);
+        assert_eq!(scale.place(f64::NAN), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! Panels on a page.
+
+use super::panel::{Area, GREY, Panel, draw};
+use super::pictures::{Picture, panel};
+use super::svg::{Anchor, Font, Svg};
+use crate::figure::{self, Figure};
+use crate::layout::clean;
+use hodo_measure::{Document, Measurement};
+
+const PANEL_WIDTH: f64 = 480.0;
+const PANEL_HEIGHT: f64 = 380.0;
+const MARGIN: f64 = 24.0;
+const HEADING: f64 = 46.0;
+const HEAD: Font = Font { size: 17.0, bold: true, color: "#111827" };
+const TITLE: Font = Font { size: 22.0, bold: true, color: "#111827" };
+const SMALL: Font = Font { size: 12.0, bold: false, color: GREY };
+
+/// One picture as SVG: a panel for every protocol, link and test that has something to show, or none.
+#[must_use]
+pub fn svg(picture: Picture, measurements: &[Measurement]) -> Option<String> {
+    let rows: Vec<Row> = figure::groups(measurements)
+        .iter()
+        .filter_map(|group| Some(Row { heading: heading(group), panels: vec![panel(picture, group)?] }))
+        .collect();
+    let across = if rows.len() > 1 { 2 } else { 1 };
+    let cells = rows.chunks(across).map(|rows| rows.iter().collect::<Vec<_>>()).collect::<Vec<_>>();
+    (!cells.is_empty()).then(|| draw_rows(&cells, None))
+}
+
+/// Everything on one sheet as SVG: a row for every protocol, link and test with the pictures that suit it.
+#[must_use]
+pub fn sheet(document: &Document) -> Option<String> {
+    let rows: Vec<Row> = figure::groups(&document.measurements)
+        .iter()
+        .map(|group| Row {
+            heading: heading(group),
+            panels: pictures_of(group).into_iter().filter_map(|picture| panel(picture, group)).collect(),
+        })
+        .filter(|row| !row.panels.is_empty())
+        .collect();
+    let cells: Vec<Vec<&Row>> = rows.iter().map(|row| vec![row]).collect();
+    (!cells.is_empty()).then(|| draw_rows(&cells, Some(&provenance(document))))
+}
+
+/// Panels that share a heading.
+struct Row {
+    heading: (String, String),
+    panels: Vec<Panel>,
+}
+
+fn pictures_of(group: &[&Measurement]) -> [Picture; 3] {
+    match Figure::of(group[0]) {
+        Figure::Latency => [Picture::Latency, Picture::Distribution, Picture::OverTime],
+        _ => [Picture::Rate, Picture::Latency, Picture::OverTime],
+    }
+}
+
+fn draw_rows(rows: &[Vec<&Row>], provenance: Option<&str>) -> String {
+    let widest = rows.iter().map(|row| row.iter().map(|cell| cell.panels.len()).sum::<usize>()).max().unwrap_or(1);
+    let width = MARGIN * 2.0 + PANEL_WIDTH * widest as f64;
+    let mut svg = Svg::default();
+    let mut top = MARGIN;
+    if let Some(provenance) = provenance {
+        svg.text((MARGIN + 10.0, top + 18.0), Anchor::Start, TITLE, "Hodoscope");
+        svg.text((MARGIN + 132.0, top + 18.0), Anchor::Start, SMALL, provenance);
+        top += 44.0;
+    }
+    for row in rows {
+        let mut left = MARGIN;
+        for cell in row {
+            let (title, link) = &cell.heading;
+            svg.text((left + 10.0, top + 16.0), Anchor::Start, HEAD, title);
+            svg.text((left + 10.0, top + 34.0), Anchor::Start, SMALL, link);
+            for panel in &cell.panels {
+                let area = Area { left, top: top + HEADING, width: PANEL_WIDTH - 12.0, height: PANEL_HEIGHT };
+                draw(&mut svg, panel, area);
+                left += PANEL_WIDTH;
+            }
+        }
+        top += HEADING + PANEL_HEIGHT + MARGIN;
+    }
+    let title = rows.iter().flatten().map(|row| row.heading.0.as_str()).collect::<Vec<_>>().join("; ");
+    svg.finish(width, top, &title)
+}
+
+fn heading(group: &[&Measurement]) -> (String, String) {
+    let first = group[0];
+    let title = format!("{} · {}", first.protocol, first.test);
+    (short(&title, 44), short(&format!("{} · {}", figure::test_meaning(first.test), first.link), 78))
+}
+
+fn provenance(document: &Document) -> String {
+    let environment = &document.environment;
+    let facts = [&environment.host, &environment.kernel, &environment.cpu, &environment.started];
+    let known: Vec<&str> = facts.into_iter().flatten().map(String::as_str).collect();
+    short(&known.join(" · "), 130)
+}
+
+fn short(text: &str, most: usize) -> String {
+    let text = clean(text);
+    if text.chars().count() <= most {
+        return text;
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}

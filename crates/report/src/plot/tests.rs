@@ -1,0 +1,64 @@
+use super::*;
+use crate::sample;
+
+fn count(text: &str, what: &str) -> usize {
+    text.matches(what).count()
+}
+
+#[test]
+fn a_picture_has_a_panel_for_every_test_with_something_to_show() {
+    let measurements = sample::document().measurements;
+    let rate = svg(Picture::Rate, &measurements).unwrap();
+    assert!(rate.contains(">tcp · rate<") && rate.contains(">udp · rate<"));
+    assert_eq!(count(&rate, ">limit (floor)<"), 6);
+    let distribution = svg(Picture::Distribution, &measurements).unwrap();
+    assert!(distribution.contains(">99.99 %<"));
+    assert!(svg(Picture::OverTime, &measurements).unwrap().contains(">2 s<"));
+    assert!(svg(Picture::Latency, &measurements).unwrap().contains("band up to p99"));
+}
+
+#[test]
+fn nothing_measured_is_no_picture() {
+    let mut measurement = sample::rate("tcp", hodo_measure::Mode::Send, 64);
+    measurement.latency_ns = None;
+    measurement.intervals.clear();
+    assert!(Picture::ALL.into_iter().all(|picture| svg(picture, &[measurement.clone()]).is_none()));
+    assert!(svg(Picture::Rate, &[]).is_none());
+    let mut document = sample::document();
+    document.measurements.clear();
+    assert!(sheet(&document).is_none());
+}
+
+#[test]
+fn figures_that_are_not_finite_leave_no_trace() {
+    let mut document = sample::document();
+    for m in &mut document.measurements {
+        m.rate.payload_bits_per_s.median = f64::NAN;
+        m.limit.as_mut().unwrap().payload_bits_per_s = Some(f64::INFINITY);
+    }
+    let drawn = sheet(&document).unwrap();
+    assert!(!drawn.contains("NaN") && !drawn.contains("inf\""));
+}
+
+#[test]
+fn names_are_no_markup() {
+    let mut document = sample::document();
+    for m in &mut document.measurements {
+        m.protocol = "<script>alert(1)</script>\u{0}&".into();
+        m.wait = format!("<b>{}", m.wait);
+    }
+    let drawn = sheet(&document).unwrap();
+    assert!(!drawn.contains("<script") && !drawn.contains("<b>") && !drawn.contains('\u{0}'));
+    assert!(png(&drawn, 0.2).is_ok());
+}
+
+#[test]
+fn a_sheet_becomes_a_png_with_its_text() {
+    let drawn = sheet(&sample::document()).unwrap();
+    let bytes = png(&drawn, 0.5).unwrap();
+    assert_eq!(bytes[..8], *b"\x89PNG\r\n\x1a\n");
+    let without_text = drawn.lines().filter(|line| !line.starts_with("<text")).collect::<Vec<_>>().join("\n");
+    assert!(png(&without_text, 0.5).unwrap().len() < bytes.len() * 3 / 4, "the text is missing");
+    assert!(matches!(png("no", 1.0), Err(PlotError::NotSvg(_))));
+    assert!(matches!(png(&drawn, 1000.0), Err(PlotError::BadSize { .. })));
+}

@@ -1,0 +1,208 @@
+use hodo_machine::{Instant, Outbox, Peer};
+
+/// One end of one connection. Stale once the connection has been freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct End {
+    connection: u32,
+    generation: u32,
+    /// 0 for the node that opened it, 1 for the node that it was opened to.
+    pub(crate) side: u8,
+}
+
+impl End {
+    pub(crate) const fn far(self) -> End {
+        End { side: 1 - self.side, ..self }
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self.side as usize
+    }
+}
+
+/// Whether a node knows of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// Not yet.
+    Absent,
+    There,
+    /// No longer.
+    Gone,
+}
+
+/// Two peers, each of which is the other's far end.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    generation: u32,
+    pub(crate) nodes: [u32; 2],
+    pub(crate) peers: [Peer; 2],
+    pub(crate) presence: [Presence; 2],
+    pub(crate) flows: [Flow; 2],
+    /// Whether it was reset: nothing moves any more.
+    pub(crate) dead: bool,
+    /// Datagrams on their way.
+    pub(crate) parcels: u32,
+}
+
+impl Connection {
+    /// Whether this end's machine knows of it and may still be told of it.
+    pub(crate) fn is_there(&self, end: End) -> bool {
+        self.presence[end.index()] == Presence::There
+    }
+}
+
+/// What one end has written and the other has not read.
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    /// In order: bytes that have arrived and were not read, bytes in flight, bytes not sent.
+    pub(crate) bytes: ByteQueue,
+    pub(crate) ready: usize,
+    pub(crate) flying: usize,
+    /// When the last of those in flight arrives: nothing behind them arrives earlier.
+    pub(crate) last_arrival: Instant,
+    /// Whether the connection stands, so that bytes may be sent.
+    pub(crate) open: bool,
+    /// Whether the writer was told to hold back.
+    pub(crate) blocked: bool,
+    /// Whether bytes were written since the last flush.
+    pub(crate) dirty: bool,
+    /// Whether it waits for room in its lane's queue.
+    pub(crate) waiting: bool,
+    /// Whether the reader's inbox says that bytes are ready.
+    pub(crate) posted: bool,
+    /// Whether the writer has closed, so that a mark follows the last byte.
+    pub(crate) closing: bool,
+    /// Whether that mark has arrived.
+    pub(crate) finished: bool,
+    /// The number of the next datagram.
+    pub(crate) next_number: u64,
+    /// One more than the highest number that was delivered.
+    pub(crate) delivered_below: u64,
+}
+
+impl Flow {
+    pub(crate) const fn unsent(&self) -> usize {
+        self.bytes.len() - self.ready - self.flying
+    }
+
+    /// Takes bytes that were read, or that nobody will read, off the front.
+    pub(crate) fn consume(&mut self, count: usize) {
+        self.ready -= count;
+        self.bytes.consume(count);
+    }
+
+    fn reset(&mut self) {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        *self = Flow { bytes, ..Flow::default() };
+    }
+
+    /// Forgets every byte; nothing more is sent.
+    pub(crate) fn stop(&mut self) {
+        self.bytes.clear();
+        (self.ready, self.flying) = (0, 0);
+        (self.open, self.blocked) = (false, false);
+    }
+}
+
+/// A queue of bytes in one piece.
+#[derive(Debug, Default)]
+pub(crate) struct ByteQueue {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl ByteQueue {
+    pub(crate) const fn len(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    pub(crate) fn front(&self, count: usize) -> &[u8] {
+        &self.bytes[self.start..self.start + count]
+    }
+
+    pub(crate) fn append(&mut self, outbox: &Outbox) {
+        // Moving the rest to the front when it is the smaller part costs each byte at most one more copy.
+        if self.start > self.bytes.len() / 2 {
+            self.bytes.copy_within(self.start.., 0);
+            self.bytes.truncate(self.bytes.len() - self.start);
+            self.start = 0;
+        }
+        for piece in outbox.pieces() {
+            self.bytes.extend_from_slice(outbox.bytes(piece));
+        }
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.start += count;
+        if self.start == self.bytes.len() {
+            self.clear();
+        }
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.start = 0;
+    }
+}
+
+/// All connections; a freed one's place and buffers are used again.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    slots: Vec<Connection>,
+    free: Vec<u32>,
+}
+
+impl Connections {
+    /// A new connection; answers the opener's end.
+    pub(crate) fn open(&mut self, from: u32, peer: Peer, to: u32) -> End {
+        let connection = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Connection {
+                generation: 0,
+                nodes: [0; 2],
+                peers: [peer; 2],
+                presence: [Presence::Gone; 2],
+                flows: <[Flow; 2]>::default(),
+                dead: true,
+                parcels: 0,
+            });
+            (self.slots.len() - 1) as u32
+        });
+        let slot = &mut self.slots[connection as usize];
+        slot.nodes = [from, to];
+        slot.peers = [peer; 2];
+        slot.presence = [Presence::There, Presence::Absent];
+        (slot.dead, slot.parcels) = (false, 0);
+        End { connection, generation: slot.generation, side: 0 }
+    }
+
+    pub(crate) fn at(&mut self, end: End) -> Option<&mut Connection> {
+        self.slots.get_mut(end.connection as usize).filter(|slot| slot.generation == end.generation)
+    }
+
+    pub(crate) fn of(&self, end: End) -> Option<&Connection> {
+        self.slots.get(end.connection as usize).filter(|slot| slot.generation == end.generation)
+    }
+
+    /// Frees a connection that neither node knows any more and that carries nothing.
+    pub(crate) fn free_if_forgotten(&mut self, end: End) {
+        let Some(slot) = self.at(end) else { return };
+        if slot.parcels > 0 || slot.presence.contains(&Presence::There) {
+            return;
+        }
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.dead = true;
+        slot.flows.iter_mut().for_each(Flow::reset);
+        self.free.push(end.connection);
+    }
+
+    /// The openers' ends of all connections that live.
+    pub(crate) fn live(&self) -> Vec<End> {
+        let numbered = self.slots.iter().enumerate().filter(|(_, slot)| !slot.dead);
+        numbered.map(|(index, slot)| End { connection: index as u32, generation: slot.generation, side: 0 }).collect()
+    }
+
+    /// Bytes held for streams.
+    pub(crate) fn bytes(&self) -> usize {
+        self.slots.iter().flat_map(|slot| &slot.flows).map(|flow| flow.bytes.len()).sum()
+    }
+}

@@ -1,0 +1,183 @@
+use crate::connection::End;
+use crate::{Counters, Model, Network, Random, Transport};
+use hodo_machine::Instant;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// A segment is sent this often at most, as a kernel does, before its stream is given up.
+const TRIES: u32 = 15;
+/// Beside the round-trip, how long a sender waits before it sends a segment again.
+const PATIENCE: Duration = Duration::from_millis(1);
+/// That time doubles with each further loss, up to this.
+const PATIENCE_MAX: Duration = Duration::from_secs(1);
+/// A packet that is held back waits this much longer than any that is not.
+const HOLD: Duration = Duration::from_micros(1);
+
+/// The wire from one node to another.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) network: Network,
+    pub(crate) model: Model,
+    pub(crate) counters: Counters,
+    /// The writing ends that wait for room in the queue, in turn.
+    pub(crate) waiting: VecDeque<End>,
+    random: Random,
+    /// When the last bit of all that was sent has left.
+    free_at: Instant,
+    /// What rounding left of the last transmission time, in parts of a nanosecond: 1 / rate.
+    carry: u64,
+    /// How long until a lost segment is sent again.
+    patience: Duration,
+}
+
+/// What becomes of a datagram.
+#[derive(Debug, Default)]
+pub(crate) struct Fate {
+    pub(crate) arrives: Option<Instant>,
+    /// When a second copy arrives: after the first.
+    pub(crate) again: Option<Instant>,
+    /// The bit to be flipped.
+    pub(crate) flip: Option<u64>,
+}
+
+/// What becomes of a segment.
+#[derive(Debug)]
+pub(crate) enum Transit {
+    /// It arrives, at last, and may take its stream with it.
+    Arrives { at: Instant, cut: bool },
+    /// Its sender stops trying.
+    GivenUp(Instant),
+}
+
+impl Lane {
+    pub(crate) fn new(network: Network, transport: Transport, number: u64, round_trip: Duration) -> Self {
+        Lane {
+            model: network.model(transport),
+            random: Random::for_purpose(network.seed, number),
+            counters: Counters::default(),
+            waiting: VecDeque::new(),
+            free_at: Instant::ZERO,
+            carry: 0,
+            patience: round_trip + PATIENCE,
+            network,
+        }
+    }
+
+    /// Sends one datagram of this many bytes.
+    pub(crate) fn datagram(&mut self, at: Instant, payload: usize) -> Fate {
+        self.counters.sent += 1;
+        self.counters.sent_bytes += payload as u64;
+        if payload > self.model.payload_max as usize {
+            self.counters.too_big += 1;
+            return Fate::default();
+        }
+        if self.backlog(at) > 0 && self.backlog(at) + self.wire_bytes(payload) > self.network.queue_bytes {
+            self.counters.queue_dropped += 1;
+            return Fate::default();
+        }
+        let left = self.transmit(at, payload);
+        if self.is_lost(left) {
+            return Fate::default();
+        }
+        let arrives = left + self.journey();
+        let mut fate = Fate { arrives: Some(arrives), ..Fate::default() };
+        if self.random.chance(self.network.duplicate) {
+            self.counters.duplicated += 1;
+            fate.again = Some(arrives.max(left + self.journey()));
+        }
+        if payload > 0 && self.random.chance(self.network.corrupt) {
+            self.counters.corrupted += 1;
+            fate.flip = Some(self.random.below(payload as u64 * 8));
+        }
+        fate
+    }
+
+    /// Sends one segment of this many bytes until it arrives, at most to `give_up`.
+    ///
+    /// The whole story is told at once, retransmissions included, so that it takes one happening and no acknowledgement.
+    pub(crate) fn segment(&mut self, at: Instant, payload: usize, give_up: Instant) -> Transit {
+        self.counters.sent += 1;
+        self.counters.sent_bytes += payload as u64;
+        let mut left = self.transmit(at, payload);
+        let mut patience = self.patience;
+        for _ in 0..TRIES {
+            if !self.is_lost(left) && !self.is_damaged() {
+                if self.random.chance(self.network.duplicate) {
+                    self.counters.duplicated += 1;
+                    self.transmit(left, payload);
+                }
+                let at = left + self.journey();
+                return Transit::Arrives { at, cut: self.random.chance(self.network.cut) };
+            }
+            left = left + patience;
+            if left > give_up {
+                break;
+            }
+            self.counters.retransmitted += 1;
+            self.transmit(at, payload);
+            patience = (patience * 2).min(PATIENCE_MAX);
+        }
+        Transit::GivenUp(left.min(give_up))
+    }
+
+    /// When the queue has room for another segment: `None` now, else then.
+    pub(crate) fn room_at(&self, now: Instant) -> Option<Instant> {
+        let backlog = self.backlog(now);
+        if backlog <= self.network.queue_bytes {
+            return None;
+        }
+        let rate = self.network.rate?;
+        Some(now + Duration::from_nanos(((backlog - self.network.queue_bytes) * 8_000_000_000).div_ceil(rate)))
+    }
+
+    /// Bytes that wait for the wire, the one that is being sent included.
+    fn backlog(&self, now: Instant) -> u64 {
+        let rate = self.network.rate.unwrap_or(0);
+        (u128::from(self.free_at.nanos_since(now)) * u128::from(rate) / 8_000_000_000) as u64
+    }
+
+    fn wire_bytes(&self, payload: usize) -> u64 {
+        payload as u64 + u64::from(self.model.packet_overhead)
+    }
+
+    /// Puts a packet on the wire behind all others; answers when its last bit has left.
+    fn transmit(&mut self, at: Instant, payload: usize) -> Instant {
+        let Some(rate) = self.network.rate else {
+            return at;
+        };
+        if self.free_at < at {
+            (self.free_at, self.carry) = (at, 0);
+        }
+        let time = self.wire_bytes(payload) * 8_000_000_000 + self.carry;
+        self.carry = time % rate;
+        self.free_at = self.free_at + Duration::from_nanos(time / rate);
+        self.free_at
+    }
+
+    fn is_lost(&mut self, left: Instant) -> bool {
+        let lost = self.random.chance(self.network.loss)
+            || self.network.partitions.iter().any(|partition| partition.contains(&left));
+        self.counters.lost += u64::from(lost);
+        lost
+    }
+
+    /// Whether a segment's checksum is wrong on arrival.
+    fn is_damaged(&mut self) -> bool {
+        let damaged = self.random.chance(self.network.corrupt);
+        self.counters.corrupted += u64::from(damaged);
+        damaged
+    }
+
+    /// From the last bit on the wire to the arrival.
+    fn journey(&mut self) -> Duration {
+        let (delay, jitter) = (self.network.delay, self.network.jitter);
+        let mut journey = delay;
+        if jitter > Duration::ZERO {
+            journey += Duration::from_nanos(self.random.below(jitter.as_nanos() as u64 + 1));
+        }
+        if self.random.chance(self.network.reorder) {
+            journey += delay + jitter + HOLD;
+        }
+        journey
+    }
+}
