@@ -88,8 +88,5 @@ fn new_folder() -> PathBuf {
 }
 
 fn where_it_is(folder: &Path) -> String {
-    format!(
-        "Results: {}\n  report.html  the page; result.json, result.tsv, plots/  the figures\n",
-        folder.display()
-    )
+    format!("Results: {}\n  report.html  the page; result.json, result.tsv, plots/  the figures\n", folder.display())
 }

@@ -16,7 +16,8 @@ const PCIE_MAX_PAYLOAD: u32 = 256;
 pub fn run(limits: &args::Limits) -> Result<Outcome, Error> {
     let path = path(limits)?;
     let bus = bus(limits)?;
-    let rows = limits.sizes.values().iter().map(|size| row(limits, &path, &bus, *size)).collect::<Result<Vec<_>, _>>()?;
+    let rows =
+        limits.sizes.values().iter().map(|size| row(limits, &path, &bus, *size)).collect::<Result<Vec<_>, _>>()?;
     let to_stdout = limits.json.as_deref().is_some_and(|file| file.as_os_str() == "-");
     if let Some(file) = &limits.json {
         write_json("--json", file, &document(&path, &bus, &rows))?;

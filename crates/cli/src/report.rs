@@ -10,7 +10,9 @@ pub fn run(report: &args::Report) -> Result<Outcome, Error> {
     let (document, elsewhere) =
         documents::read_all(report.files.iter().map(PathBuf::as_path))?.expect("clap asks for one file at least");
     if elsewhere {
-        eprintln!("hodo: the files come from different hosts, kernels or interfaces; the first one's environment is shown");
+        eprintln!(
+            "hodo: the files come from different hosts, kernels or interfaces; the first one's environment is shown"
+        );
     }
     if outputs.are_none() {
         terminal::print(&hodo_report::table(&document.measurements, terminal::style(false)))?;

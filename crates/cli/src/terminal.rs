@@ -19,7 +19,11 @@ pub fn print_bytes(bytes: &[u8]) -> Result<(), Error> {
 
 /// Writes text for people: to standard error where standard output is a program's.
 pub fn tell(text: &str, stdout_is_taken: bool) -> Result<(), Error> {
-    if stdout_is_taken { written("standard error", write_all(io::stderr().lock(), text.as_bytes())) } else { print(text) }
+    if stdout_is_taken {
+        written("standard error", write_all(io::stderr().lock(), text.as_bytes()))
+    } else {
+        print(text)
+    }
 }
 
 /// How a table is drawn where [`tell`] goes.

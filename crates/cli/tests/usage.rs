@@ -16,7 +16,10 @@ fn each_mistake_is_named() {
         (&["bench", "tcp", "--window", "-1"], &["-1"]),
         (&["bench", "tcp", "--channels", "0"], &["--channels", "1..=20000"]),
         (&["bench", "tcp", "--channels", "20001"], &["--channels", "20001", "1..=20000"]),
-        (&["bench", "tcp", "--test", "rate", "--channels", "20000", "--window", "1048576"], &["--window", "--channels"]),
+        (
+            &["bench", "tcp", "--test", "rate", "--channels", "20000", "--window", "1048576"],
+            &["--window", "--channels"],
+        ),
         (&["bench", "tcp", "--sizes", "0"], &["--sizes", "1..="]),
         (&["bench", "tcp", "--sizes", "2G"], &["--sizes", "2147483648", "1..=1073741824"]),
         (&["bench", "udp", "--sizes", "64K"], &["--sizes", "65536", "1..=65507"]),

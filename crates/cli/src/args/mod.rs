@@ -2,8 +2,8 @@
 
 mod bench;
 mod netperf;
-mod output;
 mod others;
+mod output;
 pub mod sizes;
 pub mod units;
 

@@ -121,7 +121,8 @@ fn pci(text: &str) -> Result<(u32, f64), String> {
 }
 
 fn pcie(text: &str) -> Result<(u8, u8), String> {
-    let wrong = || format!("`{text}` is not a PCI Express link; write generation and lanes as 3x8 (1..=6, 1 to 32 lanes)");
+    let wrong =
+        || format!("`{text}` is not a PCI Express link; write generation and lanes as 3x8 (1..=6, 1 to 32 lanes)");
     let (generation, lanes) = text.split_once('x').ok_or_else(wrong)?;
     let generation = generation.parse().ok().filter(|generation| (1..=6).contains(generation)).ok_or_else(wrong)?;
     let lanes = lanes.parse().ok().filter(|lanes| [1, 2, 4, 8, 12, 16, 32].contains(lanes)).ok_or_else(wrong)?;

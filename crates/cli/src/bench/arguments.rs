@@ -33,7 +33,8 @@ fn complete(bench: &Bench, arguments: &mut Vec<String>) {
         ]),
     }
     for (option, value) in defaults {
-        let given = |word: &String| word == option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('='));
+        let given =
+            |word: &String| word == option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('='));
         if !arguments.iter().any(given) {
             arguments.extend([option.to_owned(), value]);
         }
@@ -66,9 +67,6 @@ mod tests {
         let Some(Command::Bench(bench)) = Cli::try_parse_from(words).unwrap().command else { panic!("not bench") };
         let mut arguments: Vec<String> = words.map(str::to_owned).to_vec();
         complete(&bench, &mut arguments);
-        assert_eq!(
-            arguments[6..].join(" "),
-            "--batch 1 --warmup 200ms --wait block --timeout 5s --duration 500ms"
-        );
+        assert_eq!(arguments[6..].join(" "), "--batch 1 --warmup 200ms --wait block --timeout 5s --duration 500ms");
     }
 }

@@ -70,7 +70,9 @@ impl FarEnd {
         }
         let said = said.trim().trim_start_matches("hodo: ");
         match status {
-            _ if !said.is_empty() && status.and_then(|status| status.code()) == Some(2) => Error::Usage(said.to_owned()),
+            _ if !said.is_empty() && status.and_then(|status| status.code()) == Some(2) => {
+                Error::Usage(said.to_owned())
+            }
             _ if !said.is_empty() => Error::Failed(format!("the far end did not start: {said}")),
             Some(status) => Error::Failed(format!("the far end did not start ({status})")),
             None => Error::Failed(format!("the far end was not there after {timeout:?}; try a longer --timeout")),

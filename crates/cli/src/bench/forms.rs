@@ -32,7 +32,7 @@ pub fn bytes(form: Form, document: &Document) -> io::Result<Option<Vec<u8>>> {
     let text = match form {
         Form::Tsv => Some(hodo_report::tsv(measurements)),
         Form::Json => Some(hodo_report::json::to_string(document)),
-        Form::Html => Some(hodo_report::json::to_string(document)),
+        Form::Html => Some(hodo_report::html(document)),
         Form::Markdown => Some(hodo_report::markdown(measurements)),
         Form::Svg => plot::sheet(document),
         Form::Png => {

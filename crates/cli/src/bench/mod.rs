@@ -50,7 +50,10 @@ pub fn run(bench: &args::Bench) -> Result<Outcome, Error> {
         recorder: &mut recorder,
     }
     .run(&plans);
-    if !bench.quiet {
+    if recorder.measurements().is_empty() {
+        return ran.map(|()| Outcome::Failed);
+    }
+    if !bench.quiet && recorder.measurements().iter().any(|measurement| measurement.operations > 0) {
         let table = hodo_report::table(recorder.measurements(), terminal::style(stdout_is_taken));
         terminal::tell(&format!("\n{table}"), stdout_is_taken)?;
     }

@@ -90,9 +90,11 @@ impl Outputs {
             self.stdout.push(form);
             return Ok(());
         }
-        self.files.push(target(form, file).map_err(|why| {
-            Error::Usage(format!("{option} {}: this file cannot be written: {why}", file.display()))
-        })?);
+        self.files.push(
+            target(form, file).map_err(|why| {
+                Error::Usage(format!("{option} {}: this file cannot be written: {why}", file.display()))
+            })?,
+        );
         Ok(())
     }
 
@@ -213,7 +215,9 @@ mod tests {
     fn what_cannot_be_written_is_found_before() {
         for (file, why) in [("/no/such/folder/a.json", "No such file"), ("/", "directory")] {
             match Outputs::prepare(&to(Path::new(file)), None) {
-                Err(Error::Usage(text)) => assert!(text.contains("--json") && text.contains(file) && text.contains(why), "{text}"),
+                Err(Error::Usage(text)) => {
+                    assert!(text.contains("--json") && text.contains(file) && text.contains(why), "{text}");
+                }
                 other => panic!("{other:?}"),
             }
         }

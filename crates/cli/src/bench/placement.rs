@@ -30,7 +30,8 @@ impl Placement {
 
     /// In a few words, as `here cpu 0, far end cpu 1`.
     pub fn text(&self, far_end_here: bool) -> String {
-        let side = |cpus: &[usize]| if cpus.is_empty() { "not pinned".to_owned() } else { format!("cpu {}", cpus_text(cpus)) };
+        let side =
+            |cpus: &[usize]| if cpus.is_empty() { "not pinned".to_owned() } else { format!("cpu {}", cpus_text(cpus)) };
         let far = if far_end_here { side(&self.far) } else { "unknown".to_owned() };
         format!("here {}, far end {far}", side(&self.here))
     }

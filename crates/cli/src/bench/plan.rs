@@ -167,7 +167,9 @@ fn check(protocol: &Protocol, choice: &Choice) -> Result<(), Error> {
             return usage(format!("--rate {rate}: operations per second are above 0 and at most 1G"));
         }
         (Some(Test::Open), Some(_)) | (_, None) => {}
-        (_, Some(rate)) => return usage(format!("--rate {rate}: only --test open has a schedule; add it, or leave --rate out")),
+        (_, Some(rate)) => {
+            return usage(format!("--rate {rate}: only --test open has a schedule; add it, or leave --rate out"));
+        }
     }
     if choice.test == Some(Test::Latency) {
         for (option, number) in [("--window", choice.window), ("--channels", choice.channels)] {

@@ -74,9 +74,6 @@ impl Progress {
         let clear = if self.kind == Kind::Live { "\r\x1b[K" } else { "" };
         let place = self.place(&self.live());
         self.write(&format!("{clear}{place}{}\n", hodo_report::line(measurement)));
-        for sentence in hodo_report::explain(measurement) {
-            self.write(&format!("      {sentence}\n"));
-        }
     }
 
     fn draw(&self, live: &Live, state: &str) {

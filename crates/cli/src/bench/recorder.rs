@@ -56,9 +56,7 @@ impl Recorder {
         let files = self.outputs.write_files(&self.document);
         self.outputs.print(&self.document)?;
         files?;
-        let good = |measurement: &Measurement| {
-            !matches!(measurement.verdict.state, State::Failed | State::Interrupted)
-        };
+        let good = |measurement: &Measurement| !matches!(measurement.verdict.state, State::Failed | State::Interrupted);
         Ok(if self.document.measurements.iter().all(good) { Outcome::Done } else { Outcome::Failed })
     }
 }

@@ -1,6 +1,6 @@
 //! The steps of a run: a far end where it is needed, a link, a measurement, its limit, and the next.
 
-use super::drive::{apart, drive};
+use super::drive::{apart, drive, round_trip};
 use super::far_end::FarEnd;
 use super::line::line;
 use super::placement::Placement;
@@ -36,36 +36,45 @@ impl Steps<'_> {
     /// Runs the plans in turn. What was measured is with the recorder, also after an error.
     pub fn run(&mut self, plans: &[Plan]) -> Result<(), Error> {
         let mut far_end = None;
+        let mut failure = Ok(());
         for plan in plans {
             self.progress.begin(self.link.scheme, plan);
             let step = self.step(plan, &mut far_end);
             let stopped = self.stop.load(Ordering::Relaxed);
-            let (measurement, end) = match step {
-                Ok((measurement, error)) => (measurement, error.filter(|error| !is_of_this_plan(error)).map(|_| Ok(()))),
-                Err(error) if stopped => {
-                    (self.unmeasured(plan, State::Interrupted, &error.to_string()), Some(Ok(())))
-                }
-                Err(error) => (self.unmeasured(plan, State::Failed, &error.to_string()), Some(Err(error))),
+            let (measurement, next) = match step {
+                // Nothing that could be measured: the command line is wrong.
+                Err(error @ Error::Usage(_)) => return Err(error),
+                Err(error) if stopped => (self.unmeasured(plan, State::Interrupted, &error), Next::End(Ok(()))),
+                Err(error) => (self.unmeasured(plan, State::Failed, &error), Next::End(Err(error))),
+                Ok((measurement, error)) => (measurement, self.next(error, stopped)),
             };
             self.progress.end(&measurement);
             self.recorder.add(measurement);
-            if let Some(end) = end {
-                return end;
+            match next {
+                Next::End(result) => return failure.and(result),
+                Next::Plan(result) => failure = failure.and(result),
             }
         }
-        Ok(())
+        failure
+    }
+
+    /// Whether the next plan may do better after this one's error.
+    fn next(&self, error: Option<LinkError>, stopped: bool) -> Next {
+        let named = |error: LinkError| Err(Error::Failed(format!("{}: {error}", self.link)));
+        match error {
+            _ if stopped => Next::End(Ok(())),
+            None => Next::Plan(Ok(())),
+            Some(error @ LinkError::Unsupported(_)) => Next::Plan(named(error)),
+            Some(error) => Next::End(named(error)),
+        }
     }
 
     /// One measurement with its limit, and why the link cannot go on, where it cannot.
-    fn step(
-        &mut self,
-        plan: &Plan,
-        far_end: &mut Option<FarEnd>,
-    ) -> Result<(Measurement, Option<LinkError>), Error> {
+    fn step(&mut self, plan: &Plan, far_end: &mut Option<FarEnd>) -> Result<(Measurement, Option<LinkError>), Error> {
         let placement = self.placement(plan);
         let uri = self.meet(&placement, far_end)?;
         let settings = self.settings(plan, &placement);
-        let mut opened = hodo_catalog::open(&uri, &settings)?;
+        let mut opened = apart(|| hodo_catalog::open(&uri, &settings))?;
         let nic = opened.remote.and_then(NicFacts::towards);
         let line = line(self.measure, nic.as_ref());
         self.note(&opened, &placement, nic);
@@ -74,6 +83,7 @@ impl Steps<'_> {
         } else {
             None
         };
+        let round_trip_ns = line.and_then(|_| round_trip(&mut opened, plan));
         let run = drive(&mut opened, plan, self.stop, self.progress);
         let error = run.error.clone();
         let mut found = run.into_measurement(self.link.scheme, &self.link.to_string(), plan);
@@ -81,7 +91,7 @@ impl Steps<'_> {
             // Also where nothing had been counted: it was the user's wish, not a failure.
             found.verdict.state = State::Interrupted;
         }
-        found.limit = hodo_catalog::limit(&uri, &opened, line, floor, &found);
+        found.limit = hodo_catalog::limit(&uri, &opened, line, floor, round_trip_ns, &found);
         found.share_of_limit = found.limit.as_ref().and_then(|limit| share_of_limit(&found, limit));
         if let Some(ended) = far_end.as_mut().and_then(FarEnd::ended) {
             found.verdict.text = format!("{}; {ended}", found.verdict.text);
@@ -138,18 +148,23 @@ impl Steps<'_> {
         }
     }
 
-    fn unmeasured(&self, plan: &Plan, state: State, why: &str) -> Measurement {
-        unmeasured(self.link.scheme, &self.link.to_string(), plan, state, why)
+    fn unmeasured(&self, plan: &Plan, state: State, why: &Error) -> Measurement {
+        unmeasured(self.link.scheme, &self.link.to_string(), plan, state, &why.to_string())
     }
 }
 
-/// Whether it is this plan that the link cannot do, so that the next may succeed.
-fn is_of_this_plan(error: &LinkError) -> bool {
-    matches!(error, LinkError::Unsupported(_))
+/// What follows a step.
+enum Next {
+    Plan(Result<(), Error>),
+    End(Result<(), Error>),
 }
 
 /// Whether both sides are on this host, where there is no line between them.
 fn is_here(uri: &Uri, opened: &Opened) -> bool {
     let same = |local: std::net::SocketAddr, remote: std::net::SocketAddr| local.ip() == remote.ip();
-    !uri.simulated && opened.local.zip(opened.remote).is_none_or(|(local, remote)| remote.ip().is_loopback() || same(local, remote))
+    !uri.simulated
+        && opened
+            .local
+            .zip(opened.remote)
+            .is_none_or(|(local, remote)| remote.ip().is_loopback() || same(local, remote))
 }
