@@ -21,6 +21,10 @@ const COUNTED: Duration = Duration::from_millis(160);
 const LOOK_UP: Duration = Duration::from_millis(20);
 /// Bytes moved with one call.
 const BULK: usize = 256 << 10;
+/// Bytes of an echo that are under way at once.
+const IN_FLIGHT: usize = 64 << 10;
+/// A floor that has not come to its end by then never will.
+const GIVE_UP: Duration = Duration::from_secs(2);
 /// Bytes of datagrams that the kernel cuts from one call.
 const CUT: usize = 64_000;
 
@@ -147,13 +151,19 @@ impl Floor {
 
     /// Messages that go out with one call.
     fn bulk(&self, window: usize) -> usize {
-        let most = if self.kind == Kind::Udp { CUT.min(64 * self.size) } else { BULK };
+        let most = match (self.kind, self.exchange) {
+            (Kind::Udp, _) => CUT.min(64 * self.size),
+            (_, Exchange::OneWay) => BULK,
+            _ => IN_FLIGHT / 2,
+        };
         (most / self.size.max(1)).clamp(1, window.div_ceil(2).max(1))
     }
 
     fn ping(&self, fd: BorrowedFd<'_>, window: usize) -> io::Result<Found> {
         let bulk = self.bulk(window);
-        let in_flight = if window > 1 { 2 } else { 1 };
+        // Two at a time keep both sides busy, as long as the sockets' buffers hold both: else each side could wait for
+        // the other to read.
+        let in_flight = if window > 1 && 2 * bulk * self.size <= IN_FLIGHT { 2 } else { 1 };
         let out = vec![0x55u8; bulk * self.size];
         let mut calls = Calls::new(self, out.len());
         for _ in 1..in_flight {
@@ -164,7 +174,7 @@ impl Floor {
         let (mut times, mut count, mut last) = (Vec::with_capacity(1 << 16), 0u64, clock.now());
         while last < end {
             calls.send(fd, &out)?;
-            calls.receive_exactly(fd, out.len(), end + COUNTED, &clock)?;
+            calls.receive_exactly(fd, out.len())?;
             let now = clock.now();
             if last >= from {
                 count += bulk as u64;
@@ -241,6 +251,7 @@ struct Calls {
     buffer: Vec<u8>,
     datagrams: Option<Received>,
     cut: Option<u16>,
+    clock: Clock,
 }
 
 impl Calls {
@@ -251,6 +262,7 @@ impl Calls {
             buffer: vec![0; size.max(1)],
             datagrams: (udp && size > floor.size).then(Received::new),
             cut: (udp && size > floor.size).then(|| u16::try_from(floor.size).ok()).flatten(),
+            clock: Clock::start(),
         }
     }
 
@@ -264,7 +276,7 @@ impl Calls {
             };
             match sent {
                 Ok(count) => rest = &rest[count..],
-                Err(error) if is_late(&error) => {}
+                Err(error) if is_late(&error) && self.clock.now() < Instant::ZERO + GIVE_UP => {}
                 Err(error) => return Err(error),
             }
         }
@@ -288,7 +300,7 @@ impl Calls {
     }
 
     #[inline]
-    fn receive_exactly(&mut self, fd: BorrowedFd<'_>, size: usize, end: Instant, clock: &Clock) -> io::Result<()> {
+    fn receive_exactly(&mut self, fd: BorrowedFd<'_>, size: usize) -> io::Result<()> {
         let (mut came, mut empty) = (0, 0u32);
         while came < size {
             match self.receive(fd)? {
@@ -296,7 +308,7 @@ impl Calls {
                 Some(count) => came += count,
                 None => {
                     empty += 1;
-                    if empty.is_multiple_of(64) && clock.now() >= end {
+                    if empty.is_multiple_of(64) && self.clock.now() >= Instant::ZERO + GIVE_UP {
                         return Err(ErrorKind::TimedOut.into());
                     }
                 }

@@ -301,9 +301,8 @@ impl Channel {
                 self.greet = false;
                 out.copy(&Header::new(Kind::Hello, wire::GREETING as u32, 0).encode());
                 out.copy(&wire::encode_greeting(self.size_max));
-            } else if self.state == State::Greeting && !self.single {
-                return false;
-            } else if self.single && !self.echoes.is_empty() {
+            } else if if self.single { !self.echoes.is_empty() } else { self.state == State::Greeting } {
+                // A single-use connection carries one operation, sent along with its greeting.
                 return false;
             } else if let Some(next) = self.queued.front().copied() {
                 self.operation(now, next, payload, out);
