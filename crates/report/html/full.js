@@ -107,6 +107,7 @@ let onScreen = null;
 window.addEventListener('beforeprint', () => {
   onScreen = { only: view.only, open: [...document.querySelectorAll('#full details')].map((details) => details.open) };
   view.only = false;
+  view.onPaper = true;
   setTheme('light');
   drawPictures(groups);
   drawTable();
@@ -115,6 +116,7 @@ window.addEventListener('beforeprint', () => {
 window.addEventListener('afterprint', () => {
   if (!onScreen) return;
   view.only = onScreen.only;
+  view.onPaper = false;
   setTheme(themeNow());
   [...document.querySelectorAll('#full details')].forEach((details, i) => { details.open = onScreen.open[i]; });
   choose(view.group);

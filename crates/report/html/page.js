@@ -168,7 +168,8 @@ function sparkline(m) {
   return rates.length > 1 ? shape('svg', { class: 'spark', viewBox: '0 0 96 22', role: 'img', 'aria-label': 'rate over time' }, shape('path', { d: path })) : UNKNOWN;
 }
 
-const view = { group: groups[0] || [], only: true, column: null, rising: true };
+// Chromium repeats a table's head on every printed page only where it holds no buttons: hence `onPaper`.
+const view = { group: groups[0] || [], only: true, column: null, rising: true, onPaper: false };
 
 function drawTable() {
   const rows = view.only ? [...view.group] : [...measurements];
@@ -181,7 +182,7 @@ function drawTable() {
   const columns = COLUMNS.filter((column) => !(view.only && SAME_IN_A_TEST.includes(column.name)));
   const heads = columns.map((column) => element('th', {
     scope: 'col', class: column.side, 'aria-sort': column === view.column ? (view.rising ? 'ascending' : 'descending') : null,
-  }, element('button', { type: 'button', title: 'Sort', onclick: () => sortBy(column) }, column.name)));
+  }, view.onPaper ? column.name : element('button', { type: 'button', title: 'Sort', onclick: () => sortBy(column) }, column.name)));
   const body = rows.map((m) => element('tr', { title: 'Show in full', onclick: () => showInFull(m) }, ...columns.map((column) => cell(m, column))));
   document.getElementById('table').replaceChildren(element('thead', null, element('tr', null, ...heads)), element('tbody', null, ...body));
 }
