@@ -17,6 +17,7 @@ const UNKNOWN = '–';
 const known = (value) => typeof value === 'number' && Number.isFinite(value);
 
 function digits(value, significant) {
+  if (value === 0) return '0';
   const whole = Math.abs(value) >= 1 ? Math.floor(Math.log10(Math.abs(value))) + 1 : 1;
   return value.toFixed(Math.max(0, significant - whole));
 }
