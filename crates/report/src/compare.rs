@@ -1,7 +1,7 @@
 //! Two documents, measurement by measurement: how much faster the second is, and what else differs.
 
 use crate::figure::{self, Figure};
-use crate::layout::{Align, Cell, Column, Tone, clean, render, wrap};
+use crate::layout::{Align, Cell, Column, Tone, clean, fit, render, wrap};
 use crate::table::Style;
 use crate::units::{self, UNKNOWN};
 use hodo_measure::{Document, Environment, Estimate, Measurement, Nic, State, Test};
@@ -95,8 +95,14 @@ pub fn compare(a: &Document, b: &Document) -> Comparison {
 /// The comparison as a table for people, with its warnings and what is not matched under it.
 #[must_use]
 pub fn comparison_table(comparison: &Comparison, style: Style) -> String {
-    let mut text = render(&columns(&comparison.pairs), style.color);
-    text.push_str("  B/A over 1: B is faster. Of a time the ratio is turned over.\n");
+    let mut text = match comparison.pairs.iter().find_map(|pair| pair.confidence) {
+        _ if comparison.pairs.is_empty() => "  no plan is in both\n".to_owned(),
+        confidence => {
+            let level = confidence.map_or_else(String::new, |percent| format!(" Intervals at {percent} %."));
+            let table = render(&fit(columns(&comparison.pairs), style.width), style.color);
+            format!("{table}  B/A over 1: B is faster. Of a time the ratio is turned over.{level}\n")
+        }
+    };
     let mut section = |tone: Tone, head: &str, lines: &[String]| {
         for line in lines {
             text.push_str(&tone.paint(head, style.color));
@@ -111,20 +117,20 @@ pub fn comparison_table(comparison: &Comparison, style: Style) -> String {
 }
 
 fn columns(pairs: &[Pair]) -> Vec<Column> {
-    let column = |head, align, cell: &dyn Fn(&Pair) -> Cell| Column {
+    let column = |head, align, keep, cell: &dyn Fn(&Pair) -> Cell| Column {
         head,
         align,
-        keep: 0,
+        keep,
         cells: pairs.iter().map(cell).collect(),
     };
     let value = |pair: &Pair, value: Option<f64>| value.map_or_else(|| UNKNOWN.into(), |value| pair.kind.text(value));
     vec![
-        column(["", "plan"], Align::Left, &|pair| clean(&pair.plan).into()),
-        column(["", "figure"], Align::Left, &|pair| pair.kind.name().into()),
-        column(["", "A"], Align::Right, &|pair| value(pair, pair.a).into()),
-        column(["", "B"], Align::Right, &|pair| value(pair, pair.b).into()),
-        column(["", "B/A"], Align::Right, &ratio_cell),
-        column(["", "interval"], Align::Left, &|pair| match (pair.low, pair.high) {
+        column(["", "plan"], Align::Left, 9, &|pair| clean(&pair.plan).into()),
+        column(["", "figure"], Align::Left, 1, &|pair| pair.kind.name().into()),
+        column(["", "A"], Align::Right, 2, &|pair| value(pair, pair.a).into()),
+        column(["", "B"], Align::Right, 3, &|pair| value(pair, pair.b).into()),
+        column(["", "B/A"], Align::Right, 8, &ratio_cell),
+        column(["", "interval"], Align::Left, 7, &|pair| match (pair.low, pair.high) {
             (Some(low), Some(high)) => format!("{low:.3}..{high:.3}").into(),
             _ => UNKNOWN.into(),
         }),
@@ -349,9 +355,11 @@ mod tests {
         let comparison = compare(&faster(1.0), &faster(1.2));
         assert_eq!(
             comparison_table(&comparison, Style { width: 100, color: false }),
-            "\n  plan                           figure                  A            B    B/A  interval\n  \
+            "  plan                           figure                  A            B    B/A  interval\n  \
              tcp rate send 64 B 32×1 block  payload rate  100.0 bit/s  120.0 bit/s  1.200  1.158..1.244\n  \
-             B/A over 1: B is faster. Of a time the ratio is turned over.\n"
+             B/A over 1: B is faster. Of a time the ratio is turned over. Intervals at 95 %.\n"
         );
+        let nothing = Comparison { pairs: Vec::new(), ..comparison };
+        assert_eq!(comparison_table(&nothing, Style { width: 100, color: false }), "  no plan is in both\n");
     }
 }

@@ -120,7 +120,7 @@ pub(crate) const fn binding_text(binding: Binding) -> &'static str {
         Binding::Schedule => "schedule",
         Binding::Cpu => "cpu",
         Binding::Bus => "bus",
-        Binding::RoundTrip => "round-trip",
+        Binding::RoundTrip => "roundtrip",
     }
 }
 

@@ -90,6 +90,9 @@ pub(crate) fn fit(mut columns: Vec<Column>, width: usize) -> Vec<Column> {
 pub(crate) fn render(columns: &[Column], color: bool) -> String {
     let mut text = String::new();
     for line in 0..2 {
+        if columns.iter().all(|column| column.head[line].is_empty()) {
+            continue;
+        }
         let head: Vec<Cell> = columns.iter().enumerate().map(|(at, _)| heading(columns, at, line).into()).collect();
         let cells: Vec<&Cell> = head.iter().collect();
         text.push_str(&Tone::Quiet.paint(&row(columns, &cells, false), color));
@@ -170,8 +173,8 @@ mod tests {
             column(["", "b"], 9, &["3"]),
             column(["", "c"], 9, &["4"]),
         ];
-        assert_eq!(render(&fit(columns.clone(), 80), false), "\n  a  wide column  b  c\n  1            2  3  4\n");
-        assert_eq!(render(&fit(columns, 20), false), "\n  a  b  c\n  1  3  4\n");
+        assert_eq!(render(&fit(columns.clone(), 80), false), "  a  wide column  b  c\n  1            2  3  4\n");
+        assert_eq!(render(&fit(columns, 20), false), "  a  b  c\n  1  3  4\n");
     }
 
     #[test]

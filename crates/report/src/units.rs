@@ -86,6 +86,9 @@ fn scaled(value: f64, significant: usize, unit: impl Fn(&str) -> String) -> Stri
 
 /// Decimals so that `value`, below 1000 or so, shows this many significant digits.
 fn digits(value: f64, significant: usize) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
     let whole = if value.abs() >= 1.0 { value.abs().log10().floor() as usize + 1 } else { 1 };
     format!("{value:.*}", significant.saturating_sub(whole))
 }
@@ -101,7 +104,7 @@ mod tests {
         assert_eq!(operations_per_s(12.0), "12.00/s");
         assert_eq!(bits_per_s(941_482_379.0), "941.5 Mbit/s");
         assert_eq!(bits_per_s(73.12e9), "73.12 Gbit/s");
-        assert_eq!(bits_per_s(0.0), "0.000 bit/s");
+        assert_eq!(bits_per_s(0.0), "0 bit/s");
         assert_eq!(bits_per_s(f64::NAN), UNKNOWN);
     }
 

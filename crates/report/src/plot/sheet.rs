@@ -34,7 +34,7 @@ pub fn sheet(document: &Document) -> Option<String> {
         .iter()
         .map(|group| Row {
             heading: heading(group),
-            panels: pictures_of(group).into_iter().filter_map(|picture| panel(picture, group)).collect(),
+            panels: pictures_of(group).iter().filter_map(|picture| panel(*picture, group)).take(ACROSS_MAX).collect(),
         })
         .filter(|row| !row.panels.is_empty())
         .collect();
@@ -48,10 +48,14 @@ struct Row {
     panels: Vec<Panel>,
 }
 
-fn pictures_of(group: &[&Measurement]) -> [Picture; 3] {
+/// The most panels beside one another.
+const ACROSS_MAX: usize = 3;
+
+/// The pictures that suit a test, the most telling first.
+fn pictures_of(group: &[&Measurement]) -> &'static [Picture] {
     match Figure::of(group[0]) {
-        Figure::Latency => [Picture::Latency, Picture::Distribution, Picture::OverTime],
-        _ => [Picture::Rate, Picture::Latency, Picture::OverTime],
+        Figure::Latency => &[Picture::Latency, Picture::Distribution, Picture::OverTime],
+        _ => &[Picture::Rate, Picture::Latency, Picture::OverTime, Picture::Distribution],
     }
 }
 
