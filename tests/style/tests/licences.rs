@@ -18,10 +18,8 @@ const LICENCES: &[&str] = &[
 ];
 
 /// Packages that may be there in several incompatible versions, and why.
-const TWICE: &[(&str, &str)] = &[
-    ("base64", "hdrhistogram is at 0.22, usvg at 0.23"),
-    ("miniz_oxide", "png is at 0.8, flate2 at 0.9"),
-];
+const TWICE: &[(&str, &str)] =
+    &[("base64", "hdrhistogram is at 0.22, usvg at 0.23"), ("miniz_oxide", "png is at 0.8, flate2 at 0.9")];
 
 #[test]
 fn every_licence_is_allowed() {
