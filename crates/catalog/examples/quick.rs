@@ -60,7 +60,11 @@ fn main() {
         for completion in done.drain(..) {
             match completion.outcome {
                 hodo_measure::Outcome::Done => count += 1,
-                hodo_measure::Outcome::Recovered => { count += 1; lost -= 1; continue }
+                hodo_measure::Outcome::Recovered => {
+                    count += 1;
+                    lost -= 1;
+                    continue;
+                }
                 _ => lost += 1,
             }
             link.start(Operation { tag: completion.tag, channel: 0, size, mode });

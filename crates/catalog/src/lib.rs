@@ -5,6 +5,7 @@ mod limit;
 mod open;
 mod raw;
 mod serve;
+mod simulated;
 mod uri;
 
 pub use error::Error;

@@ -1,5 +1,5 @@
 use crate::open::socket_settings;
-use crate::{Error, Opened, Settings, Uri};
+use crate::{Error, Opened, Settings, Uri, simulated};
 use hodo_io::floor::{Exchange, Floor as Bare, Kind};
 use hodo_measure::limits::{self, Bound, Ip, Line, Packing, Path, Transport, WireCost};
 use hodo_measure::{Binding, Limit, LimitKind, Measurement, Mode, Plan, Test};
@@ -71,6 +71,9 @@ pub fn limit(
     found: &Measurement,
 ) -> Option<Limit> {
     let payload = payload_per_operation(found);
+    if let Some(model) = opened.model {
+        return simulated::limit(model, found, payload);
+    }
     let bounds = |first: Bound| {
         let mut bounds = vec![first];
         if let Some(round_trip) = round_trip_ns.filter(|_| found.test != Test::Latency) {

@@ -1,5 +1,5 @@
 use crate::raw::{self, RawLink, client_config};
-use crate::{Error, Uri};
+use crate::{Error, Uri, simulated};
 use hodo_io::{Clock, Datagrams, Endpoint, SocketSettings, Streams, affinity};
 use hodo_machine::{Address, Wait};
 use hodo_measure::Link;
@@ -44,6 +44,8 @@ pub struct Opened {
     pub local: Option<SocketAddr>,
     /// The address at the far end.
     pub remote: Option<SocketAddr>,
+    /// Of a simulated link: the facts of the ways out and back.
+    pub(crate) model: Option<(hodo_sim::Model, hodo_sim::Model)>,
 }
 
 /// Opens the link that a URI names. The far end must be there (see [`crate::serve`]) unless the link is simulated.
@@ -51,10 +53,14 @@ pub fn open(uri: &Uri, settings: &Settings) -> Result<Opened, Error> {
     if settings.channels == 0 || settings.window == 0 {
         return Err(Error::Usage("a link needs at least one channel and a window of at least 1".into()));
     }
+    if uri.simulated {
+        return simulated::open(uri, settings);
+    }
     let address = raw::address(uri, "")?;
     let clock = Clock::start();
     let home = affinity::allowed_cpus();
-    let mut opened = Opened { links: Vec::new(), cpus: cpus(settings), congestion: None, local: None, remote: None };
+    let cpus = cpus(settings);
+    let mut opened = Opened { links: Vec::new(), cpus, congestion: None, local: None, remote: None, model: None };
     let parts = opened.cpus.len() as u32;
     for (index, cpu) in (0..).zip(opened.cpus.clone()) {
         // Connections are made on the processor that will drive them, so that the far end can put its side there too.
@@ -138,7 +144,7 @@ fn place(cpu: Option<usize>) -> Result<(), Error> {
     })
 }
 
-fn check_size(uri: &Uri, settings: &Settings, theirs: u32) -> Result<(), Error> {
+pub(crate) fn check_size(uri: &Uri, settings: &Settings, theirs: u32) -> Result<(), Error> {
     if settings.size_max > theirs.max(16) {
         return Err(Error::Failed(format!(
             "{uri} takes operations of at most {theirs} bytes, {} are asked for; lower --sizes",
@@ -148,6 +154,6 @@ fn check_size(uri: &Uri, settings: &Settings, theirs: u32) -> Result<(), Error> 
     Ok(())
 }
 
-fn cannot(uri: &Uri, error: &hodo_measure::LinkError) -> Error {
+pub(crate) fn cannot(uri: &Uri, error: &hodo_measure::LinkError) -> Error {
     Error::Failed(format!("cannot open {uri}: {error}"))
 }

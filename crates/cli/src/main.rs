@@ -1,3 +1,41 @@
-//! The command `hodo`.
+//! The command `hodo`: how fast a link is, how fast it could be, and what binds.
 
-fn main() {}
+mod args;
+mod bench;
+mod compare;
+mod demo;
+mod documents;
+mod environment;
+mod error;
+mod interrupt;
+mod limits;
+mod report;
+mod serve;
+mod terminal;
+
+use args::{Cli, Command};
+use clap::Parser;
+use error::{Error, Outcome};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(outcome) => outcome.into(),
+        Err(error) => {
+            eprintln!("hodo: {error}");
+            error.exit_code()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<Outcome, Error> {
+    match cli.command {
+        None => demo::run(&cli.demo),
+        Some(Command::Bench(bench)) => bench::run(&bench),
+        Some(Command::Serve(serve)) => serve::run(&serve),
+        Some(Command::Limits(limits)) => limits::run(&limits),
+        Some(Command::Report(report)) => report::run(&report),
+        Some(Command::Compare(compare)) => compare::run(&compare),
+    }
+}

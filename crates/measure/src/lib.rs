@@ -10,7 +10,7 @@ mod random;
 mod result;
 mod run;
 pub mod statistics;
-pub mod trend;
+mod trend;
 mod verdict;
 
 pub use histogram::{Histogram, HistogramError};

@@ -159,11 +159,15 @@ fn robust_deviation(values: &[f64]) -> f64 {
 
 /// Where two clusters of a sorted series part: the split with the most variance between them.
 fn best_split(sorted: &[f64]) -> Option<usize> {
-    let between = |split: usize| {
-        let (low, high) = sorted.split_at(split);
-        low.len() as f64 * high.len() as f64 * (mean(high) - mean(low)).powi(2)
+    let (n, total) = (sorted.len() as f64, sorted.iter().sum::<f64>());
+    let mut below = 0.0;
+    let between = |(i, value): (usize, &f64)| {
+        below += value;
+        let (low, high) = ((i + 1) as f64, n - (i + 1) as f64);
+        (i + 1, low * high * ((total - below) / high - below / low).powi(2))
     };
-    (1..sorted.len()).max_by(|a, b| between(*a).total_cmp(&between(*b)))
+    let splits = sorted.iter().enumerate().take(sorted.len().saturating_sub(1)).map(between);
+    splits.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(split, _)| split)
 }
 
 fn spread(series: &Series) -> (State, String) {

@@ -303,6 +303,8 @@ impl Channel {
                 out.copy(&wire::encode_greeting(self.size_max));
             } else if self.state == State::Greeting && !self.single {
                 return false;
+            } else if self.single && !self.echoes.is_empty() {
+                return false;
             } else if let Some(next) = self.queued.front().copied() {
                 self.operation(now, next, payload, out);
             } else if self.flush {

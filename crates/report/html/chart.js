@@ -35,7 +35,7 @@ function time(ns) {
 function bytes(count) {
   if (!known(count)) return UNKNOWN;
   const units = [[2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB']];
-  const exact = units.find(([unit]) => count >= unit && count % unit === 0);
+  const exact = units.find(([unit]) => count >= unit && count % unit === 0 && count / unit < 10000);
   if (exact) return count / exact[0] + ' ' + exact[1];
   const near = count >= 100000 && units.find(([unit]) => count >= unit);
   return near ? (count / near[0]).toFixed(1) + ' ' + near[1] : count + ' B';
@@ -103,7 +103,7 @@ function ticks(unit, log, low, high, most) {
   return [0, 1, 2, 3, 4].flatMap((n) => factors.map((factor) => factor * 10 ** (first + n))).filter(within);
 }
 
-const SIZE = { width: 560, height: 300, left: 82, right: 14, top: 12, bottom: 44 };
+const SIZE = { width: 480, height: 276, left: 82, right: 14, top: 12, bottom: 44 };
 
 // spec: {title, note, x: {label, unit}, y: {unit}, keys: [text], series: [{label, color, on, points, band, limit, dots}]}
 // points: [{x, y, text}]; band: tops over the same x; limit: [{x, y}]
@@ -111,7 +111,7 @@ function chart(spec) {
   const svg = shape('svg', { class: 'plot', viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, role: 'img', 'aria-label': spec.title });
   const redraw = () => drawChart(svg, spec);
   const keys = spec.series.map((series) => element('button', {
-    type: 'button', 'aria-pressed': String(series.on), title: 'Show or hide',
+    type: 'button', class: series.on ? null : 'more', 'aria-pressed': String(series.on), title: 'Show or hide',
     onclick: (event) => {
       series.on = !series.on;
       event.currentTarget.setAttribute('aria-pressed', String(series.on));
@@ -119,10 +119,16 @@ function chart(spec) {
     },
   }, element('span', { class: 'swatch', style: `border-color: ${series.color}` }), series.label));
   const notes = (spec.keys || []).map((text) => element('span', { class: 'key' }, element('span', { class: 'swatch' }), text));
+  const hidden = keys.filter((key) => key.className === 'more').length;
+  const legend = element('div', { class: 'legend short' }, ...keys, ...notes);
+  if (hidden) {
+    const all = element('button', { type: 'button', class: 'all', onclick: () => { legend.classList.remove('short'); all.remove(); } }, `+ ${hidden} more`);
+    legend.append(all);
+  }
   redraw();
   return element('figure', null,
     element('div', { class: 'chart-head' }, element('h3', null, spec.title), element('span', { class: 'quiet' }, spec.note || '')),
-    element('div', { class: 'legend' }, ...keys, ...notes), svg);
+    legend, svg);
 }
 
 function drawChart(svg, spec) {

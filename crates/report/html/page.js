@@ -30,6 +30,7 @@ const busy = (m, side) => (m.cpu[side] ? m.cpu[side].percent : null);
 const busier = (m) => { const both = [busy(m, 'local'), busy(m, 'remote')].filter(known); return both.length ? Math.max(...both) : null; };
 const halfWidth = (e) => (known(e.low) && known(e.high) && e.median ? (e.high - e.low) / 2 / e.median : null);
 const limit = (m, key) => (m.limit ? m.limit[key] : null);
+const processorPercent = (value) => (known(value) ? Math.round(value) + ' %' : UNKNOWN);
 const badge = (state) => element('span', { class: 'badge ' + (state === 'stable' ? 'good' : state === 'failed' || state === 'interrupted' ? 'bad' : 'doubt') }, state);
 const planText = (m) => `${m.protocol} ${m.test} ${m.mode} ${size(m)}, window ${drive(m)}, ${m.wait}` + (m.rate_asked ? `, ${scaled(m.rate_asked, '/s')} asked` : '');
 
@@ -71,8 +72,10 @@ function differences(m, group, across) {
 
 function charts(group) {
   const across = ACROSS.find((candidate) => group.some((m) => candidate.of(m) !== candidate.of(group[0])));
-  const specs = across ? [rateChart(group, across), cpuChart(group, across), latencyChart(group, across)] : [];
-  specs.push(singly(group, 'Distribution of times', { label: 'share of operations that took no longer', unit: 'tail' }, 'time', (m) => m.curve.map(([x, y]) => ({ x, y }))));
+  const specs = across ? [rateChart(group, across), cpuChart(group, across)] : [];
+  const times = across ? [latencyChart(group, across)] : [];
+  times.push(singly(group, 'Distribution of times', { label: 'share of operations that took no longer', unit: 'tail' }, 'time', (m) => m.curve.map(([x, y]) => ({ x, y }))));
+  specs[aboutLatency(group[0]) ? 'unshift' : 'push'](...times);
   const unit = group.every((m) => m.payload_bytes === 0) ? 'operations' : 'bits';
   specs.push(singly(group, 'Rate over time', { label: 'time since the counted part began', unit: 'seconds' }, unit, intervalRates));
   return specs.filter((spec) => spec.series.length).map(chart);
@@ -130,27 +133,27 @@ function singly(group, title, x, unit, points) {
   return { title, x, y: { unit }, series: all };
 }
 
+const word = (name, value) => ({ name, value, show: (m) => value(m) ?? UNKNOWN, side: 'left' });
+const figure = (name, value, unit) => ({ name, value, show: (m) => unit(value(m)), side: 'right' });
+const drawn = (name, value, show, side) => ({ name, value, show, side });
 const COLUMNS = [
-  ['protocol', (m) => m.protocol, null, 'left'], ['test', (m) => m.test, null, 'left'], ['mode', (m) => m.mode, null, 'left'],
-  ['size', meanSize, size], ['window × ch.', (m) => m.window * m.channels, drive], ['waits', (m) => m.wait, null, 'left'],
-  ['operations', (m) => m.rate.operations_per_s.median, UNITS.operations],
-  ['payload', (m) => m.rate.payload_bits_per_s.median, UNITS.bits],
-  ['±', (m) => halfWidth(m.rate.operations_per_s), (m) => percent(halfWidth(m.rate.operations_per_s), 1)],
-  ['p50', (m) => latency(m, 'p50'), time], ['p99', (m) => latency(m, 'p99'), time],
-  ['CPU here', (m) => busy(m, 'local'), UNITS.percent], ['far', (m) => busy(m, 'remote'), UNITS.percent],
-  ['limit', (m) => limit(m, 'payload_bits_per_s'), limitText], ['by', (m) => limit(m, 'kind'), null, 'left'],
-  ['of limit', (m) => m.share_of_limit, meter], ['binds', (m) => limit(m, 'binds'), null, 'left'],
-  ['lost', (m) => m.loss.lost, count], ['over time', () => 0, sparkline, 'left'],
-  ['verdict', (m) => m.verdict.state, (m) => badge(m.verdict.state), 'left'],
+  word('protocol', (m) => m.protocol), word('test', (m) => m.test), word('mode', (m) => m.mode),
+  drawn('size', meanSize, size, 'right'), drawn('win × ch', (m) => m.window * m.channels, drive, 'right'), word('waits', (m) => m.wait),
+  figure('operations', (m) => m.rate.operations_per_s.median, UNITS.operations),
+  figure('payload', (m) => m.rate.payload_bits_per_s.median, UNITS.bits),
+  figure('±', (m) => halfWidth(m.rate.operations_per_s), (share) => percent(share, 1)),
+  figure('p50', (m) => latency(m, 'p50'), time), figure('p99', (m) => latency(m, 'p99'), time),
+  figure('CPU here', (m) => busy(m, 'local'), processorPercent), figure('far', (m) => busy(m, 'remote'), processorPercent),
+  drawn('limit', (m) => limit(m, 'payload_bits_per_s'), limitText, 'right'), word('by', (m) => limit(m, 'kind')),
+  drawn('of limit', (m) => m.share_of_limit, meter, 'right'), word('binds', (m) => limit(m, 'binds')),
+  figure('lost', (m) => m.loss.lost, count), drawn('over time', (m) => m.intervals.length, sparkline, 'left'),
+  drawn('verdict', (m) => m.verdict.state, (m) => badge(m.verdict.state), 'left'),
 ];
-const takesMeasurement = new Set([size, drive, limitText, meter, sparkline]);
+const SAME_IN_A_TEST = ['protocol', 'test'];
 
-function cellOf(m, [, value, text, side]) {
-  const sorted = value(m);
-  let content;
-  if (text && (takesMeasurement.has(text) || text.toString().startsWith('(m)'))) content = text(m);
-  else content = sorted === null || sorted === undefined ? UNKNOWN : text ? text(sorted) : String(sorted);
-  return element('td', { class: side ? 'name ' + side : null, title: side && typeof content === 'string' ? content : null }, content);
+function cell(m, column) {
+  const content = column.show(m), isWord = column.side === 'left' && typeof content === 'string';
+  return element('td', { class: column.side === 'left' ? 'name left' : null, title: isWord ? content : null }, content);
 }
 
 function meter(m) {
@@ -170,15 +173,16 @@ const view = { group: groups[0] || [], only: true, column: null, rising: true };
 function drawTable() {
   const rows = view.only ? [...view.group] : [...measurements];
   if (view.column) {
-    const value = (m) => view.column[1](m);
-    const unknownLast = (a, b) => (value(a) === null || value(a) === undefined) - (value(b) === null || value(b) === undefined);
+    const { value } = view.column, isUnknown = (m) => value(m) === null || value(m) === undefined;
+    const unknownLast = (a, b) => isUnknown(a) - isUnknown(b);
     const order = (a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0) * (view.rising ? 1 : -1);
     rows.sort((a, b) => unknownLast(a, b) || order(a, b) || a.index - b.index);
   }
-  const heads = COLUMNS.map((column) => element('th', {
-    scope: 'col', class: column[3] || null, 'aria-sort': column === view.column ? (view.rising ? 'ascending' : 'descending') : null,
-  }, element('button', { type: 'button', title: 'Sort', onclick: () => sortBy(column) }, column[0])));
-  const body = rows.map((m) => element('tr', { title: 'Show in full', onclick: () => showInFull(m) }, ...COLUMNS.map((column) => cellOf(m, column))));
+  const columns = COLUMNS.filter((column) => !(view.only && SAME_IN_A_TEST.includes(column.name)));
+  const heads = columns.map((column) => element('th', {
+    scope: 'col', class: column.side, 'aria-sort': column === view.column ? (view.rising ? 'ascending' : 'descending') : null,
+  }, element('button', { type: 'button', title: 'Sort', onclick: () => sortBy(column) }, column.name)));
+  const body = rows.map((m) => element('tr', { title: 'Show in full', onclick: () => showInFull(m) }, ...columns.map((column) => cell(m, column))));
   document.getElementById('table').replaceChildren(element('thead', null, element('tr', null, ...heads)), element('tbody', null, ...body));
 }
 

@@ -23,5 +23,6 @@ pub use figure::Figure;
 pub use html::html;
 pub use json::JsonError;
 pub use markdown::markdown;
+pub use sparkline::sparkline;
 pub use table::{Style, explain, line, table};
 pub use tsv::{COLUMNS, tsv};

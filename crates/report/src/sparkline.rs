@@ -3,7 +3,8 @@
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Draws values, from 0 to their largest, in at most `width` characters; each stands for the mean of its share.
-pub(crate) fn sparkline(values: &[f64], width: usize) -> String {
+#[must_use]
+pub fn sparkline(values: &[f64], width: usize) -> String {
     let cells = width.min(values.len());
     let means: Vec<f64> = (0..cells)
         .map(|cell| {

@@ -47,7 +47,7 @@ pub(crate) fn percent(share: f64) -> String {
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     for (unit, name) in UNITS {
-        if count >= unit && count.is_multiple_of(unit) {
+        if count >= unit && count.is_multiple_of(unit) && count / unit < 10_000 {
             return format!("{} {name}", count / unit);
         }
     }
@@ -120,6 +120,7 @@ mod tests {
         assert_eq!(bytes(32_012), "32012 B");
         assert_eq!(bytes(1_000_000), "976.6 KiB");
         assert_eq!(bytes(1 << 20), "1 MiB");
+        assert_eq!(bytes(807_076 << 10), "788.2 MiB");
     }
 
     #[test]

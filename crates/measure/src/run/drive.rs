@@ -71,7 +71,7 @@ pub(super) fn drive(link: &mut (dyn Link + Send), shared: &Shared<'_>, place: us
         mode: plan.mode,
         slots,
         schedule,
-        recorder: Recorder::new(),
+        recorder: Recorder::new(shared.may_exceed()),
         accounts: Accounts::default(),
         phase: Phase::WarmUp,
         closed: 0,
@@ -94,6 +94,7 @@ impl Drive<'_> {
     fn measure(&mut self, share: Share) -> Result<(), LinkError> {
         self.ask(Moment::First)?;
         if self.shared.plan.warmup.is_zero() {
+            self.read_local(0);
             self.count_from_here()?;
         }
         let now = self.link.now();
@@ -130,18 +131,19 @@ impl Drive<'_> {
         let until = self.until();
         let polled = self.link.poll(self.shared.plan.wait, until, &mut self.done);
         let now = self.link.now();
-        if !self.done.is_empty() {
-            self.settle(now)?;
+        let some = !self.done.is_empty();
+        let warm = some && self.phase == Phase::WarmUp && now >= self.due;
+        let resume = self.chores(now, warm);
+        if some {
+            self.settle(now, resume)?;
             self.heard = now;
-            match self.phase {
-                Phase::WarmUp if now >= self.due => self.count_from_here()?,
-                Phase::Counted => {
-                    self.recorder.note(now);
-                    if self.count == u64::MAX && now >= self.due {
-                        self.close_repeat(now);
-                    }
-                }
-                Phase::WarmUp | Phase::Over => {}
+        }
+        if warm {
+            self.count_from_here()?;
+        } else if some && self.phase == Phase::Counted {
+            self.recorder.note(now);
+            if self.count == u64::MAX && now >= self.due {
+                self.close_repeat(now);
             }
         }
         // Only now, because what had ended before the link broke counts.
@@ -159,18 +161,31 @@ impl Drive<'_> {
         self.tick.min(due).min(self.heard + self.shared.plan.stall)
     }
 
-    /// Counts what has ended, and starts what takes its place.
-    fn settle(&mut self, now: Instant) -> Result<(), LinkError> {
+    /// Does what takes time while no operation waits to be started: the next ones start at the moment this answers.
+    fn chores(&mut self, now: Instant, warm: bool) -> Instant {
+        let tick = now >= self.tick;
+        if tick {
+            self.tick = now + TICK;
+            self.tell(now);
+        }
+        if warm {
+            self.read_local(0);
+        }
+        if tick || warm { self.link.now() } else { now }
+    }
+
+    /// Counts what has ended at `now`, and starts what takes its place, at `resume`.
+    fn settle(&mut self, now: Instant, resume: Instant) -> Result<(), LinkError> {
         let mut done = std::mem::take(&mut self.done);
         for completion in done.drain(..) {
-            self.ended(completion, now)?;
+            self.ended(completion, now, resume)?;
         }
         self.done = done;
         Ok(())
     }
 
     #[inline]
-    fn ended(&mut self, completion: Completion, now: Instant) -> Result<(), LinkError> {
+    fn ended(&mut self, completion: Completion, now: Instant, resume: Instant) -> Result<(), LinkError> {
         let tag = completion.tag;
         if completion.outcome == Outcome::Recovered {
             self.recovered(tag);
@@ -197,7 +212,7 @@ impl Drive<'_> {
                 self.phase = Phase::Over;
             }
         }
-        self.replace(ended, now);
+        self.replace(ended, resume);
         Ok(())
     }
 
@@ -248,7 +263,6 @@ impl Drive<'_> {
         // Before the question, because what is started when its answer is there is new to the far end's counters.
         self.slots.count_from_here();
         self.ask(Moment::Start)?;
-        self.read_local(0);
         self.accounts.link[0] = self.link.losses();
         let now = self.link.now();
         self.recorder.restart(now);
@@ -262,8 +276,7 @@ impl Drive<'_> {
     fn close_repeat(&mut self, now: Instant) {
         let tally = self.recorder.close(now);
         self.closed += 1;
-        let by_all = self.shared.close(self.place, tally);
-        self.recorder.settle(self.closed.saturating_sub(by_all) as usize);
+        self.shared.close(self.place, tally);
         self.plan_repeat(now);
     }
 
@@ -277,7 +290,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Looks whether the link has stalled or the run is to end early, and tells how far it is.
+    /// Looks whether the link has stalled or the run is to end early.
     fn check(&mut self, now: Instant) -> Result<(), LinkError> {
         let stall = self.shared.plan.stall;
         if self.slots.in_flight() == 0 {
@@ -287,10 +300,6 @@ impl Drive<'_> {
         }
         if self.shared.halted() || self.shared.watch.interrupted() {
             return Err(LinkError::Interrupted);
-        }
-        if now >= self.tick {
-            self.tick = now + TICK;
-            self.tell(now);
         }
         Ok(())
     }
@@ -329,10 +338,12 @@ impl Drive<'_> {
             return Ok(());
         }
         let until = self.link.now() + self.shared.plan.stall;
-        self.accounts.far[moment as usize] = self.link.far_end(until, &mut self.done)?;
+        let told = self.link.far_end(until, &mut self.done);
         let now = self.link.now();
+        self.settle(now, now)?;
+        self.accounts.far[moment as usize] = told?;
         self.heard = now;
-        self.settle(now)
+        Ok(())
     }
 
     fn finish(mut self, outcome: Result<(), LinkError>) -> Found {

@@ -1,7 +1,6 @@
 use super::timeline::Timeline;
 use crate::Histogram;
 use hodo_machine::Instant;
-use std::collections::VecDeque;
 
 /// What one link did in one repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -14,17 +13,15 @@ pub(super) struct Tally {
     pub elapsed_s: f64,
 }
 
-/// Counts what is done, repeat by repeat. Allocates nothing after the first repeats.
+/// Counts what is done, repeat by repeat.
 pub(super) struct Recorder {
     repeat: Tally,
     began: Instant,
     /// Operations of this repeat that came to their end, whichever it was.
     ended: u64,
     histogram: Histogram,
-    /// Of repeats that other links have not finished: whether they count is not known yet.
-    undecided: VecDeque<Histogram>,
-    spare: Vec<Histogram>,
-    total: Histogram,
+    /// Of the repeats closed, where it may turn out that the latest do not count; else all go into one.
+    apart: Option<Vec<Histogram>>,
     operations: u64,
     payload_bytes: u64,
     timeline: Timeline,
@@ -37,15 +34,15 @@ pub(super) struct Recorded {
 }
 
 impl Recorder {
-    pub fn new() -> Self {
+    /// `apart` where this link may close repeats that turn out not to count. They are put together at the end, because
+    /// an operation under way would be kept waiting for it.
+    pub fn new(apart: bool) -> Self {
         Recorder {
             repeat: Tally::default(),
             began: Instant::ZERO,
             ended: 0,
             histogram: Histogram::new(),
-            undecided: VecDeque::with_capacity(4),
-            spare: vec![Histogram::new()],
-            total: Histogram::new(),
+            apart: apart.then(Vec::new),
             operations: 0,
             payload_bytes: 0,
             timeline: Timeline::new(Instant::ZERO),
@@ -103,24 +100,19 @@ impl Recorder {
         (self.operations, self.payload_bytes) = self.so_far();
         self.repeat = Tally::default();
         (self.began, self.ended) = (now, 0);
-        let next = self.spare.pop().unwrap_or_default();
-        self.undecided.push_back(std::mem::replace(&mut self.histogram, next));
+        if let Some(apart) = &mut self.apart {
+            apart.push(std::mem::take(&mut self.histogram));
+        }
         tally
     }
 
-    /// Of the repeats closed, all but the latest `keep` count for certain.
-    pub fn settle(&mut self, keep: usize) {
-        while self.undecided.len() > keep {
-            let mut histogram = self.undecided.pop_front().expect("longer than keep");
-            self.total.merge(&histogram);
-            histogram.clear();
-            self.spare.push(histogram);
-        }
-    }
-
     /// Drops the latest `excess` repeats, which do not count, and gives out the rest.
-    pub fn finish(mut self, excess: usize) -> Recorded {
-        self.settle(excess);
-        Recorded { histogram: self.total, timeline: self.timeline }
+    pub fn finish(self, excess: usize) -> Recorded {
+        let mut histogram = Histogram::new();
+        match &self.apart {
+            Some(apart) => apart.iter().rev().skip(excess).for_each(|repeat| histogram.merge(repeat)),
+            None => histogram = self.histogram,
+        }
+        Recorded { histogram, timeline: self.timeline }
     }
 }

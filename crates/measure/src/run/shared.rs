@@ -34,8 +34,13 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// A link has closed a repeat. Answers how many repeats all links have closed.
-    pub fn close(&self, link: usize, tally: Tally) -> u32 {
+    /// May a link close repeats that turn out not to count, because another link was the one to decide?
+    pub fn may_exceed(&self) -> bool {
+        matches!(self.plan.repeats, Repeats::Confidence { .. }) && self.closed().len() > 1
+    }
+
+    /// A link has closed a repeat.
+    pub fn close(&self, link: usize, tally: Tally) {
         let mut closed = self.closed();
         closed[link].push(tally);
         let by_all = closed.iter().map(Vec::len).min().unwrap_or(0);
@@ -46,7 +51,6 @@ impl<'a> Shared<'a> {
                 self.enough.fetch_min(by_all as u32, Relaxed);
             }
         }
-        by_all as u32
     }
 
     /// How many repeats are enough; `u32::MAX` while that is not known.

@@ -52,7 +52,7 @@ fn acquits_stationary_noise() {
 
 #[test]
 fn acquits_noise_that_is_like_its_neighbour() {
-    let wandering = |memory: f64| {
+    let wandering = |n: usize, memory: f64| {
         move |seed| {
             let mut random = Random::new(seed);
             let mut off = 0.0;
@@ -61,12 +61,12 @@ fn acquits_noise_that_is_like_its_neighbour() {
                 off = memory * off + step * random.normal();
                 776.0 * (1.0 + off)
             };
-            intervals((0..200).map(|_| next()).collect::<Vec<_>>())
+            intervals((0..n).map(|_| next()).collect::<Vec<_>>())
         }
     };
-    for memory in [0.3, 0.6, 0.9] {
-        let convicted = share_of(1000, State::Drifting, wandering(memory));
-        assert!(convicted < 0.02, "memory {memory}: convicted in {convicted}");
+    for (n, memory) in [(50, 0.3), (50, 0.6), (50, 0.8), (200, 0.3), (200, 0.6), (200, 0.9)] {
+        let convicted = share_of(1000, State::Drifting, wandering(n, memory));
+        assert!(convicted < 0.04, "{n} intervals, memory {memory}: convicted in {convicted}");
     }
 }
 

@@ -1,0 +1,65 @@
+//! The command line, parsed once into types that cannot be wrong.
+
+mod bench;
+mod netperf;
+mod others;
+mod output;
+pub mod sizes;
+pub mod units;
+
+pub use bench::{Bench, Choice, Measure};
+pub use others::{Compare, Demo, Limits, Report, Serve, Transport};
+pub use output::{Output, Progress};
+
+use clap::{Parser, Subcommand};
+
+/// Measures links: how fast one is, how fast it could be, and what binds.
+///
+/// Without a command it runs the demonstration: every protocol of the catalog, short, with its far end started here.
+#[derive(Debug, Parser)]
+#[command(name = "hodo", version, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+pub struct Cli {
+    /// What you want to know.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Options of the demonstration.
+    #[command(flatten)]
+    pub demo: Demo,
+}
+
+/// What you want to know.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// How fast is a link?
+    Bench(Box<Bench>),
+    /// Be the far end of a link.
+    Serve(Serve),
+    /// How fast could a link be? The calculator alone.
+    Limits(Limits),
+    /// Rebuild any output from results.
+    Report(Report),
+    /// Has it become faster or slower?
+    Compare(Compare),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hodo                                         the demonstration
+  hodo bench tcp                               TCP on this host, the standard suite
+  hodo serve tcp://0.0.0.0:4242                there, and here:
+  hodo bench tcp://there:4242 --out results/lab
+  hodo limits --line-rate 1G --mtu 1500        what a line can carry
+  hodo compare before.json after.json --fail-below 0.95
+
+Exit status: 0 done; 1 a measurement or a check failed, or the run was interrupted; 2 usage.";
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,22 @@
+//! What netperf's users look for, under the names that they know.
+
+/// Stands under `hodo bench --help`.
+pub const NETPERF: &str = "\
+netperf's tests, by their names (a URI as tcp://there:4242 measures another host):
+  TCP_STREAM   hodo bench tcp --test rate --mode send --sizes 128K
+  TCP_MAERTS   hodo bench tcp --test rate --mode receive --sizes 128K
+  TCP_RR       hodo bench tcp --test latency --mode both --sizes 1
+  TCP_CRR      hodo bench tcp --test latency --mode both --sizes 1 --reconnect
+  UDP_STREAM   hodo bench udp --test rate --mode send --sizes 1472
+  UDP_RR       hodo bench udp --test latency --mode both --sizes 1
+
+  netperf -H there      is  tcp://there:4242, with `hodo serve tcp://0.0.0.0:4242` there
+  netperf -l 10         is  --duration 10s
+  netperf -I 95,5 -i 30 is  --confidence 95 --interval 5% --max-repeats 30
+  netperf -T 0,1        is  --cpu 0,1
+  netperf -- -m 32K     is  --sizes 32K
+  netperf -- -s 1M      is  --socket-buffer 1M
+  netperf -- -K cubic   is  --congestion cubic
+
+Exit status: 0 done; 1 a measurement failed or was interrupted, and what was measured is written;
+2 usage.";

@@ -1,0 +1,41 @@
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Where the results go.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Results")]
+pub struct Output {
+    /// One line a measurement, for a spreadsheet; `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    pub tsv: Option<PathBuf>,
+    /// The whole document (schema hodo.result/1); `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// One self-contained page.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Rate and latency against size: FILE.svg or FILE.png.
+    #[arg(long, value_name = "FILE", value_parser = plot_file)]
+    pub plot: Option<PathBuf>,
+    /// All of these forms, in a folder that is made.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// How the run is followed on the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Progress {
+    /// A live line on a terminal, plain lines elsewhere.
+    #[default]
+    Auto,
+    /// Plain lines.
+    Plain,
+}
+
+fn plot_file(text: &str) -> Result<PathBuf, String> {
+    let file = PathBuf::from(text);
+    match file.extension().and_then(|form| form.to_str()) {
+        Some("svg" | "png") => Ok(file),
+        _ => Err("a plot's form is in its name: FILE.svg or FILE.png".to_owned()),
+    }
+}

@@ -1,0 +1,72 @@
+//! The command line as it was meant: with every default that it left out.
+
+use super::plan::repeats;
+use crate::args::Bench;
+use crate::args::units::span_text;
+use hodo_measure::Repeats;
+
+/// The command line of this process, followed by the options that it left at their defaults.
+pub fn effective(bench: &Bench) -> Vec<String> {
+    let mut arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    complete(bench, &mut arguments);
+    arguments
+}
+
+fn complete(bench: &Bench, arguments: &mut Vec<String>) {
+    let measure = &bench.measure;
+    let mut defaults = vec![
+        ("--batch", bench.choice.batch.to_string()),
+        ("--warmup", span_text(measure.warmup)),
+        ("--wait", measure.wait.to_string()),
+        ("--seed", measure.seed.to_string()),
+        ("--timeout", span_text(measure.timeout)),
+    ];
+    if measure.count.is_none() {
+        defaults.push(("--duration", span_text(measure.duration)));
+    }
+    match repeats(measure) {
+        Repeats::Fixed(times) => defaults.push(("--repeat", times.to_string())),
+        Repeats::Confidence { percent, width, max } => defaults.extend([
+            ("--confidence", percent.to_string()),
+            ("--interval", format!("{}%", width * 100.0)),
+            ("--max-repeats", max.to_string()),
+        ]),
+    }
+    for (option, value) in defaults {
+        let given =
+            |word: &String| word == option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('='));
+        if !arguments.iter().any(given) {
+            arguments.extend([option.to_owned(), value]);
+        }
+    }
+}
+
+/// How it is measured, in one line for people.
+pub fn summary(bench: &Bench) -> String {
+    let measure = &bench.measure;
+    let repeat = match repeats(measure) {
+        Repeats::Fixed(times) => format!("{times} x"),
+        Repeats::Confidence { percent, width, max } => {
+            format!("until the {percent} % interval is {:.3} % wide, at most {max} x", width * 100.0)
+        }
+    };
+    let one = measure.count.map_or_else(|| span_text(measure.duration), |count| format!("{count} operations"));
+    let warmup = span_text(measure.warmup);
+    format!("{}: {repeat} {one} after {warmup} of warm-up, wait {}, seed {}", bench.link, measure.wait, measure.seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    #[test]
+    fn what_was_left_out_is_added() {
+        let words = ["hodo", "bench", "tcp", "--repeat", "3", "--seed=7"];
+        let Some(Command::Bench(bench)) = Cli::try_parse_from(words).unwrap().command else { panic!("not bench") };
+        let mut arguments: Vec<String> = words.map(str::to_owned).to_vec();
+        complete(&bench, &mut arguments);
+        assert_eq!(arguments[6..].join(" "), "--batch 1 --warmup 200ms --wait block --timeout 5s --duration 500ms");
+    }
+}

@@ -1,0 +1,150 @@
+//! The far end that is started here: the same program in a process of its own, which cannot outlive this one.
+
+use super::private_dir::PrivateDir;
+use crate::Error;
+use crate::args::Measure;
+use crate::args::units::cpus_text;
+use hodo_catalog::Uri;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// What the far end's first line begins with.
+pub const LISTENING_ON: &str = "listening on ";
+
+/// How long it may take to come to an end by itself.
+const GRACE: Duration = Duration::from_secs(1);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// A running far end. Dropped, it is stopped.
+pub struct FarEnd {
+    child: Child,
+    /// Open for as long as the far end is to run: it stops at the end of its standard input, however this process ends.
+    stdin: Option<ChildStdin>,
+    uri: Uri,
+    cpus: Vec<usize>,
+    _dir: Option<PrivateDir>,
+}
+
+impl FarEnd {
+    /// Starts one for a link that names none, on these processors, and waits until it listens.
+    pub fn start(link: &Uri, measure: &Measure, cpus: &[usize]) -> Result<Self, Error> {
+        let (place, dir) = place(link)?;
+        let mut command = command(&place, measure, cpus)?;
+        let child = command.spawn().map_err(|why| Error::Failed(format!("the far end cannot be started: {why}")))?;
+        let mut far_end = FarEnd { child, stdin: None, uri: link.clone(), cpus: cpus.to_vec(), _dir: dir };
+        far_end.stdin = far_end.child.stdin.take();
+        let stdout = far_end.child.stdout.take().expect("standard output is piped");
+        let line = first_line(stdout, measure.timeout);
+        let Some(uri) = line.as_deref().and_then(|line| line.trim_end().strip_prefix(LISTENING_ON)) else {
+            return Err(far_end.did_not_start(measure.timeout));
+        };
+        far_end.uri = uri.parse()?;
+        Ok(far_end)
+    }
+
+    /// Where it listens.
+    pub fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    /// The processors that it runs on.
+    pub fn cpus(&self) -> &[usize] {
+        &self.cpus
+    }
+
+    /// Why it runs no more; `None` while it runs.
+    pub fn ended(&mut self) -> Option<String> {
+        self.child.try_wait().ok().flatten().map(|status| format!("the far end has ended ({status})"))
+    }
+
+    /// Why it is not listening, in its own words where it has said them.
+    fn did_not_start(&mut self, timeout: Duration) -> Error {
+        let status = self.stop();
+        let mut said = String::new();
+        if let Some(stderr) = self.child.stderr.take() {
+            // What it says is one line; more would be no use.
+            let _ = stderr.take(4096).read_to_string(&mut said);
+        }
+        let said = said.trim().trim_start_matches("hodo: ");
+        match status {
+            _ if !said.is_empty() && status.and_then(|status| status.code()) == Some(2) => {
+                Error::Usage(said.to_owned())
+            }
+            _ if !said.is_empty() => Error::Failed(format!("the far end did not start: {said}")),
+            Some(status) => Error::Failed(format!("the far end did not start ({status})")),
+            None => Error::Failed(format!("the far end was not there after {timeout:?}; try a longer --timeout")),
+        }
+    }
+
+    /// Asks it to end, and kills it where it does not, as when it is stopped. Tells how it ended by itself.
+    fn stop(&mut self) -> Option<ExitStatus> {
+        drop(self.stdin.take());
+        let begun = Instant::now();
+        while begun.elapsed() < GRACE {
+            match self.child.try_wait() {
+                Ok(None) => std::thread::sleep(LOOK_AGAIN),
+                Ok(status) => return status,
+                Err(_) => break,
+            }
+        }
+        // It may have ended since; then there is nothing to kill.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        None
+    }
+}
+
+impl Drop for FarEnd {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Where the far end is to listen: a free port on loopback, or a socket in a folder that only this user can enter.
+fn place(link: &Uri) -> Result<(Uri, Option<PrivateDir>), Error> {
+    let mut place = link.clone();
+    if link.scheme != "unix" {
+        place.authority = "127.0.0.1:0".to_owned();
+        return Ok((place, None));
+    }
+    let dir = PrivateDir::make()?;
+    place.path = dir.path().join("hodo.sock").display().to_string();
+    Ok((place, Some(dir)))
+}
+
+fn command(place: &Uri, measure: &Measure, cpus: &[usize]) -> Result<Command, Error> {
+    let this = std::env::current_exe().map_err(|why| Error::Failed(format!("this program cannot be found: {why}")))?;
+    let mut command = Command::new(this);
+    command.arg("serve").arg(place.to_string()).arg("--until-stdin-closes");
+    command.arg("--wait").arg(measure.wait.to_string());
+    if !cpus.is_empty() {
+        command.arg("--cpu").arg(cpus_text(cpus));
+    }
+    if let Some(congestion) = &measure.congestion {
+        command.arg("--congestion").arg(congestion);
+    }
+    if let Some(size) = measure.socket_buffer {
+        command.arg("--socket-buffer").arg(size.to_string());
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A group of its own: Ctrl-C is for this process, which still has to ask the far end for its counters.
+    command.process_group(0);
+    Ok(command)
+}
+
+/// The first line of a child's output, waited for this long.
+fn first_line(stdout: ChildStdout, timeout: Duration) -> Option<String> {
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        // Bounded, because it might be any program; the reader stays open, lest later output kills the child.
+        let mut reader = BufReader::new(stdout);
+        let _ = reader.by_ref().take(4096).read_line(&mut line);
+        let _ = send.send(line);
+        let _ = std::io::copy(&mut reader, &mut std::io::sink());
+    });
+    receive.recv_timeout(timeout).ok()
+}

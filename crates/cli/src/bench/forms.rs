@@ -1,0 +1,58 @@
+//! Each form of the results as bytes.
+
+use hodo_measure::Document;
+use hodo_report::plot::{self, Picture};
+use std::io;
+
+/// A form of the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// One line a measurement.
+    Tsv,
+    /// The whole document.
+    Json,
+    /// One page.
+    Html,
+    /// A picture as SVG.
+    Svg,
+    /// The same as PNG.
+    Png,
+    /// A table for a README.
+    Markdown,
+    /// A folder with a picture of each kind for every test.
+    Plots,
+}
+
+/// Pixels of a PNG for each unit of the drawing: sharp in print.
+const SCALE: f32 = 2.0;
+
+/// The document in this form; none where there is nothing to show yet.
+pub fn bytes(form: Form, document: &Document) -> io::Result<Option<Vec<u8>>> {
+    let measurements = &document.measurements;
+    let text = match form {
+        Form::Tsv => Some(hodo_report::tsv(measurements)),
+        Form::Json => Some(hodo_report::json::to_string(document)),
+        Form::Html => Some(hodo_report::html(document)),
+        Form::Markdown => Some(hodo_report::markdown(measurements)),
+        Form::Svg => plot::sheet(document),
+        Form::Png => {
+            let png = plot::sheet(document).map(|svg| plot::png(&svg, SCALE)).transpose();
+            return png.map_err(io::Error::other);
+        }
+        Form::Plots => None,
+    };
+    Ok(text.map(String::into_bytes))
+}
+
+/// A picture of each kind that has something to show, with its file's name.
+pub fn plots(document: &Document) -> impl Iterator<Item = (&'static str, String)> {
+    Picture::ALL.into_iter().filter_map(|picture| {
+        let name = match picture {
+            Picture::Rate => "rate.svg",
+            Picture::Latency => "latency.svg",
+            Picture::Distribution => "distribution.svg",
+            Picture::OverTime => "over-time.svg",
+        };
+        plot::svg(picture, &document.measurements).map(|svg| (name, svg))
+    })
+}

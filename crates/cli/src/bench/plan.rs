@@ -1,0 +1,277 @@
+//! From options to the measurements to be run, one after the other.
+
+use crate::Error;
+use crate::args::sizes::Sizes;
+use crate::args::{Choice, Measure};
+use hodo_catalog::{Part, Protocol};
+use hodo_measure::{Mode, Plan, Repeats, Size, Test, Until};
+
+/// Operations in flight on all channels together: what the tester keeps in memory for each is bounded by this.
+const IN_FLIGHT_MAX: u64 = (1 << 24) - 1;
+/// More per second cannot be told apart by a clock of nanoseconds.
+const RATE_MAX: f64 = 1e9;
+/// A schedule must not be held up by the window, so the open test's is wide.
+const OPEN_WINDOW: u32 = 1024;
+/// Where the random test's minimum begins, and by what it is multiplied, unless `--sizes` says so.
+const RANDOM_FIRST: u32 = 64;
+const RANDOM_FACTOR: u32 = 8;
+
+/// The measurements that the options ask for; never none.
+pub fn plans(protocol: &Protocol, choice: &Choice, measure: &Measure) -> Result<Vec<Plan>, Error> {
+    check(protocol, choice)?;
+    let mut plans = Vec::new();
+    match choice.test {
+        Some(test) => append(&asked(protocol, choice, test)?, choice, measure, &mut plans)?,
+        None => {
+            for part in protocol.suite {
+                append(&suited(part, choice), choice, measure, &mut plans)?;
+            }
+        }
+    }
+    Ok(plans)
+}
+
+/// Tests of one kind, over several sizes.
+struct Wanted {
+    test: Test,
+    mode: Mode,
+    sizes: Sizes,
+    window: u32,
+    channels: u32,
+}
+
+/// What `--test` and its companions ask for; what they leave open is as in the protocol's suite.
+fn asked(protocol: &Protocol, choice: &Choice, test: Test) -> Result<Wanted, Error> {
+    let mode = choice.mode.unwrap_or(Mode::Both);
+    let like = likeness(protocol, test, mode);
+    let window = match test {
+        Test::Latency => 1,
+        Test::Open => like.window.max(OPEN_WINDOW),
+        _ => like.window,
+    };
+    let sizes = match test {
+        Test::Random => random_sizes(like.sizes),
+        Test::Open => Sizes::of(&like.sizes[..1]),
+        _ => Sizes::of(like.sizes),
+    };
+    let wanted = Wanted {
+        test,
+        mode,
+        sizes: choice.sizes.clone().unwrap_or(sizes),
+        window: choice.window.unwrap_or(window),
+        channels: choice.channels.unwrap_or(if test == Test::Channels { like.channels } else { 1 }),
+    };
+    if test == Test::Random && wanted.sizes.rising().is_empty() {
+        return Err(Error::Usage(format!(
+            "--sizes {}: the random test needs a minimum and a maximum; write 64..32K*2, or 64,32K for one measurement",
+            wanted.sizes
+        )));
+    }
+    Ok(wanted)
+}
+
+/// A part of the suite, with what the options change in it.
+fn suited(part: &Part, choice: &Choice) -> Wanted {
+    let one_at_a_time = part.test == Test::Latency;
+    Wanted {
+        test: part.test,
+        mode: choice.mode.unwrap_or(part.mode),
+        sizes: choice.sizes.clone().unwrap_or_else(|| Sizes::of(part.sizes)),
+        window: choice.window.filter(|_| !one_at_a_time).unwrap_or(part.window),
+        channels: choice.channels.filter(|_| !one_at_a_time).unwrap_or(part.channels),
+    }
+}
+
+/// The part of the suite that is most like a test.
+fn likeness(protocol: &Protocol, test: Test, mode: Mode) -> &'static Part {
+    let find = |fits: &dyn Fn(&Part) -> bool| protocol.suite.iter().find(|part| fits(part));
+    find(&|part| part.test == test && part.mode == mode)
+        .or_else(|| find(&|part| part.test == test))
+        .or_else(|| find(&|part| part.test == Test::Rate && part.mode == mode))
+        .unwrap_or(&protocol.suite[0])
+}
+
+fn random_sizes(like: &[u32]) -> Sizes {
+    let max = like.iter().copied().max().unwrap_or(RANDOM_FIRST).max(2 * RANDOM_FIRST);
+    let minima = std::iter::successors(Some(RANDOM_FIRST), |size| size.checked_mul(RANDOM_FACTOR));
+    let mut sizes: Vec<u32> = minima.take_while(|size| *size < max).collect();
+    sizes.push(max);
+    Sizes::of(&sizes)
+}
+
+/// Appends a plan for each size, but none twice: options may make two parts of a suite the same.
+fn append(wanted: &Wanted, choice: &Choice, measure: &Measure, plans: &mut Vec<Plan>) -> Result<(), Error> {
+    let in_flight = u64::from(wanted.window) * u64::from(wanted.channels);
+    if in_flight > IN_FLIGHT_MAX {
+        return Err(Error::Usage(format!(
+            "--window {} on --channels {} are {in_flight} operations in flight, which is not in 1..={IN_FLIGHT_MAX}; take less of either",
+            wanted.window, wanted.channels
+        )));
+    }
+    let sizes = if wanted.test == Test::Random { wanted.sizes.rising() } else { wanted.sizes.fixed() };
+    for size in sizes {
+        let plan = plan(wanted, size, choice, measure);
+        if !plans.contains(&plan) {
+            plans.push(plan);
+        }
+    }
+    Ok(())
+}
+
+fn plan(wanted: &Wanted, size: Size, choice: &Choice, measure: &Measure) -> Plan {
+    Plan {
+        test: wanted.test,
+        mode: wanted.mode,
+        size,
+        window: wanted.window,
+        channels: wanted.channels,
+        batch: choice.batch,
+        rate: choice.rate,
+        until: measure.count.map_or(Until::Elapsed(measure.duration), Until::Count),
+        warmup: measure.warmup,
+        repeats: repeats(measure),
+        wait: measure.wait,
+        seed: measure.seed,
+        stall: measure.timeout,
+    }
+}
+
+/// How often the counted part is repeated.
+pub fn repeats(measure: &Measure) -> Repeats {
+    if measure.confidence.is_none() && measure.interval.is_none() {
+        return Repeats::Fixed(measure.repeat);
+    }
+    Repeats::Confidence {
+        percent: measure.confidence.unwrap_or(95.0),
+        width: measure.interval.unwrap_or(5.0) / 100.0,
+        max: measure.max_repeats,
+    }
+}
+
+/// What single options cannot know of each other.
+fn check(protocol: &Protocol, choice: &Choice) -> Result<(), Error> {
+    let usage = |text: String| Err(Error::Usage(text));
+    let name = protocol.name;
+    if let Some(sizes) = choice.sizes.as_ref().filter(|sizes| sizes.largest() > protocol.size_max) {
+        let (size, max) = (sizes.largest(), protocol.size_max);
+        return usage(format!("--sizes {size}: an operation of {name} has a size in 1..={max} bytes"));
+    }
+    if choice.batch != 1 {
+        return usage(format!("--batch {}: {name} puts one operation into a packet; leave it at 1", choice.batch));
+    }
+    match (choice.test, choice.rate) {
+        (Some(Test::Open), None) => {
+            return usage("--test open needs --rate, the operations per second that are due, as --rate 10K".to_owned());
+        }
+        (Some(Test::Open), Some(rate)) if rate > RATE_MAX => {
+            return usage(format!("--rate {rate}: operations per second are above 0 and at most 1G"));
+        }
+        (Some(Test::Open), Some(_)) | (_, None) => {}
+        (_, Some(rate)) => {
+            return usage(format!("--rate {rate}: only --test open has a schedule; add it, or leave --rate out"));
+        }
+    }
+    if choice.test == Some(Test::Latency) {
+        for (option, number) in [("--window", choice.window), ("--channels", choice.channels)] {
+            if let Some(number) = number.filter(|number| *number != 1) {
+                return usage(format!(
+                    "{option} {number}: the latency test has one operation at a time, so 1..=1; for more in flight take --test rate, for more channels --test channels --window 1"
+                ));
+            }
+        }
+    }
+    if choice.reconnect && choice.test != Some(Test::Latency) {
+        return usage("--reconnect: each operation on a connection of its own goes with --test latency".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Bench, Cli, Command};
+    use clap::Parser;
+
+    fn bench(line: &str) -> Box<Bench> {
+        let words = ["hodo", "bench"].into_iter().chain(line.split_whitespace());
+        match Cli::try_parse_from(words).unwrap().command {
+            Some(Command::Bench(bench)) => bench,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn planned(line: &str) -> Result<Vec<Plan>, Error> {
+        let bench = bench(line);
+        let protocol = hodo_catalog::protocols().iter().find(|protocol| protocol.name == bench.link.scheme).unwrap();
+        plans(protocol, &bench.choice, &bench.measure)
+    }
+
+    fn refused(line: &str) -> String {
+        match planned(line) {
+            Err(Error::Usage(text)) => text,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn without_a_test_the_suite_is_run() {
+        for protocol in hodo_catalog::protocols() {
+            let steps: usize = protocol.suite.iter().map(|part| part.sizes.len()).sum();
+            assert_eq!(planned(protocol.name).unwrap().len(), steps, "{}", protocol.name);
+        }
+    }
+
+    #[test]
+    fn options_change_the_suite_without_repeating_it() {
+        let plans = planned("tcp --sizes 64 --mode send --window 7").unwrap();
+        assert!(plans.iter().all(|plan| plan.size == Size::Fixed(64) && plan.mode == Mode::Send));
+        assert_eq!(plans.iter().filter(|plan| plan.test == Test::Rate).count(), 1);
+        assert!(plans.iter().all(|plan| plan.window == if plan.test == Test::Latency { 1 } else { 7 }));
+    }
+
+    #[test]
+    fn every_test_has_defaults() {
+        for test in ["rate", "latency", "random", "channels", "open --rate 1K"] {
+            for name in ["tcp", "udp", "unix"] {
+                for mode in ["both", "send", "receive"] {
+                    let plans = planned(&format!("{name} --test {test} --mode {mode}")).unwrap();
+                    assert!(!plans.is_empty() && plans.iter().all(|plan| plan.window >= 1 && plan.channels >= 1));
+                }
+            }
+        }
+        assert_eq!(planned("tcp --test channels").unwrap()[0].channels, 20);
+    }
+
+    #[test]
+    fn random_sizes_rise_to_a_maximum() {
+        let sizes: Vec<Size> =
+            planned("tcp --test random --sizes 1..8*2").unwrap().iter().map(|plan| plan.size).collect();
+        assert_eq!(sizes.len(), 3);
+        assert_eq!(sizes[2], Size::Uniform { min: 4, max: 8 });
+        assert!(refused("tcp --test random --sizes 64").contains("--sizes 64"));
+    }
+
+    #[test]
+    fn repeats_are_fixed_or_until_narrow() {
+        let repeats = |line| planned(line).unwrap()[0].repeats;
+        assert_eq!(repeats("tcp"), Repeats::Fixed(6));
+        assert_eq!(repeats("tcp --repeat 3"), Repeats::Fixed(3));
+        assert_eq!(repeats("tcp --interval 10%"), Repeats::Confidence { percent: 95.0, width: 0.1, max: 30 });
+        assert_eq!(
+            repeats("tcp --confidence 99 --max-repeats 50"),
+            Repeats::Confidence { percent: 99.0, width: 0.05, max: 50 }
+        );
+    }
+
+    #[test]
+    fn says_which_option_is_wrong() {
+        assert!(refused("udp --sizes 65508").contains("--sizes 65508: an operation of udp has a size in 1..=65507"));
+        assert!(refused("tcp --test open").contains("--rate"));
+        assert!(refused("tcp --test rate --rate 5").contains("--rate 5"));
+        assert!(refused("tcp --test latency --window 2").contains("--window 2"));
+        assert!(refused("tcp --test latency --channels 2").contains("--channels 2"));
+        assert!(refused("tcp --test rate --window 1048576 --channels 20000").contains("in flight"));
+        assert!(refused("tcp --test rate --reconnect").contains("--reconnect"));
+        assert!(refused("tcp --batch 2").contains("--batch 2"));
+    }
+}

@@ -1,0 +1,112 @@
+//! Who follows the run: a line that is rewritten on a terminal, plain lines elsewhere, or nobody.
+
+use crate::args::Progress as How;
+use hodo_measure::limits::format_rate;
+use hodo_measure::{Measurement, Plan, Size};
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Rates of the recent past that the live line shows.
+const CURVE: usize = 24;
+/// Columns that the live line keeps to, so that it can be rewritten: what is wider wraps.
+const WIDTH: usize = 100;
+
+/// Tells people on standard error how the run goes.
+pub struct Progress {
+    kind: Kind,
+    steps: usize,
+    live: Mutex<Live>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Live,
+    Plain,
+    Quiet,
+}
+
+#[derive(Default)]
+struct Live {
+    step: usize,
+    what: String,
+    rates: Vec<f64>,
+}
+
+impl Progress {
+    /// For so many steps.
+    pub fn new(how: How, quiet: bool, steps: usize) -> Self {
+        let kind = match how {
+            _ if quiet => Kind::Quiet,
+            How::Auto if io::stderr().is_terminal() => Kind::Live,
+            How::Auto | How::Plain => Kind::Plain,
+        };
+        Progress { kind, steps, live: Mutex::default() }
+    }
+
+    /// Says something of the whole run.
+    pub fn say(&self, text: &str) {
+        self.write(&format!("{text}\n"));
+    }
+
+    /// A step begins.
+    pub fn begin(&self, protocol: &str, plan: &Plan) {
+        let mut live = self.live();
+        live.step += 1;
+        live.what = format!("{protocol} {} {} {}", plan.test, plan.mode, size_text(plan.size));
+        live.rates.clear();
+        self.draw(&live, "opening");
+    }
+
+    /// The step goes on.
+    pub fn tick(&self, now: &hodo_measure::Progress) {
+        let mut live = self.live();
+        live.rates.push(now.payload_bits_per_s);
+        let surplus = live.rates.len().saturating_sub(CURVE);
+        live.rates.drain(..surplus);
+        let curve = hodo_report::sparkline(&live.rates, CURVE);
+        let rate = format_rate(now.payload_bits_per_s);
+        let phase = if now.warming_up { "warm-up".to_owned() } else { format!("repeat {}", now.repeats + 1) };
+        self.draw(&live, &format!("{curve} {rate}, {:.0} operations/s, {phase}", now.operations_per_s));
+    }
+
+    /// The step is over.
+    pub fn end(&self, measurement: &Measurement) {
+        let clear = if self.kind == Kind::Live { "\r\x1b[K" } else { "" };
+        let place = self.place(&self.live());
+        self.write(&format!("{clear}{place}{}\n", hodo_report::line(measurement)));
+    }
+
+    fn draw(&self, live: &Live, state: &str) {
+        if self.kind == Kind::Live {
+            let line = format!("{}{}  {state}", self.place(live), live.what);
+            let line: String = line.chars().take(WIDTH).collect();
+            self.write(&format!("\r\x1b[K{line}"));
+        }
+    }
+
+    fn place(&self, live: &Live) -> String {
+        let width = self.steps.to_string().len();
+        format!("[{:>width$}/{}] ", live.step, self.steps)
+    }
+
+    /// A thread that panicked while it drew leaves nothing worse behind than half a line.
+    fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, text: &str) {
+        if self.kind == Kind::Quiet {
+            return;
+        }
+        // Nobody is told where standard error is closed; the results do not depend on it.
+        let mut to = io::stderr().lock();
+        let _ = to.write_all(text.as_bytes()).and_then(|()| to.flush());
+    }
+}
+
+fn size_text(size: Size) -> String {
+    match size {
+        Size::Fixed(size) => format!("{size} B"),
+        Size::Uniform { min, max } => format!("{min}..{max} B"),
+    }
+}

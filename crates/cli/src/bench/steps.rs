@@ -1,0 +1,170 @@
+//! The steps of a run: a far end where it is needed, a link, a measurement, its limit, and the next.
+
+use super::drive::{apart, drive, round_trip};
+use super::far_end::FarEnd;
+use super::line::line;
+use super::placement::Placement;
+use super::progress::Progress;
+use super::recorder::Recorder;
+use super::share::share_of_limit;
+use super::unmeasured::unmeasured;
+use crate::args::{Measure, units::Cpus};
+use crate::{Error, environment};
+use hodo_catalog::{Opened, Settings, Uri};
+use hodo_io::nic::NicFacts;
+use hodo_measure::{LinkError, Measurement, Plan, State};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What the steps of one link have in common.
+pub struct Steps<'a> {
+    /// The link, as the user named it.
+    pub link: &'a Uri,
+    /// How it is measured.
+    pub measure: &'a Measure,
+    /// Each operation on a connection of its own.
+    pub reconnect: bool,
+    /// Set when the user has had enough.
+    pub stop: &'a Arc<AtomicBool>,
+    /// Who is told.
+    pub progress: &'a Progress,
+    /// Who writes it down.
+    pub recorder: &'a mut Recorder,
+}
+
+impl Steps<'_> {
+    /// Runs the plans in turn. What was measured is with the recorder, also after an error.
+    pub fn run(&mut self, plans: &[Plan]) -> Result<(), Error> {
+        let mut far_end = None;
+        let mut failure = Ok(());
+        for plan in plans {
+            self.progress.begin(self.link.scheme, plan);
+            let step = self.step(plan, &mut far_end);
+            let stopped = self.stop.load(Ordering::Relaxed);
+            let (measurement, next) = match step {
+                // Nothing that could be measured: the command line is wrong.
+                Err(error @ Error::Usage(_)) => return Err(error),
+                Err(error) if stopped => (self.unmeasured(plan, State::Interrupted, &error), Next::End(Ok(()))),
+                Err(error) => (self.unmeasured(plan, State::Failed, &error), Next::End(Err(error))),
+                Ok((measurement, error)) => (measurement, self.next(error, stopped)),
+            };
+            self.progress.end(&measurement);
+            self.recorder.add(measurement);
+            match next {
+                Next::End(result) => return failure.and(result),
+                Next::Plan(result) => failure = failure.and(result),
+            }
+        }
+        failure
+    }
+
+    /// Whether the next plan may do better after this one's error.
+    fn next(&self, error: Option<LinkError>, stopped: bool) -> Next {
+        let named = |error: LinkError| Err(Error::Failed(format!("{}: {error}", self.link)));
+        match error {
+            _ if stopped => Next::End(Ok(())),
+            None => Next::Plan(Ok(())),
+            Some(error @ LinkError::Unsupported(_)) => Next::Plan(named(error)),
+            Some(error) => Next::End(named(error)),
+        }
+    }
+
+    /// One measurement with its limit, and why the link cannot go on, where it cannot.
+    fn step(&mut self, plan: &Plan, far_end: &mut Option<FarEnd>) -> Result<(Measurement, Option<LinkError>), Error> {
+        let placement = self.placement(plan);
+        let uri = self.meet(&placement, far_end)?;
+        let settings = self.settings(plan, &placement);
+        let mut opened = apart(|| hodo_catalog::open(&uri, &settings))?;
+        let nic = opened.remote.and_then(NicFacts::towards);
+        let line = line(self.measure, nic.as_ref());
+        self.note(&opened, &placement, nic);
+        let floor = if line.is_none() && is_here(&uri, &opened) {
+            apart(|| hodo_catalog::floor(&uri, &settings, plan, &placement.far))?
+        } else {
+            None
+        };
+        let round_trip_ns = line.and_then(|_| round_trip(&mut opened, plan));
+        let run = drive(&mut opened, plan, self.stop, self.progress);
+        let error = run.error.clone();
+        let mut found = run.into_measurement(self.link.scheme, &self.link.to_string(), plan);
+        if error == Some(LinkError::Interrupted) {
+            // Also where nothing had been counted: it was the user's wish, not a failure.
+            found.verdict.state = State::Interrupted;
+        }
+        found.limit = hodo_catalog::limit(&uri, &opened, line, floor, round_trip_ns, &found);
+        found.share_of_limit = found.limit.as_ref().and_then(|limit| share_of_limit(&found, limit));
+        if let Some(ended) = far_end.as_mut().and_then(FarEnd::ended) {
+            found.verdict.text = format!("{}; {ended}", found.verdict.text);
+        }
+        Ok((found, error))
+    }
+
+    fn placement(&self, plan: &Plan) -> Placement {
+        let asked = self.measure.cpu.as_ref().map(|Cpus(cpus)| cpus.as_slice());
+        Placement::of(asked, &super::online_cpus(), plan.channels, self.link.wants_far_end())
+    }
+
+    /// Where the far end is. One that is started here runs on until a plan needs it on other processors.
+    fn meet(&self, placement: &Placement, far_end: &mut Option<FarEnd>) -> Result<Uri, Error> {
+        if !self.link.wants_far_end() {
+            return Ok(self.link.clone());
+        }
+        if far_end.as_ref().is_none_or(|far_end| far_end.cpus() != placement.far) {
+            // The one before ends first, so that the two do not share a processor.
+            drop(far_end.take());
+            *far_end = Some(FarEnd::start(self.link, self.measure, &placement.far)?);
+        }
+        let started = far_end.as_ref().expect("it was started above");
+        let mut uri = started.uri().clone();
+        uri.options.clone_from(&self.link.options);
+        Ok(uri)
+    }
+
+    fn settings(&self, plan: &Plan, placement: &Placement) -> Settings {
+        Settings {
+            channels: plan.channels,
+            window: plan.window,
+            size_max: plan.size.bounds().1,
+            wait: plan.wait,
+            cpus: placement.here.clone(),
+            congestion: self.measure.congestion.clone(),
+            socket_buffer: self.measure.socket_buffer,
+            reconnect: self.reconnect,
+            seed: plan.seed,
+            timeout: plan.stall,
+        }
+    }
+
+    /// What the environment says only once a link is open.
+    fn note(&mut self, opened: &Opened, placement: &Placement, nic: Option<NicFacts>) {
+        let text = placement.text(self.link.wants_far_end());
+        let environment = self.recorder.environment();
+        if opened.congestion.is_some() {
+            environment.congestion_control.clone_from(&opened.congestion);
+        }
+        environment::add_placement(environment, &text);
+        if let Some(nic) = nic {
+            environment::set_interface(environment, nic);
+        }
+    }
+
+    fn unmeasured(&self, plan: &Plan, state: State, why: &Error) -> Measurement {
+        unmeasured(self.link.scheme, &self.link.to_string(), plan, state, &why.to_string())
+    }
+}
+
+/// What follows a step.
+enum Next {
+    Plan(Result<(), Error>),
+    End(Result<(), Error>),
+}
+
+/// Whether both sides are on this host, where there is no line between them.
+fn is_here(uri: &Uri, opened: &Opened) -> bool {
+    let same = |local: std::net::SocketAddr, remote: std::net::SocketAddr| local.ip() == remote.ip();
+    !uri.simulated
+        && opened
+            .local
+            .zip(opened.remote)
+            .is_none_or(|(local, remote)| remote.ip().is_loopback() || same(local, remote))
+}

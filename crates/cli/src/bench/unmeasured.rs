@@ -1,0 +1,42 @@
+use hodo_measure::{Cpu, Loss, Measurement, Plan, Rate, Run, State, Verdict};
+
+/// A measurement that did not come about: its plan, no figures, and why.
+pub fn unmeasured(protocol: &str, link: &str, plan: &Plan, state: State, why: &str) -> Measurement {
+    let run = Run {
+        operations: 0,
+        payload_bytes: 0,
+        elapsed_s: 0.0,
+        repeats: 0,
+        rate: Rate::default(),
+        latency: None,
+        cpu: Cpu::default(),
+        loss: Loss::default(),
+        verdict: Verdict { state, text: why.to_owned() },
+        intervals: Vec::new(),
+        error: None,
+    };
+    run.into_measurement(protocol, link, plan)
+}
+
+/// One for tests.
+#[cfg(test)]
+pub fn any(test: hodo_measure::Test, state: State) -> Measurement {
+    use hodo_measure::{Mode, Repeats, Size, Until};
+    use std::time::Duration;
+    let plan = Plan {
+        test,
+        mode: Mode::Both,
+        size: Size::Fixed(64),
+        window: 1,
+        channels: 1,
+        batch: 1,
+        rate: None,
+        until: Until::Count(1),
+        warmup: Duration::ZERO,
+        repeats: Repeats::Fixed(1),
+        wait: hodo_machine::Wait::Block,
+        seed: 1,
+        stall: Duration::from_secs(1),
+    };
+    unmeasured("tcp", "tcp://", &plan, state, "")
+}

@@ -1,0 +1,92 @@
+//! `hodo` alone: every protocol of the catalog, short, with its far end started here.
+
+use crate::args::{Bench, Choice, Cli, Command, Demo, Output};
+use crate::bench::{Outputs, Progress, Recorder, Steps, plan};
+use crate::{Error, Outcome, environment, interrupt, terminal};
+use clap::Parser;
+use hodo_io::host;
+use hodo_measure::Plan;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+/// Short enough that the whole of it takes less than two minutes, long enough for a confidence interval.
+const OPTIONS: [&str; 6] = ["--duration", "200ms", "--warmup", "100ms", "--repeat", "6"];
+/// A link that is simulated: the same machines in virtual time, over a network whose faults are known.
+const SIMULATED: &str = "sim+udp://?delay=50us&rate=1G&seed=1";
+
+/// Runs the demonstration.
+pub fn run(demo: &Demo) -> Result<Outcome, Error> {
+    let parts = parts()?;
+    let steps = parts.iter().map(|part| part.plans.len()).sum();
+    let folder = demo.out.clone().unwrap_or_else(new_folder);
+    let outputs = Outputs::prepare(&Output { out: Some(folder.clone()), ..Output::default() }, None)?;
+    let stop = interrupt::flag()?;
+    let progress = Progress::new(demo.progress, false, steps);
+    let environment = environment::of_host(std::env::args().collect());
+    progress.say(&format!("{steps} measurements on this host; {}", environment::clock_text(&environment)));
+    let mut recorder = Recorder::new(environment, outputs);
+    let mut failure = None;
+    for part in &parts {
+        let ran = part.steps(&stop, &progress, &mut recorder).run(&part.plans);
+        if let Err(error) = ran {
+            // The other protocols may well work.
+            progress.say(&format!("{}: {error}", part.bench.link));
+            failure.get_or_insert(error);
+        }
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    let table = hodo_report::table(recorder.measurements(), terminal::style(false));
+    terminal::print(&format!("\n{table}\n{}", where_it_is(&folder)))?;
+    let outcome = recorder.finish()?;
+    failure.map_or(Ok(outcome), Err)
+}
+
+/// One link of the demonstration.
+struct Part {
+    bench: Box<Bench>,
+    plans: Vec<Plan>,
+}
+
+impl Part {
+    /// A link with the options of the demonstration, over these tests.
+    fn of(link: &str, test: &[&str]) -> Result<Self, Error> {
+        let words = ["hodo", "bench", link].into_iter().chain(OPTIONS).chain(test.iter().copied());
+        let cli = Cli::try_parse_from(words).map_err(|why| Error::Failed(why.to_string()))?;
+        let Some(Command::Bench(bench)) = cli.command else { unreachable!("the words say bench") };
+        let plans = plan::plans(crate::bench::protocol(&bench.link)?, &bench.choice, &bench.measure)?;
+        Ok(Part { bench, plans })
+    }
+
+    fn steps<'a>(
+        &'a self,
+        stop: &'a std::sync::Arc<std::sync::atomic::AtomicBool>,
+        progress: &'a Progress,
+        recorder: &'a mut Recorder,
+    ) -> Steps<'a> {
+        let Bench { link, choice: Choice { reconnect, .. }, measure, .. } = &*self.bench;
+        Steps { link, measure, reconnect: *reconnect, stop, progress, recorder }
+    }
+}
+
+fn parts() -> Result<Vec<Part>, Error> {
+    let mut parts = Vec::new();
+    for protocol in hodo_catalog::protocols() {
+        parts.push(Part::of(protocol.name, &[])?);
+    }
+    parts.push(Part::of(SIMULATED, &["--test", "latency", "--sizes", "64,1024"])?);
+    Ok(parts)
+}
+
+/// A folder of this run's own: named after the time, so that folders sort, without the colons that some tools dislike.
+fn new_folder() -> PathBuf {
+    let time = host::utc_now().replace(':', "-");
+    let first = Path::new("results").join(&time);
+    let others = (2..).map(|number| Path::new("results").join(format!("{time}-{number}")));
+    std::iter::once(first).chain(others).find(|folder| !folder.exists()).expect("names do not run out")
+}
+
+fn where_it_is(folder: &Path) -> String {
+    format!("Results: {}\n  report.html  the page; result.json, result.tsv, plots/  the figures\n", folder.display())
+}

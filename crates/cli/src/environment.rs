@@ -1,0 +1,71 @@
+//! Where a run takes place: facts of the host and the interface, as the document has them.
+
+use hodo_io::host::{self, HostFacts};
+use hodo_io::nic::NicFacts;
+use hodo_measure::{Clock, Environment, Nic};
+
+/// What is known before a link is open.
+pub fn of_host(arguments: Vec<String>) -> Environment {
+    let facts = HostFacts::collect();
+    Environment {
+        host: facts.host,
+        kernel: facts.kernel,
+        cpu: facts.cpu,
+        cores: facts.cores,
+        memory_bytes: facts.memory_bytes,
+        congestion_control: facts.congestion_control,
+        mtu: None,
+        nic: None,
+        placement: None,
+        clock: facts.clock_source.map(|source| Clock { source, cost_ns: host::clock_cost_ns() }),
+        hypervisor: facts.hypervisor,
+        governor: facts.governor,
+        started: Some(host::utc_now()),
+        arguments,
+    }
+}
+
+/// Adds where the two sides ran, beside what other steps have said.
+pub fn add_placement(environment: &mut Environment, text: &str) {
+    match &mut environment.placement {
+        None => environment.placement = Some(text.to_owned()),
+        Some(known) if known.split("; ").any(|part| part == text) => {}
+        Some(known) => known.push_str(&format!("; {text}")),
+    }
+}
+
+/// Sets the interface that the link leaves by.
+pub fn set_interface(environment: &mut Environment, facts: NicFacts) {
+    environment.mtu = facts.mtu;
+    environment.nic = Some(Nic {
+        name: facts.name,
+        driver: facts.driver,
+        speed_mbit_per_s: facts.speed_mbit_per_s,
+        duplex: facts.duplex,
+        rx_usecs: facts.rx_usecs,
+        tx_usecs: facts.tx_usecs,
+        offloads: facts.offloads,
+    });
+}
+
+/// The clock in a few words, for people.
+pub fn clock_text(environment: &Environment) -> String {
+    match &environment.clock {
+        Some(clock) => format!("clock {} at {:.0} ns a reading", clock.source, clock.cost_ns),
+        None => "clock unknown".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_each_placement_once() {
+        let mut environment = Environment::default();
+        for text in ["here cpu 0", "here cpu 0,1", "here cpu 0"] {
+            add_placement(&mut environment, text);
+        }
+        assert_eq!(environment.placement.as_deref(), Some("here cpu 0; here cpu 0,1"));
+    }
+}

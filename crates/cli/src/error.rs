@@ -1,0 +1,58 @@
+use hodo_catalog as catalog;
+use std::fmt;
+use std::process::ExitCode;
+
+/// Why a command could not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// The command line is wrong: exit status 2.
+    Usage(String),
+    /// The world is: exit status 1.
+    Failed(String),
+}
+
+impl Error {
+    /// The exit status that goes with it.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Error::Usage(_) => ExitCode::from(2),
+            Error::Failed(_) => ExitCode::from(1),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Error::Usage(text) | Error::Failed(text)) = self;
+        f.write_str(text)
+    }
+}
+
+impl From<catalog::Error> for Error {
+    fn from(error: catalog::Error) -> Self {
+        match error {
+            catalog::Error::Usage(text) => Error::Usage(text),
+            other => Error::Failed(other.to_string()),
+        }
+    }
+}
+
+/// How a command that ran to its end came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// All is well: exit status 0.
+    Done,
+    /// A measurement or a check failed, or the run was interrupted: exit status 1.
+    Failed,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => ExitCode::SUCCESS,
+            Outcome::Failed => ExitCode::from(1),
+        }
+    }
+}

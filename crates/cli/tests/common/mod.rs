@@ -1,0 +1,68 @@
+//! Runs the program as a user does.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The program, with an environment that does not change what it prints.
+pub fn hodo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hodo"));
+    command.args(arguments).env_remove("COLUMNS").env("NO_COLOR", "1").stdin(Stdio::null());
+    command
+}
+
+/// What came of it.
+pub struct Ran {
+    pub status: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs it to its end.
+pub fn run(arguments: &[&str]) -> Ran {
+    ran(hodo(arguments).output().expect("the program runs"))
+}
+
+/// As text.
+pub fn ran(output: Output) -> Ran {
+    Ran {
+        status: output.status.code().expect("it was not killed"),
+        stdout: String::from_utf8(output.stdout).expect("text"),
+        stderr: String::from_utf8(output.stderr).expect("text"),
+    }
+}
+
+/// Compares with what was accepted before; `UPDATE_SNAPSHOTS=1` accepts what is there now.
+pub fn assert_snapshot(name: &str, found: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots").join(name);
+    // Help is wrapped with blanks at the end of otherwise empty lines, which no editor keeps.
+    let found: String = found.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(&file, found).expect("the snapshot is written");
+        return;
+    }
+    let accepted = std::fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(accepted, found, "{name} has changed; if that is meant, run with UPDATE_SNAPSHOTS=1");
+}
+
+/// A new folder for one test, removed when dropped.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("the folder is made");
+        Folder(path)
+    }
+
+    /// A file in it.
+    pub fn file(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,151 @@
+//! Both machines over the simulated network: whatever it does, every operation is accounted for exactly once.
+
+use core::time::Duration;
+use hodo_machine::{Address, Instant};
+use hodo_raw::{
+    Client, ClientConfig, Command, Counters, Direction, Event, Server, ServerCommand, ServerConfig, ServerEvent,
+    Transport,
+};
+use hodo_sim::conformance::{Bounds, Case, Run};
+use std::collections::HashMap;
+
+const CHANNELS: u32 = 3;
+const OPERATIONS: u64 = 120;
+const SIZES: [u32; 6] = [0, 1, 16, 64, 1000, 1400];
+
+fn client(transport: Transport, reconnect: bool) -> Client {
+    Client::new(ClientConfig {
+        transport,
+        address: Address::Node(1),
+        channels: CHANNELS,
+        size_max: 1 << 20,
+        acknowledge_every: 4,
+        timeout: Duration::from_secs(5),
+        reconnect,
+    })
+}
+
+fn server(transport: Transport) -> Server {
+    Server::new(ServerConfig {
+        transport,
+        size_max: 1 << 20,
+        pending_max: 1 << 12,
+        greeting_timeout: Duration::from_secs(5),
+        silence_timeout: Duration::from_secs(60),
+    })
+}
+
+fn answer(event: ServerEvent) -> Option<ServerCommand> {
+    match event {
+        ServerEvent::ReportAsked(peer) => Some(ServerCommand::Report { peer, process: Counters::default() }),
+        ServerEvent::Misbehaved(..) => None,
+    }
+}
+
+/// A mixture of all directions and sizes; large ones only where a stream cuts them.
+fn commands(seed: u64, transport: Transport, directions: &[Direction]) -> Vec<Command> {
+    let mut all: Vec<Command> = (0..OPERATIONS)
+        .map(|tag| {
+            let pick = (tag * 7 + seed) as usize;
+            let large = transport == Transport::Stream && tag % 10 == 0;
+            Command::Operation {
+                tag,
+                channel: tag as u32 % CHANNELS,
+                size: if large { 700_000 } else { SIZES[pick % SIZES.len()] },
+                direction: directions[pick % directions.len()],
+            }
+        })
+        .collect();
+    all.push(Command::Flush);
+    all
+}
+
+const ALL: [Direction; 3] = [Direction::Both, Direction::Send, Direction::Receive];
+
+fn ends(events: &[(Instant, Event)]) -> HashMap<u64, Vec<Event>> {
+    let mut ends: HashMap<u64, Vec<Event>> = HashMap::new();
+    for (_, event) in events {
+        if let Event::Done(tag) | Event::Lost(tag) | Event::Recovered(tag) = event {
+            ends.entry(*tag).or_default().push(*event);
+        }
+    }
+    ends
+}
+
+/// Operations that have ended, or whose channel has: nothing more will be heard of them.
+fn accounted_for(events: &[(Instant, Event)]) -> u64 {
+    let ends = ends(events);
+    let failed = events.iter().filter_map(|(_, event)| match event {
+        Event::Failed { channel, .. } => Some(channel % CHANNELS),
+        _ => None,
+    });
+    let failed: Vec<u32> = failed.collect();
+    (0..OPERATIONS).filter(|tag| ends.contains_key(tag) || failed.contains(&(*tag as u32 % CHANNELS))).count() as u64
+}
+
+fn finished(events: &[(Instant, Event)]) -> bool {
+    accounted_for(events) == OPERATIONS
+}
+
+fn each_ends_once(run: &Run<Event>) -> Result<(), String> {
+    let ends = ends(&run.events);
+    for (tag, events) in &ends {
+        match events[..] {
+            [Event::Done(_) | Event::Lost(_)] | [Event::Lost(_), Event::Recovered(_)] => {}
+            _ => return Err(format!("operation {tag} ended as {events:?}")),
+        }
+    }
+    match accounted_for(&run.events) {
+        OPERATIONS => Ok(()),
+        count => Err(format!("{count} of {OPERATIONS} operations are accounted for")),
+    }
+}
+
+fn streams_lose_nothing(run: &Run<Event>) -> Result<(), String> {
+    each_ends_once(run)?;
+    match run.events.iter().find(|(_, event)| matches!(event, Event::Lost(_) | Event::Recovered(_))) {
+        Some((_, event)) => Err(format!("a stream has no {event:?}")),
+        None => Ok(()),
+    }
+}
+
+fn conforms(transport: Transport, reconnect: bool, directions: &'static [Direction], seeds: u64) {
+    let first = first_seed() * seeds;
+    let carrier = match transport {
+        Transport::Stream => hodo_sim::Transport::Stream,
+        Transport::Datagram => hodo_sim::Transport::Datagram,
+    };
+    let check: fn(&Run<Event>) -> Result<(), String> =
+        if transport == Transport::Stream { streams_lose_nothing } else { each_ends_once };
+    let case = Case {
+        transport: carrier,
+        client: &|_| client(transport, reconnect),
+        server: &|_| server(transport),
+        answer,
+        commands: &|seed| commands(seed, transport, directions),
+        finished: &finished,
+        check: &check,
+        bounds: Bounds { outstanding_bytes: 64 << 20, ..Bounds::default() },
+    };
+    case.conforms(first..first + seeds);
+}
+
+/// The soak runs these tests again and again with `HODO_SOAK_SEED` counting up.
+fn first_seed() -> u64 {
+    std::env::var("HODO_SOAK_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn streams_account_for_every_operation() {
+    conforms(Transport::Stream, false, &ALL, 4);
+}
+
+#[test]
+fn datagrams_account_for_every_operation() {
+    conforms(Transport::Datagram, false, &ALL, 4);
+}
+
+#[test]
+fn a_connection_for_each_operation() {
+    conforms(Transport::Stream, true, &[Direction::Both], 2);
+}

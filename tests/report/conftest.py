@@ -1,0 +1,51 @@
+"""What the tests of the reports share: the sample result, the program that renders it, a browser."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+from browser import Browser
+
+SAMPLE = pathlib.Path(__file__).with_name("sample.json")
+
+
+@pytest.fixture(scope="session")
+def sample():
+    """The sample result, as parsed JSON."""
+    return json.loads(SAMPLE.read_text())
+
+
+@pytest.fixture(scope="session")
+def render(tmp_path_factory):
+    """A function from a result to the folder that holds it as `result.html` and `result.tsv`.
+
+    The environment variable HODO names the program; without it HODO_RENDER may name the example `render`.
+    """
+    hodo, example = os.environ.get("HODO"), os.environ.get("HODO_RENDER")
+    if not hodo and not example:
+        pytest.fail("set HODO to a built `hodo`, or HODO_RENDER to the built example `render` of crates/report")
+
+    def run(result):
+        folder = tmp_path_factory.mktemp("report")
+        source = folder / "source.json"
+        source.write_text(json.dumps(result))
+        if hodo:
+            outputs = ["--html", folder / "result.html", "--tsv", folder / "result.tsv"]
+            command = [hodo, "report", source, *outputs]
+        else:
+            command = [example, source, folder]
+        subprocess.run(command, check=True, timeout=120, stdout=subprocess.DEVNULL)
+        return folder
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One headless Chromium for all tests."""
+    browser = Browser()
+    yield browser
+    browser.close()

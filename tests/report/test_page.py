@@ -1,0 +1,206 @@
+"""The HTML page in a headless Chromium: drawn, quiet, alone, readable, and safe against the names in it."""
+
+import copy
+import re
+
+import pytest
+
+HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>\u2028&amp;"
+
+
+@pytest.fixture(scope="module")
+def folder(render, sample):
+    return render(sample)
+
+
+@pytest.fixture
+def page(browser, folder):
+    browser.open(folder / "result.html")
+    yield browser
+    assert browser.complaints() == []
+    assert browser.requests() == []
+
+
+def boxes(browser, selector):
+    return browser.run(
+        f"[...document.querySelectorAll({selector!r})].map((e) => e.getBBox()).map((b) => [b.width, b.height])"
+    )
+
+
+def words(browser):
+    """What there is to read, also what is folded away; not the data and the program."""
+    return browser.run("['header', 'main', 'footer'].map((part) => document.querySelector(part).textContent).join(' ')")
+
+
+def titles(browser):
+    return browser.run("[...document.querySelectorAll('figure h3')].map((e) => e.textContent)")
+
+
+def choose(browser, name):
+    """Choose a test by the name on its card."""
+    browser.run(
+        "[...document.querySelectorAll('.test')]"
+        f".find((card) => card.querySelector('.name').textContent === {name!r}).click()"
+    )
+
+
+def luminance(color):
+    channels = [int(value) / 255 for value in re.findall(r"\d+", color)[:3]]
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(browser, selector):
+    """The contrast of an element's text with the first opaque background behind it, as WCAG defines it."""
+    colors = browser.run(f"""(() => {{
+        let at = document.querySelector({selector!r});
+        const ink = getComputedStyle(at).color;
+        while (getComputedStyle(at).backgroundColor === 'rgba(0, 0, 0, 0)') at = at.parentElement;
+        return [ink, getComputedStyle(at).backgroundColor];
+    }})()""")
+    dark, light = sorted(luminance(color) for color in colors)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_the_browser_notices_what_the_others_rely_on(browser, tmp_path):
+    bad = tmp_path / "bad.html"
+    bad.write_text("<img src='missing.png'><script>console.error('oh'); throw new Error('no')</script>")
+    browser.open(bad)
+    assert len(browser.complaints()) >= 2
+    assert any(url.endswith("missing.png") for url in browser.requests())
+
+
+def test_every_test_has_its_plots_drawn(page, sample):
+    names = list(dict.fromkeys(f"{m['protocol']} · {m['test']}" for m in sample["measurements"]))
+    assert page.run("[...document.querySelectorAll('.test .name')].map((e) => e.textContent)") == names
+    for name in names:
+        choose(page, name)
+        drawn = boxes(page, "svg.plot path.curve")
+        assert len(drawn) >= 2, name
+        assert all(width > 0 for width, _ in drawn), name
+        assert any(height > 0 for _, height in drawn), name
+        assert "Rate over time" in titles(page)
+
+
+def test_the_rate_test_shows_rate_cpu_times_and_the_limit(page):
+    choose(page, "tcp · rate")
+    assert titles(page) == ["Payload rate", "CPU", "Time of an operation", "Distribution of times", "Rate over time"]
+    limits = boxes(page, "figure:first-child svg path.limit")
+    assert len(limits) == 3 and all(width > 0 and height > 0 for width, height in limits)
+
+
+def test_a_click_in_the_legend_hides_and_shows_a_curve(page):
+    choose(page, "tcp · rate")
+    curves = "document.querySelector('figure').querySelectorAll('path.curve').length"
+    key = "document.querySelector('figure .legend button')"
+    assert page.run(curves) == 3
+    page.run(f"{key}.click()")
+    assert page.run(curves) == 2 and page.run(f"{key}.getAttribute('aria-pressed')") == "false"
+    page.run(f"{key}.click()")
+    assert page.run(curves) == 3
+
+
+def test_hiding_every_curve_is_no_error(page):
+    page.run("document.querySelectorAll('figure .legend button').forEach((key) => key.click())")
+    assert page.run("document.querySelectorAll('path.curve').length") == 0
+
+
+def test_hover_shows_values(page):
+    choose(page, "tcp · rate")
+    x, y = page.run("""(() => {
+        const box = document.querySelector('svg.plot circle.dot').getBoundingClientRect();
+        return [box.x + box.width / 2, box.y + box.height / 2];
+    })()""")
+    page.move(x + 1, y + 1)
+    tip = page.run("document.getElementById('tip').hidden ? '' : document.getElementById('tip').textContent")
+    assert "64 B: " in tip and "bit/s" in tip and "stable" in tip
+
+
+def test_the_table_sorts_and_widens(page, sample):
+    choose(page, "tcp · rate")
+    rows = "document.querySelectorAll('#table tbody tr').length"
+    assert page.run(rows) == 18
+    page.run("document.getElementById('only').click()")
+    assert page.run(rows) == len(sample["measurements"])
+    head = "[...document.querySelectorAll('#table th button')].find((b) => b.textContent === 'payload')"
+    column = page.run(f"[...document.querySelectorAll('#table th button')].indexOf({head})")
+    cells = f"[...document.querySelectorAll('#table tbody tr')].map((row) => row.children[{column}].textContent)"
+    page.run(f"{head}.click()")
+    rising = page.run(cells)
+    page.run(f"{head}.click()")
+    falling = page.run(cells)
+    assert rising[0] == falling[-1] == "83.66 Mbit/s"
+    assert falling[0] == rising[-1] == "49.66 Gbit/s"
+
+
+def test_everything_is_listed(page, sample):
+    text = words(page)
+    for measurement in sample["measurements"]:
+        assert measurement["verdict"]["text"] in text
+        assert measurement["limit"]["formula"] in text and measurement["limit"]["assumes"] in text
+    for fact in ("bench1", "6.1.0-18-amd64", "cubic", "65536", "here cpu 0, far end cpu 1", "hodo bench tcp"):
+        assert fact in text
+    assert "NaN" not in text and "undefined" not in text and "[object" not in text
+    assert page.run("document.querySelectorAll('#full details').length") == len(sample["measurements"])
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_both_colour_schemes_are_readable(browser, folder, dark):
+    browser.open(folder / "result.html", dark=dark)
+    background = browser.run("getComputedStyle(document.body).backgroundColor")
+    assert (luminance(background) < 0.1) == dark
+    for selector in ("h1", "#provenance", ".test .about", "#table td", "#table th", ".legend button", ".badge", "dt"):
+        assert contrast(browser, selector) >= 4.5, selector
+    browser.run("document.getElementById('theme').click()")
+    background = browser.run("getComputedStyle(document.body).backgroundColor")
+    assert (luminance(background) < 0.1) != dark
+    assert contrast(browser, "#table td") >= 4.5
+
+
+def test_prints_everything_and_returns_to_the_screen(page):
+    before = page.run("document.querySelectorAll('figure').length")
+    document = page.pdf()
+    assert document.startswith(b"%PDF") and len(document) > 50_000
+    page.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.run("document.querySelectorAll('section.group').length") == 6
+    assert page.run("[...document.querySelectorAll('#full details')].every((entry) => entry.open)")
+    page.run("window.dispatchEvent(new Event('afterprint'))")
+    assert page.run("document.querySelectorAll('figure').length") == before
+
+
+def test_fits_a_small_screen(browser, folder):
+    browser.open(folder / "result.html", width=390, height=800)
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+
+
+def test_names_are_text(browser, render, sample):
+    result = copy.deepcopy(sample)
+    result["environment"]["host"] = HOSTILE
+    for measurement in result["measurements"]:
+        measurement["link"] = measurement["protocol"] = measurement["wait"] = HOSTILE
+        measurement["verdict"]["text"] = measurement["limit"]["formula"] = HOSTILE
+    browser.open(render(result) / "result.html")
+    assert browser.run("window.hacked === undefined && document.querySelectorAll('script, img').length === 2")
+    assert HOSTILE in browser.run("document.getElementById('provenance').textContent")
+    assert browser.complaints() == [] and browser.requests() == []
+
+
+def test_what_is_null_is_shown_as_unknown(browser, render, sample):
+    result = copy.deepcopy(sample)
+    result["environment"] = {key: [] if key == "arguments" else None for key in result["environment"]}
+    for measurement in result["measurements"]:
+        measurement["latency_ns"] = measurement["limit"] = measurement["share_of_limit"] = None
+        measurement["cpu"] = {key: None for key in measurement["cpu"]}
+        measurement["intervals"] = []
+        for estimate in measurement["rate"].values():
+            estimate["low"] = estimate["high"] = estimate["confidence"] = None
+    browser.open(render(result) / "result.html")
+    text = words(browser)
+    assert "NaN" not in text and "undefined" not in text and "unknown" in text
+    assert browser.complaints() == []
+
+
+def test_a_result_without_measurements_is_a_page(browser, render, sample):
+    browser.open(render({**sample, "measurements": []}) / "result.html")
+    assert browser.complaints() == []
+    assert "bench1" in words(browser)
