@@ -15,7 +15,7 @@ TSV_COLUMNS = (
     " limit_mbit_per_s share_of_limit lost retransmitted verdict"
 ).split()
 # The front of every HdrHistogram V2 in compressed form.
-HISTOGRAM_COOKIE = 0x1C849304
+HISTOGRAM_COOKIE = 0x1C849314
 
 
 class Null:

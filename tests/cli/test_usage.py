@@ -28,10 +28,9 @@ AT_ONCE_S = 5
         (["tcp", "--wait", "nonesuch"], ["nonesuch", "spin"]),
         (["tcp", "--repeat", "0"], ["repeat"]),
         (["tcp", "--duration", "fast"], ["fast"]),
-        (["tcp", "--test", "open", "--rate", "-1"], ["rate"]),
-        (["tcp", "--test", "open", "--rate", "nan"], ["rate"]),
+        (["tcp", "--test", "open", "--rate=-1"], ["rate"]),
+        (["tcp", "--test", "open", "--rate=nan"], ["rate"]),
         (["tcp", "--cpu", "99999"], ["cpu", "99999"]),
-        (["tcp", "--congestion", "nonesuch"], ["nonesuch"]),
         (["tcp", "--line-rate", "fast"], ["fast"]),
         (["tcp", "--nonesuch"], ["nonesuch"]),
         (["sim+udp://?loss=2"], ["loss"]),
@@ -48,6 +47,10 @@ def test_is_turned_down_at_once(arguments, says):
 @pytest.mark.parametrize("arguments", [["nonesuch"], ["report"], ["compare", "one.json"], ["serve"], ["serve", "ftp://x"]])
 def test_other_subcommands_too(arguments):
     command.refused(*arguments, status=2, says=[], within=AT_ONCE_S)
+
+
+def test_a_congestion_control_that_the_kernel_does_not_have_is_named():
+    command.refused("bench", "tcp", "--congestion", "nonesuch", *command.SHORT, status=(1, 2), says=["nonesuch"], within=20)
 
 
 def test_the_largest_window_is_run_or_turned_down_but_never_hangs():
