@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod compare;
+mod congestion;
 mod demo;
 mod documents;
 mod environment;

@@ -2,7 +2,7 @@
 
 use crate::args::{self, units::Cpus};
 use crate::bench::LISTENING_ON;
-use crate::{Error, Outcome, interrupt, terminal};
+use crate::{Error, Outcome, congestion, interrupt, terminal};
 use hodo_catalog::{ServeSettings, Uri};
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -10,10 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Serves until a signal comes.
 pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
+    congestion::check(serve.congestion.as_deref())?;
     let stop = interrupt::flag()?;
     if serve.until_stdin_closes {
         stop_at_the_end_of_stdin(&stop);
     }
+    // Each peer takes a descriptor; where that is not allowed, fewer peers are served.
+    let _ = hodo_io::host::raise_descriptor_limit();
     let server = hodo_catalog::serve(&serve.uri, &settings(serve)?)?;
     terminal::print(&format!("{LISTENING_ON}{}\n", server.uri()))?;
     server.run(&stop)?;

@@ -48,19 +48,19 @@ pub struct Choice {
     pub mode: Option<Mode>,
     /// Bytes of payload per operation: 64,1024,32K or 1..1M*2 or 60..1020+60; K, M, G are 1024 [default: the
     /// protocol's].
-    #[arg(long, value_name = "SIZES")]
+    #[arg(long, value_name = "SIZES", allow_negative_numbers = true)]
     pub sizes: Option<Sizes>,
     /// Operations in flight per channel [default: the protocol's; 1 for latency].
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1_048_576))]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1_048_576), allow_negative_numbers = true)]
     pub window: Option<u32>,
     /// Channels [default: 1; for the test of that name the protocol's].
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=20_000))]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=20_000), allow_negative_numbers = true)]
     pub channels: Option<u32>,
     /// Operations per packet, where the protocol concatenates them.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=65_535))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=65_535), allow_negative_numbers = true)]
     pub batch: u32,
     /// Operations per second in all, for the open test: 5000 or 10K; latency counts from the due time.
-    #[arg(long, value_name = "RATE", value_parser = units::rate)]
+    #[arg(long, value_name = "RATE", value_parser = units::rate, allow_negative_numbers = true)]
     pub rate: Option<f64>,
     /// Each operation on a connection of its own (TCP_CRR).
     #[arg(long)]
@@ -72,26 +72,26 @@ pub struct Choice {
 #[command(next_help_heading = "Measuring")]
 pub struct Measure {
     /// Time of one repeat.
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = units::duration, conflicts_with = "count")]
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = units::duration, allow_negative_numbers = true, conflicts_with = "count")]
     pub duration: Duration,
     /// Operations of one repeat, instead of a time.
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000_000_000))]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000_000_000), allow_negative_numbers = true)]
     pub count: Option<u64>,
     /// Time before the counted part.
-    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = units::warmup)]
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = units::warmup, allow_negative_numbers = true)]
     pub warmup: Duration,
     /// Repeats of the counted part; from 6 on, their median has a 95 % confidence interval.
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = value_parser!(u32).range(1..=1000),
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = value_parser!(u32).range(1..=1000), allow_negative_numbers = true,
           conflicts_with_all = ["confidence", "interval", "max_repeats"])]
     pub repeat: u32,
     /// Repeat until the confidence interval of this level, in percent, is narrow enough [default with --interval: 95].
-    #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = units::percent, allow_negative_numbers = true)]
     pub confidence: Option<f64>,
     /// How narrow: the interval's whole width as a share of the median [default with --confidence: 5%].
-    #[arg(long, value_name = "PERCENT", value_parser = units::percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = units::percent, allow_negative_numbers = true)]
     pub interval: Option<f64>,
     /// Give up narrowing the interval after so many repeats.
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = value_parser!(u32).range(2..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = value_parser!(u32).range(2..=1000), allow_negative_numbers = true)]
     pub max_repeats: u32,
     /// How both sides wait: block, spin, or spin:50us for spinning that long before blocking.
     #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait)]
@@ -104,19 +104,19 @@ pub struct Measure {
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
     /// Socket buffers in bytes [default: the system's].
-    #[arg(long, value_name = "SIZE", value_parser = units::buffer)]
+    #[arg(long, value_name = "SIZE", value_parser = units::buffer, allow_negative_numbers = true)]
     pub socket_buffer: Option<usize>,
     /// Bits per second of the line, for the limit: 1G, 2.5G [default: the interface's].
-    #[arg(long, value_name = "RATE", value_parser = units::rate)]
+    #[arg(long, value_name = "RATE", value_parser = units::rate, allow_negative_numbers = true)]
     pub line_rate: Option<f64>,
     /// Bytes of the line's largest IP packet, for the limit [default: the interface's].
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(68..=65_535))]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(68..=65_535), allow_negative_numbers = true)]
     pub mtu: Option<u32>,
     /// For everything drawn at random.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// How long connecting and a single answer may take before the far end counts as lost.
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::duration)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::duration, allow_negative_numbers = true)]
     pub timeout: Duration,
 }
 

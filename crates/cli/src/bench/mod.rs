@@ -22,7 +22,7 @@ pub use recorder::Recorder;
 pub use steps::Steps;
 
 use crate::args::{self, units::Cpus};
-use crate::{Error, Outcome, environment, interrupt, terminal};
+use crate::{Error, Outcome, congestion, environment, interrupt, terminal};
 use hodo_catalog::{Protocol, Uri};
 use hodo_measure::Plan;
 
@@ -34,6 +34,7 @@ pub fn run(bench: &args::Bench) -> Result<Outcome, Error> {
     let protocol = protocol(&bench.link)?;
     let plans = plan::plans(protocol, &bench.choice, &bench.measure)?;
     check_machine(bench, &plans)?;
+    congestion::check(bench.measure.congestion.as_deref())?;
     let outputs = Outputs::prepare(&bench.output, None)?;
     let stop = interrupt::flag()?;
     let progress = Progress::new(bench.progress, bench.quiet, plans.len());
