@@ -31,7 +31,8 @@ pub fn client(input: &[u8]) {
         channels: 3,
         size_max: SIZE_MAX,
         acknowledge_every: 4,
-        timeout: Duration::from_secs(1),
+        greeting_timeout: Duration::from_secs(1),
+        timeout: Duration::from_millis(200),
         reconnect: choice & 2 != 0 && choice & 1 == 0,
     };
     drive(Client::new(config), script, false, command);

@@ -56,6 +56,7 @@ pub fn open(uri: &Uri, settings: &Settings) -> Result<Opened, Error> {
     if uri.simulated {
         return simulated::open(uri, settings);
     }
+    raw::check_congestion(settings.congestion.as_deref())?;
     let address = raw::address(uri, "")?;
     let clock = Clock::start();
     let home = affinity::allowed_cpus();

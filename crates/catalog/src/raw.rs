@@ -36,7 +36,8 @@ pub(crate) fn client_config(
         channels,
         size_max: settings.size_max.max(16),
         acknowledge_every: (settings.window / 4).clamp(1, 1024),
-        timeout: settings.timeout,
+        greeting_timeout: settings.timeout,
+        timeout: settings.timeout / DATAGRAM_PATIENCE,
         reconnect: settings.reconnect,
     }
 }
@@ -230,6 +231,15 @@ impl From<LinkError> for Error {
     }
 }
 
+/// Refuses a congestion control that the sockets could not use.
+pub(crate) fn check_congestion(name: Option<&str>) -> Result<(), Error> {
+    let Some(name) = name else { return Ok(()) };
+    hodo_io::check_congestion(name).map_err(|error| {
+        let known = hodo_io::host::HostFacts::collect().congestion_controls.join(", ");
+        Error::Usage(format!("--congestion {name}: {error}; this system has {known}"))
+    })
+}
+
 /// The address that a URI names; `None` where the far end is to be started here.
 pub(crate) fn address(uri: &Uri, default: &str) -> Result<Address, Error> {
     if uri.scheme == "unix" {
@@ -250,6 +260,9 @@ pub(crate) fn address(uri: &Uri, default: &str) -> Result<Address, Error> {
         .map(Address::Socket)
         .map_err(|error| Error::Usage(format!("`{authority}` in `{uri}` is no address: {error}")))
 }
+
+/// A datagram counts as lost after this fraction of the time in which a link counts as stalled: 250 ms of 5 s.
+const DATAGRAM_PATIENCE: u32 = 20;
 
 /// The port of a raw server, unless told otherwise.
 pub(crate) const DEFAULT_PORT: u16 = 4242;

@@ -67,6 +67,7 @@ pub fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
     if uri.simulated {
         return Err(Error::Usage(format!("`{uri}` needs no server: a simulated link has its far end in itself")));
     }
+    raw::check_congestion(settings.congestion.as_deref())?;
     let address = raw::address(uri, LOOPBACK)?;
     let options = ServeOptions {
         threads: threads(settings),

@@ -4,6 +4,11 @@ use hodo_machine::Address;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+/// Whether the system knows this TCP congestion control and lets this process choose it.
+pub fn check_congestion(name: &str) -> io::Result<()> {
+    sys::set_congestion(sys::socket(libc::AF_INET, libc::SOCK_STREAM)?.as_fd(), name)
+}
+
 /// Begins to connect a stream; answers whether it is connected already. The socket does not wait while connecting.
 pub(crate) fn stream(address: &Address, settings: &SocketSettings) -> io::Result<(OwnedFd, bool)> {
     let (fd, raw) = socket_for(address, libc::SOCK_STREAM)?;

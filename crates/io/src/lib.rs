@@ -24,6 +24,7 @@ mod transport;
 pub mod usage;
 
 pub use clock::Clock;
+pub use connect::check_congestion;
 pub use datagram::Datagrams;
 pub use endpoint::Endpoint;
 pub use mailbox::Mailbox;

@@ -33,6 +33,7 @@ pub(crate) struct Channel {
     single: bool,
     size_max: u32,
     acknowledge_every: u32,
+    greeting_timeout: Duration,
     timeout: Duration,
     pub(crate) state: State,
     pub(crate) in_ready: bool,
@@ -72,6 +73,7 @@ impl Channel {
             single: number >= config.channels,
             size_max: config.size_max,
             acknowledge_every: config.acknowledge_every.max(1),
+            greeting_timeout: config.greeting_timeout,
             timeout: config.timeout,
             state: State::Waiting,
             in_ready: false,
@@ -171,8 +173,8 @@ impl Channel {
     #[inline]
     fn message(&mut self, now: Instant, header: Header, body: Option<&[u8]>, desk: &mut Desk) -> Result<(), Error> {
         match header.kind {
-            Kind::Reply => self.answered(Direction::Both, header.sequence, desk),
-            Kind::Data => self.answered(Direction::Receive, header.sequence, desk),
+            Kind::Reply => self.answered(now, Direction::Both, header.sequence, desk),
+            Kind::Data => self.answered(now, Direction::Receive, header.sequence, desk),
             Kind::Ack => self.acknowledged(now, &header, body, desk),
             Kind::Welcome => {
                 let size_max = wire::decode_greeting(body.unwrap_or_else(|| self.inbound.control()))?;
@@ -200,7 +202,7 @@ impl Channel {
     }
 
     #[inline]
-    fn answered(&mut self, direction: Direction, sequence: u64, desk: &mut Desk) -> Result<(), Error> {
+    fn answered(&mut self, now: Instant, direction: Direction, sequence: u64, desk: &mut Desk) -> Result<(), Error> {
         let lane = if direction == Direction::Both { &mut self.echoes } else { &mut self.receives };
         if self.transport == Transport::Stream {
             let tag = lane.answered_in_order(sequence)?;
@@ -210,9 +212,9 @@ impl Channel {
             }
             return Ok(());
         }
-        tell(lane.answered(sequence), desk);
-        if lane.is_overtaken() {
-            lane.expire(Instant::ZERO, self.timeout, |tag| desk.events.push_back(Event::Lost(tag)));
+        tell(lane.answered(now, sequence), desk);
+        if lane.is_overtaken(now) {
+            lane.expire(now, self.timeout, |tag| desk.events.push_back(Event::Lost(tag)));
         }
         Ok(())
     }
@@ -231,9 +233,9 @@ impl Channel {
         for _ in 0..header.count {
             let wrong = |_| Error::Length { told: usize::from(header.count) * RANGE, came: body.len() };
             let (first, count) = (cursor.u64_le().map_err(wrong)?, cursor.u64_le().map_err(wrong)?);
-            self.sends.acknowledged(first, count, |answer| tell(answer, desk));
+            self.sends.acknowledged(now, first, count, |answer| tell(answer, desk));
         }
-        if self.sends.is_overtaken() {
+        if self.sends.is_overtaken(now) {
             self.sends.expire(now, self.timeout, |tag| desk.events.push_back(Event::Lost(tag)));
         }
         Ok(())
@@ -264,7 +266,7 @@ impl Channel {
 
     pub(crate) fn check(&mut self, now: Instant, desk: &mut Desk) -> Result<(), Error> {
         let waited = now - self.since;
-        if matches!(self.state, State::Opening | State::Greeting) && waited >= self.timeout {
+        if matches!(self.state, State::Opening | State::Greeting) && waited >= self.greeting_timeout {
             return Err(Error::NoAnswer);
         }
         if self.transport == Transport::Stream {

@@ -32,7 +32,9 @@ pub struct ClientConfig {
     pub size_max: u32,
     /// After how many operations of [`Direction::Send`] an acknowledgement is asked for.
     pub acknowledge_every: u32,
-    /// How long a greeting, and over UDP an operation, may go unanswered.
+    /// How long connecting and greeting may take together.
+    pub greeting_timeout: Duration,
+    /// How long an operation over UDP may go unanswered before it is given up.
     pub timeout: Duration,
     /// Every operation on a connection of its own, opened before it and closed after it.
     pub reconnect: bool,

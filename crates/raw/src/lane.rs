@@ -3,8 +3,9 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 use hodo_machine::Instant;
 
-/// An operation this many numbers behind one that is answered counts as lost without waiting for its time-out.
-const REORDER: u64 = 256;
+/// An operation that a later one has overtaken is given up this long, and two usual answer times, after it was sent:
+/// networks reorder, and a far end's pause of a few milliseconds is no loss.
+const OVERTAKEN: Duration = Duration::from_millis(2);
 /// Operations given up that can still be recognised when they come late.
 const LATE: usize = 1024;
 
@@ -14,6 +15,8 @@ pub(crate) struct Lane {
     base: u64,
     slots: VecDeque<Slot>,
     answered_below: u64,
+    /// The usual time of an answer, as TCP smooths its round-trip.
+    answer_ns: u64,
     late: VecDeque<(u64, u64)>,
 }
 
@@ -78,7 +81,7 @@ impl Lane {
 
     /// An answer over UDP, in any order.
     #[inline]
-    pub(crate) fn answered(&mut self, sequence: u64) -> Answer {
+    pub(crate) fn answered(&mut self, now: Instant, sequence: u64) -> Answer {
         if sequence < self.base {
             return self.came_late(sequence);
         }
@@ -87,7 +90,8 @@ impl Lane {
             return self.came_late(sequence);
         }
         slot.open = false;
-        let tag = slot.tag;
+        let (tag, sent) = (slot.tag, slot.sent);
+        self.smooth(now.nanos_since(sent));
         let reordered = sequence < self.answered_below;
         self.answered_below = self.answered_below.max(sequence + 1);
         self.drop_closed();
@@ -95,7 +99,7 @@ impl Lane {
     }
 
     /// An acknowledgement over UDP of `count` operations from `first`; what is known already is passed over.
-    pub(crate) fn acknowledged(&mut self, first: u64, count: u64, mut told: impl FnMut(Answer)) {
+    pub(crate) fn acknowledged(&mut self, now: Instant, first: u64, count: u64, mut told: impl FnMut(Answer)) {
         let end = first.saturating_add(count).min(self.next());
         let late: alloc::vec::Vec<u64> = if first < self.base && !self.late.is_empty() {
             self.late.iter().map(|entry| entry.0).filter(|late| (first..end).contains(late)).collect()
@@ -112,16 +116,20 @@ impl Lane {
                 told(Answer::Done { tag: self.slots[index].tag, reordered: false });
             }
         }
+        if end > self.answered_below.max(self.base) {
+            let sent = self.slots[(end - 1 - self.base) as usize].sent;
+            self.smooth(now.nanos_since(sent));
+        }
         self.answered_below = self.answered_below.max(end);
         self.drop_closed();
     }
 
-    /// Gives up what has been in flight for longer than `timeout`, or has been overtaken by far.
+    /// Gives up what has been in flight for longer than `timeout`, or was overtaken some time ago.
     pub(crate) fn expire(&mut self, now: Instant, timeout: Duration, mut lost: impl FnMut(u64)) {
-        let overtaken = self.answered_below.saturating_sub(REORDER);
+        let overtaken_after = self.overtaken_after();
         for (sequence, slot) in (self.base..).zip(self.slots.iter_mut()) {
-            let is_old = slot.sent + timeout <= now;
-            if !is_old && sequence >= overtaken {
+            let patience = if sequence < self.answered_below { overtaken_after } else { timeout };
+            if slot.sent + patience.min(timeout) > now {
                 break;
             }
             if slot.open {
@@ -136,10 +144,20 @@ impl Lane {
         self.drop_closed();
     }
 
-    /// Whether something is far enough behind that [`Lane::expire`] would give it up at once.
+    /// Whether [`Lane::expire`] would give up the oldest operation because it was overtaken.
     #[inline]
-    pub(crate) fn is_overtaken(&self) -> bool {
-        self.base + REORDER < self.answered_below
+    pub(crate) fn is_overtaken(&self, now: Instant) -> bool {
+        self.base < self.answered_below
+            && self.slots.front().is_some_and(|oldest| oldest.sent + self.overtaken_after() <= now)
+    }
+
+    fn overtaken_after(&self) -> Duration {
+        OVERTAKEN + Duration::from_nanos(2 * self.answer_ns)
+    }
+
+    #[inline]
+    fn smooth(&mut self, took_ns: u64) {
+        self.answer_ns = if self.answer_ns == 0 { took_ns } else { self.answer_ns - self.answer_ns / 8 + took_ns / 8 };
     }
 
     fn came_late(&mut self, sequence: u64) -> Answer {
@@ -179,33 +197,35 @@ mod tests {
     #[test]
     fn answers_in_any_order_are_told_apart_from_duplicates() {
         let mut lane = lane_of(4);
-        assert_eq!(lane.answered(2), Answer::Done { tag: 2, reordered: false });
-        assert_eq!(lane.answered(0), Answer::Done { tag: 0, reordered: true });
-        assert_eq!(lane.answered(0), Answer::Duplicate);
-        assert_eq!(lane.answered(2), Answer::Duplicate);
-        assert_eq!(lane.answered(4), Answer::Unknown);
+        assert_eq!(lane.answered(Instant::ZERO, 2), Answer::Done { tag: 2, reordered: false });
+        assert_eq!(lane.answered(Instant::ZERO, 0), Answer::Done { tag: 0, reordered: true });
+        assert_eq!(lane.answered(Instant::ZERO, 0), Answer::Duplicate);
+        assert_eq!(lane.answered(Instant::ZERO, 2), Answer::Duplicate);
+        assert_eq!(lane.answered(Instant::ZERO, 4), Answer::Unknown);
     }
 
     #[test]
     fn gives_up_after_the_time_out_and_recovers_what_comes_late() {
         let mut lane = lane_of(3);
-        lane.answered(1);
+        lane.answered(Instant::ZERO, 1);
         let mut lost = Vec::new();
         lane.expire(Instant::ZERO + TIMEOUT, TIMEOUT, |tag| lost.push(tag));
         assert_eq!(lost, [0, 2]);
         assert!(lane.is_empty());
-        assert_eq!(lane.answered(2), Answer::Recovered { tag: 2 });
-        assert_eq!(lane.answered(2), Answer::Duplicate);
+        assert_eq!(lane.answered(Instant::ZERO, 2), Answer::Recovered { tag: 2 });
+        assert_eq!(lane.answered(Instant::ZERO, 2), Answer::Duplicate);
     }
 
     #[test]
-    fn what_is_overtaken_by_far_is_lost_at_once() {
-        let mut lane = lane_of(REORDER + 10);
-        lane.acknowledged(1, REORDER + 9, |_| {});
-        assert!(lane.is_overtaken());
+    fn what_was_overtaken_is_lost_before_its_time_out() {
+        let mut lane = lane_of(10);
+        let later = Instant::ZERO + OVERTAKEN + OVERTAKEN / 2;
+        lane.acknowledged(Instant::ZERO + OVERTAKEN / 8, 1, 5, |_| {});
+        assert!(!lane.is_overtaken(Instant::ZERO + OVERTAKEN));
+        assert!(lane.is_overtaken(later));
         let mut lost = Vec::new();
-        lane.expire(Instant::ZERO, TIMEOUT, |tag| lost.push(tag));
-        assert_eq!(lost, [0]);
+        lane.expire(later, TIMEOUT, |tag| lost.push(tag));
+        assert_eq!(lost, [0], "6 to 9 are not overtaken");
     }
 
     #[test]
@@ -213,7 +233,7 @@ mod tests {
         let mut lane = lane_of(10);
         let mut done = Vec::new();
         for (first, count) in [(0, 3), (0, 5), (7, 100), (u64::MAX, u64::MAX)] {
-            lane.acknowledged(first, count, |answer| done.push(answer));
+            lane.acknowledged(Instant::ZERO, first, count, |answer| done.push(answer));
         }
         assert_eq!(done.len(), 8);
     }

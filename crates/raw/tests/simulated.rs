@@ -20,7 +20,8 @@ fn client(transport: Transport, reconnect: bool) -> Client {
         channels: CHANNELS,
         size_max: 1 << 20,
         acknowledge_every: 4,
-        timeout: Duration::from_secs(5),
+        greeting_timeout: Duration::from_secs(5),
+        timeout: Duration::from_secs(1),
         reconnect,
     })
 }
