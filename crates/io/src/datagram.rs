@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Socket buffers, unless told otherwise: a burst of the largest window has to fit.
 const BUFFER: usize = 4 << 20;
 /// A blocking receive returns after this long, to look at what else there is.
-const LOOK_UP: Duration = Duration::from_millis(10);
+const LOOK_UP: Duration = Duration::from_millis(2);
 /// A send that finds no room for this long is given up; its loss is then seen as that of any datagram.
 const SEND_ROOM: Duration = Duration::from_millis(100);
 /// Datagrams that the kernel may cut from one send.
@@ -35,6 +35,8 @@ pub struct Datagrams {
     free: Vec<u32>,
     open: usize,
     poller: Poller,
+    /// Sockets that the poller does not watch yet; see the same of streams.
+    unwatched: Vec<Source>,
     received: Received,
     notices: VecDeque<Notice>,
     cut_max: usize,
@@ -48,7 +50,7 @@ enum Notice {
 }
 
 /// Where a receive goes: which socket, and which peer where it has only one.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     Listener,
     Opened(u32),
@@ -60,8 +62,8 @@ impl Datagrams {
         let poller = Poller::new()?;
         if let Some(listener) = &listener {
             prepare(listener.as_fd(), &settings)?;
-            poller.add(listener.as_fd(), LISTENER, false)?;
         }
+        let unwatched = listener.iter().map(|_| Source::Listener).collect();
         Ok(Datagrams {
             settings,
             opened: Vec::new(),
@@ -72,6 +74,7 @@ impl Datagrams {
             free: Vec::new(),
             open: 0,
             poller,
+            unwatched,
             received: Received::new(),
             notices: VecDeque::new(),
             cut_max: SEND_BYTES,
@@ -162,13 +165,6 @@ impl Datagrams {
         }
     }
 
-    fn socket(&self, source: Source) -> Option<BorrowedFd<'_>> {
-        match source {
-            Source::Listener => self.listener.as_ref().map(AsFd::as_fd),
-            Source::Opened(number) => self.opened.get(number as usize)?.as_ref().map(AsFd::as_fd),
-        }
-    }
-
     /// One receive, whose datagrams all go to the machine.
     #[inline]
     fn read<M: Machine>(
@@ -178,12 +174,8 @@ impl Datagrams {
         clock: &Clock,
         machine: &mut M,
     ) -> io::Result<Option<Instant>> {
-        let fd = match source {
-            Source::Listener => self.listener.as_ref(),
-            Source::Opened(number) => self.opened.get(number as usize).and_then(Option::as_ref),
-        };
-        let Some(fd) = fd else { return Ok(None) };
-        let count = match self.received.receive(fd.as_fd(), flags, matches!(source, Source::Listener)) {
+        let Some(fd) = socket(self.listener.as_ref(), &self.opened, source) else { return Ok(None) };
+        let count = match self.received.receive(fd, flags, matches!(source, Source::Listener)) {
             Ok(count) => count,
             Err(error) => return Ok(self.not_received(source, &error, clock, machine)),
         };
@@ -273,12 +265,33 @@ impl Datagrams {
         }
     }
 
+    /// Has the poller watch every socket.
+    fn watch_all(&mut self) -> io::Result<()> {
+        while let Some(source) = self.unwatched.pop() {
+            if let Some(fd) = socket(self.listener.as_ref(), &self.opened, source) {
+                self.poller.add(fd, token(source), false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the poller leave the only socket alone, which is read directly.
+    fn unwatch(&mut self, source: Source) {
+        if self.unwatched.is_empty()
+            && let Some(fd) = socket(self.listener.as_ref(), &self.opened, source)
+        {
+            self.poller.remove(fd, token(source));
+            self.unwatched.push(source);
+        }
+    }
+
     fn look<M: Machine>(
         &mut self,
         sleep: Option<Duration>,
         clock: &Clock,
         machine: &mut M,
     ) -> io::Result<Option<Instant>> {
+        self.watch_all()?;
         self.poller.wait(sleep)?;
         self.ready(clock, machine)
     }
@@ -295,6 +308,7 @@ impl Datagrams {
 
     fn spin<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> io::Result<Option<Instant>> {
         let Some(source) = self.solo() else { return self.look(Some(Duration::ZERO), clock, machine) };
+        self.unwatch(source);
         for _ in 0..SPINS {
             if let Some(now) = self.read(source, libc::MSG_DONTWAIT, clock, machine)? {
                 return Ok(Some(now));
@@ -312,11 +326,11 @@ impl Transport for Datagrams {
         }
         self.close(peer);
         let fd = open(address, &self.settings).map_err(|_| Closed::Unreachable)?;
-        self.poller.add(fd.as_fd(), u64::from(peer.0), false).map_err(|_| Closed::OverBound)?;
         if index >= self.opened.len() {
             self.opened.resize_with(index + 1, || None);
         }
         self.opened[index] = Some(fd);
+        self.unwatched.push(Source::Opened(peer.0));
         self.open += 1;
         self.notices.push_back(Notice::Opened(peer, address.clone()));
         Ok(())
@@ -332,6 +346,7 @@ impl Transport for Datagrams {
             }
         } else if let Some(fd) = self.opened.get_mut(peer.0 as usize).and_then(Option::take) {
             self.poller.remove(fd.as_fd(), u64::from(peer.0));
+            self.unwatched.retain(|unwatched| *unwatched != Source::Opened(peer.0));
             self.open -= 1;
         }
     }
@@ -385,12 +400,28 @@ impl Transport for Datagrams {
         let span = span_until(until, clock.now());
         if span.is_none_or(|span| span > LOOK_UP)
             && let Some(source) = self.solo()
-            && self.socket(source).is_some()
-            && let Some(now) = self.read(source, 0, clock, machine)?
         {
-            return Ok(Some(now));
+            self.unwatch(source);
+            if let Some(now) = self.read(source, 0, clock, machine)? {
+                return Ok(Some(now));
+            }
         }
         self.look(span_until(until, clock.now()), clock, machine)
+    }
+}
+
+#[inline]
+fn socket<'a>(listener: Option<&'a OwnedFd>, opened: &'a [Option<OwnedFd>], source: Source) -> Option<BorrowedFd<'a>> {
+    match source {
+        Source::Listener => listener.map(AsFd::as_fd),
+        Source::Opened(number) => opened.get(number as usize)?.as_ref().map(AsFd::as_fd),
+    }
+}
+
+fn token(source: Source) -> u64 {
+    match source {
+        Source::Listener => LISTENER,
+        Source::Opened(number) => u64::from(number),
     }
 }
 
