@@ -1,3 +1,4 @@
+use crate::joining::Joining;
 use crate::poller::{Poller, span_until};
 use crate::sys::{self, RawAddress};
 use crate::sys_datagram::{self as batch, Received};
@@ -38,6 +39,7 @@ pub struct Datagrams {
     /// Sockets that the poller does not watch yet; see the same of streams.
     unwatched: Vec<Source>,
     received: Received,
+    joining: Joining,
     notices: VecDeque<Notice>,
     cut_max: usize,
     unsent: u64,
@@ -76,6 +78,7 @@ impl Datagrams {
             poller,
             unwatched,
             received: Received::new(),
+            joining: Joining::default(),
             notices: VecDeque::new(),
             cut_max: SEND_BYTES,
             unsent: 0,
@@ -175,11 +178,18 @@ impl Datagrams {
         machine: &mut M,
     ) -> io::Result<Option<Instant>> {
         let Some(fd) = socket(self.listener.as_ref(), &self.opened, source) else { return Ok(None) };
-        let count = match self.received.receive(fd, flags, matches!(source, Source::Listener)) {
+        let named = source == Source::Listener;
+        let outcome = if self.joining.is_needed() {
+            self.received.receive(fd, flags, named)
+        } else {
+            self.received.receive_one(fd, flags, named)
+        };
+        let count = match outcome {
             Ok(count) => count,
             Err(error) => return Ok(self.not_received(source, &error, clock, machine)),
         };
         let now = clock.now();
+        let mut datagrams = 0;
         for index in 0..count {
             let peer = match source {
                 Source::Opened(number) => Peer(number),
@@ -190,8 +200,15 @@ impl Datagrams {
             };
             let run = self.received.run(index);
             for datagram in run.bytes.chunks(run.each) {
+                datagrams += 1;
                 machine.handle(now, Input::Received(peer, datagram));
             }
+        }
+        if let Some(on) = self.joining.note(now, datagrams)
+            && let Some(fd) = socket(self.listener.as_ref(), &self.opened, source)
+        {
+            // A kernel before 5.0 does not know how to join; each datagram then comes alone.
+            let _ = batch::set_joining(fd, on);
         }
         Ok(Some(now))
     }
@@ -332,6 +349,15 @@ impl Transport for Datagrams {
         self.opened[index] = Some(fd);
         self.unwatched.push(Source::Opened(peer.0));
         self.open += 1;
+        let sockets = self.open + usize::from(self.listener.is_some());
+        if sockets > 1 {
+            // How busy each of several sockets is shows too late to be followed.
+            self.joining.always();
+            let new = if sockets == 2 { 0 } else { index };
+            for fd in self.opened[new..].iter().flatten().chain(&self.listener) {
+                let _ = batch::set_joining(fd.as_fd(), true);
+            }
+        }
         self.notices.push_back(Notice::Opened(peer, address.clone()));
         Ok(())
     }
@@ -436,10 +462,7 @@ fn open(address: &Address, settings: &SocketSettings) -> io::Result<OwnedFd> {
 fn prepare(fd: BorrowedFd<'_>, settings: &SocketSettings) -> io::Result<()> {
     connect::set_buffers(fd, settings.socket_buffer.unwrap_or(BUFFER))?;
     sys::set_timeout(fd, libc::SO_RCVTIMEO, LOOK_UP)?;
-    sys::set_timeout(fd, libc::SO_SNDTIMEO, SEND_ROOM)?;
-    // A kernel before 5.0 does not know how to join; each datagram then comes alone.
-    let _ = batch::join_received(fd);
-    Ok(())
+    sys::set_timeout(fd, libc::SO_SNDTIMEO, SEND_ROOM)
 }
 
 /// The pieces as slices; neighbours in the scratch buffer are one slice.
