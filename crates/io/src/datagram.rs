@@ -13,8 +13,9 @@ use std::time::Duration;
 
 /// Socket buffers, unless told otherwise: a burst of the largest window has to fit.
 const BUFFER: usize = 4 << 20;
-/// A blocking receive returns after this long, to look at what else there is.
-const LOOK_UP: Duration = Duration::from_millis(2);
+/// A blocking receive returns after this long, to look at what else there is. A nearer timer costs each sleep about a
+/// microsecond on a virtual machine.
+const LOOK_UP: Duration = Duration::from_millis(40);
 /// A send that finds no room for this long is given up; its loss is then seen as that of any datagram.
 const SEND_ROOM: Duration = Duration::from_millis(100);
 /// Datagrams that the kernel may cut from one send.

@@ -1,6 +1,7 @@
 use crate::transport::{Batch, Message};
 use crate::{Clock, Transport};
 use hodo_machine::{Driver, DriverError, Input, Instant, Machine, Outbox, Output, Wait};
+use std::cell::Cell;
 use std::io;
 
 /// Bytes after which gathered messages are sent without waiting for the machine to be idle.
@@ -19,7 +20,9 @@ pub struct Endpoint<M: Machine, T: Transport> {
     out: Outbox,
     batch: Batch,
     deadline: Option<Instant>,
-    now: Instant,
+    now: Cell<Instant>,
+    /// Whether the caller has just asked for the time, so that a command need not read the clock again.
+    asked: Cell<bool>,
     idle: bool,
 }
 
@@ -29,7 +32,8 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         Endpoint {
             machine,
             transport,
-            now: clock.now(),
+            now: Cell::new(clock.now()),
+            asked: Cell::new(true),
             clock,
             out: Outbox::new(),
             batch: Batch::default(),
@@ -45,7 +49,7 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
 
     /// When the last turn ended: fresh enough for deadlines, and spares a reading of the clock.
     pub fn last_turn(&self) -> Instant {
-        self.now
+        self.now.get()
     }
 
     /// The transport.
@@ -57,7 +61,7 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
     #[inline]
     fn pump(&mut self, told: &mut dyn FnMut(M::Event)) -> io::Result<bool> {
         let mut any = false;
-        let now = self.now;
+        let now = self.now.get();
         let mut previous_length = self.out.len();
         loop {
             match self.machine.poll(now, &mut self.out) {
@@ -101,7 +105,7 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
             self.transport.send(&self.batch, &self.out)?;
             self.batch.messages.clear();
             self.out.clear();
-            self.transport.announce(self.now, &mut self.machine);
+            self.transport.announce(self.now.get(), &mut self.machine);
         }
         Ok(())
     }
@@ -109,18 +113,20 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
     /// One turn, with the operating system's own errors. See [`Driver::turn`].
     pub fn step(&mut self, wait: Wait, until: Instant, told: &mut dyn FnMut(M::Event)) -> io::Result<()> {
         let mut wait = wait;
+        self.asked.set(false);
         if !self.idle && self.pump(told)? {
             wait = Wait::Never;
         }
         let until = self.deadline.map_or(until, |deadline| deadline.min(until));
         match self.transport.receive(wait, until, &self.clock, &mut self.machine)? {
-            Some(now) => self.now = now,
+            Some(now) => self.now.set(now),
             None => {
-                self.now = self.clock.now();
-                if self.deadline.is_none_or(|deadline| self.now < deadline) {
+                let now = self.clock.now();
+                self.now.set(now);
+                if self.deadline.is_none_or(|deadline| now < deadline) {
                     return Ok(());
                 }
-                self.machine.handle(self.now, Input::Elapsed);
+                self.machine.handle(now, Input::Elapsed);
             }
         }
         self.pump(told)?;
@@ -135,9 +141,11 @@ impl<M: Machine, T: Transport> Driver for Endpoint<M, T> {
     fn command(&mut self, command: M::Command) {
         if self.idle {
             self.idle = false;
-            self.now = self.clock.now();
+            if !self.asked.get() {
+                self.now.set(self.clock.now());
+            }
         }
-        self.machine.handle(self.now, Input::Command(command));
+        self.machine.handle(self.now.get(), Input::Command(command));
     }
 
     fn turn(&mut self, wait: Wait, until: Instant, told: &mut dyn FnMut(M::Event)) -> Result<(), DriverError> {
@@ -146,6 +154,9 @@ impl<M: Machine, T: Transport> Driver for Endpoint<M, T> {
 
     #[inline]
     fn now(&self) -> Instant {
-        self.clock.now()
+        let now = self.clock.now();
+        self.now.set(now);
+        self.asked.set(true);
+        now
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Connections that may wait to be accepted.
 const QUEUE: i32 = 4096;
 /// How soon a request to stop is noticed.
-const NOTICE: Duration = Duration::from_millis(50);
+const NOTICE: Duration = Duration::from_millis(80);
 
 /// Set this to end a server.
 pub type Stop = AtomicBool;

@@ -238,16 +238,22 @@ pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
 /// Receives into `buffer`; 0 is the end of a stream.
 #[inline]
 pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -> io::Result<usize> {
-    // SAFETY: pointer and length are those of `buffer`, which is initialised and writable.
-    check_size(unsafe { libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags) })
+    // The system call itself: the library's function is a cancellation point, which costs twenty nanoseconds.
+    // SAFETY: pointer and length are those of `buffer`, which is initialised and writable; no name is asked for.
+    check_size(unsafe {
+        let (pointer, length) = (buffer.as_mut_ptr(), buffer.len());
+        libc::syscall(libc::SYS_recvfrom, fd.as_raw_fd(), pointer, length, flags, 0usize, 0usize) as isize
+    })
 }
 
 /// Sends one buffer; answers how much was taken.
 #[inline]
 pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8], flags: c_int) -> io::Result<usize> {
     let flags = flags | libc::MSG_NOSIGNAL;
-    // SAFETY: pointer and length are those of `bytes`.
-    check_size(unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
+    // SAFETY: pointer and length are those of `bytes`; no name is given.
+    check_size(unsafe {
+        libc::syscall(libc::SYS_sendto, fd.as_raw_fd(), bytes.as_ptr(), bytes.len(), flags, 0usize, 0usize) as isize
+    })
 }
 
 /// Sends slices one behind the other; answers how much was taken.

@@ -102,8 +102,9 @@ impl Received {
         let (name, mut length) = self.names[0].as_room();
         let (name, length) = if named { (name, &raw mut length) } else { (std::ptr::null_mut(), std::ptr::null_mut()) };
         // SAFETY: the buffer has ROOM bytes, and the name the room that is told; both live through the call.
-        let received =
-            unsafe { libc::recvfrom(fd.as_raw_fd(), self.buffers.as_mut_ptr().cast(), ROOM, flags, name, length) };
+        let received = unsafe {
+            libc::syscall(libc::SYS_recvfrom, fd.as_raw_fd(), self.buffers.as_mut_ptr(), ROOM, flags, name, length)
+        };
         header.msg_len = u32::try_from(received).map_err(|_| io::Error::last_os_error())?;
         header.msg_hdr.msg_controllen = 0;
         self.count = 1;
@@ -168,8 +169,9 @@ pub(crate) fn send(
     if let ([one], Some(to), None) = (slices, to, each) {
         let (name, length) = to.as_parts();
         // SAFETY: both pointers and lengths are those of live, initialised values.
-        let sent =
-            unsafe { libc::sendto(fd.as_raw_fd(), one.as_ptr().cast(), one.len(), libc::MSG_NOSIGNAL, name, length) };
+        let sent = unsafe {
+            libc::syscall(libc::SYS_sendto, fd.as_raw_fd(), one.as_ptr(), one.len(), libc::MSG_NOSIGNAL, name, length)
+        };
         return if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
     }
     let mut control = Control([0; CONTROL]);

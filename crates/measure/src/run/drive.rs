@@ -24,6 +24,8 @@ pub(super) struct Drive<'a> {
     /// Its place among the links that are driven.
     place: usize,
     mode: Mode,
+    /// Whether only one operation is in flight at a time.
+    single: bool,
     slots: Slots,
     schedule: Option<Schedule>,
     recorder: Recorder,
@@ -69,6 +71,7 @@ pub(super) fn drive(link: &mut (dyn Link + Send), shared: &Shared<'_>, place: us
         shared,
         place,
         mode: plan.mode,
+        single: plan.window == 1 && share.channels() == 1,
         slots,
         schedule,
         recorder: Recorder::new(shared.may_exceed()),
@@ -158,7 +161,8 @@ impl Drive<'_> {
             Some(schedule) if self.phase != Phase::Over && !self.slots.all_busy() => schedule.next_due(),
             _ => Instant::MAX,
         };
-        self.tick.min(due).min(self.heard + self.shared.plan.stall)
+        // While operations end, ticks are seen as they do; only a silent link has to be left for one.
+        (self.tick + TICK).min(due).min(self.heard + self.shared.plan.stall)
     }
 
     /// Does what takes time while no operation waits to be started: the next ones start at the moment this answers.
@@ -229,6 +233,8 @@ impl Drive<'_> {
     fn replace(&mut self, ended: Ended, now: Instant) {
         match &mut self.schedule {
             _ if self.phase == Phase::Over => self.slots.release(ended),
+            // A single operation's time begins when it is handed over, not before its predecessor was accounted for.
+            None if self.single => self.begin(ended.slot, self.link.now()),
             None => self.begin(ended.slot, now),
             Some(schedule) if schedule.waiting(ended.channel, now) => {
                 let due = schedule.start(ended.channel);
