@@ -22,7 +22,8 @@ def main(source, target):
         axes.plot(rows.size_bytes, rows.limit_mbit_per_s, linestyle="--", color=line.get_color())
         # A rate that is not stable is not worth a filled point.
         doubtful = rows[rows.verdict != "stable"]
-        axes.plot(doubtful.size_bytes, doubtful.payload_mbit_per_s, "o", color="white", markeredgecolor=line.get_color())
+        hollow = {"color": "white", "markeredgecolor": line.get_color()}
+        axes.plot(doubtful.size_bytes, doubtful.payload_mbit_per_s, "o", **hollow)
     axes.set(xscale="log", xlabel="size of an operation in bytes", ylabel="Mbit/s of payload (dashed: limit)")
     axes.set_ylim(bottom=0)
     axes.legend()

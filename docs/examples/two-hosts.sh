@@ -4,7 +4,8 @@
 #     sudo docs/examples/two-hosts.sh                      the rate against the size, from here to the far end
 #     sudo docs/examples/two-hosts.sh --test latency       any options of `hodo bench`
 #
-# Needs root, iproute2 and tc. The namespaces are removed at the end. The limit beside each row is the wire's: 941.5 Mbit/s.
+# Needs root, iproute2 and tc. The namespaces are removed at the end. The limit beside each row is the wire's: at most
+# 941.5 Mbit/s of payload.
 set -euo pipefail
 hodo=${HODO:-target/release/hodo}
 near=hodo-near-$$ far=hodo-far-$$
