@@ -1,4 +1,4 @@
-//! Ctrl-C and `kill`: the first asks the program to come to an end, the second ends it.
+//! Ctrl-C and `kill`: the first asks the program to come to an end; a second Ctrl-C ends it at once.
 
 use crate::Error;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -6,14 +6,16 @@ use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The flag that the first signal sets. Shells give 130 to a program that Ctrl-C ended, which the second does.
+/// The flag that the first signal sets. Shells give 130 to a program that Ctrl-C ended, which the second one does.
+///
+/// Only Ctrl-C is taken at its second word: `timeout` sends its signal twice, to the process and to its group.
 pub fn flag() -> Result<Arc<AtomicBool>, Error> {
     let set = Arc::new(AtomicBool::new(false));
+    let cannot = |why| Error::Failed(format!("signals cannot be caught: {why}"));
+    // Ahead of the next: only a flag that an earlier signal has set shuts down.
+    flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&set)).map_err(cannot)?;
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // The order matters: only a flag that an earlier signal has set shuts down.
-        flag::register_conditional_shutdown(signal, 130, Arc::clone(&set))
-            .and_then(|_| flag::register(signal, Arc::clone(&set)))
-            .map_err(|why| Error::Failed(format!("signal {signal} cannot be caught: {why}")))?;
+        flag::register(signal, Arc::clone(&set)).map_err(cannot)?;
     }
     Ok(set)
 }

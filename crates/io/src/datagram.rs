@@ -1,3 +1,4 @@
+use crate::joining::Joining;
 use crate::poller::{Poller, span_until};
 use crate::sys::{self, RawAddress};
 use crate::sys_datagram::{self as batch, Received};
@@ -13,7 +14,7 @@ use std::time::Duration;
 /// Socket buffers, unless told otherwise: a burst of the largest window has to fit.
 const BUFFER: usize = 4 << 20;
 /// A blocking receive returns after this long, to look at what else there is.
-const LOOK_UP: Duration = Duration::from_millis(10);
+const LOOK_UP: Duration = Duration::from_millis(2);
 /// A send that finds no room for this long is given up; its loss is then seen as that of any datagram.
 const SEND_ROOM: Duration = Duration::from_millis(100);
 /// Datagrams that the kernel may cut from one send.
@@ -35,7 +36,10 @@ pub struct Datagrams {
     free: Vec<u32>,
     open: usize,
     poller: Poller,
+    /// Sockets that the poller does not watch yet; see the same of streams.
+    unwatched: Vec<Source>,
     received: Received,
+    joining: Joining,
     notices: VecDeque<Notice>,
     cut_max: usize,
     unsent: u64,
@@ -48,7 +52,7 @@ enum Notice {
 }
 
 /// Where a receive goes: which socket, and which peer where it has only one.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     Listener,
     Opened(u32),
@@ -60,8 +64,8 @@ impl Datagrams {
         let poller = Poller::new()?;
         if let Some(listener) = &listener {
             prepare(listener.as_fd(), &settings)?;
-            poller.add(listener.as_fd(), LISTENER, false)?;
         }
+        let unwatched = listener.iter().map(|_| Source::Listener).collect();
         Ok(Datagrams {
             settings,
             opened: Vec::new(),
@@ -72,7 +76,9 @@ impl Datagrams {
             free: Vec::new(),
             open: 0,
             poller,
+            unwatched,
             received: Received::new(),
+            joining: Joining::default(),
             notices: VecDeque::new(),
             cut_max: SEND_BYTES,
             unsent: 0,
@@ -162,13 +168,6 @@ impl Datagrams {
         }
     }
 
-    fn socket(&self, source: Source) -> Option<BorrowedFd<'_>> {
-        match source {
-            Source::Listener => self.listener.as_ref().map(AsFd::as_fd),
-            Source::Opened(number) => self.opened.get(number as usize)?.as_ref().map(AsFd::as_fd),
-        }
-    }
-
     /// One receive, whose datagrams all go to the machine.
     #[inline]
     fn read<M: Machine>(
@@ -178,16 +177,19 @@ impl Datagrams {
         clock: &Clock,
         machine: &mut M,
     ) -> io::Result<Option<Instant>> {
-        let fd = match source {
-            Source::Listener => self.listener.as_ref(),
-            Source::Opened(number) => self.opened.get(number as usize).and_then(Option::as_ref),
+        let Some(fd) = socket(self.listener.as_ref(), &self.opened, source) else { return Ok(None) };
+        let named = source == Source::Listener;
+        let outcome = if self.joining.is_needed() {
+            self.received.receive(fd, flags, named)
+        } else {
+            self.received.receive_one(fd, flags, named)
         };
-        let Some(fd) = fd else { return Ok(None) };
-        let count = match self.received.receive(fd.as_fd(), flags, matches!(source, Source::Listener)) {
+        let count = match outcome {
             Ok(count) => count,
             Err(error) => return Ok(self.not_received(source, &error, clock, machine)),
         };
         let now = clock.now();
+        let mut datagrams = 0;
         for index in 0..count {
             let peer = match source {
                 Source::Opened(number) => Peer(number),
@@ -198,8 +200,15 @@ impl Datagrams {
             };
             let run = self.received.run(index);
             for datagram in run.bytes.chunks(run.each) {
+                datagrams += 1;
                 machine.handle(now, Input::Received(peer, datagram));
             }
+        }
+        if let Some(on) = self.joining.note(now, datagrams)
+            && let Some(fd) = socket(self.listener.as_ref(), &self.opened, source)
+        {
+            // A kernel before 5.0 does not know how to join; each datagram then comes alone.
+            let _ = batch::set_joining(fd, on);
         }
         Ok(Some(now))
     }
@@ -273,12 +282,33 @@ impl Datagrams {
         }
     }
 
+    /// Has the poller watch every socket.
+    fn watch_all(&mut self) -> io::Result<()> {
+        while let Some(source) = self.unwatched.pop() {
+            if let Some(fd) = socket(self.listener.as_ref(), &self.opened, source) {
+                self.poller.add(fd, token(source), false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the poller leave the only socket alone, which is read directly.
+    fn unwatch(&mut self, source: Source) {
+        if self.unwatched.is_empty()
+            && let Some(fd) = socket(self.listener.as_ref(), &self.opened, source)
+        {
+            self.poller.remove(fd, token(source));
+            self.unwatched.push(source);
+        }
+    }
+
     fn look<M: Machine>(
         &mut self,
         sleep: Option<Duration>,
         clock: &Clock,
         machine: &mut M,
     ) -> io::Result<Option<Instant>> {
+        self.watch_all()?;
         self.poller.wait(sleep)?;
         self.ready(clock, machine)
     }
@@ -295,6 +325,7 @@ impl Datagrams {
 
     fn spin<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> io::Result<Option<Instant>> {
         let Some(source) = self.solo() else { return self.look(Some(Duration::ZERO), clock, machine) };
+        self.unwatch(source);
         for _ in 0..SPINS {
             if let Some(now) = self.read(source, libc::MSG_DONTWAIT, clock, machine)? {
                 return Ok(Some(now));
@@ -312,12 +343,21 @@ impl Transport for Datagrams {
         }
         self.close(peer);
         let fd = open(address, &self.settings).map_err(|_| Closed::Unreachable)?;
-        self.poller.add(fd.as_fd(), u64::from(peer.0), false).map_err(|_| Closed::OverBound)?;
         if index >= self.opened.len() {
             self.opened.resize_with(index + 1, || None);
         }
         self.opened[index] = Some(fd);
+        self.unwatched.push(Source::Opened(peer.0));
         self.open += 1;
+        let sockets = self.open + usize::from(self.listener.is_some());
+        if sockets > 1 {
+            // How busy each of several sockets is shows too late to be followed.
+            self.joining.always();
+            let new = if sockets == 2 { 0 } else { index };
+            for fd in self.opened[new..].iter().flatten().chain(&self.listener) {
+                let _ = batch::set_joining(fd.as_fd(), true);
+            }
+        }
         self.notices.push_back(Notice::Opened(peer, address.clone()));
         Ok(())
     }
@@ -332,6 +372,7 @@ impl Transport for Datagrams {
             }
         } else if let Some(fd) = self.opened.get_mut(peer.0 as usize).and_then(Option::take) {
             self.poller.remove(fd.as_fd(), u64::from(peer.0));
+            self.unwatched.retain(|unwatched| *unwatched != Source::Opened(peer.0));
             self.open -= 1;
         }
     }
@@ -385,12 +426,28 @@ impl Transport for Datagrams {
         let span = span_until(until, clock.now());
         if span.is_none_or(|span| span > LOOK_UP)
             && let Some(source) = self.solo()
-            && self.socket(source).is_some()
-            && let Some(now) = self.read(source, 0, clock, machine)?
         {
-            return Ok(Some(now));
+            self.unwatch(source);
+            if let Some(now) = self.read(source, 0, clock, machine)? {
+                return Ok(Some(now));
+            }
         }
         self.look(span_until(until, clock.now()), clock, machine)
+    }
+}
+
+#[inline]
+fn socket<'a>(listener: Option<&'a OwnedFd>, opened: &'a [Option<OwnedFd>], source: Source) -> Option<BorrowedFd<'a>> {
+    match source {
+        Source::Listener => listener.map(AsFd::as_fd),
+        Source::Opened(number) => opened.get(number as usize)?.as_ref().map(AsFd::as_fd),
+    }
+}
+
+fn token(source: Source) -> u64 {
+    match source {
+        Source::Listener => LISTENER,
+        Source::Opened(number) => u64::from(number),
     }
 }
 
@@ -405,10 +462,7 @@ fn open(address: &Address, settings: &SocketSettings) -> io::Result<OwnedFd> {
 fn prepare(fd: BorrowedFd<'_>, settings: &SocketSettings) -> io::Result<()> {
     connect::set_buffers(fd, settings.socket_buffer.unwrap_or(BUFFER))?;
     sys::set_timeout(fd, libc::SO_RCVTIMEO, LOOK_UP)?;
-    sys::set_timeout(fd, libc::SO_SNDTIMEO, SEND_ROOM)?;
-    // A kernel before 5.0 does not know how to join; each datagram then comes alone.
-    let _ = batch::join_received(fd);
-    Ok(())
+    sys::set_timeout(fd, libc::SO_SNDTIMEO, SEND_ROOM)
 }
 
 /// The pieces as slices; neighbours in the scratch buffer are one slice.

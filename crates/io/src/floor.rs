@@ -109,7 +109,7 @@ impl Floor {
             if self.kind == Kind::Udp {
                 connect::set_buffers(fd, self.settings.socket_buffer.unwrap_or(4 << 20))?;
                 // Without it each datagram comes alone, which is what such a kernel can do.
-                let _ = batch::join_received(fd);
+                let _ = batch::set_joining(fd, !matches!(self.exchange, Exchange::PingPong));
             }
             sys::set_timeout(fd, libc::SO_RCVTIMEO, LOOK_UP)?;
             sys::set_timeout(fd, libc::SO_SNDTIMEO, LOOK_UP)?;

@@ -11,6 +11,7 @@ mod datagram;
 mod endpoint;
 pub mod floor;
 pub mod host;
+mod joining;
 mod mailbox;
 pub mod nic;
 mod poller;

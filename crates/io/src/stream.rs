@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Bytes received at once: eight 32 KiB messages, and still in a core's second-level cache.
 const BUFFER: usize = 256 << 10;
 /// A blocking receive returns after this long, to look at what else there is.
-const LOOK_UP: Duration = Duration::from_millis(10);
+const LOOK_UP: Duration = Duration::from_millis(2);
 /// Empty looks at one stream between two looks at everything else.
 const SPINS: u32 = 64;
 const MAILBOX: u64 = u64::MAX;
@@ -30,6 +30,9 @@ pub struct Streams {
     buffer: Box<[u8]>,
     notices: VecDeque<Notice>,
     full: Vec<Peer>,
+    /// Streams that the poller does not watch yet. A watched stream pays for it with every packet, on the sender's
+    /// processor, so that a stream that is read directly is not watched.
+    unwatched: Vec<Peer>,
     mailbox: Option<Arc<Mailbox>>,
     /// The only peer there is, while it is busy: read directly, without the poller.
     solo: Option<Peer>,
@@ -73,6 +76,7 @@ impl Streams {
             buffer: vec![0; BUFFER].into_boxed_slice(),
             notices: VecDeque::new(),
             full: Vec::new(),
+            unwatched: Vec::new(),
             mailbox,
             solo: None,
             refused: 0,
@@ -112,21 +116,22 @@ impl Streams {
         self.solo = None;
         if stream.watched {
             self.poller.remove(stream.fd.as_fd(), u64::from(peer.0));
+        } else {
+            self.unwatched.retain(|unwatched| *unwatched != peer);
         }
         if peer.is_accepted() {
             self.free.push(peer.0 - Peer::FIRST_ACCEPTED);
         }
     }
 
-    fn insert(&mut self, peer: Peer, fd: OwnedFd, address: Address, connecting: bool) -> io::Result<()> {
-        self.poller.add(fd.as_fd(), u64::from(peer.0), connecting)?;
+    fn insert(&mut self, peer: Peer, fd: OwnedFd, address: Address, connecting: bool) {
         let stream = Stream {
             fd,
             address,
             connecting,
             closing: false,
-            watched: true,
-            waiting: connecting,
+            watched: false,
+            waiting: false,
             blocked: false,
             timed: false,
             backlog: Backlog::default(),
@@ -135,8 +140,32 @@ impl Streams {
             *slot = Some(Box::new(stream));
             self.count += 1;
             self.solo = None;
+            self.unwatched.push(peer);
+        }
+    }
+
+    /// Has the poller watch every stream.
+    fn watch_all(&mut self) -> io::Result<()> {
+        while let Some(peer) = self.unwatched.pop() {
+            if let Some(Some(stream)) = slot(&mut self.opened, &mut self.accepted, peer)
+                && !stream.watched
+            {
+                stream.waiting = stream.connecting || !stream.backlog.is_empty();
+                self.poller.add(stream.fd.as_fd(), u64::from(peer.0), stream.waiting)?;
+                stream.watched = true;
+            }
         }
         Ok(())
+    }
+
+    /// Has the poller leave a stream alone.
+    fn unwatch(&mut self, peer: Peer) {
+        if let Some(Some(stream)) = slot(&mut self.opened, &mut self.accepted, peer)
+            && std::mem::take(&mut stream.watched)
+        {
+            self.poller.remove(stream.fd.as_fd(), u64::from(peer.0));
+            self.unwatched.push(peer);
+        }
     }
 
     /// Takes in what the listener has accepted.
@@ -152,7 +181,7 @@ impl Streams {
                 (self.accepted.len() - 1) as u32
             });
             let peer = Peer(Peer::FIRST_ACCEPTED + index);
-            self.insert(peer, fd, address.clone(), false)?;
+            self.insert(peer, fd, address.clone(), false);
             self.notices.push_back(Notice::Opened(peer, address));
         }
         Ok(())
@@ -184,7 +213,7 @@ impl Streams {
     fn watch(&mut self, peer: Peer) {
         let Some(Some(stream)) = slot(&mut self.opened, &mut self.accepted, peer) else { return };
         let waiting = stream.connecting || !stream.backlog.is_empty();
-        if stream.waiting == waiting {
+        if !stream.watched || stream.waiting == waiting {
             return;
         }
         stream.waiting = waiting;
@@ -333,17 +362,22 @@ impl Streams {
     #[inline]
     fn solo(&mut self) -> Option<Peer> {
         if self.solo.is_none() && self.count == 1 {
-            let only = |streams: &[Option<Box<Stream>>]| {
-                streams.iter().position(|slot| {
-                    slot.as_ref()
-                        .is_some_and(|stream| !stream.connecting && !stream.closing && stream.backlog.is_empty())
-                })
-            };
-            self.solo = only(&self.opened)
-                .map(|index| Peer(index as u32))
-                .or_else(|| only(&self.accepted).map(|index| Peer(Peer::FIRST_ACCEPTED + index as u32)));
+            self.find_solo();
         }
         self.solo
+    }
+
+    fn find_solo(&mut self) {
+        let only = |streams: &Streamed| {
+            streams.iter().position(|slot| {
+                slot.as_ref().is_some_and(|stream| !stream.connecting && !stream.closing && stream.backlog.is_empty())
+            })
+        };
+        let opened = only(&self.opened).map(|index| index as u32);
+        self.solo = opened.or_else(|| only(&self.accepted).map(|index| Peer::FIRST_ACCEPTED + index as u32)).map(Peer);
+        if let Some(peer) = self.solo {
+            self.unwatch(peer);
+        }
     }
 
     #[inline]
@@ -380,6 +414,7 @@ impl Streams {
         clock: &Clock,
         machine: &mut M,
     ) -> io::Result<Option<Instant>> {
+        self.watch_all()?;
         self.poller.wait(sleep)?;
         while let Some(ready) = self.poller.next() {
             if let Some(now) = self.ready(ready, clock, machine)? {
@@ -401,7 +436,7 @@ impl Transport for Streams {
             self.opened.resize_with(index + 1, || None);
         }
         let (fd, connected) = connect::stream(address, &self.settings).map_err(|error| why(&error))?;
-        self.insert(peer, fd, address.clone(), !connected).map_err(|error| why(&error))?;
+        self.insert(peer, fd, address.clone(), !connected);
         if connected {
             self.notices.push_back(Notice::Opened(peer, address.clone()));
         }
@@ -465,13 +500,16 @@ impl Transport for Streams {
             let start = clock.now();
             let spin_until = (start + spins).min(until);
             loop {
-                if let Some(peer) = self.solo()
-                    && let Some(now) = self.spin_solo(peer, clock, machine)
-                {
-                    return Ok(Some(now));
+                let seen = match self.solo() {
+                    Some(peer) => self.spin_solo(peer, clock, machine),
+                    None => self.look(Some(Duration::ZERO), clock, machine)?,
+                };
+                if seen.is_some() {
+                    return Ok(seen);
                 }
-                if let Some(now) = self.look(Some(Duration::ZERO), clock, machine)? {
-                    return Ok(Some(now));
+                if self.has_mail() {
+                    self.take_mail()?;
+                    return Ok(self.notice(clock, machine));
                 }
                 if clock.now() >= spin_until {
                     break;

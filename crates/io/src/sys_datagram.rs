@@ -16,9 +16,9 @@ const CONTROL: usize = 24;
 const UDP_SEGMENT: libc::c_int = 103;
 const UDP_GRO: libc::c_int = 104;
 
-/// Lets the kernel join datagrams of one size from one sender.
-pub(crate) fn join_received(fd: BorrowedFd<'_>) -> io::Result<()> {
-    sys::set_option(fd, libc::IPPROTO_UDP, UDP_GRO, 1)
+/// Lets the kernel join datagrams of one size from one sender, or not.
+pub(crate) fn set_joining(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    sys::set_option(fd, libc::IPPROTO_UDP, UDP_GRO, libc::c_int::from(on))
 }
 
 #[repr(C, align(8))]
@@ -86,15 +86,28 @@ impl Received {
             self.count = sys::check(count)? as usize;
         }
         // Ask for more only while more comes: a single recvmsg is cheaper than a batch of one.
-        let joined = self.count == 1 && self.headers[0].msg_hdr.msg_controllen > 0;
+        let joined = self.headers[0].msg_hdr.msg_controllen > 0;
         self.want = if self.count == self.want && (self.want > 1 || joined) {
             (self.want * 2).min(MESSAGES)
-        } else if self.count * 2 < self.want {
-            (self.want / 2).max(1)
         } else {
-            self.want
+            self.count.max(1)
         };
         Ok(self.count)
+    }
+
+    /// Receives one datagram from a socket that joins none, which is the cheapest call there is.
+    #[inline]
+    pub(crate) fn receive_one(&mut self, fd: BorrowedFd<'_>, flags: libc::c_int, named: bool) -> io::Result<usize> {
+        let header = &mut self.headers[0];
+        let (name, mut length) = self.names[0].as_room();
+        let (name, length) = if named { (name, &raw mut length) } else { (std::ptr::null_mut(), std::ptr::null_mut()) };
+        // SAFETY: the buffer has ROOM bytes, and the name the room that is told; both live through the call.
+        let received =
+            unsafe { libc::recvfrom(fd.as_raw_fd(), self.buffers.as_mut_ptr().cast(), ROOM, flags, name, length) };
+        header.msg_len = u32::try_from(received).map_err(|_| io::Error::last_os_error())?;
+        header.msg_hdr.msg_controllen = 0;
+        self.count = 1;
+        Ok(1)
     }
 
     #[inline]
@@ -151,6 +164,13 @@ pub(crate) fn send(
 ) -> io::Result<()> {
     if let ([one], None, None) = (slices, to, each) {
         return sys::send(fd, one, 0).map(drop);
+    }
+    if let ([one], Some(to), None) = (slices, to, each) {
+        let (name, length) = to.as_parts();
+        // SAFETY: both pointers and lengths are those of live, initialised values.
+        let sent =
+            unsafe { libc::sendto(fd.as_raw_fd(), one.as_ptr().cast(), one.len(), libc::MSG_NOSIGNAL, name, length) };
+        return if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
     }
     let mut control = Control([0; CONTROL]);
     // SAFETY: all zeroes is a valid msghdr: no name, no control.
