@@ -205,13 +205,38 @@ impl Datagrams {
                 machine.handle(now, Input::Received(peer, datagram));
             }
         }
-        if let Some(on) = self.joining.note(now, datagrams)
-            && let Some(fd) = socket(self.listener.as_ref(), &self.opened, source)
-        {
+        if self.joining.note(datagrams) {
+            self.set_joining(source, false);
+        }
+        Ok(Some(now))
+    }
+
+    /// One receive from the only socket, which first looks whether more is waiting where that is to be known.
+    #[inline]
+    fn read_solo<M: Machine>(
+        &mut self,
+        source: Source,
+        flags: i32,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> io::Result<Option<Instant>> {
+        if self.joining.wants_look() {
+            let seen = self.read(source, libc::MSG_DONTWAIT, clock, machine)?;
+            if self.joining.looked(seen.is_some()) {
+                self.set_joining(source, true);
+            }
+            if seen.is_some() {
+                return Ok(seen);
+            }
+        }
+        self.read(source, flags, clock, machine)
+    }
+
+    fn set_joining(&self, source: Source, on: bool) {
+        if let Some(fd) = socket(self.listener.as_ref(), &self.opened, source) {
             // A kernel before 5.0 does not know how to join; each datagram then comes alone.
             let _ = batch::set_joining(fd, on);
         }
-        Ok(Some(now))
     }
 
     fn not_received<M: Machine>(
@@ -328,7 +353,7 @@ impl Datagrams {
         let Some(source) = self.solo() else { return self.look(Some(Duration::ZERO), clock, machine) };
         self.unwatch(source);
         for _ in 0..SPINS {
-            if let Some(now) = self.read(source, libc::MSG_DONTWAIT, clock, machine)? {
+            if let Some(now) = self.read_solo(source, libc::MSG_DONTWAIT, clock, machine)? {
                 return Ok(Some(now));
             }
         }
@@ -429,7 +454,7 @@ impl Transport for Datagrams {
             && let Some(source) = self.solo()
         {
             self.unwatch(source);
-            if let Some(now) = self.read(source, 0, clock, machine)? {
+            if let Some(now) = self.read_solo(source, 0, clock, machine)? {
                 return Ok(Some(now));
             }
         }

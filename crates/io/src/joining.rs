@@ -1,16 +1,13 @@
-use hodo_machine::Instant;
-
-/// Calls between two looks at how busy a socket is.
+/// Calls that bring something between two looks at how busy a socket is.
 const CALLS: u32 = 16;
-/// A socket is busy where its calls are closer together than this.
-const BUSY_NS: u64 = 4_000;
 /// Calls after the kernel was told to stop joining in which joined datagrams may still come.
 const CAREFUL: u32 = 4096;
 
 /// Decides when the kernel is to join received datagrams.
 ///
 /// Joining pays where many come at once; where they come one by one it costs a tenth of a round-trip, because each call
-/// then has to take control messages as well.
+/// then has to take control messages as well. Whether more are waiting shows when a look, right after what the last one
+/// brought was dealt with, finds the next one there.
 #[derive(Debug, Default)]
 pub(crate) struct Joining {
     on: bool,
@@ -18,7 +15,6 @@ pub(crate) struct Joining {
     careful: u32,
     calls: u32,
     datagrams: u32,
-    since: Instant,
 }
 
 impl Joining {
@@ -38,22 +34,33 @@ impl Joining {
         self.careful > 0
     }
 
-    /// Notes what a call brought; answers what the kernel is to be told, where that changes.
+    /// Whether it is time for a look that does not wait.
     #[inline]
-    pub(crate) fn note(&mut self, now: Instant, datagrams: u32) -> Option<bool> {
+    pub(crate) fn wants_look(&self) -> bool {
+        !self.on && self.calls >= CALLS
+    }
+
+    /// Notes what such a look found; answers whether the kernel is to join from now on.
+    #[inline]
+    pub(crate) fn looked(&mut self, found: bool) -> bool {
+        self.calls = 0;
+        self.on = found;
+        found
+    }
+
+    /// Notes what a call brought; answers whether the kernel is to stop joining.
+    #[inline]
+    pub(crate) fn note(&mut self, datagrams: u32) -> bool {
         self.calls += 1;
         self.datagrams += datagrams;
-        if self.calls < CALLS || self.always {
-            return None;
+        if !self.on || self.always || self.calls < CALLS {
+            return false;
         }
-        let busy = now.nanos_since(self.since) < u64::from(CALLS) * BUSY_NS || self.datagrams > 2 * CALLS;
-        (self.calls, self.datagrams, self.since) = (0, 0, now);
-        if busy == self.on {
-            return None;
-        }
-        self.on = busy;
-        self.careful = if busy { 0 } else { CAREFUL };
-        Some(busy)
+        let alone = self.datagrams <= self.calls;
+        (self.calls, self.datagrams) = (0, 0);
+        self.on = !alone;
+        self.careful = if alone { CAREFUL } else { 0 };
+        alone
     }
 }
 
@@ -61,19 +68,17 @@ impl Joining {
 mod tests {
     use super::*;
 
-    fn after(joining: &mut Joining, calls: u64, apart_ns: u64) -> Option<bool> {
-        let start = joining.since.as_nanos();
-        (1..=calls).filter_map(|call| joining.note(Instant::from_nanos(start + call * apart_ns), 1)).last()
-    }
-
     #[test]
-    fn joins_while_datagrams_come_quickly() {
+    fn joins_while_more_are_waiting() {
         let mut joining = Joining::default();
-        assert_eq!(after(&mut joining, 64, 8_000), None);
-        assert!(!joining.is_needed());
-        assert_eq!(after(&mut joining, 64, 500), Some(true));
-        assert!(joining.is_needed());
-        assert_eq!(after(&mut joining, 64, 8_000), Some(false));
+        for _ in 0..CALLS {
+            assert!(!joining.wants_look() && !joining.is_needed());
+            joining.note(1);
+        }
+        assert!(joining.wants_look() && !joining.looked(false));
+        assert!(!joining.wants_look() && joining.looked(true) && joining.is_needed());
+        assert_eq!((0..CALLS).filter(|_| joining.note(3)).count(), 0);
+        assert_eq!((0..CALLS).filter(|_| joining.note(1)).count(), 1);
         assert!(joining.is_needed(), "joined ones may still be queued");
         for _ in 0..CAREFUL {
             joining.is_needed();

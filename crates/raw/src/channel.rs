@@ -281,6 +281,8 @@ impl Channel {
         {
             self.ask_report(desk);
         }
+        // What asked for an acknowledgement, or the acknowledgement itself, may have been lost.
+        self.flush(desk);
         let timeout = self.timeout;
         for lane in [&mut self.echoes, &mut self.sends, &mut self.receives] {
             lane.expire(now, timeout, |tag| desk.events.push_back(Event::Lost(tag)));

@@ -189,9 +189,8 @@ impl Server {
             }
             Kind::Send => {
                 session.sends.note(header.sequence);
-                let at_once = header.flags & FLAG_ACKNOWLEDGE != 0 || self.config.transport == Transport::Datagram;
-                session.acknowledge |= at_once;
-                if at_once {
+                if header.flags & FLAG_ACKNOWLEDGE != 0 {
+                    session.acknowledge = true;
                     self.queue(peer);
                 }
             }
