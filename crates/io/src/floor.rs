@@ -21,8 +21,6 @@ const COUNTED: Duration = Duration::from_millis(160);
 const LOOK_UP: Duration = Duration::from_millis(20);
 /// Bytes moved with one call.
 const BULK: usize = 256 << 10;
-/// Bytes of an echo that are under way at once.
-const IN_FLIGHT: usize = 64 << 10;
 /// A floor that has not come to its end by then never will.
 const GIVE_UP: Duration = Duration::from_secs(2);
 /// Bytes of datagrams that the kernel cuts from one call.
@@ -134,8 +132,8 @@ impl Floor {
     fn near(&self, fd: &OwnedFd, cpu: Option<usize>, arrived: &AtomicU64) -> io::Result<Found> {
         place(cpu)?;
         match self.exchange {
-            Exchange::PingPong => self.ping(fd.as_fd(), 1),
-            Exchange::Echo { window } => self.ping(fd.as_fd(), window),
+            Exchange::PingPong => self.ping(fd.as_fd()),
+            Exchange::Echo { window } => self.echo(fd.as_fd(), window),
             Exchange::OneWay => self.push(fd.as_fd(), arrived),
         }
     }
@@ -145,54 +143,40 @@ impl Floor {
         // A thread that could not be placed or has failed closes its socket, which the near side sees.
         let _ = place(cpu).and_then(|()| match self.exchange {
             Exchange::OneWay => self.sink(fd.as_fd(), arrived, stop),
-            Exchange::PingPong | Exchange::Echo { .. } => self.echo(fd.as_fd(), stop),
+            Exchange::PingPong => self.pong(fd.as_fd(), stop),
+            Exchange::Echo { .. } => self.duplex(fd.as_fd(), 0, |_| stop.load(Ordering::Relaxed)),
         });
     }
 
     /// Messages that go out with one call.
-    fn bulk(&self, window: usize) -> usize {
-        let most = match (self.kind, self.exchange) {
-            (Kind::Udp, _) => CUT.min(64 * self.size),
-            (_, Exchange::OneWay) => BULK,
-            _ => IN_FLIGHT / 2,
-        };
-        (most / self.size.max(1)).clamp(1, window.div_ceil(2).max(1))
+    fn bulk(&self) -> usize {
+        let most = if self.kind == Kind::Udp { CUT.min(64 * self.size) } else { BULK };
+        (most / self.size.max(1)).max(1)
     }
 
-    fn ping(&self, fd: BorrowedFd<'_>, window: usize) -> io::Result<Found> {
-        let bulk = self.bulk(window);
-        // Two at a time keep both sides busy, as long as the sockets' buffers hold both: else each side could wait for
-        // the other to read.
-        let in_flight = if window > 1 && 2 * bulk * self.size <= IN_FLIGHT { 2 } else { 1 };
-        let out = vec![0x55u8; bulk * self.size];
-        let mut calls = Calls::new(self, out.len());
-        for _ in 1..in_flight {
-            calls.send(fd, &out)?;
-        }
+    fn ping(&self, fd: BorrowedFd<'_>) -> io::Result<Found> {
+        let out = vec![0x55u8; self.size];
+        let mut calls = Calls::new(self, self.size);
         let clock = Clock::start();
         let (from, end) = (clock.now() + WARM_UP, clock.now() + WARM_UP + COUNTED);
-        let (mut times, mut count, mut last) = (Vec::with_capacity(1 << 16), 0u64, clock.now());
+        let (mut times, mut last) = (Vec::with_capacity(1 << 16), clock.now());
         while last < end {
             calls.send(fd, &out)?;
             calls.receive_exactly(fd, out.len())?;
             let now = clock.now();
             if last >= from {
-                count += bulk as u64;
                 times.push(now.nanos_since(last));
             }
             last = now;
         }
         times.sort_unstable();
         let p50 = times.get(times.len() / 2).map(|ns| *ns as f64);
-        let spent = last.nanos_since(from) as f64 * 1e-9;
-        Ok(Found { messages_per_s: count as f64 / spent, p50_ns: p50.filter(|_| window == 1) })
+        Ok(Found { messages_per_s: times.len() as f64 / (last.nanos_since(from) as f64 * 1e-9), p50_ns: p50 })
     }
 
-    fn echo(&self, fd: BorrowedFd<'_>, stop: &AtomicBool) -> io::Result<()> {
-        let window = if let Exchange::Echo { window } = self.exchange { window } else { 1 };
-        let size = self.bulk(window) * self.size;
-        let mut calls = Calls::new(self, size);
-        let out = vec![0x55u8; size];
+    fn pong(&self, fd: BorrowedFd<'_>, stop: &AtomicBool) -> io::Result<()> {
+        let mut calls = Calls::new(self, self.size);
+        let out = vec![0x55u8; self.size];
         let mut came = 0;
         while !stop.load(Ordering::Relaxed) {
             match calls.receive(fd)? {
@@ -200,16 +184,55 @@ impl Floor {
                 Some(count) => came += count,
                 None => continue,
             }
-            while came >= size {
-                came -= size;
+            while came >= self.size {
+                came -= self.size;
                 calls.send(fd, &out)?;
             }
         }
         Ok(())
     }
 
+    /// Both ways at once: each byte that comes lets one go. The near side begins with a window's worth.
+    fn duplex(&self, fd: BorrowedFd<'_>, window: usize, mut over: impl FnMut(usize) -> bool) -> io::Result<()> {
+        let bulk = self.bulk() * self.size;
+        let out = vec![0x55u8; bulk];
+        let mut calls = Calls::new(self, bulk.max(BULK));
+        let mut credit = window * self.size;
+        loop {
+            let go = credit.min(bulk);
+            // Datagrams are cut evenly, and a stream takes what it can.
+            let go = if self.kind == Kind::Udp { go / self.size * self.size } else { go };
+            let went = if go > 0 { calls.send_some(fd, &out[..go])? } else { 0 };
+            credit -= went;
+            let came = match calls.receive_some(fd, went == 0 && go == 0)? {
+                Some(0) if self.kind != Kind::Udp => return Ok(()),
+                came => came.unwrap_or(0),
+            };
+            credit += came;
+            if over(came) {
+                return Ok(());
+            }
+            if went == 0 && came == 0 && go > 0 && calls.blocks() {
+                sys::wait_ready(fd, LOOK_UP)?;
+            }
+        }
+    }
+
+    fn echo(&self, fd: BorrowedFd<'_>, window: usize) -> io::Result<Found> {
+        let clock = Clock::start();
+        let (from, end) = (clock.now() + WARM_UP, clock.now() + WARM_UP + COUNTED);
+        let (mut bytes, mut last) = (0u64, clock.now());
+        self.duplex(fd, window, |came| {
+            last = clock.now();
+            bytes += if last >= from { came as u64 } else { 0 };
+            last >= end
+        })?;
+        let messages = bytes as f64 / self.size.max(1) as f64;
+        Ok(Found { messages_per_s: messages / (last.nanos_since(from) as f64 * 1e-9), p50_ns: None })
+    }
+
     fn push(&self, fd: BorrowedFd<'_>, arrived: &AtomicU64) -> io::Result<Found> {
-        let bulk = self.bulk(usize::MAX);
+        let bulk = self.bulk();
         let out = vec![0x55u8; bulk * self.size];
         let mut calls = Calls::new(self, out.len());
         let clock = Clock::start();
@@ -281,6 +304,38 @@ impl Calls {
             }
         }
         Ok(())
+    }
+
+    /// Sends what there is room for.
+    #[inline]
+    fn send_some(&mut self, fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+        let sent = match self.cut {
+            Some(each) if bytes.len() > usize::from(each) => {
+                batch::send(fd, None, &[IoSlice::new(bytes)], Some(each)).map(|()| bytes.len())
+            }
+            _ => sys::send(fd, bytes, libc::MSG_DONTWAIT),
+        };
+        match sent {
+            Err(error) if is_late(&error) => Ok(0),
+            other => other,
+        }
+    }
+
+    /// Receives what is there, and waits for it only where nothing else can be done.
+    #[inline]
+    fn receive_some(&mut self, fd: BorrowedFd<'_>, wait: bool) -> io::Result<Option<usize>> {
+        let flags = self.flags;
+        if !wait {
+            self.flags = libc::MSG_DONTWAIT;
+        }
+        let came = self.receive(fd);
+        self.flags = flags;
+        came
+    }
+
+    /// Whether waiting sleeps.
+    fn blocks(&self) -> bool {
+        self.flags == 0
     }
 
     /// Some bytes; `None` where none came in time.

@@ -270,6 +270,17 @@ pub(crate) fn send_vectored(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>], flags: c
     check_size(unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const header, flags | libc::MSG_NOSIGNAL) })
 }
 
+/// Sleeps until a socket can be read or written, at most for so long.
+pub(crate) fn wait_ready(fd: BorrowedFd<'_>, span: Duration) -> io::Result<()> {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN | libc::POLLOUT, revents: 0 };
+    // SAFETY: the pointer is that of one live pollfd.
+    let answer = unsafe { libc::poll(&raw mut poll, 1, span.as_millis() as c_int) };
+    match check(answer) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// A counter that another thread can raise to wake a poller.
 pub(crate) fn event_counter() -> io::Result<OwnedFd> {
     // SAFETY: takes no pointers; a non-negative answer is a descriptor that nobody else owns.

@@ -1,5 +1,6 @@
 //! The far end that is started here: the same program in a process of its own, which cannot outlive this one.
 
+use super::placement::Placement;
 use super::private_dir::PrivateDir;
 use crate::Error;
 use crate::args::Measure;
@@ -24,17 +25,17 @@ pub struct FarEnd {
     /// Open for as long as the far end is to run: it stops at the end of its standard input, however this process ends.
     stdin: Option<ChildStdin>,
     uri: Uri,
-    cpus: Vec<usize>,
+    placement: Placement,
     _dir: Option<PrivateDir>,
 }
 
 impl FarEnd {
-    /// Starts one for a link that names none, on these processors, and waits until it listens.
-    pub fn start(link: &Uri, measure: &Measure, cpus: &[usize]) -> Result<Self, Error> {
+    /// Starts one for a link that names none, so placed, and waits until it listens.
+    pub fn start(link: &Uri, measure: &Measure, placement: &Placement) -> Result<Self, Error> {
         let (place, dir) = place(link)?;
-        let mut command = command(&place, measure, cpus)?;
+        let mut command = command(&place, measure, placement)?;
         let child = command.spawn().map_err(|why| Error::Failed(format!("the far end cannot be started: {why}")))?;
-        let mut far_end = FarEnd { child, stdin: None, uri: link.clone(), cpus: cpus.to_vec(), _dir: dir };
+        let mut far_end = FarEnd { child, stdin: None, uri: link.clone(), placement: placement.clone(), _dir: dir };
         far_end.stdin = far_end.child.stdin.take();
         let stdout = far_end.child.stdout.take().expect("standard output is piped");
         let line = first_line(stdout, measure.timeout);
@@ -50,9 +51,9 @@ impl FarEnd {
         &self.uri
     }
 
-    /// The processors that it runs on.
-    pub fn cpus(&self) -> &[usize] {
-        &self.cpus
+    /// How it was placed.
+    pub fn placement(&self) -> &Placement {
+        &self.placement
     }
 
     /// Why it runs no more; `None` while it runs.
@@ -115,18 +116,18 @@ fn place(link: &Uri) -> Result<(Uri, Option<PrivateDir>), Error> {
     Ok((place, Some(dir)))
 }
 
-fn command(place: &Uri, measure: &Measure, cpus: &[usize]) -> Result<Command, Error> {
+fn command(place: &Uri, measure: &Measure, placement: &Placement) -> Result<Command, Error> {
     let this = std::env::current_exe().map_err(|why| Error::Failed(format!("this program cannot be found: {why}")))?;
     let mut command = Command::new(this);
     command.arg("serve").arg(place.to_string()).arg("--until-stdin-closes");
     command.arg("--wait").arg(measure.wait.to_string());
-    if !cpus.is_empty() {
-        command.arg("--cpu").arg(cpus_text(cpus));
+    if !placement.far.is_empty() {
+        command.arg("--cpu").arg(cpus_text(&placement.far));
     }
     if let Some(congestion) = &measure.congestion {
         command.arg("--congestion").arg(congestion);
     }
-    if let Some(size) = measure.socket_buffer {
+    if let Some(size) = placement.socket_buffer {
         command.arg("--socket-buffer").arg(size.to_string());
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -101,18 +101,24 @@ impl Steps<'_> {
 
     fn placement(&self, plan: &Plan) -> Placement {
         let asked = self.measure.cpu.as_ref().map(|Cpus(cpus)| cpus.as_slice());
-        Placement::of(asked, &super::online_cpus(), plan.channels, self.link.wants_far_end())
+        let far_end_here = self.link.wants_far_end();
+        Placement::of(asked, &super::online_cpus(), plan.channels, far_end_here).with_buffers(
+            self.measure.socket_buffer,
+            self.link.scheme,
+            plan.channels,
+            far_end_here,
+        )
     }
 
-    /// Where the far end is. One that is started here runs on until a plan needs it on other processors.
+    /// Where the far end is. One that is started here runs on until a plan needs it otherwise placed.
     fn meet(&self, placement: &Placement, far_end: &mut Option<FarEnd>) -> Result<Uri, Error> {
         if !self.link.wants_far_end() {
             return Ok(self.link.clone());
         }
-        if far_end.as_ref().is_none_or(|far_end| far_end.cpus() != placement.far) {
+        if far_end.as_ref().is_none_or(|far_end| far_end.placement() != placement) {
             // The one before ends first, so that the two do not share a processor.
             drop(far_end.take());
-            *far_end = Some(FarEnd::start(self.link, self.measure, &placement.far)?);
+            *far_end = Some(FarEnd::start(self.link, self.measure, placement)?);
         }
         let started = far_end.as_ref().expect("it was started above");
         let mut uri = started.uri().clone();
@@ -128,7 +134,7 @@ impl Steps<'_> {
             wait: plan.wait,
             cpus: placement.here.clone(),
             congestion: self.measure.congestion.clone(),
-            socket_buffer: self.measure.socket_buffer,
+            socket_buffer: placement.socket_buffer,
             reconnect: self.reconnect,
             seed: plan.seed,
             timeout: plan.stall,
