@@ -183,7 +183,10 @@ impl Server {
                 self.reply(peer, Reply { kind: Kind::Welcome, length: 0, sequence: header.sequence, count: 1 })?;
             }
             Kind::Echo => {
-                session.echoes.note(header.sequence);
+                if !session.echoes.note(header.sequence) {
+                    // One answer to each, so that the client does not count the network's second copy again.
+                    return Ok(());
+                }
                 let reply = Reply { kind: Kind::Reply, length: header.length, sequence: header.sequence, count: 1 };
                 self.reply(peer, reply)?;
             }
@@ -391,13 +394,15 @@ impl Session {
 }
 
 impl Arrivals {
+    /// Answers whether it is the first of this number.
     #[inline]
-    fn note(&mut self, sequence: u64) {
+    fn note(&mut self, sequence: u64) -> bool {
         match self {
-            Arrivals::Stream(count) => *count += 1,
-            Arrivals::Datagrams(tracker) => {
-                tracker.arrived(sequence);
+            Arrivals::Stream(count) => {
+                *count += 1;
+                true
             }
+            Arrivals::Datagrams(tracker) => tracker.arrived(sequence),
         }
     }
 
