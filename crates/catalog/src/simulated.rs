@@ -93,7 +93,8 @@ pub(crate) fn limit((out, back): (Model, Model), found: &Measurement, payload: f
             && model.transport == Transport::Stream
             && let Some(bits) = model.buffer_bits_per_s()
         {
-            bounds.push(Bound::pipe(Binding::Window, bits, size as f64, "the model's stream buffer over its delay"));
+            let bits = bits * f64::from(found.channels);
+            bounds.push(Bound::pipe(Binding::Window, bits, size as f64, "the model's stream buffers over their delay"));
         }
     }
     if out.transport == Transport::Datagram {
