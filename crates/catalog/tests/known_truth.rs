@@ -1,9 +1,9 @@
 //! The tester itself is proven on the simulated network: known truth in, the same figures out.
 mod plans;
 
-use hodo_catalog::limit;
+use hodo_catalog::{Settings, limit, open};
 use hodo_measure::{Histogram, LinkError, Measurement, Mode, Plan, Run, Size, State, Test, Until, Unwatched, run};
-use plans::{MODES, TESTS, opened, plan, uri};
+use plans::{MODES, TESTS, opened, plan, settings, uri};
 use std::time::Duration;
 
 /// A gigabit line with Ethernet's 38 bytes around each packet.
@@ -56,6 +56,19 @@ fn latency_is_two_delays_and_four_costs_exactly() {
             assert_eq!(found.limit.and_then(|limit| limit.latency_ns), Some(f64::from(truth_ns)));
             assert_eq!(found.verdict.state, State::Stable);
         }
+    }
+}
+
+/// Connecting takes a round-trip, and the greeting goes along with the operation.
+#[test]
+fn an_operation_on_its_own_connection_takes_two_round_trips() {
+    for (mode, size) in [(Mode::Both, 64), (Mode::Send, 64), (Mode::Receive, 64), (Mode::Receive, 1 << 20)] {
+        let plan = plan(Test::Latency, mode, size);
+        let (uri, settings) = (uri("sim+tcp://?delay=50us&cost=1ns"), Settings { reconnect: true, ..settings(&plan) });
+        let mut opened = open(&uri, &settings).expect("a simulated link");
+        let found = run(&mut opened.links, &plan, &Unwatched);
+        assert_eq!((found.error, found.operations), (None, 1000), "{mode}");
+        assert_near(found.elapsed_s, 1000.0 * 200e-6, 0.01);
     }
 }
 
