@@ -15,6 +15,9 @@ use std::time::Duration;
 const BUFFER: usize = 256 << 10;
 /// A blocking receive returns after this long, to look at what else there is.
 const LOOK_UP: Duration = Duration::from_millis(10);
+/// For this long after a connection came, the next one is waited for too: a client that connects anew for each
+/// operation would otherwise wait for [`LOOK_UP`] each time.
+const SETTLED: Duration = Duration::from_millis(100);
 /// Empty looks at one stream between two looks at everything else.
 const SPINS: u32 = 64;
 const MAILBOX: u64 = u64::MAX;
@@ -31,6 +34,8 @@ pub struct Streams {
     notices: VecDeque<Notice>,
     full: Vec<Peer>,
     mailbox: Option<Arc<Mailbox>>,
+    /// Until then more connections are expected.
+    unsettled_until: Instant,
     /// The only peer there is, while it is busy: read directly, without the poller.
     solo: Option<Peer>,
     refused: u64,
@@ -74,6 +79,7 @@ impl Streams {
             notices: VecDeque::new(),
             full: Vec::new(),
             mailbox,
+            unsettled_until: Instant::ZERO,
             solo: None,
             refused: 0,
         })
@@ -140,8 +146,9 @@ impl Streams {
     }
 
     /// Takes in what the listener has accepted.
-    fn take_mail(&mut self) -> io::Result<()> {
+    fn take_mail(&mut self, clock: &Clock) -> io::Result<()> {
         let Some(mailbox) = self.mailbox.clone() else { return Ok(()) };
+        self.unsettled_until = clock.now() + SETTLED;
         for (fd, address) in mailbox.take() {
             if self.count >= self.settings.peers_max {
                 self.refused += 1;
@@ -224,7 +231,7 @@ impl Streams {
     /// Handles one thing that the poller saw.
     fn ready<M: Machine>(&mut self, ready: Ready, clock: &Clock, machine: &mut M) -> io::Result<Option<Instant>> {
         if ready.token == MAILBOX {
-            self.take_mail()?;
+            self.take_mail(clock)?;
             return Ok(self.notice(clock, machine));
         }
         let peer = Peer(ready.token as u32);
@@ -445,7 +452,7 @@ impl Transport for Streams {
         machine: &mut M,
     ) -> io::Result<Option<Instant>> {
         if self.has_mail() {
-            self.take_mail()?;
+            self.take_mail(clock)?;
         }
         if let Some(now) = self.notice(clock, machine) {
             return Ok(Some(now));
@@ -481,8 +488,9 @@ impl Transport for Streams {
                 return Ok(None);
             }
         }
-        let span = span_until(until, clock.now());
-        if span.is_none_or(|span| span > LOOK_UP)
+        let now = clock.now();
+        if span_until(until, now).is_none_or(|span| span > LOOK_UP)
+            && now >= self.unsettled_until
             && let Some(peer) = self.solo()
             && let Some(now) = self.block_solo(peer, clock, machine)
         {
