@@ -1,6 +1,8 @@
 //! Plans and links that the tests of this crate share.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod served;
+
 use hodo_catalog::{Opened, Settings, Uri, open};
 use hodo_machine::Wait;
 use hodo_measure::{Mode, Plan, Repeats, Size, Test, Until};
