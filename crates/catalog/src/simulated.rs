@@ -9,11 +9,21 @@ use hodo_measure::{Binding, Limit, LimitKind, Measurement, Mode, Test};
 use hodo_raw::{Client, Counters, Server, ServerCommand, ServerEvent};
 use hodo_sim::{Model, Network, Sim, Transport};
 
+#[cfg(test)]
+mod tests;
+
 /// The node that the server stands at.
 const SERVER: u32 = 1;
 
 /// Opens a link over the network that the URI's options describe.
 pub(crate) fn open(uri: &Uri, settings: &Settings) -> Result<Opened, Error> {
+    let link = link(uri, settings)?;
+    let model = link.driver().model();
+    let links: Vec<Box<dyn hodo_measure::Link + Send>> = vec![Box::new(link)];
+    Ok(Opened { links, cpus: vec![None], congestion: None, local: None, remote: None, model: Some(model) })
+}
+
+fn link(uri: &Uri, settings: &Settings) -> Result<RawLink<Sim<Client, Server>>, Error> {
     if !uri.authority.is_empty() || !uri.path.is_empty() {
         return Err(Error::Usage(format!(
             "`{uri}` names a host; a simulated link has none: sim+{}://?delay=…",
@@ -32,12 +42,10 @@ pub(crate) fn open(uri: &Uri, settings: &Settings) -> Result<Opened, Error> {
     let client = Client::new(client_config(settings, messages, Address::Node(SERVER), settings.channels));
     let server = Server::new(server_config(&far_end(settings), messages));
     let sim = Sim::new(transport, (&out, &back), client, vec![server], answer);
-    let model = sim.model();
     let noticed = |sim: &Sim<Client, Server>| raw::noticed(sim.machine());
     let link = RawLink::open(sim, noticed, settings.channels, settings.timeout).map_err(|error| cannot(uri, &error))?;
     check_size(uri, settings, link.size_max())?;
-    let links: Vec<Box<dyn hodo_measure::Link + Send>> = vec![Box::new(link)];
-    Ok(Opened { links, cpus: vec![None], congestion: None, local: None, remote: None, model: Some(model) })
+    Ok(link)
 }
 
 /// The simulated far end has no process of its own, and a run has to be the same each time: no CPU is told.
@@ -85,7 +93,8 @@ pub(crate) fn limit((out, back): (Model, Model), found: &Measurement, payload: f
             && model.transport == Transport::Stream
             && let Some(bits) = model.buffer_bits_per_s()
         {
-            bounds.push(Bound::pipe(Binding::Window, bits, size as f64, "the model's stream buffer over its delay"));
+            let bits = bits * f64::from(found.channels);
+            bounds.push(Bound::pipe(Binding::Window, bits, size as f64, "the model's stream buffers over their delay"));
         }
     }
     if out.transport == Transport::Datagram {

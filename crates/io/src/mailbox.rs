@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub struct Mailbox {
     letters: Mutex<Vec<(OwnedFd, Address)>>,
     some: AtomicBool,
-    taken: AtomicUsize,
+    peers: AtomicUsize,
     event: OwnedFd,
 }
 
@@ -19,7 +19,7 @@ impl Mailbox {
         Ok(Mailbox {
             letters: Mutex::new(Vec::new()),
             some: AtomicBool::new(false),
-            taken: AtomicUsize::new(0),
+            peers: AtomicUsize::new(0),
             event: sys::event_counter()?,
         })
     }
@@ -27,7 +27,7 @@ impl Mailbox {
     /// Leaves a connection, and wakes its thread.
     pub(crate) fn post(&self, fd: OwnedFd, from: Address) {
         self.letters.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((fd, from));
-        self.taken.fetch_add(1, Ordering::Relaxed);
+        self.peers.fetch_add(1, Ordering::Relaxed);
         self.some.store(true, Ordering::Release);
         sys::raise(self.event.as_fd());
     }
@@ -54,8 +54,13 @@ impl Mailbox {
         self.event.as_fd()
     }
 
-    /// Connections left here since the start.
-    pub(crate) fn posted(&self) -> usize {
-        self.taken.load(Ordering::Relaxed)
+    /// A connection that was left here has ended.
+    pub(crate) fn left(&self) {
+        self.peers.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Connections that were left here and have not ended.
+    pub(crate) fn peers(&self) -> usize {
+        self.peers.load(Ordering::Relaxed)
     }
 }

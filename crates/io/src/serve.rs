@@ -108,9 +108,13 @@ impl StreamServer {
         Ok(())
     }
 
-    /// Gives a connection to the thread on the processor where its packets arrive, or to the one that had the fewest.
+    /// Gives a connection to the thread on the processor where its packets arrive, or to the one that has the fewest; closes
+    /// it at once where the bound on peers is reached.
     fn deal(&self, mailboxes: &[Arc<Mailbox>], fd: OwnedFd, from: &RawAddress) {
         let from = from.to_ip().map_or_else(|| Address::Path(String::new()), Address::Socket);
+        if mailboxes.iter().map(|mailbox| mailbox.peers()).sum::<usize>() >= self.options.settings.peers_max {
+            return;
+        }
         if prepare_stream(fd.as_fd(), &from, &self.options.settings).is_err() {
             return;
         }
@@ -119,7 +123,7 @@ impl StreamServer {
         let near = (cpus.len() == mailboxes.len() && matches!(from, Address::Socket(_)))
             .then(|| cpus.iter().position(|cpu| i32::try_from(*cpu).ok() == arrives_at))
             .flatten();
-        let fewest = || (0..mailboxes.len()).min_by_key(|index| mailboxes[*index].posted()).unwrap_or(0);
+        let fewest = || (0..mailboxes.len()).min_by_key(|index| mailboxes[*index].peers()).unwrap_or(0);
         mailboxes[near.unwrap_or_else(fewest)].post(fd, from);
     }
 }
@@ -179,7 +183,9 @@ impl DatagramServer {
                 .enumerate()
                 .map(|(index, socket)| {
                     scope.spawn(move || {
-                        let datagrams = Datagrams::new(options.settings.clone(), Some(socket))?;
+                        let peers_max = options.settings.peers_max.div_ceil(options.threads.max(1));
+                        let settings = SocketSettings { peers_max, ..options.settings.clone() };
+                        let datagrams = Datagrams::new(settings, Some(socket))?;
                         shard(index, datagrams, options, clock, make, answer, stop)
                     })
                 })

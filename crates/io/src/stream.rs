@@ -16,6 +16,9 @@ const BUFFER: usize = 256 << 10;
 /// A blocking receive returns after this long, to look at what else there is. A nearer timer costs each sleep about a
 /// microsecond on a virtual machine.
 const LOOK_UP: Duration = Duration::from_millis(40);
+/// For this long after a connection came, the next one is waited for too: a client that connects anew for each
+/// operation would otherwise wait for [`LOOK_UP`] each time.
+const SETTLED: Duration = Duration::from_millis(100);
 /// Empty looks at one stream between two looks at everything else.
 const SPINS: u32 = 64;
 const MAILBOX: u64 = u64::MAX;
@@ -35,9 +38,10 @@ pub struct Streams {
     /// processor, so that a stream that is read directly is not watched.
     unwatched: Vec<Peer>,
     mailbox: Option<Arc<Mailbox>>,
+    /// Until then more connections are expected.
+    unsettled_until: Instant,
     /// The only peer there is, while it is busy: read directly, without the poller.
     solo: Option<Peer>,
-    refused: u64,
 }
 
 struct Stream {
@@ -79,8 +83,8 @@ impl Streams {
             full: Vec::new(),
             unwatched: Vec::new(),
             mailbox,
+            unsettled_until: Instant::ZERO,
             solo: None,
-            refused: 0,
         })
     }
 
@@ -100,12 +104,6 @@ impl Streams {
         (sys::congestion(fd).ok(), local, Some(remote))
     }
 
-    /// Connections turned away because the bound was reached.
-    #[must_use]
-    pub fn refused(&self) -> u64 {
-        self.refused
-    }
-
     #[inline]
     fn stream(&mut self, peer: Peer) -> Option<&mut Stream> {
         slot(&mut self.opened, &mut self.accepted, peer)?.as_deref_mut()
@@ -122,6 +120,9 @@ impl Streams {
         }
         if peer.is_accepted() {
             self.free.push(peer.0 - Peer::FIRST_ACCEPTED);
+            if let Some(mailbox) = &self.mailbox {
+                mailbox.left();
+            }
         }
     }
 
@@ -170,13 +171,10 @@ impl Streams {
     }
 
     /// Takes in what the listener has accepted.
-    fn take_mail(&mut self) -> io::Result<()> {
+    fn take_mail(&mut self, clock: &Clock) -> io::Result<()> {
         let Some(mailbox) = self.mailbox.clone() else { return Ok(()) };
+        self.unsettled_until = clock.now() + SETTLED;
         for (fd, address) in mailbox.take() {
-            if self.count >= self.settings.peers_max {
-                self.refused += 1;
-                continue;
-            }
             let index = self.free.pop().unwrap_or_else(|| {
                 self.accepted.push(None);
                 (self.accepted.len() - 1) as u32
@@ -254,7 +252,7 @@ impl Streams {
     /// Handles one thing that the poller saw.
     fn ready<M: Machine>(&mut self, ready: Ready, clock: &Clock, machine: &mut M) -> io::Result<Option<Instant>> {
         if ready.token == MAILBOX {
-            self.take_mail()?;
+            self.take_mail(clock)?;
             return Ok(self.notice(clock, machine));
         }
         let peer = Peer(ready.token as u32);
@@ -481,7 +479,7 @@ impl Transport for Streams {
         machine: &mut M,
     ) -> io::Result<Option<Instant>> {
         if self.has_mail() {
-            self.take_mail()?;
+            self.take_mail(clock)?;
         }
         if let Some(now) = self.notice(clock, machine) {
             return Ok(Some(now));
@@ -509,7 +507,7 @@ impl Transport for Streams {
                     return Ok(seen);
                 }
                 if self.has_mail() {
-                    self.take_mail()?;
+                    self.take_mail(clock)?;
                     return Ok(self.notice(clock, machine));
                 }
                 if clock.now() >= spin_until {
@@ -520,8 +518,9 @@ impl Transport for Streams {
                 return Ok(None);
             }
         }
-        let span = span_until(until, clock.now());
-        if span.is_none_or(|span| span > LOOK_UP)
+        let now = clock.now();
+        if span_until(until, now).is_none_or(|span| span > LOOK_UP)
+            && now >= self.unsettled_until
             && let Some(peer) = self.solo()
             && let Some(now) = self.block_solo(peer, clock, machine)
         {

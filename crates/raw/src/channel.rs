@@ -143,12 +143,18 @@ impl Channel {
     #[inline]
     pub(crate) fn received(&mut self, now: Instant, bytes: &[u8], desk: &mut Desk) -> Result<(), Error> {
         if self.transport == Transport::Datagram {
-            let (header, body) = datagram(bytes, self.size_max)?;
-            return self.message(now, header, Some(body), desk);
+            let outcome =
+                datagram(bytes, self.size_max).and_then(|(header, body)| self.message(now, header, Some(body), desk));
+            // Once greeted, a datagram that makes no sense was damaged on its way: what it carried counts as lost.
+            return if self.state == State::Ready { Ok(()) } else { outcome };
         }
         let mut rest = bytes;
         while let Some(header) = self.inbound.next(&mut rest, self.size_max)? {
             self.message(now, header, None, desk)?;
+            if self.state == State::Waiting {
+                // A single-use connection has had its answer: what else it brought is not for the next one.
+                break;
+            }
         }
         Ok(())
     }
@@ -227,7 +233,11 @@ impl Channel {
         desk: &mut Desk,
     ) -> Result<(), Error> {
         let Some(body) = body else {
-            return self.sends.acknowledged_below(header.sequence, |tag| desk.events.push_back(Event::Done(tag)));
+            self.sends.acknowledged_below(header.sequence, |tag| desk.events.push_back(Event::Done(tag)))?;
+            if self.single && self.sends.is_empty() {
+                self.end_single(desk);
+            }
+            return Ok(());
         };
         let mut cursor = Cursor::new(body);
         for _ in 0..header.count {
@@ -256,12 +266,17 @@ impl Channel {
 
     /// Whether a timer has to run for this channel.
     pub(crate) fn is_timed(&self) -> bool {
-        let in_flight = !(self.echoes.is_empty() && self.sends.is_empty() && self.receives.is_empty());
         match self.state {
             State::Opening | State::Greeting => true,
             State::Waiting | State::Failed => false,
-            State::Ready => self.transport == Transport::Datagram && (in_flight || self.report != Report::NotAsked),
+            State::Ready => {
+                self.transport == Transport::Datagram && (self.in_flight() || self.report != Report::NotAsked)
+            }
         }
+    }
+
+    fn in_flight(&self) -> bool {
+        !(self.echoes.is_empty() && self.sends.is_empty() && self.receives.is_empty())
     }
 
     pub(crate) fn check(&mut self, now: Instant, desk: &mut Desk) -> Result<(), Error> {
@@ -305,7 +320,7 @@ impl Channel {
                 self.greet = false;
                 out.copy(&Header::new(Kind::Hello, wire::GREETING as u32, 0).encode());
                 out.copy(&wire::encode_greeting(self.size_max));
-            } else if if self.single { !self.echoes.is_empty() } else { self.state == State::Greeting } {
+            } else if if self.single { self.in_flight() } else { self.state == State::Greeting } {
                 // A single-use connection carries one operation, sent along with its greeting.
                 return false;
             } else if let Some(next) = self.queued.front().copied() {
@@ -333,7 +348,7 @@ impl Channel {
                 self.queued.pop_front();
                 let mut header = Header::new(Kind::Send, next.size, self.sends.push(next.tag, now));
                 self.unacknowledged += 1;
-                if self.unacknowledged >= self.acknowledge_every {
+                if self.single || self.unacknowledged >= self.acknowledge_every {
                     self.unacknowledged = 0;
                     header.flags = FLAG_ACKNOWLEDGE;
                 }
@@ -341,8 +356,9 @@ impl Channel {
             }
             Direction::Receive => {
                 let mut header = Header::new(Kind::Receive, next.size, 0);
+                let most = if self.single { 1 } else { ASKED_AT_ONCE };
                 while let Some(also) = self.queued.front().copied()
-                    && header.count < ASKED_AT_ONCE
+                    && header.count < most
                     && (also.size, also.direction) == (next.size, next.direction)
                 {
                     self.queued.pop_front();

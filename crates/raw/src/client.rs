@@ -242,7 +242,12 @@ impl Machine for Client {
                     self.open_single(peer.0);
                 }
             }
-            Input::Landed(peer, count) => self.with(peer, |channel, desk| channel.landed(now, count, desk)),
+            Input::Landed(peer, count) => {
+                self.with(peer, |channel, desk| channel.landed(now, count, desk));
+                if self.config.reconnect {
+                    self.open_single(peer.0);
+                }
+            }
             Input::Command(command) => self.command(now, command),
             Input::Opened(peer, _) => self.opened(now, peer),
             Input::Closed(peer, why) => self.with(peer, |_, _| Err(Error::Closed(why))),

@@ -159,8 +159,11 @@ impl Server {
     fn received(&mut self, now: Instant, peer: Peer, bytes: &[u8]) -> Result<(), Error> {
         let size_max = self.config.size_max;
         if self.config.transport == Transport::Datagram {
-            let (header, body) = datagram(bytes, size_max)?;
-            return self.message(now, peer, header, Some(body));
+            let outcome =
+                datagram(bytes, size_max).and_then(|(header, body)| self.message(now, peer, header, Some(body)));
+            let greeted = self.sessions.get(index(peer)).and_then(Option::as_ref).is_some_and(|peer| peer.greeted);
+            // Once greeted, a datagram that makes no sense was damaged on its way: what it carried counts as lost.
+            return if greeted { Ok(()) } else { outcome };
         }
         let mut rest = bytes;
         while let Some(Some(session)) = self.sessions.get_mut(index(peer)) {
@@ -183,7 +186,10 @@ impl Server {
                 self.reply(peer, Reply { kind: Kind::Welcome, length: 0, sequence: header.sequence, count: 1 })?;
             }
             Kind::Echo => {
-                session.echoes.note(header.sequence);
+                if !session.echoes.note(header.sequence) {
+                    // One answer to each, so that the client does not count the network's second copy again.
+                    return Ok(());
+                }
                 let reply = Reply { kind: Kind::Reply, length: header.length, sequence: header.sequence, count: 1 };
                 self.reply(peer, reply)?;
             }
@@ -390,13 +396,15 @@ impl Session {
 }
 
 impl Arrivals {
+    /// Answers whether it is the first of this number.
     #[inline]
-    fn note(&mut self, sequence: u64) {
+    fn note(&mut self, sequence: u64) -> bool {
         match self {
-            Arrivals::Stream(count) => *count += 1,
-            Arrivals::Datagrams(tracker) => {
-                tracker.arrived(sequence);
+            Arrivals::Stream(count) => {
+                *count += 1;
+                true
             }
+            Arrivals::Datagrams(tracker) => tracker.arrived(sequence),
         }
     }
 

@@ -148,5 +148,5 @@ fn datagrams_account_for_every_operation() {
 
 #[test]
 fn a_connection_for_each_operation() {
-    conforms(Transport::Stream, true, &[Direction::Both], 2);
+    conforms(Transport::Stream, true, &ALL, 2);
 }

@@ -221,8 +221,7 @@ fn pair_warnings(a: &Measurement, b: &Measurement) -> Vec<String> {
     let mut warnings = Vec::new();
     for (side, m) in [("A", a), ("B", b)] {
         if m.verdict.state != State::Stable {
-            let state = figure::state_text(m.verdict.state);
-            warnings.push(format!("{plan}: {side} is {state}: {}", m.verdict.text));
+            warnings.push(format!("{plan}: {side} is {}", figure::verdict_text(m)));
         }
     }
     let lossy = |m: &Measurement| m.loss.lost as f64 / (m.operations + m.loss.lost).max(1) as f64;

@@ -1,5 +1,6 @@
 //! What a measurement is about, and how its plan reads: the words that every form of report shares.
 
+use crate::layout::clean;
 use crate::units;
 use hodo_measure::{Binding, Estimate, LimitKind, Measurement, Mode, State, Test};
 
@@ -143,6 +144,12 @@ pub(crate) const fn state_text(state: State) -> &'static str {
         State::Interrupted => "interrupted",
         State::Failed => "failed",
     }
+}
+
+/// The verdict in a sentence that begins with its word, once.
+pub(crate) fn verdict_text(measurement: &Measurement) -> String {
+    let (word, text) = (state_text(measurement.verdict.state), &measurement.verdict.text);
+    if text.starts_with(word) { clean(text) } else { format!("{word}: {}", clean(text)) }
 }
 
 /// Rates over the run in the unit of the test's rate: pairs of (end of the piece in seconds, rate).

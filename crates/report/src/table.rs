@@ -52,7 +52,7 @@ pub fn explain(m: &Measurement) -> Vec<String> {
     let row = format!("{} {}, window {}", m.mode, figure::size_text(m), figure::window_text(m));
     let mut sentences = Vec::new();
     if m.verdict.state != State::Stable {
-        sentences.push(format!("{row}: {}: {}", figure::state_text(m.verdict.state), clean(&m.verdict.text)));
+        sentences.push(format!("{row}: {}", figure::verdict_text(m)));
     }
     if m.loss != Loss::default() {
         sentences.push(format!("{row}: {}", losses(m)));

@@ -21,7 +21,8 @@ pub struct Demo {
 /// Options of the far end.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Where to listen, as tcp://0.0.0.0:4242; without a host on loopback, without a port on any free one.
+    /// Where to listen, as tcp://0.0.0.0:4242; without a port on 4242, without a host on any free
+    /// port of loopback.
     #[arg(value_name = "URI")]
     pub uri: Uri,
     /// Processors to run on, one thread each [default: wherever the kernel puts them].

@@ -12,7 +12,7 @@ use crate::args::{Measure, units::Cpus};
 use crate::{Error, environment};
 use hodo_catalog::{Opened, Settings, Uri};
 use hodo_io::nic::NicFacts;
-use hodo_measure::{LinkError, Measurement, Plan, State};
+use hodo_measure::{Cpu, LinkError, Measurement, Plan, State};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -90,6 +90,10 @@ impl Steps<'_> {
         if error == Some(LinkError::Interrupted) {
             // Also where nothing had been counted: it was the user's wish, not a failure.
             found.verdict.state = State::Interrupted;
+        }
+        if self.link.simulated {
+            // What computing the simulation cost says nothing of the link, and would differ from run to run.
+            found.cpu = Cpu::default();
         }
         found.limit = hodo_catalog::limit(&uri, &opened, line, floor, round_trip_ns, &found);
         found.share_of_limit = found.limit.as_ref().and_then(|limit| share_of_limit(&found, limit));

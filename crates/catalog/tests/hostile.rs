@@ -1,0 +1,241 @@
+//! Peers that break the rules: a server goes on for the others, a client says what is wrong within its timeout.
+mod plans;
+
+use hodo_catalog::{Protocol, Settings, open, protocols};
+use hodo_io::Clock;
+use hodo_measure::{Mode, Plan, Random, Test, Until, Unwatched, run};
+use plans::served::{Place, Served, free, serve_settings};
+use plans::{opened, plan, settings};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
+
+/// A plain connection to a server.
+enum Plain {
+    Stream(Box<dyn Duplex>),
+    Datagrams(UdpSocket),
+}
+
+trait Duplex: Read + Write {}
+impl<T: Read + Write> Duplex for T {}
+
+impl Plain {
+    fn to(served: &Served) -> Plain {
+        let uri = &served.uri;
+        match uri.scheme {
+            "unix" => Plain::Stream(Box::new(UnixStream::connect(&uri.path).expect("it listens"))),
+            "tcp" => Plain::Stream(Box::new(TcpStream::connect(&uri.authority).expect("it listens"))),
+            _ => {
+                let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+                socket.connect(&uri.authority).expect("it is an address");
+                Plain::Datagrams(socket)
+            }
+        }
+    }
+
+    /// Sends bytes, in datagrams of up to 1400; the far end may end it before all is sent.
+    fn send(&mut self, bytes: &[u8]) {
+        match self {
+            Plain::Stream(stream) => drop(stream.write_all(bytes)),
+            Plain::Datagrams(socket) => bytes.chunks(1400).for_each(|datagram| drop(socket.send(datagram))),
+        }
+    }
+}
+
+fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
+    (0..count as u64 / 8).flat_map(|place| Random::at(seed, place).to_le_bytes()).collect()
+}
+
+/// A client that keeps the rules is served.
+#[track_caller]
+fn assert_serves(served: &Served, protocol: &Protocol) {
+    for mode in plans::MODES {
+        let plan = Plan { channels: 2, window: 4, until: Until::Count(100), ..plan(Test::Channels, mode, 2000) };
+        let found = run(&mut opened(&served.uri, &plan).links, &plan, &Unwatched);
+        assert_eq!((found.error, found.operations), (None, 100), "{}", protocol.name);
+    }
+}
+
+/// HELLO as a client sends it.
+const HELLO: [u8; 32] = *b"\xA0\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\0hodo raw\x01\0\0\0\0\0\x10\0";
+
+#[test]
+fn a_server_survives_garbage() {
+    for protocol in protocols() {
+        let served = Served::start(protocol, &serve_settings());
+        for seed in 0..4 {
+            Plain::to(&served).send(&random_bytes(seed, 1 << 20));
+            // Behind a greeting more of it is looked at.
+            let mut greeted = Plain::to(&served);
+            greeted.send(&HELLO);
+            greeted.send(&random_bytes(seed, 1 << 20));
+            assert_serves(&served, protocol);
+        }
+    }
+}
+
+#[test]
+fn a_server_survives_every_kind_of_message_out_of_place() {
+    for protocol in protocols() {
+        let served = Served::start(protocol, &serve_settings());
+        for kind in 0xA0..=0xAB_u8 {
+            for length in [0, 16, u32::MAX] {
+                let mut plain = Plain::to(&served);
+                plain.send(&HELLO);
+                let mut header = [0xFF; 16];
+                header[0] = kind;
+                header[4..8].copy_from_slice(&length.to_le_bytes());
+                plain.send(&header);
+                plain.send(&header);
+            }
+        }
+        assert_serves(&served, protocol);
+    }
+}
+
+#[test]
+fn half_open_and_vanished_clients_leave_the_others_alone() {
+    for protocol in protocols() {
+        let served = Served::start(protocol, &serve_settings());
+        let mut half_open: Vec<Plain> = (0..20).map(|_| Plain::to(&served)).collect();
+        for (index, plain) in half_open.iter_mut().enumerate() {
+            plain.send(&HELLO[..index]);
+        }
+        for _ in 0..20 {
+            let mut vanishes = Plain::to(&served);
+            vanishes.send(&HELLO);
+            // A megabyte is asked for a hundred times, and nobody is there to take it.
+            vanishes.send(b"\xA6\0\x64\0\0\0\x10\0\0\0\0\0\0\0\0\0");
+        }
+        // And one that stays and does not read.
+        let mut deaf = Plain::to(&served);
+        deaf.send(&HELLO);
+        deaf.send(b"\xA6\0\x64\0\0\0\x10\0\0\0\0\0\0\0\0\0");
+        assert_serves(&served, protocol);
+        drop(half_open);
+        assert_serves(&served, protocol);
+    }
+}
+
+/// What a far end that is none of ours does with a client.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Stranger {
+    Closes,
+    Says(&'static [u8]),
+    NeverAnswers,
+}
+
+/// A far end that is not ours, for as long as the value lives.
+struct Strange {
+    uri: hodo_catalog::Uri,
+    _place: Option<Place>,
+}
+
+impl Strange {
+    fn start(protocol: &Protocol, stranger: Stranger) -> Strange {
+        let (mut uri, place) = free(protocol);
+        match protocol.name {
+            "udp" => {
+                let socket = UdpSocket::bind(&uri.authority).expect("a free port");
+                uri.authority = socket.local_addr().expect("it is bound").to_string();
+                std::thread::spawn(move || answer_datagrams(&socket, stranger));
+            }
+            "tcp" => {
+                let listener = TcpListener::bind(&uri.authority).expect("a free port");
+                uri.authority = listener.local_addr().expect("it is bound").to_string();
+                std::thread::spawn(move || answer(listener.incoming(), stranger));
+            }
+            _ => {
+                let listener = UnixListener::bind(&uri.path).expect("a free path");
+                std::thread::spawn(move || answer(listener.incoming(), stranger));
+            }
+        }
+        Strange { uri, _place: place }
+    }
+}
+
+fn answer<S: Write + Read>(clients: impl Iterator<Item = std::io::Result<S>>, stranger: Stranger) {
+    let mut kept = Vec::new();
+    for mut client in clients.flatten() {
+        match stranger {
+            Stranger::Closes => continue,
+            // The client may be gone before it has heard all.
+            Stranger::Says(bytes) => drop(client.write_all(bytes)),
+            Stranger::NeverAnswers => {}
+        }
+        kept.push(client);
+    }
+}
+
+fn answer_datagrams(socket: &UdpSocket, stranger: Stranger) {
+    let mut buffer = [0; 2048];
+    while let Ok((_, from)) = socket.recv_from(&mut buffer) {
+        match stranger {
+            Stranger::Closes => return,
+            Stranger::Says(bytes) => drop(socket.send_to(bytes, from)),
+            Stranger::NeverAnswers => {}
+        }
+    }
+}
+
+#[test]
+fn a_client_says_what_is_wrong_with_its_far_end_within_its_timeout() {
+    const WELCOME_OF_ANOTHER_VERSION: &[u8] = b"\xA1\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\0hodo raw\x63\0\0\0\0\0\x10\0";
+    let clock = Clock::start();
+    for protocol in protocols() {
+        for (stranger, says) in [
+            (Stranger::Closes, ""),
+            (Stranger::Says(b"HTTP/1.1 400 Bad Request\r\nServer: other\r\n\r\n"), "HTTP"),
+            (Stranger::Says(b"SSH-2.0-OpenSSH_9.6\r\n"), "SSH-"),
+            (Stranger::Says(WELCOME_OF_ANOTHER_VERSION), "version 99"),
+            (Stranger::Says(&[0xA3; 64]), ""),
+            (Stranger::NeverAnswers, ""),
+        ] {
+            let strange = Strange::start(protocol, stranger);
+            for channels in [1, 3] {
+                let timeout = Duration::from_millis(300);
+                let plan = Plan { channels, ..plan(Test::Rate, Mode::Both, 64) };
+                let began = clock.now();
+                let error = open(&strange.uri, &Settings { timeout, ..settings(&plan) }).err();
+                let error = error.unwrap_or_else(|| panic!("{} took {stranger:?} for its own", protocol.name));
+                let took = clock.now() - began;
+                assert!(took < 4 * timeout, "{} {stranger:?}: {took:?}", protocol.name);
+                assert!(error.to_string().contains(says), "{} {stranger:?}: {error}", protocol.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_address_where_nobody_listens_is_refused_at_once() {
+    let clock = Clock::start();
+    for protocol in protocols() {
+        let gone = Served::start(protocol, &serve_settings()).uri.clone();
+        let began = clock.now();
+        let error = open(&gone, &settings(&plan(Test::Rate, Mode::Both, 64))).err().expect("nobody is there");
+        assert!(error.to_string().contains("refused"), "{}: {error}", protocol.name);
+        assert!(clock.now() - began < Duration::from_secs(2), "{}", protocol.name);
+    }
+}
+
+/// The far end goes while operations are in flight.
+#[test]
+fn a_far_end_that_dies_ends_the_run_and_keeps_what_was_measured() {
+    for protocol in protocols() {
+        let mut served = Served::start(protocol, &serve_settings());
+        let plan = Plan {
+            window: 8,
+            until: Until::Elapsed(Duration::from_secs(20)),
+            stall: Duration::from_millis(500),
+            ..plan(Test::Rate, Mode::Both, 64)
+        };
+        let mut opened = opened(&served.uri, &plan);
+        let found = std::thread::scope(|scope| {
+            let run = scope.spawn(|| run(&mut opened.links, &plan, &Unwatched));
+            served.end().expect("it ends in order");
+            run.join().expect("no panic")
+        });
+        assert!(found.error.is_some(), "{}: {:?}", protocol.name, found.verdict);
+    }
+}

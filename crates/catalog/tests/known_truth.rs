@@ -1,0 +1,299 @@
+//! The tester itself is proven on the simulated network: known truth in, the same figures out.
+mod plans;
+
+use hodo_catalog::{Settings, limit, open};
+use hodo_measure::{Histogram, LinkError, Measurement, Mode, Plan, Run, Size, State, Test, Until, Unwatched, run};
+use plans::{MODES, TESTS, opened, plan, settings, uri};
+use std::time::Duration;
+
+/// A gigabit line with Ethernet's 38 bytes around each packet.
+const GIGABIT: &str = "delay=5us&rate=1G&mtu=1500&overhead=38";
+/// Payload of full packets on it: 1448 or 1472 of 1538 bytes.
+const TCP_BITS_PER_S: f64 = 941.482e6;
+const UDP_BITS_PER_S: f64 = 957.087e6;
+
+fn run_over(link: &str, plan: &Plan) -> Run {
+    run(&mut opened(&uri(link), plan).links, plan, &Unwatched)
+}
+
+/// What a plan finds over a link, with its limit.
+fn measure(link: &str, plan: &Plan) -> Measurement {
+    let uri = uri(link);
+    let mut opened = opened(&uri, plan);
+    let run = run(&mut opened.links, plan, &Unwatched);
+    assert_eq!(run.error, None, "{link} {plan:?}");
+    let mut found = run.into_measurement(uri.scheme, link, plan);
+    found.limit = limit(&uri, &opened, None, None, None, &found);
+    found
+}
+
+fn lasting(mut plan: Plan, millis: u64) -> Plan {
+    plan.until = Until::Elapsed(Duration::from_millis(millis));
+    plan
+}
+
+#[track_caller]
+fn assert_near(found: f64, truth: f64, share: f64) {
+    assert!((found / truth - 1.0).abs() <= share, "{found} is not within {} % of {truth}", share * 100.0);
+}
+
+/// Out and back, and the processors' time to send and to receive at both ends.
+#[test]
+fn latency_is_two_delays_and_four_costs_exactly() {
+    for (delay_ns, cost_ns) in [(500_u32, 100), (7_000, 300), (2_000_000, 1)] {
+        let truth_ns = 2 * delay_ns + 4 * cost_ns;
+        for mode in MODES {
+            let found =
+                measure(&format!("sim+udp://?delay={delay_ns}ns&cost={cost_ns}ns"), &plan(Test::Latency, mode, 64));
+            assert_eq!(found.operations, 1000);
+            assert_near(found.elapsed_s * 1e9, 1000.0 * f64::from(truth_ns), 1e-9);
+            let latency = found.latency_ns.expect("a thousand operations");
+            // A histogram of three digits is exact up to 2,047 ns, and within a thousandth above.
+            let bound = if truth_ns < 2048 { 0.0 } else { 1e-3 };
+            for time in [latency.min, latency.p50, latency.p99_9, latency.max] {
+                assert_near(time as f64, f64::from(truth_ns), bound);
+            }
+            assert_eq!(found.limit.and_then(|limit| limit.latency_ns), Some(f64::from(truth_ns)));
+            assert_eq!(found.verdict.state, State::Stable);
+        }
+    }
+}
+
+/// Connecting takes a round-trip, and the greeting goes along with the operation.
+#[test]
+fn an_operation_on_its_own_connection_takes_two_round_trips() {
+    for (mode, size) in [(Mode::Both, 64), (Mode::Send, 64), (Mode::Receive, 64), (Mode::Receive, 1 << 20)] {
+        let plan = plan(Test::Latency, mode, size);
+        let (uri, settings) = (uri("sim+tcp://?delay=50us&cost=1ns"), Settings { reconnect: true, ..settings(&plan) });
+        let mut opened = open(&uri, &settings).expect("a simulated link");
+        let found = run(&mut opened.links, &plan, &Unwatched);
+        assert_eq!((found.error, found.operations), (None, 1000), "{mode}");
+        assert_near(found.elapsed_s, 1000.0 * 200e-6, 0.01);
+    }
+}
+
+#[test]
+fn the_rate_is_the_window_over_the_round_trip() {
+    for link in ["sim+udp://?delay=100us&cost=1ns", "sim+tcp://?delay=100us&cost=1ns"] {
+        for window in [1, 2, 7, 64, 500] {
+            for mode in MODES {
+                // Acknowledgements of a stream come a quarter of the window late: with a window of one they do not.
+                if mode == Mode::Send && link.contains("tcp") && window > 1 {
+                    continue;
+                }
+                let found = measure(link, &lasting(Plan { window, ..plan(Test::Rate, mode, 64) }, 200));
+                assert_near(found.rate.operations_per_s.median, f64::from(window) / 200.004e-6, 0.01);
+                assert_eq!(found.limit.map(|limit| limit.binds == hodo_measure::Binding::Window), Some(window > 1));
+            }
+        }
+    }
+}
+
+/// Four acknowledgements a window: an operation waits for the rest of its quarter, but never for more.
+#[test]
+fn a_streams_quarter_windows_keep_the_law_from_above() {
+    for window in [8, 64] {
+        let plan = lasting(Plan { window, ..plan(Test::Rate, Mode::Send, 64) }, 200);
+        let found = measure("sim+tcp://?delay=100us&cost=1ns", &plan);
+        assert_near(found.rate.operations_per_s.median, f64::from(window) / 200.004e-6, 0.01);
+    }
+}
+
+#[test]
+fn a_gigabit_line_carries_941_of_tcp_and_957_of_udp() {
+    for (scheme, size, window, truth) in [("udp", 1472, 64, UDP_BITS_PER_S), ("tcp", 32 << 10, 16, TCP_BITS_PER_S)] {
+        for mode in MODES {
+            let found = measure(
+                &format!("sim+{scheme}://?{GIGABIT}"),
+                &lasting(Plan { window, ..plan(Test::Rate, mode, size) }, 100),
+            );
+            assert_near(found.rate.payload_bits_per_s.median, truth, 0.005);
+            let limit = found.limit.expect("a model");
+            assert_near(limit.payload_bits_per_s.expect("a rate"), truth, 1e-4);
+            assert_eq!((limit.binds, found.loss.lost), (hodo_measure::Binding::Line, 0), "{scheme} {mode}");
+            assert_eq!(found.verdict.state, State::Stable);
+        }
+    }
+}
+
+/// Lost out of `count` is within five standard deviations of what the network does.
+#[track_caller]
+fn assert_share(lost: u64, count: u64, probability: f64) {
+    let (count, mean) = (count as f64, count as f64 * probability);
+    let bound = 5.0 * (mean * (1.0 - probability)).sqrt();
+    assert!((lost as f64 - mean).abs() <= bound, "{lost} of {count} lost, {mean} +- {bound} is the truth");
+}
+
+#[test]
+fn the_share_that_is_lost_is_the_networks() {
+    const COUNT: u64 = 20_000;
+    let both_ways = 1.0 - 0.99_f64 * 0.99;
+    for (mode, options, truth) in [
+        (Mode::Both, "loss=0.01", both_ways),
+        (Mode::Send, "out.loss=0.01", 0.01),
+        (Mode::Send, "loss=0.01", 0.01),
+        (Mode::Receive, "loss=0.01", both_ways),
+        (Mode::Receive, "back.loss=0.01", 0.01),
+    ] {
+        let alone = Plan { until: Until::Count(COUNT), ..plan(Test::Rate, mode, 64) };
+        let found = measure(&format!("sim+udp://?{options}&seed=3"), &alone);
+        assert_share(found.loss.lost, COUNT, truth);
+        // An acknowledgement that is lost after the last operation leaves that one open; all others are told.
+        let ended = found.operations + found.loss.lost;
+        assert!(ended == COUNT || mode == Mode::Send && (COUNT - 1..=COUNT).contains(&ended), "{mode} {ended}");
+        let many = Plan { window: 64, ..alone };
+        let found = measure(&format!("sim+udp://?{options}&seed=3"), &many);
+        assert!(found.operations <= COUNT, "{mode}: more than was sent");
+        assert!(found.operations + found.loss.lost <= COUNT + 64, "{mode} {found:?}");
+        if options != "loss=0.01" || mode != Mode::Receive {
+            assert_share(found.loss.lost, COUNT, truth);
+        }
+    }
+}
+
+#[test]
+fn open_loop_at_half_the_capacity_keeps_to_the_schedule() {
+    let capacity = UDP_BITS_PER_S / 8.0 / 1472.0;
+    let asked = capacity / 2.0;
+    let open = Plan { window: 64, rate: Some(asked), ..plan(Test::Open, Mode::Send, 1472) };
+    let link = format!("sim+udp://?{GIGABIT}");
+    let found = measure(&link, &lasting(open, 200));
+    assert_near(found.rate.operations_per_s.median, asked, 0.001);
+    let alone = measure(&link, &plan(Test::Latency, Mode::Send, 1472)).latency_ns.expect("a thousand operations");
+    let latency = found.latency_ns.expect("thousands of operations");
+    assert_near(latency.p50 as f64, alone.p50 as f64, 0.002);
+    assert_near(latency.p99_9 as f64, alone.p50 as f64, 0.02);
+    assert_eq!(found.loss.lost, 0);
+}
+
+/// The queue grows for as long as the run lasts, and the latency with it: what coordinated omission would hide.
+#[test]
+fn open_loop_at_twice_the_capacity_tells_of_the_queue() {
+    let capacity = UDP_BITS_PER_S / 8.0 / 1472.0;
+    let open = Plan { window: 64, rate: Some(2.0 * capacity), ..plan(Test::Open, Mode::Send, 1472) };
+    let found = measure(&format!("sim+udp://?{GIGABIT}"), &lasting(open, 200));
+    assert_near(found.rate.operations_per_s.median, capacity, 0.005);
+    let latency = found.latency_ns.expect("thousands of operations");
+    // What is done at the time t was due at t/2.
+    assert_near(latency.p50 as f64, 50e6, 0.02);
+    assert_near(latency.max as f64, 100e6, 0.02);
+    assert_eq!(found.loss.lost, 0);
+}
+
+/// Two uniform delays make a triangle: quantile q is `width x sqrt(q / 2)` below the middle, and mirrored above it.
+#[test]
+fn jitter_is_seen_as_it_is_distributed() {
+    let mut plan = plan(Test::Latency, Mode::Both, 64);
+    plan.until = Until::Count(50_000);
+    let found = measure("sim+udp://?delay=5us&jitter=4us&cost=100ns&seed=7", &plan).latency_ns.expect("operations");
+    let (base, width) = (10_400.0, 8_000.0);
+    let quantile = |q: f64| base + width * if q < 0.5 { (q / 2.0).sqrt() } else { 1.0 - ((1.0 - q) / 2.0).sqrt() };
+    assert_near(found.mean, base + width / 2.0, 0.005);
+    let histogram = Histogram::decode(&found.histogram).expect("what was encoded");
+    for q in [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99] {
+        assert_near(histogram.quantile(q) as f64, quantile(q), 0.01);
+    }
+    assert!(found.min as f64 >= base * 0.999 && found.max as f64 <= (base + width) * 1.001);
+}
+
+#[test]
+fn a_partition_that_ends_is_seen_as_loss_and_as_a_gap() {
+    let plan = lasting(Plan { window: 4, ..plan(Test::Rate, Mode::Both, 64) }, 1000);
+    let found = measure("sim+udp://?delay=10us&partition=300ms..310ms", &plan);
+    assert_eq!(found.loss.lost, 4);
+    let longest = longest_gap(&found);
+    // An operation over UDP is given up after a twentieth of the time that counts as a stall.
+    assert!((0.24..0.27).contains(&longest), "{longest} s without an operation");
+    let found = measure("sim+tcp://?delay=10us&partition=300ms..310ms", &plan);
+    assert_eq!(found.loss.lost, 0);
+    let longest = longest_gap(&found);
+    assert!((0.005..0.05).contains(&longest), "{longest} s without an operation");
+}
+
+/// The longest time at less than half the usual rate, in whole intervals.
+fn longest_gap(found: &Measurement) -> f64 {
+    let mut usual: Vec<u64> = found.intervals.iter().map(|interval| interval.operations).collect();
+    usual.sort_unstable();
+    let half = usual[usual.len() * 3 / 4] / 2;
+    let slow = found.intervals.split(|interval| interval.operations >= half).map(<[_]>::len).max();
+    slow.unwrap_or(0) as f64 * found.intervals[0].t_s
+}
+
+#[test]
+fn a_partition_without_end_is_a_stall_that_keeps_what_was_measured() {
+    for scheme in ["udp", "tcp", "unix"] {
+        let plan = lasting(Plan { window: 4, ..plan(Test::Rate, Mode::Both, 64) }, 1000);
+        let link = format!("sim+{scheme}://?delay=10us&partition=300ms..1000s");
+        let found = run_over(&link, &plan);
+        if scheme == "udp" {
+            // Each operation is given up in its time, so the link is not silent: it loses everything.
+            assert_eq!(found.error, None);
+            assert!(found.loss.lost >= 4 && found.verdict.state != State::Stable, "{found:?}");
+        } else {
+            assert_eq!(found.error, Some(LinkError::Stalled { millis: 5000 }), "{scheme}");
+            assert_eq!((found.loss.lost, found.verdict.state), (4, State::Interrupted));
+        }
+        assert!(found.operations > 10_000, "{scheme}: {}", found.operations);
+    }
+}
+
+#[test]
+fn two_runs_are_the_same_to_the_byte() {
+    let network = "delay=5us&jitter=4us&loss=0.01&duplicate=0.01&reorder=0.01&seed=3";
+    for (test, channels) in [(Test::Random, 1), (Test::Channels, 5), (Test::Open, 2)] {
+        for scheme in ["udp", "tcp", "unix"] {
+            let drawn = Plan {
+                size: Size::Uniform { min: 0, max: 1400 },
+                window: 16,
+                channels,
+                rate: (test == Test::Open).then_some(50_000.0),
+                warmup: Duration::from_millis(5),
+                ..lasting(plan(test, Mode::Both, 0), 50)
+            };
+            let link = format!("sim+{scheme}://?{network}");
+            let story =
+                |plan: &Plan| serde_json::to_string(&measure(&link, plan)).expect("a measurement is a document");
+            let first = story(&drawn);
+            assert_eq!(first, story(&drawn), "{scheme} {test}");
+            assert_ne!(first, story(&Plan { seed: 2, ..drawn }), "{scheme} {test}: another seed draws other sizes");
+        }
+    }
+}
+
+/// The plan as the command makes it for this test.
+fn typical(test: Test, mode: Mode) -> Plan {
+    let drawn = Size::Uniform { min: 64, max: 1400 };
+    Plan {
+        size: if test == Test::Random { drawn } else { Size::Fixed(1024) },
+        window: if test == Test::Latency { 1 } else { 32 },
+        channels: if test == Test::Channels { 10 } else { 1 },
+        rate: (test == Test::Open).then_some(20_000.0),
+        ..lasting(plan(test, mode, 0), 20)
+    }
+}
+
+#[test]
+fn nothing_passes_the_models_limit() {
+    for network in ["", GIGABIT, "delay=50us&jitter=10us&cost=2us", "delay=1ms&buffer=64K&rate=10G"] {
+        for scheme in ["udp", "tcp", "unix"] {
+            for test in TESTS {
+                for mode in MODES {
+                    let found = measure(&format!("sim+{scheme}://?{network}"), &typical(test, mode));
+                    let limit = found.limit.as_ref().expect("a simulated link has a model");
+                    let share = match test {
+                        Test::Latency => limit
+                            .latency_ns
+                            .map(|bound| bound / found.latency_ns.as_ref().map_or(0.0, |l| l.p50 as f64)),
+                        Test::Open => limit.operations_per_s.map(|bound| found.rate.operations_per_s.median / bound),
+                        _ => limit.payload_bits_per_s.map(|bound| found.rate.payload_bits_per_s.median / bound),
+                    };
+                    let share = share.expect("a figure that the test is about");
+                    // The ends of the counted time are completions, so that it may hold part of an operation more; the
+                    // sizes drawn have their own mean.
+                    let bound = if test == Test::Random { 1.02 } else { 1.005 };
+                    assert!((0.01..=bound).contains(&share), "{share} of {limit:?}: {scheme} {network} {test} {mode}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Plans and links that the tests of this crate share.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+pub mod served;
+
+use hodo_catalog::{Opened, Settings, Uri, open};
+use hodo_machine::Wait;
+use hodo_measure::{Mode, Plan, Repeats, Size, Test, Until};
+use std::time::Duration;
+
+pub const TESTS: [Test; 5] = [Test::Rate, Test::Latency, Test::Random, Test::Channels, Test::Open];
+pub const MODES: [Mode; 3] = [Mode::Both, Mode::Send, Mode::Receive];
+
+/// A thousand operations of one size, one at a time, once.
+pub fn plan(test: Test, mode: Mode, size: u32) -> Plan {
+    Plan {
+        test,
+        mode,
+        size: Size::Fixed(size),
+        window: 1,
+        channels: 1,
+        batch: 1,
+        rate: None,
+        until: Until::Count(1000),
+        warmup: Duration::ZERO,
+        repeats: Repeats::Fixed(1),
+        wait: Wait::Block,
+        seed: 1,
+        stall: Duration::from_secs(5),
+    }
+}
+
+/// The settings that a link needs for a plan.
+pub fn settings(plan: &Plan) -> Settings {
+    Settings {
+        channels: plan.channels,
+        window: plan.window,
+        size_max: plan.size.bounds().1,
+        wait: plan.wait,
+        cpus: Vec::new(),
+        congestion: None,
+        socket_buffer: None,
+        reconnect: false,
+        seed: plan.seed,
+        timeout: plan.stall,
+    }
+}
+
+pub fn uri(text: &str) -> Uri {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+pub fn opened(link: &Uri, plan: &Plan) -> Opened {
+    open(link, &settings(plan)).unwrap_or_else(|error| panic!("{link}: {error}"))
+}
