@@ -134,6 +134,15 @@ impl<D: Driver<Machine = Client>> RawLink<D> {
     }
 }
 
+impl<D: Driver<Machine = Client>> Drop for RawLink<D> {
+    fn drop(&mut self) {
+        self.driver.command(Command::Leave);
+        let now = self.now();
+        // A far end that is gone needs no goodbye.
+        let _ = self.driver.turn(Wait::Never, now, &mut |_| {});
+    }
+}
+
 impl<D: Driver<Machine = Client>> Link for RawLink<D> {
     #[inline]
     fn start(&mut self, operation: Operation) {

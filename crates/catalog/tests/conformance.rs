@@ -188,6 +188,18 @@ fn more_peers_than_the_bound_are_refused_and_the_others_go_on() {
     }
 }
 
+/// Also over UDP, where the server does not see that they are gone.
+#[test]
+fn peers_that_have_left_make_room_for_others() {
+    for protocol in protocols() {
+        let served = Served::start(protocol, &hodo_catalog::ServeSettings { peers_max: 20, ..serve_settings() });
+        let plan = Plan { channels: 3, until: Until::Count(30), ..plan(Test::Channels, Mode::Both, 64) };
+        for _ in 0..20 {
+            run_over(&mut opened(&served.uri, &plan), &plan, protocol);
+        }
+    }
+}
+
 #[test]
 fn a_server_that_is_told_to_stop_stops_within_a_tenth_of_a_second() {
     for protocol in protocols() {

@@ -2,7 +2,9 @@
 mod plans;
 
 use hodo_catalog::{Settings, limit, open};
-use hodo_measure::{Histogram, LinkError, Measurement, Mode, Plan, Run, Size, State, Test, Until, Unwatched, run};
+use hodo_measure::{
+    Histogram, LinkError, Measurement, Mode, Plan, Repeats, Run, Size, State, Test, Until, Unwatched, run,
+};
 use plans::{MODES, TESTS, opened, plan, settings, uri};
 use std::time::Duration;
 
@@ -148,6 +150,47 @@ fn the_share_that_is_lost_is_the_networks() {
         if options != "loss=0.01" || mode != Mode::Receive {
             assert_share(found.loss.lost, COUNT, truth);
         }
+    }
+}
+
+/// What is lost before the counted time and after it is not told, and what is lost in it is, whatever the window.
+#[test]
+fn losses_of_the_warm_up_are_not_counted() {
+    for window in [1, 16, 200] {
+        for (mode, options, truth) in [
+            (Mode::Send, "out.loss=0.02", 0.02),
+            (Mode::Both, "out.loss=0.02", 0.02),
+            (Mode::Receive, "back.loss=0.02", 0.02),
+        ] {
+            let counted = Plan {
+                window,
+                until: Until::Count(10_000),
+                warmup: Duration::from_millis(300),
+                ..plan(Test::Rate, mode, 64)
+            };
+            let found = measure(&format!("sim+udp://?delay=50us&{options}&seed=5"), &counted);
+            assert_share(found.loss.lost, 10_000, truth);
+        }
+    }
+}
+
+#[test]
+fn repeats_end_once_the_interval_is_narrow() {
+    let repeats = Repeats::Confidence { percent: 95.0, width: 0.01, max: 50 };
+    let steady = Plan { repeats, window: 8, ..lasting(plan(Test::Rate, Mode::Both, 64), 20) };
+    let found = measure("sim+udp://?delay=50us&cost=1ns", &steady);
+    assert!((2..20).contains(&found.repeats), "{} repeats of a rate that never varies", found.repeats);
+    let rate = found.rate.operations_per_s;
+    let (low, high) = rate.low.zip(rate.high).expect("enough repeats for an interval");
+    assert!(low <= rate.median && rate.median <= high && (high - low) / rate.median <= 0.01, "{rate:?}");
+}
+
+#[test]
+fn a_far_end_out_of_reach_is_told_within_the_timeout() {
+    for scheme in ["udp", "tcp", "unix"] {
+        let link = uri(&format!("sim+{scheme}://?partition=0ns..1000s"));
+        let error = open(&link, &settings(&plan(Test::Rate, Mode::Both, 64))).err().expect("nothing gets through");
+        assert!(error.to_string().contains("no answer"), "{scheme}: {error}");
     }
 }
 

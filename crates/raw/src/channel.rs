@@ -23,6 +23,7 @@ pub(crate) enum State {
     Greeting,
     Ready,
     Failed,
+    Left,
 }
 
 /// One connection to the server, and the operations on it.
@@ -47,6 +48,7 @@ pub(crate) struct Channel {
     unacknowledged: u32,
     greet: bool,
     flush: bool,
+    leaving: bool,
     report: Report,
     reports: u64,
 }
@@ -87,6 +89,7 @@ impl Channel {
             unacknowledged: 0,
             greet: false,
             flush: false,
+            leaving: false,
             report: Report::NotAsked,
             reports: 0,
         }
@@ -114,6 +117,14 @@ impl Channel {
     pub(crate) fn flush(&mut self, desk: &mut Desk) {
         if !self.sends.is_empty() || !self.queued.is_empty() {
             self.flush = true;
+            self.wake(desk);
+        }
+    }
+
+    /// Nothing more is to be done here. The end of a stream says so by itself.
+    pub(crate) fn leave(&mut self, desk: &mut Desk) {
+        if self.transport == Transport::Datagram {
+            self.leaving = true;
             self.wake(desk);
         }
     }
@@ -268,7 +279,7 @@ impl Channel {
     pub(crate) fn is_timed(&self) -> bool {
         match self.state {
             State::Opening | State::Greeting => true,
-            State::Waiting | State::Failed => false,
+            State::Waiting | State::Failed | State::Left => false,
             State::Ready => {
                 self.transport == Transport::Datagram && (self.in_flight() || self.report != Report::NotAsked)
             }
@@ -315,6 +326,11 @@ impl Channel {
             }
             if out.len() > start && (!stream || out.len() - start >= BURST) {
                 return true;
+            }
+            if self.leaving {
+                self.state = State::Left;
+                out.copy(&Header::new(Kind::Goodbye, 0, 0).encode());
+                return false;
             }
             if self.greet {
                 self.greet = false;

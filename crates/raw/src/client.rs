@@ -58,6 +58,8 @@ pub enum Command {
     Flush,
     /// Ask the server for its counters, on every channel.
     Report,
+    /// Nothing more is to be done: let the server forget the channels, which over UDP it cannot see by itself.
+    Leave,
 }
 
 /// What a client tells the application.
@@ -169,6 +171,11 @@ impl Client {
                     channel.flush(&mut self.desk);
                 }
             }
+            Command::Leave => {
+                for channel in &mut self.channels {
+                    channel.leave(&mut self.desk);
+                }
+            }
             Command::Report => {
                 for channel in self.channels.iter_mut().take(self.config.channels as usize) {
                     channel.ask_report(&mut self.desk);
@@ -188,7 +195,7 @@ impl Client {
 
     fn with(&mut self, peer: Peer, act: impl FnOnce(&mut Channel, &mut Desk) -> Result<(), Error>) {
         let Some(channel) = self.channels.get_mut(peer.0 as usize) else { return };
-        if channel.state == State::Failed {
+        if matches!(channel.state, State::Failed | State::Left) {
             return;
         }
         if let Err(error) = act(channel, &mut self.desk) {
