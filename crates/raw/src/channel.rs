@@ -307,8 +307,6 @@ impl Channel {
         {
             self.ask_report(desk);
         }
-        // What asked for an acknowledgement, or the acknowledgement itself, may have been lost.
-        self.flush(desk);
         let timeout = self.timeout;
         for lane in [&mut self.echoes, &mut self.sends, &mut self.receives] {
             lane.expire(now, timeout, |tag| desk.events.push_back(Event::Lost(tag)));
@@ -364,7 +362,8 @@ impl Channel {
                 self.queued.pop_front();
                 let mut header = Header::new(Kind::Send, next.size, self.sends.push(next.tag, now));
                 self.unacknowledged += 1;
-                if self.single || self.unacknowledged >= self.acknowledge_every {
+                // The last one of a burst asks too: nobody knows when the next one will come.
+                if self.single || self.unacknowledged >= self.acknowledge_every || self.queued.is_empty() {
                     self.unacknowledged = 0;
                     header.flags = FLAG_ACKNOWLEDGE;
                 }

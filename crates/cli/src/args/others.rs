@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Options of the demonstration.
 #[derive(Debug, Args)]
 pub struct Demo {
-    /// The folder of the results [default: results/<UTC time>].
+    /// The folder of the results [default: results, and in it one named by the UTC time].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// How the run is followed on the terminal.

@@ -138,8 +138,11 @@ impl Drive<'_> {
         let warm = some && self.phase == Phase::WarmUp && now >= self.due;
         let resume = self.chores(now, warm);
         if some {
+            // A link that only gives up has not been heard of.
+            if self.done.iter().any(|completion| completion.outcome != Outcome::Lost) {
+                self.heard = now;
+            }
             self.settle(now, resume)?;
-            self.heard = now;
         }
         if warm {
             self.count_from_here()?;
