@@ -96,7 +96,7 @@ fn open_part(
         let config = client_config(settings, Transport::Datagram, address.clone(), channels);
         let transport = Datagrams::new(sockets, None).map_err(failed)?;
         let endpoint = Endpoint::new(Client::new(config), transport, clock);
-        let noticed = raw::noticed_on_sockets::<Datagrams>;
+        let noticed = raw::noticed_on_datagrams;
         let link = RawLink::open(endpoint, noticed, channels, timeout).map_err(|error| cannot(uri, &error))?;
         check_size(uri, settings, link.size_max())?;
         (opened.local, opened.remote) = link.driver().transport().addresses();
@@ -105,7 +105,7 @@ fn open_part(
         let config = client_config(settings, Transport::Stream, address.clone(), channels);
         let transport = Streams::new(sockets, None).map_err(failed)?;
         let endpoint = Endpoint::new(Client::new(config), transport, clock);
-        let noticed = raw::noticed_on_sockets::<Streams>;
+        let noticed = raw::noticed_on_streams;
         let link = RawLink::open(endpoint, noticed, channels, timeout).map_err(|error| cannot(uri, &error))?;
         check_size(uri, settings, link.size_max())?;
         (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();

@@ -1,8 +1,8 @@
 //! Raw links: how an [`Operation`] becomes a command of the client machine, and its events become completions.
 
 use crate::{Error, ServeSettings, Settings, Uri};
-use hodo_io::Endpoint;
 use hodo_io::usage::ProcessUsage;
+use hodo_io::{Datagrams, Endpoint, Streams};
 use hodo_machine::{Address, Driver, DriverError, Instant, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Usage};
 use hodo_raw::{
@@ -188,9 +188,14 @@ impl<D: Driver<Machine = Client>> Link for RawLink<D> {
     }
 }
 
-/// What a client on sockets has noticed.
-pub(crate) fn noticed_on_sockets<T: hodo_io::Transport>(endpoint: &Endpoint<Client, T>) -> Loss {
+/// What a client over UDP has noticed.
+pub(crate) fn noticed_on_datagrams(endpoint: &Endpoint<Client, Datagrams>) -> Loss {
     noticed(endpoint.machine())
+}
+
+/// What a client over streams has noticed, and what its TCP has sent again.
+pub(crate) fn noticed_on_streams(endpoint: &Endpoint<Client, Streams>) -> Loss {
+    Loss { retransmitted: endpoint.transport().retransmitted(), ..noticed(endpoint.machine()) }
 }
 
 /// What a client has noticed.

@@ -104,6 +104,14 @@ impl Streams {
         (sys::congestion(fd).ok(), local, Some(remote))
     }
 
+    /// Segments that TCP has sent again, on all streams that there are now.
+    #[must_use]
+    pub fn retransmitted(&self) -> u64 {
+        let is_tcp = |stream: &Stream| matches!(stream.address, Address::Socket(_)) && !stream.connecting;
+        let streams = self.opened.iter().chain(&self.accepted).flatten().filter(|stream| is_tcp(stream));
+        streams.filter_map(|stream| sys::retransmitted(stream.fd.as_fd()).ok()).map(u64::from).sum()
+    }
+
     #[inline]
     fn stream(&mut self, peer: Peer) -> Option<&mut Stream> {
         slot(&mut self.opened, &mut self.accepted, peer)?.as_deref_mut()

@@ -24,7 +24,7 @@ pub struct ServerConfig {
     pub transport: Transport,
     /// The largest operation in bytes.
     pub size_max: u32,
-    /// Replies that may wait for peers to take them, in all.
+    /// Replies that may wait for peers to take them, in all; half of them for one peer.
     pub pending_max: usize,
     /// A peer that has not greeted by then is closed.
     pub greeting_timeout: Duration,
@@ -230,6 +230,11 @@ impl Server {
             return Err(Error::TooMany { max: self.config.pending_max });
         }
         if let Some(Some(session)) = self.sessions.get_mut(index(peer)) {
+            // No peer that asks and does not read takes the room of all the others.
+            let max = self.config.pending_max / 2;
+            if session.replies.len() >= max {
+                return Err(Error::TooMany { max });
+            }
             session.replies.push_back(reply);
             self.pending += 1;
             self.queue(peer);

@@ -26,6 +26,8 @@ pub(super) struct Drive<'a> {
     mode: Mode,
     /// Whether only one operation is in flight at a time.
     single: bool,
+    /// Then: the place of the next one, which starts right before the link is polled again.
+    held: Option<u32>,
     slots: Slots,
     schedule: Option<Schedule>,
     recorder: Recorder,
@@ -72,6 +74,7 @@ pub(super) fn drive(link: &mut (dyn Link + Send), shared: &Shared<'_>, place: us
         place,
         mode: plan.mode,
         single: plan.window == 1 && share.channels() == 1,
+        held: None,
         slots,
         schedule,
         recorder: Recorder::new(shared.may_exceed()),
@@ -132,6 +135,10 @@ impl Drive<'_> {
     /// One look at the link: what has ended, what time it is, what is to be started.
     fn turn(&mut self) -> Result<(), LinkError> {
         let until = self.until();
+        if let Some(slot) = self.held.take() {
+            let now = self.link.now();
+            self.begin(slot, now);
+        }
         let polled = self.link.poll(self.shared.plan.wait, until, &mut self.done);
         let now = self.link.now();
         let some = !self.done.is_empty();
@@ -237,7 +244,7 @@ impl Drive<'_> {
         match &mut self.schedule {
             _ if self.phase == Phase::Over => self.slots.release(ended),
             // A single operation's time begins when it is handed over, not before its predecessor was accounted for.
-            None if self.single => self.begin(ended.slot, self.link.now()),
+            None if self.single => self.held = Some(ended.slot),
             None => self.begin(ended.slot, now),
             Some(schedule) if schedule.waiting(ended.channel, now) => {
                 let due = schedule.start(ended.channel);
@@ -325,6 +332,7 @@ impl Drive<'_> {
 
     /// Waits for what is under way, so that the link can be used for the next plan.
     fn drain(&mut self) -> Result<(), LinkError> {
+        self.held = None;
         self.link.flush();
         self.heard = self.link.now();
         while self.slots.in_flight() > 0 {
