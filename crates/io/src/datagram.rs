@@ -211,7 +211,7 @@ impl Datagrams {
         Ok(Some(now))
     }
 
-    /// One receive from the only socket, which first looks whether more is waiting where that is to be known.
+    /// One receive, which first looks whether more is waiting where that is to be known: of the only socket there is.
     #[inline]
     fn read_solo<M: Machine>(
         &mut self,
@@ -342,7 +342,7 @@ impl Datagrams {
     fn ready<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> io::Result<Option<Instant>> {
         while let Some(ready) = self.poller.next() {
             let source = if ready.token == LISTENER { Source::Listener } else { Source::Opened(ready.token as u32) };
-            if let Some(now) = self.read(source, libc::MSG_DONTWAIT, clock, machine)? {
+            if let Some(now) = self.read_solo(source, libc::MSG_DONTWAIT, clock, machine)? {
                 return Ok(Some(now));
             }
         }

@@ -1,5 +1,7 @@
 /// Calls that bring something between two looks at how busy a socket is.
 const CALLS: u32 = 16;
+/// Calls that have to bring one datagram each before joining is given up.
+const CALLS_ALONE: u32 = 64;
 /// Calls after the kernel was told to stop joining in which joined datagrams may still come.
 const CAREFUL: u32 = 4096;
 
@@ -53,7 +55,7 @@ impl Joining {
     pub(crate) fn note(&mut self, datagrams: u32) -> bool {
         self.calls += 1;
         self.datagrams += datagrams;
-        if !self.on || self.always || self.calls < CALLS {
+        if !self.on || self.always || self.calls < CALLS_ALONE {
             return false;
         }
         let alone = self.datagrams <= self.calls;
@@ -77,8 +79,8 @@ mod tests {
         }
         assert!(joining.wants_look() && !joining.looked(false));
         assert!(!joining.wants_look() && joining.looked(true) && joining.is_needed());
-        assert_eq!((0..CALLS).filter(|_| joining.note(3)).count(), 0);
-        assert_eq!((0..CALLS).filter(|_| joining.note(1)).count(), 1);
+        assert_eq!((0..CALLS_ALONE).filter(|_| joining.note(3)).count(), 0);
+        assert_eq!((0..CALLS_ALONE).filter(|_| joining.note(1)).count(), 1);
         assert!(joining.is_needed(), "joined ones may still be queued");
         for _ in 0..CAREFUL {
             joining.is_needed();

@@ -86,12 +86,7 @@ impl Received {
             self.count = sys::check(count)? as usize;
         }
         // Ask for more only while more comes: a single recvmsg is cheaper than a batch of one.
-        let joined = self.headers[0].msg_hdr.msg_controllen > 0;
-        self.want = if self.count == self.want && (self.want > 1 || joined) {
-            (self.want * 2).min(MESSAGES)
-        } else {
-            self.count.max(1)
-        };
+        self.want = if self.count == self.want { (self.want * 2).min(MESSAGES) } else { self.count.max(1) };
         Ok(self.count)
     }
 

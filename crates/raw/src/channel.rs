@@ -12,6 +12,8 @@ use hodo_machine::{Cursor, Instant, Outbox, Peer};
 const BURST: usize = 128 << 10;
 /// A payload is received straight into its place while this much of it is outstanding.
 pub(crate) const LANDING_FROM: usize = 256 << 10;
+/// A greeting or a question over UDP is repeated so many times in the time after which an operation is given up.
+pub(crate) const REPEATS: u32 = 8;
 /// Operations asked for in one RECEIVE at most.
 const ASKED_AT_ONCE: u16 = 1024;
 
@@ -275,13 +277,16 @@ impl Channel {
         self.single && self.state == State::Waiting && !self.queued.is_empty()
     }
 
-    /// Whether a timer has to run for this channel.
-    pub(crate) fn is_timed(&self) -> bool {
+    /// When this channel wants to be looked at again.
+    pub(crate) fn next_check(&self, now: Instant) -> Option<Instant> {
         match self.state {
-            State::Opening | State::Greeting => true,
-            State::Waiting | State::Failed | State::Left => false,
+            State::Opening | State::Greeting => Some(now + self.timeout / REPEATS),
+            State::Waiting | State::Failed | State::Left => None,
+            State::Ready if self.transport == Transport::Stream => None,
+            State::Ready if self.report != Report::NotAsked => Some(now + self.timeout / REPEATS),
             State::Ready => {
-                self.transport == Transport::Datagram && (self.in_flight() || self.report != Report::NotAsked)
+                let lanes = [&self.echoes, &self.sends, &self.receives];
+                lanes.into_iter().filter_map(Lane::oldest).min().map(|sent| sent + self.timeout)
             }
         }
     }
@@ -303,7 +308,7 @@ impl Channel {
             self.wake(desk);
         }
         if let Report::Asked(asked) = self.report
-            && now - asked >= self.timeout / 8
+            && now - asked >= self.timeout / REPEATS
         {
             self.ask_report(desk);
         }

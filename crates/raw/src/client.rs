@@ -1,5 +1,5 @@
 use crate::Error;
-use crate::channel::{Channel, State};
+use crate::channel::{Channel, REPEATS, State};
 use crate::payload::Payload;
 use crate::wire::{Counters, Direction};
 use alloc::collections::VecDeque;
@@ -163,7 +163,7 @@ impl Client {
                 channel.queue(tag, size, direction, &mut self.desk);
                 self.open_single(number);
                 if self.config.transport == Transport::Datagram {
-                    self.start_timer(now);
+                    self.check_at(now + self.config.timeout);
                 }
             }
             Command::Flush => {
@@ -180,7 +180,7 @@ impl Client {
                 for channel in self.channels.iter_mut().take(self.config.channels as usize) {
                     channel.ask_report(&mut self.desk);
                 }
-                self.start_timer(now);
+                self.check_at(now + self.config.timeout / REPEATS);
             }
         }
     }
@@ -190,7 +190,7 @@ impl Client {
         if let Some(channel) = self.channels.get_mut(peer.0 as usize) {
             channel.opened(now, &mut self.desk);
         }
-        self.start_timer(now);
+        self.check_at(now + self.config.timeout / REPEATS);
     }
 
     fn with(&mut self, peer: Peer, act: impl FnOnce(&mut Channel, &mut Desk) -> Result<(), Error>) {
@@ -215,23 +215,20 @@ impl Client {
         }
     }
 
-    fn start_timer(&mut self, now: Instant) {
-        if !self.timed {
-            self.timed = true;
-            self.next_check = now + self.config.timeout / 8;
-        }
+    #[inline]
+    fn check_at(&mut self, at: Instant) {
+        self.next_check = if self.timed { self.next_check.min(at) } else { at };
+        self.timed = true;
     }
 
     /// Looks at greetings, reports and, over UDP, operations that have waited for too long.
     fn check(&mut self, now: Instant) {
         self.timed = false;
-        let mut waiting = false;
         for number in 0..self.channels.len() {
             self.with(Peer(number as u32), |channel, desk| channel.check(now, desk));
-            waiting |= self.channels[number].is_timed();
-        }
-        if waiting {
-            self.start_timer(now);
+            if let Some(at) = self.channels[number].next_check(now) {
+                self.check_at(at);
+            }
         }
     }
 }

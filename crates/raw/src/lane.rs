@@ -49,6 +49,11 @@ impl Lane {
         self.slots.is_empty()
     }
 
+    /// When the oldest operation in flight was sent.
+    pub(crate) fn oldest(&self) -> Option<Instant> {
+        self.slots.front().map(|slot| slot.sent)
+    }
+
     fn next(&self) -> u64 {
         self.base + self.slots.len() as u64
     }
