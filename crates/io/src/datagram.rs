@@ -429,12 +429,7 @@ impl Transport for Datagrams {
         if let Some(now) = self.ready(clock, machine)? {
             return Ok(Some(now));
         }
-        let spins = match wait {
-            Wait::Never => return self.look(Some(Duration::ZERO), clock, machine),
-            Wait::Block => Duration::ZERO,
-            Wait::Spin => Duration::MAX,
-            Wait::SpinThenBlock(span) => span,
-        };
+        let Some(spins) = wait.polls_for() else { return self.look(Some(Duration::ZERO), clock, machine) };
         if !spins.is_zero() {
             let spin_until = (clock.now() + spins).min(until);
             loop {

@@ -497,12 +497,7 @@ impl Transport for Streams {
                 return Ok(Some(now));
             }
         }
-        let spins = match wait {
-            Wait::Never => return self.look(Some(Duration::ZERO), clock, machine),
-            Wait::Block => Duration::ZERO,
-            Wait::Spin => Duration::MAX,
-            Wait::SpinThenBlock(span) => span,
-        };
+        let Some(spins) = wait.polls_for() else { return self.look(Some(Duration::ZERO), clock, machine) };
         if !spins.is_zero() {
             let start = clock.now();
             let spin_until = (start + spins).min(until);

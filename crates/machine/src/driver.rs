@@ -16,6 +16,19 @@ pub enum Wait {
     SpinThenBlock(Duration),
 }
 
+impl Wait {
+    /// How long to poll before sleeping; `None` where neither is wanted.
+    #[must_use]
+    pub const fn polls_for(self) -> Option<Duration> {
+        match self {
+            Wait::Never => None,
+            Wait::Block => Some(Duration::ZERO),
+            Wait::Spin => Some(Duration::MAX),
+            Wait::SpinThenBlock(span) => Some(span),
+        }
+    }
+}
+
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

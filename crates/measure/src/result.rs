@@ -336,6 +336,21 @@ pub enum State {
     Failed,
 }
 
+impl State {
+    /// The state in a word, as in the document.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            State::Stable => "stable",
+            State::Drifting => "drifting",
+            State::Bimodal => "bimodal",
+            State::Noisy => "noisy",
+            State::Interrupted => "interrupted",
+            State::Failed => "failed",
+        }
+    }
+}
+
 /// One piece of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {

@@ -13,7 +13,6 @@ mod tests;
 mod timeline;
 
 use crate::statistics::estimate;
-use crate::verdict::word;
 use crate::{
     Cpu, Estimate, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, Plan, Rate, Repeats, Size, State,
     Test, Until, Usage, Verdict, verdict,
@@ -251,7 +250,7 @@ fn judged(error: Option<&LinkError>, operations: u64, intervals: &[Interval]) ->
         None if operations == 0 => (State::Failed, nothing.to_owned()),
         None => return verdict(intervals),
     };
-    let word = word(state);
+    let word = state.word();
     Verdict { state, text: format!("{word}: {text}") }
 }
 

@@ -44,20 +44,8 @@ pub fn verdict(intervals: &[Interval]) -> Verdict {
     } else {
         spread(&series)
     };
-    let word = word(state);
+    let word = state.word();
     Verdict { state, text: format!("{word}: {text}") }
-}
-
-/// The state in a word, as in the result document.
-pub(crate) const fn word(state: State) -> &'static str {
-    match state {
-        State::Stable => "stable",
-        State::Drifting => "drifting",
-        State::Bimodal => "bimodal",
-        State::Noisy => "noisy",
-        State::Interrupted => "interrupted",
-        State::Failed => "failed",
-    }
 }
 
 /// Operations per second, piece by piece, all pieces about equally long.

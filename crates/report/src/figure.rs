@@ -2,7 +2,7 @@
 
 use crate::layout::clean;
 use crate::units;
-use hodo_measure::{Binding, Estimate, LimitKind, Measurement, Mode, State, Test};
+use hodo_measure::{Binding, Estimate, LimitKind, Measurement, Mode, Test};
 
 /// The figure that a test is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,21 +134,9 @@ pub(crate) const fn kind_text(kind: LimitKind) -> &'static str {
     }
 }
 
-/// The verdict in a word.
-pub(crate) const fn state_text(state: State) -> &'static str {
-    match state {
-        State::Stable => "stable",
-        State::Drifting => "drifting",
-        State::Bimodal => "bimodal",
-        State::Noisy => "noisy",
-        State::Interrupted => "interrupted",
-        State::Failed => "failed",
-    }
-}
-
 /// The verdict in a sentence that begins with its word, once.
 pub(crate) fn verdict_text(measurement: &Measurement) -> String {
-    let (word, text) = (state_text(measurement.verdict.state), &measurement.verdict.text);
+    let (word, text) = (measurement.verdict.state.word(), &measurement.verdict.text);
     if text.starts_with(word) { clean(text) } else { format!("{word}: {}", clean(text)) }
 }
 

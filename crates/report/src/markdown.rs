@@ -35,7 +35,7 @@ fn cells(m: &Measurement) -> [String; 10] {
             || UNKNOWN.into(),
             |(share, limit)| format!("{:.0} % ({})", share * 100.0, figure::kind_text(limit.kind)),
         ),
-        figure::state_text(m.verdict.state).into(),
+        m.verdict.state.word().into(),
     ]
 }
 

@@ -41,7 +41,7 @@ pub fn line(m: &Measurement) -> String {
         parts.push(format!("{} lost", units::count(m.loss.lost)));
     }
     parts.push(curve(m, 16));
-    parts.push(figure::state_text(m.verdict.state).into());
+    parts.push(m.verdict.state.word().into());
     parts.retain(|part| !part.is_empty());
     parts.join("  ")
 }
@@ -165,7 +165,7 @@ fn columns(group: &[&Measurement]) -> Vec<Column> {
         }),
         column(["", "over time"], Align::Left, 70, &|m| curve(m, 10).into()),
         column(["", "verdict"], Align::Left, 97, &|m| Cell {
-            text: figure::state_text(m.verdict.state).into(),
+            text: m.verdict.state.word().into(),
             tone: tone_of(m.verdict.state, Loss::default()),
         }),
     ]

@@ -74,7 +74,7 @@ fn cells(m: &Measurement) -> [String; COLUMNS.len()] {
         number(m.share_of_limit),
         m.loss.lost.to_string(),
         m.loss.retransmitted.to_string(),
-        figure::state_text(m.verdict.state).to_owned(),
+        m.verdict.state.word().to_owned(),
     ]
 }
 
