@@ -88,12 +88,6 @@ impl Streams {
         })
     }
 
-    /// Streams that there are.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
     /// The congestion control, and the two addresses, of some stream that the machine has opened.
     #[must_use]
     pub fn facts(&self) -> (Option<String>, Option<SocketAddr>, Option<SocketAddr>) {

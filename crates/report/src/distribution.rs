@@ -1,8 +1,6 @@
 //! The curve inside a stored histogram.
 
-use base64::Engine;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
+use hodo_measure::Histogram;
 
 /// One point of a percentile curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,21 +18,19 @@ const POINTS_MAX: usize = 160;
 ///
 /// Points lie evenly over log(1 / (1 - share)), and end where a single operation decides.
 pub(crate) fn percentiles(histogram: &str) -> Vec<Percentile> {
-    let Ok(bytes) = base64::engine::general_purpose::STANDARD.decode(histogram) else { return Vec::new() };
-    let Ok(histogram) = Deserializer::new().deserialize::<u64, _>(&mut bytes.as_slice()) else { return Vec::new() };
-    curve(&histogram)
+    Histogram::decode(histogram).map_or_else(|_| Vec::new(), |histogram| curve(&histogram))
 }
 
-fn curve(histogram: &Histogram<u64>) -> Vec<Percentile> {
-    if histogram.is_empty() {
+fn curve(histogram: &Histogram) -> Vec<Percentile> {
+    if histogram.count() == 0 {
         return Vec::new();
     }
-    let decades = (histogram.len() as f64).log10();
+    let decades = (histogram.count() as f64).log10();
     let points = ((decades * 40.0).ceil() as usize).clamp(1, POINTS_MAX);
     (0..=points)
         .map(|point| {
             let share = 1.0 - 10f64.powf(-decades * point as f64 / points as f64);
-            Percentile { share, time_ns: histogram.value_at_quantile(share) as f64 }
+            Percentile { share, time_ns: histogram.quantile(share) as f64 }
         })
         .collect()
 }
