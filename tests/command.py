@@ -34,11 +34,16 @@ def hodo(*arguments, within=BOUND_S, prefix=(), stdout=subprocess.PIPE):
     return subprocess.CompletedProcess(command, process.returncode, out, complaint)
 
 
-def bench(*arguments, within=BOUND_S, prefix=()):
-    """The measurements of a run that has to succeed."""
+def document(*arguments, within=BOUND_S, prefix=()):
+    """The document of a run that has to succeed."""
     done = hodo("bench", *arguments, "--json", "-", within=within, prefix=prefix)
     assert done.returncode == 0, f"{' '.join(done.args)} ended with {done.returncode}:\n{done.stderr}"
-    return contract.parse(done.stdout)["measurements"]
+    return contract.parse(done.stdout)
+
+
+def bench(*arguments, within=BOUND_S, prefix=()):
+    """The measurements of a run that has to succeed."""
+    return document(*arguments, within=within, prefix=prefix)["measurements"]
 
 
 def refused(*arguments, status, says, within=BOUND_S):
@@ -103,7 +108,7 @@ def announced(process, lines):
         if line is None:
             break
         said.append(line)
-        found = re.search(r"\b(?:tcp|udp|unix)://[^\s`'\",]+", line)
+        found = re.search(r"\b[a-z][a-z0-9.-]*://[^\s`'\",]+", line)
         if found:
             return found[0].rstrip(".;")
     raise AssertionError(f"the server ({process.poll()}) did not say where it listens:\n{''.join(said)}")
@@ -138,6 +143,17 @@ def children(pid):
     """Processes that a process has started."""
     tasks = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for task in tasks for child in task.read_text(encoding="ascii").split()]
+
+
+def is_connected(pid):
+    """Whether a process has an established TCP connection."""
+    sockets = set()
+    for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        # Some are closed while we look.
+        with contextlib.suppress(FileNotFoundError):
+            sockets.add(os.readlink(entry))
+    rows = [row.split() for row in pathlib.Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
+    return any(row[3] == "01" and f"socket:[{row[9]}]" in sockets for row in rows)
 
 
 def is_there(pid):

@@ -65,6 +65,15 @@ LIMIT = {
     "formula": TEXT,
     "assumes": TEXT,
 }
+STAGE = {
+    "name": TEXT,
+    "side": ("local", "remote"),
+    "count": COUNT,
+    "mean_ns": NUMBER,
+    "p50_ns": COUNT,
+    "p99_ns": COUNT,
+    "share": NUMBER,
+}
 MEASUREMENT = {
     "protocol": TEXT,
     "link": TEXT,
@@ -92,7 +101,7 @@ MEASUREMENT = {
     "loss": {"lost": COUNT, "duplicated": COUNT, "reordered": COUNT, "retransmitted": COUNT, "refused": COUNT},
     "limit": Null(LIMIT),
     "share_of_limit": Null(NUMBER),
-    "stages": Each({"name": TEXT, "side": ("local", "remote"), "count": COUNT, "p50_ns": COUNT, "p99_ns": COUNT}),
+    "stages": Each(STAGE),
     "verdict": {"state": STATES, "text": TEXT},
     "intervals": Each({"t_s": NUMBER, "operations": COUNT, "payload_bytes": COUNT}),
 }
@@ -181,6 +190,9 @@ def check_sense(where, found):
         complain(where, "a verdict without a sentence")
     if found["latency_ns"]:
         check_latency(f"{where}.latency_ns", found["latency_ns"])
+    local = [stage["share"] for stage in found["stages"] if stage["side"] == "local"]
+    if found["stages"] and abs(sum(local) - 1) > 1e-6:
+        complain(f"{where}.stages", f"the shares of this side are {local}, and do not add up to 1")
     limit = found["limit"]
     if limit and all(limit[name] is None for name in ("payload_bits_per_s", "operations_per_s", "latency_ns")):
         complain(f"{where}.limit", "a limit without a figure")
@@ -193,6 +205,62 @@ def check_sense(where, found):
         low, high = estimate["low"], estimate["high"]
         if low is not None and not low <= estimate["median"] <= high:
             complain(f"{where}.rate.{name}", "the median is outside its interval")
+
+
+# Facts of a host or an interface that not every one has, and the commit, which a copy without its history has not.
+NOT_EVERYWHERE = {
+    ".tool.commit",
+    ".environment.hypervisor",
+    ".environment.governor",
+    *(f".environment.nic.{fact}" for fact in ("driver", "speed_mbit_per_s", "duplex", "rx_usecs", "tx_usecs")),
+}
+
+
+def check_filled(document):
+    """Fails, naming the field, where one is null that could have been known."""
+    kinds = {one["link"].split("://")[0] for one in document["measurements"]}
+    justified = set(NOT_EVERYWHERE)
+    if all(kind == "unix" or kind.startswith("sim+") for kind in kinds):
+        # No interface is between the two ends.
+        justified |= {".environment.nic", ".environment.mtu"}
+    for path in nulls("", {name: document[name] for name in ("tool", "environment")}):
+        if path not in justified:
+            complain(path, "is null")
+    for number, one in enumerate(document["measurements"]):
+        for path in nulls("", one):
+            if path not in may_be_null(one):
+                complain(f"measurements[{number}]{path}", "is null")
+
+
+def may_be_null(one):
+    """The fields of a complete measurement that say nothing in it."""
+    paths = set()
+    if one["test"] == "random":
+        paths.add(".size_bytes")
+    if one["test"] != "latency":
+        # A floor has a time only where one operation is in flight at a time.
+        paths.add(".limit.latency_ns")
+    if one["repeats"] < 3:
+        paths |= {f".rate.{rate}.{end}" for rate in one["rate"] for end in ("low", "high", "confidence")}
+    if one["link"].startswith("sim+"):
+        # What computing the simulation costs says nothing of the link.
+        paths |= {f".cpu.{name}" for name in one["cpu"]}
+    if one["elapsed_s"] < 0.05:
+        # The kernel counts a machine's time in hundredths of a second.
+        paths.add(".cpu.machine_percent")
+    return paths
+
+
+def nulls(where, value):
+    """The paths of all nulls in a value."""
+    if value is None:
+        yield where
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from nulls(f"{where}.{name}", inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from nulls(f"{where}[]", inner)
 
 
 def check_latency(where, latency):

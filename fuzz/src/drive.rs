@@ -174,6 +174,7 @@ fn settle<M: Machine>(machine: &mut M, now: Instant, outbox: &mut Outbox, peers:
             Output::Close(peer) => peers.forget(peer),
         }
         outbox.clear();
+        outbox.drain_marks().for_each(|mark| machine.stamped(mark.stamp(now, now)));
     }
     panic!("not idle after {OUTPUTS_MAX} outputs");
 }

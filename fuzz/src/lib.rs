@@ -2,7 +2,12 @@
 //!
 //! `cargo test -p hodo-fuzz` replays `corpus/<target>/` and then mutates it; `libfuzzer/` searches on with coverage.
 
+mod device_files;
 mod drive;
+mod http;
+mod ipbus;
+mod ipbus_client;
+mod ipbus_hub;
 mod raw;
 mod shared;
 mod text;
@@ -27,7 +32,17 @@ pub const TARGETS: &[Target] = &[
     Target { name: "raw_wire", run: raw::wire, slowness: 1 },
     Target { name: "raw_client", run: raw::client, slowness: 10 },
     Target { name: "raw_server", run: raw::server, slowness: 10 },
+    Target { name: "ipbus_packet", run: ipbus::packet, slowness: 1 },
+    Target { name: "ipbus_legacy", run: ipbus::legacy, slowness: 1 },
+    Target { name: "ipbus_hub", run: ipbus::hub, slowness: 1 },
+    Target { name: "ipbus_device", run: ipbus::device, slowness: 10 },
+    Target { name: "ipbus_client", run: ipbus_client::machine, slowness: 10 },
+    Target { name: "ipbus_hub_machine", run: ipbus_hub::machine, slowness: 10 },
+    Target { name: "http", run: http::server, slowness: 2 },
     Target { name: "uri", run: text::uri, slowness: 1 },
+    Target { name: "address_table", run: device_files::address_table, slowness: 4 },
+    Target { name: "connections", run: device_files::connections, slowness: 2 },
+    Target { name: "device_uri", run: device_files::device_uri, slowness: 2 },
     Target { name: "result_json", run: text::result_json, slowness: 1 },
 ];
 

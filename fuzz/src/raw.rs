@@ -1,5 +1,6 @@
 use crate::drive;
-use hodo_machine::{Address, Cursor};
+use hodo_machine::{Address, Cursor, Outbox, Sampling};
+use hodo_raw::stages::FarStages;
 use hodo_raw::wire::{Header, decode_greeting, encode_greeting};
 use hodo_raw::{Client, ClientConfig, Command, Counters, Direction, Server, ServerConfig, Transport};
 use std::time::Duration;
@@ -20,9 +21,16 @@ pub fn wire(input: &[u8]) {
     if let Ok(counters) = Counters::decode(input) {
         assert!(input.starts_with(&counters.encode()));
     }
+    if let Ok(stages) = FarStages::decode(input) {
+        let mut out = Outbox::new();
+        stages.encode(&mut out);
+        let bytes: Vec<u8> = out.pieces().iter().flat_map(|piece| out.bytes(piece).to_vec()).collect();
+        assert_eq!(FarStages::decode(&bytes), Ok(stages));
+    }
 }
 
-/// The first byte chooses the transport and whether connections are opened anew; the rest is a script.
+/// The first byte chooses the transport, whether connections are opened anew and whether stages are stamped; the rest
+/// is a script.
 pub fn client(input: &[u8]) {
     let Some((choice, script)) = input.split_first() else { return };
     let config = ClientConfig {
@@ -35,7 +43,11 @@ pub fn client(input: &[u8]) {
         timeout: Duration::from_millis(200),
         reconnect: choice & 2 != 0 && choice & 1 == 0,
     };
-    drive(Client::new(config), script, false, command);
+    let mut client = Client::new(config);
+    if choice & 4 != 0 {
+        client.stamps().sampling = Sampling::ALL;
+    }
+    drive(client, script, false, command);
 }
 
 /// The first byte chooses the transport; the rest is a script.
@@ -44,7 +56,8 @@ pub fn server(input: &[u8]) {
     let config = ServerConfig {
         transport: transport(*choice),
         size_max: SIZE_MAX,
-        pending_max: 1000,
+        // So few that a short script reaches it.
+        pending_max: 20,
         greeting_timeout: Duration::from_secs(5),
         silence_timeout: Duration::from_secs(30),
     };

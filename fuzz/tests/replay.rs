@@ -21,7 +21,10 @@ macro_rules! replayed {
     };
 }
 
-replayed!(frames cursor raw_wire raw_client raw_server uri result_json);
+replayed!(
+    frames cursor raw_wire raw_client raw_server ipbus_packet ipbus_legacy ipbus_hub ipbus_device ipbus_client
+    ipbus_hub_machine http uri address_table connections device_uri result_json
+);
 
 fn replay(target: &Target) {
     let executions = std::env::var("HODO_FUZZ_EXECUTIONS").map_or(EXECUTIONS, |text| {

@@ -5,30 +5,53 @@ import contract
 import pytest
 
 PROTOCOLS = ("tcp", "udp", "unix")
-COMBINATIONS = [
+# Slow enough that a simulation of it is quick.
+NETWORK = "://?delay=50us&rate=1G&seed=3"
+LINKS = (*PROTOCOLS, *(f"sim+{protocol}{NETWORK}" for protocol in PROTOCOLS), f"sim+udp{NETWORK}&loss=0.001&jitter=20us")
+PLANS = [
     *(("rate", mode, ["--sizes", "1K", "--window", "16"]) for mode in contract.MODES),
     *(("random", mode, ["--sizes", "64..1024+480", "--window", "4"]) for mode in contract.MODES),
     *(("channels", mode, ["--sizes", "1K", "--channels", "5", "--window", "4"]) for mode in contract.MODES),
-    ("latency", "both", ["--sizes", "64,1K"]),
+    *(("latency", mode, ["--sizes", "64,1K"]) for mode in contract.MODES),
     *(("open", mode, ["--sizes", "64", "--rate", "2000"]) for mode in contract.MODES),
+]
+# Every way to say how long and how often, each with a way to wait.
+EXTENTS = [
+    ("--duration 100ms --repeat 1 --wait block", 1),
+    ("--count 300 --repeat 6 --wait spin:20us", 6),
+    ("--duration 20ms --confidence 90 --interval 20% --max-repeats 6 --wait block", None),
 ]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize(("test", "mode", "plan"), COMBINATIONS, ids=lambda value: value if isinstance(value, str) else "")
-def test_every_test_in_every_mode(protocol, test, mode, plan):
-    found = command.bench(protocol, "--test", test, "--mode", mode, *plan, *command.SHORT)
-    assert found
-    for one in found:
-        assert (one["protocol"], one["test"], one["mode"], one["repeats"]) == (protocol, test, mode, 1)
+@pytest.mark.parametrize(("extent", "repeats"), EXTENTS, ids=["once", "counted", "narrow"])
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize(("test", "mode", "plan"), PLANS, ids=lambda value: value if isinstance(value, str) else "")
+def test_every_test_in_every_mode(link, test, mode, plan, extent, repeats):
+    document = command.document(link, "--test", test, "--mode", mode, *plan, *extent.split(), "--warmup", "20ms", "--quiet")
+    contract.check_filled(document)
+    assert document["measurements"]
+    for one in document["measurements"]:
+        protocol = link.split("://")[0].removeprefix("sim+")
+        assert (one["protocol"], one["test"], one["mode"], one["wait"]) == (protocol, test, mode, extent.split()[-1])
+        assert one["repeats"] == repeats if repeats else 3 <= one["repeats"] <= 6
         assert one["verdict"]["state"] not in ("interrupted", "failed"), one["verdict"]
-        assert one["cpu"]["local"] and one["cpu"]["remote"], "the far end was started here: both are known"
-        assert one["limit"] and one["share_of_limit"], "on loopback the floor is measured in the same run"
+        assert one["limit"]["kind"] == ("model" if link.startswith("sim+") else "floor")
+        if test == "latency":
+            assert one["limit"]["binds"] == "roundtrip"
         if protocol != "udp":
-            assert one["loss"] == dict.fromkeys(one["loss"], 0)
+            # TCP sends a segment again where a busy machine kept its acknowledgement waiting.
+            assert {**one["loss"], "retransmitted": 0} == dict.fromkeys(one["loss"], 0)
         if one["size_bytes"]:
-            ways = one["payload_bytes"] / one["operations"] / one["size_bytes"]
-            assert ways in (1, 2), "payload is operations times size, there or there and back"
+            assert one["payload_bytes"] == one["operations"] * one["size_bytes"]
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "unix"])
+@pytest.mark.parametrize("mode", contract.MODES)
+def test_a_connection_for_each_operation(protocol, mode):
+    plan = ["--test", "latency", "--mode", mode, "--sizes", "64", "--reconnect"]
+    (one,) = command.bench(protocol, *plan, *command.SHORT)
+    assert (one["limit"]["kind"], one["limit"]["binds"]) == ("floor", "roundtrip")
+    assert one["share_of_limit"] and one["verdict"]["state"] not in ("interrupted", "failed")
 
 
 @pytest.mark.parametrize("wait", ["block", "spin", "spin:50us"])
@@ -44,6 +67,13 @@ def test_every_way_to_wait(wait):
 def test_every_way_to_name_sizes(sizes, expected):
     found = command.bench("tcp", "--test", "rate", "--mode", "send", "--sizes", sizes, *command.SHORT)
     assert [one["size_bytes"] for one in found] == expected
+
+
+def test_sizes_do_not_change_what_the_window_allows():
+    plan = ["--test", "rate", "--mode", "send", "--sizes", "64,128,256,512", "--line-rate", "400G"]
+    found = command.bench("tcp", *plan, *command.SHORT)
+    windows = {part for one in found for part in one["limit"]["formula"].split(" <= ") if part.startswith("window")}
+    assert len(windows) == 1, windows
 
 
 def test_a_count_is_kept_to():
@@ -87,6 +117,18 @@ def test_a_simulated_link_is_repeatable_to_the_byte():
 def timeless(found):
     """Measurements without what the processors of this machine add to them."""
     return [{name: value for name, value in one.items() if name not in ("cpu",)} for one in found]
+
+
+@pytest.mark.parametrize("link", [*PROTOCOLS, "sim+udp://?delay=5us"])
+def test_stages_add_up_to_the_time_of_an_operation(link):
+    plan = ["--test", "latency", "--mode", "both", "--sizes", "64", *command.SHORT]
+    (one,) = command.bench(link, *plan, "--stages")
+    local = [stage for stage in one["stages"] if stage["side"] == "local"]
+    assert [stage["name"] for stage in local] == ["queue", "send", "wire and far end", "completion"]
+    assert sum(stage["mean_ns"] for stage in local) == pytest.approx(one["latency_ns"]["mean"], rel=0.002)
+    assert {stage["name"] for stage in one["stages"] if stage["side"] == "remote"} == {"queue", "send"}
+    (without,) = command.bench(link, *plan)
+    assert without["stages"] == []
 
 
 def test_a_tsv_holds_one_line_a_measurement():

@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import pathlib
 import random
 import signal
 import socket
@@ -69,7 +71,7 @@ def test_nothing_listens():
     for scheme in ("tcp", "udp"):
         uri = f"{scheme}://127.0.0.1:{port}"
         command.refused("bench", uri, *command.SHORT, status=1, says=[str(port)], within=NOTICED_S)
-    says = ["refused", str(port)]
+    says = ["refused", f"start `hodo serve tcp://127.0.0.1:{port}`"]
     command.refused("bench", f"tcp://127.0.0.1:{port}", *command.SHORT, status=1, says=says, within=10)
 
 
@@ -115,6 +117,35 @@ def test_a_far_end_that_dies_or_is_stopped_keeps_what_was_measured(uri, harm, wa
     assert found[-1]["operations"] > 0 and found[-1]["intervals"]
 
 
+@pytest.mark.parametrize("protocol", ["tcp", "udp", "unix"])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        ["latency", "--sizes", "64"],
+        ["latency", "--mode", "send", "--sizes", "64"],
+        ["rate", "--mode", "receive", "--sizes", "1K"],
+        ["rate", "--mode", "both", "--sizes", "1K"],
+        ["random", "--mode", "send", "--sizes", "64,8K"],
+        ["channels", "--channels", "5", "--sizes", "1K"],
+        ["open", "--rate", "10K", "--sizes", "64"],
+    ],
+    ids=" ".join,
+)
+def test_a_far_end_that_is_stopped_is_noticed_by_every_test(protocol, plan, tmp_path):
+    result = tmp_path / "result.json"
+    run = ["--duration", "60s", "--warmup", "0ms", "--repeat", "1", "--timeout", "1s", "--json", result, "--quiet"]
+    uri = f"unix://{tmp_path}/socket" if protocol == "unix" else f"{protocol}://127.0.0.1:0"
+    with command.serving(uri) as server, command.started("bench", server.uri, "--test", *plan, *run) as tester:
+        command.wait_until_busy(server.pid, 0.2)
+        server.send_signal(signal.SIGSTOP)
+        said, _ = tester.communicate(timeout=20)
+    assert tester.returncode == 1 and "stalled" in said, said
+    (one,) = contract.parse(result.read_text(encoding="utf-8"))["measurements"]
+    assert one["verdict"]["state"] in ("interrupted", "failed") and "stalled" in one["verdict"]["text"]
+    if one["operations"]:
+        assert one["elapsed_s"] > 0 and one["intervals"]
+
+
 @pytest.mark.parametrize("harm", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_keeps_what_was_measured(harm, tmp_path):
     result = tmp_path / "result.json"
@@ -133,6 +164,19 @@ def test_an_interrupt_keeps_what_was_measured(harm, tmp_path):
     assert found[1]["verdict"]["state"] == "interrupted" and found[1]["operations"] > 0
 
 
+def test_an_interrupt_is_heard_while_the_link_is_opened(tmp_path):
+    result = tmp_path / "result.json"
+    with foreign_server(silence) as uri:
+        run = ["bench", uri, "--test", "latency", "--sizes", "64", "--timeout", "60s", "--json", result, "--quiet"]
+        with command.started(*run) as tester:
+            command.wait_until(lambda: command.is_connected(tester.pid), "it is connected")
+            tester.send_signal(signal.SIGINT)
+            said, _ = tester.communicate(timeout=5)
+    assert tester.returncode == 1, said
+    (one,) = contract.parse(result.read_text(encoding="utf-8"))["measurements"]
+    assert one["verdict"] == {"state": "interrupted", "text": "interrupted: nothing had been counted yet"}
+
+
 def sizes(path):
     try:
         return [one["size_bytes"] for one in json.loads(path.read_text(encoding="utf-8"))["measurements"]]
@@ -140,9 +184,11 @@ def sizes(path):
         return None
 
 
+@pytest.mark.parametrize("protocol", ["tcp", "unix"])
 @pytest.mark.parametrize("harm", [signal.SIGINT, signal.SIGKILL])
-def test_the_far_end_that_was_started_here_ends_too(harm):
-    with command.started("bench", "tcp", *RUN, "--quiet") as tester:
+def test_the_far_end_that_was_started_here_ends_too(protocol, harm, tmp_path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with command.started("bench", protocol, *RUN, "--quiet", env=environment) as tester:
         command.wait_until(lambda: command.children(tester.pid), "a far end was started")
         far_ends = command.children(tester.pid)
         command.wait_until_busy(tester.pid)
@@ -150,6 +196,27 @@ def test_the_far_end_that_was_started_here_ends_too(harm):
         tester.wait(10)
         gone = lambda: not any(command.is_there(pid) for pid in far_ends)  # noqa: E731
         command.wait_until(gone, "the far end is gone", within=5)
+    assert not list(tmp_path.iterdir()), "its socket's folder is gone too"
+
+
+@pytest.mark.parametrize("harm", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_far_end_that_is_killed_leaves_no_socket_behind(harm, tmp_path):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with command.started("bench", "unix", *RUN, "--timeout", "1s", "--quiet", env=environment) as tester:
+        command.wait_until(lambda: command.children(tester.pid), "a far end was started")
+        command.wait_until_busy(tester.pid)
+        os.kill(command.children(tester.pid)[0], harm)
+        assert tester.wait(NOTICED_S) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_server_of_a_unix_socket_without_a_name_finds_one():
+    with command.serving("unix") as server:
+        found = command.bench(server.uri, "--test", "latency", "--sizes", "64", *command.SHORT)
+        assert found[0]["operations"] > 0
+        folder = pathlib.Path(server.uri.removeprefix("unix://")).parent
+        server.terminate()
+        assert server.wait(5) == 0 and not folder.exists()
 
 
 def test_a_server_ends_in_order():

@@ -63,6 +63,24 @@ def test_a_mebibyte_of_random_bytes(server, seed):
     still_serves(server)
 
 
+def test_garbage_beside_a_measurement_does_it_no_harm(server):
+    run = ["bench", server.uri, "--test", "rate", "--mode", "both", "--sizes", "1K", "--duration", "1s", "--repeat", "1"]
+    with command.started(*run, "--quiet", "--json", "-") as tester:
+        command.wait_until_busy(tester.pid, 0.1)
+        garbage = random.Random(9).randbytes(1 << 20)
+        step = 1400 if server.uri.startswith("udp") else 1 << 16
+        for _ in range(4):
+            with connect(server.uri) as connection, contextlib.suppress(OSError):
+                connection.settimeout(5)
+                for at in range(0, len(garbage), step):
+                    connection.send(garbage[at : at + step])
+        said, _ = tester.communicate(timeout=30)
+    assert tester.returncode == 0, said
+    (one,) = contract.parse(said)["measurements"]
+    assert one["operations"] > 1000 and one["verdict"]["state"] not in ("interrupted", "failed")
+    assert server.poll() is None
+
+
 def test_every_first_byte(server):
     for first in range(256):
         with connect(server.uri) as connection, contextlib.suppress(OSError):

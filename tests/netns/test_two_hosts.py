@@ -47,6 +47,23 @@ def test_datagrams_over_the_wires_rate_are_lost_and_counted(wire):
     assert one["operations"] > 0
 
 
+@pytest.mark.parametrize("mode", ["both", "send"])
+def test_what_this_hosts_kernel_does_not_send_is_refused_and_not_lost(wire, mode, tmp_path):
+    result = tmp_path / "result.json"
+    route = ("prohibit", f"{wire.far_address}/32")
+    with command.serving(f"udp://{wire.far_address}:0", prefix=wire.at_far()) as server:
+        run = ["bench", server.uri, "--test", "rate", "--mode", mode, "--sizes", "1K", "--window", "8"]
+        lasting = ["--warmup", "0ms", "--duration", "2s", "--repeat", "1", "--json", result, "--quiet"]
+        with command.started(*run, *lasting, prefix=wire.at_near()) as tester:
+            command.wait_until_busy(tester.pid)
+            shaped.ip("-n", wire.near, "route", "add", *route)
+            shaped.ip("-n", wire.near, "route", "del", *route)
+            said, _ = tester.communicate(timeout=40)
+    assert tester.returncode == 0, said
+    (one,) = contract.parse(result.read_text(encoding="utf-8"))["measurements"]
+    assert one["loss"]["refused"] > 0 and one["loss"]["lost"] == 0, one["loss"]
+
+
 def test_a_wire_that_is_cut_in_the_middle_of_a_run(wire, tmp_path):
     result = tmp_path / "result.json"
     with command.serving(f"tcp://{wire.far_address}:0", prefix=wire.at_far()) as server:

@@ -89,6 +89,33 @@ def test_the_rate_test_shows_rate_cpu_times_and_the_limit(page):
     assert len(limits) == 3 and all(width > 0 and height > 0 for width, height in limits)
 
 
+def test_stages_are_a_bar_for_each_measurement(page, sample):
+    choose(page, "tcp · latency")
+    assert titles(page)[-1] == "Where the time goes"
+    found = [m for m in sample["measurements"] if m["test"] == "latency"]
+    local, remote = (
+        [[stage["share"] for stage in m["stages"] if stage["side"] == side] for m in found]
+        for side in ("local", "remote")
+    )
+    whole = page.run("document.querySelector('svg.stages').viewBox.baseVal.width")
+    for selector, shares in (("rect.stage:not(.inner)", local), ("rect.stage.inner", remote)):
+        drawn = [width / whole for width, _ in boxes(page, f"svg.stages {selector}")]
+        assert drawn == pytest.approx([share for one in shares for share in one], abs=1e-3)
+    # Those of the far end are drawn within the stage that they are within.
+    edges = page.run(
+        "[...document.querySelectorAll('svg.stages rect')].map((r) => [r.x.baseVal.value, r.width.baseVal.value])"
+    )
+    wire, first, last = edges[2], edges[3], edges[4]
+    assert wire[0] < first[0] and last[0] + last[1] < wire[0] + wire[1]
+    assert "wire and far end, here" in page.run("document.querySelector('svg.stages').textContent")
+    assert page.run("document.querySelectorAll('svg.stages').length") == 1
+
+
+def test_without_stages_there_is_no_such_bar(page):
+    choose(page, "tcp · rate")
+    assert page.run("document.querySelectorAll('svg.stages').length") == 0
+
+
 def test_a_click_in_the_legend_hides_and_shows_a_curve(page):
     choose(page, "tcp · rate")
     curves = "document.querySelector('figure').querySelectorAll('path.curve').length"
@@ -136,7 +163,9 @@ def test_the_table_sorts_and_widens(page, sample):
 def test_everything_is_listed(page, sample):
     text = words(page)
     for measurement in sample["measurements"]:
-        assert measurement["verdict"]["text"] in text
+        state, why = measurement["verdict"]["state"], measurement["verdict"]["text"]
+        assert why.removeprefix(f"{state}: ") in text
+        assert f"{state} {state}:" not in text, "the badge says it already"
         assert measurement["limit"]["formula"] in text and measurement["limit"]["assumes"] in text
     for fact in ("bench1", "6.1.0-18-amd64", "cubic", "65536", "here cpu 0, far end cpu 1", "hodo bench tcp"):
         assert fact in text
@@ -168,9 +197,24 @@ def test_prints_everything_and_returns_to_the_screen(page):
     assert page.run("document.querySelectorAll('figure').length") == before
 
 
-def test_fits_a_small_screen(browser, folder):
-    browser.open(folder / "result.html", width=390, height=800)
-    assert browser.run("document.documentElement.scrollWidth") <= 390
+@pytest.mark.parametrize("width", [360, 390, 768, 1280, 1920])
+def test_fits_every_screen(browser, folder, width):
+    browser.open(folder / "result.html", width=width, height=800)
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    gap, room, edges = browser.run("""(() => {
+        const charts = document.querySelector('.charts'), box = charts.getBoundingClientRect();
+        const edges = [...charts.children].map((e) => e.getBoundingClientRect()).map((b) => [b.left - box.left, b.width]);
+        return [parseFloat(getComputedStyle(charts).columnGap), box.width, edges];
+    })()""")
+    columns = len({left for left, _ in edges})
+    assert all(abs(wide - (room - (columns - 1) * gap) / columns) < 1 for _, wide in edges), "charts fill their row"
+    assert all(wide < 780 for _, wide in edges), "and are not blown up"
+    if width >= 1280:
+        hidden = browser.run("""(() => {
+            const room = document.querySelector('.scroll').getBoundingClientRect().right;
+            return [...document.querySelectorAll('#table .badge')].some((e) => e.getBoundingClientRect().right > room);
+        })()""")
+        assert not hidden, "no verdict has to be scrolled to"
 
 
 def test_names_are_text(browser, render, sample):
@@ -179,6 +223,8 @@ def test_names_are_text(browser, render, sample):
     for measurement in result["measurements"]:
         measurement["link"] = measurement["protocol"] = measurement["wait"] = HOSTILE
         measurement["verdict"]["text"] = measurement["limit"]["formula"] = HOSTILE
+        for stage in measurement["stages"]:
+            stage["name"] = HOSTILE
     browser.open(render(result) / "result.html")
     assert browser.run("window.hacked === undefined && document.querySelectorAll('script, img').length === 2")
     assert HOSTILE in browser.run("document.getElementById('provenance').textContent")
@@ -198,6 +244,16 @@ def test_what_is_null_is_shown_as_unknown(browser, render, sample):
     text = words(browser)
     assert "NaN" not in text and "undefined" not in text and "unknown" in text
     assert browser.complaints() == []
+
+
+def test_an_interface_that_tells_little_is_not_told_in_units(browser, render, sample):
+    result = copy.deepcopy(sample)
+    result["environment"]["nic"] = {**dict.fromkeys(("driver", "speed_mbit_per_s", "duplex", "rx_usecs", "tx_usecs")), "name": "lo", "offloads": []}
+    browser.open(render(result) / "result.html")
+    assert "unknown µs" not in words(browser)
+    result["environment"]["nic"]["rx_usecs"] = 3
+    browser.open(render(result) / "result.html")
+    assert "receive 3 µs, transmit unknown" in words(browser)
 
 
 def test_a_result_without_measurements_is_a_page(browser, render, sample):

@@ -39,11 +39,13 @@ fn main() {
         cpus: vec![args[6].parse().unwrap()],
         congestion: args.get(7).cloned(),
         socket_buffer: args.get(8).map(|b| b.parse().unwrap()),
+        batch: 1,
+        far_process: None,
         reconnect: false,
         seed: 0,
         timeout: Duration::from_secs(1),
     };
-    let mut opened = open(&args[0].parse().unwrap(), &settings).unwrap();
+    let mut opened = open(&args[0].parse().unwrap(), &settings, &AtomicBool::new(false)).unwrap();
     hodo_io::affinity::pin_thread(settings.cpus[0]).unwrap();
     let link = &mut opened.links[0];
     let mut done = Vec::new();

@@ -1,6 +1,12 @@
 //! The only place that names every protocol: from a URI to a link or a server.
 
+mod boards;
+mod device;
 mod error;
+mod ipbus_files;
+mod ipbus_limit;
+mod ipbus_link;
+mod ipbus_session;
 mod limit;
 mod open;
 mod raw;
@@ -16,17 +22,32 @@ pub use uri::Uri;
 
 use hodo_measure::{Mode, Test};
 
+/// IPbus for applications: a device's registers by address and by name, and the hub.
+pub mod ipbus {
+    pub use crate::ipbus_files::Files;
+    pub use crate::ipbus_session::{
+        Access, At, Brought, Doing, Failure, Queued, Session, SessionError, SessionSettings,
+    };
+    pub use hodo_ipbus::{Error, connections, files, finding, hub, pattern, table, uri, window, wire};
+}
+
 /// A protocol of the catalog.
 #[derive(Debug, Clone, Copy)]
 pub struct Protocol {
-    /// Its name, which is also its URI's scheme.
+    /// Its name; alone it stands for a link over its first scheme.
     pub name: &'static str,
+    /// The schemes of its URIs.
+    pub schemes: &'static [&'static str],
     /// One line for people.
     pub about: &'static str,
     /// Its short standard suite: tests, modes, sizes.
     pub suite: &'static [Part],
     /// The largest size of an operation in bytes.
     pub size_max: u32,
+    /// The most operations in a packet.
+    pub batch_max: u32,
+    /// Whether both of its ends are this program's: they greet, and the far end tells its counters, CPU and stages.
+    pub own: bool,
 }
 
 /// One part of a protocol's standard suite.
@@ -50,6 +71,17 @@ pub fn protocols() -> &'static [Protocol] {
     PROTOCOLS
 }
 
+/// Every scheme that a URI may have.
+pub(crate) fn schemes() -> impl Iterator<Item = &'static str> {
+    PROTOCOLS.iter().flat_map(|protocol| protocol.schemes.iter().copied())
+}
+
+/// The protocol that a scheme belongs to.
+#[must_use]
+pub fn protocol_of(scheme: &str) -> Option<&'static Protocol> {
+    PROTOCOLS.iter().find(|protocol| protocol.schemes.contains(&scheme))
+}
+
 const fn part(test: Test, mode: Mode, sizes: &'static [u32], window: u32, channels: u32) -> Part {
     Part { test, mode, sizes, window, channels }
 }
@@ -69,13 +101,29 @@ const DATAGRAM_SUITE: &[Part] = &[
     part(Test::Rate, Mode::Both, &[64], 64, 1),
 ];
 
+const IPBUS_SUITE: &[Part] = &[
+    part(Test::Latency, Mode::Receive, &[4], 1, 1),
+    part(Test::Latency, Mode::Send, &[4], 1, 1),
+    part(Test::Rate, Mode::Receive, &[4, 1 << 20], 16, 1),
+    part(Test::Rate, Mode::Send, &[1 << 20], 16, 1),
+    part(Test::Rate, Mode::Both, &[1 << 10], 16, 1),
+];
+
+const fn raw(name: &'static str, schemes: &'static [&'static str], about: &'static str) -> Protocol {
+    Protocol { name, schemes, about, suite: STREAM_SUITE, size_max: 1 << 30, batch_max: 1, own: true }
+}
+
 const PROTOCOLS: &[Protocol] = &[
+    raw("tcp", &["tcp"], "TCP: streams, requests, echoes, connections"),
+    Protocol { suite: DATAGRAM_SUITE, size_max: 65_507, ..raw("udp", &["udp"], "UDP: datagrams, each accounted for") },
+    raw("unix", &["unix"], "Unix stream sockets, on one host"),
     Protocol {
-        name: "tcp",
-        about: "TCP: streams, requests, echoes, connections",
-        suite: STREAM_SUITE,
-        size_max: 1 << 30,
+        name: "ipbus",
+        schemes: &["ipbusudp-2.0", "ipbustcp-2.0", "chtcp-2.0", "ipbusudp-1.3", "ipbustcp-1.3", "chtcp-1.3"],
+        about: "IPbus: registers of electronics, read and written",
+        suite: IPBUS_SUITE,
+        size_max: 10 << 20,
+        batch_max: 1000,
+        own: false,
     },
-    Protocol { name: "udp", about: "UDP: datagrams, each accounted for", suite: DATAGRAM_SUITE, size_max: 65_507 },
-    Protocol { name: "unix", about: "Unix stream sockets, on one host", suite: STREAM_SUITE, size_max: 1 << 30 },
 ];

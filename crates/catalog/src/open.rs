@@ -1,10 +1,12 @@
+use crate::boards::{self, Boards};
 use crate::raw::{self, RawLink, client_config};
 use crate::{Error, Uri, simulated};
 use hodo_io::{Clock, Datagrams, Endpoint, SocketSettings, Streams, affinity};
-use hodo_machine::{Address, Wait};
-use hodo_measure::Link;
+use hodo_machine::{Address, Closed, Wait};
+use hodo_measure::{Link, LinkError};
 use hodo_raw::{Client, Transport};
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// How a link is opened.
@@ -24,6 +26,10 @@ pub struct Settings {
     pub congestion: Option<String>,
     /// Socket buffer sizes in bytes; `None` leaves the system's.
     pub socket_buffer: Option<usize>,
+    /// Operations in a packet, where the protocol concatenates.
+    pub batch: u32,
+    /// The process of a far end that was started here; `None` where it is elsewhere, or nobody knows.
+    pub far_process: Option<u32>,
     /// Every operation on a connection of its own, opened and closed with it (`TCP_CRR`).
     pub reconnect: bool,
     /// For everything drawn at random.
@@ -44,30 +50,49 @@ pub struct Opened {
     pub local: Option<SocketAddr>,
     /// The address at the far end.
     pub remote: Option<SocketAddr>,
+    /// Of an IPbus link: its devices.
+    pub(crate) boards: Option<Boards>,
     /// Of a simulated link: the facts of the ways out and back.
     pub(crate) model: Option<(hodo_sim::Model, hodo_sim::Model)>,
 }
 
 /// Opens the link that a URI names. The far end must be there (see [`crate::serve`]) unless the link is simulated.
-pub fn open(uri: &Uri, settings: &Settings) -> Result<Opened, Error> {
+///
+/// It gives up when `stop` is set, which is noticed within a tenth of a second.
+pub fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error> {
     if settings.channels == 0 || settings.window == 0 {
         return Err(Error::Usage("a link needs at least one channel and a window of at least 1".into()));
     }
     if uri.simulated {
-        return simulated::open(uri, settings);
+        return simulated::open(uri, settings, stop);
     }
     raw::check_congestion(settings.congestion.as_deref())?;
-    let address = raw::address(uri, "")?;
+    let way = match Boards::of(uri)? {
+        Some(boards) => Way::Boards(boards),
+        None => Way::Raw(raw::address(uri, "")?),
+    };
     let clock = Clock::start();
     let home = affinity::allowed_cpus();
     let cpus = cpus(settings);
-    let mut opened = Opened { links: Vec::new(), cpus, congestion: None, local: None, remote: None, model: None };
+    let boards = match &way {
+        Way::Boards(boards) => Some(boards.clone()),
+        Way::Raw(_) => None,
+    };
+    let mut opened =
+        Opened { links: Vec::new(), cpus, congestion: None, local: None, remote: None, boards, model: None };
     let parts = opened.cpus.len() as u32;
+    let mut first = 0;
     for (index, cpu) in (0..).zip(opened.cpus.clone()) {
         // Connections are made on the processor that will drive them, so that the far end can put its side there too.
         place(cpu)?;
         let channels = settings.channels / parts + u32::from(index < settings.channels % parts);
-        open_part(uri, settings, &address, channels, clock, &mut opened)?;
+        match &way {
+            Way::Raw(address) => open_part(uri, settings, address, channels, clock, stop, &mut opened)?,
+            Way::Boards(boards) => {
+                boards::open_part(uri, boards, settings, first..first + channels, clock, &mut opened)?;
+            }
+        }
+        first += channels;
     }
     if let Ok(home) = home
         && opened.cpus.iter().any(Option::is_some)
@@ -77,6 +102,12 @@ pub fn open(uri: &Uri, settings: &Settings) -> Result<Opened, Error> {
     Ok(opened)
 }
 
+/// What a URI leads to.
+enum Way {
+    Raw(Address),
+    Boards(Boards),
+}
+
 /// One thread's part of a link.
 fn open_part(
     uri: &Uri,
@@ -84,6 +115,7 @@ fn open_part(
     address: &Address,
     channels: u32,
     clock: Clock,
+    stop: &AtomicBool,
     opened: &mut Opened,
 ) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
@@ -97,7 +129,7 @@ fn open_part(
         let transport = Datagrams::new(sockets, None).map_err(failed)?;
         let endpoint = Endpoint::new(Client::new(config), transport, clock);
         let noticed = raw::noticed_on_datagrams;
-        let link = RawLink::open(endpoint, noticed, channels, timeout).map_err(|error| cannot(uri, &error))?;
+        let link = RawLink::open(endpoint, noticed, channels, timeout, stop).map_err(|error| cannot(uri, &error))?;
         check_size(uri, settings, link.size_max())?;
         (opened.local, opened.remote) = link.driver().transport().addresses();
         opened.links.push(Box::new(link));
@@ -106,7 +138,7 @@ fn open_part(
         let transport = Streams::new(sockets, None).map_err(failed)?;
         let endpoint = Endpoint::new(Client::new(config), transport, clock);
         let noticed = raw::noticed_on_streams;
-        let link = RawLink::open(endpoint, noticed, channels, timeout).map_err(|error| cannot(uri, &error))?;
+        let link = RawLink::open(endpoint, noticed, channels, timeout, stop).map_err(|error| cannot(uri, &error))?;
         check_size(uri, settings, link.size_max())?;
         (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
         opened.links.push(Box::new(link));
@@ -155,6 +187,18 @@ pub(crate) fn check_size(uri: &Uri, settings: &Settings, theirs: u32) -> Result<
     Ok(())
 }
 
-pub(crate) fn cannot(uri: &Uri, error: &hodo_measure::LinkError) -> Error {
-    Error::Failed(format!("cannot open {uri}: {error}"))
+/// Why a link could not be opened, and what to do about it.
+pub(crate) fn cannot(uri: &Uri, error: &LinkError) -> Error {
+    let place = Uri { options: Vec::new(), ..uri.clone() };
+    let why = match error {
+        LinkError::Closed { why: why @ Closed::Refused, .. } => format!("{why}; start `hodo serve {place}` there"),
+        LinkError::Closed { why: why @ (Closed::Finished | Closed::Reset), .. } => {
+            format!("{why}; is it a `hodo serve` of this protocol, with room for so many peers (--peers-max)?")
+        }
+        LinkError::Stalled { millis } => {
+            format!("it said nothing for {millis} ms; is it a `hodo serve` of this protocol, and does it run?")
+        }
+        other => other.to_string(),
+    };
+    Error::Failed(format!("cannot open {uri}: {why}"))
 }

@@ -1,14 +1,16 @@
 //! Raw links: how an [`Operation`] becomes a command of the client machine, and its events become completions.
 
-use crate::{Error, ServeSettings, Settings, Uri};
+use crate::{Error, ServeSettings, Settings, Uri, device};
 use hodo_io::usage::ProcessUsage;
 use hodo_io::{Datagrams, Endpoint, Streams};
-use hodo_machine::{Address, Driver, DriverError, Instant, Wait};
+use hodo_ipbus::wire::DEVICE_PORT;
+use hodo_machine::{Address, Driver, DriverError, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Usage};
 use hodo_raw::{
     Client, ClientConfig, Command, Counters, Direction, Event, Server, ServerCommand, ServerConfig, ServerEvent,
     Transport,
 };
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A raw client on any driver, as the tester sees it.
@@ -22,6 +24,9 @@ pub(crate) struct RawLink<D: Driver<Machine = Client>> {
     far_end: FarEnd,
     failed: Option<LinkError>,
 }
+
+/// How often opening looks whether it is to go on.
+const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// What the client machine is to do for these settings.
 pub(crate) fn client_config(
@@ -67,12 +72,13 @@ pub(crate) fn server(config: ServerConfig) -> Server {
 }
 
 impl<D: Driver<Machine = Client>> RawLink<D> {
-    /// Waits until every channel is greeted, at most for `timeout`.
+    /// Waits until every channel is greeted, at most for `timeout`, and no longer than until `stop` is set.
     pub(crate) fn open(
         driver: D,
         noticed: fn(&D) -> Loss,
         channels: u32,
         timeout: Duration,
+        stop: &AtomicBool,
     ) -> Result<RawLink<D>, LinkError> {
         let mut link = RawLink {
             driver,
@@ -90,7 +96,11 @@ impl<D: Driver<Machine = Client>> RawLink<D> {
             if link.now() >= end {
                 return Err(LinkError::Stalled { millis: timeout.as_millis() as u64 });
             }
-            link.turn(Wait::Block, end, &mut done)?;
+            if stop.load(Ordering::Relaxed) {
+                return Err(LinkError::Interrupted);
+            }
+            let look = link.now() + LOOK_UP;
+            link.turn(Wait::Block, end.min(look), &mut done)?;
         }
         Ok(link)
     }
@@ -180,17 +190,28 @@ impl<D: Driver<Machine = Client>> Link for RawLink<D> {
             }
             self.turn(Wait::Block, until, done)?;
         }
-        Ok(Some(self.far_end))
+        let stages = self.driver.machine_mut().far_stages().iter();
+        self.far_end.stages = stages.map(|(name, spans)| (name, spans.clone())).collect();
+        Ok(Some(self.far_end.clone()))
     }
 
     fn losses(&self) -> Loss {
         (self.noticed)(&self.driver)
     }
+
+    fn sample_stages(&mut self, taken: Sampling) -> bool {
+        self.driver.machine_mut().stamps().sampling = taken;
+        true
+    }
+
+    fn stamps(&mut self, stamps: &mut Vec<Stamp>) {
+        self.driver.machine_mut().stamps().hand_over(stamps);
+    }
 }
 
-/// What a client over UDP has noticed.
+/// What a client over UDP has noticed, and what its kernel did not take.
 pub(crate) fn noticed_on_datagrams(endpoint: &Endpoint<Client, Datagrams>) -> Loss {
-    noticed(endpoint.machine())
+    Loss { refused: endpoint.transport().unsent(), ..noticed(endpoint.machine()) }
 }
 
 /// What a client over streams has noticed, and what its TCP has sent again.
@@ -256,6 +277,12 @@ pub(crate) fn check_congestion(name: Option<&str>) -> Result<(), Error> {
 
 /// The address that a URI names; `None` where the far end is to be started here.
 pub(crate) fn address(uri: &Uri, default: &str) -> Result<Address, Error> {
+    if let Some((name, _)) = uri.options.first() {
+        return Err(Error::Usage(format!(
+            "`{uri}`: only simulated links have options; leave `{name}` out, or write sim+{}://?{name}=…",
+            uri.scheme
+        )));
+    }
     if uri.scheme == "unix" {
         let path = format!("{}{}", uri.authority, uri.path);
         if path.is_empty() {
@@ -270,7 +297,8 @@ pub(crate) fn address(uri: &Uri, default: &str) -> Result<Address, Error> {
         )));
     }
     let authority = if uri.authority.is_empty() { default } else { &uri.authority };
-    hodo_io::resolve(authority, DEFAULT_PORT)
+    let port = if device::scheme(uri).is_some() { DEVICE_PORT } else { DEFAULT_PORT };
+    hodo_io::resolve(authority, port)
         .map(Address::Socket)
         .map_err(|error| Error::Usage(format!("`{authority}` in `{uri}` is no address: {error}")))
 }

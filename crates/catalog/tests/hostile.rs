@@ -1,11 +1,12 @@
 //! Peers that break the rules: a server goes on for the others, a client says what is wrong within its timeout.
 mod plans;
 
-use hodo_catalog::{Protocol, Settings, open, protocols};
+use hodo_catalog::{Protocol, Settings, protocols};
 use hodo_io::Clock;
-use hodo_measure::{Mode, Plan, Random, Test, Until, Unwatched, run};
+use hodo_machine::{Closed, Wait};
+use hodo_measure::{LinkError, Mode, Operation, Plan, Random, Test, Until, Unwatched, run};
 use plans::served::{Place, Served, free, serve_settings};
-use plans::{opened, plan, settings};
+use plans::{open_with, opened, own, plan, settings};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -62,7 +63,7 @@ const HELLO: [u8; 32] = *b"\xA0\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\0hodo raw\x01\0\0\
 
 #[test]
 fn a_server_survives_garbage() {
-    for protocol in protocols() {
+    for protocol in own() {
         let served = Served::start(protocol, &serve_settings());
         for seed in 0..4 {
             Plain::to(&served).send(&random_bytes(seed, 1 << 20));
@@ -77,7 +78,7 @@ fn a_server_survives_garbage() {
 
 #[test]
 fn a_server_survives_every_kind_of_message_out_of_place() {
-    for protocol in protocols() {
+    for protocol in own() {
         let served = Served::start(protocol, &serve_settings());
         for kind in 0xA0..=0xAB_u8 {
             for length in [0, 16, u32::MAX] {
@@ -96,7 +97,7 @@ fn a_server_survives_every_kind_of_message_out_of_place() {
 
 #[test]
 fn half_open_and_vanished_clients_leave_the_others_alone() {
-    for protocol in protocols() {
+    for protocol in own() {
         let served = Served::start(protocol, &serve_settings());
         let mut half_open: Vec<Plain> = (0..20).map(|_| Plain::to(&served)).collect();
         for (index, plain) in half_open.iter_mut().enumerate() {
@@ -183,7 +184,7 @@ fn answer_datagrams(socket: &UdpSocket, stranger: Stranger) {
 fn a_client_says_what_is_wrong_with_its_far_end_within_its_timeout() {
     const WELCOME_OF_ANOTHER_VERSION: &[u8] = b"\xA1\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\0hodo raw\x63\0\0\0\0\0\x10\0";
     let clock = Clock::start();
-    for protocol in protocols() {
+    for protocol in own() {
         for (stranger, says) in [
             (Stranger::Closes, ""),
             (Stranger::Says(b"HTTP/1.1 400 Bad Request\r\nServer: other\r\n\r\n"), "HTTP"),
@@ -197,7 +198,7 @@ fn a_client_says_what_is_wrong_with_its_far_end_within_its_timeout() {
                 let timeout = Duration::from_millis(300);
                 let plan = Plan { channels, ..plan(Test::Rate, Mode::Both, 64) };
                 let began = clock.now();
-                let error = open(&strange.uri, &Settings { timeout, ..settings(&plan) }).err();
+                let error = open_with(&strange.uri, &Settings { timeout, ..settings(&plan) }).err();
                 let error = error.unwrap_or_else(|| panic!("{} took {stranger:?} for its own", protocol.name));
                 let took = clock.now() - began;
                 assert!(took < 4 * timeout, "{} {stranger:?}: {took:?}", protocol.name);
@@ -210,19 +211,45 @@ fn a_client_says_what_is_wrong_with_its_far_end_within_its_timeout() {
 #[test]
 fn an_address_where_nobody_listens_is_refused_at_once() {
     let clock = Clock::start();
-    for protocol in protocols() {
+    // A client of IPbus goes on asking until its timeout, because a board that is switched on comes back.
+    for protocol in own() {
         let gone = Served::start(protocol, &serve_settings()).uri.clone();
         let began = clock.now();
-        let error = open(&gone, &settings(&plan(Test::Rate, Mode::Both, 64))).err().expect("nobody is there");
+        let error = open_with(&gone, &settings(&plan(Test::Rate, Mode::Both, 64))).err().expect("nobody is there");
         assert!(error.to_string().contains("refused"), "{}: {error}", protocol.name);
         assert!(clock.now() - began < Duration::from_secs(2), "{}", protocol.name);
     }
 }
 
+/// The kernel learns from the first of them that nobody is there, and takes no second one.
+#[test]
+fn a_datagram_that_the_kernel_does_not_take_is_refused() {
+    let udp = protocols().iter().find(|protocol| protocol.name == "udp").expect("it is in the catalog");
+    let mut served = Served::start(udp, &serve_settings());
+    let plan = plan(Test::Rate, Mode::Both, 64);
+    let mut opened = opened(&served.uri, &plan);
+    let link = &mut opened.links[0];
+    assert_eq!(link.losses().refused, 0);
+    served.end().expect("it ends in order");
+    // Of two sizes, because equal ones go out in one call.
+    for (tag, size) in [(0, 64), (1, 128)] {
+        link.start(Operation { tag, channel: 0, size, mode: Mode::Both });
+    }
+    let (until, mut done) = (link.now() + Duration::from_secs(5), Vec::new());
+    let error = loop {
+        match link.poll(Wait::Block, until, &mut done) {
+            Ok(()) => assert!(link.now() < until, "nobody is there"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error, LinkError::Closed { channel: 0, why: Closed::Refused });
+    assert_eq!(link.losses().refused, 1);
+}
+
 /// The far end goes while operations are in flight.
 #[test]
 fn a_far_end_that_dies_ends_the_run_and_keeps_what_was_measured() {
-    for protocol in protocols() {
+    for protocol in own() {
         let mut served = Served::start(protocol, &serve_settings());
         let plan = Plan {
             window: 8,

@@ -1,11 +1,11 @@
 //! The tester itself is proven on the simulated network: known truth in, the same figures out.
 mod plans;
 
-use hodo_catalog::{Settings, limit, open};
+use hodo_catalog::{Settings, limit};
 use hodo_measure::{
-    Histogram, LinkError, Measurement, Mode, Plan, Repeats, Run, Size, State, Test, Until, Unwatched, run,
+    Histogram, LinkError, Measurement, Mode, Plan, Repeats, Run, Side, Size, Stage, State, Test, Until, Unwatched, run,
 };
-use plans::{MODES, TESTS, opened, plan, settings, uri};
+use plans::{MODES, TESTS, open_with, opened, plan, settings, uri};
 use std::time::Duration;
 
 /// A gigabit line with Ethernet's 38 bytes around each packet.
@@ -61,13 +61,52 @@ fn latency_is_two_delays_and_four_costs_exactly() {
     }
 }
 
+fn stage(found: &[Stage], name: &str, side: Side) -> Stage {
+    let wanted = |stage: &&Stage| stage.name == name && stage.side == side;
+    found.iter().find(wanted).unwrap_or_else(|| panic!("no {name}, {side:?} in {found:?}")).clone()
+}
+
+/// The wire takes its two delays. The processors' time stands where it is spent: to send with the one who sends, to
+/// receive before what is received.
+#[test]
+fn the_wire_stage_is_two_delays_exactly() {
+    for (delay_ns, cost_ns) in [(5_000, 1), (5_000, 250), (700_000, 40)] {
+        for mode in MODES {
+            let link = format!("sim+udp://?delay={delay_ns}ns&cost={cost_ns}ns");
+            let found = measure(&link, &Plan { stages: true, ..plan(Test::Latency, mode, 64) });
+            let (delay, cost) = (f64::from(delay_ns), f64::from(cost_ns));
+            let mean = |name, side| stage(&found.stages, name, side).mean_ns;
+            let (ours, theirs) = (mean("send", Side::Local), mean("send", Side::Remote));
+            assert_eq!((ours, theirs), (cost, cost));
+            let received_twice = 2.0 * cost;
+            assert_eq!(mean("wire and far end", Side::Local) - theirs - received_twice, 2.0 * delay, "{link} {mode}");
+            for (name, side) in [("queue", Side::Local), ("queue", Side::Remote), ("completion", Side::Local)] {
+                assert_eq!(mean(name, side), 0.0, "{name}, {side:?}");
+            }
+            assert!(found.stages.iter().all(|stage| stage.count == 1000), "{:?}", found.stages);
+        }
+    }
+}
+
+/// What waits for the line waits after it was sent, in a queue of the network's; what waits for room in the window
+/// is not started yet.
+#[test]
+fn a_full_line_is_seen_in_the_wire_stage() {
+    let full = lasting(Plan { window: 64, stages: true, ..plan(Test::Rate, Mode::Send, 1472) }, 100);
+    let found = measure(&format!("sim+udp://?{GIGABIT}"), &full);
+    assert!(stage(&found.stages, "wire and far end", Side::Local).share > 0.99, "{:?}", found.stages);
+    let open = Plan { test: Test::Open, rate: Some(2e5), ..full };
+    let found = measure(&format!("sim+udp://?{GIGABIT}"), &open);
+    assert!(stage(&found.stages, "queue", Side::Local).share > 0.9, "{:?}", found.stages);
+}
+
 /// Connecting takes a round-trip, and the greeting goes along with the operation.
 #[test]
 fn an_operation_on_its_own_connection_takes_two_round_trips() {
     for (mode, size) in [(Mode::Both, 64), (Mode::Send, 64), (Mode::Receive, 64), (Mode::Receive, 1 << 20)] {
         let plan = plan(Test::Latency, mode, size);
         let (uri, settings) = (uri("sim+tcp://?delay=50us&cost=1ns"), Settings { reconnect: true, ..settings(&plan) });
-        let mut opened = open(&uri, &settings).expect("a simulated link");
+        let mut opened = open_with(&uri, &settings).expect("a simulated link");
         let found = run(&mut opened.links, &plan, &Unwatched);
         assert_eq!((found.error, found.operations), (None, 1000), "{mode}");
         assert_near(found.elapsed_s, 1000.0 * 200e-6, 0.01);
@@ -153,6 +192,17 @@ fn the_share_that_is_lost_is_the_networks() {
     }
 }
 
+/// What was overtaken and not told of is given up after some milliseconds, and its place is free again.
+#[test]
+fn a_wide_window_keeps_its_rate_through_loss_and_reordering() {
+    for mode in MODES {
+        let wide = Plan { window: 512, warmup: Duration::from_millis(30), ..plan(Test::Rate, mode, 1024) };
+        let found = measure("sim+udp://?delay=5us&jitter=4us&loss=0.01&seed=3", &lasting(wide, 60));
+        assert_eq!(found.verdict.state, State::Stable, "{mode}: {}", found.verdict.text);
+        assert!(found.rate.operations_per_s.median > 1e6, "{mode}: {:?}", found.rate.operations_per_s);
+    }
+}
+
 /// What is lost before the counted time and after it is not told, and what is lost in it is, whatever the window.
 #[test]
 fn losses_of_the_warm_up_are_not_counted() {
@@ -189,7 +239,7 @@ fn repeats_end_once_the_interval_is_narrow() {
 fn a_far_end_out_of_reach_is_told_within_the_timeout() {
     for scheme in ["udp", "tcp", "unix"] {
         let link = uri(&format!("sim+{scheme}://?partition=0ns..1000s"));
-        let error = open(&link, &settings(&plan(Test::Rate, Mode::Both, 64))).err().expect("nothing gets through");
+        let error = open_with(&link, &settings(&plan(Test::Rate, Mode::Both, 64))).err().expect("nothing gets through");
         assert!(error.to_string().contains("no answer"), "{scheme}: {error}");
     }
 }
@@ -291,6 +341,7 @@ fn two_runs_are_the_same_to_the_byte() {
                 channels,
                 rate: (test == Test::Open).then_some(50_000.0),
                 warmup: Duration::from_millis(5),
+                stages: test != Test::Open,
                 ..lasting(plan(test, Mode::Both, 0), 50)
             };
             let link = format!("sim+{scheme}://?{network}");

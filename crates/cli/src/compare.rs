@@ -1,6 +1,6 @@
 //! `hodo compare`: has it become faster or slower?
 
-use crate::bench::write_json;
+use crate::output_file::write_json;
 use crate::{Error, Outcome, args, documents, terminal};
 use hodo_report::{compare, comparison_table};
 

@@ -55,7 +55,7 @@ impl Part {
         let words = ["hodo", "bench", link].into_iter().chain(OPTIONS).chain(test.iter().copied());
         let cli = Cli::try_parse_from(words).map_err(|why| Error::Failed(why.to_string()))?;
         let Some(Command::Bench(bench)) = cli.command else { unreachable!("the words say bench") };
-        let plans = plan::plans(crate::bench::protocol(&bench.link)?, &bench.choice, &bench.measure)?;
+        let plans = plan::plans(&bench)?;
         Ok(Part { bench, plans })
     }
 

@@ -39,6 +39,12 @@ impl From<catalog::Error> for Error {
     }
 }
 
+impl From<hodo_daemon::Error> for Error {
+    fn from(error: hodo_daemon::Error) -> Self {
+        Error::Failed(error.to_string())
+    }
+}
+
 /// How a command that ran to its end came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {

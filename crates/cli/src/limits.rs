@@ -1,7 +1,7 @@
 //! `hodo limits`: the calculator alone.
 
 use crate::args::{self, Transport};
-use crate::bench::write_json;
+use crate::output_file::write_json;
 use crate::{Error, Outcome, terminal};
 use hodo_measure::limits::{
     Bound, Ip, Line, Packing, Path, Pci, Pcie, PcieGeneration, Transport as Carrier, format_rate, least,

@@ -8,8 +8,12 @@ mod demo;
 mod documents;
 mod environment;
 mod error;
+mod hub;
 mod interrupt;
+mod ipbus;
 mod limits;
+mod output_file;
+mod private_dir;
 mod report;
 mod serve;
 mod terminal;
@@ -35,8 +39,10 @@ fn run(cli: Cli) -> Result<Outcome, Error> {
         None => demo::run(&cli.demo),
         Some(Command::Bench(bench)) => bench::run(&bench),
         Some(Command::Serve(serve)) => serve::run(&serve),
+        Some(Command::Hub(hub)) => hub::run(&hub),
         Some(Command::Limits(limits)) => limits::run(&limits),
         Some(Command::Report(report)) => report::run(&report),
         Some(Command::Compare(compare)) => compare::run(&compare),
+        Some(Command::Ipbus(ipbus)) => ipbus::run(&ipbus),
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::args::{self, units::Cpus};
 use crate::bench::LISTENING_ON;
+use crate::private_dir::PrivateDir;
 use crate::{Error, Outcome, congestion, interrupt, terminal};
 use hodo_catalog::{ServeSettings, Uri};
+use hodo_io::affinity::leave_descriptors;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +15,29 @@ pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
     congestion::check(serve.congestion.as_deref())?;
     let stop = interrupt::flag()?;
     if serve.until_stdin_closes {
-        stop_at_the_end_of_stdin(&stop);
+        at_the_end_of_stdin(&stop);
     }
     // Each peer takes a descriptor; where that is not allowed, fewer peers are served.
     let _ = hodo_io::host::raise_descriptor_limit();
-    let server = hodo_catalog::serve(&serve.uri, &settings(serve)?)?;
+    let mut uri = serve.uri.clone();
+    let dir = private_dir(&mut uri)?;
+    let server = hodo_catalog::serve(&uri, &settings(serve)?)?;
     terminal::print(&format!("{LISTENING_ON}{}\n", server.uri()))?;
-    server.run(&stop)?;
+    let ran = server.run(&stop);
+    drop(dir);
+    ran?;
     Ok(Outcome::Done)
+}
+
+/// A Unix socket without a name gets a folder of its own that only this user can enter, as a TCP server without a
+/// port gets a free one.
+fn private_dir(uri: &mut Uri) -> Result<Option<PrivateDir>, Error> {
+    if uri.simulated || uri.scheme != "unix" || !uri.wants_far_end() {
+        return Ok(None);
+    }
+    let dir = PrivateDir::make()?;
+    uri.path = dir.path().join("hodo.sock").display().to_string();
+    Ok(Some(dir))
 }
 
 fn settings(serve: &args::Serve) -> Result<ServeSettings, Error> {
@@ -37,8 +54,7 @@ fn settings(serve: &args::Serve) -> Result<ServeSettings, Error> {
 }
 
 fn size_max(uri: &Uri, asked: Option<u32>) -> Result<u32, Error> {
-    let protocol = hodo_catalog::protocols().iter().find(|protocol| protocol.name == uri.scheme);
-    let max = protocol.map_or(u32::MAX, |protocol| protocol.size_max);
+    let max = hodo_catalog::protocol_of(uri.scheme).map_or(u32::MAX, |protocol| protocol.size_max);
     match asked {
         Some(size) if size > max => Err(Error::Usage(format!(
             "--size-max {size}: an operation of {} has a size in 1..={max} bytes",
@@ -49,9 +65,11 @@ fn size_max(uri: &Uri, asked: Option<u32>) -> Result<u32, Error> {
     }
 }
 
-fn stop_at_the_end_of_stdin(stop: &Arc<AtomicBool>) {
+/// Sets the flag when standard input ends.
+pub fn at_the_end_of_stdin(stop: &Arc<AtomicBool>) {
     let stop = Arc::clone(stop);
     std::thread::spawn(move || {
+        leave_descriptors();
         let mut ignored = [0; 64];
         loop {
             match io::stdin().read(&mut ignored) {

@@ -9,6 +9,7 @@ fn help_is_as_accepted() {
         ("hodo.txt", &["--help"][..]),
         ("bench.txt", &["bench", "--help"]),
         ("serve.txt", &["serve", "--help"]),
+        ("hub.txt", &["hub", "--help"]),
         ("limits.txt", &["limits", "--help"]),
         ("report.txt", &["report", "--help"]),
         ("compare.txt", &["compare", "--help"]),

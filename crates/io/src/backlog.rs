@@ -1,6 +1,8 @@
+use crate::sys;
 use hodo_machine::{Outbox, Piece};
 use std::collections::VecDeque;
-use std::io::IoSlice;
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::fd::BorrowedFd;
 
 /// Slices in one vectored write.
 pub(crate) const SLICES: usize = 64;
@@ -99,6 +101,38 @@ impl Backlog {
             }
         }
     }
+}
+
+/// Writes pieces until the stream takes no more; answers how many bytes it took.
+#[inline]
+pub(crate) fn write_now(fd: BorrowedFd<'_>, out: &Outbox, pieces: &[Piece]) -> io::Result<usize> {
+    if let [one] = pieces {
+        return match sys::send(fd, out.bytes(one), libc::MSG_DONTWAIT) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
+            other => other,
+        };
+    }
+    let mut sent = 0;
+    for pieces in pieces.chunks(SLICES) {
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let mut wanted = 0;
+        for (slice, piece) in slices.iter_mut().zip(pieces) {
+            let bytes = out.bytes(piece);
+            wanted += bytes.len();
+            *slice = IoSlice::new(bytes);
+        }
+        match sys::send_vectored(fd, &slices[..pieces.len()], libc::MSG_DONTWAIT) {
+            Ok(taken) => {
+                sent += taken;
+                if taken < wanted {
+                    break;
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sent)
 }
 
 #[cfg(test)]

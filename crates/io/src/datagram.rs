@@ -1,8 +1,9 @@
 use crate::joining::Joining;
+use crate::notice::Notice;
 use crate::poller::{Poller, span_until};
 use crate::sys::{self, RawAddress};
 use crate::sys_datagram::{self as batch, Received};
-use crate::transport::{Batch, Message, Transport};
+use crate::transport::{Batch, Message, Run, Transport};
 use crate::{Clock, SocketSettings, connect};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer, Piece, Wait};
 use std::collections::{HashMap, VecDeque};
@@ -35,7 +36,7 @@ pub struct Datagrams {
     numbers: HashMap<SocketAddr, u32>,
     last: Option<(SocketAddr, u32)>,
     free: Vec<u32>,
-    open: usize,
+    pub(crate) open: usize,
     poller: Poller,
     /// Sockets that the poller does not watch yet; see the same of streams.
     unwatched: Vec<Source>,
@@ -47,14 +48,9 @@ pub struct Datagrams {
     refused: u64,
 }
 
-enum Notice {
-    Opened(Peer, Address),
-    Closed(Peer, Closed),
-}
-
 /// Where a receive goes: which socket, and which peer where it has only one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
+pub(crate) enum Source {
     Listener,
     Opened(u32),
 }
@@ -87,6 +83,12 @@ impl Datagrams {
         })
     }
 
+    /// Has another transport's poller watch the sockets, before there are any; that transport waits for both.
+    pub(crate) fn share_poller(&mut self, poller: &Poller) -> io::Result<()> {
+        self.poller = poller.sharing()?;
+        Ok(())
+    }
+
     /// The two addresses of some socket that the machine has opened.
     #[must_use]
     pub fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
@@ -108,8 +110,8 @@ impl Datagrams {
     }
 
     /// Sends a run of messages to one peer: those of one size together.
-    fn send_run(&mut self, peer: Peer, messages: &[Message], first_piece: usize, out: &Outbox) {
-        let (mut start, mut messages) = (first_piece, messages);
+    pub(crate) fn send_run(&mut self, run: &Run<'_>, out: &Outbox) {
+        let (peer, mut start, mut messages) = (run.peer, run.pieces.start, run.messages);
         while let Some(first) = messages.first() {
             let count = self.together(messages);
             let pieces = &out.pieces()[start..messages[count - 1].pieces_end];
@@ -171,7 +173,7 @@ impl Datagrams {
 
     /// One receive, whose datagrams all go to the machine.
     #[inline]
-    fn read<M: Machine>(
+    pub(crate) fn read<M: Machine>(
         &mut self,
         source: Source,
         flags: i32,
@@ -220,16 +222,28 @@ impl Datagrams {
         clock: &Clock,
         machine: &mut M,
     ) -> io::Result<Option<Instant>> {
-        if self.joining.wants_look() {
-            let seen = self.read(source, libc::MSG_DONTWAIT, clock, machine)?;
-            if self.joining.looked(seen.is_some()) {
-                self.set_joining(source, true);
-            }
-            if seen.is_some() {
-                return Ok(seen);
-            }
+        match self.look_on(source, clock, machine)? {
+            None => self.read(source, flags, clock, machine),
+            seen => Ok(seen),
         }
-        self.read(source, flags, clock, machine)
+    }
+
+    /// Looks whether more is waiting, where that is to be known: right after the last was dealt with.
+    #[inline]
+    pub(crate) fn look_on<M: Machine>(
+        &mut self,
+        source: Source,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> io::Result<Option<Instant>> {
+        if !self.joining.wants_look() {
+            return Ok(None);
+        }
+        let seen = self.read(source, libc::MSG_DONTWAIT, clock, machine)?;
+        if self.joining.looked(seen.is_some()) {
+            self.set_joining(source, true);
+        }
+        Ok(seen)
     }
 
     fn set_joining(&self, source: Source, on: bool) {
@@ -285,7 +299,7 @@ impl Datagrams {
         Some(Peer(number))
     }
 
-    fn notice<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Option<Instant> {
+    pub(crate) fn notice<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Option<Instant> {
         let notice = self.notices.pop_front()?;
         let now = clock.now();
         match notice {
@@ -300,7 +314,7 @@ impl Datagrams {
 
     /// The only socket, where there is only one.
     #[inline]
-    fn solo(&self) -> Option<Source> {
+    pub(crate) fn solo(&self) -> Option<Source> {
         match (&self.listener, self.open) {
             (Some(_), 0) => Some(Source::Listener),
             (None, 1) => self.opened.iter().position(Option::is_some).map(|number| Source::Opened(number as u32)),
@@ -309,7 +323,7 @@ impl Datagrams {
     }
 
     /// Has the poller watch every socket.
-    fn watch_all(&mut self) -> io::Result<()> {
+    pub(crate) fn watch_all(&mut self) -> io::Result<()> {
         while let Some(source) = self.unwatched.pop() {
             if let Some(fd) = socket(self.listener.as_ref(), &self.opened, source) {
                 self.poller.add(fd, token(source), false)?;
@@ -319,7 +333,7 @@ impl Datagrams {
     }
 
     /// Has the poller leave the only socket alone, which is read directly.
-    fn unwatch(&mut self, source: Source) {
+    pub(crate) fn unwatch(&mut self, source: Source) {
         if self.unwatched.is_empty()
             && let Some(fd) = socket(self.listener.as_ref(), &self.opened, source)
         {
@@ -389,6 +403,7 @@ impl Transport for Datagrams {
     }
 
     fn close(&mut self, peer: Peer) {
+        self.notices.retain(|notice| notice.about() != peer);
         if peer.is_accepted() {
             let index = peer.0 - Peer::FIRST_ACCEPTED;
             if let Some((address, _)) = self.accepted.get_mut(index as usize).and_then(Option::take) {
@@ -405,13 +420,7 @@ impl Transport for Datagrams {
 
     #[inline]
     fn send(&mut self, batch: &Batch, out: &Outbox) -> io::Result<()> {
-        let (mut start, mut messages) = (0, batch.messages.as_slice());
-        while let Some(first) = messages.first() {
-            let run = messages.iter().take_while(|message| message.peer == first.peer).count();
-            self.send_run(first.peer, &messages[..run], start, out);
-            start = messages[run - 1].pieces_end;
-            messages = &messages[run..];
-        }
+        batch.runs().for_each(|run| self.send_run(&run, out));
         Ok(())
     }
 

@@ -57,6 +57,10 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         &self.transport
     }
 
+    pub(crate) fn transport_mut(&mut self) -> &mut T {
+        &mut self.transport
+    }
+
     /// Carries out what the machine wants until it is idle. Answers whether the application was told something.
     #[inline]
     fn pump(&mut self, told: &mut dyn FnMut(M::Event)) -> io::Result<bool> {
@@ -90,24 +94,43 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
                 }
                 Output::Idle(deadline) => {
                     self.deadline = deadline;
-                    break;
+                    // One that has to hold back may want something else instead.
+                    if !self.flush()? {
+                        break;
+                    }
+                    previous_length = 0;
                 }
             }
         }
-        self.flush()?;
         self.idle = true;
         Ok(any)
     }
 
+    /// Sends what is gathered. Answers whether the machine was told to hold back.
     #[inline]
-    fn flush(&mut self) -> io::Result<()> {
-        if !self.batch.messages.is_empty() {
-            self.transport.send(&self.batch, &self.out)?;
-            self.batch.messages.clear();
-            self.out.clear();
-            self.transport.announce(self.now.get(), &mut self.machine);
+    fn flush(&mut self) -> io::Result<bool> {
+        if self.batch.messages.is_empty() {
+            if self.out.has_marks() {
+                self.stamp(self.now.get(), self.now.get());
+            }
+            return Ok(false);
         }
-        Ok(())
+        let sending = self.out.has_marks().then(|| self.clock.now());
+        self.transport.send(&self.batch, &self.out)?;
+        if let Some(sending) = sending {
+            self.stamp(sending, self.clock.now());
+        }
+        self.batch.messages.clear();
+        self.out.clear();
+        Ok(self.transport.announce(self.now.get(), &mut self.machine))
+    }
+
+    /// Stamps the marks made since the last time, when what the machine sent meanwhile was written between these two.
+    #[cold]
+    fn stamp(&mut self, sending: Instant, sent: Instant) {
+        for mark in self.out.drain_marks() {
+            self.machine.stamped(mark.stamp(sending, sent));
+        }
     }
 
     /// One turn, with the operating system's own errors. See [`Driver::turn`].
@@ -136,6 +159,10 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
 
 impl<M: Machine, T: Transport> Driver for Endpoint<M, T> {
     type Machine = M;
+
+    fn machine_mut(&mut self) -> &mut M {
+        &mut self.machine
+    }
 
     #[inline]
     fn command(&mut self, command: M::Command) {

@@ -29,6 +29,11 @@ impl Poller {
         Ok(Poller { epoll: sys::epoll()?, events, ready: 0, next: 0 })
     }
 
+    /// Another hand on the same set of descriptors: what it adds, this one sees.
+    pub(crate) fn sharing(&self) -> io::Result<Poller> {
+        Ok(Poller { epoll: self.epoll.try_clone()?, events: Box::new([]), ready: 0, next: 0 })
+    }
+
     pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: u64, writable: bool) -> io::Result<()> {
         sys::epoll_control(self.epoll.as_fd(), libc::EPOLL_CTL_ADD, fd, interest(writable), token)
     }

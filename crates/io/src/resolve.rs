@@ -3,6 +3,12 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 /// The address of `host:port`, or of `host` with a default port. IPv4 first where a name has both.
 pub fn resolve(authority: &str, default_port: u16) -> io::Result<SocketAddr> {
+    if let Some((_, port)) = authority.rsplit_once(':')
+        && port.bytes().all(|byte| byte.is_ascii_digit())
+        && port.parse::<u16>().is_err()
+    {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{port}` is not a port in 0..=65535")));
+    }
     let mut found: Vec<SocketAddr> = match authority.to_socket_addrs() {
         Ok(found) => found.collect(),
         Err(_) => (authority.trim_matches(['[', ']']), default_port).to_socket_addrs()?.collect(),
@@ -24,6 +30,9 @@ mod tests {
         assert_eq!(resolve("127.0.0.1", 9).unwrap().to_string(), "127.0.0.1:9");
         assert_eq!(resolve("[::1]:7", 9).unwrap().to_string(), "[::1]:7");
         assert_eq!(resolve("[::1]", 9).unwrap().to_string(), "[::1]:9");
-        assert!(resolve("127.0.0.1:99999", 9).is_err());
+        for wrong in ["127.0.0.1:99999", "127.0.0.1:"] {
+            let said = resolve(wrong, 9).unwrap_err().to_string();
+            assert!(said.contains("not a port in 0..=65535"), "{said}");
+        }
     }
 }

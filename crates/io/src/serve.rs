@@ -1,7 +1,7 @@
-use crate::connect::{prepare_stream, socket_for};
-use crate::mailbox::Mailbox;
+use crate::connect::socket_for;
+use crate::listener::{Arrivals, bound, is_short, prepared};
 use crate::sys::{self, RawAddress};
-use crate::{Clock, Datagrams, Endpoint, SocketSettings, Streams, Transport, affinity};
+use crate::{Clock, Datagrams, Endpoint, Listener, Mailbox, SocketSettings, Streams, Transport, affinity};
 use hodo_machine::{Address, Driver, Machine, Wait};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,10 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Connections that may wait to be accepted.
-const QUEUE: i32 = 4096;
 /// How soon a request to stop is noticed.
-const NOTICE: Duration = Duration::from_millis(80);
+pub(crate) const NOTICE: Duration = Duration::from_millis(80);
 
 /// Set this to end a server.
 pub type Stop = AtomicBool;
@@ -32,34 +30,20 @@ pub struct ServeOptions {
 
 /// Accepts TCP or Unix connections and deals them over threads, one machine each; they share nothing.
 pub struct StreamServer {
-    listener: OwnedFd,
-    address: Address,
+    listener: Listener,
     options: ServeOptions,
-    unlink: Option<String>,
 }
 
 impl StreamServer {
     /// Listens at an address; port 0 is any free one.
     pub fn bind(address: &Address, options: ServeOptions) -> io::Result<Self> {
-        let (listener, raw) = socket_for(address, libc::SOCK_STREAM)?;
-        sys::set_option(listener.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
-        let unlink = match address {
-            Address::Path(path) => {
-                remove_stale(path)?;
-                Some(path.clone())
-            }
-            _ => None,
-        };
-        sys::bind(listener.as_fd(), &raw)?;
-        sys::listen(listener.as_fd(), QUEUE)?;
-        let address = bound(&listener, address)?;
-        Ok(StreamServer { listener, address, options, unlink })
+        Ok(StreamServer { listener: Listener::bind(address)?, options })
     }
 
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> &Address {
-        &self.address
+        self.listener.address()
     }
 
     /// Serves until `stop` is set. `answer` is the application's part: what a machine is told, and what it is told back.
@@ -69,40 +53,49 @@ impl StreamServer {
         F: Fn() -> M + Sync,
         A: Fn(M::Event) -> Option<M::Command> + Sync,
     {
-        let mailboxes =
-            (0..self.options.threads.max(1)).map(|_| Mailbox::new().map(Arc::new)).collect::<io::Result<Vec<_>>>()?;
+        let options = self.options.clone();
+        self.run_shards(stop, |index, arrivals, clock| {
+            let streams = Streams::with(options.settings.clone(), arrivals)?;
+            shard(index, streams, &options, clock, &make, &answer, stop)
+        })
+    }
+
+    /// Runs `body` on each thread, with where its connections come from. One thread is this one; of several, each begins to
+    /// stop when `stop` is set, and nobody can connect from then on.
+    pub(crate) fn run_shards(
+        self,
+        stop: &Stop,
+        body: impl Fn(usize, Arrivals, Clock) -> io::Result<()> + Sync,
+    ) -> io::Result<()> {
         let clock = Clock::start();
+        if self.options.threads <= 1 {
+            let arrivals = Arrivals::listening(self.listener)?;
+            return affinity::keep(|| body(0, arrivals, clock));
+        }
+        let mailboxes =
+            (0..self.options.threads).map(|_| Mailbox::new().map(Arc::new)).collect::<io::Result<Vec<_>>>()?;
+        let (body, boxes) = (&body, &mailboxes);
         std::thread::scope(|scope| {
-            let shards: Vec<_> = mailboxes
-                .iter()
-                .enumerate()
-                .map(|(index, mailbox)| {
-                    let (options, make, answer) = (&self.options, &make, &answer);
-                    scope.spawn(move || {
-                        let streams = Streams::new(options.settings.clone(), Some(mailbox.clone()))?;
-                        shard(index, streams, options, clock, make, answer, stop)
-                    })
-                })
+            let shards: Vec<_> = (0..)
+                .zip(boxes)
+                .map(|(index, mailbox)| scope.spawn(move || body(index, Arrivals::Mailbox(mailbox.clone()), clock)))
                 .collect();
-            let accepted =
-                self.accept(&mailboxes, stop, || shards.iter().any(std::thread::ScopedJoinHandle::is_finished));
+            let accepted = self.accept(boxes, stop, || shards.iter().any(std::thread::ScopedJoinHandle::is_finished));
+            drop(self);
             stop.store(true, Ordering::Relaxed);
-            mailboxes.iter().for_each(|mailbox| mailbox.wake());
+            boxes.iter().for_each(|mailbox| mailbox.wake());
             shards.into_iter().map(|shard| shard.join().expect("a shard does not panic")).fold(accepted, Result::and)
         })
     }
 
     fn accept(&self, mailboxes: &[Arc<Mailbox>], stop: &Stop, failed: impl Fn() -> bool) -> io::Result<()> {
-        sys::set_timeout(self.listener.as_fd(), libc::SO_RCVTIMEO, NOTICE)?;
+        self.listener.set_patience(Some(NOTICE))?;
         while !stop.load(Ordering::Relaxed) && !failed() {
-            match sys::accept(self.listener.as_fd()) {
-                Ok((fd, from)) => self.deal(mailboxes, fd, &from),
-                Err(error) => match error.raw_os_error() {
-                    Some(libc::EAGAIN | libc::EINTR | libc::ECONNABORTED) => {}
-                    // Out of descriptors or memory: those who are connected go on, and the next waits in the queue.
-                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => std::thread::sleep(NOTICE),
-                    _ => return Err(error),
-                },
+            match self.listener.accept() {
+                Ok(Some(accepted)) => self.deal(mailboxes, accepted),
+                Ok(None) => {}
+                Err(error) if is_short(&error) => std::thread::sleep(NOTICE),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -110,14 +103,11 @@ impl StreamServer {
 
     /// Gives a connection to the thread on the processor where its packets arrive, or to the one that has the fewest; closes
     /// it at once where the bound on peers is reached.
-    fn deal(&self, mailboxes: &[Arc<Mailbox>], fd: OwnedFd, from: &RawAddress) {
-        let from = from.to_ip().map_or_else(|| Address::Path(String::new()), Address::Socket);
+    fn deal(&self, mailboxes: &[Arc<Mailbox>], accepted: (OwnedFd, RawAddress)) {
         if mailboxes.iter().map(|mailbox| mailbox.peers()).sum::<usize>() >= self.options.settings.peers_max {
             return;
         }
-        if prepare_stream(fd.as_fd(), &from, &self.options.settings).is_err() {
-            return;
-        }
+        let Some((fd, from)) = prepared(accepted, &self.options.settings) else { return };
         let cpus = &self.options.cpus;
         let arrives_at = sys::option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_INCOMING_CPU).ok();
         let near = (cpus.len() == mailboxes.len() && matches!(from, Address::Socket(_)))
@@ -125,15 +115,6 @@ impl StreamServer {
             .flatten();
         let fewest = || (0..mailboxes.len()).min_by_key(|index| mailboxes[*index].peers()).unwrap_or(0);
         mailboxes[near.unwrap_or_else(fewest)].post(fd, from);
-    }
-}
-
-impl Drop for StreamServer {
-    fn drop(&mut self) {
-        if let Some(path) = &self.unlink {
-            // Nothing is lost where it is gone already.
-            let _ = std::fs::remove_file(path);
-        }
     }
 }
 
@@ -176,20 +157,22 @@ impl DatagramServer {
     {
         let clock = Clock::start();
         let (options, make, answer) = (&self.options, &make, &answer);
+        let each = |index, socket| {
+            let peers_max = options.settings.peers_max.div_ceil(options.threads.max(1));
+            let settings = SocketSettings { peers_max, ..options.settings.clone() };
+            let datagrams = Datagrams::new(settings, Some(socket))?;
+            shard(index, datagrams, options, clock, make, answer, stop)
+        };
+        let mut sockets = self.sockets;
+        if sockets.len() == 1
+            && let Some(socket) = sockets.pop()
+        {
+            return affinity::keep(|| each(0, socket));
+        }
+        let each = &each;
         std::thread::scope(|scope| {
-            let shards: Vec<_> = self
-                .sockets
-                .into_iter()
-                .enumerate()
-                .map(|(index, socket)| {
-                    scope.spawn(move || {
-                        let peers_max = options.settings.peers_max.div_ceil(options.threads.max(1));
-                        let settings = SocketSettings { peers_max, ..options.settings.clone() };
-                        let datagrams = Datagrams::new(settings, Some(socket))?;
-                        shard(index, datagrams, options, clock, make, answer, stop)
-                    })
-                })
-                .collect();
+            let shards: Vec<_> =
+                (0..).zip(sockets).map(|(index, socket)| scope.spawn(move || each(index, socket))).collect();
             shards.into_iter().map(|shard| shard.join().expect("a shard does not panic")).fold(Ok(()), Result::and)
         })
     }
@@ -218,24 +201,4 @@ fn shard<M: Machine, T: Transport>(
         }
     }
     Ok(())
-}
-
-/// A socket's path is left behind by a server that was killed; one that answers is still in use.
-fn remove_stale(path: &str) -> io::Result<()> {
-    use std::os::unix::fs::FileTypeExt;
-    match std::fs::symlink_metadata(path) {
-        Ok(found) if found.file_type().is_socket() => {
-            if std::os::unix::net::UnixStream::connect(path).is_ok() {
-                return Err(io::Error::new(io::ErrorKind::AddrInUse, format!("`{path}` is in use by another server")));
-            }
-            std::fs::remove_file(path)
-        }
-        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("`{path}` is there and is no socket"))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
-fn bound(socket: &OwnedFd, asked: &Address) -> io::Result<Address> {
-    Ok(sys::local_address(socket.as_fd())?.to_ip().map_or_else(|| asked.clone(), Address::Socket))
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 /// What is set on every socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketSettings {
@@ -9,6 +11,9 @@ pub struct SocketSettings {
     pub backlog_max: usize,
     /// Peers that may be there at once; one more is refused.
     pub peers_max: usize,
+    /// How long a stream that is closed may leave untaken what was sent to it before; then it is cut. One that is never
+    /// read would otherwise be kept for ever.
+    pub close_within: Duration,
     /// Whether streams are cut rather than closed in order, which leaves no TIME-WAIT state behind.
     pub cut_on_close: bool,
 }
@@ -20,6 +25,7 @@ impl Default for SocketSettings {
             socket_buffer: None,
             backlog_max: 256 << 10,
             peers_max: 16_384,
+            close_within: Duration::from_secs(10),
             cut_on_close: false,
         }
     }

@@ -1,9 +1,11 @@
-use crate::backlog::{Backlog, SLICES};
-use crate::mailbox::Mailbox;
+use crate::backlog::{Backlog, SLICES, write_now};
+use crate::listener::Arrivals;
+use crate::notice::{Notice, why};
 use crate::poller::{Poller, Ready, span_until};
-use crate::transport::{Batch, Transport};
-use crate::{Clock, SocketSettings, connect, sys};
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer, Piece, Wait};
+use crate::transport::{Batch, Run, Transport};
+use crate::untaken::Untaken;
+use crate::{Clock, Listener, Mailbox, SocketSettings, connect, sys};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer, Wait};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
@@ -21,7 +23,7 @@ const LOOK_UP: Duration = Duration::from_millis(40);
 const SETTLED: Duration = Duration::from_millis(100);
 /// Empty looks at one stream between two looks at everything else.
 const SPINS: u32 = 64;
-const MAILBOX: u64 = u64::MAX;
+const ARRIVALS: u64 = u64::MAX;
 
 /// TCP and Unix streams: connections opened by the machine, and connections accepted for it by a listener.
 pub struct Streams {
@@ -29,15 +31,18 @@ pub struct Streams {
     opened: Streamed,
     accepted: Streamed,
     free: Vec<u32>,
-    count: usize,
-    poller: Poller,
+    pub(crate) count: usize,
+    pub(crate) poller: Poller,
     buffer: Box<[u8]>,
     notices: VecDeque<Notice>,
     full: Vec<Peer>,
+    untaken: Untaken,
     /// Streams that the poller does not watch yet. A watched stream pays for it with every packet, on the sender's
     /// processor, so that a stream that is read directly is not watched.
     unwatched: Vec<Peer>,
-    mailbox: Option<Arc<Mailbox>>,
+    arrivals: Arrivals,
+    /// When something was last received, or the clock last read in vain.
+    pub(crate) heard: Instant,
     /// Until then more connections are expected.
     unsettled_until: Instant,
     /// The only peer there is, while it is busy: read directly, without the poller.
@@ -59,17 +64,21 @@ struct Stream {
 /// Streams by their peer's number.
 type Streamed = Vec<Option<Box<Stream>>>;
 
-enum Notice {
-    Opened(Peer, Address),
-    Closed(Peer, Closed),
-}
-
 impl Streams {
     /// Without any stream. Connections from `mailbox` are taken in, where there is one.
     pub fn new(settings: SocketSettings, mailbox: Option<Arc<Mailbox>>) -> io::Result<Self> {
+        Self::with(settings, mailbox.map_or(Arrivals::Nowhere, Arrivals::Mailbox))
+    }
+
+    /// Without any stream. Connections to `listener` are accepted here.
+    pub fn listening(settings: SocketSettings, listener: Listener) -> io::Result<Self> {
+        Self::with(settings, Arrivals::listening(listener)?)
+    }
+
+    pub(crate) fn with(settings: SocketSettings, arrivals: Arrivals) -> io::Result<Self> {
         let poller = Poller::new()?;
-        if let Some(mailbox) = &mailbox {
-            poller.add(mailbox.event(), MAILBOX, false)?;
+        if let Some(watched) = arrivals.watched() {
+            poller.add(watched, ARRIVALS, false)?;
         }
         Ok(Streams {
             settings,
@@ -81,8 +90,10 @@ impl Streams {
             buffer: vec![0; BUFFER].into_boxed_slice(),
             notices: VecDeque::new(),
             full: Vec::new(),
+            untaken: Untaken::default(),
             unwatched: Vec::new(),
-            mailbox,
+            arrivals,
+            heard: Instant::ZERO,
             unsettled_until: Instant::ZERO,
             solo: None,
         })
@@ -106,6 +117,11 @@ impl Streams {
         streams.filter_map(|stream| sys::retransmitted(stream.fd.as_fd()).ok()).map(u64::from).sum()
     }
 
+    /// Bytes that wait in user space for all peers together.
+    pub(crate) fn backlog(&self) -> usize {
+        self.opened.iter().chain(&self.accepted).flatten().map(|stream| stream.backlog.len()).sum()
+    }
+
     #[inline]
     fn stream(&mut self, peer: Peer) -> Option<&mut Stream> {
         slot(&mut self.opened, &mut self.accepted, peer)?.as_deref_mut()
@@ -115,6 +131,9 @@ impl Streams {
         let Some(stream) = slot(&mut self.opened, &mut self.accepted, peer).and_then(Option::take) else { return };
         self.count -= 1;
         self.solo = None;
+        // The number may be given to another peer before these are told.
+        self.notices.retain(|notice| notice.about() != peer);
+        self.untaken.forget(peer);
         if stream.watched {
             self.poller.remove(stream.fd.as_fd(), u64::from(peer.0));
         } else {
@@ -122,9 +141,7 @@ impl Streams {
         }
         if peer.is_accepted() {
             self.free.push(peer.0 - Peer::FIRST_ACCEPTED);
-            if let Some(mailbox) = &self.mailbox {
-                mailbox.left();
-            }
+            self.arrivals.left();
         }
     }
 
@@ -149,7 +166,7 @@ impl Streams {
     }
 
     /// Has the poller watch every stream.
-    fn watch_all(&mut self) -> io::Result<()> {
+    pub(crate) fn watch_all(&mut self) -> io::Result<()> {
         while let Some(peer) = self.unwatched.pop() {
             if let Some(Some(stream)) = slot(&mut self.opened, &mut self.accepted, peer)
                 && !stream.watched
@@ -172,11 +189,32 @@ impl Streams {
         }
     }
 
-    /// Takes in what the listener has accepted.
-    fn take_mail(&mut self, clock: &Clock) -> io::Result<()> {
-        let Some(mailbox) = self.mailbox.clone() else { return Ok(()) };
-        self.unsettled_until = clock.now() + SETTLED;
-        for (fd, address) in mailbox.take() {
+    #[inline]
+    pub(crate) fn has_arrivals(&self) -> bool {
+        self.arrivals.is_due(self.heard)
+    }
+
+    /// Nobody can connect from now on.
+    pub(crate) fn stop_listening(&mut self) {
+        if let Some(watched) = self.arrivals.watched() {
+            self.poller.remove(watched, ARRIVALS);
+        }
+        // A mailbox goes on to count those who are there.
+        if matches!(self.arrivals, Arrivals::Listener { .. }) {
+            self.arrivals = Arrivals::Nowhere;
+        }
+    }
+
+    /// Takes in the connections that have come.
+    pub(crate) fn take_arrivals(&mut self, clock: &Clock) -> io::Result<()> {
+        let now = clock.now();
+        self.heard = now;
+        let room = self.settings.peers_max.saturating_sub(self.count);
+        let taken = self.arrivals.take(now, room, &self.settings)?;
+        if !taken.is_empty() {
+            self.unsettled_until = now + SETTLED;
+        }
+        for (fd, address) in taken {
             let index = self.free.pop().unwrap_or_else(|| {
                 self.accepted.push(None);
                 (self.accepted.len() - 1) as u32
@@ -186,6 +224,20 @@ impl Streams {
             self.notices.push_back(Notice::Opened(peer, address));
         }
         Ok(())
+    }
+
+    /// Cuts those who were closed and do not take what was sent to them before.
+    #[inline]
+    pub(crate) fn cut_untaken(&mut self, clock: &Clock) {
+        while !self.untaken.is_empty()
+            && let Some(peer) = self.untaken.overdue(clock.now(), self.settings.close_within)
+        {
+            if let Some(stream) = self.stream(peer) {
+                // What the kernel holds would otherwise outlive it.
+                let _ = sys::set_cut_on_close(stream.fd.as_fd());
+            }
+            self.remove(peer);
+        }
     }
 
     /// Writes what was kept for a peer. Answers why the stream is at its end, where it is.
@@ -223,15 +275,16 @@ impl Streams {
         let _ = self.poller.change(stream.fd.as_fd(), u64::from(peer.0), waiting);
     }
 
-    fn write(&mut self, peer: Peer, out: &Outbox, pieces: &[Piece], length: usize) {
-        let bound = self.settings.backlog_max;
+    pub(crate) fn send_run(&mut self, run: &Run<'_>, out: &Outbox) {
+        let (peer, pieces, bound) = (run.peer, &out.pieces()[run.pieces.clone()], self.settings.backlog_max);
+        let length = run.messages.iter().map(|message| message.length).sum();
         let Some(stream) = self.stream(peer) else { return };
         if stream.closing {
             return;
         }
         let mut sent = 0;
         if !stream.connecting && stream.backlog.is_empty() {
-            match write_now(stream, out, pieces) {
+            match write_now(stream.fd.as_fd(), out, pieces) {
                 Ok(taken) => sent = taken,
                 Err(error) => return self.notices.push_back(Notice::Closed(peer, why(&error))),
             }
@@ -252,9 +305,14 @@ impl Streams {
     }
 
     /// Handles one thing that the poller saw.
-    fn ready<M: Machine>(&mut self, ready: Ready, clock: &Clock, machine: &mut M) -> io::Result<Option<Instant>> {
-        if ready.token == MAILBOX {
-            self.take_mail(clock)?;
+    pub(crate) fn ready<M: Machine>(
+        &mut self,
+        ready: Ready,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> io::Result<Option<Instant>> {
+        if ready.token == ARRIVALS {
+            self.take_arrivals(clock)?;
             return Ok(self.notice(clock, machine));
         }
         let peer = Peer(ready.token as u32);
@@ -319,7 +377,13 @@ impl Streams {
 
     /// One receive from one peer, straight into the machine's own place where it offers one.
     #[inline]
-    fn read<M: Machine>(&mut self, peer: Peer, flags: i32, clock: &Clock, machine: &mut M) -> Option<Instant> {
+    pub(crate) fn read<M: Machine>(
+        &mut self,
+        peer: Peer,
+        flags: i32,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> Option<Instant> {
         let stream = slot(&mut self.opened, &mut self.accepted, peer)?.as_deref_mut()?;
         if stream.connecting {
             return None;
@@ -333,17 +397,18 @@ impl Streams {
             Ok(_) if stream.closing => None,
             Ok(count) => {
                 let now = clock.now();
+                self.heard = now;
                 let input =
                     if landing { Input::Landed(peer, count) } else { Input::Received(peer, &self.buffer[..count]) };
                 machine.handle(now, input);
                 Some(now)
             }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => None,
+            Err(error) if sys::is_vain(&error) => None,
             Err(error) => Some(self.closed(peer, why(&error), clock, machine)),
         }
     }
 
-    fn notice<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Option<Instant> {
+    pub(crate) fn notice<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Option<Instant> {
         loop {
             match self.notices.pop_front()? {
                 Notice::Opened(peer, address) => {
@@ -361,7 +426,7 @@ impl Streams {
 
     /// The only peer, where it can be read directly: nothing is waiting to be sent to it, and nothing else is there.
     #[inline]
-    fn solo(&mut self) -> Option<Peer> {
+    pub(crate) fn solo(&mut self) -> Option<Peer> {
         if self.solo.is_none() && self.count == 1 {
             self.find_solo();
         }
@@ -381,18 +446,13 @@ impl Streams {
         }
     }
 
-    #[inline]
-    fn has_mail(&self) -> bool {
-        self.mailbox.as_ref().is_some_and(|mailbox| mailbox.has_some())
-    }
-
     /// Looks at the only peer again and again, until `until` or until something else wants to be looked at.
     fn spin_solo<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
         for _ in 0..SPINS {
             if let Some(now) = self.read(peer, libc::MSG_DONTWAIT, clock, machine) {
                 return Some(now);
             }
-            if self.has_mail() {
+            if self.has_arrivals() {
                 return None;
             }
         }
@@ -446,7 +506,10 @@ impl Transport for Streams {
 
     fn close(&mut self, peer: Peer) {
         match self.stream(peer) {
-            Some(stream) if !stream.backlog.is_empty() && !stream.connecting => stream.closing = true,
+            Some(stream) if !stream.backlog.is_empty() && !stream.connecting => {
+                stream.closing = true;
+                self.untaken.note(peer);
+            }
             Some(_) => self.remove(peer),
             None => {}
         }
@@ -454,22 +517,16 @@ impl Transport for Streams {
 
     #[inline]
     fn send(&mut self, batch: &Batch, out: &Outbox) -> io::Result<()> {
-        let (mut start, mut messages) = (0, batch.messages.as_slice());
-        while let Some(first) = messages.first() {
-            let run = messages.iter().take_while(|message| message.peer == first.peer).count();
-            let end = messages[run - 1].pieces_end;
-            let length = messages[..run].iter().map(|message| message.length).sum();
-            self.write(first.peer, out, &out.pieces()[start..end], length);
-            start = end;
-            messages = &messages[run..];
-        }
+        batch.runs().for_each(|run| self.send_run(&run, out));
         Ok(())
     }
 
-    fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) {
+    fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
+        let any = !self.full.is_empty();
         for peer in self.full.drain(..) {
             machine.handle(now, Input::Blocked(peer));
         }
+        any
     }
 
     #[inline]
@@ -480,8 +537,9 @@ impl Transport for Streams {
         clock: &Clock,
         machine: &mut M,
     ) -> io::Result<Option<Instant>> {
-        if self.has_mail() {
-            self.take_mail(clock)?;
+        self.cut_untaken(clock);
+        if self.has_arrivals() {
+            self.take_arrivals(clock)?;
         }
         if let Some(now) = self.notice(clock, machine) {
             return Ok(Some(now));
@@ -503,11 +561,14 @@ impl Transport for Streams {
                 if seen.is_some() {
                     return Ok(seen);
                 }
-                if self.has_mail() {
-                    self.take_mail(clock)?;
-                    return Ok(self.notice(clock, machine));
+                if self.has_arrivals() {
+                    self.take_arrivals(clock)?;
+                    if let Some(now) = self.notice(clock, machine) {
+                        return Ok(Some(now));
+                    }
                 }
-                if clock.now() >= spin_until {
+                self.heard = clock.now();
+                if self.heard >= spin_until {
                     break;
                 }
             }
@@ -533,46 +594,5 @@ fn slot<'a>(opened: &'a mut Streamed, accepted: &'a mut Streamed, peer: Peer) ->
         accepted.get_mut((peer.0 - Peer::FIRST_ACCEPTED) as usize)
     } else {
         opened.get_mut(peer.0 as usize)
-    }
-}
-
-/// Writes pieces until the stream takes no more; answers how many bytes it took.
-#[inline]
-fn write_now(stream: &Stream, out: &Outbox, pieces: &[Piece]) -> io::Result<usize> {
-    if let [one] = pieces {
-        return match sys::send(stream.fd.as_fd(), out.bytes(one), libc::MSG_DONTWAIT) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
-            other => other,
-        };
-    }
-    let mut sent = 0;
-    for pieces in pieces.chunks(SLICES) {
-        let mut slices = [IoSlice::new(&[]); SLICES];
-        let mut wanted = 0;
-        for (slice, piece) in slices.iter_mut().zip(pieces) {
-            let bytes = out.bytes(piece);
-            wanted += bytes.len();
-            *slice = IoSlice::new(bytes);
-        }
-        match sys::send_vectored(stream.fd.as_fd(), &slices[..pieces.len()], libc::MSG_DONTWAIT) {
-            Ok(taken) => {
-                sent += taken;
-                if taken < wanted {
-                    break;
-                }
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(sent)
-}
-
-fn why(error: &io::Error) -> Closed {
-    match error.kind() {
-        ErrorKind::ConnectionRefused | ErrorKind::NotFound => Closed::Refused,
-        ErrorKind::TimedOut => Closed::TimedOut,
-        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => Closed::Reset,
-        _ => Closed::Unreachable,
     }
 }

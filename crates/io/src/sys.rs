@@ -148,6 +148,12 @@ pub(crate) fn accept(fd: BorrowedFd<'_>) -> io::Result<(OwnedFd, RawAddress)> {
     Ok((accepted, from))
 }
 
+/// Ends a connection both ways, whoever else holds its descriptor.
+pub(crate) fn shut_down(fd: BorrowedFd<'_>) {
+    // SAFETY: takes no pointers. One that has ended already needs nothing.
+    unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_RDWR) };
+}
+
 /// The address at this end.
 pub(crate) fn local_address(fd: BorrowedFd<'_>) -> io::Result<RawAddress> {
     let mut address = RawAddress::empty();
@@ -286,13 +292,29 @@ pub(crate) fn send_vectored(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>], flags: c
 
 /// Sleeps until a socket can be read or written, at most for so long.
 pub(crate) fn wait_ready(fd: BorrowedFd<'_>, span: Duration) -> io::Result<()> {
-    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN | libc::POLLOUT, revents: 0 };
+    poll(fd, libc::POLLIN | libc::POLLOUT, span).map(drop)
+}
+
+/// Whether a socket has something to be read or accepted.
+pub(crate) fn is_readable(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    poll(fd, libc::POLLIN, Duration::ZERO)
+}
+
+fn poll(fd: BorrowedFd<'_>, events: libc::c_short, span: Duration) -> io::Result<bool> {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
     // SAFETY: the pointer is that of one live pollfd.
     let answer = unsafe { libc::poll(&raw mut poll, 1, span.as_millis() as c_int) };
     match check(answer) {
-        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
-        _ => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+        other => other.map(|ready| ready > 0),
     }
+}
+
+/// Whether a call has found nothing, and may be made again.
+#[inline]
+pub(crate) fn is_vain(error: &io::Error) -> bool {
+    // Not by its kind, which takes as long to find as the rest of an empty look in user space.
+    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR))
 }
 
 /// A counter that another thread can raise to wake a poller.

@@ -1,6 +1,7 @@
 use crate::Clock;
 use hodo_machine::{Address, Closed, Instant, Machine, Outbox, Peer, Wait};
 use std::io;
+use std::ops::Range;
 
 /// Sockets of one kind, as an endpoint sees them.
 pub trait Transport {
@@ -13,9 +14,11 @@ pub trait Transport {
     /// Sends the gathered messages. What a stream does not take at once is kept in its backlog; the outbox is free after.
     fn send(&mut self, batch: &Batch, out: &Outbox) -> io::Result<()>;
 
-    /// Tells the machine which peers it has to hold back from. Called after every [`Transport::send`].
-    fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) {
+    /// Tells the machine which peers it has to hold back from; answers whether there are any. Called after every
+    /// [`Transport::send`].
+    fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
         let _ = (now, machine);
+        false
     }
 
     /// Waits for input, at most to `until`, and hands what is there to the machine. Answers when it came.
@@ -44,4 +47,30 @@ pub struct Message {
     pub pieces_end: usize,
     /// Its length in bytes.
     pub length: usize,
+}
+
+/// The messages to one peer that stand together in a batch: they go out together.
+#[derive(Debug, Clone)]
+pub struct Run<'a> {
+    /// To whom.
+    pub peer: Peer,
+    /// At least one.
+    pub messages: &'a [Message],
+    /// Their pieces in the outbox.
+    pub pieces: Range<usize>,
+}
+
+impl Batch {
+    /// The runs, in order.
+    #[inline]
+    pub fn runs(&self) -> impl Iterator<Item = Run<'_>> {
+        let (mut start, mut messages) = (0, self.messages.as_slice());
+        std::iter::from_fn(move || {
+            let peer = messages.first()?.peer;
+            let (run, rest) = messages.split_at(messages.iter().take_while(|message| message.peer == peer).count());
+            let pieces = start..run.last()?.pieces_end;
+            (start, messages) = (pieces.end, rest);
+            Some(Run { peer, messages: run, pieces })
+        })
+    }
 }

@@ -20,6 +20,14 @@ pub struct ProcessUsage {
 }
 
 impl ProcessUsage {
+    /// All threads of the process with this number, so far as the system tells; `None` where there is no such process.
+    #[must_use]
+    pub fn of(process: u32) -> Option<ProcessUsage> {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        parse_process(&stat, &status, ticks_per_s())
+    }
+
     /// All threads of this process.
     #[must_use]
     pub fn of_process() -> ProcessUsage {
@@ -68,6 +76,26 @@ fn usage(who: libc::c_int) -> ProcessUsage {
     }
 }
 
+/// CPU time from `stat`, in steps of a clock tick; all else from `status`, where switches are those of the first thread
+/// (proc_pid_stat(5), proc_pid_status(5)).
+fn parse_process(stat: &str, status: &str, ticks_per_s: f64) -> Option<ProcessUsage> {
+    // The name in parentheses may hold anything.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    let (user_s, system_s) = (ticks()? / ticks_per_s, ticks()? / ticks_per_s);
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split_ascii_whitespace().next()?.parse::<u64>().ok()
+    };
+    Some(ProcessUsage {
+        user_s,
+        system_s,
+        voluntary_switches: field("voluntary_ctxt_switches").unwrap_or(0),
+        involuntary_switches: field("nonvoluntary_ctxt_switches").unwrap_or(0),
+        max_rss_bytes: field("VmHWM").unwrap_or(0) * 1024,
+    })
+}
+
 fn seconds(time: libc::timeval) -> f64 {
     time.tv_sec as f64 + time.tv_usec as f64 * 1e-6
 }
@@ -88,9 +116,7 @@ impl MachineTime {
     /// Until now; none where `/proc/stat` cannot be read. It advances in steps of a clock tick, usually 10 ms.
     #[must_use]
     pub fn until_now() -> Option<MachineTime> {
-        // SAFETY: sysconf takes a number and touches no memory of ours.
-        let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-        parse_stat(&fs::read_to_string("/proc/stat").ok()?, ticks_per_s.max(1) as f64)
+        parse_stat(&fs::read_to_string("/proc/stat").ok()?, ticks_per_s())
     }
 
     /// What passed since an earlier look.
@@ -109,6 +135,12 @@ impl MachineTime {
         let total = self.busy_s + self.idle_s;
         (total > 0.0).then(|| 100.0 * self.busy_s / total)
     }
+}
+
+fn ticks_per_s() -> f64 {
+    // SAFETY: sysconf takes a number and touches no memory of ours.
+    let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    ticks_per_s.max(1) as f64
 }
 
 /// `cpu user nice system idle iowait irq softirq steal guest guest_nice` (proc_stat(5)). Guest time is already in user
@@ -142,6 +174,25 @@ mod tests {
         let now = ProcessUsage::of_process();
         assert!(now.since(&process).cpu_s() >= 0.02);
         assert!(now.max_rss_bytes > 100_000);
+    }
+
+    #[test]
+    fn another_process_is_seen_as_this_one_is() {
+        let seen = ProcessUsage::of(std::process::id()).expect("this process is there");
+        let own = ProcessUsage::of_process();
+        assert!((seen.cpu_s() - own.cpu_s()).abs() < 0.5 && seen.max_rss_bytes > 100_000, "{seen:?} {own:?}");
+        assert_eq!(ProcessUsage::of(u32::MAX), None);
+    }
+
+    /// Lines of Linux 6.18; a program may be named as it likes.
+    #[test]
+    fn the_fields_of_a_process_stand_behind_its_name() {
+        let stat = "7 (a) b 1) S 1 7 7 0 -1 4194560 1 2 3 4 123 45 6 7 20 0 1 0 9";
+        let status = "Name:\tx\nVmHWM:\t    2048 kB\nvoluntary_ctxt_switches:\t11\nnonvoluntary_ctxt_switches:\t3\n";
+        let used = parse_process(stat, status, 100.0).expect("all is there");
+        assert_eq!((used.user_s, used.system_s, used.max_rss_bytes), (1.23, 0.45, 2 << 20));
+        assert_eq!((used.voluntary_switches, used.involuntary_switches), (11, 3));
+        assert_eq!(parse_process("7 (x) S 1", status, 100.0), None);
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Datagrams arrive whole and in one piece or not at all, whatever is sent together and received together.
 
+mod stopping;
+
 use hodo_io::{Clock, DatagramServer, Datagrams, Endpoint, ServeOptions, SocketSettings};
 use hodo_machine::{Address, Bytes, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use stopping::Stopping;
 
 /// Datagrams in flight; what is not back after a pause is lost.
 const WINDOW: u64 = 48;
@@ -116,6 +119,7 @@ fn echoed(count: u64, size_max: u64, socket_buffer: Option<usize>, wait: Wait) -
     };
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let stopping = Stopping(&stop);
         let serving = scope.spawn(|| server.run(Echo::default, |()| None, &stop));
         let clock = Clock::start();
         let mut endpoint = Endpoint::new(sender, Datagrams::new(settings, None).expect("a poller"), clock);
@@ -126,7 +130,7 @@ fn echoed(count: u64, size_max: u64, socket_buffer: Option<usize>, wait: Wait) -
             assert!(now < end, "{} of {count} sent in {TIMEOUT:?}", endpoint.machine().next);
             endpoint.step(wait, now + PAUSE, &mut |()| {}).expect("the sockets work");
         }
-        stop.store(true, Relaxed);
+        drop(stopping);
         serving.join().expect("the server does not panic").expect("it ends in order");
         endpoint.machine().back.iter().filter(|back| **back).count() as u64
     })

@@ -1,10 +1,13 @@
 //! Streams deliver every byte in its place, whatever the sockets take at once, and hold back their machines in pairs.
 
+mod stopping;
+
 use hodo_io::{Clock, Endpoint, ServeOptions, SocketSettings, StreamServer, Streams};
 use hodo_machine::{Address, Bytes, Closed, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
+use stopping::Stopping;
 
 /// The bytes of every stream repeat after this many, a prime: a byte that is out of place is seen.
 const PERIOD: usize = 65_521;
@@ -236,11 +239,13 @@ impl Exchange {
     /// Runs it; answers what the client and the server were told.
     fn run(self) -> (Tally, Tally) {
         let Exchange { kind, seed, socket_buffer, totals: (there, back), wait, .. } = self;
-        let options = ServeOptions { threads: 1, cpus: Vec::new(), wait, settings: settings(socket_buffer) };
+        let threads = 1 + seed as usize % 2;
+        let options = ServeOptions { threads, cpus: Vec::new(), wait, settings: settings(socket_buffer) };
         let server = StreamServer::bind(&address(kind, seed), options).expect("a free address");
         let at = server.address().clone();
         let (stop, near, far) = (AtomicBool::new(false), Tally::default(), Tally::default());
         std::thread::scope(|scope| {
+            let stopping = Stopping(&stop);
             let serving = scope.spawn(|| {
                 let make = || Patterned::new(seed + 1, back, there);
                 let answer = |event| {
@@ -250,7 +255,7 @@ impl Exchange {
                 server.run(make, answer, &stop)
             });
             self.drive(&at, &near, &far);
-            stop.store(true, Relaxed);
+            drop(stopping);
             serving.join().expect("the server finds every byte in its place").expect("it ends in order");
         });
         (near, far)

@@ -45,6 +45,9 @@ pub trait Driver {
     /// The machine that is run.
     type Machine: Machine;
 
+    /// The machine, to be asked and set up.
+    fn machine_mut(&mut self) -> &mut Self::Machine;
+
     /// Hands a command to the machine. Its outputs are carried out by the next [`Driver::turn`].
     fn command(&mut self, command: <Self::Machine as Machine>::Command);
 

@@ -10,15 +10,23 @@ mod cursor;
 mod driver;
 mod frames;
 mod outbox;
+mod random;
+mod spans;
+mod stages;
 mod time;
+mod transport;
 
 pub use address::{Address, Peer};
 pub use bytes::Bytes;
 pub use cursor::{Cursor, Truncated};
 pub use driver::{Driver, DriverError, Wait};
 pub use frames::{Frames, Piece as FramePiece};
-pub use outbox::{Mark, Outbox, Piece};
+pub use outbox::{Outbox, Piece};
+pub use random::Random;
+pub use spans::Spans;
+pub use stages::{Mark, Moment, Sampling, Stamp, Stamps};
 pub use time::Instant;
+pub use transport::Transport;
 
 /// One side of one protocol. Bytes and time in; bytes, events and deadlines out.
 pub trait Machine {
@@ -42,6 +50,12 @@ pub trait Machine {
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
         let _ = peer;
         None
+    }
+
+    /// Tells when a stage was over that this machine has marked. Told of each mark once, in the order of the marks, and
+    /// before the next input.
+    fn stamped(&mut self, stamp: Stamp) {
+        let _ = stamp;
     }
 }
 

@@ -1,3 +1,4 @@
+use crate::{Mark, Moment};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::ops::Range;
@@ -16,7 +17,6 @@ pub struct Outbox {
     sealed: usize,
     length: usize,
     marks: Vec<Mark>,
-    marking: bool,
 }
 
 /// One run of bytes in an outbox.
@@ -26,15 +26,6 @@ pub enum Piece {
     Scratch(Range<usize>),
     /// A segment that the machine still owns a share of.
     Shared(Bytes),
-}
-
-/// A stage that an operation has reached. The driver stamps it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
-    /// The stage's name, in the protocol's own terms.
-    pub stage: &'static str,
-    /// The operation's tag.
-    pub tag: u64,
 }
 
 impl Outbox {
@@ -74,17 +65,18 @@ impl Outbox {
         }
     }
 
-    /// Says that the operation `tag` has reached `stage`. Costs nothing while marking is off.
+    /// Says that a stage of the operation `tag` is over. Only for operations that are to be stamped: a mark costs its
+    /// driver readings of the clock.
     #[inline]
-    pub fn mark(&mut self, stage: &'static str, tag: u64) {
-        if self.marking {
-            self.marks.push(Mark { stage, tag });
-        }
+    pub fn mark(&mut self, stage: &'static str, tag: u64, moment: Moment) {
+        self.marks.push(Mark { stage, tag, moment });
     }
 
-    /// Turns marks on or off.
-    pub fn set_marking(&mut self, on: bool) {
-        self.marking = on;
+    /// Whether there are marks to be stamped.
+    #[must_use]
+    #[inline]
+    pub const fn has_marks(&self) -> bool {
+        !self.marks.is_empty()
     }
 
     /// Takes the marks made since the last call.
@@ -166,11 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn marks_cost_nothing_until_they_are_wanted() {
+    fn marks_outlive_the_bytes_that_they_came_with() {
         let mut outbox = Outbox::new();
-        outbox.mark("sent", 1);
-        outbox.set_marking(true);
-        outbox.mark("sent", 2);
-        assert_eq!(outbox.drain_marks().collect::<Vec<_>>(), [Mark { stage: "sent", tag: 2 }]);
+        assert!(!outbox.has_marks());
+        outbox.mark("send", 2, Moment::Sent);
+        outbox.clear();
+        assert!(outbox.has_marks());
+        assert_eq!(outbox.drain_marks().collect::<Vec<_>>(), [Mark { stage: "send", tag: 2, moment: Moment::Sent }]);
+        assert!(!outbox.has_marks());
     }
 }

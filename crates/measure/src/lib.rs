@@ -19,7 +19,7 @@ pub use plan::{Mode, Plan, Repeats, Size, Test, Until};
 pub use random::{Random, between};
 pub use result::{
     Binding, Clock, Cpu, Document, Environment, Estimate, Interval, Latency, Limit, LimitKind, Loss, Measurement, Nic,
-    ProcessCpu, Rate, SCHEMA, Stage, State, Tool, Verdict,
+    ProcessCpu, Rate, SCHEMA, Side, Stage, State, Tool, Verdict,
 };
 pub use run::{Progress, Run, Unwatched, Watch, run};
 pub use verdict::verdict;

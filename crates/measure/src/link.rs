@@ -1,5 +1,5 @@
 use crate::{Loss, Mode};
-use hodo_machine::{Closed, Instant, Wait};
+use hodo_machine::{Closed, Instant, Sampling, Spans, Stamp, Wait};
 use std::fmt;
 
 /// One thing to be done over a link.
@@ -53,7 +53,7 @@ pub struct Usage {
 }
 
 /// What the far end says of itself and of what it received, since the link was opened.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct FarEnd {
     /// Its process, where it tells.
     pub usage: Option<Usage>,
@@ -61,6 +61,8 @@ pub struct FarEnd {
     pub received: u64,
     /// Duplicates and reordered ones among what it received; `lost` stays 0, because it cannot know.
     pub loss: Loss,
+    /// How long its stages took, by their names and in their order, while this link samples any.
+    pub stages: Vec<(&'static str, Spans)>,
 }
 
 /// What the tester drives: operations of a size, over channels, with a window in flight.
@@ -81,9 +83,21 @@ pub trait Link {
     fn far_end(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError>;
 
     /// Losses that this side has seen since the link was opened, beside [`Outcome::Lost`]: duplicated, reordered,
-    /// retransmitted.
+    /// retransmitted; and refused, which are those of the lost that its kernel did not send.
     fn losses(&self) -> Loss {
         Loss::default()
+    }
+
+    /// From now on has the stages of the operations stamped that are taken, and of no others. At first there are none.
+    /// Answers whether this link can.
+    fn sample_stages(&mut self, taken: Sampling) -> bool {
+        let _ = taken;
+        false
+    }
+
+    /// Appends the stamps made since the last call; those of one operation in their order.
+    fn stamps(&mut self, stamps: &mut Vec<Stamp>) {
+        let _ = stamps;
     }
 }
 

@@ -115,6 +115,8 @@ pub struct Plan {
     pub wait: Wait,
     /// For everything drawn at random.
     pub seed: u64,
+    /// Whether the stages of operations are stamped. That takes readings of the clock, which their times then hold.
+    pub stages: bool,
     /// No completion for this long means that the far end has stalled.
     pub stall: Duration,
 }

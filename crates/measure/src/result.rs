@@ -239,9 +239,9 @@ pub struct Loss {
     pub duplicated: u64,
     /// Arrived after one that was sent later.
     pub reordered: u64,
-    /// Sent again.
+    /// Sent again, in packets of the transport below.
     pub retransmitted: u64,
-    /// Refused by the far end.
+    /// Refused by the far end, or by this side's kernel, which never sent them.
     pub refused: u64,
 }
 
@@ -299,14 +299,29 @@ pub enum Binding {
 pub struct Stage {
     /// The stage, in the protocol's own terms.
     pub name: String,
-    /// `local` or `remote`.
-    pub side: String,
+    /// Where it was stamped.
+    pub side: Side,
     /// How many were stamped.
     pub count: u64,
+    /// The mean; those of this side add up to the mean time of the operations that were stamped.
+    pub mean_ns: f64,
     /// The median.
     pub p50_ns: u64,
     /// 99 % took no longer.
     pub p99_ns: u64,
+    /// Its part of the mean time of an operation. Those of this side add up to 1; those of the far end are within the
+    /// stage of this side that stands before them.
+    pub share: f64,
+}
+
+/// Where a stage was stamped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// At this end of the link.
+    Local,
+    /// At its far end.
+    Remote,
 }
 
 /// Whether the figures can be trusted, and why.

@@ -8,14 +8,15 @@ mod recorder;
 mod schedule;
 mod shared;
 mod slots;
+mod stages;
 #[cfg(test)]
 mod tests;
 mod timeline;
 
 use crate::statistics::estimate;
 use crate::{
-    Cpu, Estimate, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, Plan, Rate, Repeats, Size, State,
-    Test, Until, Usage, Verdict, verdict,
+    Cpu, Estimate, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, Plan, Rate, Repeats, Size, Stage,
+    State, Test, Until, Usage, Verdict, verdict,
 };
 use accounts::Accounts;
 use drive::{Found, drive};
@@ -23,7 +24,7 @@ use recorder::Tally;
 use schedule::Share;
 use shared::{Shared, operations_per_s, repeats, together};
 use slots::SLOTS_MAX;
-use timeline::Track;
+use timeline::{Track, whole_nanos};
 
 /// The level of the confidence intervals where the plan asks for none.
 const CONFIDENCE_PERCENT: f64 = 95.0;
@@ -80,7 +81,7 @@ pub struct Progress {
     pub payload_bits_per_s: f64,
 }
 
-/// What a run found: all of a [`Measurement`] but its name, its limit and its stages.
+/// What a run found: all of a [`Measurement`] but its name and its limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// Operations completed in the counted time.
@@ -99,6 +100,8 @@ pub struct Run {
     pub cpu: Cpu,
     /// What did not arrive as sent, of the operations started in the counted time.
     pub loss: Loss,
+    /// Where the time went, where the plan asks for it and the links stamp it.
+    pub stages: Vec<Stage>,
     /// Whether the figures can be trusted.
     pub verdict: Verdict,
     /// The counted time in at most 200 pieces.
@@ -196,11 +199,12 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: &[Found], error: Option<Lin
     Run {
         operations: all.operations,
         payload_bytes: all.payload_bytes,
-        elapsed_s: all.elapsed_s,
+        elapsed_s: whole_nanos(all.elapsed_s),
         repeats: finished,
         rate: rate(plan, &counted),
         latency: histogram.latency(),
         cpu: accounts::cpu(first, all.elapsed_s, all.operations),
+        stages: stages::stages(found),
         loss: accounts::sum(found.iter().map(|link| link.accounts.loss(plan.mode))),
         verdict: judged(error.as_ref(), all.operations, &intervals),
         intervals,
@@ -244,6 +248,9 @@ fn rate(plan: &Plan, repeats: &[Tally]) -> Rate {
 fn judged(error: Option<&LinkError>, operations: u64, intervals: &[Interval]) -> Verdict {
     let nothing = "nothing completed; is the far end there, and does it answer?";
     let (state, text) = match error {
+        Some(LinkError::Interrupted) if operations == 0 => {
+            (State::Interrupted, "nothing had been counted yet".to_owned())
+        }
         Some(error) if operations == 0 => (State::Failed, error.to_string()),
         Some(LinkError::Interrupted) => (State::Interrupted, "what had been measured is kept".to_owned()),
         Some(error) => (State::Interrupted, format!("{error}; what had been measured is kept")),
@@ -255,7 +262,7 @@ fn judged(error: Option<&LinkError>, operations: u64, intervals: &[Interval]) ->
 }
 
 impl Run {
-    /// The measurement of this plan over the link with this URI; its limit and its stages are for the caller to fill.
+    /// The measurement of this plan over the link with this URI; its limit is for the caller to fill.
     #[must_use]
     pub fn into_measurement(self, protocol: &str, link: &str, plan: &Plan) -> Measurement {
         let (min, max) = plan.size.bounds();
@@ -284,7 +291,7 @@ impl Run {
             loss: self.loss,
             limit: None,
             share_of_limit: None,
-            stages: Vec::new(),
+            stages: self.stages,
             verdict: self.verdict,
             intervals: self.intervals,
         }

@@ -30,13 +30,14 @@ const NOISE_MAX: f64 = 0.15;
 ///
 /// Drift is a significant slope (Mann and Kendall, corrected for autocorrelation) of at least a tenth over the run
 /// (Theil and Sen); bimodal, two clusters well apart (Ashman's D); noisy, a coefficient of variation over 15 % beyond
-/// what the number of operations in each piece explains. A run of less than eight pieces of four operations passes.
+/// what the number of operations in each piece explains, or fewer than eight pieces of four operations to judge by.
 #[must_use]
 pub fn verdict(intervals: &[Interval]) -> Verdict {
     let series = Series::new(intervals, PIECES_MAX);
     let (state, text) = if series.rates.len() < PIECES_MIN || mean(&series.rates) <= 0.0 {
         let total: u64 = intervals.iter().map(|interval| interval.operations).sum();
-        (State::Stable, format!("too short to judge: {total} operations; a longer run would tell"))
+        // Nothing speaks against it, but nothing for it either.
+        (State::Noisy, format!("too short to judge: {total} operations; a longer run would tell"))
     } else if let Some(text) = drift(&series) {
         (State::Drifting, text)
     } else if let Some(text) = levels(&Series::new(intervals, PIECES_FINE)) {
@@ -107,11 +108,13 @@ fn drift(series: &Series) -> Option<String> {
     let edge = (rates.len() / 10).max(3);
     let (first, last) = (median(&rates[..edge]), median(&rates[rates.len() - edge..]));
     let (from, to, unit) = series.pair(first, last);
-    let share = (last / first.max(f64::MIN_POSITIVE) - 1.0).abs() * 100.0;
+    let percent = (last / first.max(f64::MIN_POSITIVE) - 1.0).abs() * 100.0;
+    // More than tenfold says no more than the two rates.
+    let by = if percent < 1000.0 { format!(" {percent:.0} %") } else { String::new() };
     Some(if change < 0.0 {
-        format!("the rate falls {share:.0} % over the run ({from} -> {to} {unit}); a longer run would find less")
+        format!("the rate falls{by} over the run ({from} -> {to} {unit}); a longer run would find less")
     } else {
-        format!("the rate rises {share:.0} % over the run ({from} -> {to} {unit}); a longer warm-up would find more")
+        format!("the rate rises{by} over the run ({from} -> {to} {unit}); a longer warm-up would find more")
     })
 }
 

@@ -1,44 +1,18 @@
 //! The measuring loop allocates nothing per operation, and is quick enough not to be what is measured.
-#![allow(unsafe_code)]
+mod counting;
 
-use hodo_machine::{Instant, Wait};
+use counting::allocations_so_far;
+use hodo_machine::{Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Mode, Operation, Outcome, Plan, Repeats, Size};
 use hodo_measure::{Test, Until, Unwatched, run};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed on to the system's allocator unchanged; only a counter is added.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`, which is the same.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: the caller keeps the contract of `realloc`, which is the same.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 /// Everything that was started is done by the next look, a microsecond later.
 struct Instantly {
     now: u64,
     started: Vec<u64>,
+    sampling: Sampling,
+    stamps: Vec<Stamp>,
 }
 
 impl Link for Instantly {
@@ -48,6 +22,9 @@ impl Link for Instantly {
 
     fn poll(&mut self, _: Wait, _: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError> {
         self.now += 1_000;
+        let at = Instant::from_nanos(self.now);
+        let sampled = self.started.iter().filter(|tag| self.sampling.takes(**tag));
+        self.stamps.extend(sampled.map(|tag| Stamp { stage: "wire", tag: *tag, at }));
         done.extend(self.started.drain(..).map(|tag| Completion { tag, outcome: Outcome::Done }));
         Ok(())
     }
@@ -59,15 +36,30 @@ impl Link for Instantly {
     fn far_end(&mut self, _: Instant, _: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
         Ok(None)
     }
+
+    fn sample_stages(&mut self, taken: Sampling) -> bool {
+        self.sampling = taken;
+        true
+    }
+
+    fn stamps(&mut self, stamps: &mut Vec<Stamp>) {
+        stamps.append(&mut self.stamps);
+    }
 }
 
 fn allocations(plan: &Plan, operations: u64) -> u64 {
     let plan = Plan { until: Until::Count(operations), ..plan.clone() };
-    let mut links: [Box<dyn Link + Send>; 1] = [Box::new(Instantly { now: 0, started: Vec::with_capacity(4096) })];
-    let before = ALLOCATIONS.load(Relaxed);
+    let link = Instantly {
+        now: 0,
+        started: Vec::with_capacity(4096),
+        sampling: Sampling::NONE,
+        stamps: Vec::with_capacity(4096),
+    };
+    let mut links: [Box<dyn Link + Send>; 1] = [Box::new(link)];
+    let before = allocations_so_far();
     let found = run(&mut links, &plan, &Unwatched);
     assert_eq!(found.operations, 4 * operations);
-    ALLOCATIONS.load(Relaxed) - before
+    allocations_so_far() - before
 }
 
 #[test]
@@ -85,12 +77,14 @@ fn more_operations_need_no_more_allocations() {
         repeats: Repeats::Fixed(4),
         wait: Wait::Spin,
         seed: 1,
+        stages: false,
         stall: Duration::from_secs(1),
     };
     let open = Plan { test: Test::Open, rate: Some(1e8), ..plan.clone() };
-    for plan in [plan, open] {
+    let stamped = Plan { stages: true, ..plan.clone() };
+    for plan in [plan, open, stamped] {
         // The second is longer than a timeline keeps points, too.
         let (few, many) = (allocations(&plan, 500_000), allocations(&plan, 1_000_000));
-        assert!(many <= few + 20, "{}: {few} allocations, then {many}", plan.test);
+        assert!(many <= few + 20, "{}, stages {}: {few} allocations, then {many}", plan.test, plan.stages);
     }
 }

@@ -1,12 +1,12 @@
 use crate::Error;
-use crate::client::{ClientConfig, Desk, Event, Transport};
+use crate::client::{ClientConfig, Desk, Event};
 use crate::lane::{Answer, Lane};
-use crate::payload::Payload;
 use crate::session::{Inbound, datagram};
-use crate::wire::{self, Counters, Direction, FLAG_ACKNOWLEDGE, Header, Kind, RANGE};
+use crate::stages::{COUNTERS_MAX, FarStages, QUEUE, SEND};
+use crate::wire::{self, COUNTERS, Counters, Direction, FLAG_ACKNOWLEDGE, FLAG_STAGES, Header, Kind, RANGE};
 use alloc::collections::VecDeque;
 use core::time::Duration;
-use hodo_machine::{Cursor, Instant, Outbox, Peer};
+use hodo_machine::{Cursor, Instant, Moment, Outbox, Peer, Transport};
 
 /// Bytes after which a stream's messages are handed to the driver.
 const BURST: usize = 128 << 10;
@@ -83,7 +83,7 @@ impl Channel {
             in_ready: false,
             blocked: false,
             since: Instant::ZERO,
-            inbound: Inbound::default(),
+            inbound: Inbound::new(COUNTERS_MAX),
             queued: VecDeque::new(),
             echoes: Lane::default(),
             sends: Lane::default(),
@@ -207,9 +207,11 @@ impl Channel {
                 Ok(())
             }
             Kind::Counters => {
-                let counters = Counters::decode(body.unwrap_or_else(|| self.inbound.control()))?;
+                let body = body.unwrap_or_else(|| self.inbound.control());
+                let (counters, stages) = (Counters::decode(body)?, FarStages::decode(&body[COUNTERS..])?);
                 if self.report != Report::NotAsked && header.sequence == self.reports {
                     self.report = Report::NotAsked;
+                    desk.far_stages.add(&stages);
                     desk.events.push_back(Event::Report { channel: self.number, counters });
                 }
                 Ok(())
@@ -232,7 +234,7 @@ impl Channel {
             return Ok(());
         }
         tell(lane.answered(now, sequence), desk);
-        if lane.is_overtaken(now) {
+        if lane.overtaken_at().is_some_and(|at| at <= now) {
             lane.expire(now, self.timeout, |tag| desk.events.push_back(Event::Lost(tag)));
         }
         Ok(())
@@ -258,7 +260,7 @@ impl Channel {
             let (first, count) = (cursor.u64_le().map_err(wrong)?, cursor.u64_le().map_err(wrong)?);
             self.sends.acknowledged(now, first, count, |answer| tell(answer, desk));
         }
-        if self.sends.is_overtaken(now) {
+        if self.sends.overtaken_at().is_some_and(|at| at <= now) {
             self.sends.expire(now, self.timeout, |tag| desk.events.push_back(Event::Lost(tag)));
         }
         Ok(())
@@ -267,7 +269,7 @@ impl Channel {
     /// A single-use connection has had its answer: close it, and open the next one if more is to be done.
     fn end_single(&mut self, desk: &mut Desk) {
         desk.closing.push_back(Peer(self.number));
-        self.inbound = Inbound::default();
+        self.inbound = Inbound::new(COUNTERS_MAX);
         (self.echoes, self.sends, self.receives) = Default::default();
         self.state = State::Waiting;
     }
@@ -285,14 +287,24 @@ impl Channel {
             State::Ready if self.transport == Transport::Stream => None,
             State::Ready if self.report != Report::NotAsked => Some(now + self.timeout / REPEATS),
             State::Ready => {
-                let lanes = [&self.echoes, &self.sends, &self.receives];
-                lanes.into_iter().filter_map(Lane::oldest).min().map(|sent| sent + self.timeout)
+                let given_up = self.lanes().into_iter().filter_map(Lane::oldest).min().map(|sent| sent + self.timeout);
+                given_up.into_iter().chain(self.overtaken_at()).min()
             }
         }
     }
 
+    /// When an operation is to be given up because later ones have been answered.
+    #[inline]
+    pub(crate) fn overtaken_at(&self) -> Option<Instant> {
+        self.lanes().into_iter().filter_map(Lane::overtaken_at).min()
+    }
+
+    fn lanes(&self) -> [&Lane; 3] {
+        [&self.echoes, &self.sends, &self.receives]
+    }
+
     fn in_flight(&self) -> bool {
-        !(self.echoes.is_empty() && self.sends.is_empty() && self.receives.is_empty())
+        self.lanes().into_iter().any(|lane| !lane.is_empty())
     }
 
     pub(crate) fn check(&mut self, now: Instant, desk: &mut Desk) -> Result<(), Error> {
@@ -321,7 +333,7 @@ impl Channel {
 
     /// Writes what is to be sent: one message over UDP, a burst on a stream. Answers whether more is waiting.
     #[inline]
-    pub(crate) fn write(&mut self, now: Instant, payload: &Payload, out: &mut Outbox) -> bool {
+    pub(crate) fn write(&mut self, now: Instant, desk: &Desk, out: &mut Outbox) -> bool {
         let (start, stream) = (out.len(), self.transport == Transport::Stream);
         loop {
             if self.blocked || !matches!(self.state, State::Greeting | State::Ready) {
@@ -343,13 +355,14 @@ impl Channel {
                 // A single-use connection carries one operation, sent along with its greeting.
                 return false;
             } else if let Some(next) = self.queued.front().copied() {
-                self.operation(now, next, payload, out);
+                self.operation(now, next, desk, out);
             } else if self.flush {
                 self.flush = false;
                 out.copy(&Header::new(Kind::Report, 0, 0).encode());
             } else if self.report == Report::ToAsk {
                 self.report = Report::Asked(now);
-                out.copy(&Header::new(Kind::Report, 0, self.reports).encode());
+                let flags = if desk.stamps.sampling.is_on() { FLAG_STAGES } else { 0 };
+                out.copy(&Header { flags, ..Header::new(Kind::Report, 0, self.reports) }.encode());
             } else {
                 return false;
             }
@@ -357,11 +370,12 @@ impl Channel {
     }
 
     #[inline]
-    fn operation(&mut self, now: Instant, next: Queued, payload: &Payload, out: &mut Outbox) {
+    fn operation(&mut self, now: Instant, next: Queued, desk: &Desk, out: &mut Outbox) {
+        mark(next.tag, desk, out);
         match next.direction {
             Direction::Both => {
                 self.queued.pop_front();
-                payload.message(&Header::new(Kind::Echo, next.size, self.echoes.push(next.tag, now)), out);
+                desk.payload.message(&Header::new(Kind::Echo, next.size, self.echoes.push(next.tag, now)), out);
             }
             Direction::Send => {
                 self.queued.pop_front();
@@ -372,7 +386,7 @@ impl Channel {
                     self.unacknowledged = 0;
                     header.flags = FLAG_ACKNOWLEDGE;
                 }
-                payload.message(&header, out);
+                desk.payload.message(&header, out);
             }
             Direction::Receive => {
                 let mut header = Header::new(Kind::Receive, next.size, 0);
@@ -385,12 +399,23 @@ impl Channel {
                     let sequence = self.receives.push(also.tag, now);
                     if header.count == 0 {
                         header.sequence = sequence;
+                    } else {
+                        mark(also.tag, desk, out);
                     }
                     header.count += 1;
                 }
                 out.copy(&header.encode());
             }
         }
+    }
+}
+
+/// Marks an operation that this poll writes.
+#[inline]
+fn mark(tag: u64, desk: &Desk, out: &mut Outbox) {
+    if desk.stamps.sampling.takes(tag) {
+        out.mark(QUEUE, tag, Moment::Sending);
+        out.mark(SEND, tag, Moment::Sent);
     }
 }
 

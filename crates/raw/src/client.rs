@@ -1,23 +1,15 @@
 use crate::Error;
 use crate::channel::{Channel, REPEATS, State};
 use crate::payload::Payload;
+use crate::stages::{AWAY, FarStages};
 use crate::wire::{Counters, Direction};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Moment, Outbox, Output, Peer, Stamp, Stamps, Transport};
 
 /// Connections that are being opened at once: below the usual bound of a listener's queue.
 const OPENING_MAX: usize = 256;
-
-/// What the messages travel in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transport {
-    /// An ordered stream of bytes: nothing is lost while it lives.
-    Stream,
-    /// One message a datagram: each may be lost, doubled or overtaken.
-    Datagram,
-}
 
 /// What a client is to do.
 #[derive(Debug, Clone)]
@@ -122,6 +114,8 @@ pub(crate) struct Desk {
     pub(crate) ready: VecDeque<u32>,
     pub(crate) closing: VecDeque<Peer>,
     pub(crate) noticed: Noticed,
+    pub(crate) stamps: Stamps,
+    pub(crate) far_stages: FarStages,
     pub(crate) payload: Payload,
     pub(crate) sink: Vec<u8>,
 }
@@ -139,6 +133,8 @@ impl Client {
                 ready: VecDeque::new(),
                 closing: VecDeque::new(),
                 noticed: Noticed::default(),
+                stamps: Stamps::default(),
+                far_stages: FarStages::default(),
                 payload: Payload::new(),
                 sink: Vec::new(),
             },
@@ -153,6 +149,17 @@ impl Client {
     #[must_use]
     pub fn noticed(&self) -> Noticed {
         self.desk.noticed
+    }
+
+    /// Which operations are stamped, and their stamps. While any are, the server is asked to tell of its stages too.
+    pub fn stamps(&mut self) -> &mut Stamps {
+        &mut self.desk.stamps
+    }
+
+    /// The server's stages, of all channels that have answered the last [`Command::Report`].
+    #[must_use]
+    pub fn far_stages(&self) -> &FarStages {
+        &self.desk.far_stages
     }
 
     fn command(&mut self, now: Instant, command: Command) {
@@ -177,6 +184,7 @@ impl Client {
                 }
             }
             Command::Report => {
+                self.desk.far_stages = FarStages::default();
                 for channel in self.channels.iter_mut().take(self.config.channels as usize) {
                     channel.ask_report(&mut self.desk);
                 }
@@ -203,6 +211,16 @@ impl Client {
                 self.opening = self.opening.saturating_sub(1);
             }
             channel.fail(error, &mut self.desk);
+        }
+    }
+
+    /// Over UDP, what a peer has sent may tell that an earlier operation was overtaken.
+    #[inline]
+    fn check_overtaken(&mut self, peer: Peer) {
+        if self.config.transport == Transport::Datagram
+            && let Some(at) = self.channels.get(peer.0 as usize).and_then(Channel::overtaken_at)
+        {
+            self.check_at(at);
         }
     }
 
@@ -242,6 +260,7 @@ impl Machine for Client {
         match input {
             Input::Received(peer, bytes) => {
                 self.with(peer, |channel, desk| channel.received(now, bytes, desk));
+                self.check_overtaken(peer);
                 if self.config.reconnect {
                     self.open_single(peer.0);
                 }
@@ -274,6 +293,11 @@ impl Machine for Client {
     #[inline]
     fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Event> {
         if let Some(event) = self.desk.events.pop_front() {
+            if let Event::Done(tag) = event
+                && self.desk.stamps.sampling.takes(tag)
+            {
+                out.mark(AWAY, tag, Moment::At(now));
+            }
             return Output::Event(event);
         }
         if let Some(peer) = self.desk.closing.pop_front() {
@@ -289,7 +313,7 @@ impl Machine for Client {
         while let Some(&number) = self.desk.ready.front() {
             let before = out.len();
             let channel = &mut self.channels[number as usize];
-            if !channel.write(now, &self.desk.payload, out) {
+            if !channel.write(now, &self.desk, out) {
                 self.desk.ready.pop_front();
                 channel.in_ready = false;
             }
@@ -303,6 +327,10 @@ impl Machine for Client {
     #[inline]
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
         self.channels.get(peer.0 as usize)?.landing(&mut self.desk.sink)
+    }
+
+    fn stamped(&mut self, stamp: Stamp) {
+        self.desk.stamps.keep(stamp);
     }
 }
 

@@ -149,11 +149,11 @@ impl Lane {
         self.drop_closed();
     }
 
-    /// Whether [`Lane::expire`] would give up the oldest operation because it was overtaken.
+    /// When [`Lane::expire`] would give up the oldest operation because it was overtaken.
     #[inline]
-    pub(crate) fn is_overtaken(&self, now: Instant) -> bool {
-        self.base < self.answered_below
-            && self.slots.front().is_some_and(|oldest| oldest.sent + self.overtaken_after() <= now)
+    pub(crate) fn overtaken_at(&self) -> Option<Instant> {
+        let oldest = self.slots.front().filter(|_| self.base < self.answered_below)?;
+        Some(oldest.sent + self.overtaken_after())
     }
 
     fn overtaken_after(&self) -> Duration {
@@ -226,11 +226,11 @@ mod tests {
         let mut lane = lane_of(10);
         let later = Instant::ZERO + OVERTAKEN + OVERTAKEN / 2;
         lane.acknowledged(Instant::ZERO + OVERTAKEN / 8, 1, 5, |_| {});
-        assert!(!lane.is_overtaken(Instant::ZERO + OVERTAKEN));
-        assert!(lane.is_overtaken(later));
+        assert!(lane.overtaken_at().is_some_and(|at| at > Instant::ZERO + OVERTAKEN && at <= later));
         let mut lost = Vec::new();
         lane.expire(later, TIMEOUT, |tag| lost.push(tag));
         assert_eq!(lost, [0], "6 to 9 are not overtaken");
+        assert_eq!(lane.overtaken_at(), None);
     }
 
     #[test]

@@ -14,10 +14,12 @@ mod lane;
 mod payload;
 mod server;
 mod session;
+pub mod stages;
 mod tracker;
 pub mod wire;
 
-pub use client::{Client, ClientConfig, Command, Event, Noticed, Transport};
+pub use client::{Client, ClientConfig, Command, Event, Noticed};
 pub use error::Error;
+pub use hodo_machine::Transport;
 pub use server::{Server, ServerCommand, ServerConfig, ServerEvent};
 pub use wire::{Counters, Direction};

@@ -1,14 +1,14 @@
 use crate::Error;
-use crate::client::Transport;
 use crate::payload::Payload;
 use crate::session::{Inbound, datagram};
-use crate::tracker::Tracker;
-use crate::wire::{self, Counters, FLAG_ACKNOWLEDGE, Header, Kind, RANGE};
+use crate::stages::{Answered, FarStages};
+use crate::tracker::{Arrival, Tracker};
+use crate::wire::{self, COUNTERS, Counters, FLAG_ACKNOWLEDGE, FLAG_STAGES, Header, Kind, RANGE};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
-use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer, Stamp, Transport};
 
 /// Bytes after which a stream's replies are handed to the driver.
 const BURST: usize = 128 << 10;
@@ -24,7 +24,8 @@ pub struct ServerConfig {
     pub transport: Transport,
     /// The largest operation in bytes.
     pub size_max: u32,
-    /// Replies that may wait for peers to take them, in all; half of them for one peer.
+    /// Replies that may wait for peers to take them, in all. One more ends the peer that is owed the most, so that each
+    /// has at least its even share.
     pub pending_max: usize,
     /// A peer that has not greeted by then is closed.
     pub greeting_timeout: Duration,
@@ -75,12 +76,18 @@ struct Session {
     blocked: bool,
     queued: bool,
     acknowledge: bool,
+    /// When the first SEND arrived that the acknowledgement is owed to; one that only a REPORT asks for is no operation's.
+    owed_since: Option<Instant>,
     heard: Instant,
     replies: VecDeque<Reply>,
     report: Option<Counters>,
     asked: u64,
     sends: Arrivals,
     echoes: Arrivals,
+    /// Requests for DATA, each by its first number.
+    receives: Arrivals,
+    /// Where the client has asked for them.
+    stages: Option<Box<Answered>>,
 }
 
 /// What has arrived in one direction: a count on a stream, every number over UDP.
@@ -97,6 +104,8 @@ struct Reply {
     length: u32,
     sequence: u64,
     count: u32,
+    /// When what asks for it arrived.
+    arrived: Instant,
 }
 
 impl Server {
@@ -129,17 +138,20 @@ impl Server {
         };
         self.forget(peer);
         self.sessions[index] = Some(Box::new(Session {
-            inbound: Inbound::default(),
+            inbound: Inbound::new(COUNTERS),
             greeted: false,
             blocked: false,
             queued: false,
             acknowledge: false,
+            owed_since: None,
             heard: now,
             replies: VecDeque::new(),
             report: None,
             asked: 0,
             sends: arrivals(),
             echoes: arrivals(),
+            receives: arrivals(),
+            stages: None,
         }));
         self.alive += 1;
     }
@@ -183,20 +195,25 @@ impl Server {
             Kind::Hello => {
                 wire::decode_greeting(body.unwrap_or_else(|| session.inbound.control()))?;
                 session.greeted = true;
-                self.reply(peer, Reply { kind: Kind::Welcome, length: 0, sequence: header.sequence, count: 1 })?;
+                self.reply(
+                    peer,
+                    Reply { kind: Kind::Welcome, length: 0, sequence: header.sequence, count: 1, arrived: now },
+                )?;
             }
             Kind::Echo => {
-                if !session.echoes.note(header.sequence) {
-                    // One answer to each, so that the client does not count the network's second copy again.
+                // One answer to each, so that the client does not count the network's second copy again. What is so late
+                // that it may be either is for the client to tell.
+                if session.echoes.note(header.sequence) == Arrival::Again {
                     return Ok(());
                 }
-                let reply = Reply { kind: Kind::Reply, length: header.length, sequence: header.sequence, count: 1 };
-                self.reply(peer, reply)?;
+                let Header { length, sequence, .. } = header;
+                self.reply(peer, Reply { kind: Kind::Reply, length, sequence, count: 1, arrived: now })?;
             }
             Kind::Send => {
                 session.sends.note(header.sequence);
                 if header.flags & FLAG_ACKNOWLEDGE != 0 {
                     session.acknowledge = true;
+                    session.owed_since.get_or_insert(now);
                     self.queue(peer);
                 }
             }
@@ -205,13 +222,15 @@ impl Server {
                 if length > self.config.size_max {
                     return Err(Error::TooLarge { size: length, max: self.config.size_max });
                 }
-                if count > 0 {
-                    self.reply(peer, Reply { kind: Kind::Data, length, sequence, count: u32::from(count) })?;
+                if count > 0 && session.receives.note(sequence) != Arrival::Again {
+                    let count = u32::from(count);
+                    self.reply(peer, Reply { kind: Kind::Data, length, sequence, count, arrived: now })?;
                 }
             }
             Kind::Report => {
                 session.acknowledge = true;
                 if header.sequence != 0 {
+                    session.stamp(header.flags & FLAG_STAGES != 0);
                     session.asked = header.sequence;
                     self.events.push_back(ServerEvent::ReportAsked(peer));
                 }
@@ -227,18 +246,24 @@ impl Server {
 
     fn reply(&mut self, peer: Peer, reply: Reply) -> Result<(), Error> {
         if self.pending >= self.config.pending_max {
-            return Err(Error::TooMany { max: self.config.pending_max });
+            self.make_room(peer)?;
         }
         if let Some(Some(session)) = self.sessions.get_mut(index(peer)) {
-            // No peer that asks and does not read takes the room of all the others.
-            let max = self.config.pending_max / 2;
-            if session.replies.len() >= max {
-                return Err(Error::TooMany { max });
-            }
             session.replies.push_back(reply);
             self.pending += 1;
             self.queue(peer);
         }
+        Ok(())
+    }
+
+    /// Ends the peer that is owed the most; `asking` is refused where that is the one.
+    fn make_room(&mut self, asking: Peer) -> Result<(), Error> {
+        let owed = |peer: Peer| self.sessions.get(index(peer)).and_then(Option::as_ref).map_or(0, |s| s.replies.len());
+        let all = (0..self.sessions.len()).map(|number| Peer(Peer::FIRST_ACCEPTED + number as u32));
+        let most = all.max_by_key(|peer| owed(*peer)).filter(|most| owed(*most) > owed(asking));
+        let error = Error::TooMany { max: self.config.pending_max };
+        let Some(greedy) = most else { return Err(error) };
+        self.misbehaved(greedy, error);
         Ok(())
     }
 
@@ -272,18 +297,21 @@ impl Server {
             if session.acknowledge {
                 session.acknowledge = false;
                 session.sends.acknowledge(out);
+                if let Some(arrived) = session.owed_since.take() {
+                    session.mark(arrived, number, out);
+                }
             } else if let Some(mut counters) = session.report.take() {
-                session.fill(&mut counters);
-                out.copy(&Header::new(Kind::Counters, wire::COUNTERS as u32, session.asked).encode());
-                out.copy(&counters.encode());
+                session.tell(&mut counters, out);
             } else if let Some(reply) = session.replies.front_mut() {
                 reply.write(config.size_max, &self.payload, out);
+                let arrived = reply.arrived;
                 reply.count -= 1;
                 reply.sequence = reply.sequence.wrapping_add(1);
                 if reply.count == 0 {
                     session.replies.pop_front();
                     self.pending -= 1;
                 }
+                session.mark(arrived, number, out);
             }
         }
         false
@@ -383,11 +411,46 @@ impl Machine for Server {
         }
         Some(&mut self.sink)
     }
+
+    fn stamped(&mut self, stamp: Stamp) {
+        if let Some(Some(session)) = self.sessions.get_mut(stamp.tag as usize)
+            && let Some(stages) = &mut session.stages
+        {
+            stages.stamped(stamp);
+        }
+    }
 }
 
 impl Session {
+    /// From here on its answers are stamped, or not any more.
+    fn stamp(&mut self, on: bool) {
+        if on != self.stages.is_some() {
+            self.stages = on.then(Box::default);
+        }
+    }
+
+    /// Marks an answer to what arrived then; its tag is the session's index.
+    #[inline]
+    fn mark(&mut self, arrived: Instant, number: u32, out: &mut Outbox) {
+        if let Some(stages) = &mut self.stages {
+            stages.mark(arrived, index(Peer(number)) as u64, out);
+        }
+    }
+
+    /// Writes COUNTERS, with the stages where they are asked for.
+    fn tell(&self, counters: &mut Counters, out: &mut Outbox) {
+        self.fill(counters);
+        let stages = self.stages.as_ref().map(|stages| &stages.spans);
+        let length = COUNTERS + stages.map_or(0, FarStages::encoded_len);
+        out.copy(&Header::new(Kind::Counters, length as u32, self.asked).encode());
+        out.copy(&counters.encode());
+        if let Some(stages) = stages {
+            stages.encode(out);
+        }
+    }
+
     fn fill(&self, counters: &mut Counters) {
-        for arrivals in [&self.sends, &self.echoes] {
+        for arrivals in [&self.sends, &self.echoes, &self.receives] {
             if let Arrivals::Datagrams(tracker) = arrivals {
                 counters.duplicated += tracker.duplicated;
                 counters.reordered += tracker.reordered;
@@ -395,19 +458,22 @@ impl Session {
         }
         counters.received = match &self.sends {
             Arrivals::Stream(count) => *count,
-            Arrivals::Datagrams(tracker) => tracker.received,
+            Arrivals::Datagrams(tracker) => {
+                // Nobody else can tell what these are, and no more may be received than was sent.
+                counters.duplicated += tracker.long_ago;
+                tracker.received
+            }
         };
     }
 }
 
 impl Arrivals {
-    /// Answers whether it is the first of this number.
     #[inline]
-    fn note(&mut self, sequence: u64) -> bool {
+    fn note(&mut self, sequence: u64) -> Arrival {
         match self {
             Arrivals::Stream(count) => {
                 *count += 1;
-                true
+                Arrival::First
             }
             Arrivals::Datagrams(tracker) => tracker.arrived(sequence),
         }

@@ -1,5 +1,6 @@
 use crate::Error;
-use crate::wire::{COUNTERS, HEADER, Header, Kind};
+use crate::wire::{HEADER, Header, Kind};
+use alloc::vec::Vec;
 use hodo_machine::{FramePiece, Frames};
 
 /// Finds the messages in what one peer sends. Payloads are counted and let go; bodies of the other kinds are gathered.
@@ -7,30 +8,29 @@ use hodo_machine::{FramePiece, Frames};
 pub(crate) struct Inbound {
     frames: Frames<HEADER>,
     header: Header,
-    control: [u8; COUNTERS],
-    filled: usize,
-}
-
-impl Default for Inbound {
-    fn default() -> Self {
-        Inbound {
-            frames: Frames::default(),
-            header: Header::new(Kind::Goodbye, 0, 0),
-            control: [0; COUNTERS],
-            filled: 0,
-        }
-    }
+    control: Vec<u8>,
+    control_max: usize,
 }
 
 impl Inbound {
+    /// Of a peer that sends at most so many bytes behind a header, where they are no payload.
+    pub(crate) fn new(control_max: usize) -> Self {
+        Inbound {
+            frames: Frames::default(),
+            header: Header::new(Kind::Goodbye, 0, 0),
+            control: Vec::new(),
+            control_max,
+        }
+    }
+
     /// The next message that ends in `bytes`, which are taken off the front.
     #[inline]
     pub(crate) fn next(&mut self, bytes: &mut &[u8], size_max: u32) -> Result<Option<Header>, Error> {
         while let Some(piece) = self.frames.next(bytes) {
             match piece {
                 FramePiece::Header(header) => {
-                    self.header = check(Header::decode(&header)?, size_max)?;
-                    self.filled = 0;
+                    self.header = self.check(Header::decode(&header)?, size_max)?;
+                    self.control.clear();
                     let body = self.header.body();
                     if body == 0 {
                         return Ok(Some(self.header));
@@ -39,8 +39,7 @@ impl Inbound {
                 }
                 FramePiece::Body(body, left) => {
                     if !self.header.kind.is_payload() {
-                        self.control[self.filled..self.filled + body.len()].copy_from_slice(body);
-                        self.filled += body.len();
+                        self.control.extend_from_slice(body);
                     }
                     if left == 0 {
                         return Ok(Some(self.header));
@@ -53,7 +52,7 @@ impl Inbound {
 
     /// What stood behind the header of the last message that is not a payload.
     pub(crate) fn control(&self) -> &[u8] {
-        &self.control[..self.filled]
+        &self.control
     }
 
     /// Bytes of payload still to come, where nothing else needs to be looked at before them.
@@ -65,6 +64,12 @@ impl Inbound {
     /// Notes that so many bytes of payload were received elsewhere; answers the message when that ended it.
     pub(crate) fn landed(&mut self, count: usize) -> Option<Header> {
         (self.frames.landed(count) == 0).then_some(self.header)
+    }
+
+    fn check(&self, header: Header, size_max: u32) -> Result<Header, Error> {
+        let is_size = header.kind.is_payload() || header.kind == Kind::Receive;
+        let max = if is_size { size_max } else { self.control_max as u32 };
+        if header.length > max { Err(Error::TooLarge { size: header.length, max }) } else { Ok(header) }
     }
 }
 
@@ -82,9 +87,4 @@ pub(crate) fn datagram(bytes: &[u8], size_max: u32) -> Result<(Header, &[u8]), E
         return Err(Error::Length { told: HEADER.saturating_add(header.body()), came: bytes.len() });
     }
     Ok((header, body))
-}
-
-fn check(header: Header, size_max: u32) -> Result<Header, Error> {
-    let max = if header.kind.is_payload() || header.kind == Kind::Receive { size_max } else { COUNTERS as u32 };
-    if header.length > max { Err(Error::TooLarge { size: header.length, max }) } else { Ok(header) }
 }

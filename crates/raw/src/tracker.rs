@@ -4,6 +4,15 @@ use alloc::collections::VecDeque;
 /// Sequence numbers this far behind the highest can still be told from duplicates.
 const SPAN: u64 = 4096;
 
+/// What an arrival turns out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    First,
+    Again,
+    /// So far behind the highest that it may be either.
+    LongAgo,
+}
+
 /// Which sequence numbers of one direction have arrived, each counted once.
 #[derive(Debug)]
 pub(crate) struct Tracker {
@@ -12,6 +21,7 @@ pub(crate) struct Tracker {
     pub(crate) received: u64,
     pub(crate) duplicated: u64,
     pub(crate) reordered: u64,
+    pub(crate) long_ago: u64,
     seen: [u64; (SPAN / 64) as usize],
     recent: VecDeque<(u64, u64)>,
 }
@@ -23,6 +33,7 @@ impl Default for Tracker {
             received: 0,
             duplicated: 0,
             reordered: 0,
+            long_ago: 0,
             seen: [0; (SPAN / 64) as usize],
             recent: VecDeque::with_capacity(RANGES_MAX),
         }
@@ -30,23 +41,25 @@ impl Default for Tracker {
 }
 
 impl Tracker {
-    /// Notes an arrival; answers whether it is the first of this number.
+    /// Notes an arrival.
     #[inline]
-    pub(crate) fn arrived(&mut self, sequence: u64) -> bool {
+    pub(crate) fn arrived(&mut self, sequence: u64) -> Arrival {
+        // Also what came before: the acknowledgement that told of it may have been lost.
+        self.remember(sequence);
         if sequence >= self.next {
             self.advance(sequence);
-        } else if self.next - sequence > SPAN || self.bit(sequence) {
+        } else if self.next - sequence > SPAN {
+            self.long_ago += 1;
+            return Arrival::LongAgo;
+        } else if self.bit(sequence) {
             self.duplicated += 1;
-            // The acknowledgement that told of it may have been lost: tell again.
-            self.remember(sequence);
-            return false;
+            return Arrival::Again;
         } else {
             self.reordered += 1;
         }
         self.seen[word(sequence)] |= mask(sequence);
         self.received += 1;
-        self.remember(sequence);
-        true
+        Arrival::First
     }
 
     /// The latest arrivals as ranges `(first, count)`, the oldest first.
@@ -103,8 +116,24 @@ mod tests {
         for sequence in [0, 1, 3, 2, 3, 2, 4, 10_000, 9_999, 4] {
             tracker.arrived(sequence);
         }
-        assert_eq!((tracker.received, tracker.duplicated, tracker.reordered), (7, 3, 2));
+        assert_eq!((tracker.received, tracker.duplicated, tracker.reordered, tracker.long_ago), (7, 2, 2, 1));
         assert_eq!(tracker.next, 10_001);
+    }
+
+    #[test]
+    fn what_is_too_far_behind_is_neither_new_nor_a_duplicate() {
+        let mut tracker = Tracker::default();
+        tracker.arrived(SPAN - 1);
+        assert_eq!(
+            [0, 0, 1, 1].map(|sequence| tracker.arrived(sequence)),
+            [Arrival::First, Arrival::Again, Arrival::First, Arrival::Again]
+        );
+        tracker.arrived(SPAN + 1);
+        assert_eq!(
+            [0, 1, 2].map(|sequence| tracker.arrived(sequence)),
+            [Arrival::LongAgo, Arrival::LongAgo, Arrival::First]
+        );
+        assert_eq!((tracker.received, tracker.duplicated, tracker.long_ago), (5, 2, 2));
     }
 
     #[test]
@@ -124,7 +153,7 @@ mod tests {
     #[test]
     fn takes_the_largest_number() {
         let mut tracker = Tracker::default();
-        assert!(tracker.arrived(u64::MAX - 1));
+        assert_eq!(tracker.arrived(u64::MAX - 1), Arrival::First);
         tracker.arrived(u64::MAX);
         tracker.arrived(0);
     }

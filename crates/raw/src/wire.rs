@@ -3,7 +3,7 @@
 //! | bytes | field | meaning |
 //! |---|---|---|
 //! | 0 | kind | one of [`Kind`] |
-//! | 1 | flags | bit 0 on SEND: acknowledge at once |
+//! | 1 | flags | bit 0 on SEND: acknowledge at once; on REPORT: stamp stages, and tell of them |
 //! | 2..4 | count | RECEIVE: operations asked for; ACK: ranges that follow |
 //! | 4..8 | length | the operation's size, or the bytes behind the header |
 //! | 8..16 | sequence | the operation's number in its direction, from 0 |
@@ -23,7 +23,7 @@ pub const VERSION: u16 = 1;
 pub const MAGIC: [u8; 8] = *b"hodo raw";
 /// Bytes behind the header of HELLO and WELCOME: magic, version (2), reserved (2), largest operation (4).
 pub const GREETING: usize = 16;
-/// Bytes behind the header of COUNTERS.
+/// Bytes behind the header of COUNTERS; with stages up to [`crate::stages::COUNTERS_MAX`].
 pub const COUNTERS: usize = 72;
 /// Ranges in one ACK at most.
 pub const RANGES_MAX: usize = 32;
@@ -31,6 +31,8 @@ pub const RANGES_MAX: usize = 32;
 pub const RANGE: usize = 16;
 /// SEND: acknowledge at once.
 pub const FLAG_ACKNOWLEDGE: u8 = 1;
+/// REPORT: stamp the stages of what is answered from here on, and tell of them behind the counters.
+pub const FLAG_STAGES: u8 = 1;
 
 /// Which way the payload of an operation goes, seen from the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +65,8 @@ pub enum Kind {
     Receive = 0xA6,
     /// Server: payload.
     Data = 0xA7,
-    /// Client: acknowledge what has come; with a sequence number above 0 also tell your counters.
+    /// Client: acknowledge what has come; with a sequence number above 0 also tell your counters, and with
+    /// [`FLAG_STAGES`] your stages.
     Report = 0xA8,
     /// Server: the answer to REPORT, with its sequence number.
     Counters = 0xA9,

@@ -1,7 +1,7 @@
 //! Both machines over the simulated network: whatever it does, every operation is accounted for exactly once.
 
 use core::time::Duration;
-use hodo_machine::{Address, Instant};
+use hodo_machine::{Address, Instant, Sampling};
 use hodo_raw::{
     Client, ClientConfig, Command, Counters, Direction, Event, Server, ServerCommand, ServerConfig, ServerEvent,
     Transport,
@@ -13,8 +13,8 @@ const CHANNELS: u32 = 3;
 const OPERATIONS: u64 = 120;
 const SIZES: [u32; 6] = [0, 1, 16, 64, 1000, 1400];
 
-fn client(transport: Transport, reconnect: bool) -> Client {
-    Client::new(ClientConfig {
+fn client(transport: Transport, reconnect: bool, sampling: Sampling) -> Client {
+    let mut client = Client::new(ClientConfig {
         transport,
         address: Address::Node(1),
         channels: CHANNELS,
@@ -23,7 +23,9 @@ fn client(transport: Transport, reconnect: bool) -> Client {
         greeting_timeout: Duration::from_secs(5),
         timeout: Duration::from_secs(1),
         reconnect,
-    })
+    });
+    client.stamps().sampling = sampling;
+    client
 }
 
 fn server(transport: Transport) -> Server {
@@ -120,7 +122,7 @@ fn conforms(transport: Transport, reconnect: bool, directions: &'static [Directi
         if transport == Transport::Stream { streams_lose_nothing } else { each_ends_once };
     let case = Case {
         transport: carrier,
-        client: &|_| client(transport, reconnect),
+        client: &|seed| client(transport, reconnect, if seed % 2 == 0 { Sampling::NONE } else { Sampling::ALL }),
         server: &|_| server(transport),
         answer,
         commands: &|seed| commands(seed, transport, directions),

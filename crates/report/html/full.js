@@ -68,10 +68,6 @@ const costFacts = (m) => [
   ['machine', known(m.cpu.machine_percent) ? `${digits(m.cpu.machine_percent, 3)} % of all processors` : null],
   ['here', process(m.cpu.local, m.cpu.local_ns_per_operation)],
   ['far end', process(m.cpu.remote, m.cpu.remote_ns_per_operation)],
-  ...m.stages.map((stage) => [
-    `${stage.name}, ${stage.side}`,
-    `p50 ${time(stage.p50_ns)}, p99 ${time(stage.p99_ns)} of ${count(stage.count)}`,
-  ]),
 ];
 const limitFacts = (m) =>
   m.limit
@@ -101,9 +97,10 @@ function drawFull() {
         part('Found', foundFacts(m)),
         part('Limit', limitFacts(m)),
         part('Cost', costFacts(m)),
+        m.stages.length ? part('Stages', m.stages.map(stageFact)) : null,
         part('Verdict', [
           ['state', m.verdict.state],
-          ['why', m.verdict.text],
+          ['why', why(m)],
         ]),
       ),
     ),
@@ -116,12 +113,18 @@ function drawDoubts() {
     const lost = Object.entries(m.loss)
       .filter(([, value]) => value > 0)
       .map(([name, value]) => `${count(value)} ${name}`);
-    const sentences = m.verdict.state === 'stable' ? [] : [[badge(m.verdict.state), ` ${m.verdict.text}`]];
+    const sentences = m.verdict.state === 'stable' ? [] : [[badge(m.verdict.state), ` ${why(m)}`]];
     if (lost.length) sentences.push([`${lost.join(', ')} of ${count(m.operations)} operations`]);
     return sentences.map((sentence) => element('li', null, `${planText(m)}: `, ...sentence));
   });
   document.getElementById('doubts').replaceChildren(...items);
   document.getElementById('doubts-block').hidden = items.length === 0;
+}
+
+function coalescence(nic) {
+  const wait = (usecs) => (known(usecs) ? `${usecs} µs` : 'unknown');
+  const some = known(nic.rx_usecs) || known(nic.tx_usecs);
+  return some ? `receive ${wait(nic.rx_usecs)}, transmit ${wait(nic.tx_usecs)}` : null;
 }
 
 function drawEnvironment() {
@@ -148,7 +151,7 @@ function drawEnvironment() {
     ],
     ...(nic
       ? [
-          ['coalescence', `receive ${nic.rx_usecs ?? 'unknown'} µs, transmit ${nic.tx_usecs ?? 'unknown'} µs`],
+          ['coalescence', coalescence(nic)],
           ['offloads', nic.offloads.join(', ') || 'none'],
         ]
       : []),

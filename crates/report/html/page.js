@@ -47,6 +47,11 @@ const badge = (state) =>
     },
     state,
   );
+// The verdict's sentence without its state, which stands beside it as a badge.
+const why = (m) => {
+  const { state, text } = m.verdict;
+  return text.startsWith(`${state}: `) ? text.slice(state.length + 2) : text;
+};
 const planText = (m) =>
   `${m.protocol} ${m.test} ${m.mode} ${size(m)}, window ${drive(m)}, ${m.wait}` +
   (m.rate_asked ? `, ${scaled(m.rate_asked, '/s')} asked` : '');
@@ -130,7 +135,7 @@ function charts(group) {
       intervalRates,
     ),
   );
-  return specs.filter((spec) => spec.series.length).map(chart);
+  return [...specs.filter((spec) => spec.series.length).map(chart), stageChart(group)];
 }
 
 function series(group, across, value, more) {
@@ -242,14 +247,14 @@ const COLUMNS = [
   word('by', (m) => limit(m, 'kind')),
   drawn('of limit', (m) => m.share_of_limit, meter, 'right'),
   word('binds', (m) => limit(m, 'binds')),
-  figure('lost', (m) => m.loss.lost, count),
-  drawn('over time', (m) => m.intervals.length, sparkline, 'left'),
   drawn(
     'verdict',
     (m) => m.verdict.state,
     (m) => badge(m.verdict.state),
     'left',
   ),
+  figure('lost', (m) => m.loss.lost, count),
+  drawn('over time', (m) => m.intervals.length, sparkline, 'left'),
 ];
 const SAME_IN_A_TEST = ['protocol', 'test'];
 

@@ -1,6 +1,6 @@
 //! Two documents, measurement by measurement: how much faster the second is, and what else differs.
 
-use crate::figure::{self, Figure};
+use crate::figure::{self, Figure, plan_text};
 use crate::layout::{Align, Cell, Column, Tone, clean, fit, render, wrap};
 use crate::table::Style;
 use crate::units::{self, UNKNOWN};
@@ -202,13 +202,7 @@ fn estimate(figure: Figure, m: &Measurement) -> Option<&Estimate> {
 fn same_plan(a: &Measurement, b: &Measurement) -> bool {
     let key = |m: &Measurement| (m.test, m.mode, m.size_bytes, m.size_min_bytes, m.size_max_bytes);
     let drive = |m: &Measurement| (m.window, m.channels, m.batch, m.rate_asked);
-    a.protocol == b.protocol && a.wait == b.wait && key(a) == key(b) && drive(a) == drive(b)
-}
-
-fn plan_text(m: &Measurement) -> String {
-    let (size, window) = (figure::size_text(m), figure::window_text(m));
-    let asked = m.rate_asked.map_or_else(String::new, |rate| format!(" at {}", units::operations_per_s(rate)));
-    format!("{} {} {} {size} {window} {}{asked}", m.protocol, m.test, m.mode, m.wait)
+    figure::protocol_text(a) == figure::protocol_text(b) && a.wait == b.wait && key(a) == key(b) && drive(a) == drive(b)
 }
 
 fn tool_text(document: &Document) -> String {
@@ -296,6 +290,15 @@ mod tests {
         assert!(comparison.pairs.iter().all(|pair| pair.ratio == Some(1.0)));
         assert!(comparison.only_in_a.is_empty() && comparison.only_in_b.is_empty());
         assert!(comparison.warnings.iter().all(|warning| warning.contains(" is ")), "{:?}", comparison.warnings);
+    }
+
+    #[test]
+    fn a_simulated_link_is_not_compared_to_a_real_one() {
+        let mut simulated = sample::rate("udp", Mode::Send, 64);
+        simulated.link = "sim+udp://?delay=5us".into();
+        let comparison = compare(&only(sample::rate("udp", Mode::Send, 64)), &only(simulated));
+        assert_eq!(comparison.pairs.len(), 0);
+        assert!(comparison.only_in_b[0].starts_with("sim+udp rate"), "{:?}", comparison.only_in_b);
     }
 
     #[test]

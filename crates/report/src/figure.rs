@@ -78,6 +78,21 @@ pub(crate) fn half_width(estimate: &Estimate) -> Option<f64> {
     share.is_finite().then_some(share)
 }
 
+/// The protocol, as `sim+udp` where it ran over the simulated network.
+pub(crate) fn protocol_text(measurement: &Measurement) -> String {
+    let Measurement { protocol, link, .. } = measurement;
+    let simulated = link.strip_prefix("sim+").is_some_and(|rest| rest.starts_with(&format!("{protocol}:")));
+    if simulated { format!("sim+{protocol}") } else { protocol.clone() }
+}
+
+/// The plan in a few words: `tcp rate send 1 KiB 64×1 block`.
+pub(crate) fn plan_text(measurement: &Measurement) -> String {
+    let m = measurement;
+    let (protocol, size, window) = (protocol_text(m), size_text(m), window_text(m));
+    let asked = m.rate_asked.map_or_else(String::new, |rate| format!(" at {}", units::operations_per_s(rate)));
+    format!("{protocol} {} {} {size} {window} {}{asked}", m.test, m.mode, m.wait)
+}
+
 /// The size of the operations: `32 KiB`, or `60 B..1020 B` where sizes were drawn.
 pub(crate) fn size_text(measurement: &Measurement) -> String {
     match (measurement.size_bytes, measurement.size_min_bytes, measurement.size_max_bytes) {

@@ -10,6 +10,7 @@ const STYLE: &str = include_str!("../html/page.css");
 const SCRIPT: &str = concat!(
     "'use strict';\n",
     include_str!("../html/chart.js"),
+    include_str!("../html/stages.js"),
     include_str!("../html/page.js"),
     include_str!("../html/full.js")
 );

@@ -88,6 +88,11 @@ pub(crate) fn fit(mut columns: Vec<Column>, width: usize) -> Vec<Column> {
 
 /// Draws the columns with their headings, a line end after each row.
 pub(crate) fn render(columns: &[Column], color: bool) -> String {
+    render_with(columns, &[], color)
+}
+
+/// Draws the columns as [`render`] does, with these lines under the rows.
+pub(crate) fn render_with(columns: &[Column], under: &[String], color: bool) -> String {
     let mut text = String::new();
     for line in 0..2 {
         if columns.iter().all(|column| column.head[line].is_empty()) {
@@ -102,6 +107,7 @@ pub(crate) fn render(columns: &[Column], color: bool) -> String {
         let cells: Vec<&Cell> = columns.iter().map(|column| &column.cells[place]).collect();
         text.push_str(&row(columns, &cells, color));
         text.push('\n');
+        text.push_str(under.get(place).map_or("", String::as_str));
     }
     text
 }

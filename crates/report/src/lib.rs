@@ -14,6 +14,7 @@ pub mod plot;
 #[cfg(test)]
 mod sample;
 mod sparkline;
+mod stages;
 mod table;
 mod tsv;
 mod units;

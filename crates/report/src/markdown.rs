@@ -23,7 +23,7 @@ fn cells(m: &Measurement) -> [String; 10] {
     let lead = |is_lead: bool, text: String| if is_lead { format!("**{text}**") } else { text };
     let figure = Figure::of(m);
     [
-        escape(&m.protocol),
+        escape(&figure::protocol_text(m)),
         format!("{} {}", m.test, m.mode),
         figure::size_text(m),
         figure::window_text(m),
@@ -69,6 +69,13 @@ mod tests {
                 "| tcp | rate send | 32 KiB | 32×1 | 156.2 k/s | **40.96 Gbit/s** | 205 µs | 244 µs | 94 % (floor) | stable |"
             )
         );
+    }
+
+    #[test]
+    fn a_simulated_link_is_called_so() {
+        let mut measurement = sample::rate("udp", Mode::Send, 64);
+        measurement.link = "sim+udp://?delay=5us".into();
+        assert!(markdown(&[measurement]).lines().nth(2).unwrap().starts_with("| sim+udp | rate send |"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use hodo_measure::{
     Binding, Clock, Cpu, Document, Environment, Estimate, Interval, Latency, Limit, LimitKind, Loss, Measurement, Mode,
-    ProcessCpu, Rate, SCHEMA, State, Test, Tool, Verdict,
+    ProcessCpu, Rate, SCHEMA, Side, Stage, State, Test, Tool, Verdict,
 };
 
 /// Rates, latencies, channels, random sizes and a schedule, over two protocols, with losses and doubtful verdicts.
@@ -72,16 +72,39 @@ pub(crate) fn latency_around(median_ns: f64, count: u64) -> Latency {
     }
 }
 
-fn latency(size: u64) -> Measurement {
+/// The latency test over loopback, with its stages.
+pub(crate) fn latency(size: u64) -> Measurement {
     let time_ns = 6_100.0 + size as f64 * 0.31;
     let mut m = plan("tcp", Test::Latency, Mode::Both, size, (1e9 / time_ns).round(), 0.98);
     m.wait = "spin".into();
     m.latency_ns = Some(latency_around(time_ns, 2 * (1e9 / time_ns) as u64));
     m.cpu = cpu(99.8, 99.9, 1e9 / time_ns);
+    m.stages = stages(time_ns, m.operations);
     let limit = m.limit.as_mut().expect("plan() sets one");
     limit.latency_ns = Some(time_ns * 0.98);
     limit.binds = Binding::RoundTrip;
     m
+}
+
+fn stages(time_ns: f64, count: u64) -> Vec<Stage> {
+    let stages = [
+        ("queue", Side::Local, 0.03),
+        ("send", Side::Local, 0.31),
+        ("wire and far end", Side::Local, 0.62),
+        ("queue", Side::Remote, 0.02),
+        ("send", Side::Remote, 0.28),
+        ("completion", Side::Local, 0.04),
+    ];
+    let stage = |(name, side, share): (&str, Side, f64)| Stage {
+        name: name.into(),
+        side,
+        count,
+        mean_ns: (time_ns * share).round(),
+        p50_ns: (time_ns * share * 0.995) as u64,
+        p99_ns: (time_ns * share * 1.2) as u64,
+        share,
+    };
+    stages.map(stage).to_vec()
 }
 
 fn channels(channels: u32) -> Measurement {

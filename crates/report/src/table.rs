@@ -1,8 +1,9 @@
 //! The table for people at a terminal.
 
 use crate::figure::{self, Figure};
-use crate::layout::{Align, Cell, Column, Tone, clean, fit, render, wrap};
+use crate::layout::{Align, Cell, Column, Tone, clean, fit, render_with, wrap};
 use crate::sparkline::sparkline;
+use crate::stages;
 use crate::units::{self, UNKNOWN};
 use hodo_measure::{Estimate, Loss, Measurement, State};
 
@@ -26,7 +27,7 @@ pub fn table(measurements: &[Measurement], style: Style) -> String {
 #[must_use]
 pub fn line(m: &Measurement) -> String {
     let mut parts = vec![
-        format!("{} {} {}", clean(&m.protocol), m.test, m.mode),
+        format!("{} {} {}", clean(&figure::protocol_text(m)), m.test, m.mode),
         figure::size_text(m),
         figure::window_text(m),
         main_figure(m),
@@ -74,14 +75,8 @@ fn main_figure(m: &Measurement) -> String {
 fn losses(m: &Measurement) -> String {
     let Loss { lost, duplicated, reordered, retransmitted, refused } = m.loss;
     let attempted = m.operations + lost + refused;
-    let named = [
-        (lost, "lost"),
-        (refused, "refused"),
-        (retransmitted, "sent again"),
-        (duplicated, "duplicated"),
-        (reordered, "out of order"),
-    ];
-    let parts: Vec<String> = named
+    let named = [(lost, "lost"), (refused, "refused"), (duplicated, "duplicated"), (reordered, "out of order")];
+    let of_operations: Vec<String> = named
         .iter()
         .filter(|(number, _)| *number > 0)
         .map(|(number, what)| {
@@ -89,19 +84,28 @@ fn losses(m: &Measurement) -> String {
             format!("{} {what} ({share})", units::count(*number))
         })
         .collect();
-    format!("of {} operations, {}", units::count(attempted), parts.join(", "))
+    let mut parts = Vec::new();
+    if !of_operations.is_empty() {
+        parts.push(format!("of {} operations, {}", units::count(attempted), of_operations.join(", ")));
+    }
+    if retransmitted > 0 {
+        parts.push(format!("{} packets sent again", units::count(retransmitted)));
+    }
+    parts.join("; ")
 }
 
 fn block(group: &[&Measurement], style: Style) -> String {
     let first = group[0];
-    let title = format!("{}, {}: {}", clean(&first.protocol), first.test, figure::test_meaning(first.test));
+    let title =
+        format!("{}, {}: {}", clean(&figure::protocol_text(first)), first.test, figure::test_meaning(first.test));
     let link = clean(&first.link);
     let beside = title.chars().count() + 2 + link.chars().count() <= style.width;
     let mut text = Tone::Title.paint(&title, style.color);
     text.push_str(if beside { "  " } else { "\n" });
     text.push_str(&Tone::Quiet.paint(&link, style.color));
     text.push('\n');
-    text.push_str(&render(&fit(columns(group), style.width), style.color));
+    let (columns, under) = (fit(columns(group), style.width), stages::lines(group, style.color));
+    text.push_str(&render_with(&columns, &under, style.color));
     for measurement in group {
         for sentence in explain(measurement) {
             let lines = wrap(&sentence, style.width.saturating_sub(4).max(40));
@@ -277,6 +281,19 @@ mod tests {
                 "send 64 B, window 32×1: interrupted: the far end is gone",
                 "send 64 B, window 32×1: of 1,000,000 operations, 1,000 lost (0.100 %), 5 out of order (<0.001 %)",
             ]
+        );
+    }
+
+    /// They are not operations: one may hold many, or a part of one.
+    #[test]
+    fn packets_sent_again_are_no_share_of_the_operations() {
+        let mut m = sample::rate("tcp", Mode::Send, 64);
+        (m.operations, m.loss.retransmitted) = (1_000, 1_500);
+        assert_eq!(explain(&m), ["send 64 B, window 32×1: 1,500 packets sent again"]);
+        m.loss.refused = 10;
+        assert_eq!(
+            explain(&m),
+            ["send 64 B, window 32×1: of 1,010 operations, 10 refused (0.990 %); 1,500 packets sent again"]
         );
     }
 }

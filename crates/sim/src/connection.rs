@@ -1,3 +1,4 @@
+use crate::Transport;
 use hodo_machine::{Instant, Outbox, Peer};
 
 /// One end of one connection. Stale once the connection has been freed.
@@ -33,6 +34,7 @@ pub(crate) enum Presence {
 #[derive(Debug)]
 pub(crate) struct Connection {
     generation: u32,
+    pub(crate) transport: Transport,
     pub(crate) nodes: [u32; 2],
     pub(crate) peers: [Peer; 2],
     pub(crate) presence: [Presence; 2],
@@ -154,10 +156,11 @@ pub(crate) struct Connections {
 
 impl Connections {
     /// A new connection; answers the opener's end.
-    pub(crate) fn open(&mut self, from: u32, peer: Peer, to: u32) -> End {
+    pub(crate) fn open(&mut self, transport: Transport, from: u32, peer: Peer, to: u32) -> End {
         let connection = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Connection {
                 generation: 0,
+                transport,
                 nodes: [0; 2],
                 peers: [peer; 2],
                 presence: [Presence::Gone; 2],
@@ -168,7 +171,7 @@ impl Connections {
             (self.slots.len() - 1) as u32
         });
         let slot = &mut self.slots[connection as usize];
-        slot.nodes = [from, to];
+        (slot.transport, slot.nodes) = (transport, [from, to]);
         slot.peers = [peer; 2];
         slot.presence = [Presence::There, Presence::Absent];
         (slot.dead, slot.parcels) = (false, 0);
@@ -195,9 +198,10 @@ impl Connections {
         self.free.push(end.connection);
     }
 
-    /// The openers' ends of all connections that live.
-    pub(crate) fn live(&self) -> Vec<End> {
-        let numbered = self.slots.iter().enumerate().filter(|(_, slot)| !slot.dead);
+    /// The openers' ends of all connections of this transport that live.
+    pub(crate) fn live(&self, transport: Transport) -> Vec<End> {
+        let is_live = |slot: &Connection| !slot.dead && slot.transport == transport;
+        let numbered = self.slots.iter().enumerate().filter(|(_, slot)| is_live(slot));
         numbered.map(|(index, slot)| End { connection: index as u32, generation: slot.generation, side: 0 }).collect()
     }
 

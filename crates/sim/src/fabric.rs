@@ -14,7 +14,6 @@ const CHUNKS: u64 = u64::MAX;
 #[derive(Debug)]
 pub(crate) struct Fabric {
     pub(crate) now: Instant,
-    pub(crate) transport: Transport,
     pub(crate) schedule: Schedule,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) desks: Vec<Desk>,
@@ -33,6 +32,8 @@ pub(crate) struct Fabric {
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) peers: BTreeMap<u32, End>,
+    /// What the connections are that the machine here opens.
+    pub(crate) opens: Transport,
     pub(crate) listening: bool,
     /// Until when the processor is busy with what has been handled and sent.
     pub(crate) busy: Instant,
@@ -80,12 +81,12 @@ impl Fabric {
         let lanes = (0..nodes * nodes)
             .map(|lane| {
                 let network = if lane % nodes == 0 { back } else { out };
-                Lane::new(network.clone(), transport, u64::from(lane), round_trip)
+                Lane::new(network.clone(), u64::from(lane), round_trip)
             })
             .collect();
         let desk = |node| {
             let (sends, receives) = if node == 0 { (out, back) } else { (back, out) };
-            Desk::new(sends.cost, receives.buffer_bytes, node > 0)
+            Desk::new(transport, sends.cost, receives.buffer_bytes, node > 0)
         };
         let mut schedule = Schedule::default();
         for cut in out.cuts.iter().chain(&back.cuts) {
@@ -93,7 +94,6 @@ impl Fabric {
         }
         Fabric {
             now: Instant::ZERO,
-            transport,
             schedule,
             lanes,
             desks: (0..nodes).map(desk).collect(),
@@ -144,10 +144,11 @@ impl Fabric {
             Address::Node(to) if (*to as usize) < self.desks.len() => Some(*to),
             _ => None,
         };
-        let end = self.connections.open(node, peer, known.unwrap_or(node));
+        let transport = self.desks[node as usize].opens;
+        let end = self.connections.open(transport, node, peer, known.unwrap_or(node));
         let before = self.desks[node as usize].peers.insert(peer.0, end);
         assert!(before.is_none(), "node {node} opened {peer:?} twice");
-        match (known, self.transport) {
+        match (known, transport) {
             (None, _) => self.kill(end, Closed::Unreachable),
             (Some(_), Transport::Datagram) => self.post(node, Letter::Opened(end)),
             (Some(_), Transport::Stream) => self.connect(end),
@@ -159,9 +160,10 @@ impl Fabric {
         let Some(end) = self.desks[node as usize].peers.get(&peer.0).copied() else {
             return false;
         };
-        match self.transport {
-            Transport::Datagram => self.send_datagram(node, end, outbox),
-            Transport::Stream => self.write(node, end, outbox),
+        match self.connections.of(end).map(|connection| connection.transport) {
+            Some(Transport::Datagram) => self.send_datagram(node, end, outbox),
+            Some(Transport::Stream) => self.write(node, end, outbox),
+            None => false,
         }
     }
 
@@ -170,7 +172,7 @@ impl Fabric {
         let Some(end) = self.desks[node as usize].peers.remove(&peer.0) else { return };
         let Some(connection) = self.connections.at(end) else { return };
         connection.presence[end.index()] = Presence::Gone;
-        if self.transport == Transport::Stream && !connection.dead && connection.is_there(end.far()) {
+        if connection.transport == Transport::Stream && !connection.dead && connection.is_there(end.far()) {
             self.finish(end);
         } else {
             self.connections.free_if_forgotten(end);
@@ -254,9 +256,15 @@ impl Fabric {
 
     /// Charges a node's processor for a message that it sends; answers when it is done.
     pub(crate) fn charge(&mut self, node: u32) -> Instant {
+        let free_at = self.free_at(node);
         let desk = &mut self.desks[node as usize];
-        desk.busy = desk.busy.max(self.now) + desk.cost;
+        desk.busy = free_at + desk.cost;
         desk.busy
+    }
+
+    /// When a node's processor is done with what it has been given.
+    pub(crate) fn free_at(&self, node: u32) -> Instant {
+        self.desks[node as usize].busy.max(self.now)
     }
 
     /// Notes when a machine wants to be told that time has passed.
@@ -330,9 +338,10 @@ fn fold(hash: u64, bytes: &[u8]) -> u64 {
 }
 
 impl Desk {
-    fn new(cost: Duration, buffer_bytes: u64, listening: bool) -> Self {
+    fn new(opens: Transport, cost: Duration, buffer_bytes: u64, listening: bool) -> Self {
         Desk {
             peers: BTreeMap::new(),
+            opens,
             listening,
             busy: Instant::ZERO,
             dirty: Vec::new(),

@@ -17,7 +17,8 @@ const HOLD: Duration = Duration::from_micros(1);
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) network: Network,
-    pub(crate) model: Model,
+    datagrams: Model,
+    streams: Model,
     pub(crate) counters: Counters,
     /// The writing ends that wait for room in the queue, in turn.
     pub(crate) waiting: VecDeque<End>,
@@ -50,9 +51,10 @@ pub(crate) enum Transit {
 }
 
 impl Lane {
-    pub(crate) fn new(network: Network, transport: Transport, number: u64, round_trip: Duration) -> Self {
+    pub(crate) fn new(network: Network, number: u64, round_trip: Duration) -> Self {
         Lane {
-            model: network.model(transport),
+            datagrams: network.model(Transport::Datagram),
+            streams: network.model(Transport::Stream),
             random: Random::for_purpose(network.seed, number),
             counters: Counters::default(),
             waiting: VecDeque::new(),
@@ -63,19 +65,28 @@ impl Lane {
         }
     }
 
+    /// The facts of what this transport carries here.
+    pub(crate) const fn model(&self, transport: Transport) -> &Model {
+        match transport {
+            Transport::Datagram => &self.datagrams,
+            Transport::Stream => &self.streams,
+        }
+    }
+
     /// Sends one datagram of this many bytes.
     pub(crate) fn datagram(&mut self, at: Instant, payload: usize) -> Fate {
         self.counters.sent += 1;
         self.counters.sent_bytes += payload as u64;
-        if payload > self.model.payload_max as usize {
+        let wire = self.wire_bytes(Transport::Datagram, payload);
+        if payload > self.model(Transport::Datagram).payload_max as usize {
             self.counters.too_big += 1;
             return Fate::default();
         }
-        if self.backlog(at) > 0 && self.backlog(at) + self.wire_bytes(payload) > self.network.queue_bytes {
+        if self.backlog(at) > 0 && self.backlog(at) + wire > self.network.queue_bytes {
             self.counters.queue_dropped += 1;
             return Fate::default();
         }
-        let left = self.transmit(at, payload);
+        let left = self.transmit(at, wire);
         if self.is_lost(left) {
             return Fate::default();
         }
@@ -98,13 +109,14 @@ impl Lane {
     pub(crate) fn segment(&mut self, at: Instant, payload: usize, give_up: Instant) -> Transit {
         self.counters.sent += 1;
         self.counters.sent_bytes += payload as u64;
-        let mut left = self.transmit(at, payload);
+        let wire = self.wire_bytes(Transport::Stream, payload);
+        let mut left = self.transmit(at, wire);
         let mut patience = self.patience;
         for _ in 0..TRIES {
             if !self.is_lost(left) && !self.is_damaged() {
                 if self.random.chance(self.network.duplicate) {
                     self.counters.duplicated += 1;
-                    self.transmit(left, payload);
+                    self.transmit(left, wire);
                 }
                 let at = left + self.journey();
                 return Transit::Arrives { at, cut: self.random.chance(self.network.cut) };
@@ -114,7 +126,7 @@ impl Lane {
                 break;
             }
             self.counters.retransmitted += 1;
-            self.transmit(at, payload);
+            self.transmit(at, wire);
             patience = (patience * 2).min(PATIENCE_MAX);
         }
         Transit::GivenUp(left.min(give_up))
@@ -136,19 +148,19 @@ impl Lane {
         (u128::from(self.free_at.nanos_since(now)) * u128::from(rate) / 8_000_000_000) as u64
     }
 
-    fn wire_bytes(&self, payload: usize) -> u64 {
-        payload as u64 + u64::from(self.model.packet_overhead)
+    fn wire_bytes(&self, transport: Transport, payload: usize) -> u64 {
+        payload as u64 + u64::from(self.model(transport).packet_overhead)
     }
 
     /// Puts a packet on the wire behind all others; answers when its last bit has left.
-    fn transmit(&mut self, at: Instant, payload: usize) -> Instant {
+    fn transmit(&mut self, at: Instant, wire: u64) -> Instant {
         let Some(rate) = self.network.rate else {
             return at;
         };
         if self.free_at < at {
             (self.free_at, self.carry) = (at, 0);
         }
-        let time = self.wire_bytes(payload) * 8_000_000_000 + self.carry;
+        let time = wire * 8_000_000_000 + self.carry;
         self.carry = time % rate;
         self.free_at = self.free_at + Duration::from_nanos(time / rate);
         self.free_at

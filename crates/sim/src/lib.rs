@@ -16,15 +16,14 @@ mod fabric;
 mod lane;
 mod network;
 mod node;
-mod options;
+pub mod options;
 mod parcel;
-mod random;
 mod schedule;
 mod sim;
 mod stream;
 
 pub use counters::Counters;
-pub use network::{DATAGRAM_HEADERS, Model, Network, STREAM_HEADERS, Transport};
+pub use hodo_machine::{Random, Transport};
+pub use network::{DATAGRAM_HEADERS, Model, Network, STREAM_HEADERS};
 pub use options::OptionError;
-pub use random::Random;
 pub use sim::Sim;

@@ -1,5 +1,5 @@
 use crate::OptionError;
-use hodo_machine::Instant;
+use hodo_machine::{Instant, Transport};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -9,15 +9,6 @@ pub const DATAGRAM_HEADERS: u32 = 28;
 pub const STREAM_HEADERS: u32 = 52;
 /// The largest payload of an unlimited packet: of a UDP datagram, and of what a kernel hands an adapter as one segment.
 const PAYLOAD_MAX: u32 = 65_507;
-
-/// What the simulated network carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Transport {
-    /// Messages that may be lost, doubled, swapped or damaged: as UDP.
-    Datagram,
-    /// Bytes in order that arrive whole or not at all: as TCP.
-    Stream,
-}
 
 /// One direction of the simulated network.
 #[derive(Debug, Clone, PartialEq)]

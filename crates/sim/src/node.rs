@@ -1,6 +1,6 @@
 use crate::connection::End;
 use crate::fabric::{Fabric, Letter};
-use hodo_machine::{Address, Input, Machine, Outbox, Output};
+use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output};
 
 /// How often a place that a machine offers to receive into is used.
 const LANDINGS: f64 = 0.5;
@@ -61,10 +61,13 @@ impl<M: Machine> Node<M> {
         for _ in 0..OUTPUTS_MAX {
             match self.machine.poll(now, &mut self.outbox) {
                 Output::Send(peer) => {
-                    if fabric.send(self.id, peer, &self.outbox) {
+                    let sending = fabric.free_at(self.id);
+                    let blocked = fabric.send(self.id, peer, &self.outbox);
+                    self.outbox.clear();
+                    self.stamp(sending, fabric.free_at(self.id));
+                    if blocked {
                         self.machine.handle(now, Input::Blocked(peer));
                     }
-                    self.outbox.clear();
                 }
                 Output::Event(event) => {
                     if let Some(command) = told(event) {
@@ -74,6 +77,7 @@ impl<M: Machine> Node<M> {
                 Output::Open(peer, address) => fabric.open(self.id, peer, &address),
                 Output::Close(peer) => fabric.close(self.id, peer),
                 Output::Idle(deadline) => {
+                    self.stamp(now, now);
                     fabric.flush(self.id);
                     fabric.set_deadline(self.id, deadline);
                     return;
@@ -81,6 +85,14 @@ impl<M: Machine> Node<M> {
             }
         }
         panic!("the machine at node {} does not become idle: {OUTPUTS_MAX} outputs at {now:?}", self.id);
+    }
+
+    /// Stamps the marks made since the last time; the processor was busy with the bytes that belong to them from one of
+    /// these times to the other.
+    fn stamp(&mut self, sending: Instant, sent: Instant) {
+        for mark in self.outbox.drain_marks() {
+            self.machine.stamped(mark.stamp(sending, sent));
+        }
     }
 
     fn receive(&mut self, fabric: &mut Fabric, key: u32) {

@@ -1,3 +1,5 @@
+//! Options as people write them, in the query of a URI.
+
 use crate::Network;
 use hodo_machine::Instant;
 use std::fmt;
@@ -106,15 +108,18 @@ fn apply(network: &mut Network, name: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-fn list<T>(value: &str, item: fn(&str) -> Option<T>) -> Option<Vec<T>> {
+/// Several of a kind, with commas.
+pub fn list<T>(value: &str, item: fn(&str) -> Option<T>) -> Option<Vec<T>> {
     value.split(',').map(item).collect()
 }
 
-fn probability(value: &str) -> Option<f64> {
+/// A number from 0 to 1.
+pub fn probability(value: &str) -> Option<f64> {
     value.parse().ok().filter(|number| PROBABILITY.contains(number))
 }
 
-fn span(value: &str, nanos: RangeInclusive<u64>) -> Option<Duration> {
+/// A time with its unit, within bounds in nanoseconds.
+pub fn span(value: &str, nanos: RangeInclusive<u64>) -> Option<Duration> {
     let split = value.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(value.len());
     let (number, unit) = value.split_at(split);
     let scale = match unit {
@@ -131,7 +136,8 @@ fn span(value: &str, nanos: RangeInclusive<u64>) -> Option<Duration> {
         .then(|| Duration::from_nanos(found.round() as u64))
 }
 
-fn instant(value: &str) -> Option<Instant> {
+/// A time since the start.
+pub fn instant(value: &str) -> Option<Instant> {
     span(value, 0..=1_000_000 * NS_PER_S).map(|time| Instant::ZERO + time)
 }
 
@@ -141,7 +147,8 @@ fn range(value: &str) -> Option<Range<Instant>> {
     (from < to).then_some(from..to)
 }
 
-fn quantity(value: &str, kilo: u64, allowed: RangeInclusive<u64>) -> Option<u64> {
+/// A whole number within bounds, with K, M, G or T as powers of `kilo`.
+pub fn quantity(value: &str, kilo: u64, allowed: RangeInclusive<u64>) -> Option<u64> {
     let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let power = match &value[digits.len()..] {
         "" => 0,

@@ -66,11 +66,6 @@ impl<C: Machine, S: Machine> Sim<C, S> {
         &self.client.machine
     }
 
-    /// The client, to be changed.
-    pub const fn machine_mut(&mut self) -> &mut C {
-        &mut self.client.machine
-    }
-
     /// The server at this node, from 1.
     ///
     /// # Panics
@@ -108,6 +103,12 @@ impl<C: Machine, S: Machine> Sim<C, S> {
     /// Whether a node accepts what connects to it. At first servers do and the client does not.
     pub fn set_listening(&mut self, node: u32, listening: bool) {
         self.fabric.desks[node as usize].listening = listening;
+    }
+
+    /// Says what the connections are that a node opens from now on: a hub is connected to by streams, and reaches others
+    /// by datagrams.
+    pub fn set_opening(&mut self, node: u32, transport: Transport) {
+        self.fabric.desks[node as usize].opens = transport;
     }
 
     /// Bytes of payload that the network holds.
@@ -168,6 +169,10 @@ impl<C: Machine, S: Machine> Sim<C, S> {
 
 impl<C: Machine, S: Machine> Driver for Sim<C, S> {
     type Machine = C;
+
+    fn machine_mut(&mut self) -> &mut C {
+        &mut self.client.machine
+    }
 
     fn command(&mut self, command: C::Command) {
         self.client.machine.handle(self.fabric.now, Input::Command(command));

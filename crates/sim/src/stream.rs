@@ -156,7 +156,7 @@ impl Fabric {
         let flow = &mut connection.flows[end.index()];
         let lane = &mut self.lanes[lane];
         let buffer_left = (lane.network.buffer_bytes as usize).saturating_sub(flow.ready + flow.flying);
-        let count = flow.unsent().min(lane.model.payload_max as usize).min(buffer_left);
+        let count = flow.unsent().min(lane.model(Transport::Stream).payload_max as usize).min(buffer_left);
         if count == 0 || !flow.open {
             return false;
         }
@@ -278,13 +278,14 @@ impl Fabric {
 
     /// An end learns that its peer is out of reach.
     pub(crate) fn failed(&mut self, end: End, why: Closed) {
-        match self.transport {
-            Transport::Stream => self.kill(end, why),
-            Transport::Datagram => {
+        match self.connections.of(end).map(|connection| connection.transport) {
+            Some(Transport::Stream) => self.kill(end, why),
+            Some(Transport::Datagram) => {
                 if let Some(node) = self.connections.of(end).map(|connection| connection.nodes[end.index()]) {
                     self.post(node, Letter::Closed(end, why));
                 }
             }
+            None => {}
         }
     }
 
@@ -304,10 +305,8 @@ impl Fabric {
 
     /// Resets every stream.
     pub(crate) fn cut_all(&mut self) {
-        if self.transport == Transport::Stream {
-            for end in self.connections.live() {
-                self.kill(end, Closed::Reset);
-            }
+        for end in self.connections.live(Transport::Stream) {
+            self.kill(end, Closed::Reset);
         }
     }
 }

@@ -62,6 +62,7 @@ fn run_over(link_name: &str, mode: Mode, window: u32) -> (Run, Truth, Truth) {
         repeats: Repeats::Fixed(1),
         wait: Wait::Block,
         seed: 1,
+        stages: false,
         stall: Duration::from_secs(5),
     };
     let settings = Settings {
@@ -72,11 +73,15 @@ fn run_over(link_name: &str, mode: Mode, window: u32) -> (Run, Truth, Truth) {
         cpus: Vec::new(),
         congestion: None,
         socket_buffer: None,
+        batch: 1,
+        far_process: None,
         reconnect: false,
         seed: 1,
         timeout: plan.stall,
     };
-    let kept = Kept(Arc::new(Mutex::new(link(&link_name.parse().expect("a URI"), &settings).expect("opens"))));
+    let kept = Kept(Arc::new(Mutex::new(
+        link(&link_name.parse().expect("a URI"), &settings, &AtomicBool::new(false)).expect("opens"),
+    )));
     let mut links: [Box<dyn Link + Send>; 1] = [Box::new(kept.clone())];
     let found = run(&mut links, &plan, &Unwatched);
     assert_eq!(found.error, None);

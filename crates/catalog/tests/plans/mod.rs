@@ -3,9 +3,10 @@
 
 pub mod served;
 
-use hodo_catalog::{Opened, Settings, Uri, open};
+use hodo_catalog::{Error, Opened, Protocol, Settings, Uri, open, protocols};
 use hodo_machine::Wait;
 use hodo_measure::{Mode, Plan, Repeats, Size, Test, Until};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 pub const TESTS: [Test; 5] = [Test::Rate, Test::Latency, Test::Random, Test::Channels, Test::Open];
@@ -26,6 +27,7 @@ pub fn plan(test: Test, mode: Mode, size: u32) -> Plan {
         repeats: Repeats::Fixed(1),
         wait: Wait::Block,
         seed: 1,
+        stages: false,
         stall: Duration::from_secs(5),
     }
 }
@@ -40,16 +42,28 @@ pub fn settings(plan: &Plan) -> Settings {
         cpus: Vec::new(),
         congestion: None,
         socket_buffer: None,
+        batch: plan.batch,
+        far_process: None,
         reconnect: false,
         seed: plan.seed,
         timeout: plan.stall,
     }
 }
 
+/// The protocols whose two ends are both of this program.
+pub fn own() -> impl Iterator<Item = &'static Protocol> {
+    protocols().iter().filter(|protocol| protocol.own)
+}
+
 pub fn uri(text: &str) -> Uri {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
+/// Opens a link that nobody interrupts.
+pub fn open_with(link: &Uri, settings: &Settings) -> Result<Opened, Error> {
+    open(link, settings, &AtomicBool::new(false))
+}
+
 pub fn opened(link: &Uri, plan: &Plan) -> Opened {
-    open(link, &settings(plan)).unwrap_or_else(|error| panic!("{link}: {error}"))
+    open_with(link, &settings(plan)).unwrap_or_else(|error| panic!("{link}: {error}"))
 }

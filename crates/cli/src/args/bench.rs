@@ -43,7 +43,7 @@ pub struct Choice {
     /// link does [default: the protocol's standard suite].
     #[arg(long, value_name = "TEST", value_parser = test())]
     pub test: Option<Test>,
-    /// Which way the payload goes: out and back, out, or in [default: both].
+    /// Which way the payload goes: out and back, out, or in [default: both; each of the suite's own].
     #[arg(long, value_name = "MODE", value_parser = mode())]
     pub mode: Option<Mode>,
     /// Bytes of payload per operation: 64,1024,32K or 1..1M*2 or 60..1020+60; K, M, G are 1024 [default: the
@@ -71,15 +71,15 @@ pub struct Choice {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Measuring")]
 pub struct Measure {
-    /// Time of one repeat.
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = units::duration, allow_negative_numbers = true, conflicts_with = "count")]
-    pub duration: Duration,
+    /// Time of one repeat [default: 500ms; of a simulated link 100ms].
+    #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true, conflicts_with = "count")]
+    pub duration: Option<Duration>,
     /// Operations of one repeat, instead of a time.
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000_000_000), allow_negative_numbers = true)]
     pub count: Option<u64>,
-    /// Time before the counted part.
-    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = units::warmup, allow_negative_numbers = true)]
-    pub warmup: Duration,
+    /// Time before the counted part [default: 200ms; of a simulated link 20ms].
+    #[arg(long, value_name = "TIME", value_parser = units::warmup, allow_hyphen_values = true)]
+    pub warmup: Option<Duration>,
     /// Repeats of the counted part; from 6 on, their median has a 95 % confidence interval.
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = value_parser!(u32).range(1..=1000), allow_negative_numbers = true,
           conflicts_with_all = ["confidence", "interval", "max_repeats"])]
@@ -107,17 +107,34 @@ pub struct Measure {
     #[arg(long, value_name = "SIZE", value_parser = units::buffer, allow_negative_numbers = true)]
     pub socket_buffer: Option<usize>,
     /// Bits per second of the line, for the limit: 1G, 2.5G [default: the interface's].
-    #[arg(long, value_name = "RATE", value_parser = units::rate, allow_negative_numbers = true)]
+    #[arg(long, value_name = "RATE", value_parser = units::line_rate, allow_negative_numbers = true)]
     pub line_rate: Option<f64>,
     /// Bytes of the line's largest IP packet, for the limit [default: the interface's].
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(68..=65_535), allow_negative_numbers = true)]
     pub mtu: Option<u32>,
+    /// Tell where the time of an operation goes, stage by stage. It takes readings of the clock at both ends, two for each
+    /// system call that sends, and the times hold them.
+    #[arg(long)]
+    pub stages: bool,
     /// For everything drawn at random.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// How long connecting and a single answer may take before the far end counts as lost.
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::duration, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::duration, allow_hyphen_values = true)]
     pub timeout: Duration,
+}
+
+/// In virtual time nothing has to settle, and each operation takes a microsecond of real time to compute.
+impl Bench {
+    /// Time before the counted part.
+    pub fn warmup(&self) -> Duration {
+        self.measure.warmup.unwrap_or(Duration::from_millis(if self.link.simulated { 20 } else { 200 }))
+    }
+
+    /// Time of one repeat, unless operations are counted.
+    pub fn duration(&self) -> Duration {
+        self.measure.duration.unwrap_or(Duration::from_millis(if self.link.simulated { 100 } else { 500 }))
+    }
 }
 
 fn test() -> impl TypedValueParser<Value = Test> {

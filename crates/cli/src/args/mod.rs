@@ -1,15 +1,24 @@
 //! The command line, parsed once into types that cannot be wrong.
 
 mod bench;
+mod hub;
+mod ipbus;
 mod netperf;
 mod others;
 mod output;
 pub mod sizes;
+mod spot;
 pub mod units;
 
 pub use bench::{Bench, Choice, Measure};
+pub use hub::{Hub, HubCommand, HubServe};
+pub use ipbus::{
+    Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,
+    RmwBits, RmwSum, Show, Transfer, WORDS_MAX, Write, WriteBlock,
+};
 pub use others::{Compare, Demo, Limits, Report, Serve, Transport};
 pub use output::{Output, Progress};
+pub use spot::Spot;
 
 use clap::{Parser, Subcommand};
 
@@ -34,12 +43,16 @@ pub enum Command {
     Bench(Box<Bench>),
     /// Be the far end of a link.
     Serve(Serve),
+    /// Be the hub between IPbus clients and boards.
+    Hub(Box<Hub>),
     /// How fast could a link be? The calculator alone.
     Limits(Limits),
     /// Rebuild any output from results.
     Report(Report),
     /// Has it become faster or slower?
     Compare(Compare),
+    /// Read and write the registers of IPbus devices, by address and by name.
+    Ipbus(Ipbus),
 }
 
 const EXAMPLES: &str = "\

@@ -11,7 +11,7 @@ netperf's tests, by their names (a URI as tcp://there:4242 measures another host
   UDP_RR       hodo bench udp --test latency --mode both --sizes 1
 
   netperf -H there      is  tcp://there:4242, with `hodo serve tcp://0.0.0.0:4242` there
-  netperf -l 10         is  --duration 10s
+  netperf -l 10         is  --duration 10s --repeat 1
   netperf -I 95,5 -i 30 is  --confidence 95 --interval 5% --max-repeats 30
   netperf -T 0,1        is  --cpu 0,1
   netperf -- -m 32K     is  --sizes 32K

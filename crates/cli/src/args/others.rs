@@ -7,6 +7,24 @@ use hodo_machine::Wait;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Stands under `hodo serve --help`.
+const DEVICES: &str = "\
+An IPbus device in software, for other programs: ipbusudp-2.0, ipbustcp-2.0, ipbusudp-1.3 or ipbustcp-1.3, as
+  hodo serve ipbusudp-2.0://127.0.0.1:50001
+  hodo serve 'ipbusudp-2.0://127.0.0.1:50001?table=board.xml&loss=0.01&seed=3'
+
+  table=FILE                its registers, from an address table
+  others=memory             what is at the other addresses: memory, error or timeout
+  buffers=16                replies that are kept, and packets in flight
+  buffer_bytes=2040         bytes of a packet; memory=64M of all that is written
+  configuration=0xA,0xB     the words of the configuration space
+  loss, duplicate, reorder  probabilities; out.… for requests and back.… for replies alone
+  delay, jitter, partition  times, likewise
+  bus_error=0x10-0x1F       addresses where the bus fails; bus_timeout likewise
+  wrong_id=0.01             replies with another number
+  reboot=1s,2s              times, or a probability for each packet; reboot_memory=keep|clear
+  seed=3                    for all that is drawn at random";
+
 /// Options of the demonstration.
 #[derive(Debug, Args)]
 pub struct Demo {
@@ -20,9 +38,10 @@ pub struct Demo {
 
 /// Options of the far end.
 #[derive(Debug, Args)]
+#[command(after_help = DEVICES)]
 pub struct Serve {
-    /// Where to listen, as tcp://0.0.0.0:4242; without a port on 4242, without a host on any free
-    /// port of loopback.
+    /// Where to listen, as tcp://0.0.0.0:4242 or unix:///path/of/socket; without a port on 4242, or a device's 50001.
+    /// By a protocol's name alone, on any free port of loopback, or on a Unix socket in a folder of its own.
     #[arg(value_name = "URI")]
     pub uri: Uri,
     /// Processors to run on, one thread each [default: wherever the kernel puts them].
@@ -70,7 +89,7 @@ pub enum Transport {
 #[derive(Debug, Args)]
 pub struct Limits {
     /// Bits per second on the wire.
-    #[arg(long, value_name = "RATE", default_value = "1G", value_parser = units::rate)]
+    #[arg(long, value_name = "RATE", default_value = "1G", value_parser = units::line_rate)]
     pub line_rate: f64,
     /// Bytes of the largest IP packet.
     #[arg(long, value_name = "N", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(68..=65_535))]
@@ -106,7 +125,7 @@ pub struct Limits {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub flows: Option<u32>,
     /// Bits per second of each sender's own line, before the shared one.
-    #[arg(long, value_name = "RATE", requires = "flows", value_parser = units::rate)]
+    #[arg(long, value_name = "RATE", requires = "flows", value_parser = units::line_rate)]
     pub leaf_rate: Option<f64>,
     /// Write the figures as JSON; `-` is standard output.
     #[arg(long, value_name = "FILE")]

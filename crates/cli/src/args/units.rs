@@ -48,6 +48,12 @@ pub fn rate(text: &str) -> Result<f64, String> {
     })
 }
 
+/// Bits per second of a line: from 1 kbit/s to 1 Pbit/s.
+pub fn line_rate(text: &str) -> Result<f64, String> {
+    let rate = rate(text)?;
+    if (1e3..=1e15).contains(&rate) { Ok(rate) } else { Err(format!("{text} is not in 1K..=1000T bits per second")) }
+}
+
 /// A span of time with its unit, from 1 ms to 24 h.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let span = span(text)?;
@@ -90,6 +96,29 @@ pub fn percent(text: &str) -> Result<f64, String> {
 /// A number above zero.
 pub fn positive(text: &str) -> Result<f64, String> {
     decimal(text).filter(|number| *number > 0.0).ok_or_else(|| format!("`{text}` is not a number above 0"))
+}
+
+/// A word of 32 bits: decimal, or behind 0x hexadecimal, or behind 0b binary.
+pub fn word(text: &str) -> Result<u32, String> {
+    let lower = text.to_ascii_lowercase();
+    let (digits, radix) = match (lower.strip_prefix("0x"), lower.strip_prefix("0b")) {
+        (Some(digits), _) => (digits, 16),
+        (_, Some(digits)) => (digits, 2),
+        _ => (lower.as_str(), 10),
+    };
+    if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
+        return Err(format!("`{text}` is not a number; write 16, 0x10 or 0b10000"));
+    }
+    u32::from_str_radix(digits, radix).map_err(|_| format!("{text} is over 32 bits; write at most 0xFFFFFFFF"))
+}
+
+/// A word of 32 bits, or minus one of 31.
+pub fn signed_word(text: &str) -> Result<u32, String> {
+    let Some(positive) = text.strip_prefix('-') else { return word(text) };
+    match word(positive) {
+        Ok(word) if word <= 1 << 31 => Ok(word.wrapping_neg()),
+        _ => Err(format!("`{text}` is not a number from -0x80000000 to 0xFFFFFFFF")),
+    }
 }
 
 /// Processors, in the order given.
@@ -224,6 +253,22 @@ mod tests {
         for text in ["0", "100", "%", "-5%", "5%%"] {
             assert!(percent(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn words_have_32_bits() {
+        for (text, expected) in [("0", 0), ("16", 16), ("0x10", 16), ("0XfF", 255), ("0b101", 5), ("0x00000000001", 1)]
+        {
+            assert_eq!(word(text), Ok(expected), "{text}");
+        }
+        for text in ["", "0x", "ff", "+1", "-1", " 1", "1.0", "0b2", "x10", "é"] {
+            assert!(word(text).unwrap_err().contains("0x10"), "{text}");
+        }
+        assert!(word("0x100000000").unwrap_err().contains("over 32 bits"));
+        assert_eq!(signed_word("-1"), Ok(u32::MAX));
+        assert_eq!(signed_word("-0x80000000"), Ok(0x8000_0000));
+        assert_eq!(signed_word("5"), Ok(5));
+        assert!(signed_word("-0x80000001").is_err() && signed_word("--1").is_err());
     }
 
     #[test]

@@ -16,13 +16,13 @@ fn complete(bench: &Bench, arguments: &mut Vec<String>) {
     let measure = &bench.measure;
     let mut defaults = vec![
         ("--batch", bench.choice.batch.to_string()),
-        ("--warmup", span_text(measure.warmup)),
+        ("--warmup", span_text(bench.warmup())),
         ("--wait", measure.wait.to_string()),
         ("--seed", measure.seed.to_string()),
         ("--timeout", span_text(measure.timeout)),
     ];
     if measure.count.is_none() {
-        defaults.push(("--duration", span_text(measure.duration)));
+        defaults.push(("--duration", span_text(bench.duration())));
     }
     match repeats(measure) {
         Repeats::Fixed(times) => defaults.push(("--repeat", times.to_string())),
@@ -50,8 +50,8 @@ pub fn summary(bench: &Bench) -> String {
             format!("until the {percent} % interval is {:.3} % wide, at most {max} x", width * 100.0)
         }
     };
-    let one = measure.count.map_or_else(|| span_text(measure.duration), |count| format!("{count} operations"));
-    let warmup = span_text(measure.warmup);
+    let one = measure.count.map_or_else(|| span_text(bench.duration()), |count| format!("{count} operations"));
+    let warmup = span_text(bench.warmup());
     format!("{}: {repeat} {one} after {warmup} of warm-up, wait {}, seed {}", bench.link, measure.wait, measure.seed)
 }
 

@@ -1,13 +1,14 @@
 //! The far end that is started here: the same program in a process of its own, which cannot outlive this one.
 
 use super::placement::Placement;
-use super::private_dir::PrivateDir;
 use crate::Error;
 use crate::args::Measure;
 use crate::args::units::cpus_text;
+use crate::private_dir::PrivateDir;
 use hodo_catalog::Uri;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -26,29 +27,41 @@ pub struct FarEnd {
     stdin: Option<ChildStdin>,
     uri: Uri,
     placement: Placement,
-    _dir: Option<PrivateDir>,
+    /// Of a Unix socket: the far end removes it, unless it is killed.
+    dir: Option<PrivateDir>,
+    /// Open, lest later output kills the far end.
+    _stdout: Option<BufReader<ChildStdout>>,
 }
 
 impl FarEnd {
     /// Starts one for a link that names none, so placed, and waits until it listens.
     pub fn start(link: &Uri, measure: &Measure, placement: &Placement) -> Result<Self, Error> {
-        let (place, dir) = place(link)?;
-        let mut command = command(&place, measure, placement)?;
+        let mut command = command(link, measure, placement)?;
         let child = command.spawn().map_err(|why| Error::Failed(format!("the far end cannot be started: {why}")))?;
-        let mut far_end = FarEnd { child, stdin: None, uri: link.clone(), placement: placement.clone(), _dir: dir };
+        let (uri, placement) = (link.clone(), placement.clone());
+        let mut far_end = FarEnd { child, stdin: None, uri, placement, dir: None, _stdout: None };
         far_end.stdin = far_end.child.stdin.take();
         let stdout = far_end.child.stdout.take().expect("standard output is piped");
-        let line = first_line(stdout, measure.timeout);
-        let Some(uri) = line.as_deref().and_then(|line| line.trim_end().strip_prefix(LISTENING_ON)) else {
+        let said = first_line(stdout, measure.timeout);
+        let Some(uri) = said.as_ref().and_then(|(line, _)| line.trim_end().strip_prefix(LISTENING_ON)) else {
             return Err(far_end.did_not_start(measure.timeout));
         };
         far_end.uri = uri.parse()?;
+        if far_end.uri.scheme == "unix" {
+            far_end.dir = Path::new(&far_end.uri.path).parent().map(PrivateDir::adopt);
+        }
+        far_end._stdout = said.map(|(_, stdout)| stdout);
         Ok(far_end)
     }
 
     /// Where it listens.
     pub fn uri(&self) -> &Uri {
         &self.uri
+    }
+
+    /// Its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
     }
 
     /// How it was placed.
@@ -104,22 +117,10 @@ impl Drop for FarEnd {
     }
 }
 
-/// Where the far end is to listen: a free port on loopback, or a socket in a folder that only this user can enter.
-fn place(link: &Uri) -> Result<(Uri, Option<PrivateDir>), Error> {
-    let mut place = link.clone();
-    if link.scheme != "unix" {
-        place.authority = "127.0.0.1:0".to_owned();
-        return Ok((place, None));
-    }
-    let dir = PrivateDir::make()?;
-    place.path = dir.path().join("hodo.sock").display().to_string();
-    Ok((place, Some(dir)))
-}
-
-fn command(place: &Uri, measure: &Measure, placement: &Placement) -> Result<Command, Error> {
+fn command(link: &Uri, measure: &Measure, placement: &Placement) -> Result<Command, Error> {
     let this = std::env::current_exe().map_err(|why| Error::Failed(format!("this program cannot be found: {why}")))?;
     let mut command = Command::new(this);
-    command.arg("serve").arg(place.to_string()).arg("--until-stdin-closes");
+    command.arg("serve").arg(link.of_far_end().to_string()).arg("--until-stdin-closes");
     command.arg("--wait").arg(measure.wait.to_string());
     if !placement.far.is_empty() {
         command.arg("--cpu").arg(cpus_text(&placement.far));
@@ -136,16 +137,15 @@ fn command(place: &Uri, measure: &Measure, placement: &Placement) -> Result<Comm
     Ok(command)
 }
 
-/// The first line of a child's output, waited for this long.
-fn first_line(stdout: ChildStdout, timeout: Duration) -> Option<String> {
+/// The first line of a child's output, waited for this long, and the rest of the output.
+fn first_line(stdout: ChildStdout, timeout: Duration) -> Option<(String, BufReader<ChildStdout>)> {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
         let mut line = String::new();
-        // Bounded, because it might be any program; the reader stays open, lest later output kills the child.
         let mut reader = BufReader::new(stdout);
+        // Bounded, because it might be any program.
         let _ = reader.by_ref().take(4096).read_line(&mut line);
-        let _ = send.send(line);
-        let _ = std::io::copy(&mut reader, &mut std::io::sink());
+        let _ = send.send((line, reader));
     });
     receive.recv_timeout(timeout).ok()
 }

@@ -8,15 +8,15 @@ mod line;
 mod outputs;
 mod placement;
 pub mod plan;
-mod private_dir;
 mod progress;
 mod recorder;
+mod round_trip;
 mod share;
 mod steps;
 mod unmeasured;
 
 pub use far_end::LISTENING_ON;
-pub use outputs::{Outputs, write_json};
+pub use outputs::Outputs;
 pub use progress::Progress;
 pub use recorder::Recorder;
 pub use steps::Steps;
@@ -31,8 +31,7 @@ const DESCRIPTORS_BESIDE: u64 = 64;
 
 /// Measures a link as the options say.
 pub fn run(bench: &args::Bench) -> Result<Outcome, Error> {
-    let protocol = protocol(&bench.link)?;
-    let plans = plan::plans(protocol, &bench.choice, &bench.measure)?;
+    let plans = plan::plans(bench)?;
     check_machine(bench, &plans)?;
     congestion::check(bench.measure.congestion.as_deref())?;
     let outputs = Outputs::prepare(&bench.output, None)?;
@@ -63,9 +62,9 @@ pub fn run(bench: &args::Bench) -> Result<Outcome, Error> {
 }
 
 /// The catalog's entry for a link.
-pub fn protocol(link: &Uri) -> Result<&'static Protocol, Error> {
-    let found = hodo_catalog::protocols().iter().find(|protocol| protocol.name == link.scheme);
-    found.ok_or_else(|| Error::Usage(format!("the catalog has no protocol `{}`", link.scheme)))
+fn protocol(link: &Uri) -> Result<&'static Protocol, Error> {
+    hodo_catalog::protocol_of(link.scheme)
+        .ok_or_else(|| Error::Usage(format!("the catalog has no protocol `{}`", link.scheme)))
 }
 
 /// Whether this machine has the processors and may open the files that the plans need.

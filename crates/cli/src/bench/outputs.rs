@@ -2,12 +2,12 @@
 
 use super::forms::{self, Form};
 use crate::args::Output;
+use crate::output_file::OutputFile;
 use crate::{Error, terminal};
 use hodo_measure::Document;
-use serde_json::Value;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::Path;
 
 /// Everything that is to be written.
 #[derive(Debug, Default)]
@@ -19,9 +19,7 @@ pub struct Outputs {
 #[derive(Debug)]
 struct Target {
     form: Form,
-    path: PathBuf,
-    /// Beside and renamed, so that a reader never sees half a file; else straight into what is no plain file.
-    beside: bool,
+    file: OutputFile,
 }
 
 impl Outputs {
@@ -70,7 +68,7 @@ impl Outputs {
         for target in &self.files {
             let done = target
                 .write(document)
-                .map_err(|why| Error::Failed(format!("{} cannot be written: {why}", target.path.display())));
+                .map_err(|why| Error::Failed(format!("{} cannot be written: {why}", target.file.path().display())));
             first_failure = first_failure.and(done);
         }
         first_failure
@@ -90,11 +88,7 @@ impl Outputs {
             self.stdout.push(form);
             return Ok(());
         }
-        self.files.push(
-            target(form, file).map_err(|why| {
-                Error::Usage(format!("{option} {}: this file cannot be written: {why}", file.display()))
-            })?,
-        );
+        self.files.push(Target { form, file: OutputFile::of_option(option, file)? });
         Ok(())
     }
 
@@ -104,11 +98,12 @@ impl Outputs {
         };
         let plots = dir.join("plots");
         fs::create_dir_all(&plots).map_err(cannot)?;
-        target(Form::Svg, &plots.join("any.svg")).map_err(cannot)?;
+        OutputFile::prepare(&plots.join("any.svg")).map_err(cannot)?;
         for (form, name) in [(Form::Json, "result.json"), (Form::Tsv, "result.tsv"), (Form::Html, "report.html")] {
-            self.files.push(target(form, &dir.join(name)).map_err(cannot)?);
+            let file = OutputFile::prepare(&dir.join(name)).map_err(cannot)?;
+            self.files.push(Target { form, file });
         }
-        self.files.push(Target { form: Form::Plots, path: plots, beside: true });
+        self.files.push(Target { form: Form::Plots, file: OutputFile::folder(plots) });
         Ok(())
     }
 }
@@ -117,78 +112,20 @@ impl Target {
     fn write(&self, document: &Document) -> io::Result<()> {
         match self.form {
             Form::Plots => {
-                forms::plots(document).try_for_each(|(name, svg)| replace(&self.path.join(name), svg.as_bytes(), true))
+                forms::plots(document).try_for_each(|(name, svg)| self.file.within(name).write(svg.as_bytes()))
             }
             form => match forms::bytes(form, document)? {
-                Some(bytes) => replace(&self.path, &bytes, self.beside),
+                Some(bytes) => self.file.write(&bytes),
                 None => Ok(()),
             },
         }
     }
 }
 
-/// Writes a value that is no result document; `-` is standard output.
-pub fn write_json(option: &str, file: &Path, value: &Value) -> Result<(), Error> {
-    let text = format!("{value:#}\n");
-    if file.as_os_str() == "-" {
-        return terminal::print(&text);
-    }
-    let target = target(Form::Json, file)
-        .map_err(|why| Error::Usage(format!("{option} {}: this file cannot be written: {why}", file.display())))?;
-    replace(&target.path, text.as_bytes(), target.beside)
-        .map_err(|why| Error::Failed(format!("{} cannot be written: {why}", file.display())))
-}
-
-/// Checks that a file can be written: by writing one beside it, or by opening what is there and is no plain file.
-fn target(form: Form, file: &Path) -> io::Result<Target> {
-    // A link is followed, lest renaming replaces it.
-    let path = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    let beside = match fs::metadata(&path) {
-        Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-        Ok(there) => {
-            OpenOptions::new().write(true).open(&path)?;
-            there.is_file() && can_write_beside(&path).is_ok()
-        }
-        Err(_) => {
-            can_write_beside(&path)?;
-            true
-        }
-    };
-    Ok(Target { form, path, beside })
-}
-
-fn can_write_beside(path: &Path) -> io::Result<()> {
-    let part = part(path)?;
-    File::create(&part)?;
-    fs::remove_file(&part)
-}
-
-fn replace(path: &Path, content: &[u8], beside: bool) -> io::Result<()> {
-    if !beside {
-        return File::create(path)?.write_all(content);
-    }
-    let part = part(path)?;
-    let written = fs::write(&part, content).and_then(|()| fs::rename(&part, path));
-    if written.is_err() {
-        // The first failure is the one to tell.
-        let _ = fs::remove_file(&part);
-    }
-    written
-}
-
-/// The file beside, with a name of this process's own.
-fn part(path: &Path) -> io::Result<PathBuf> {
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut part = std::ffi::OsString::from(".");
-    part.push(name);
-    part.push(format!(".{}.part", std::process::id()));
-    Ok(path.with_file_name(part))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::private_dir::PrivateDir;
+    use crate::private_dir::PrivateDir;
 
     fn to(file: &Path) -> Output {
         Output { json: Some(file.to_owned()), ..Output::default() }

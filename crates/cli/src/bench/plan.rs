@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::args::sizes::Sizes;
-use crate::args::{Choice, Measure};
+use crate::args::{Bench, Choice, Measure};
 use hodo_catalog::{Part, Protocol};
 use hodo_measure::{Mode, Plan, Repeats, Size, Test, Until};
 
@@ -17,14 +17,15 @@ const RANDOM_FIRST: u32 = 64;
 const RANDOM_FACTOR: u32 = 8;
 
 /// The measurements that the options ask for; never none.
-pub fn plans(protocol: &Protocol, choice: &Choice, measure: &Measure) -> Result<Vec<Plan>, Error> {
+pub fn plans(bench: &Bench) -> Result<Vec<Plan>, Error> {
+    let (protocol, choice) = (super::protocol(&bench.link)?, &bench.choice);
     check(protocol, choice)?;
     let mut plans = Vec::new();
     match choice.test {
-        Some(test) => append(&asked(protocol, choice, test)?, choice, measure, &mut plans)?,
+        Some(test) => append(&asked(protocol, choice, test)?, bench, &mut plans)?,
         None => {
             for part in protocol.suite {
-                append(&suited(part, choice), choice, measure, &mut plans)?;
+                append(&suited(part, choice), bench, &mut plans)?;
             }
         }
     }
@@ -47,7 +48,8 @@ fn asked(protocol: &Protocol, choice: &Choice, test: Test) -> Result<Wanted, Err
     let window = match test {
         Test::Latency => 1,
         Test::Open => like.window.max(OPEN_WINDOW),
-        _ => like.window,
+        // As many packets in flight as without.
+        _ => like.window * choice.batch,
     };
     let sizes = match test {
         Test::Random => random_sizes(like.sizes),
@@ -100,7 +102,7 @@ fn random_sizes(like: &[u32]) -> Sizes {
 }
 
 /// Appends a plan for each size, but none twice: options may make two parts of a suite the same.
-fn append(wanted: &Wanted, choice: &Choice, measure: &Measure, plans: &mut Vec<Plan>) -> Result<(), Error> {
+fn append(wanted: &Wanted, bench: &Bench, plans: &mut Vec<Plan>) -> Result<(), Error> {
     let in_flight = u64::from(wanted.window) * u64::from(wanted.channels);
     if in_flight > IN_FLIGHT_MAX {
         return Err(Error::Usage(format!(
@@ -110,7 +112,7 @@ fn append(wanted: &Wanted, choice: &Choice, measure: &Measure, plans: &mut Vec<P
     }
     let sizes = if wanted.test == Test::Random { wanted.sizes.rising() } else { wanted.sizes.fixed() };
     for size in sizes {
-        let plan = plan(wanted, size, choice, measure);
+        let plan = plan(wanted, size, bench);
         if !plans.contains(&plan) {
             plans.push(plan);
         }
@@ -118,7 +120,8 @@ fn append(wanted: &Wanted, choice: &Choice, measure: &Measure, plans: &mut Vec<P
     Ok(())
 }
 
-fn plan(wanted: &Wanted, size: Size, choice: &Choice, measure: &Measure) -> Plan {
+fn plan(wanted: &Wanted, size: Size, bench: &Bench) -> Plan {
+    let Bench { choice, measure, .. } = bench;
     Plan {
         test: wanted.test,
         mode: wanted.mode,
@@ -127,11 +130,12 @@ fn plan(wanted: &Wanted, size: Size, choice: &Choice, measure: &Measure) -> Plan
         channels: wanted.channels,
         batch: choice.batch,
         rate: choice.rate,
-        until: measure.count.map_or(Until::Elapsed(measure.duration), Until::Count),
-        warmup: measure.warmup,
+        until: measure.count.map_or(Until::Elapsed(bench.duration()), Until::Count),
+        warmup: bench.warmup(),
         repeats: repeats(measure),
         wait: measure.wait,
         seed: measure.seed,
+        stages: measure.stages,
         stall: measure.timeout,
     }
 }
@@ -156,8 +160,10 @@ fn check(protocol: &Protocol, choice: &Choice) -> Result<(), Error> {
         let (size, max) = (sizes.largest(), protocol.size_max);
         return usage(format!("--sizes {size}: an operation of {name} has a size in 1..={max} bytes"));
     }
-    if choice.batch != 1 {
-        return usage(format!("--batch {}: {name} puts one operation into a packet; leave it at 1", choice.batch));
+    match (choice.batch, protocol.batch_max) {
+        (batch, most) if (1..=most).contains(&batch) => {}
+        (batch, 1) => return usage(format!("--batch {batch}: {name} puts one operation into a packet; leave it at 1")),
+        (batch, most) => return usage(format!("--batch {batch}: {name} puts 1..={most} operations into a packet")),
     }
     match (choice.test, choice.rate) {
         (Some(Test::Open), None) => {
@@ -189,7 +195,7 @@ fn check(protocol: &Protocol, choice: &Choice) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Bench, Cli, Command};
+    use crate::args::{Cli, Command};
     use clap::Parser;
 
     fn bench(line: &str) -> Box<Bench> {
@@ -201,9 +207,7 @@ mod tests {
     }
 
     fn planned(line: &str) -> Result<Vec<Plan>, Error> {
-        let bench = bench(line);
-        let protocol = hodo_catalog::protocols().iter().find(|protocol| protocol.name == bench.link.scheme).unwrap();
-        plans(protocol, &bench.choice, &bench.measure)
+        plans(&bench(line))
     }
 
     fn refused(line: &str) -> String {
@@ -240,6 +244,18 @@ mod tests {
             }
         }
         assert_eq!(planned("tcp --test channels").unwrap()[0].channels, 20);
+    }
+
+    #[test]
+    fn a_simulated_link_is_measured_for_a_shorter_time() {
+        let times = |line| {
+            let plan = &planned(line).unwrap()[0];
+            (plan.warmup.as_millis(), plan.until)
+        };
+        let millis = |millis| Until::Elapsed(std::time::Duration::from_millis(millis));
+        assert_eq!(times("tcp"), (200, millis(500)));
+        assert_eq!(times("sim+tcp"), (20, millis(100)));
+        assert_eq!(times("sim+tcp --duration 2s --warmup 0"), (0, millis(2000)));
     }
 
     #[test]

@@ -1,18 +1,19 @@
 //! The steps of a run: a far end where it is needed, a link, a measurement, its limit, and the next.
 
-use super::drive::{apart, drive, round_trip};
+use super::drive::drive;
 use super::far_end::FarEnd;
 use super::line::line;
 use super::placement::Placement;
 use super::progress::Progress;
 use super::recorder::Recorder;
+use super::round_trip::RoundTrips;
 use super::share::share_of_limit;
 use super::unmeasured::unmeasured;
 use crate::args::{Measure, units::Cpus};
 use crate::{Error, environment};
-use hodo_catalog::{Opened, Settings, Uri};
+use hodo_catalog::{Floor, Opened, Settings, Uri};
 use hodo_io::nic::NicFacts;
-use hodo_measure::{Cpu, LinkError, Measurement, Plan, State};
+use hodo_measure::{Cpu, LinkError, Measurement, Plan, State, Test};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,17 +36,19 @@ pub struct Steps<'a> {
 impl Steps<'_> {
     /// Runs the plans in turn. What was measured is with the recorder, also after an error.
     pub fn run(&mut self, plans: &[Plan]) -> Result<(), Error> {
-        let mut far_end = None;
+        let (mut far_end, mut round_trips) = (None, RoundTrips::default());
         let mut failure = Ok(());
         for plan in plans {
             self.progress.begin(self.link.scheme, plan);
-            let step = self.step(plan, &mut far_end);
+            let step = self.step(plan, &mut far_end, &mut round_trips);
             let stopped = self.stop.load(Ordering::Relaxed);
             let (measurement, next) = match step {
                 // Nothing that could be measured: the command line is wrong.
                 Err(error @ Error::Usage(_)) => return Err(error),
-                Err(error) if stopped => (self.unmeasured(plan, State::Interrupted, &error), Next::End(Ok(()))),
-                Err(error) => (self.unmeasured(plan, State::Failed, &error), Next::End(Err(error))),
+                Err(_) if stopped => {
+                    (self.unmeasured(plan, State::Interrupted, "nothing had been counted yet"), Next::End(Ok(())))
+                }
+                Err(error) => (self.unmeasured(plan, State::Failed, &error.to_string()), Next::End(Err(error))),
                 Ok((measurement, error)) => (measurement, self.next(error, stopped)),
             };
             self.progress.end(&measurement);
@@ -70,27 +73,31 @@ impl Steps<'_> {
     }
 
     /// One measurement with its limit, and why the link cannot go on, where it cannot.
-    fn step(&mut self, plan: &Plan, far_end: &mut Option<FarEnd>) -> Result<(Measurement, Option<LinkError>), Error> {
+    fn step(
+        &mut self,
+        plan: &Plan,
+        far_end: &mut Option<FarEnd>,
+        round_trips: &mut RoundTrips,
+    ) -> Result<(Measurement, Option<LinkError>), Error> {
         let placement = self.placement(plan);
         let uri = self.meet(&placement, far_end)?;
-        let settings = self.settings(plan, &placement);
-        let mut opened = apart(|| hodo_catalog::open(&uri, &settings))?;
+        let far_process = far_end.as_ref().map(FarEnd::process);
+        let settings = Settings { far_process, ..self.settings(plan, &placement) };
+        let mut opened = hodo_catalog::open(&uri, &settings, self.stop)?;
         let nic = opened.remote.and_then(NicFacts::towards);
         let line = line(self.measure, nic.as_ref());
         self.note(&opened, &placement, nic);
-        let floor = if line.is_none() && is_here(&uri, &opened) {
-            apart(|| hodo_catalog::floor(&uri, &settings, plan, &placement.far))?
+        // Neither cores nor the window bind a single operation on a line.
+        let many_on_line = line.is_some() && plan.test != Test::Latency;
+        let floor = if many_on_line || line.is_none() && is_here(&uri, &opened) {
+            self.floor(&uri, &settings, plan, &placement)
         } else {
             None
         };
-        let round_trip_ns = line.and_then(|_| round_trip(&mut opened, plan));
+        let round_trip_ns = if many_on_line { round_trips.of(plan, &placement, &mut opened) } else { None };
         let run = drive(&mut opened, plan, self.stop, self.progress);
         let error = run.error.clone();
         let mut found = run.into_measurement(self.link.scheme, &self.link.to_string(), plan);
-        if error == Some(LinkError::Interrupted) {
-            // Also where nothing had been counted: it was the user's wish, not a failure.
-            found.verdict.state = State::Interrupted;
-        }
         if self.link.simulated {
             // What computing the simulation cost says nothing of the link, and would differ from run to run.
             found.cpu = Cpu::default();
@@ -101,6 +108,14 @@ impl Steps<'_> {
             found.verdict.text = format!("{}; {ended}", found.verdict.text);
         }
         Ok((found, error))
+    }
+
+    /// What bare sockets do. Without it there is no limit, but still a measurement.
+    fn floor(&self, uri: &Uri, settings: &Settings, plan: &Plan, placement: &Placement) -> Option<Floor> {
+        hodo_catalog::floor(uri, settings, plan, &placement.far).unwrap_or_else(|error| {
+            self.progress.say(&error.to_string());
+            None
+        })
     }
 
     fn placement(&self, plan: &Plan) -> Placement {
@@ -126,7 +141,7 @@ impl Steps<'_> {
         }
         let started = far_end.as_ref().expect("it was started above");
         let mut uri = started.uri().clone();
-        uri.options.clone_from(&self.link.options);
+        uri.options = self.link.of_link().options;
         Ok(uri)
     }
 
@@ -139,6 +154,8 @@ impl Steps<'_> {
             cpus: placement.here.clone(),
             congestion: self.measure.congestion.clone(),
             socket_buffer: placement.socket_buffer,
+            batch: plan.batch,
+            far_process: None,
             reconnect: self.reconnect,
             seed: plan.seed,
             timeout: plan.stall,
@@ -158,8 +175,8 @@ impl Steps<'_> {
         }
     }
 
-    fn unmeasured(&self, plan: &Plan, state: State, why: &Error) -> Measurement {
-        unmeasured(self.link.scheme, &self.link.to_string(), plan, state, &why.to_string())
+    fn unmeasured(&self, plan: &Plan, state: State, why: &str) -> Measurement {
+        unmeasured(self.link.scheme, &self.link.to_string(), plan, state, why)
     }
 }
 

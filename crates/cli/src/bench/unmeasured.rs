@@ -11,7 +11,8 @@ pub fn unmeasured(protocol: &str, link: &str, plan: &Plan, state: State, why: &s
         latency: None,
         cpu: Cpu::default(),
         loss: Loss::default(),
-        verdict: Verdict { state, text: why.to_owned() },
+        stages: Vec::new(),
+        verdict: Verdict { state, text: format!("{}: {why}", state.word()) },
         intervals: Vec::new(),
         error: None,
     };
@@ -36,6 +37,7 @@ pub fn any(test: hodo_measure::Test, state: State) -> Measurement {
         repeats: Repeats::Fixed(1),
         wait: hodo_machine::Wait::Block,
         seed: 1,
+        stages: false,
         stall: Duration::from_secs(1),
     };
     unmeasured("tcp", "tcp://", &plan, state, "")

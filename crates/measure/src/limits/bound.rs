@@ -55,6 +55,23 @@ impl Bound {
         }
     }
 
+    /// The window of a protocol whose operations are cut into packets, or share them: `packets in flight / (packets of
+    /// an operation x round-trip)`.
+    #[must_use]
+    pub fn packets(in_flight: u64, packets_per_operation: f64, round_trip_ns: f64) -> Bound {
+        let operations_per_s = per_second(in_flight as f64 * 1e9, packets_per_operation * round_trip_ns);
+        Bound {
+            binds: if in_flight <= 1 { Binding::RoundTrip } else { Binding::Window },
+            operations_per_s,
+            formula: format!(
+                "{in_flight} packets in flight / ({packets_per_operation:.4} an operation x {} round-trip) = {}",
+                time_text(round_trip_ns),
+                operations_text(operations_per_s),
+            ),
+            assumes: "the round-trip of a single operation".into(),
+        }
+    }
+
     /// The processors: `cores / cost of one operation`.
     #[must_use]
     pub fn cpu(cores: u32, ns_per_operation: f64) -> Bound {

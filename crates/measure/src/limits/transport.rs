@@ -108,17 +108,22 @@ pub struct WireCost {
 }
 
 impl WireCost {
+    /// What several packets cost together: those of one operation that is cut into packets.
+    #[must_use]
+    pub fn total(costs: impl IntoIterator<Item = WireCost>) -> WireCost {
+        let none = WireCost { payload_bytes: 0.0, out_bytes: 0.0, back_bytes: 0.0 };
+        costs.into_iter().fold(none, |sum, cost| WireCost {
+            payload_bytes: sum.payload_bytes + cost.payload_bytes,
+            out_bytes: sum.out_bytes + cost.out_bytes,
+            back_bytes: sum.back_bytes + cost.back_bytes,
+        })
+    }
+
     /// The mean over operations of several sizes; none for no operation.
     #[must_use]
     pub fn mean(costs: impl IntoIterator<Item = WireCost>) -> Option<WireCost> {
-        let mut sum = WireCost { payload_bytes: 0.0, out_bytes: 0.0, back_bytes: 0.0 };
         let mut count = 0.0;
-        for cost in costs {
-            sum.payload_bytes += cost.payload_bytes;
-            sum.out_bytes += cost.out_bytes;
-            sum.back_bytes += cost.back_bytes;
-            count += 1.0;
-        }
+        let sum = WireCost::total(costs.into_iter().inspect(|_| count += 1.0));
         (count > 0.0).then(|| WireCost {
             payload_bytes: sum.payload_bytes / count,
             out_bytes: sum.out_bytes / count,

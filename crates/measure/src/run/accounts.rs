@@ -43,12 +43,15 @@ impl Accounts {
             _ => Loss::default(),
         };
         let seen = self.lost.saturating_sub(self.recovered);
+        let missing = if mode == Mode::Send { self.not_received().unwrap_or(seen) } else { seen };
+        // What this side's kernel did not take was given up like what is lost on its way.
+        let never_sent = here.refused.min(missing);
         Loss {
-            lost: if mode == Mode::Send { self.not_received().unwrap_or(seen) } else { seen },
+            lost: missing - never_sent,
             duplicated: here.duplicated + far.duplicated,
             reordered: here.reordered + far.reordered,
             retransmitted: here.retransmitted + far.retransmitted,
-            refused: self.refused,
+            refused: self.refused + never_sent,
         }
     }
 

@@ -4,8 +4,9 @@ use super::recorder::{Recorded, Recorder, Tally};
 use super::schedule::{Schedule, Share};
 use super::shared::Shared;
 use super::slots::{Ended, Slots, counted};
+use super::stages::{Stages, Times};
 use crate::{Completion, Link, LinkError, Mode, Operation, Outcome, Test, Until};
-use hodo_machine::Instant;
+use hodo_machine::{Instant, Sampling};
 use std::time::Duration;
 
 /// How often an interrupt is looked for and progress told, at least.
@@ -31,6 +32,8 @@ pub(super) struct Drive<'a> {
     slots: Slots,
     schedule: Option<Schedule>,
     recorder: Recorder,
+    /// Where they are wanted, and the link stamps them.
+    stages: Option<Stages>,
     accounts: Accounts,
     phase: Phase,
     closed: u32,
@@ -56,6 +59,7 @@ enum Phase {
 /// What one link's drive found.
 pub(super) struct Found {
     pub recorded: Recorded,
+    pub stages: Vec<Times>,
     pub accounts: Accounts,
     /// What was done in the repeat that an error cut short.
     pub unfinished: Tally,
@@ -67,6 +71,12 @@ pub(super) fn drive(link: &mut (dyn Link + Send), shared: &Shared<'_>, place: us
     let plan = shared.plan;
     let now = link.now();
     let slots = Slots::new(plan, share.channels(), plan.seed.wrapping_add(u64::from(share.index) << 32), now);
+    let stages = if plan.stages {
+        Stages::begin(link, u64::from(share.channels()) * u64::from(plan.window))
+    } else {
+        link.sample_stages(Sampling::NONE);
+        None
+    };
     let schedule = plan.rate.filter(|_| plan.test == Test::Open).map(|rate| Schedule::new(share, rate, now));
     let mut drive = Drive {
         link,
@@ -78,6 +88,7 @@ pub(super) fn drive(link: &mut (dyn Link + Send), shared: &Shared<'_>, place: us
         slots,
         schedule,
         recorder: Recorder::new(shared.may_exceed()),
+        stages,
         accounts: Accounts::default(),
         phase: Phase::WarmUp,
         closed: 0,
@@ -190,6 +201,9 @@ impl Drive<'_> {
 
     /// Counts what has ended at `now`, and starts what takes its place, at `resume`.
     fn settle(&mut self, now: Instant, resume: Instant) -> Result<(), LinkError> {
+        if let Some(stages) = &mut self.stages {
+            stages.fetch(self.link);
+        }
         let mut done = std::mem::take(&mut self.done);
         for completion in done.drain(..) {
             self.ended(completion, now, resume)?;
@@ -209,6 +223,9 @@ impl Drive<'_> {
         match completion.outcome {
             Outcome::Done if self.phase != Phase::Over => {
                 self.recorder.done(now.nanos_since(ended.started), ended.size);
+                if let Some(stages) = &mut self.stages {
+                    stages.done(tag, now);
+                }
             }
             Outcome::Done | Outcome::Recovered => {}
             Outcome::Lost => {
@@ -257,6 +274,9 @@ impl Drive<'_> {
     #[inline]
     fn begin(&mut self, slot: u32, at: Instant) {
         let begun = self.slots.begin(slot, at);
+        if let Some(stages) = &mut self.stages {
+            stages.started(begun.tag, at);
+        }
         self.link.start(Operation { tag: begun.tag, channel: begun.channel, size: begun.size, mode: self.mode });
     }
 
@@ -282,6 +302,9 @@ impl Drive<'_> {
         self.accounts.link[0] = self.link.losses();
         let now = self.link.now();
         self.recorder.restart(now);
+        if let Some(stages) = &mut self.stages {
+            stages.restart();
+        }
         self.phase = Phase::Counted;
         self.began = now;
         self.due = now;
@@ -309,7 +332,7 @@ impl Drive<'_> {
     /// Looks whether the link has stalled or the run is to end early.
     fn check(&mut self, now: Instant) -> Result<(), LinkError> {
         let stall = self.shared.plan.stall;
-        if self.slots.in_flight() == 0 {
+        if self.slots.in_flight() == 0 && self.held.is_none() {
             self.heard = now;
         } else if now >= self.heard + stall {
             return Err(LinkError::Stalled { millis: u64::try_from(stall.as_millis()).unwrap_or(u64::MAX) });
@@ -380,6 +403,12 @@ impl Drive<'_> {
         let cut_short = self.phase == Phase::Counted && error.is_some();
         let unfinished = if cut_short { self.recorder.close(self.heard) } else { Tally::default() };
         let excess = if cut_short { 0 } else { self.closed.saturating_sub(self.shared.enough()) };
-        Found { recorded: self.recorder.finish(excess as usize), accounts: self.accounts, unfinished, error }
+        Found {
+            recorded: self.recorder.finish(excess as usize),
+            stages: self.stages.map_or_else(Vec::new, Stages::finish),
+            accounts: self.accounts,
+            unfinished,
+            error,
+        }
     }
 }

@@ -1,5 +1,5 @@
-use crate::{Completion, FarEnd, Link, LinkError, Operation, Outcome, Random, Usage};
-use hodo_machine::{Instant, Wait};
+use crate::{Completion, FarEnd, Link, LinkError, Loss, Operation, Outcome, Random, Usage};
+use hodo_machine::{Instant, Sampling, Spans, Stamp, Wait};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -25,11 +25,18 @@ pub struct FakeLink {
     events: BinaryHeap<Reverse<(u64, u64, u64, u8)>>,
     /// Payload that the far end got, and what it says of it; `None`: it tells nothing.
     pub far: Option<FarEnd>,
+    /// Counted here where what is lost has never left this side.
+    unsent: Option<u64>,
     /// From here on nothing comes.
     pub dead_from: u64,
     /// Operations per channel and per size, for tests that look at them.
     pub channels: BTreeMap<u32, u64>,
     pub sizes: Vec<u32>,
+    /// Whether stages are stamped, and which.
+    pub stamps_stages: bool,
+    sampling: Sampling,
+    stamps: Vec<Stamp>,
+    served: Spans,
 }
 
 impl FakeLink {
@@ -42,9 +49,14 @@ impl FakeLink {
             begun: 0,
             events: BinaryHeap::new(),
             far: None,
+            unsent: None,
             dead_from: u64::MAX,
             channels: BTreeMap::new(),
             sizes: Vec::new(),
+            stamps_stages: false,
+            sampling: Sampling::NONE,
+            stamps: Vec::new(),
+            served: Spans::new(),
         }
     }
 
@@ -62,9 +74,21 @@ impl FakeLink {
         })
     }
 
+    /// Stages are stamped.
+    pub fn stamping(mut self) -> Self {
+        self.stamps_stages = true;
+        self
+    }
+
     /// The far end tells what it received.
     pub fn telling(mut self) -> Self {
         self.far = Some(FarEnd { usage: Some(Usage::default()), ..FarEnd::default() });
+        self
+    }
+
+    /// What is lost has never left this side, which counts it; so it did with some before.
+    pub fn unsending(mut self) -> Self {
+        self.unsent = Some(7);
         self
     }
 
@@ -92,10 +116,22 @@ impl Link for FakeLink {
         self.server_free = self.server_free.max(self.now) + busy_ns;
         let at = self.server_free + self.delay_ns;
         let tag = operation.tag;
+        self.served.record(busy_ns);
+        if self.sampling.takes(tag) {
+            let stages = [
+                ("queue", self.server_free - busy_ns),
+                ("service", self.server_free),
+                ("travel", self.server_free + self.delay_ns),
+            ];
+            self.stamps.extend(stages.map(|(stage, at)| Stamp { stage, tag, at: Instant::from_nanos(at) }));
+        }
         let mut event = |at, kind| self.events.push(Reverse((at, self.begun, tag, kind)));
         match outcome {
             Outcome::Done => event(at, 0),
-            Outcome::Lost => event(at + 1_000_000, 1),
+            Outcome::Lost => {
+                event(at + 1_000_000, 1);
+                self.unsent = self.unsent.map(|count| count + 1);
+            }
             Outcome::Recovered => {
                 event(at + 1_000_000, 1);
                 event(at + 1_500_000, 2);
@@ -125,11 +161,25 @@ impl Link for FakeLink {
             self.deliver(self.now, done);
         }
         // The process has used a tenth of the time, and a duplicate comes with every hundredth operation.
-        let mut far = self.far;
+        let mut far = self.far.clone();
         if let Some(far) = &mut far {
             far.usage = Some(Usage { user_s: self.now as f64 * 1e-10, ..Usage::default() });
             far.loss.duplicated = far.received / 100;
+            far.stages = vec![("service", self.served.clone())];
         }
         Ok(far)
+    }
+
+    fn losses(&self) -> Loss {
+        Loss { refused: self.unsent.unwrap_or_default(), ..Loss::default() }
+    }
+
+    fn sample_stages(&mut self, taken: Sampling) -> bool {
+        self.sampling = if self.stamps_stages { taken } else { Sampling::NONE };
+        self.stamps_stages
+    }
+
+    fn stamps(&mut self, stamps: &mut Vec<Stamp>) {
+        stamps.append(&mut self.stamps);
     }
 }

@@ -131,13 +131,13 @@ impl Slots {
         if !self.of_this_run(tag) {
             return Ok(None);
         }
-        let slot = tag as u32 & (SLOTS_MAX - 1);
-        match self.slots.get_mut(slot as usize) {
+        let slot = slot_of(tag);
+        match self.slots.get_mut(slot) {
             Some(kept) if kept.busy && kept.tag == tag => {
                 kept.busy = false;
                 self.in_flight -= 1;
                 let Slot { started, channel, size, .. } = *kept;
-                Ok(Some(Ended { slot, channel, size, started }))
+                Ok(Some(Ended { slot: slot as u32, channel, size, started }))
             }
             kept => {
                 let channel = kept.map_or(0, |kept| kept.channel);
@@ -174,6 +174,12 @@ impl Slots {
     pub fn started(&self) -> (u64, u64) {
         (self.started, self.counted_started)
     }
+}
+
+/// Where the operation with this tag is kept.
+#[inline]
+pub(super) const fn slot_of(tag: u64) -> usize {
+    (tag & (SLOTS_MAX as u64 - 1)) as usize
 }
 
 /// Was the operation with this tag started in the counted time?

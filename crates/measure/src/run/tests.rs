@@ -17,6 +17,7 @@ fn plan() -> Plan {
         until: Until::Elapsed(Duration::from_millis(100)),
         warmup: Duration::from_millis(20),
         repeats: Repeats::Fixed(3),
+        stages: false,
         wait: Wait::Block,
         seed: 7,
         stall: Duration::from_millis(500),
@@ -114,6 +115,19 @@ fn refusals_are_told_apart() {
     let found = over(FakeLink::new(10_000, fate), &Plan { window: 8, ..plan() });
     let share = found.loss.refused as f64 / (found.loss.refused + found.operations) as f64;
     assert!((share - 0.25).abs() < 0.001 && found.loss.lost == 0, "{:?}", found.loss);
+}
+
+/// The kernel would not take them, and nobody answered.
+#[test]
+fn what_never_left_this_side_is_refused_and_not_lost() {
+    let lossy = || FakeLink::lossy(10_000, 1_000, 0.1, 5).unsending();
+    let both = Plan { window: 64, ..plan() };
+    for (link, plan) in [(lossy(), both.clone()), (lossy().telling(), Plan { mode: Mode::Send, ..both.clone() })] {
+        let found = over(link, &plan);
+        let share = found.loss.refused as f64 / (found.loss.refused + found.operations) as f64;
+        assert!((share - 0.1).abs() < 0.01, "{:?} {:?}", plan.mode, found.loss);
+        assert!(found.loss.lost <= 64, "{:?} {:?}", plan.mode, found.loss);
+    }
 }
 
 #[test]
@@ -220,6 +234,15 @@ fn a_stalled_far_end_keeps_what_was_measured() {
 }
 
 #[test]
+fn a_single_operation_that_is_only_ever_given_up_has_stalled() {
+    let fate = |_, t: f64| Service { busy_ns: 1_000, outcome: if t < 0.1 { Outcome::Done } else { Outcome::Lost } };
+    let plan = Plan { until: Until::Elapsed(Duration::from_secs(60)), ..plan() };
+    let found = over(FakeLink::new(9_000, fate), &plan);
+    assert_eq!((found.error, found.verdict.state), (Some(LinkError::Stalled { millis: 500 }), State::Interrupted));
+    near(found.elapsed_s, 0.08);
+}
+
+#[test]
 fn a_far_end_that_never_answers_has_failed() {
     let mut link = FakeLink::steady(8_000, 2_000);
     link.dead_from = 0;
@@ -276,6 +299,23 @@ fn an_interrupt_keeps_what_was_measured() {
     near(found.elapsed_s, 0.18);
     near(found.cpu.machine_percent.expect("it tells"), 25.0);
     near(found.cpu.local_ns_per_operation.expect("it tells"), 1000.0);
+}
+
+#[test]
+fn an_interrupt_is_no_failure_although_nothing_was_counted() {
+    let watch = Impatient { after: 10, ..Impatient::default() };
+    let found = run(&mut [Box::new(FakeLink::steady(8_000, 2_000))], &plan(), &watch);
+    assert_eq!((found.verdict.state, found.operations), (State::Interrupted, 0));
+    assert_eq!(found.verdict.text, "interrupted: nothing had been counted yet");
+}
+
+#[test]
+fn a_single_burst_is_one_interval() {
+    let plan =
+        Plan { until: Until::Count(64), window: 64, warmup: Duration::ZERO, repeats: Repeats::Fixed(1), ..plan() };
+    let found = over(FakeLink::steady(1_000_000, 0), &plan);
+    assert_eq!(found.intervals, [Interval { t_s: 1e-3, operations: 64, payload_bytes: 64_000 }]);
+    assert_eq!(found.verdict.text, "noisy: too short to judge: 64 operations; a longer run would tell");
 }
 
 #[test]

@@ -3,7 +3,7 @@ use hodo_machine::Instant;
 
 /// At most so many intervals are told.
 const INTERVALS_MAX: usize = 200;
-/// At most so many points are kept; then every second one is dropped.
+/// At most so many points are kept; then those that are closest together are dropped.
 const POINTS_MAX: usize = 2 * INTERVALS_MAX;
 /// The closest that points are kept, at first.
 const SPACING_NS: u64 = 1000;
@@ -42,17 +42,27 @@ impl Timeline {
     }
 
     fn keep(&mut self, now: Instant, operations: u64, payload_bytes: u64) {
+        let after = now - self.start;
         if self.points.len() == POINTS_MAX {
-            // The odd ones stay, so that the latest does.
-            let mut number = 0;
-            self.points.retain(|_| {
-                number += 1;
-                number % 2 == 0
-            });
-            self.spacing_ns *= 2;
+            self.thin(after.as_nanos() as u64);
         }
-        self.points.push(Point { after_s: (now - self.start).as_secs_f64(), operations, payload_bytes });
+        self.points.push(Point { after_s: after.as_secs_f64(), operations, payload_bytes });
         self.due = Instant::from_nanos(now.as_nanos().saturating_add(self.spacing_ns));
+    }
+
+    /// Drops about half of the points. What decides is the time between them, not their number, because otherwise the
+    /// beginning would be thinned again and again.
+    fn thin(&mut self, span_ns: u64) {
+        self.spacing_ns = (2 * self.spacing_ns).max(2 * span_ns / POINTS_MAX as u64);
+        let spacing_s = self.spacing_ns as f64 * 1e-9;
+        let mut due = 0.0;
+        self.points.retain(|point| {
+            let keep = point.after_s >= due;
+            if keep {
+                due = point.after_s + spacing_s;
+            }
+            keep
+        });
     }
 
     /// Operations and bytes done so long after the start, on the straight line between the points around it; `end` is
@@ -83,11 +93,15 @@ pub(super) struct Track<'a> {
 /// Cuts the time of all links together into at most 200 equal intervals; they add up to what was done.
 pub(super) fn intervals(tracks: &[Track<'_>]) -> Vec<Interval> {
     let elapsed_s = tracks.iter().map(|track| track.elapsed_s).fold(0.0, f64::max);
-    let points = |track: &Track<'_>| track.timeline.points.iter().filter(|p| p.after_s <= track.elapsed_s).count();
+    // The last batch may have been counted without a point of its own.
+    let points = |track: &Track<'_>| {
+        let kept = track.timeline.points.iter().filter(|p| p.after_s <= track.elapsed_s).count();
+        kept.max(usize::from(track.operations > 0))
+    };
     let cells = tracks.iter().map(points).max().unwrap_or(0).min(INTERVALS_MAX);
     let mut before = (0, 0);
     let mut cut = |cell: usize| {
-        let t_s = elapsed_s * (cell + 1) as f64 / cells as f64;
+        let t_s = whole_nanos(elapsed_s * (cell + 1) as f64 / cells as f64);
         let at = |track: &Track<'_>| {
             let Track { elapsed_s, operations, payload_bytes, .. } = *track;
             track.timeline.done(t_s, Point { after_s: elapsed_s, operations, payload_bytes })
@@ -100,6 +114,11 @@ pub(super) fn intervals(tracks: &[Track<'_>]) -> Vec<Interval> {
         interval
     };
     if elapsed_s > 0.0 { (0..cells).map(&mut cut).collect() } else { Vec::new() }
+}
+
+/// Seconds without digits beyond a nanosecond, which would say nothing.
+pub(super) fn whole_nanos(seconds: f64) -> f64 {
+    (seconds * 1e9).round() / 1e9
 }
 
 #[cfg(test)]
@@ -121,6 +140,19 @@ mod tests {
         assert_eq!(found.len(), INTERVALS_MAX);
         assert!(found.iter().all(|interval| interval.operations.abs_diff(4000) <= 1));
         assert_eq!(found.iter().map(|interval| interval.payload_bytes).sum::<u64>(), 8_000_000);
+    }
+
+    #[test]
+    fn slow_operations_keep_the_shape_of_the_beginning() {
+        // A millisecond each, and for the first tenth half as many at a time.
+        let mut timeline = Timeline::new(Instant::ZERO);
+        let so_far = |i: u64| if i <= 500 { i } else { 2 * i - 500 };
+        (1..=5000).for_each(|i| timeline.note(Instant::from_nanos(i * 1_000_000), so_far(i), so_far(i)));
+        let found = intervals(&[Track { timeline: &timeline, elapsed_s: 5.0, operations: 9500, payload_bytes: 9500 }]);
+        assert!(found.len() > INTERVALS_MAX / 2, "{} intervals", found.len());
+        let rate = |cell: usize| found[cell].operations as f64 * found.len() as f64 / 5.0;
+        assert!((rate(2) / 1000.0 - 1.0).abs() < 0.1, "{}", rate(2));
+        assert!((rate(found.len() / 2) / 2000.0 - 1.0).abs() < 0.1, "{}", rate(found.len() / 2));
     }
 
     #[test]

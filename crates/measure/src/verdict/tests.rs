@@ -43,6 +43,12 @@ fn convicts_the_published_decay_when_it_is_exponential() {
 }
 
 #[test]
+fn a_beginning_from_nothing_has_no_percentage() {
+    let text = verdict(&noisy(200, 1, 0.0, |t| if t < 0.2 { 0.0 } else { 1000.0 * t })).text;
+    assert!(text.starts_with("drifting: the rate rises over the run (0.0 -> "), "{text}");
+}
+
+#[test]
 fn acquits_stationary_noise() {
     for n in [8, 12, 20, 50, 200] {
         let stable = share_of(1000, State::Stable, |seed| noisy(n, seed, 0.05, |_| 776.0));
@@ -121,7 +127,7 @@ fn few_operations_per_piece_are_not_held_against_a_run() {
 
 #[test]
 fn a_short_run_is_not_judged() {
-    assert_eq!(verdict(&[]).state, State::Stable);
+    assert_eq!(verdict(&[]).state, State::Noisy);
     let found = verdict(&intervals([100.0, 900.0, 20.0]));
-    assert!(found.state == State::Stable && found.text.contains("too short to judge"), "{}", found.text);
+    assert!(found.state == State::Noisy && found.text.contains("too short to judge"), "{}", found.text);
 }

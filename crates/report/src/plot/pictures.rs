@@ -127,8 +127,7 @@ fn rate(group: &[&Measurement]) -> Option<Panel> {
     }
     let mut legend = legend(&all);
     if has_limit {
-        let kind = group.iter().find_map(|m| m.limit.as_ref()).map_or("", |limit| figure::kind_text(limit.kind));
-        legend.push(Key { label: format!("limit ({kind})"), color: GREY, dashed: true });
+        legend.push(limit_key(group));
     }
     finish(if cpu_missing(&strips) { "Rate" } else { "Rate and CPU" }, note, across.label(group), legend, strips)
 }
@@ -150,11 +149,16 @@ fn latency(group: &[&Measurement]) -> Option<Panel> {
     lines.extend(medians);
     let mut legend = legend(&all);
     if has_limit {
-        legend.push(Key { label: "limit".into(), color: GREY, dashed: true });
+        legend.push(limit_key(group));
     }
     let label = "time of an operation: line p50, band up to p99".into();
     let strips = vec![Strip { label, unit: Unit::TimeNs, weight: 1.0, curves: lines }];
     finish("Time of an operation", note, across.label(group), legend, strips)
+}
+
+fn limit_key(group: &[&Measurement]) -> Key {
+    let kind = group.iter().find_map(|m| m.limit.as_ref()).map_or("", |limit| figure::kind_text(limit.kind));
+    Key { label: format!("limit ({kind})"), color: GREY, dashed: true }
 }
 
 /// A picture with a curve for each measurement.

@@ -89,7 +89,7 @@ fn draw_rows(rows: &[Vec<&Row>], provenance: Option<&str>) -> String {
 
 fn heading(group: &[&Measurement]) -> (String, String) {
     let first = group[0];
-    let title = format!("{} · {}", first.protocol, first.test);
+    let title = format!("{} · {}", figure::protocol_text(first), first.test);
     (short(&title, 44), short(&format!("{} · {}", figure::test_meaning(first.test), first.link), 78))
 }
 

@@ -27,6 +27,11 @@ impl PrivateDir {
         Err(Error::Failed(format!("no folder can be made in {}: all names are taken", parent.display())))
     }
 
+    /// Takes over one that another process has made, so that it is removed although that process was killed.
+    pub fn adopt(path: &Path) -> Self {
+        PrivateDir(path.to_owned())
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0

@@ -1,6 +1,6 @@
 /// A small, fast, seeded source of random numbers: xoshiro256++ by Blackman and Vigna, seeded by splitmix64.
 ///
-/// Good for simulation, useless for secrets.
+/// Good for simulation and for spreading things out, useless for secrets.
 #[derive(Debug, Clone)]
 pub struct Random {
     state: [u64; 4],
@@ -11,7 +11,7 @@ impl Random {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut counter = seed;
-        Random { state: std::array::from_fn(|_| split_mix(&mut counter)) }
+        Random { state: core::array::from_fn(|_| split_mix(&mut counter)) }
     }
 
     /// The generator of this seed and purpose: two purposes of one seed draw independently.
@@ -56,6 +56,7 @@ fn split_mix(counter: &mut u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     /// The first outputs of the authors' reference code for the state 1, 2, 3, 4.
     #[test]

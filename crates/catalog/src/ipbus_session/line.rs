@@ -1,0 +1,83 @@
+use super::{SessionError, SessionSettings};
+use hodo_io::{Clock, Datagrams, Endpoint, SocketSettings, Streams};
+use hodo_ipbus::uri::{Host, Route, Uri};
+use hodo_ipbus::{Client, ClientConfig, Command, Event, Path};
+use hodo_machine::{Address, Driver, Instant, Wait};
+use std::io;
+use std::net::{SocketAddr, SocketAddrV4};
+
+/// The client machine on its socket.
+pub(super) enum Line {
+    Datagrams(Box<Endpoint<Client, Datagrams>>),
+    Streams(Box<Endpoint<Client, Streams>>),
+}
+
+impl Line {
+    pub(super) fn open(uri: &Uri, settings: &SessionSettings) -> Result<Line, SessionError> {
+        let config = config(uri, settings)?;
+        let sockets = SocketSettings { peers_max: 1, ..SocketSettings::default() };
+        let clock = Clock::start();
+        let line = match config.path {
+            Path::Udp { .. } => Datagrams::new(sockets, None)
+                .map(|transport| Line::Datagrams(Box::new(Endpoint::new(Client::new(config), transport, clock)))),
+            Path::Tcp | Path::Hub(_) => Streams::new(sockets, None)
+                .map(|transport| Line::Streams(Box::new(Endpoint::new(Client::new(config), transport, clock)))),
+        };
+        line.map_err(|error| SessionError::System { uri: uri.to_string(), why: error.to_string() })
+    }
+
+    #[inline]
+    pub(super) fn command(&mut self, command: Command) {
+        match self {
+            Line::Datagrams(endpoint) => endpoint.command(command),
+            Line::Streams(endpoint) => endpoint.command(command),
+        }
+    }
+
+    #[inline]
+    pub(super) fn step(&mut self, wait: Wait, until: Instant, told: &mut dyn FnMut(Event)) -> io::Result<()> {
+        match self {
+            Line::Datagrams(endpoint) => endpoint.step(wait, until, told),
+            Line::Streams(endpoint) => endpoint.step(wait, until, told),
+        }
+    }
+
+    /// When the last step ended.
+    pub(super) fn last_turn(&self) -> Instant {
+        match self {
+            Line::Datagrams(endpoint) => endpoint.last_turn(),
+            Line::Streams(endpoint) => endpoint.last_turn(),
+        }
+    }
+}
+
+/// What the machine is to do for a URI.
+fn config(uri: &Uri, settings: &SessionSettings) -> Result<ClientConfig, SessionError> {
+    let (path, host) = match &uri.route {
+        Route::Udp(host) => (Path::Udp { reliable: uri.reliable.unwrap_or(settings.reliable) }, host),
+        Route::Tcp(host) => (Path::Tcp, host),
+        Route::Hub { hub, target } => (Path::Hub(address_v4(target)?), hub),
+    };
+    let mut config = ClientConfig::new(path, uri.version, Address::Socket(address(host)?));
+    config.timeout = settings.timeout;
+    if let Some(bytes) = uri.max_payload_bytes {
+        config.payload_max = bytes as usize;
+    }
+    Ok(config)
+}
+
+fn address(host: &Host) -> Result<SocketAddr, SessionError> {
+    hodo_io::resolve(&host.to_string(), host.port)
+        .map_err(|error| SessionError::NoAddress { host: host.clone(), why: error.to_string() })
+}
+
+/// A hub is told the board's address, which is of IPv4 always.
+fn address_v4(host: &Host) -> Result<SocketAddrV4, SessionError> {
+    match address(host)? {
+        SocketAddr::V4(address) => Ok(address),
+        SocketAddr::V6(_) => {
+            let why = "a hub takes IPv4 addresses only, and it has none".to_owned();
+            Err(SessionError::NoAddress { host: host.clone(), why })
+        }
+    }
+}

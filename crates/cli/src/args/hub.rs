@@ -1,0 +1,95 @@
+use super::units;
+use clap::{Args, Subcommand};
+use hodo_machine::Wait;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where a hub's pages are, unless told otherwise.
+const PAGES: &str = "127.0.0.1:9203";
+
+/// The hub between IPbus clients and boards.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+pub struct Hub {
+    /// What to do instead of being a hub.
+    #[command(subcommand)]
+    pub command: Option<HubCommand>,
+    /// How to be a hub.
+    #[command(flatten)]
+    pub serve: HubServe,
+}
+
+/// What a hub that runs is asked.
+#[derive(Debug, Subcommand)]
+pub enum HubCommand {
+    /// What has gone between its clients and boards, what was lost, and who does not answer.
+    Stats(HubStats),
+}
+
+/// Options of a hub.
+#[derive(Debug, Args)]
+pub struct HubServe {
+    /// Where clients connect; 0.0.0.0:10203 lets everybody in who can reach this host.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:10203")]
+    pub listen: SocketAddr,
+    /// Boards that clients may reach, a line a.b.c.d or a.b.c.d:port for each; read again at SIGHUP [default: every one].
+    #[arg(long, value_name = "FILE")]
+    pub allow: Option<PathBuf>,
+    /// Where its pages are: /metrics for Prometheus, /health, /stats.
+    #[arg(long, value_name = "ADDR", default_value = PAGES)]
+    pub metrics: SocketAddr,
+    /// No pages.
+    #[arg(long, conflicts_with = "metrics")]
+    pub no_metrics: bool,
+    /// Write the process number here; a second hub with the same file does not start.
+    #[arg(long, value_name = "FILE")]
+    pub pid_file: Option<PathBuf>,
+    /// How to wait: block, spin, or spin:50us for spinning that long before blocking.
+    #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait)]
+    pub wait: Wait,
+    /// The processor to run on [default: wherever the kernel puts it].
+    #[arg(long, value_name = "CPU")]
+    pub cpu: Option<usize>,
+    /// Packets in flight to a board at most; a board's buffers bound them too.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub in_flight: u32,
+    /// How long a board may be silent before its clients are told.
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = units::span)]
+    pub patience: Duration,
+    /// No answer of a board is late before this; more where the network is known to hiccup.
+    #[arg(long, value_name = "TIME", default_value = "200us", value_parser = units::span)]
+    pub late: Duration,
+    /// Clients at once; one more is refused.
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub clients: u32,
+    /// Boards at once.
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub boards: u32,
+    /// How long it may take to answer what is under way when the hub is to stop.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
+    pub drain: Duration,
+    /// Measure where the time of one packet in 64 goes, for /metrics and /stats.
+    #[arg(long)]
+    pub stages: bool,
+    /// Say of every client when it comes and goes, not only of what is wrong.
+    #[arg(long)]
+    pub verbose: bool,
+    /// Come to an end when standard input does, so that the hub never outlives who started it.
+    #[arg(long)]
+    pub until_stdin_closes: bool,
+}
+
+/// Which hub is asked.
+#[derive(Debug, Args)]
+pub struct HubStats {
+    /// Where its pages are.
+    #[arg(value_name = "ADDR", default_value = PAGES)]
+    pub pages: SocketAddr,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hodo hub                                     on loopback, for clients of this host
+  hodo hub --listen 0.0.0.0:10203 --allow /etc/hodo/boards
+  hodo hub stats                               its clients and boards";

@@ -1,0 +1,121 @@
+//! `hodo hub`: between IPbus clients over TCP and boards over UDP.
+
+mod attending;
+mod metrics;
+mod page;
+mod seen;
+
+use crate::args::{self, HubCommand};
+use crate::bench::LISTENING_ON;
+use crate::serve::at_the_end_of_stdin;
+use crate::{Error, Outcome, terminal};
+use attending::Attending;
+use hodo_catalog::ipbus::hub::{AllowList, Hub, HubCommand as Ask, HubConfig};
+use hodo_catalog::ipbus::window::WindowConfig;
+use hodo_daemon::{Daemon, Options, Reply, Snapshot};
+use hodo_io::{JointOptions, JointServer, ServeOptions, SocketSettings};
+use hodo_machine::{Address, Input, Instant, Machine, Sampling};
+use seen::Seen;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Connections that the driver accepts beyond the hub's own bound, so that the hub counts those that it turns away.
+const MORE_PEERS: usize = 64;
+/// How long a page waits for what it shows.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// One packet in 2 to the power of this is measured.
+const SAMPLED_BITS: u32 = 6;
+
+/// Is a hub until a signal comes, or asks one.
+pub fn run(hub: &args::Hub) -> Result<Outcome, Error> {
+    match &hub.command {
+        None => serve(&hub.serve),
+        Some(HubCommand::Stats(stats)) => {
+            terminal::print(&hodo_daemon::fetch(stats.pages, page::PATH, PATIENCE * 2)?)?;
+            Ok(Outcome::Done)
+        }
+    }
+}
+
+fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
+    let allow = allow_list(serve.allow.as_deref())?;
+    // Each client and each board takes a descriptor; where that is not allowed, fewer are served.
+    let _ = hodo_io::host::raise_descriptor_limit();
+    let seen = Arc::new(Snapshot::<Seen>::default());
+    let http = (!serve.no_metrics).then_some(serve.metrics);
+    let shown = Arc::clone(&seen);
+    let stats = move || match shown.ask(PATIENCE) {
+        Some(seen) => Reply::text(200, page::text(&seen)),
+        None => Reply::text(503, "the hub has not begun, or is stuck\n"),
+    };
+    let options = Options { http, pid_file: serve.pid_file.clone() };
+    let daemon = Daemon::start(&options, |pages| pages.with(page::PATH, stats))?;
+    let server = bind(serve)?;
+    let told = Arc::clone(&seen);
+    daemon.registry().source(move |exposition| {
+        if let Some(seen) = told.ask(PATIENCE) {
+            metrics::tell(&seen, exposition);
+        }
+    });
+    if serve.until_stdin_closes {
+        at_the_end_of_stdin(daemon.stop());
+    }
+    let at = server.address().to_string();
+    terminal::print(&format!("{LISTENING_ON}{at}\n"))?;
+    if let Some(pages) = daemon.site() {
+        terminal::print(&format!("pages on http://{pages}\n"))?;
+    }
+    daemon.ready(&format!("{LISTENING_ON}{at}"));
+    let make = |index| {
+        let mut hub = Hub::new(config(serve), allow.clone());
+        if serve.stages {
+            let sampling = Sampling::ending_in_zeros(SAMPLED_BITS);
+            hub.handle(Instant::ZERO, Input::Command(Ask::Sample(sampling)));
+        }
+        let rounds = daemon.rounds(&format!("hub {index}"));
+        (hub, Attending::new(rounds, Arc::clone(&seen), serve.allow.clone(), serve.verbose))
+    };
+    server.run(make, daemon.stop()).map_err(|error| Error::Failed(format!("serving {at}: {error}")))?;
+    Ok(Outcome::Done)
+}
+
+fn bind(serve: &args::HubServe) -> Result<JointServer, Error> {
+    let peers_max = serve.clients as usize + MORE_PEERS;
+    let options = JointOptions {
+        serve: ServeOptions {
+            threads: 1,
+            cpus: serve.cpu.into_iter().collect(),
+            wait: serve.wait,
+            settings: SocketSettings { peers_max, ..SocketSettings::default() },
+        },
+        datagrams: SocketSettings { peers_max: serve.boards as usize + MORE_PEERS, ..SocketSettings::default() },
+        drain: serve.drain,
+    };
+    JointServer::bind(&Address::Socket(serve.listen), options).map_err(|error| {
+        let at = serve.listen;
+        Error::Failed(format!("cannot listen on {at}: {error}; choose another address or port, or end who has it"))
+    })
+}
+
+fn config(serve: &args::HubServe) -> HubConfig {
+    let config = HubConfig::default();
+    HubConfig {
+        clients: serve.clients as usize,
+        boards: serve.boards as usize,
+        window: WindowConfig {
+            in_flight: serve.in_flight as usize,
+            patience: serve.patience,
+            late_min: serve.late,
+            ..config.window
+        },
+        ..config
+    }
+}
+
+fn allow_list(file: Option<&Path>) -> Result<AllowList, Error> {
+    let Some(file) = file else { return Ok(AllowList::ALL) };
+    let text = std::fs::read_to_string(file)
+        .map_err(|why| Error::Usage(format!("--allow {}: cannot be read: {why}", file.display())))?;
+    AllowList::parse(&text).map_err(|why| Error::Usage(format!("--allow {}: {why}", file.display())))
+}

@@ -1,0 +1,33 @@
+//! `hodo ipbus devices`: which devices do connection files have?
+
+use super::forms::Forms;
+use super::grid::Grid;
+use super::{board, files, filter};
+use crate::{Error, Outcome, args, terminal};
+use hodo_catalog::ipbus::connections::Connection;
+use serde_json::{Value, json};
+
+/// Lists them with their URIs and address tables.
+pub fn run(asked: &args::Devices) -> Result<Outcome, Error> {
+    let forms = Forms::prepare(&asked.forms)?;
+    let all = files::connections(&asked.connections).map_err(board::usage)?;
+    board::warn(all.warnings());
+    let patterns = filter::patterns(&asked.filter)?;
+    let fits = |id: &str| patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(id));
+    let devices: Vec<&Connection> = all.iter().filter(|connection| fits(&connection.id)).collect();
+    let mut grid = Grid::new(&["device", "uri", "address_table", "file", "line"]);
+    for Connection { id, uri, address_table, place } in &devices {
+        grid.row([id.clone(), uri.clone(), address_table.clone(), place.file.clone(), place.line.to_string()]);
+    }
+    let listed = || devices.iter().map(|device| document(device)).collect::<Vec<Value>>();
+    forms.write(|| grid.tsv(), || json!({ "schema": "hodo.ipbus-devices/1", "devices": listed() }))?;
+    terminal::tell(&grid.table(), forms.take_stdout())?;
+    Ok(Outcome::Done)
+}
+
+fn document(Connection { id, uri, address_table, place }: &Connection) -> Value {
+    json!({
+        "device": id, "uri": uri, "address_table": address_table,
+        "file": place.file, "line": place.line, "column": place.column,
+    })
+}

@@ -1,0 +1,72 @@
+//! `hodo ipbus dump`: what do all registers hold, or those whose names fit?
+
+use super::board::{Board, Label};
+use super::filter;
+use super::forms::Forms;
+use super::read::read;
+use super::values::{self, Row};
+use crate::{Error, Outcome, args};
+use hodo_catalog::ipbus::table::{Mode, Node};
+use hodo_catalog::ipbus::{At, SessionError};
+
+/// Reads each register once, so that its bits are of one moment, and shows every node.
+pub fn run(asked: &args::Dump) -> Result<Outcome, Error> {
+    let forms = Forms::prepare(&asked.show.forms)?;
+    let mut board = Board::open(&asked.device)?;
+    let Some(table) = board.session.table() else {
+        return Err(Error::Usage(
+            "there is no address table to tell the registers; name it with --table FILE".to_owned(),
+        ));
+    };
+    let nodes = filter::nodes(table, &asked.filter)?;
+    let (labels, note) = readable(&nodes);
+    if labels.is_empty() {
+        return Err(Error::Usage(format!("none of {} nodes is a readable register", nodes.len())));
+    }
+    let mut addresses: Vec<u32> = labels.iter().map(|label| label.address).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    let places: Vec<At<'_>> = addresses.iter().map(|address| At::Address(*address)).collect();
+    let found = read(&mut board, &places)?;
+    let rows: Vec<Row> = labels
+        .into_iter()
+        .map(|label| {
+            let index = addresses.partition_point(|address| *address < label.address);
+            let value = found[index].clone().map(|word| label.mask.value(word));
+            Row { value: value.map_err(|error| named(error, &label)), label }
+        })
+        .collect();
+    values::show(&board, &rows, &asked.show, &forms, &note)
+}
+
+/// The registers among nodes, and what is said of the others.
+fn readable(nodes: &[Node<'_>]) -> (Vec<Label>, String) {
+    let is_register = |node: &&Node<'_>| node.mode() == Mode::Single;
+    let labels: Vec<Label> = nodes
+        .iter()
+        .filter(is_register)
+        .filter(|node| node.permission().reads())
+        .map(|node| Label::of(*node))
+        .collect();
+    let blocks = nodes.iter().filter(|node| matches!(node.mode(), Mode::Incremental | Mode::NonIncremental)).count();
+    let write_only = nodes.iter().filter(is_register).count() - labels.len();
+    let mut left = Vec::new();
+    if blocks > 0 {
+        left.push(format!("{blocks} blocks and ports"));
+    }
+    if write_only > 0 {
+        left.push(format!("{write_only} registers that may only be written"));
+    }
+    let note = if left.is_empty() { String::new() } else { format!("not read: {}\n", left.join(", ")) };
+    (labels, note)
+}
+
+fn named(error: SessionError, label: &Label) -> SessionError {
+    match error {
+        SessionError::Failed(mut failure) => {
+            failure.node = Some(label.node.clone());
+            SessionError::Failed(failure)
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,80 @@
+//! `hodo ipbus rmw`: modify a register in one transaction.
+
+use super::board::{Board, at, failed};
+use super::forms::Forms;
+use super::grid::Grid;
+use super::values::number;
+use crate::args::{self, Rmw, Spot};
+use crate::{Error, Outcome, terminal};
+use hodo_catalog::ipbus::Access;
+use hodo_catalog::ipbus::table::Mask;
+use hodo_catalog::ipbus::wire::Version;
+use serde_json::json;
+
+/// Does it, and shows the register before and after, as far as the protocol's version tells.
+pub fn run(asked: &Rmw) -> Result<Outcome, Error> {
+    match asked {
+        Rmw::Bits(args::RmwBits { device, spot, and, or, decimal, forms }) => {
+            let change = Change {
+                access: Access::rmw_bits(at(spot), *and, *or),
+                after: &|before| before & and | or,
+                before: &|_| None,
+            };
+            modify(device, spot, change, *decimal, forms)
+        }
+        Rmw::Sum(args::RmwSum { device, spot, addend, decimal, forms }) => {
+            let change = Change {
+                access: Access::rmw_sum(at(spot), *addend),
+                after: &|before| before.wrapping_add(*addend),
+                before: &|after| Some(after.wrapping_sub(*addend)),
+            };
+            modify(device, spot, change, *decimal, forms)
+        }
+    }
+}
+
+/// What is done, and how the word before follows from the one after, and the other way round.
+struct Change<'a> {
+    access: Access<'a, u32>,
+    after: &'a dyn Fn(u32) -> u32,
+    before: &'a dyn Fn(u32) -> Option<u32>,
+}
+
+fn modify(
+    device: &args::Device,
+    spot: &Spot,
+    change: Change<'_>,
+    decimal: bool,
+    forms: &args::Forms,
+) -> Result<Outcome, Error> {
+    if let Spot::Bits(..) = spot {
+        return Err(Error::Usage("a mask has no effect on read-modify-write; write the address alone".to_owned()));
+    }
+    let forms = Forms::prepare(forms)?;
+    let mut board = Board::open(device)?;
+    let label = board.label(spot)?;
+    let told = board.session.call(change.access).map_err(failed)?;
+    let (before, after) = match board.session.version() {
+        Version::V2_0 => (Some(told), (change.after)(told)),
+        Version::V1_3 => ((change.before)(told), told),
+    };
+    let text = |value: Option<u32>| value.map_or_else(String::new, |value| number(value, Mask::ALL, decimal));
+    let mut grid = Grid::new(&["device", "node", "address", "before", "after"]);
+    let address = format!("0x{:08X}", label.address);
+    grid.row([board.called().to_owned(), label.node.clone(), address, text(before), text(Some(after))]);
+    forms.write(
+        || grid.tsv(),
+        || {
+            json!({
+                "schema": "hodo.ipbus-rmw/1",
+                "device": board.document(),
+                "node": label.node_or_null(),
+                "address": label.address,
+                "before": before,
+                "after": after,
+            })
+        },
+    )?;
+    terminal::tell(&grid.without("device").table(), forms.take_stdout())?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,96 @@
+//! A file of results: checked before anything is done, and written whole.
+
+use crate::{Error, terminal};
+use serde_json::Value;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Where something is to be written.
+#[derive(Debug)]
+pub struct OutputFile {
+    path: PathBuf,
+    /// Beside and renamed, so that a reader never sees half a file; else straight into what is no plain file.
+    beside: bool,
+}
+
+impl OutputFile {
+    /// Checks that a file can be written: by writing one beside it, or by opening what is there and is no plain file.
+    pub fn prepare(file: &Path) -> io::Result<Self> {
+        // A link is followed, lest renaming replaces it.
+        let path = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+        let beside = match fs::metadata(&path) {
+            Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(there) => {
+                OpenOptions::new().write(true).open(&path)?;
+                there.is_file() && can_write_beside(&path).is_ok()
+            }
+            Err(_) => {
+                can_write_beside(&path)?;
+                true
+            }
+        };
+        Ok(OutputFile { path, beside })
+    }
+
+    /// The same for the file that an option names.
+    pub fn of_option(option: &str, file: &Path) -> Result<Self, Error> {
+        OutputFile::prepare(file)
+            .map_err(|why| Error::Usage(format!("{option} {}: this file cannot be written: {why}", file.display())))
+    }
+
+    /// A folder that was made for files [`within`](Self::within) it.
+    pub fn folder(path: PathBuf) -> Self {
+        OutputFile { path, beside: true }
+    }
+
+    /// A file in this folder.
+    pub fn within(&self, name: &str) -> Self {
+        OutputFile::folder(self.path.join(name))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Replaces what is there.
+    pub fn write(&self, content: &[u8]) -> io::Result<()> {
+        if !self.beside {
+            return File::create(&self.path)?.write_all(content);
+        }
+        let part = part(&self.path)?;
+        let written = fs::write(&part, content).and_then(|()| fs::rename(&part, &self.path));
+        if written.is_err() {
+            // The first failure is the one to tell.
+            let _ = fs::remove_file(&part);
+        }
+        written
+    }
+}
+
+/// Writes a value that is no result document; `-` is standard output.
+pub fn write_json(option: &str, file: &Path, value: &Value) -> Result<(), Error> {
+    let text = format!("{value:#}\n");
+    if file.as_os_str() == "-" {
+        return terminal::print(&text);
+    }
+    OutputFile::of_option(option, file)?
+        .write(text.as_bytes())
+        .map_err(|why| Error::Failed(format!("{} cannot be written: {why}", file.display())))
+}
+
+fn can_write_beside(path: &Path) -> io::Result<()> {
+    let part = part(path)?;
+    File::create(&part)?;
+    fs::remove_file(&part)
+}
+
+/// The file beside, with a name of this process's own.
+fn part(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut part = std::ffi::OsString::from(".");
+    part.push(name);
+    part.push(format!(".{}.part", std::process::id()));
+    Ok(path.with_file_name(part))
+}

@@ -1,0 +1,127 @@
+use crate::Error;
+use hodo_io::{Clock, Endpoint, SocketSettings, Streams};
+use hodo_machine::{Address, Closed, Driver, Input, Instant, Machine, Outbox, Output, Peer, Wait};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The longest page that is read.
+const PAGE_MAX: usize = 64 << 20;
+const PEER: Peer = Peer(0);
+
+/// Reads a page of a daemon that runs, within this time.
+pub fn fetch(address: SocketAddr, path: &str, within: Duration) -> Result<String, Error> {
+    let failed = |why: String| Error::Page { page: format!("http://{address}{path}"), why };
+    let streams = Streams::new(SocketSettings::default(), None).map_err(|error| failed(error.to_string()))?;
+    let mut endpoint = Endpoint::new(Visitor::new(address, path), streams, Clock::start());
+    let until = endpoint.now() + within;
+    let mut told = None;
+    while told.is_none() && endpoint.now() < until {
+        endpoint.turn(Wait::Block, until, &mut |read| told = Some(read)).map_err(|error| failed(error.to_string()))?;
+    }
+    let read = told.unwrap_or(Err(Closed::TimedOut)).map_err(|why| failed(why.to_string()))?;
+    page(&read).map(str::to_owned).map_err(failed)
+}
+
+/// What stands behind the head of an answer of status 200.
+fn page(answer: &[u8]) -> Result<&str, String> {
+    let text = str::from_utf8(answer).map_err(|_| "it is no text".to_owned())?;
+    let (head, body) = text.split_once("\r\n\r\n").ok_or("that is no HTTP/1.1; is it the port of a daemon's pages?")?;
+    let status = head.lines().next().unwrap_or_default();
+    if status.strip_prefix("HTTP/1.1 ").is_some_and(|status| status.starts_with("200")) {
+        return Ok(body);
+    }
+    Err(format!("the answer is `{status}`"))
+}
+
+/// Asks for one page and takes in all that comes until the far end closes.
+struct Visitor {
+    address: SocketAddr,
+    request: Vec<u8>,
+    read: Vec<u8>,
+    state: State,
+}
+
+enum State {
+    New,
+    Waiting,
+    Opened,
+    Ended(Result<(), Closed>),
+    Told,
+}
+
+impl Visitor {
+    fn new(address: SocketAddr, path: &str) -> Self {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").into_bytes();
+        Visitor { address, request, read: Vec::new(), state: State::New }
+    }
+}
+
+impl Machine for Visitor {
+    type Command = ();
+    type Event = Result<Vec<u8>, Closed>;
+
+    fn handle(&mut self, _: Instant, input: Input<'_, ()>) {
+        match input {
+            Input::Opened(..) => self.state = State::Opened,
+            Input::Received(_, bytes) if self.read.len() + bytes.len() <= PAGE_MAX => {
+                self.read.extend_from_slice(bytes);
+            }
+            Input::Received(..) => self.state = State::Ended(Err(Closed::OverBound)),
+            Input::Closed(_, Closed::Finished) => self.state = State::Ended(Ok(())),
+            Input::Closed(_, why) => self.state = State::Ended(Err(why)),
+            _ => {}
+        }
+    }
+
+    fn poll(&mut self, _: Instant, out: &mut Outbox) -> Output<Self::Event> {
+        match std::mem::replace(&mut self.state, State::Waiting) {
+            State::New => Output::Open(PEER, Address::Socket(self.address)),
+            State::Opened => {
+                out.copy(&self.request);
+                Output::Send(PEER)
+            }
+            State::Ended(how) => {
+                self.state = State::Told;
+                Output::Event(how.map(|()| std::mem::take(&mut self.read)))
+            }
+            state @ (State::Waiting | State::Told) => {
+                self.state = state;
+                Output::Idle(None)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Pages, Reply, Site};
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn reads_what_a_site_gives() {
+        let body = "line\n".repeat(100_000);
+        let pages = Pages::default().with("/long", move || Reply::text(200, body.clone()));
+        let site = Site::open(([127, 0, 0, 1], 0).into(), pages).expect("a port is free");
+        assert_eq!(fetch(site.address(), "/long", LONG).map(|page| page.len()), Ok(500_000));
+        let error = fetch(site.address(), "/none", LONG).expect_err("there is none");
+        assert!(error.to_string().contains("404 Not Found"), "{error}");
+    }
+
+    #[test]
+    fn says_where_nobody_answers() {
+        let site = Site::open(([127, 0, 0, 1], 0).into(), Pages::default()).expect("a port is free");
+        let address = site.address();
+        drop(site);
+        let error = fetch(address, "/", LONG).expect_err("nobody is there").to_string();
+        assert!(error.contains(&format!("http://{address}/")) && error.contains("refused"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_page_is_told() {
+        assert_eq!(page(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nx\r\n\r\ny"), Ok("x\r\n\r\ny"));
+        assert!(page(b"HTTP/1.1 503 Service Unavailable\r\n\r\ndraining").is_err());
+        assert!(page(b"hello").is_err() && page(&[0xFF]).is_err());
+    }
+}

@@ -1,0 +1,371 @@
+use crate::request::{HEAD_MAX, Refusal, parse};
+use hodo_machine::{Bytes, Input, Instant, Machine, Outbox, Output, Peer};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// A connection that is silent for so long is closed.
+const SILENCE: Duration = Duration::from_secs(30);
+/// Bytes of a connection that wait to be read: a request, and what follows it.
+const INPUT_MAX: usize = 2 * HEAD_MAX;
+/// How often silence is looked at.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// The far end of HTTP/1.1 connections on which pages are read: no bodies are taken, and one request of a connection is
+/// answered at a time.
+#[derive(Debug, Default)]
+pub struct Http {
+    connections: BTreeMap<Peer, Connection>,
+    outputs: VecDeque<Act>,
+    sweep: Option<Instant>,
+    next_tag: u64,
+}
+
+/// A page is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Says with the answer what it answers.
+    pub tag: u64,
+    /// By whom.
+    pub peer: Peer,
+    /// Which.
+    pub path: String,
+}
+
+/// The page that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// That of the question.
+    pub tag: u64,
+    /// By whom.
+    pub peer: Peer,
+    /// The page.
+    pub reply: Reply,
+}
+
+/// A page, or why there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The status, of RFC 9110.
+    pub status: u16,
+    /// The media type.
+    pub content_type: &'static str,
+    /// What it says.
+    pub body: String,
+}
+
+#[derive(Debug)]
+struct Connection {
+    input: Vec<u8>,
+    /// What the request that is being answered wants.
+    answering: Option<Wants>,
+    /// Some of what it sent was dropped, so that no request after this one can be told.
+    overrun: bool,
+    blocked: bool,
+    /// Nothing more is read from it.
+    ending: bool,
+    heard: Instant,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Wants {
+    tag: u64,
+    head_only: bool,
+    keeps: bool,
+}
+
+#[derive(Debug)]
+enum Act {
+    Ask(Asked),
+    Send(Peer, Reply, Wants),
+    Close(Peer),
+}
+
+impl Act {
+    fn peer(&self) -> Peer {
+        let (Act::Ask(Asked { peer, .. }) | Act::Send(peer, ..) | Act::Close(peer)) = self;
+        *peer
+    }
+}
+
+impl Connection {
+    fn new(now: Instant) -> Self {
+        let (input, answering) = (Vec::new(), None);
+        Connection { input, answering, overrun: false, blocked: false, ending: false, heard: now }
+    }
+}
+
+impl Reply {
+    /// A page of plain text.
+    #[must_use]
+    pub fn text(status: u16, body: impl Into<String>) -> Self {
+        Reply { status, content_type: "text/plain; charset=utf-8", body: body.into() }
+    }
+
+    /// A page of JSON.
+    #[must_use]
+    pub fn json(body: impl Into<String>) -> Self {
+        Reply { status: 200, content_type: "application/json", body: body.into() }
+    }
+
+    fn refusal(refusal: Refusal) -> Self {
+        let status = refusal.status();
+        Reply::text(status, format!("{}: this only gives pages to read, over HTTP/1.1\n", reason(status)))
+    }
+
+    /// What goes ahead of the body.
+    fn head(&self, keeps: bool) -> String {
+        let Reply { status, content_type, body } = self;
+        let allow = if *status == 405 { "Allow: GET, HEAD\r\n" } else { "" };
+        let connection = if keeps { "keep-alive" } else { "close" };
+        format!(
+            "HTTP/1.1 {status} {}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n{allow}\
+             Cache-Control: no-store\r\nConnection: {connection}\r\n\r\n",
+            reason(*status),
+            body.len(),
+        )
+    }
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        400 => "Bad Request",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        431 => "Request Header Fields Too Large",
+        503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
+        _ => "Other",
+    }
+}
+
+impl Http {
+    /// Asks for the next page that a connection wants, where it is its turn.
+    fn read_on(&mut self, peer: Peer) {
+        let Some(connection) = self.connections.get_mut(&peer) else { return };
+        if connection.answering.is_some() || connection.blocked || connection.ending {
+            return;
+        }
+        match parse(&connection.input) {
+            Ok(Some((request, length))) => {
+                connection.input.drain(..length);
+                let tag = self.next_tag;
+                let keeps = request.keeps && !connection.overrun;
+                connection.answering = Some(Wants { tag, head_only: request.head_only, keeps });
+                self.next_tag += 1;
+                self.outputs.push_back(Act::Ask(Asked { tag, peer, path: request.path }));
+            }
+            Ok(None) => {}
+            Err(refusal) => {
+                let wants = Wants { tag: u64::MAX, head_only: false, keeps: false };
+                self.outputs.push_back(Act::Send(peer, Reply::refusal(refusal), wants));
+                self.end(peer);
+            }
+        }
+    }
+
+    fn answer(&mut self, Answer { tag, peer, reply }: Answer) {
+        let Some(connection) = self.connections.get_mut(&peer) else { return };
+        let Some(wants) = connection.answering.take_if(|wants| wants.tag == tag) else { return };
+        self.outputs.push_back(Act::Send(peer, reply, wants));
+        if wants.keeps {
+            self.read_on(peer);
+        } else {
+            self.end(peer);
+        }
+    }
+
+    /// The connection ends when what was said before has gone out.
+    fn end(&mut self, peer: Peer) {
+        if let Some(connection) = self.connections.get_mut(&peer)
+            && !std::mem::replace(&mut connection.ending, true)
+        {
+            connection.input = Vec::new();
+            self.outputs.push_back(Act::Close(peer));
+        }
+    }
+
+    fn received(&mut self, now: Instant, peer: Peer, bytes: &[u8]) {
+        let Some(connection) = self.connections.get_mut(&peer) else { return };
+        if connection.ending {
+            return;
+        }
+        connection.heard = now;
+        let room = INPUT_MAX - connection.input.len();
+        if bytes.len() > room {
+            connection.overrun = true;
+            if let Some(wants) = &mut connection.answering {
+                wants.keeps = false;
+            }
+        }
+        connection.input.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.read_on(peer);
+    }
+
+    /// Closes those who have been silent for too long, also in the midst of an answer that they do not take.
+    fn sweep(&mut self, now: Instant) {
+        let silent: Vec<Peer> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| now - connection.heard >= SILENCE)
+            .map(|(peer, _)| *peer)
+            .collect();
+        silent.into_iter().for_each(|peer| self.end(peer));
+    }
+}
+
+impl Machine for Http {
+    type Command = Answer;
+    type Event = Asked;
+
+    fn handle(&mut self, now: Instant, input: Input<'_, Answer>) {
+        match input {
+            Input::Opened(peer, _) => {
+                self.connections.insert(peer, Connection::new(now));
+                self.sweep.get_or_insert(now + SWEEP);
+            }
+            Input::Received(peer, bytes) => self.received(now, peer, bytes),
+            Input::Closed(peer, _) => {
+                self.connections.remove(&peer);
+                self.outputs.retain(|act| act.peer() != peer);
+            }
+            Input::Blocked(peer) | Input::Drained(peer) => {
+                let is_blocked = matches!(input, Input::Blocked(_));
+                if let Some(connection) = self.connections.get_mut(&peer) {
+                    connection.blocked = is_blocked;
+                    connection.heard = now;
+                    self.read_on(peer);
+                }
+            }
+            Input::Command(answer) => self.answer(answer),
+            Input::Elapsed | Input::Landed(..) => {}
+        }
+    }
+
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Asked> {
+        if self.sweep.is_some_and(|due| now >= due) {
+            self.sweep(now);
+            self.sweep = (!self.connections.is_empty()).then(|| now + SWEEP);
+        }
+        match self.outputs.pop_front() {
+            Some(Act::Ask(asked)) => Output::Event(asked),
+            Some(Act::Send(peer, reply, wants)) => {
+                out.copy(reply.head(wants.keeps).as_bytes());
+                if !wants.head_only {
+                    out.share(Bytes::from(reply.body));
+                }
+                Output::Send(peer)
+            }
+            Some(Act::Close(peer)) => {
+                self.connections.remove(&peer);
+                Output::Close(peer)
+            }
+            None => Output::Idle(self.sweep),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hodo_machine::Address;
+
+    const PEER: Peer = Peer(Peer::FIRST_ACCEPTED);
+
+    /// What becomes of a connection: `asks /x`, `said ...` with the status line and the body, `closed`.
+    fn outcome(http: &mut Http, now: Instant) -> Vec<String> {
+        let (mut found, mut out) = (Vec::new(), Outbox::new());
+        loop {
+            match http.poll(now, &mut out) {
+                Output::Event(Asked { tag, peer, path }) => {
+                    let reply = Reply::text(if path == "/" { 200 } else { 404 }, "page");
+                    http.handle(now, Input::Command(Answer { tag, peer, reply }));
+                    found.push(format!("asks {path}"));
+                }
+                Output::Send(_) => {
+                    let bytes: Vec<u8> = out.pieces().iter().flat_map(|piece| out.bytes(piece)).copied().collect();
+                    let text = String::from_utf8(bytes).expect("a page is text");
+                    let (head, body) = text.split_once("\r\n\r\n").expect("a head ends");
+                    let length = head.split_once("Content-Length: ").expect("a length is told").1;
+                    assert!(body.is_empty() || length.starts_with(&format!("{}\r\n", body.len())), "{text}");
+                    found.push(format!("{}: {body}", head.lines().next().expect("a status")));
+                    out.clear();
+                }
+                Output::Close(_) => found.push("closed".to_owned()),
+                Output::Open(..) => unreachable!("it reaches nobody"),
+                Output::Idle(_) => return found,
+            }
+        }
+    }
+
+    fn opened() -> Http {
+        let mut http = Http::default();
+        http.handle(Instant::ZERO, Input::Opened(PEER, &Address::Node(0)));
+        http
+    }
+
+    fn told(http: &mut Http, bytes: &[u8]) -> Vec<String> {
+        http.handle(Instant::ZERO, Input::Received(PEER, bytes));
+        outcome(http, Instant::ZERO)
+    }
+
+    const OK: &str = "HTTP/1.1 200 OK: page";
+
+    #[test]
+    fn answers_one_request_after_the_other_however_they_are_cut() {
+        let text = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nHEAD /b HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.0\r\n\r\nGET /";
+        let expected = ["asks /", OK, "asks /b", "HTTP/1.1 404 Not Found: ", "asks /", OK, "closed"];
+        for cut in [1, 10, 1000] {
+            let mut http = opened();
+            let found: Vec<String> = text.chunks(cut).flat_map(|chunk| told(&mut http, chunk)).collect();
+            assert_eq!(found, expected, "cut every {cut} bytes");
+        }
+    }
+
+    #[test]
+    fn refuses_and_closes() {
+        let found = told(&mut opened(), b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+        assert!(found[0].starts_with("HTTP/1.1 405 Method Not Allowed: ") && found[1] == "closed", "{found:?}");
+        let found = told(&mut opened(), &[b'a'; 100_000]);
+        assert!(found[0].starts_with("HTTP/1.1 431 ") && found[1] == "closed", "{found:?}");
+    }
+
+    #[test]
+    fn who_asks_on_and_on_gets_what_fits_and_no_more() {
+        let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        let found = told(&mut opened(), request.repeat(10_000).as_bytes());
+        assert_eq!(found, ["asks /", OK, "closed"]);
+    }
+
+    #[test]
+    fn reads_no_further_while_its_answers_are_not_taken() {
+        let mut http = opened();
+        http.handle(Instant::ZERO, Input::Blocked(PEER));
+        assert!(told(&mut http, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").is_empty());
+        http.handle(Instant::ZERO, Input::Drained(PEER));
+        assert_eq!(outcome(&mut http, Instant::ZERO), ["asks /", OK]);
+    }
+
+    #[test]
+    fn the_silent_are_closed() {
+        let mut http = opened();
+        assert!(told(&mut http, b"GET / HT").is_empty());
+        assert!(outcome(&mut http, Instant::ZERO + (SILENCE - SWEEP)).is_empty());
+        assert_eq!(outcome(&mut http, Instant::ZERO + SILENCE), ["closed"]);
+        assert!(matches!(http.poll(Instant::ZERO + 2 * SILENCE, &mut Outbox::new()), Output::Idle(None)));
+    }
+
+    #[test]
+    fn an_answer_reaches_nobody_else() {
+        let mut http = opened();
+        http.handle(Instant::ZERO, Input::Received(PEER, b"GET / HTTP/1.0\r\n\r\n"));
+        let Output::Event(Asked { tag, peer, .. }) = http.poll(Instant::ZERO, &mut Outbox::new()) else {
+            panic!("it asks")
+        };
+        http.handle(Instant::ZERO, Input::Closed(PEER, hodo_machine::Closed::Reset));
+        http.handle(Instant::ZERO, Input::Opened(PEER, &Address::Node(0)));
+        http.handle(Instant::ZERO, Input::Received(PEER, b"GET /b HTTP/1.0\r\n\r\n"));
+        http.handle(Instant::ZERO, Input::Command(Answer { tag, peer, reply: Reply::text(200, "not theirs") }));
+        assert_eq!(outcome(&mut http, Instant::ZERO), ["asks /b", "HTTP/1.1 404 Not Found: page", "closed"]);
+    }
+}

@@ -1,0 +1,73 @@
+//! What every daemon shares: metrics and health over HTTP, systemd, signals, the file with its process number.
+//!
+//! A daemon starts, serves its machines with `hodo_io`, and is told of the rest by what its threads look in at:
+//!
+//! ```no_run
+//! use hodo_daemon::{Daemon, Options, Rounds};
+//! # use hodo_machine::{Input, Instant, Machine, Outbox, Output};
+//! # struct Hub;
+//! # impl Machine for Hub {
+//! #     type Command = ();
+//! #     type Event = ();
+//! #     fn handle(&mut self, _: Instant, _: Input<'_, ()>) {}
+//! #     fn poll(&mut self, _: Instant, _: &mut Outbox) -> Output<()> { Output::Idle(None) }
+//! # }
+//! struct Attendant(Rounds);
+//!
+//! impl hodo_io::Attendant for Attendant {
+//!     type Machine = Hub;
+//!
+//!     fn told(&mut self, _: ()) -> Option<()> {
+//!         None
+//!     }
+//!
+//!     fn look_in(&mut self, now: Instant, _: &Hub) -> Option<()> {
+//!         if self.0.look_in(now) {
+//!             // Read the configuration again, and tell the machine.
+//!             self.0.reloaded("serving");
+//!         }
+//!         None
+//!     }
+//!
+//!     fn drain(&mut self) -> Option<()> {
+//!         self.0.draining("answering what is under way");
+//!         None
+//!     }
+//! }
+//!
+//! fn serve(server: hodo_io::JointServer) -> Result<(), Box<dyn std::error::Error>> {
+//!     let options = Options { http: Some(([127, 0, 0, 1], 9203).into()), pid_file: None };
+//!     let daemon = Daemon::start(&options, |pages| pages)?;
+//!     daemon.ready(&format!("listening on {}", server.address()));
+//!     server.run(|index| (Hub, Attendant(daemon.rounds(&format!("hub {index}")))), daemon.stop())?;
+//!     Ok(())
+//! }
+//! ```
+
+mod daemon;
+mod error;
+mod exposition;
+mod fetch;
+mod health;
+mod http;
+mod metrics;
+mod notifier;
+mod pid_file;
+mod request;
+mod signals;
+mod site;
+mod snapshot;
+
+pub use daemon::{Daemon, Options, Rounds};
+pub use error::Error;
+pub use exposition::{CONTENT_TYPE, Distribution, Exposition, Labels, Value};
+pub use fetch::fetch;
+pub use health::{Health, Pulse, State};
+pub use http::{Answer, Asked, Http, Reply};
+pub use metrics::{Counter, Gauge, Histogram, Registry};
+pub use notifier::Notifier;
+pub use pid_file::PidFile;
+pub use request::{Refusal, Request, parse};
+pub use signals::Signals;
+pub use site::{Pages, Site};
+pub use snapshot::Snapshot;

@@ -1,0 +1,98 @@
+use crate::Error;
+use hodo_io::process;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A file with the number of this process, for as long as it runs. The process holds a lock on it, so that one that was
+/// left behind, or whose number another process has by now, misleads nobody.
+#[derive(Debug)]
+pub struct PidFile {
+    path: PathBuf,
+    /// Keeps the lock.
+    _file: File,
+}
+
+impl PidFile {
+    /// Writes the file; an error where a process that runs has it.
+    pub fn create(path: &Path) -> Result<Self, Error> {
+        let failed = |error: io::Error| Error::PidFile { file: path.to_owned(), why: error.to_string() };
+        loop {
+            let options = File::options().create(true).truncate(false).read(true).write(true).open(path);
+            let mut file = options.map_err(failed)?;
+            if !process::lock(&file).map_err(failed)? {
+                return Err(Error::Running { file: path.to_owned(), pid: number(&mut file) });
+            }
+            // Whoever had it before may have taken the file away between the two calls.
+            if !is_at(&file, path) {
+                continue;
+            }
+            file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;
+            return Ok(PidFile { path: path.to_owned(), _file: file });
+        }
+    }
+
+    /// The number of the process that holds this file; nothing where none runs.
+    pub fn holder(path: &Path) -> io::Result<Option<u32>> {
+        let mut file = match File::options().read(true).write(true).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        Ok(if process::is_locked(&file)? { number(&mut file) } else { None })
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        // One that stays is told from one that is held by its lock.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn number(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(16).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |found: io::Result<fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
+    identity(file.metadata()).is_some_and(|ours| identity(fs::metadata(path)) == Some(ours))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("hodo-pid-{name}-{}", std::process::id()))
+    }
+
+    #[test]
+    fn one_process_at_a_time_has_it() {
+        let path = path("one");
+        assert_eq!(PidFile::holder(&path).expect("a folder to look into"), None);
+        let held = PidFile::create(&path).expect("a folder to write to");
+        let pid = Some(std::process::id());
+        assert_eq!(PidFile::holder(&path).expect("it is there"), pid);
+        assert_eq!(PidFile::create(&path).err(), Some(Error::Running { file: path.clone(), pid }));
+        drop(held);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn one_that_was_left_behind_is_taken_over() {
+        let path = path("left");
+        fs::write(&path, "1\nand more than a number").expect("a folder to write to");
+        assert_eq!(PidFile::holder(&path).expect("it is there"), None);
+        let _held = PidFile::create(&path).expect("nobody holds it");
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), format!("{}\n", std::process::id()));
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_told() {
+        let error = PidFile::create(Path::new("/nowhere/at/all.pid")).err();
+        assert!(matches!(error, Some(Error::PidFile { .. })), "{error:?}");
+    }
+}

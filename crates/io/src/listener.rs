@@ -1,0 +1,184 @@
+use crate::connect::{prepare_stream, socket_for};
+use crate::sys::{self, RawAddress};
+use crate::{Mailbox, SocketSettings};
+use hodo_machine::{Address, Instant};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Connections that may wait to be accepted.
+const QUEUE: i32 = 4096;
+/// Connections accepted at once by a thread that also serves.
+const AT_ONCE: usize = 64;
+/// How long a busy thread serves before it looks at its listener again.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+/// A socket that accepts TCP or Unix connections.
+pub struct Listener {
+    fd: OwnedFd,
+    address: Address,
+    unlink: Option<String>,
+}
+
+/// A connection, and where it comes from.
+pub(crate) type Accepted = (OwnedFd, Address);
+
+impl Listener {
+    /// Listens at an address; port 0 is any free one.
+    pub fn bind(address: &Address) -> io::Result<Self> {
+        let (fd, raw) = socket_for(address, libc::SOCK_STREAM)?;
+        sys::set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+        let unlink = match address {
+            Address::Path(path) => {
+                remove_stale(path)?;
+                Some(path.clone())
+            }
+            _ => None,
+        };
+        sys::bind(fd.as_fd(), &raw)?;
+        sys::listen(fd.as_fd(), QUEUE)?;
+        let address = bound(&fd, address)?;
+        Ok(Listener { fd, address, unlink })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Has [`Listener::accept`] wait for this long; `None`: not at all.
+    pub(crate) fn set_patience(&self, span: Option<Duration>) -> io::Result<()> {
+        sys::set_nonblocking(self.fd.as_fd(), span.is_none())?;
+        span.map_or(Ok(()), |span| sys::set_timeout(self.fd.as_fd(), libc::SO_RCVTIMEO, span))
+    }
+
+    /// The next connection, where one comes in time. What is wrong with a single one is no error.
+    pub(crate) fn accept(&self) -> io::Result<Option<(OwnedFd, RawAddress)>> {
+        match sys::accept(self.fd.as_fd()) {
+            Ok(accepted) => Ok(Some(accepted)),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::EINTR | libc::ECONNABORTED) => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(path) = &self.unlink {
+            // Nothing is lost where it is gone already.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Sets up a connection; `None` where it has ended meanwhile.
+pub(crate) fn prepared((fd, from): (OwnedFd, RawAddress), settings: &SocketSettings) -> Option<Accepted> {
+    let from = from.to_ip().map_or_else(|| Address::Path(String::new()), Address::Socket);
+    prepare_stream(fd.as_fd(), &from, settings).ok()?;
+    Some((fd, from))
+}
+
+/// Out of descriptors or memory: those who are connected go on, and the next waits in the queue.
+pub(crate) fn is_short(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
+}
+
+/// Where the connections come from that a machine has not opened.
+pub(crate) enum Arrivals {
+    /// None come.
+    Nowhere,
+    /// Another thread accepts them.
+    Mailbox(Arc<Mailbox>),
+    /// The thread that serves accepts them: a process with one thread pays less for each of its system calls.
+    Listener {
+        listener: Listener,
+        /// When it is looked at again, however busy the thread is.
+        look_at: Instant,
+    },
+}
+
+impl Arrivals {
+    /// Those who connect to `listener`.
+    pub(crate) fn listening(listener: Listener) -> io::Result<Self> {
+        listener.set_patience(None)?;
+        Ok(Arrivals::Listener { listener, look_at: Instant::ZERO })
+    }
+
+    /// What a poller is to watch.
+    pub(crate) fn watched(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Arrivals::Nowhere => None,
+            Arrivals::Mailbox(mailbox) => Some(mailbox.event()),
+            Arrivals::Listener { listener, .. } => Some(listener.fd.as_fd()),
+        }
+    }
+
+    /// Whether to look for connections now; `heard` is the last known time.
+    #[inline]
+    pub(crate) fn is_due(&self, heard: Instant) -> bool {
+        match self {
+            Arrivals::Nowhere => false,
+            Arrivals::Mailbox(mailbox) => mailbox.has_some(),
+            Arrivals::Listener { look_at, .. } => heard >= *look_at,
+        }
+    }
+
+    /// Takes what has come. Of those that come to a listener, as many as there is `room` for; the others are closed.
+    pub(crate) fn take(&mut self, now: Instant, room: usize, settings: &SocketSettings) -> io::Result<Vec<Accepted>> {
+        let Arrivals::Listener { listener, look_at } = self else {
+            return Ok(if let Arrivals::Mailbox(mailbox) = self { mailbox.take() } else { Vec::new() });
+        };
+        *look_at = now + LOOK_AGAIN;
+        let mut taken = Vec::new();
+        // Accepting in vain costs several microseconds, asking a fraction of one.
+        if !sys::is_readable(listener.fd.as_fd())? {
+            return Ok(taken);
+        }
+        for _ in 0..AT_ONCE {
+            match listener.accept() {
+                Ok(Some(accepted)) if taken.len() < room => taken.extend(prepared(accepted, settings)),
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(error) if is_short(&error) => {
+                    // The poller goes on to see it.
+                    std::thread::sleep(LOOK_AGAIN);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(taken)
+    }
+
+    /// A connection that came has ended.
+    pub(crate) fn left(&self) {
+        if let Arrivals::Mailbox(mailbox) = self {
+            mailbox.left();
+        }
+    }
+}
+
+/// A socket's path is left behind by a server that was killed; one that answers is still in use.
+fn remove_stale(path: &str) -> io::Result<()> {
+    use std::os::unix::fs::FileTypeExt;
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => {
+            if std::os::unix::net::UnixStream::connect(path).is_ok() {
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, format!("`{path}` is in use by another server")));
+            }
+            std::fs::remove_file(path)
+        }
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("`{path}` is there and is no socket"))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The address that a socket got.
+pub(crate) fn bound(socket: &OwnedFd, asked: &Address) -> io::Result<Address> {
+    Ok(sys::local_address(socket.as_fd())?.to_ip().map_or_else(|| asked.clone(), Address::Socket))
+}

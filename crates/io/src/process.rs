@@ -1,0 +1,76 @@
+//! Other processes: who holds a file, and how to ask one to end.
+#![allow(unsafe_code)]
+
+use crate::sys::check;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// Takes a file for this process, as long as it keeps it open; answers whether it was free.
+pub fn lock(file: &File) -> io::Result<bool> {
+    let mut lock = whole();
+    match control(file, libc::F_OFD_SETLK, &mut lock) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        other => other.map(|()| true),
+    }
+}
+
+/// Whether somebody else has taken a file; does not take it. The file has to be open for writing.
+pub fn is_locked(file: &File) -> io::Result<bool> {
+    let mut lock = whole();
+    control(file, libc::F_OFD_GETLK, &mut lock)?;
+    Ok(libc::c_int::from(lock.l_type) != libc::F_UNLCK)
+}
+
+/// Asks a process to end, with SIGTERM.
+pub fn terminate(pid: u32) -> io::Result<()> {
+    // 0 and negative numbers would mean whole groups.
+    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0).ok_or(io::ErrorKind::InvalidInput)?;
+    // SAFETY: takes no pointers.
+    unsafe { check(libc::kill(pid, libc::SIGTERM)).map(drop) }
+}
+
+/// A write lock on all of a file.
+fn whole() -> libc::flock {
+    libc::flock {
+        l_type: libc::F_WRLCK as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    }
+}
+
+fn control(file: &File, command: libc::c_int, lock: &mut libc::flock) -> io::Result<()> {
+    // SAFETY: both commands take a pointer to a flock, which lives through the call.
+    unsafe { check(libc::fcntl(file.as_raw_fd(), command, &raw mut *lock)).map(drop) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_taken_by_one_until_it_is_closed() {
+        let path = std::env::temp_dir().join(format!("hodo-lock-{}", std::process::id()));
+        let open =
+            || File::options().create(true).truncate(false).write(true).open(&path).expect("a folder to write to");
+        let (first, second) = (open(), open());
+        assert!(!is_locked(&second).expect("it can be asked"));
+        assert!(lock(&first).expect("it can be taken"));
+        assert!(!lock(&second).expect("it can be tried"));
+        assert!(is_locked(&second).expect("it can be asked"));
+        assert!(!is_locked(&first).expect("it can be asked"), "its own lock is in nobody's way");
+        drop(first);
+        assert!(lock(&second).expect("it can be taken"));
+        std::fs::remove_file(path).expect("it was made");
+    }
+
+    #[test]
+    fn only_single_processes_are_ended() {
+        assert!(terminate(0).is_err() && terminate(u32::MAX).is_err());
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("`sleep` is everywhere");
+        terminate(child.id()).expect("it is ours");
+        assert!(!child.wait().expect("it ends").success());
+    }
+}

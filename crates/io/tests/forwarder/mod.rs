@@ -1,0 +1,387 @@
+//! A small hub: passes what clients send over TCP on to boards over UDP, and the answers back.
+
+use hodo_io::{Attendant, JointOptions, JointServer, ServeOptions, SocketSettings, Stop};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Wait};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Requests that one board may have in flight.
+const WINDOW: usize = 16;
+/// The longest payload.
+pub const PAYLOAD_MAX: usize = 1400;
+/// The length that says that the board is not there.
+const ABSENT: u16 = 0xFFFF;
+/// Nothing here takes so long.
+pub const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Requests are of the board's number, a length and as many bytes; answers are the same, or say [`ABSENT`]. A board gets
+/// and gives back the bytes alone, in order.
+pub struct Forwarder {
+    boards: Vec<Board>,
+    clients: Vec<Option<Vec<u8>>>,
+    to_open: VecDeque<usize>,
+    to_send: VecDeque<(Peer, Range<usize>)>,
+    bytes: Vec<u8>,
+    events: VecDeque<Event>,
+    draining: bool,
+    /// Closes a client that does not read, instead of holding back.
+    pub cuts: bool,
+    to_close: VecDeque<Peer>,
+}
+
+struct Board {
+    address: SocketAddr,
+    open: bool,
+    opening: bool,
+    /// The clients that are to be answered, those in flight first.
+    asked: VecDeque<usize>,
+    in_flight: usize,
+    queue: VecDeque<u8>,
+    lengths: VecDeque<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    Came,
+    Left,
+    Blocked,
+    Drained,
+    Refused,
+}
+
+impl Forwarder {
+    pub fn new(boards: &[SocketAddr]) -> Self {
+        let board = |address: &SocketAddr| Board {
+            address: *address,
+            open: false,
+            opening: false,
+            asked: VecDeque::new(),
+            in_flight: 0,
+            queue: VecDeque::new(),
+            lengths: VecDeque::new(),
+        };
+        Forwarder {
+            boards: boards.iter().map(board).collect(),
+            clients: Vec::new(),
+            to_open: VecDeque::new(),
+            to_send: VecDeque::new(),
+            bytes: Vec::new(),
+            events: VecDeque::new(),
+            draining: false,
+            cuts: false,
+            to_close: VecDeque::new(),
+        }
+    }
+
+    fn take_request(&mut self, client: usize, bytes: &[u8]) {
+        let Some(mut input) = self.clients[client].take() else {
+            assert!(self.cuts, "a client is there before its bytes");
+            return;
+        };
+        input.extend_from_slice(bytes);
+        let mut rest = &input[..];
+        while let Some((header, after)) = rest.split_first_chunk::<4>() {
+            let (board, length) = (half(header, 0), usize::from(half(header, 2)));
+            let Some(payload) = after.get(..length) else { break };
+            self.ask(usize::from(board), client, payload);
+            rest = &after[length..];
+        }
+        let taken = input.len() - rest.len();
+        input.drain(..taken);
+        self.clients[client] = Some(input);
+    }
+
+    fn ask(&mut self, number: usize, client: usize, payload: &[u8]) {
+        let board = &mut self.boards[number];
+        board.asked.push_back(client);
+        board.queue.extend(payload);
+        board.lengths.push_back(payload.len());
+        if !board.open && !std::mem::replace(&mut board.opening, true) {
+            self.to_open.push_back(number);
+        }
+        self.fill(number);
+    }
+
+    /// Sends what the board's window allows.
+    fn fill(&mut self, number: usize) {
+        let board = &mut self.boards[number];
+        while board.open
+            && board.in_flight < WINDOW
+            && let Some(length) = board.lengths.pop_front()
+        {
+            let start = self.bytes.len();
+            self.bytes.extend(board.queue.drain(..length));
+            self.to_send.push_back((Peer(number as u32), start..self.bytes.len()));
+            board.in_flight += 1;
+        }
+    }
+
+    fn take_answer(&mut self, number: usize, payload: &[u8]) {
+        let board = &mut self.boards[number];
+        board.in_flight -= 1;
+        let client = board.asked.pop_front().expect("a board answers once");
+        self.answer(client, number, payload.len() as u16, payload);
+        self.fill(number);
+    }
+
+    fn refused(&mut self, number: usize) {
+        let board = &mut self.boards[number];
+        (board.open, board.opening, board.in_flight) = (false, false, 0);
+        board.queue.clear();
+        board.lengths.clear();
+        for client in std::mem::take(&mut board.asked) {
+            self.answer(client, number, ABSENT, &[]);
+        }
+        self.events.push_back(Event::Refused);
+    }
+
+    fn answer(&mut self, client: usize, board: usize, length: u16, payload: &[u8]) {
+        if self.clients[client].is_some() {
+            let start = self.bytes.len();
+            self.bytes.extend((board as u16).to_be_bytes());
+            self.bytes.extend(length.to_be_bytes());
+            self.bytes.extend(payload);
+            self.to_send.push_back((Peer(Peer::FIRST_ACCEPTED + client as u32), start..self.bytes.len()));
+        }
+    }
+
+    fn is_drained(&self) -> bool {
+        self.draining && self.to_send.is_empty() && self.boards.iter().all(|board| board.asked.is_empty())
+    }
+}
+
+fn half(bytes: &[u8; 4], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn client(peer: Peer) -> usize {
+    (peer.0 - Peer::FIRST_ACCEPTED) as usize
+}
+
+impl Machine for Forwarder {
+    type Command = ();
+    type Event = Event;
+
+    fn handle(&mut self, _: Instant, input: Input<'_, ()>) {
+        match input {
+            Input::Opened(peer, _) if peer.is_accepted() => {
+                let index = client(peer);
+                self.clients.resize_with(self.clients.len().max(index + 1), || None);
+                assert!(self.clients[index].replace(Vec::new()).is_none(), "one client in the place of another");
+                self.events.push_back(Event::Came);
+            }
+            Input::Opened(peer, _) => {
+                let number = peer.0 as usize;
+                (self.boards[number].open, self.boards[number].opening) = (true, false);
+                self.fill(number);
+            }
+            Input::Received(peer, bytes) if peer.is_accepted() => self.take_request(client(peer), bytes),
+            Input::Received(peer, bytes) => self.take_answer(peer.0 as usize, bytes),
+            Input::Closed(peer, _) if peer.is_accepted() => {
+                assert!(self.clients[client(peer)].take().is_some(), "a client leaves once");
+                self.events.push_back(Event::Left);
+            }
+            Input::Closed(peer, why) => {
+                assert_eq!(why, Closed::Refused);
+                self.refused(peer.0 as usize);
+            }
+            Input::Blocked(peer) => {
+                assert!(peer.is_accepted());
+                self.events.push_back(Event::Blocked);
+                if self.cuts {
+                    self.clients[client(peer)] = None;
+                    self.to_close.push_back(peer);
+                }
+            }
+            Input::Drained(_) => self.events.push_back(Event::Drained),
+            Input::Command(()) => self.draining = true,
+            Input::Landed(..) => unreachable!("no place was offered"),
+            Input::Elapsed => {}
+        }
+    }
+
+    fn poll(&mut self, _: Instant, out: &mut Outbox) -> Output<Event> {
+        if let Some(event) = self.events.pop_front() {
+            return Output::Event(event);
+        }
+        if let Some(peer) = self.to_close.pop_front() {
+            return Output::Close(peer);
+        }
+        if let Some(number) = self.to_open.pop_front() {
+            return Output::Open(Peer(number as u32), Address::Socket(self.boards[number].address));
+        }
+        match self.to_send.pop_front() {
+            Some((peer, bytes)) => {
+                out.copy(&self.bytes[bytes]);
+                Output::Send(peer)
+            }
+            None => {
+                self.bytes.clear();
+                Output::Idle(None)
+            }
+        }
+    }
+}
+
+/// What a forwarder has told.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub came: AtomicU32,
+    pub left: AtomicU32,
+    pub blocked: AtomicU32,
+    pub drained: AtomicU32,
+    pub refused: AtomicU32,
+}
+
+struct Counting<'a>(&'a Tally);
+
+impl Attendant for Counting<'_> {
+    type Machine = Forwarder;
+
+    fn told(&mut self, event: Event) -> Option<()> {
+        let counter = match event {
+            Event::Came => &self.0.came,
+            Event::Left => &self.0.left,
+            Event::Blocked => &self.0.blocked,
+            Event::Drained => &self.0.drained,
+            Event::Refused => &self.0.refused,
+        };
+        counter.fetch_add(1, Relaxed);
+        None
+    }
+
+    fn drain(&mut self) -> Option<()> {
+        Some(())
+    }
+
+    fn is_drained(&self, machine: &Forwarder) -> bool {
+        machine.is_drained()
+    }
+}
+
+/// How a hub of the tests runs.
+pub struct Hub {
+    pub options: JointOptions,
+    pub cuts: bool,
+}
+
+impl Hub {
+    pub fn new(wait: Wait) -> Self {
+        let settings =
+            SocketSettings { backlog_max: 64 << 10, socket_buffer: Some(64 << 10), ..SocketSettings::default() };
+        let serve = ServeOptions { threads: 1, cpus: Vec::new(), wait, settings };
+        let options = JointOptions { serve, datagrams: SocketSettings::default(), drain: TIMEOUT };
+        Hub { options, cuts: false }
+    }
+
+    /// Stands before these boards while `during` runs, which is given the hub's address; then it is stopped.
+    pub fn serve(self, boards: &[SocketAddr], during: impl FnOnce(SocketAddr, &Tally, &Stop)) -> Tally {
+        let anywhere = Address::Socket(([127, 0, 0, 1], 0).into());
+        let server = JointServer::bind(&anywhere, self.options).expect("a free port");
+        let Address::Socket(at) = *server.address() else { panic!("a TCP address") };
+        let (stop, tally) = (Stop::new(false), Tally::default());
+        let make = |_| (Forwarder { cuts: self.cuts, ..Forwarder::new(boards) }, Counting(&tally));
+        std::thread::scope(|scope| {
+            let serving = scope.spawn(|| server.run(make, &stop));
+            {
+                let _ends = Ends(&stop);
+                during(at, &tally, &stop);
+            }
+            serving.join().expect("the hub does not panic").expect("it ends in order");
+        });
+        tally
+    }
+}
+
+/// Stops what else runs, also where the test fails: it would wait for that for ever.
+struct Ends<'a>(&'a Stop);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// So many boards, which echo while `during` runs.
+pub fn with_boards<A>(count: usize, during: impl FnOnce(&[SocketAddr]) -> A) -> A {
+    let boards: Vec<UdpSocket> = (0..count).map(|_| board()).collect();
+    let addresses: Vec<SocketAddr> = boards.iter().map(|board| board.local_addr().expect("it is bound")).collect();
+    let stop = Stop::new(false);
+    std::thread::scope(|scope| {
+        for board in &boards {
+            scope.spawn(|| echo(board, &stop));
+        }
+        let _ends = Ends(&stop);
+        during(&addresses)
+    })
+}
+
+pub fn board() -> UdpSocket {
+    let board = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    board.set_read_timeout(Some(TIMEOUT)).expect("a time-out can be set");
+    board
+}
+
+/// How soon a board looks up.
+const LOOK_UP: Duration = Duration::from_millis(20);
+
+fn echo(board: &UdpSocket, stop: &Stop) {
+    board.set_read_timeout(Some(LOOK_UP)).expect("a time-out can be set");
+    let mut buffer = [0; 2048];
+    while !stop.load(Relaxed) {
+        match board.recv_from(&mut buffer) {
+            // One that has been closed meanwhile may have refused the last.
+            Ok((length, from)) => drop(board.send_to(&buffer[..length], from)),
+            Err(error) => assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionRefused)),
+        }
+    }
+}
+
+/// One client of a hub.
+pub struct Client {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    pub fn connect(hub: SocketAddr) -> Self {
+        let stream = TcpStream::connect(hub).expect("the hub listens");
+        stream.set_nodelay(true).expect("an option of TCP");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a time-out can be set");
+        Client { stream, buffer: Vec::with_capacity(4 + PAYLOAD_MAX) }
+    }
+
+    /// Another hand on the same connection.
+    pub fn twin(&self) -> Self {
+        Client { stream: self.stream.try_clone().expect("a descriptor is free"), buffer: Vec::new() }
+    }
+
+    pub fn ask(&mut self, board: usize, payload: &[u8]) {
+        self.try_to_ask(board, payload).expect("the hub is there");
+    }
+
+    pub fn try_to_ask(&mut self, board: usize, payload: &[u8]) -> io::Result<()> {
+        self.buffer.clear();
+        self.buffer.extend((board as u16).to_be_bytes());
+        self.buffer.extend((payload.len() as u16).to_be_bytes());
+        self.buffer.extend(payload);
+        self.stream.write_all(&self.buffer)
+    }
+
+    /// The next answer: from which board, and what, or nothing from a board that is not there.
+    pub fn answer(&mut self) -> (usize, Option<&[u8]>) {
+        let mut header = [0; 4];
+        self.stream.read_exact(&mut header).expect("the hub answers");
+        let (board, length) = (usize::from(half(&header, 0)), half(&header, 2));
+        if length == ABSENT {
+            return (board, None);
+        }
+        self.buffer.resize(usize::from(length), 0);
+        self.stream.read_exact(&mut self.buffer).expect("the hub answers");
+        (board, Some(&self.buffer))
+    }
+}

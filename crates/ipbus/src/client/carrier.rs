@@ -1,0 +1,181 @@
+use super::packing::Room;
+use super::plain::Plain;
+use super::stream::Stream;
+use super::{ClientConfig, PAYLOAD_MIN, Path};
+use crate::Error;
+use crate::single::Single;
+use crate::window::{Answer, Step, Window, WindowConfig, WindowCounters};
+use crate::wire::Version;
+use alloc::vec::Vec;
+use hodo_machine::{Instant, Outbox};
+
+/// What brings packets to the device and back.
+#[derive(Debug)]
+// A client has one.
+#[expect(clippy::large_enum_variant)]
+pub(super) enum Carrier {
+    /// UDP, packets with ids.
+    Window(Window),
+    /// UDP, one packet of version 1.3.
+    Single(Single),
+    /// UDP, packets without ids.
+    Plain(Plain),
+    /// TCP, to the device or the hub.
+    Stream(Stream),
+}
+
+/// What a carrier did, or has to say.
+pub(super) enum Move {
+    /// There are bytes in the outbox.
+    Send,
+    /// The packet gets no reply.
+    Failed { key: u64, error: Error },
+    /// The device cannot be reached.
+    Down(Error),
+    /// Nothing to do before this instant.
+    Idle(Option<Instant>),
+}
+
+/// Takes a reply of the packet with this key, or why there is none; answers whether it is one.
+pub(super) type Told<'a> = &'a mut dyn FnMut(u64, Result<&[u8], Error>) -> bool;
+
+impl Carrier {
+    pub(super) fn new(config: &ClientConfig) -> Self {
+        let &ClientConfig { path, version, in_flight, timeout, calm, .. } = config;
+        let window = WindowConfig { in_flight, patience: timeout, calm, ..WindowConfig::default() };
+        match path {
+            Path::Udp { .. } if version == Version::V1_3 => Carrier::Single(Single::new(window)),
+            Path::Udp { reliable: true } => Carrier::Window(Window::new(window)),
+            Path::Udp { reliable: false } => Carrier::Plain(Plain::new(in_flight, timeout)),
+            Path::Tcp => Carrier::Stream(Stream::new(None, in_flight, timeout, config.payload_max)),
+            Path::Hub(target) => Carrier::Stream(Stream::new(Some(target), in_flight, timeout, config.payload_max)),
+        }
+    }
+
+    /// The link is open, or something is asked for again: begin where nothing has begun.
+    pub(super) fn open(&mut self, now: Instant) {
+        match self {
+            Carrier::Window(window) => window.open(now),
+            Carrier::Single(single) => single.open(now),
+            Carrier::Plain(_) | Carrier::Stream(_) => {}
+        }
+    }
+
+    /// Whether the device can be reached, as far as can be known.
+    pub(super) fn is_ready(&self) -> bool {
+        match self {
+            Carrier::Window(_) | Carrier::Single(_) => self.room() > 0,
+            Carrier::Plain(_) | Carrier::Stream(_) => true,
+        }
+    }
+
+    /// Whether a reply tells which packet it answers, before it is looked into.
+    pub(super) const fn names_packets(&self) -> bool {
+        !matches!(self, Carrier::Plain(_))
+    }
+
+    /// How many packets it takes now.
+    #[inline]
+    pub(super) fn room(&self) -> usize {
+        match self {
+            Carrier::Window(window) => window.room(),
+            Carrier::Single(single) => single.room(),
+            Carrier::Plain(plain) => plain.room(),
+            Carrier::Stream(stream) => stream.room(),
+        }
+    }
+
+    /// The same room, but no more than the device has buffers for.
+    #[inline]
+    pub(super) fn narrow(&self, room: Room) -> Room {
+        match self {
+            Carrier::Window(window) => {
+                let buffer = (window.device().buffer_bytes as usize).max(PAYLOAD_MIN);
+                Room { request: room.request.min(buffer), reply: room.reply.min(buffer) }
+            }
+            _ => room,
+        }
+    }
+
+    /// Takes a packet, and leaves some buffer in its place.
+    #[inline]
+    pub(super) fn push(&mut self, now: Instant, key: u64, packet: &mut Vec<u8>) {
+        let fill = |buffer: &mut Vec<u8>| core::mem::swap(buffer, packet);
+        match self {
+            Carrier::Window(window) => {
+                window.push(now, key, fill);
+            }
+            Carrier::Single(single) => single.push(now, key, fill),
+            Carrier::Plain(plain) => plain.push(key, packet),
+            Carrier::Stream(stream) => stream.push(now, key, packet),
+        }
+    }
+
+    /// Takes in what came. An error: the stream makes no sense any more.
+    #[inline]
+    pub(super) fn received(&mut self, now: Instant, bytes: &[u8], told: Told<'_>) -> Result<(), Error> {
+        let mut take = |answer: Answer<'_>| told(answer.key, Ok(answer.packet));
+        match self {
+            Carrier::Window(window) => {
+                window.received(now, bytes, take);
+            }
+            Carrier::Single(single) => {
+                single.received(now, bytes, take);
+            }
+            Carrier::Plain(plain) => plain.received(bytes, &mut take),
+            Carrier::Stream(stream) => return stream.received(now, bytes, told),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn poll(&mut self, now: Instant, out: &mut Outbox) -> Move {
+        let step = match self {
+            Carrier::Window(window) => window.poll(now),
+            Carrier::Single(single) => single.poll(now),
+            Carrier::Plain(plain) => return plain.poll(now, out),
+            Carrier::Stream(stream) => return stream.poll(now, out),
+        };
+        match step {
+            Step::Send(bytes) => {
+                out.copy(bytes);
+                Move::Send
+            }
+            Step::Failed { key, cause } => Move::Failed { key, error: cause.into() },
+            Step::Down(cause) => Move::Down(cause.into()),
+            Step::Idle(deadline) => Move::Idle(deadline),
+        }
+    }
+
+    /// Forgets what is in flight: the link is gone, or the device is.
+    pub(super) fn reset(&mut self, now: Instant) {
+        match self {
+            Carrier::Window(window) => {
+                window.give_up();
+                while !matches!(window.poll(now), Step::Idle(_)) {}
+            }
+            Carrier::Single(single) => {
+                single.give_up();
+                while !matches!(single.poll(now), Step::Idle(_)) {}
+            }
+            Carrier::Plain(plain) => plain.reset(),
+            Carrier::Stream(stream) => stream.reset(),
+        }
+    }
+
+    /// More than the driver's bound is unsent.
+    pub(super) fn set_blocked(&mut self, blocked: bool) {
+        if let Carrier::Stream(stream) = self {
+            stream.set_blocked(blocked);
+        }
+    }
+
+    pub(super) fn counters(&self) -> WindowCounters {
+        match self {
+            Carrier::Window(window) => window.counters(),
+            Carrier::Single(single) => single.counters(),
+            Carrier::Plain(plain) => plain.counters(),
+            Carrier::Stream(stream) => WindowCounters { packets: stream.packets(), ..WindowCounters::default() },
+        }
+    }
+}

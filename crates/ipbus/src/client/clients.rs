@@ -1,0 +1,121 @@
+use super::{Client, ClientConfig, Command, Event};
+use crate::window::WindowCounters;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer, Sampling, Stamp, Stamps};
+
+/// Several devices, or several clients of one, on one driver: clients that are told apart by their place.
+#[derive(Debug)]
+pub struct Clients {
+    clients: Vec<Client>,
+    /// Clients that may have something to do, each once.
+    ready: VecDeque<u32>,
+    is_ready: Vec<bool>,
+    deadlines: Vec<Option<Instant>>,
+    /// No deadline is before this.
+    next: Option<Instant>,
+    stamps: Stamps,
+}
+
+impl Clients {
+    /// Clients that begin at once to reach their devices. Each is named by its place, from 0.
+    #[must_use]
+    pub fn new(configs: impl IntoIterator<Item = ClientConfig>) -> Self {
+        let clients: Vec<Client> = configs.into_iter().map(Client::new).collect();
+        Clients {
+            ready: (0..clients.len() as u32).collect(),
+            is_ready: clients.iter().map(|_| true).collect(),
+            deadlines: clients.iter().map(|_| None).collect(),
+            next: None,
+            stamps: Stamps::default(),
+            clients,
+        }
+    }
+
+    /// What has happened to all of them.
+    #[must_use]
+    pub fn counters(&self) -> WindowCounters {
+        let mut all = WindowCounters::default();
+        self.clients.iter().for_each(|client| all += client.counters());
+        all
+    }
+
+    /// From now on stamps the operations that are taken, and no others.
+    pub fn sample(&mut self, taken: Sampling) {
+        self.clients.iter_mut().for_each(|client| client.stamps().sampling = taken);
+    }
+
+    /// The stamps of all of them, whose tags are the application's.
+    pub fn stamps(&mut self) -> &mut Stamps {
+        &mut self.stamps
+    }
+
+    fn hand(&mut self, now: Instant, number: u32, input: Input<'_, Command>) {
+        let Some(client) = self.clients.get_mut(number as usize) else { return };
+        client.handle(now, input);
+        self.wake(number);
+    }
+
+    fn wake(&mut self, number: u32) {
+        if !core::mem::replace(&mut self.is_ready[number as usize], true) {
+            self.ready.push_back(number);
+        }
+    }
+
+    /// Wakes those whose deadline has come.
+    fn elapsed(&mut self, now: Instant) {
+        self.next = None;
+        for number in 0..self.clients.len() {
+            match self.deadlines[number] {
+                Some(deadline) if deadline <= now => self.wake(number as u32),
+                Some(deadline) => self.next = Some(self.next.map_or(deadline, |next| next.min(deadline))),
+                None => {}
+            }
+        }
+    }
+}
+
+impl Machine for Clients {
+    /// A client's place, and what it is asked.
+    type Command = (u32, Command);
+    /// A client's place, and what it tells.
+    type Event = (u32, Event);
+
+    fn handle(&mut self, now: Instant, input: Input<'_, Self::Command>) {
+        match input {
+            Input::Received(Peer(number), bytes) => self.hand(now, number, Input::Received(super::PEER, bytes)),
+            Input::Command((number, command)) => self.hand(now, number, Input::Command(command)),
+            Input::Opened(Peer(number), address) => self.hand(now, number, Input::Opened(super::PEER, address)),
+            Input::Closed(Peer(number), why) => self.hand(now, number, Input::Closed(super::PEER, why)),
+            Input::Blocked(Peer(number)) => self.hand(now, number, Input::Blocked(super::PEER)),
+            Input::Drained(Peer(number)) => self.hand(now, number, Input::Drained(super::PEER)),
+            Input::Landed(..) | Input::Elapsed => {}
+        }
+        if self.next.is_some_and(|next| next <= now) {
+            self.elapsed(now);
+        }
+    }
+
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Self::Event> {
+        while let Some(&number) = self.ready.front() {
+            let index = number as usize;
+            match self.clients[index].poll(now, out) {
+                Output::Send(_) => return Output::Send(Peer(number)),
+                Output::Event(event) => return Output::Event((number, event)),
+                Output::Open(_, address) => return Output::Open(Peer(number), address),
+                Output::Close(_) => return Output::Close(Peer(number)),
+                Output::Idle(deadline) => {
+                    self.ready.pop_front();
+                    self.is_ready[index] = false;
+                    self.deadlines[index] = deadline;
+                    self.next = self.next.into_iter().chain(deadline).min();
+                }
+            }
+        }
+        Output::Idle(self.next)
+    }
+
+    fn stamped(&mut self, stamp: Stamp) {
+        self.stamps.keep(stamp);
+    }
+}

@@ -1,0 +1,180 @@
+use super::{Command, Data, Event};
+use crate::Error;
+use crate::wire::operation::Mode;
+use crate::wire::transaction::Kind;
+use alloc::collections::VecDeque;
+
+/// The operations that were asked for and have not ended, in order, numbered without gaps.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    asked: VecDeque<Asked>,
+    /// The number of the first.
+    first: u64,
+}
+
+/// One operation.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) command: Command,
+    /// Words that have been put into packets.
+    pub(super) cut: u32,
+    /// Whether all of it has been put into packets, or the rest never will be.
+    pub(super) whole: bool,
+    /// Whether a packet ends behind it.
+    pub(super) ends: bool,
+    /// Transactions of it that have not been answered.
+    pub(super) open: u32,
+    word: u32,
+    failure: Option<(Error, u32)>,
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, mut command: Command) {
+        if let Command::ReadBlock { into, words, .. } = &mut command {
+            into.resize(*words as usize, 0);
+        }
+        self.asked.push_back(Asked { command, cut: 0, whole: false, ends: false, open: 0, word: 0, failure: None });
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// The operation with this number.
+    #[inline]
+    pub(super) fn at(&mut self, number: u64) -> Option<&mut Asked> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.asked.get_mut(index)
+    }
+
+    /// The tag of the operation with this number.
+    pub(super) fn tag(&mut self, number: u64) -> Option<u64> {
+        self.at(number).map(|asked| asked.command.tag())
+    }
+
+    pub(super) fn last(&mut self) -> Option<&mut Asked> {
+        self.asked.back_mut()
+    }
+
+    /// The number of the first that has not ended.
+    pub(super) const fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Whether something has not ended.
+    pub(super) fn has_open(&self) -> bool {
+        self.asked.back().is_some_and(|asked| !asked.has_ended())
+    }
+
+    /// Fails what has not ended.
+    pub(super) fn fail_all(&mut self, error: Error) {
+        for asked in &mut self.asked {
+            let address = asked.address();
+            asked.open = 0;
+            asked.fail(error, address);
+        }
+    }
+
+    pub(super) fn has_event(&self) -> bool {
+        self.asked.front().is_some_and(Asked::has_ended)
+    }
+
+    /// What became of the first operation, once it has ended.
+    #[inline]
+    pub(super) fn next_event(&mut self) -> Option<Event> {
+        if !self.has_event() {
+            return None;
+        }
+        self.first += 1;
+        let Asked { command, word, failure, .. } = self.asked.pop_front()?;
+        let tag = command.tag();
+        Some(match (failure, command) {
+            (Some((error, address)), _) => Event::Failed { tag, address, error },
+            (None, Command::ReadBlock { into, .. }) => Event::Done { tag, data: Data::Block(into) },
+            (None, Command::Write { .. } | Command::WriteBlock { .. }) => Event::Done { tag, data: Data::Written },
+            (None, _) => Event::Done { tag, data: Data::Word(word) },
+        })
+    }
+}
+
+impl Asked {
+    const fn has_ended(&self) -> bool {
+        self.whole && self.open == 0
+    }
+
+    /// Its first, or only, address.
+    pub(super) const fn address(&self) -> u32 {
+        match self.command {
+            Command::Read { address, .. }
+            | Command::Write { address, .. }
+            | Command::ReadBlock { address, .. }
+            | Command::WriteBlock { address, .. }
+            | Command::RmwBits { address, .. }
+            | Command::RmwSum { address, .. } => address,
+            Command::Flush => 0,
+        }
+    }
+
+    /// What its transactions do.
+    pub(super) const fn kind(&self) -> Kind {
+        match self.command {
+            Command::Read { .. } | Command::Flush => Kind::Read,
+            Command::Write { .. } => Kind::Write,
+            Command::ReadBlock { mode, .. } => match mode {
+                Mode::Incrementing => Kind::Read,
+                Mode::Fifo => Kind::FifoRead,
+                Mode::Configuration => Kind::ConfigurationRead,
+            },
+            Command::WriteBlock { mode, .. } => match mode {
+                Mode::Incrementing => Kind::Write,
+                Mode::Fifo => Kind::FifoWrite,
+                Mode::Configuration => Kind::ConfigurationWrite,
+            },
+            Command::RmwBits { .. } => Kind::RmwBits,
+            Command::RmwSum { .. } => Kind::RmwSum,
+        }
+    }
+
+    /// Words of data, all together.
+    pub(super) fn words(&self) -> u32 {
+        match &self.command {
+            Command::ReadBlock { words, .. } => *words,
+            Command::WriteBlock { data, .. } => u32::try_from(data.len()).unwrap_or(u32::MAX),
+            _ => 1,
+        }
+    }
+
+    /// The words that a transaction has read, from this place of the operation on.
+    #[inline]
+    pub(super) fn put(&mut self, offset: u32, words: crate::wire::Words<'_>) {
+        match &mut self.command {
+            Command::ReadBlock { into, .. } => {
+                if let Some(places) = into.get_mut(offset as usize..) {
+                    words.read(places);
+                }
+            }
+            _ => self.word = words.at(0).unwrap_or(0),
+        }
+    }
+
+    /// Fails it, where it has not failed before. No more of it is sent.
+    pub(super) fn fail(&mut self, error: Error, address: u32) {
+        self.failure.get_or_insert((error, address));
+        self.whole = true;
+    }
+}
+
+impl Command {
+    /// The application's name for it.
+    const fn tag(&self) -> u64 {
+        match *self {
+            Command::Read { tag, .. }
+            | Command::Write { tag, .. }
+            | Command::ReadBlock { tag, .. }
+            | Command::WriteBlock { tag, .. }
+            | Command::RmwBits { tag, .. }
+            | Command::RmwSum { tag, .. } => tag,
+            Command::Flush => 0,
+        }
+    }
+}

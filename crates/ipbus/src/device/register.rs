@@ -1,0 +1,274 @@
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::RangeInclusive;
+
+/// A register, or a block of them, that is more than plain memory.
+///
+/// Every address that no register covers is memory that can be read and written.
+///
+/// ```
+/// use hodo_ipbus::device::{Register, Registers};
+/// let registers = Registers::new([
+///     Register::word(0x0).holding(0xCAFE_0001).read_only(),
+///     Register::word(0x1).writable(0x0000_00FF),
+///     Register::fifo(0x100, 1024),
+///     Register::word(0x200).counting(),
+/// ]);
+/// assert!(registers.is_ok());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Register {
+    pub(super) first: u32,
+    pub(super) words: u32,
+    pub(super) readable: u32,
+    pub(super) writable: u32,
+    pub(super) value: u32,
+    pub(super) behaviour: Behaviour,
+}
+
+/// What a register does beside keeping what was written.
+///
+/// The later ones are stronger, where several nodes of a table share an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Behaviour {
+    /// Nothing.
+    Keep,
+    /// Each read leaves a word that is one more.
+    Count,
+    /// Writing puts a word in, reading takes the oldest out; at most so many are in it.
+    Fifo { depth: u32 },
+    /// The bus fails there.
+    Fail(Failure),
+}
+
+/// How the bus fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Failure {
+    /// It answers an error: nobody is at that address, or who is there refuses.
+    Error,
+    /// It does not answer in time.
+    Timeout,
+}
+
+impl Register {
+    /// One word that can be read and written, and is 0 after a reset.
+    #[must_use]
+    pub const fn word(address: u32) -> Register {
+        Register::block(address, 1)
+    }
+
+    /// So many words at successive addresses.
+    #[must_use]
+    pub const fn block(address: u32, words: u32) -> Register {
+        let behaviour = Behaviour::Keep;
+        Register { first: address, words, readable: u32::MAX, writable: u32::MAX, value: 0, behaviour }
+    }
+
+    /// A FIFO of so many words at one address: a write to a full one and a read of an empty one are bus errors.
+    #[must_use]
+    pub const fn fifo(address: u32, depth: u32) -> Register {
+        Register { behaviour: Behaviour::Fifo { depth }, ..Register::word(address) }
+    }
+
+    /// Each read answers the word and leaves one more than it.
+    #[must_use]
+    pub const fn counting(self) -> Register {
+        Register { behaviour: Behaviour::Count, ..self }
+    }
+
+    /// The bus fails there, whatever is done.
+    #[must_use]
+    pub const fn failing(self, failure: Failure) -> Register {
+        Register { behaviour: Behaviour::Fail(failure), ..self }
+    }
+
+    /// Holds this word, each of a block, after a reset.
+    #[must_use]
+    pub const fn holding(self, value: u32) -> Register {
+        Register { value, ..self }
+    }
+
+    /// Only these bits can be read, the others are read as 0; with none of them a read is a bus error.
+    #[must_use]
+    pub const fn readable(self, mask: u32) -> Register {
+        Register { readable: mask, ..self }
+    }
+
+    /// Only these bits can be written, the others stay; with none of them a write is a bus error.
+    #[must_use]
+    pub const fn writable(self, mask: u32) -> Register {
+        Register { writable: mask, ..self }
+    }
+
+    /// A write is a bus error.
+    #[must_use]
+    pub const fn read_only(self) -> Register {
+        self.writable(0)
+    }
+
+    /// A read is a bus error.
+    #[must_use]
+    pub const fn write_only(self) -> Register {
+        self.readable(0)
+    }
+
+    /// The last address.
+    pub(super) const fn last(&self) -> u32 {
+        self.first + (self.words - 1)
+    }
+}
+
+/// The registers of a device, none of which overlap.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Registers(Vec<Register>);
+
+impl Registers {
+    /// Puts registers at their places.
+    pub fn new(registers: impl IntoIterator<Item = Register>) -> Result<Registers, RegisterError> {
+        let mut registers: Vec<Register> = registers.into_iter().collect();
+        for register in &registers {
+            let (address, words) = (register.first, register.words);
+            if words == 0 || address.checked_add(words - 1).is_none() {
+                return Err(RegisterError::OutOfSpace { address, words });
+            }
+        }
+        registers.sort_by_key(|register| register.first);
+        match registers.windows(2).find(|pair| pair[0].last() >= pair[1].first) {
+            Some(pair) => Err(RegisterError::Overlap { first: pair[0].first, second: pair[1].first }),
+            None => Ok(Registers(registers)),
+        }
+    }
+
+    /// The same, but that the bus fails at these addresses.
+    #[must_use]
+    pub fn failing_at(self, addresses: RangeInclusive<u32>, failure: Failure) -> Registers {
+        let (start, end) = addresses.into_inner();
+        let mut all = Vec::with_capacity(self.0.len() + 3);
+        for register in self.0 {
+            let (first, last) = (register.first, register.last());
+            if first < start {
+                all.push(Register { words: last.min(start - 1) - first + 1, ..register.clone() });
+            }
+            if last > end {
+                let first = first.max(end + 1);
+                all.push(Register { first, words: last - first + 1, ..register });
+            }
+        }
+        all.extend(failing(start, end, failure));
+        all.sort_by_key(|register| register.first);
+        Registers(all)
+    }
+
+    /// The same, and a bus that fails at all other addresses.
+    #[must_use]
+    pub fn alone(self, failure: Failure) -> Registers {
+        let mut all = Vec::with_capacity(2 * self.0.len() + 2);
+        let mut free = Some(0);
+        for register in self.0 {
+            if let Some(first) = free.filter(|first| *first < register.first) {
+                all.extend(failing(first, register.first - 1, failure));
+            }
+            free = register.last().checked_add(1);
+            all.push(register);
+        }
+        all.extend(free.into_iter().flat_map(|first| failing(first, u32::MAX, failure)));
+        Registers(all)
+    }
+
+    /// In the order of their addresses.
+    pub(super) fn into_sorted(self) -> Vec<Register> {
+        self.0
+    }
+}
+
+/// A bus that fails from the first to the last address: two registers, because the whole space has more words than one.
+fn failing(first: u32, last: u32, failure: Failure) -> impl Iterator<Item = Register> {
+    let most = last.saturating_sub(first);
+    let block = (most > 0).then(|| Register::block(first, most));
+    block.into_iter().chain((first <= last).then(|| Register::word(last))).map(move |one| one.failing(failure))
+}
+
+/// Why registers do not make a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// A block without a word, or one that goes on behind the last address.
+    OutOfSpace {
+        /// Where it begins.
+        address: u32,
+        /// Its words.
+        words: u32,
+    },
+    /// Two cover one address.
+    Overlap {
+        /// Where the one begins.
+        first: u32,
+        /// Where the other begins.
+        second: u32,
+    },
+}
+
+impl core::error::Error for RegisterError {}
+
+impl fmt::Display for RegisterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RegisterError::OutOfSpace { address, words } => {
+                write!(f, "{words} words at 0x{address:08X} are not a part of the space of 32-bit addresses")
+            }
+            RegisterError::Overlap { first, second } => {
+                write!(f, "the registers at 0x{first:08X} and 0x{second:08X} overlap")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn registers_that_overlap_or_leave_the_space_are_refused() {
+        let refused = |registers: &[Register]| Registers::new(registers.to_vec()).expect_err("it is wrong").to_string();
+        let overlap = refused(&[Register::word(0x12), Register::block(0x10, 3)]);
+        assert_eq!(overlap, "the registers at 0x00000010 and 0x00000012 overlap");
+        assert!(refused(&[Register::block(0xFFFF_FFFF, 2)]).contains("2 words at 0xFFFFFFFF"));
+        assert!(refused(&[Register::block(7, 0)]).contains("0 words"));
+        let whole = [Register::block(0, u32::MAX), Register::word(u32::MAX)];
+        assert!(Registers::new(whole).is_ok());
+    }
+
+    #[test]
+    fn what_is_left_can_fail() {
+        let alone = |registers: &[Register]| {
+            let all = Registers::new(registers.to_vec()).expect("they are apart").alone(Failure::Timeout).into_sorted();
+            all.into_iter().map(|one| (one.first, one.last(), one.behaviour == Behaviour::Keep)).collect::<Vec<_>>()
+        };
+        let end = u32::MAX;
+        assert_eq!(alone(&[]), [(0, end - 1, false), (end, end, false)]);
+        let two = [Register::block(1, 2), Register::word(3)];
+        assert_eq!(alone(&two), [(0, 0, false), (1, 2, true), (3, 3, true), (4, end - 1, false), (end, end, false)]);
+        let last = alone(&[Register::word(end)]);
+        assert_eq!(last, [(0, end - 2, false), (end - 1, end - 1, false), (end, end, true)]);
+    }
+
+    #[test]
+    fn a_part_of_the_bus_can_fail_whatever_was_there() {
+        let left = |addresses: RangeInclusive<u32>| {
+            let registers = [Register::block(2, 4), Register::fifo(7, 9), Register::block(10, 2)];
+            let all = Registers::new(registers).expect("they are apart").failing_at(addresses, Failure::Error);
+            let all = all.into_sorted();
+            assert!(Registers::new(all.clone()).is_ok(), "they do not overlap");
+            let failing = |one: &Register| one.behaviour == Behaviour::Fail(Failure::Error);
+            let words = all.iter().filter(|one| failing(one)).map(|one| u64::from(one.words)).sum::<u64>();
+            let others = all.into_iter().filter(|one| !failing(one)).map(|one| (one.first, one.last()));
+            (words, others.collect::<Vec<_>>())
+        };
+        assert_eq!(left(4..=10), (7, alloc::vec![(2, 3), (11, 11)]));
+        assert_eq!(left(3..=3), (1, alloc::vec![(2, 2), (4, 5), (7, 7), (10, 11)]));
+        assert_eq!(left(0..=u32::MAX), (1 << 32, alloc::vec![]));
+        assert_eq!(left(100..=u32::MAX).1.len(), 3);
+        assert_eq!(left(0..=0).1.len(), 3);
+    }
+}

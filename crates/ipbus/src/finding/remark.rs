@@ -1,0 +1,129 @@
+use alloc::string::String;
+use core::fmt;
+
+/// What is remarkable, but keeps nothing from being used: uHAL takes it too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remark {
+    /// The outermost node has an id, which uHAL puts before every path.
+    RootId {
+        /// The id.
+        id: String,
+    },
+    /// The node is of a user's class, which only the program that has it can use.
+    Class {
+        /// The class.
+        class: String,
+    },
+    /// A size without a mode.
+    SizeAlone,
+    /// A size of no words.
+    NoWords,
+    /// A mask without a bit.
+    EmptyMask,
+    /// A node and its parent have bits of the address in common.
+    ParentBits {
+        /// The node's own address.
+        address: u32,
+        /// The absolute address of its parent.
+        parent: u32,
+    },
+    /// A module's own address and the one given to it have bits in common.
+    ModuleBits {
+        /// The address given to it.
+        address: u32,
+        /// The address of its outermost node.
+        module: u32,
+    },
+    /// A node passes the end of the bus and begins at its start again.
+    Wraps {
+        /// Its absolute address, after it wrapped.
+        address: u32,
+    },
+    /// Two nodes of one name.
+    SameId {
+        /// The id.
+        id: String,
+        /// The line of the first of them.
+        line: u32,
+    },
+    /// The rest of the parameters is not taken.
+    ParametersEnd {
+        /// The rest.
+        rest: String,
+    },
+    /// Firmware information without a type.
+    NoFirmwareType,
+    /// An element that nothing is made of.
+    UnknownElement {
+        /// Its name.
+        name: String,
+    },
+    /// Nodes inside one that is a module's.
+    BesideModule,
+    /// From here on errors, or warnings, are not kept.
+    More {
+        /// How many are.
+        max: usize,
+    },
+    /// A connection that is not complete, and so left out.
+    IncompleteConnection {
+        /// The attribute that it lacks.
+        missing: &'static str,
+    },
+    /// A file without connections.
+    NoConnections {
+        /// Its outermost element.
+        found: String,
+    },
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Remark::RootId { id } => {
+                write!(f, "uHAL puts the outermost node's id `{id}` before every path; take it out")
+            }
+            Remark::Class { class } => {
+                write!(f, "class `{class}` belongs to a user's program; the node is a plain one here")
+            }
+            Remark::SizeAlone => f.write_str("a size without a mode has no effect; add a mode, or take it out"),
+            Remark::NoWords => f.write_str("size 0 is room for no words; write how many there are"),
+            Remark::EmptyMask => f.write_str("mask 0 selects no bit; the node reads as 0 and takes nothing but 0"),
+            Remark::ParentBits { address, parent } => write!(
+                f,
+                "address 0x{address:X} has bits in common with its parent's 0x{parent:08X}; the two are added, and firmware \
+                 that decodes bits sees another address"
+            ),
+            Remark::ModuleBits { address, module } => write!(
+                f,
+                "address 0x{address:X} has bits in common with the module's own 0x{module:X}; the two are joined by OR, not \
+                 added"
+            ),
+            Remark::Wraps { address } => {
+                write!(f, "the address passes 0xFFFFFFFF and is 0x{address:08X}; check it and its parents'")
+            }
+            Remark::SameId { id, line } => write!(
+                f,
+                "`{id}` is on line {line} already; only the one at the lower address is found by its name: rename one"
+            ),
+            Remark::ParametersEnd { rest } => {
+                write!(f, "parameters are not taken from `{rest}` on; write name=value;… of letters, digits and _ only")
+            }
+            Remark::NoFirmwareType => f.write_str("fwinfo has no type; write it as `endpoint;width=4`"),
+            Remark::UnknownElement { name } => write!(f, "element `{name}` has no effect; nodes are `node`"),
+            Remark::BesideModule => {
+                f.write_str("nodes inside a node with `module` have no effect; move them into the module's file")
+            }
+            Remark::More { max } => {
+                write!(f, "there are more than {max} of them, which are not told; mend these first")
+            }
+            Remark::IncompleteConnection { missing } => {
+                write!(f, "the connection is left out, because it has no `{missing}`; add it")
+            }
+            Remark::NoConnections { found } => {
+                write!(f, "the outermost element is `{found}`, and not `connections`: the file has no connections")
+            }
+        }
+    }
+}

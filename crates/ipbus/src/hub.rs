@@ -1,0 +1,314 @@
+//! The hub: many clients over TCP on one side, many boards over UDP on the other, and one machine in between.
+//!
+//! | a client's | is |
+//! |---|---|
+//! | chunk of packets | answered by one chunk, in order, once all its packets are |
+//! | packet | sent to the board that it names, with an id of the hub's; its header is put back into the reply |
+//! | write | done once, or its client is told that it may not have been: nothing is sent into a restart again |
+//! | packet for a board that does not answer | answered by a [`Code`] at once, while the board is probed |
+//! | malformed chunk | not done at all; each packet whose board can be read is answered by code 5 |
+//!
+//! Peers that came by themselves are clients, and those that the machine opens are boards. Clients of one board take
+//! turns, packet by packet. Memory follows from [`HubConfig`]: places and buffers are used again, and nothing is
+//! allocated for a packet once they have grown.
+
+mod alarms;
+mod allow;
+mod board;
+mod client;
+mod desk;
+mod intake;
+mod packets;
+mod stages;
+mod statistics;
+
+pub use allow::{AllowList, NoDevice};
+pub use stages::{ANSWER, BOARD, HubStages, QUEUE};
+pub use statistics::{BoardCounters, BoardStatistics, ClientCounters, ClientStatistics, HubCounters};
+
+use crate::window::WindowConfig;
+use crate::wire::Version;
+use crate::wire::chunk::Chunks;
+use crate::wire::hub::Code;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::SocketAddrV4;
+use core::time::Duration;
+use desk::Desk;
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Sampling, Stamp};
+
+/// Bounds and times of a hub.
+///
+/// The packets that it holds take `packets` × `packet_bytes` at most, and partial chunks `clients` × `chunk_bytes`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HubConfig {
+    /// Clients at once.
+    pub clients: usize,
+    /// Boards that are remembered at once, each with a window of its own.
+    pub boards: usize,
+    /// Packets that one client may wait for; the chunk that passes this ends it. uHAL waits for 60.
+    pub client_packets: usize,
+    /// Packets that may wait for one board; more are answered by code 2.
+    pub board_packets: usize,
+    /// Packets that the hub holds in all; more are answered by code 2.
+    pub packets: usize,
+    /// Bytes of a packet; a longer request or reply is answered by code 2.
+    pub packet_bytes: usize,
+    /// Bytes of a request chunk; a longer one ends its client.
+    pub chunk_bytes: usize,
+    /// Packets in flight to a board, and how long it may be silent.
+    pub window: WindowConfig,
+    /// A dead board is probed after this time, then after twice as long, ...
+    pub probe_first: Duration,
+    /// ... and so on up to this.
+    pub probe_last: Duration,
+    /// A board that nobody has asked for in this time is forgotten.
+    pub forget: Duration,
+    /// A client that has not sent a whole chunk by then is ended.
+    pub first_chunk: Duration,
+}
+
+impl Default for HubConfig {
+    /// Room for a thousand clients and boards; jumbo frames; times that fit uHAL's patience of a second.
+    fn default() -> Self {
+        HubConfig {
+            clients: 4096,
+            boards: 2048,
+            client_packets: 512,
+            board_packets: 16_384,
+            packets: 65_536,
+            packet_bytes: 9_000,
+            chunk_bytes: 64 << 10,
+            window: WindowConfig { patience: Duration::from_millis(100), ..WindowConfig::default() },
+            probe_first: Duration::from_millis(100),
+            probe_last: Duration::from_secs(5),
+            forget: Duration::from_secs(15),
+            first_chunk: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What the application asks of a hub.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HubCommand {
+    /// Clients may reach the devices of this list from now on.
+    Allow(AllowList),
+    /// Stamp the stages of these packets from now on; they are counted up.
+    Sample(Sampling),
+    /// Take in nothing new, answer what is under way, and end each client once it has its answers.
+    Drain,
+}
+
+/// What a hub tells the application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HubEvent {
+    /// A client has come.
+    Came(Address),
+    /// A client is gone.
+    Ended(Address, Ended),
+    /// A board answers: for the first time, or again.
+    Alive(SocketAddrV4, Version),
+    /// A board does not answer; until it does, its clients are answered with this code.
+    Dead(SocketAddrV4, Version, Code),
+    /// A board has forgotten what was in flight, or somebody else uses its ids; its clients were told.
+    Restarted(SocketAddrV4),
+}
+
+/// Why a client is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Ended {
+    /// It ended the connection in order.
+    Finished,
+    /// The connection broke.
+    Broken,
+    /// It sent a chunk in which no board can be read.
+    Malformed,
+    /// It sent a chunk over the bound.
+    ChunkTooLong,
+    /// It sent more packets than it may wait for.
+    TooManyPackets,
+    /// There was no place for it.
+    TooManyClients,
+    /// It sent no whole chunk in time.
+    Silent,
+    /// The hub is to stop.
+    Drained,
+}
+
+impl Ended {
+    /// All reasons, in a fixed order.
+    pub const ALL: [Ended; 8] = [
+        Ended::Finished,
+        Ended::Broken,
+        Ended::Malformed,
+        Ended::ChunkTooLong,
+        Ended::TooManyPackets,
+        Ended::TooManyClients,
+        Ended::Silent,
+        Ended::Drained,
+    ];
+}
+
+impl Ended {
+    /// Its name for programs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Ended::Finished => "finished",
+            Ended::Broken => "broken",
+            Ended::Malformed => "malformed",
+            Ended::ChunkTooLong => "chunk_too_long",
+            Ended::TooManyPackets => "too_many_packets",
+            Ended::TooManyClients => "too_many_clients",
+            Ended::Silent => "silent",
+            Ended::Drained => "drained",
+        }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Ended::Finished => "closed by the client",
+            Ended::Broken => "the connection broke",
+            Ended::Malformed => "it sent a chunk that names no board; is it an IPbus client?",
+            Ended::ChunkTooLong => "it sent a chunk over the bound; is it an IPbus client?",
+            Ended::TooManyPackets => "it sent more packets than it may wait for",
+            Ended::TooManyClients => "there is no place for more clients",
+            Ended::Silent => "it sent no whole chunk in time",
+            Ended::Drained => "the hub stops",
+        })
+    }
+}
+
+/// The hub.
+#[derive(Debug)]
+pub struct Hub {
+    /// What each client is sending.
+    streams: Vec<Option<Chunks>>,
+    desk: Desk,
+}
+
+impl Hub {
+    /// A hub without clients; they may reach the boards of this list.
+    #[must_use]
+    pub fn new(config: HubConfig, allow: AllowList) -> Self {
+        Hub { streams: Vec::new(), desk: Desk::new(config, allow) }
+    }
+
+    /// All that it has done.
+    #[must_use]
+    pub fn counters(&self) -> HubCounters {
+        self.desk.counters()
+    }
+
+    /// The clients that are there.
+    pub fn clients(&self) -> impl Iterator<Item = ClientStatistics> + '_ {
+        self.desk.client_statistics()
+    }
+
+    /// The boards that are remembered.
+    pub fn boards(&self) -> impl Iterator<Item = BoardStatistics> + '_ {
+        self.desk.board_statistics()
+    }
+
+    /// How long the stages of packets took, of those that were stamped.
+    #[must_use]
+    pub fn stages(&self) -> &HubStages {
+        &self.desk.stages.seen
+    }
+
+    /// Packets held, and the bytes of their buffers: bounded by the configuration.
+    #[must_use]
+    pub fn held(&self) -> (usize, usize) {
+        (self.desk.packets.held(), self.desk.packets.bytes())
+    }
+
+    /// Whether no packet is under way, and no client there: so after [`HubCommand::Drain`], after a while.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.desk.is_drained()
+    }
+
+    fn came(&mut self, now: Instant, peer: Peer, address: &Address) {
+        let index = index(peer) as usize;
+        if self.desk.came(now, peer, address) {
+            if index >= self.streams.len() {
+                self.streams.resize_with(index + 1, || None);
+            }
+            self.streams[index] = Some(Chunks::new(self.desk.config.chunk_bytes));
+        }
+    }
+
+    fn take(&mut self, now: Instant, peer: Peer, bytes: &[u8]) {
+        let index = index(peer);
+        let Some(Some(chunks)) = self.streams.get_mut(index as usize) else { return };
+        self.desk.count_bytes(index, bytes.len());
+        let mut rest = bytes;
+        let ended = loop {
+            match chunks.next(&mut rest) {
+                Ok(Some(chunk)) => {
+                    if let Err(ended) = self.desk.take_chunk(now, index, chunk) {
+                        break ended;
+                    }
+                }
+                Ok(None) => return,
+                Err(_) => break Ended::ChunkTooLong,
+            }
+        };
+        self.desk.end(index, ended);
+    }
+
+    fn gone(&mut self, peer: Peer, why: Closed) {
+        if let Some(stream) = self.streams.get_mut(index(peer) as usize) {
+            *stream = None;
+        }
+        self.desk.gone(index(peer), if why == Closed::Finished { Ended::Finished } else { Ended::Broken });
+    }
+}
+
+impl Machine for Hub {
+    type Command = HubCommand;
+    type Event = HubEvent;
+
+    #[inline]
+    fn handle(&mut self, now: Instant, input: Input<'_, HubCommand>) {
+        match input {
+            Input::Received(peer, bytes) if peer.is_accepted() => self.take(now, peer, bytes),
+            Input::Received(peer, bytes) => self.desk.heard(now, peer.0, bytes),
+            Input::Opened(peer, address) if peer.is_accepted() => self.came(now, peer, address),
+            Input::Opened(peer, _) => self.desk.board_opened(now, peer.0),
+            Input::Closed(peer, why) if peer.is_accepted() => self.gone(peer, why),
+            Input::Closed(peer, _) => self.desk.board_closed(peer.0),
+            Input::Blocked(peer) => self.desk.block(peer, true),
+            Input::Drained(peer) => self.desk.block(peer, false),
+            Input::Command(HubCommand::Allow(list)) => self.desk.allow = list,
+            Input::Command(HubCommand::Sample(sampling)) => self.desk.stages.sampling = sampling,
+            Input::Command(HubCommand::Drain) => self.desk.drain(),
+            Input::Landed(..) | Input::Elapsed => {}
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<HubEvent> {
+        let output = self.desk.poll(now, out);
+        if let Output::Close(peer) = output
+            && let Some(stream) = self.streams.get_mut(index(peer) as usize)
+        {
+            *stream = None;
+        }
+        output
+    }
+
+    fn stamped(&mut self, stamp: Stamp) {
+        self.desk.stamped(stamp);
+    }
+}
+
+/// A client's place.
+const fn index(peer: Peer) -> u32 {
+    peer.0.wrapping_sub(Peer::FIRST_ACCEPTED)
+}

@@ -1,0 +1,255 @@
+use super::packets::Packets;
+use super::statistics::BoardCounters;
+use crate::Error;
+use crate::single::Single;
+use crate::window::{Answer, Cause, Heard, RoundTrip, Step, Window, WindowConfig, WindowCounters};
+use crate::wire::Version;
+use crate::wire::hub::Code;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::mem::swap;
+use core::net::SocketAddrV4;
+use core::time::Duration;
+use hodo_machine::Instant;
+
+/// One device that clients ask for, in one version of the protocol.
+#[derive(Debug)]
+pub(super) struct Board {
+    pub(super) target: SocketAddrV4,
+    pub(super) version: Version,
+    pub(super) link: Link,
+    pub(super) socket: Socket,
+    pub(super) health: Health,
+    /// The lanes that hold packets for it, in turn.
+    pub(super) turns: VecDeque<u32>,
+    /// Packets in them.
+    pub(super) queued: u32,
+    /// When a client asked for it last.
+    pub(super) used: Instant,
+    /// Whether it is in the queue of those that have something to do.
+    pub(super) at_work: bool,
+    /// Whether it has been tried once more, though it gave packets up.
+    pub(super) retried: bool,
+    /// The restarts that the application was told of.
+    pub(super) restarts: u64,
+    pub(super) counters: BoardCounters,
+}
+
+/// Whether its peer is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Socket {
+    Closed,
+    Opening,
+    Open,
+    /// The driver holds too much for it.
+    Blocked,
+}
+
+/// What is known of a board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Health {
+    /// It was not heard of yet.
+    Unknown,
+    Alive,
+    /// It does not answer, and so everything for it is answered with this code at once.
+    Dead {
+        code: Code,
+        wait: Duration,
+        probe_at: Instant,
+    },
+}
+
+/// What is in flight to a board.
+#[derive(Debug)]
+pub(super) enum Link {
+    Current(Box<Window>),
+    Legacy(Box<Single>),
+}
+
+impl Board {
+    pub(super) fn new(target: SocketAddrV4, version: Version, config: WindowConfig, now: Instant) -> Self {
+        Board {
+            target,
+            version,
+            link: match version {
+                Version::V2_0 => Link::Current(Box::new(Window::new(config))),
+                Version::V1_3 => Link::Legacy(Box::new(Single::new(config))),
+            },
+            socket: Socket::Closed,
+            health: Health::Unknown,
+            turns: VecDeque::new(),
+            queued: 0,
+            used: now,
+            at_work: false,
+            retried: false,
+            restarts: 0,
+            counters: BoardCounters::default(),
+        }
+    }
+
+    /// Whether nothing is queued or in flight.
+    pub(super) fn is_idle(&self) -> bool {
+        self.turns.is_empty() && self.link.len() == 0
+    }
+
+    pub(super) fn counters(&self) -> BoardCounters {
+        BoardCounters { link: self.link.counters(), ..self.counters }
+    }
+
+    /// When it is to be probed, where it is dead and not being probed.
+    pub(super) fn probe_at(&self) -> Option<Instant> {
+        match self.health {
+            Health::Dead { probe_at, .. } if self.link.is_down() && self.socket != Socket::Opening => Some(probe_at),
+            _ => None,
+        }
+    }
+}
+
+impl Link {
+    pub(super) fn open(&mut self, now: Instant) {
+        match self {
+            Link::Current(window) => window.open(now),
+            Link::Legacy(single) => single.open(now),
+        }
+    }
+
+    pub(super) fn give_up(&mut self) {
+        match self {
+            Link::Current(window) => window.give_up(),
+            Link::Legacy(single) => single.give_up(),
+        }
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        match self {
+            Link::Current(window) => window.is_down(),
+            Link::Legacy(single) => single.is_down(),
+        }
+    }
+
+    pub(super) fn room(&self) -> usize {
+        match self {
+            Link::Current(window) => window.room(),
+            Link::Legacy(single) => single.room(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Link::Current(window) => window.len(),
+            Link::Legacy(single) => single.len(),
+        }
+    }
+
+    pub(super) fn round_trip(&self) -> &RoundTrip {
+        match self {
+            Link::Current(window) => window.round_trip(),
+            Link::Legacy(single) => single.round_trip(),
+        }
+    }
+
+    pub(super) fn counters(&self) -> WindowCounters {
+        match self {
+            Link::Current(window) => window.counters(),
+            Link::Legacy(single) => single.counters(),
+        }
+    }
+
+    /// Puts a packet into flight; its buffer goes with it, and another comes back in its place.
+    pub(super) fn push(&mut self, now: Instant, number: u32, packets: &mut Packets) {
+        let fill = |buffer: &mut Vec<u8>| swap(buffer, &mut packets[number].bytes);
+        match self {
+            Link::Current(window) => {
+                window.push(now, u64::from(number), fill);
+            }
+            Link::Legacy(single) => single.push(now, u64::from(number), fill),
+        }
+    }
+
+    pub(super) fn received(&mut self, now: Instant, bytes: &[u8], take: impl FnOnce(Answer<'_>) -> bool) -> Heard {
+        match self {
+            Link::Current(window) => window.received(now, bytes, take),
+            Link::Legacy(single) => single.received(now, bytes, take),
+        }
+    }
+
+    pub(super) fn poll(&mut self, now: Instant) -> Step<'_> {
+        match self {
+            Link::Current(window) => window.poll(now),
+            Link::Legacy(single) => single.poll(now),
+        }
+    }
+}
+
+/// What a client is told where its packet was given up.
+pub(super) fn code_of(cause: Cause) -> Code {
+    match cause {
+        Cause::Silent => Code::NoStatusReply,
+        Cause::Ignored => Code::NoControlReply,
+        Cause::ReplyLost | Cause::Restarted | Cause::Contended => Code::NoResendReply,
+        Cause::Malformed(Error::NotIpbus { first }) if Version::of(&first.to_be_bytes()).is_some() => {
+            Code::WrongVersion
+        }
+        Cause::Malformed(_) => Code::MalformedStatus,
+    }
+}
+
+/// All boards. Each has a place, whose number is that of its peer.
+#[derive(Debug, Default)]
+pub(super) struct Boards {
+    places: Vec<Option<Board>>,
+    free: Vec<u32>,
+    by_target: BTreeMap<(SocketAddrV4, Version), u32>,
+}
+
+impl Boards {
+    #[inline]
+    pub(super) fn at(&mut self, number: u32) -> Option<&mut Board> {
+        self.places.get_mut(number as usize)?.as_mut()
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &Board)> {
+        (0..).zip(&self.places).filter_map(|(number, board)| Some((number, board.as_ref()?)))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_target.len()
+    }
+
+    pub(super) fn places(&self) -> u32 {
+        self.places.len() as u32
+    }
+
+    /// The place of this board, if it has one. It is looked for at `likely` first.
+    #[inline]
+    pub(super) fn find(&self, target: SocketAddrV4, version: Version, likely: u32) -> Option<u32> {
+        let there = self.places.get(likely as usize).and_then(Option::as_ref);
+        if there.is_some_and(|board| board.target == target && board.version == version) {
+            return Some(likely);
+        }
+        self.by_target.get(&(target, version)).copied()
+    }
+
+    pub(super) fn insert(&mut self, board: Board) -> u32 {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            (self.places.len() - 1) as u32
+        });
+        self.by_target.insert((board.target, board.version), number);
+        self.places[number as usize] = Some(board);
+        number
+    }
+
+    pub(super) fn remove(&mut self, number: u32) -> Option<Board> {
+        let board = self.places.get_mut(number as usize)?.take()?;
+        self.by_target.remove(&(board.target, board.version));
+        self.free.push(number);
+        Some(board)
+    }
+
+    /// The board that was not used for longest, of those that have nothing to do.
+    pub(super) fn idlest(&self) -> Option<u32> {
+        self.all().filter(|(_, board)| board.is_idle()).min_by_key(|(_, board)| board.used).map(|(number, _)| number)
+    }
+}

@@ -1,0 +1,87 @@
+use super::desk::Desk;
+use super::packets::{NONE, Packet};
+use hodo_machine::{Instant, Moment, Outbox, Sampling, Spans, Stamp};
+
+/// From a packet's arrival in the hub until it was written to its board.
+pub const QUEUE: &str = "hub queue";
+/// From then on until the board's reply has arrived: the network both ways, and the board.
+pub const BOARD: &str = "wire and board";
+/// From then on until its chunk was written to the client: what it waits for is the rest of the chunk, and those before.
+pub const ANSWER: &str = "hub answer";
+
+/// How long the stages of packets took that a board has answered.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HubStages {
+    queue: Spans,
+    board: Spans,
+    answer: Spans,
+}
+
+impl HubStages {
+    /// The stages by their names, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Spans)> {
+        [(QUEUE, &self.queue), (BOARD, &self.board), (ANSWER, &self.answer)].into_iter()
+    }
+}
+
+/// What is noted of a packet's stages.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Times {
+    /// When it came, where it is one of those that are stamped.
+    pub(super) came: Option<Instant>,
+    sent: Option<Instant>,
+    replied: Option<Instant>,
+}
+
+impl Times {
+    pub(super) fn replied(&mut self, now: Instant) {
+        self.replied = self.sent.map(|_| now);
+    }
+}
+
+/// Which packets are stamped, and what came of it.
+#[derive(Debug, Default)]
+pub(super) struct Stages {
+    pub(super) sampling: Sampling,
+    taken: u64,
+    pub(super) seen: HubStages,
+}
+
+impl Stages {
+    /// What is noted of a packet that comes now.
+    #[inline]
+    pub(super) fn begin(&mut self, now: Instant) -> Times {
+        self.taken = self.taken.wrapping_add(1);
+        Times { came: self.sampling.takes(self.taken).then_some(now), ..Times::default() }
+    }
+}
+
+/// A packet goes to its board with what this poll sends.
+#[inline]
+pub(super) fn mark_sent(number: u32, packet: &Packet, out: &mut Outbox) {
+    if packet.times.came.is_some() && packet.client != NONE {
+        out.mark(QUEUE, u64::from(number), Moment::Sent);
+    }
+}
+
+/// A packet's answer goes to its client with what this poll sends.
+#[inline]
+pub(super) fn mark_answered(number: u32, packet: &Packet, out: &mut Outbox) {
+    if packet.times.replied.is_some() {
+        out.mark(ANSWER, u64::from(number), Moment::Sent);
+    }
+}
+
+impl Desk {
+    /// A mark was stamped. It was made since the last input, so that the packet's place is not another's yet.
+    pub(super) fn stamped(&mut self, stamp: Stamp) {
+        let times = &mut self.packets[stamp.tag as u32].times;
+        if stamp.stage == QUEUE {
+            times.sent = Some(stamp.at);
+        } else if let Times { came: Some(came), sent: Some(sent), replied: Some(replied) } = *times {
+            self.stages.seen.queue.record(sent.nanos_since(came));
+            self.stages.seen.board.record(replied.nanos_since(sent));
+            self.stages.seen.answer.record(stamp.at.nanos_since(replied));
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The one packet of IPbus 1.3 that may be in flight to a device over UDP.
+//!
+//! Version 1.3 has no ids of packets and no status, so a lost reply cannot be had again. A packet that only reads
+//! successive addresses is sent again when its answer is late; of any other nobody knows whether it was done, and it is
+//! given up, never sent twice. Each packet gets an id of its own in its byte-order transaction, which its reply has too:
+//! so a late reply is never taken for the next one's.
+
+use crate::Error;
+use crate::window::{Answer, Cause, Heard, RoundTrip, Step, WindowConfig, WindowCounters};
+use crate::wire::legacy::{self, Header, Kind, Packet, Request};
+use crate::wire::operation::{Mode, Operation};
+use crate::wire::{Order, WORD, Words};
+use alloc::vec::Vec;
+use core::time::Duration;
+use hodo_machine::Instant;
+
+/// So often the answer to what is harmless has to be late before the device is given up.
+const TRIES_MIN: u32 = 3;
+
+/// The one packet in flight to a device of version 1.3, with the methods of a [`Window`](crate::window::Window).
+#[derive(Debug)]
+pub struct Single {
+    patience: Duration,
+    state: State,
+    key: u64,
+    /// The client's header.
+    header: Header,
+    order: Order,
+    packet: Vec<u8>,
+    /// Whether the packet can be sent twice.
+    harmless: bool,
+    /// The id in flight.
+    id: u16,
+    to_send: bool,
+    sent: Instant,
+    begun: Instant,
+    tries: u32,
+    /// Whether a packet is to be told of as given up.
+    failed: bool,
+    round_trip: RoundTrip,
+    counters: WindowCounters,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// To be told of, or told of already.
+    Down {
+        told: bool,
+    },
+    /// A packet that does nothing is in flight: is the device there?
+    Opening,
+    Open,
+    InFlight,
+}
+
+impl Single {
+    /// One that is down. What a window keeps in flight has no meaning here.
+    #[must_use]
+    pub fn new(config: WindowConfig) -> Self {
+        Single {
+            patience: config.patience,
+            state: State::Down { told: true },
+            key: 0,
+            header: Header::request(0, Kind::ByteOrder, 0),
+            order: Order::Big,
+            packet: Vec::new(),
+            harmless: true,
+            id: 0,
+            to_send: false,
+            sent: Instant::ZERO,
+            begun: Instant::ZERO,
+            tries: 0,
+            failed: false,
+            round_trip: RoundTrip::new(config.late_min, config.late_max()),
+            counters: WindowCounters::default(),
+        }
+    }
+
+    /// Asks the device whether it is there, where it is down.
+    pub fn open(&mut self, now: Instant) {
+        if self.is_down() && !self.failed {
+            self.ask(now);
+        }
+    }
+
+    /// Gives up the device, and what is in flight to it.
+    pub fn give_up(&mut self) {
+        self.failed |= self.state == State::InFlight;
+        self.state = State::Down { told: false };
+        self.to_send = false;
+    }
+
+    /// Whether nothing can be pushed before [`Single::open`].
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        matches!(self.state, State::Down { .. })
+    }
+
+    /// How many packets can be pushed now.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        usize::from(self.state == State::Open && !self.failed)
+    }
+
+    /// Packets in flight.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        usize::from(self.state == State::InFlight || self.failed)
+    }
+
+    /// Whether none is in flight.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What is known of the round-trip.
+    #[must_use]
+    pub const fn round_trip(&self) -> &RoundTrip {
+        &self.round_trip
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub const fn counters(&self) -> WindowCounters {
+        self.counters
+    }
+
+    /// Takes a request, in either byte order. `fill` puts it into an empty buffer, or another buffer in its place. The
+    /// `key` comes back with the reply or the failure.
+    ///
+    /// # Panics
+    /// Where there is no [`Single::room`], or the packet does not begin with a byte-order transaction.
+    pub fn push(&mut self, now: Instant, key: u64, fill: impl FnOnce(&mut Vec<u8>)) {
+        assert!(self.room() > 0, "pushed without room");
+        self.packet.clear();
+        fill(&mut self.packet);
+        let packet = Packet::decode(&self.packet).expect("a packet begins with its byte order");
+        (self.order, self.harmless) = (packet.order, packet.requests().all(is_harmless));
+        let (first, _) = self.packet.split_first_chunk_mut::<WORD>().expect("it was decoded");
+        self.header = Header::decode(self.order.word(*first)).expect("it was decoded");
+        self.key = key;
+        self.state = State::InFlight;
+        self.begin(now);
+        let (first, _) = self.packet.split_first_chunk_mut::<WORD>().expect("it was decoded");
+        *first = self.order.bytes(Header { id: self.id, ..self.header }.encode());
+        self.counters.packets += 1;
+    }
+
+    /// Takes in a datagram from the device. `take` is handed a reply, with the header that its client is due, and says
+    /// whether it answers what was asked.
+    pub fn received(&mut self, now: Instant, bytes: &[u8], take: impl FnOnce(Answer<'_>) -> bool) -> Heard {
+        let header = match Packet::decode(bytes) {
+            Ok(packet) => packet.bytes.first_chunk().and_then(|first| Header::decode(packet.order.word(*first)).ok()),
+            Err(error) => return Heard::Malformed(error),
+        };
+        let waits = matches!(self.state, State::Opening | State::InFlight) && !self.to_send;
+        let Some(header) = header.filter(|header| header.reply && header.id == self.id && waits) else {
+            self.counters.strays += 1;
+            return Heard::Stray;
+        };
+        if self.state == State::InFlight {
+            let due = self.order.bytes(Header { id: self.header.id, ..header }.encode());
+            if !take(Answer { key: self.key, header: due, packet: bytes }) {
+                return Heard::NotTaken;
+            }
+        }
+        if self.tries == 0 {
+            self.round_trip.answered_after(now.nanos_since(self.sent));
+        }
+        let heard = if self.state == State::Opening { Heard::Status } else { Heard::Reply };
+        self.state = State::Open;
+        heard
+    }
+
+    /// Says the next thing to be done. To be called until it answers [`Step::Idle`], whatever has happened.
+    pub fn poll(&mut self, now: Instant) -> Step<'_> {
+        if self.deadline().is_some_and(|deadline| now >= deadline) {
+            self.late(now);
+        }
+        if core::mem::take(&mut self.failed) {
+            let cause = if self.is_down() { Cause::Silent } else { Cause::Ignored };
+            return Step::Failed { key: self.key, cause };
+        }
+        if self.state == (State::Down { told: false }) {
+            self.state = State::Down { told: true };
+            return Step::Down(Cause::Silent);
+        }
+        if core::mem::take(&mut self.to_send) {
+            self.sent = now;
+            self.counters.statuses += u64::from(self.state == State::Opening);
+            return Step::Send(&self.packet);
+        }
+        Step::Idle(self.deadline())
+    }
+
+    fn begin(&mut self, now: Instant) {
+        self.id = (self.id + 1) % legacy::IDS;
+        (self.to_send, self.sent, self.begun, self.tries) = (true, now, now, 0);
+    }
+
+    /// Sends what does nothing, and is answered.
+    fn ask(&mut self, now: Instant) {
+        self.state = State::Opening;
+        self.begin(now);
+        self.packet.clear();
+        legacy::begin(self.id, Order::Big, &mut self.packet);
+        legacy::end(&mut self.packet, 0, Order::Big);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match self.state {
+            State::Down { .. } | State::Open => None,
+            State::InFlight if !self.harmless => Some(self.begun + self.patience),
+            State::Opening | State::InFlight => Some(self.sent + self.round_trip.late()),
+        }
+    }
+
+    fn late(&mut self, now: Instant) {
+        self.counters.late += 1;
+        self.tries += 1;
+        let is_over = now.nanos_since(self.begun) >= self.patience.as_nanos() as u64;
+        match self.state {
+            State::Opening if is_over && self.tries >= TRIES_MIN => self.give_up(),
+            State::InFlight if is_over && (self.tries >= TRIES_MIN || !self.harmless) => {
+                // Nobody knows whether the device is there: it is asked before the next.
+                self.failed = true;
+                self.ask(now);
+            }
+            _ => {
+                self.round_trip.was_late();
+                self.counters.requests_lost += u64::from(self.state == State::InFlight);
+                (self.to_send, self.sent) = (true, now);
+            }
+        }
+    }
+}
+
+/// Whether a transaction may be done twice.
+fn is_harmless(request: Result<Request<Words<'_>>, Error>) -> bool {
+    matches!(request, Ok(Request { operation: None | Some(Operation::Read { mode: Mode::Incrementing, .. }), .. }))
+}
+
+#[cfg(test)]
+mod tests;

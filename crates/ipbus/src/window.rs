@@ -1,0 +1,430 @@
+//! The packets in flight to one device over UDP: nothing is lost, nothing is done twice, and order is kept.
+//!
+//! The rules of IPbus 2.0 that this builds on: a device takes a packet only where its id is the next one, and drops
+//! others without a word; it keeps its last replies, one in each of its buffers; its status says which id is next.
+//!
+//! | seen | then |
+//! |---|---|
+//! | a reply, where an earlier one is missing | the device did the earlier packet: its reply is asked for again |
+//! | nothing in time | the status is asked for |
+//! | a status | replies of packets before the next id are asked for; packets from it on are sent again |
+//! | a status whose next id is none of ours | once more after a pause; then the device has [restarted](Cause::Restarted) |
+//!
+//! A device begins with id 1 after a restart. No packet of a caller ever has id 1, and none is sent before a read of
+//! no words has shown that the ids agree: so "next is 1" always tells of a restart, and nothing is sent into it again.
+//!
+//! A window has no opinion on who its caller is: a client, or the hub. Bytes come in by [`Window::received`], and go
+//! out by [`Window::poll`].
+
+mod recovery;
+mod round_trip;
+
+pub use round_trip::RoundTrip;
+
+use crate::Error;
+use crate::wire::IN_FLIGHT;
+use crate::wire::packet::{self, HEADER, Kind, Packet};
+use crate::wire::status::{self, Status};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::AddAssign;
+use core::time::Duration;
+use hodo_machine::Instant;
+
+/// The longest wait for one answer is this part of the patience, so that several are tried.
+const TRIES: u32 = 8;
+
+/// What a window may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowConfig {
+    /// Packets in flight at most. The device's buffers bound them too.
+    pub in_flight: usize,
+    /// How long nothing may get on before it is given up.
+    pub patience: Duration,
+    /// How long a lone packet may take where nothing was lost lately. A timer that is far away costs a blocking driver
+    /// less than a near one, and a lone packet is hardly ever late.
+    pub calm: Duration,
+    /// No answer is late before this: a hiccup of an ordinary scheduler would look like a loss.
+    pub late_min: Duration,
+}
+
+impl WindowConfig {
+    /// The longest wait for one answer.
+    pub(crate) fn late_max(&self) -> Duration {
+        self.patience / TRIES
+    }
+}
+
+impl Default for WindowConfig {
+    /// As many as uHAL has in flight, its patience of a second, and no calm.
+    fn default() -> Self {
+        WindowConfig {
+            in_flight: IN_FLIGHT,
+            patience: Duration::from_secs(1),
+            calm: Duration::ZERO,
+            late_min: Duration::from_micros(200),
+        }
+    }
+}
+
+/// Why a packet is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The device answers nothing at all.
+    Silent,
+    /// The device tells its status, and does not take the packet.
+    Ignored,
+    /// The device did the packet, and cannot send its reply again.
+    ReplyLost,
+    /// The device has forgotten the ids: it may have done the packet before, or not.
+    Restarted,
+    /// Somebody else sends packets with ids to this device: it may have done the packet, or not.
+    Contended,
+    /// What the device says of itself makes no sense.
+    Malformed(Error),
+}
+
+impl From<Cause> for Error {
+    fn from(cause: Cause) -> Error {
+        match cause {
+            Cause::Silent | Cause::Ignored => Error::NoAnswer,
+            Cause::ReplyLost | Cause::Restarted => Error::Restarted,
+            Cause::Contended => Error::Contended,
+            Cause::Malformed(error) => error,
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Error::from(*self).fmt(f)
+    }
+}
+
+/// What is to be done next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// Send this datagram to the device.
+    Send(&'a [u8]),
+    /// This packet gets no reply any more.
+    Failed {
+        /// Its key.
+        key: u64,
+        /// Why.
+        cause: Cause,
+    },
+    /// The device is given up: nothing is in flight, and nothing can be pushed before [`Window::open`].
+    Down(Cause),
+    /// Nothing to do before this instant, or before something is received or pushed.
+    Idle(Option<Instant>),
+}
+
+/// A reply, the first of its packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer<'a> {
+    /// The key that its packet was pushed with.
+    pub key: u64,
+    /// The header that its packet was pushed with.
+    pub header: [u8; HEADER],
+    /// The reply as it was received.
+    pub packet: &'a [u8],
+}
+
+/// What a received datagram was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    /// A reply, and it was taken.
+    Reply,
+    /// A reply that the caller did not take: it is asked for again.
+    NotTaken,
+    /// The device's status.
+    Status,
+    /// An answer to nothing that is outstanding: a second one, or a very late one.
+    Stray,
+    /// No packet that a device sends.
+    Malformed(Error),
+}
+
+/// What has happened so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WindowCounters {
+    /// Packets sent, each counted once.
+    pub packets: u64,
+    /// Packets sent again, because the device had not seen them.
+    pub requests_lost: u64,
+    /// Replies asked for again.
+    pub replies_lost: u64,
+    /// Status requests.
+    pub statuses: u64,
+    /// Times that an answer was late.
+    pub late: u64,
+    /// Answers to nothing that was outstanding.
+    pub strays: u64,
+    /// Times that the device had forgotten the ids.
+    pub restarts: u64,
+}
+
+impl AddAssign for WindowCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.requests_lost += other.requests_lost;
+        self.replies_lost += other.replies_lost;
+        self.statuses += other.statuses;
+        self.late += other.late;
+        self.strays += other.strays;
+        self.restarts += other.restarts;
+    }
+}
+
+/// The packets in flight to one device.
+#[derive(Debug)]
+pub struct Window {
+    config: WindowConfig,
+    state: State,
+    /// In the order of their ids.
+    slots: VecDeque<Slot>,
+    spare: Vec<Vec<u8>>,
+    /// The id of the oldest slot, or of the next packet.
+    base: u16,
+    /// The id of the next packet.
+    next: u16,
+    /// Slots before this one have been done by the device.
+    done: usize,
+    /// Slots from this one on are to be sent.
+    unsent: usize,
+    /// Slots whose reply is to be asked for.
+    to_ask: usize,
+    /// The first so many slots are being given up.
+    failing: usize,
+    cause: Cause,
+    after: After,
+    to_greet: bool,
+    to_ask_status: bool,
+    status_asked: Option<Asked>,
+    resend: [u8; HEADER],
+    device: Status,
+    round_trip: RoundTrip,
+    /// Packets that have to go well before a lone one may take its time.
+    troubled: u32,
+    /// Since when the oldest answer is waited for.
+    waiting: Instant,
+    /// When something got on last, how often an answer was late since, and whether anything came.
+    progress: Instant,
+    tries: u32,
+    heard: bool,
+    malformed: Option<Error>,
+    counters: WindowCounters,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Down,
+    Opening,
+    Open,
+    /// The status did not fit. It is asked for again at this instant, when late answers have passed by.
+    Doubtful(Instant),
+}
+
+/// When a status was asked for that has not come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Asked {
+    first: Instant,
+    last: Instant,
+}
+
+/// What follows once packets have been given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum After {
+    GoOn,
+    Down,
+    /// Go on with this id.
+    Resume(u16),
+}
+
+#[derive(Debug)]
+struct Slot {
+    id: u16,
+    /// `None` for the greeting.
+    key: Option<u64>,
+    header: [u8; HEADER],
+    packet: Vec<u8>,
+    stage: Stage,
+    /// When it was sent, or its reply asked for, last.
+    sent: Instant,
+    /// Whether it was sent once, and its reply not asked for.
+    once: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    New,
+    Sent,
+    ToAsk,
+    Asked,
+    Answered,
+}
+
+/// What goes out.
+enum Out {
+    Status,
+    Resend(u16),
+    Packet(usize),
+}
+
+impl Window {
+    /// A window that is down.
+    #[must_use]
+    pub fn new(config: WindowConfig) -> Self {
+        let late_max = config.late_max();
+        Window {
+            config: WindowConfig { calm: config.calm.min(late_max), ..config },
+            state: State::Down,
+            slots: VecDeque::new(),
+            spare: Vec::new(),
+            base: 1,
+            next: 1,
+            done: 0,
+            unsent: 0,
+            to_ask: 0,
+            failing: 0,
+            cause: Cause::Silent,
+            after: After::GoOn,
+            to_greet: false,
+            to_ask_status: false,
+            status_asked: None,
+            resend: [0; HEADER],
+            device: Status::default(),
+            round_trip: RoundTrip::new(config.late_min, late_max),
+            troubled: 0,
+            waiting: Instant::ZERO,
+            progress: Instant::ZERO,
+            tries: 0,
+            heard: false,
+            malformed: None,
+            counters: WindowCounters::default(),
+        }
+    }
+
+    /// Asks the device for its next id, where the window is down.
+    pub fn open(&mut self, now: Instant) {
+        if self.state == State::Down {
+            self.state = State::Opening;
+            self.to_ask_status = true;
+            self.status_asked = None;
+            self.begin(now);
+        }
+    }
+
+    /// Gives up the device, and all that is in flight to it: it cannot be reached.
+    pub fn give_up(&mut self) {
+        self.fail_all(Cause::Silent);
+    }
+
+    /// Whether nothing can be pushed before [`Window::open`].
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        self.state == State::Down
+    }
+
+    /// How many packets can be pushed now: none before the device has told its next id, and taken the greeting.
+    #[must_use]
+    #[inline]
+    pub fn room(&self) -> usize {
+        let closed = self.state != State::Open || self.failing > 0 || self.is_greeting();
+        if closed { 0 } else { self.limit().saturating_sub(self.slots.len()) }
+    }
+
+    /// Packets in flight.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether none is in flight.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// What the device last said of itself: its buffers, and the bytes of one.
+    #[must_use]
+    pub const fn device(&self) -> &Status {
+        &self.device
+    }
+
+    /// What is known of the round-trip.
+    #[must_use]
+    pub const fn round_trip(&self) -> &RoundTrip {
+        &self.round_trip
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub const fn counters(&self) -> WindowCounters {
+        self.counters
+    }
+
+    /// Takes a control packet, in either byte order and with any id, and answers the id that it gets. `fill` puts it
+    /// into an empty buffer, or another buffer in its place. The `key` comes back with the reply or the failure.
+    ///
+    /// # Panics
+    /// Where there is no [`Window::room`], or the packet has no header.
+    #[inline]
+    pub fn push(&mut self, now: Instant, key: u64, fill: impl FnOnce(&mut Vec<u8>)) -> u16 {
+        assert!(self.room() > 0, "pushed without room");
+        self.append(now, Some(key), fill)
+    }
+
+    /// Takes in a datagram from the device. `take` is handed a reply, and says whether it answers what was asked; each
+    /// packet's reply is taken once. Replies are handed on as they come, in whatever order.
+    #[inline]
+    pub fn received(&mut self, now: Instant, bytes: &[u8], take: impl FnOnce(Answer<'_>) -> bool) -> Heard {
+        let heard = match Packet::decode(bytes) {
+            Ok(packet) if packet.header.kind == Kind::Control => self.replied(now, packet.header.id, bytes, take),
+            Ok(packet) if packet.header.kind == Kind::Status => self.told_status(now, bytes),
+            Ok(packet) => Heard::Malformed(Error::PacketKind { header: packet.header.encode() }),
+            Err(error) => Heard::Malformed(error),
+        };
+        match heard {
+            Heard::Malformed(error) => self.malformed = Some(error),
+            Heard::Stray => self.counters.strays += 1,
+            Heard::Reply | Heard::Status | Heard::NotTaken => self.heard = true,
+        }
+        heard
+    }
+
+    /// Says the next thing to be done. To be called until it answers [`Step::Idle`], whatever has happened.
+    #[inline]
+    pub fn poll(&mut self, now: Instant) -> Step<'_> {
+        loop {
+            while self.failing > 0 {
+                if let Some(key) = self.next_failed() {
+                    return Step::Failed { key, cause: self.cause };
+                }
+            }
+            match core::mem::replace(&mut self.after, After::GoOn) {
+                After::GoOn => {}
+                After::Down => return Step::Down(self.cause),
+                After::Resume(id) => self.resume(now, id),
+            }
+            if self.deadline().is_none_or(|deadline| now < deadline) {
+                break;
+            }
+            self.late(now);
+        }
+        match self.next_out(now) {
+            Some(Out::Status) => Step::Send(&status::REQUEST),
+            Some(Out::Resend(id)) => {
+                self.resend = packet::resend(id);
+                Step::Send(&self.resend)
+            }
+            Some(Out::Packet(index)) => Step::Send(&self.slots[index].packet),
+            None => Step::Idle(self.deadline()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

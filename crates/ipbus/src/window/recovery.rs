@@ -1,0 +1,293 @@
+//! What a window does about answers, and about answers that are late.
+
+use super::{After, Answer, Asked, Cause, Heard, Out, Slot, Stage, State, Window};
+use crate::Error;
+use crate::wire::operation::{Mode, Operation, Request};
+use crate::wire::packet::{HEADER, Header, Kind, distance, following, is_header};
+use crate::wire::status::Status;
+use crate::wire::{Order, Words};
+use alloc::vec::Vec;
+use core::time::Duration;
+use hodo_machine::Instant;
+
+/// After a loss, so many packets have to go well before a lone one may take its time again.
+const TROUBLED: u32 = 256;
+/// So often an answer has to be late before anything is given up, so that a host that was stopped does not give up at
+/// once.
+const TRIES_MIN: u32 = 3;
+
+impl Window {
+    /// Something new is waited for.
+    pub(super) fn begin(&mut self, now: Instant) {
+        (self.waiting, self.progress) = (now, now);
+        (self.tries, self.heard, self.malformed) = (0, false, None);
+    }
+
+    pub(super) fn append(&mut self, now: Instant, key: Option<u64>, fill: impl FnOnce(&mut Vec<u8>)) -> u16 {
+        if self.slots.is_empty() {
+            self.begin(now);
+        }
+        let mut packet = self.spare.pop().unwrap_or_default();
+        packet.clear();
+        fill(&mut packet);
+        let id = self.next;
+        let begun = packet.first_chunk_mut::<HEADER>().expect("a packet has a header");
+        let header = *begun;
+        let order = Order::BOTH.into_iter().find(|order| is_header(order.word(header)));
+        *begun = order.expect("a packet begins with its header").bytes(Header { id, kind: Kind::Control }.encode());
+        self.slots.push_back(Slot { id, key, header, packet, stage: Stage::New, sent: now, once: false });
+        self.next = following(id);
+        id
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        let buffers = usize::try_from(self.device.buffers).unwrap_or(usize::MAX);
+        self.config.in_flight.min(buffers).max(1)
+    }
+
+    /// Whether only the greeting may be in flight: a read of no words, which does no harm where it is done twice. It
+    /// shows that the ids agree, and it is what id 1 is spent on.
+    pub(super) fn is_greeting(&self) -> bool {
+        self.to_greet || self.next == 1 || self.slots.back().is_some_and(|slot| slot.key.is_none())
+    }
+
+    /// What goes out next, noted as sent.
+    pub(super) fn next_out(&mut self, now: Instant) -> Option<Out> {
+        if self.to_ask_status {
+            self.to_ask_status = false;
+            self.status_asked = Some(Asked { first: self.status_asked.map_or(now, |asked| asked.first), last: now });
+            self.counters.statuses += 1;
+            return Some(Out::Status);
+        }
+        if self.state != State::Open {
+            return None;
+        }
+        if self.to_ask > 0
+            && let Some(slot) = self.slots.iter_mut().take(self.done).find(|slot| slot.stage == Stage::ToAsk)
+        {
+            (slot.stage, slot.sent, slot.once) = (Stage::Asked, now, false);
+            self.to_ask -= 1;
+            self.counters.replies_lost += 1;
+            return Some(Out::Resend(slot.id));
+        }
+        if self.slots.is_empty() && (self.to_greet || self.next == 1) {
+            self.to_greet = false;
+            self.append(now, None, greeting);
+        }
+        let slot = self.slots.get_mut(self.unsent)?;
+        let first = slot.stage == Stage::New;
+        (slot.stage, slot.sent, slot.once) = (Stage::Sent, now, first);
+        self.unsent += 1;
+        if first {
+            self.counters.packets += 1;
+        } else {
+            self.counters.requests_lost += 1;
+        }
+        Some(Out::Packet(self.unsent - 1))
+    }
+
+    #[inline]
+    pub(super) fn replied(
+        &mut self,
+        now: Instant,
+        id: u16,
+        packet: &[u8],
+        take: impl FnOnce(Answer<'_>) -> bool,
+    ) -> Heard {
+        let index = usize::from(distance(self.base, id));
+        let waits = |slot: &&mut Slot| matches!(slot.stage, Stage::Sent | Stage::ToAsk | Stage::Asked);
+        let Some(slot) = self.slots.get_mut(index).filter(waits).filter(|_| id != 0 && self.failing == 0) else {
+            return Heard::Stray;
+        };
+        let Slot { header, stage, sent, once, .. } = *slot;
+        let taken = slot.key.is_none_or(|key| take(Answer { key, header, packet }));
+        let clean = once && taken;
+        if taken {
+            slot.stage = Stage::Answered;
+        } else if stage == Stage::Sent {
+            slot.stage = Stage::ToAsk;
+        }
+        self.to_ask =
+            self.to_ask + usize::from(!taken && stage == Stage::Sent) - usize::from(taken && stage == Stage::ToAsk);
+        self.round_trip.answered();
+        if clean {
+            self.round_trip.answered_after(now.nanos_since(sent));
+            self.troubled = self.troubled.saturating_sub(1);
+        }
+        self.waiting = now;
+        // The device does packets in order: it has done all before this one.
+        let done = self.done;
+        self.done = done.max(index + 1);
+        self.unsent = self.unsent.max(self.done);
+        for missing in done..index {
+            self.ask(missing);
+        }
+        self.drop_answered(now);
+        if taken { Heard::Reply } else { Heard::NotTaken }
+    }
+
+    fn drop_answered(&mut self, now: Instant) {
+        while self.slots.front().is_some_and(|slot| slot.stage == Stage::Answered) {
+            self.drop_oldest();
+            (self.progress, self.tries) = (now, 0);
+        }
+        if self.slots.is_empty() && self.state == State::Open {
+            self.status_asked = None;
+        }
+    }
+
+    /// Forgets the oldest slot, and keeps its buffer.
+    fn drop_oldest(&mut self) -> Option<Slot> {
+        let mut slot = self.slots.pop_front()?;
+        self.base = following(slot.id);
+        self.done = self.done.saturating_sub(1);
+        self.unsent = self.unsent.saturating_sub(1);
+        self.failing = self.failing.saturating_sub(1);
+        self.to_ask -= usize::from(slot.stage == Stage::ToAsk);
+        self.spare.push(core::mem::take(&mut slot.packet));
+        Some(slot)
+    }
+
+    fn ask(&mut self, index: usize) {
+        if let Some(slot) = self.slots.get_mut(index)
+            && matches!(slot.stage, Stage::Sent | Stage::Asked)
+        {
+            slot.stage = Stage::ToAsk;
+            self.to_ask += 1;
+            self.troubled = TROUBLED;
+        }
+    }
+
+    pub(super) fn told_status(&mut self, now: Instant, bytes: &[u8]) -> Heard {
+        let status = match Status::decode(bytes) {
+            Ok(status) if status.next_id == 0 => {
+                let header = Header { id: 0, kind: Kind::Control }.encode();
+                return Heard::Malformed(Error::PacketKind { header });
+            }
+            Ok(status) => status,
+            Err(error) => return Heard::Malformed(error),
+        };
+        let Some(asked) = self.status_asked.take().filter(|_| self.failing == 0) else { return Heard::Stray };
+        self.round_trip.answered();
+        // Where nothing is known, too short a time is better than none: it makes us ask sooner, and do nothing wrong.
+        if asked.first == asked.last || self.round_trip.smoothed().is_none() {
+            self.round_trip.answered_after(now.nanos_since(asked.last));
+        }
+        self.device = status;
+        self.waiting = now;
+        let ahead = usize::from(distance(self.base, status.next_id));
+        match self.state {
+            State::Down => return Heard::Stray,
+            State::Opening => self.resume(now, status.next_id),
+            _ if ahead <= self.slots.len() => self.recover(ahead, asked.first),
+            State::Open => self.state = State::Doubtful(now + self.round_trip.late()),
+            State::Doubtful(_) => self.lost_track(status.next_id),
+        }
+        Heard::Status
+    }
+
+    /// Sends again what is missing, where the device has done so many slots; its status was asked for at `asked`.
+    fn recover(&mut self, ahead: usize, asked: Instant) {
+        self.state = State::Open;
+        self.done = self.done.max(ahead);
+        for index in 0..self.done {
+            let slot = &self.slots[index];
+            let fresh = if slot.stage == Stage::Asked { slot.sent >= asked } else { slot.sent > asked };
+            if !fresh {
+                self.ask(index);
+            }
+        }
+        // Whatever the device dropped for its id is gone, with all that was sent behind it.
+        let missing = self.slots.get(self.done).is_some_and(|slot| slot.stage == Stage::Sent && slot.sent <= asked);
+        if missing && self.unsent > self.done {
+            self.unsent = self.done;
+            self.troubled = TROUBLED;
+        }
+    }
+
+    /// The device's next id is not one of ours, for the second time.
+    fn lost_track(&mut self, next_id: u16) {
+        self.counters.restarts += 1;
+        let behind = next_id == 1 || distance(next_id, self.next) < u16::MAX / 2;
+        let cause = if behind { Cause::Restarted } else { Cause::Contended };
+        self.fail(self.slots.len(), cause, After::Resume(next_id));
+    }
+
+    /// Begins anew with this id.
+    pub(super) fn resume(&mut self, now: Instant, id: u16) {
+        (self.base, self.next) = (id, id);
+        self.state = State::Open;
+        self.to_greet = true;
+        self.begin(now);
+    }
+
+    /// When the oldest answer is late.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self.state {
+            State::Down => None,
+            State::Doubtful(until) if !self.is_status_awaited() => Some(until),
+            State::Open if self.slots.is_empty() => None,
+            _ => Some(self.waiting + self.patience_for_one()),
+        }
+    }
+
+    fn is_status_awaited(&self) -> bool {
+        self.to_ask_status || self.status_asked.is_some()
+    }
+
+    fn patience_for_one(&self) -> Duration {
+        let late = self.round_trip.late();
+        let lone = self.slots.len() == 1 && self.slots[0].once && self.slots[0].stage == Stage::Sent;
+        if lone && self.troubled == 0 { late.max(self.config.calm) } else { late }
+    }
+
+    /// The oldest answer is late.
+    pub(super) fn late(&mut self, now: Instant) {
+        let first_doubt = matches!(self.state, State::Doubtful(_)) && !self.is_status_awaited();
+        self.waiting = now;
+        self.to_ask_status = true;
+        if first_doubt {
+            return;
+        }
+        self.counters.late += 1;
+        self.tries += 1;
+        if self.tries >= TRIES_MIN && now.nanos_since(self.progress) >= self.config.patience.as_nanos() as u64 {
+            return self.nothing_gets_on(now);
+        }
+        self.round_trip.was_late();
+        for index in 0..self.done {
+            self.ask(index);
+        }
+    }
+
+    fn nothing_gets_on(&mut self, now: Instant) {
+        if self.done > 0 && self.heard {
+            self.fail(self.done, Cause::ReplyLost, After::GoOn);
+            return self.begin(now);
+        }
+        let silent = if self.heard { Cause::Ignored } else { Cause::Silent };
+        let cause = self.malformed.map_or(silent, Cause::Malformed);
+        self.fail_all(cause);
+    }
+
+    pub(super) fn fail_all(&mut self, cause: Cause) {
+        self.state = State::Down;
+        self.to_ask_status = false;
+        self.fail(self.slots.len(), cause, After::Down);
+    }
+
+    fn fail(&mut self, count: usize, cause: Cause, after: After) {
+        (self.failing, self.cause, self.after) = (count, cause, after);
+    }
+
+    /// The key of the next packet that is given up, if it has one and was not answered.
+    pub(super) fn next_failed(&mut self) -> Option<u64> {
+        self.drop_oldest().filter(|slot| slot.stage != Stage::Answered)?.key
+    }
+}
+
+fn greeting(packet: &mut Vec<u8>) {
+    Order::NATIVE.push(Header { id: 0, kind: Kind::Control }.encode(), packet);
+    let nothing: Operation<Words<'_>> = Operation::Read { mode: Mode::Incrementing, address: 0, words: 0 };
+    Request::new(0, nothing).encode(Order::NATIVE, packet);
+}

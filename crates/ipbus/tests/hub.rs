@@ -1,0 +1,582 @@
+//! The hub between clients and boards, one step after the other.
+mod rack;
+
+use hodo_ipbus::hub::{ANSWER, AllowList, BOARD, Ended, Hub, HubCommand, HubConfig, HubEvent, QUEUE};
+use hodo_ipbus::wire::hub::Code;
+use hodo_ipbus::wire::{Order, Version, chunk};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Sampling};
+use rack::{Board, Deed, Wish, chunk_of, codes_of, target};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const MILLI: Duration = Duration::from_millis(1);
+/// Where every client is.
+const ADDRESS: Address = Address::Node(7);
+/// How long the driver takes to get to writing, and to write.
+const WRITING: Duration = Duration::from_micros(10);
+
+/// A hub, with boards that answer when they are told to.
+struct Rig {
+    hub: Hub,
+    now: Instant,
+    out: Outbox,
+    boards: Vec<Board>,
+    /// Which board a peer is.
+    peers: BTreeMap<u32, u32>,
+    /// Datagrams for boards that were not delivered yet.
+    wire: VecDeque<(Peer, Vec<u8>)>,
+    /// What each client received.
+    received: BTreeMap<u32, Vec<u8>>,
+    events: Vec<HubEvent>,
+    closed: Vec<Peer>,
+    deadline: Option<Instant>,
+    clients: u32,
+}
+
+impl Rig {
+    fn new(boards: u32, config: HubConfig) -> Self {
+        Rig {
+            hub: Hub::new(config, AllowList::ALL),
+            now: Instant::ZERO,
+            out: Outbox::new(),
+            boards: (0..boards).map(Board::new).collect(),
+            peers: BTreeMap::new(),
+            wire: VecDeque::new(),
+            received: BTreeMap::new(),
+            events: Vec::new(),
+            closed: Vec::new(),
+            deadline: None,
+            clients: 0,
+        }
+    }
+
+    fn handle(&mut self, input: Input<'_, HubCommand>) {
+        self.hub.handle(self.now, input);
+        self.poll();
+    }
+
+    fn poll(&mut self) {
+        loop {
+            match self.hub.poll(self.now, &mut self.out) {
+                Output::Send(peer) => {
+                    let pieces = self.out.pieces().iter();
+                    let bytes: Vec<u8> = pieces.flat_map(|piece| self.out.bytes(piece).to_vec()).collect();
+                    self.out.clear();
+                    let (sending, sent) = (self.now + WRITING, self.now + 2 * WRITING);
+                    self.out.drain_marks().for_each(|mark| self.hub.stamped(mark.stamp(sending, sent)));
+                    if peer.is_accepted() {
+                        self.received.entry(peer.0).or_default().extend(bytes);
+                    } else {
+                        self.wire.push_back((peer, bytes));
+                    }
+                }
+                Output::Event(event) => self.events.push(event),
+                Output::Open(peer, address) => {
+                    let Address::Socket(SocketAddr::V4(address)) = address else { panic!("{address}") };
+                    self.peers.insert(peer.0, u32::from(address.ip().octets()[3]));
+                    self.hub.handle(self.now, Input::Opened(peer, &Address::Socket(address.into())));
+                }
+                Output::Close(peer) => {
+                    self.peers.remove(&peer.0);
+                    self.closed.push(peer);
+                }
+                Output::Idle(deadline) => {
+                    self.deadline = deadline;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn client(&mut self) -> Peer {
+        let peer = Peer(Peer::FIRST_ACCEPTED + self.clients);
+        self.clients += 1;
+        self.handle(Input::Opened(peer, &ADDRESS));
+        peer
+    }
+
+    fn ask(&mut self, client: Peer, wishes: &[Wish]) {
+        self.handle(Input::Received(client, &chunk_of(wishes)));
+    }
+
+    /// Lets boards answer until nothing is under way.
+    fn settle(&mut self) {
+        while let Some((peer, datagram)) = self.wire.pop_front() {
+            let board = self.peers.get(&peer.0).copied();
+            let reply = board.and_then(|board| self.boards.get_mut(board as usize)?.answer(&datagram));
+            if let Some(reply) = reply {
+                self.handle(Input::Received(peer, &reply));
+            }
+        }
+    }
+
+    /// Time goes on by so much, with every deadline in it; boards answer at once.
+    fn wait(&mut self, span: Duration) {
+        let until = self.now + span;
+        self.settle();
+        while let Some(deadline) = self.deadline.filter(|deadline| *deadline <= until) {
+            self.now = self.now.max(deadline);
+            self.handle(Input::Elapsed);
+            self.settle();
+        }
+        self.now = until;
+    }
+
+    /// The next chunk that a client received, without its length.
+    fn chunk(&mut self, client: Peer) -> Option<Vec<u8>> {
+        let bytes = self.received.get_mut(&client.0)?;
+        let length = u32::from_be_bytes(*bytes.first_chunk()?) as usize;
+        let chunk: Vec<u8> = bytes.drain(..chunk::HEADER + length).skip(chunk::HEADER).collect();
+        Some(chunk)
+    }
+
+    fn chunk_is_missing(&self, client: Peer) -> bool {
+        self.received.get(&client.0).is_none_or(Vec::is_empty)
+    }
+
+    fn codes(&mut self, client: Peer, wishes: &[Wish]) -> Vec<Code> {
+        let chunk = self.chunk(client).expect("a chunk is there");
+        codes_of(wishes, &chunk)
+    }
+
+    /// Asks, waits, and answers the codes.
+    fn exchange(&mut self, client: Peer, wishes: &[Wish]) -> Vec<Code> {
+        self.ask(client, wishes);
+        self.wait(MILLI);
+        self.codes(client, wishes)
+    }
+}
+
+fn read(board: u32, address: u32) -> Wish {
+    Wish::new(board, Deed::Read(address, 1))
+}
+
+fn write(board: u32, word: u32) -> Wish {
+    Wish::new(board, Deed::Write(word))
+}
+
+#[test]
+fn a_chunk_is_answered_by_one_chunk_with_the_clients_own_headers() {
+    let mut rig = Rig::new(1, HubConfig::default());
+    let client = rig.client();
+    for version in [Version::V2_0, Version::V1_3] {
+        for order in Order::BOTH {
+            let wishes = [1, 77, 0].map(|id| Wish { version, order, id, ..Wish::new(0, Deed::Read(7, 5)) });
+            assert_eq!(rig.exchange(client, &wishes), [Code::Done; 3], "{version} {order}");
+        }
+    }
+    assert_eq!(rig.chunk(client), None);
+}
+
+#[test]
+fn each_packet_of_a_chunk_goes_to_its_own_board_and_the_answers_wait_for_the_last() {
+    let mut rig = Rig::new(3, HubConfig::default());
+    let client = rig.client();
+    rig.boards[1].dead = true;
+    let wishes = [read(0, 1), read(1, 2), read(2, 3)];
+    rig.ask(client, &wishes);
+    rig.wait(5 * MILLI);
+    assert_eq!(rig.chunk(client), None, "one board has not answered");
+    rig.boards[1].dead = false;
+    rig.wait(50 * MILLI);
+    assert_eq!(rig.codes(client, &wishes), [Code::Done; 3]);
+}
+
+#[test]
+fn a_clients_chunks_are_answered_in_its_order() {
+    let mut rig = Rig::new(2, HubConfig::default());
+    let client = rig.client();
+    rig.exchange(client, &[read(0, 0), read(1, 0)]);
+    rig.boards[0].dead = true;
+    rig.ask(client, &[read(0, 1)]);
+    rig.ask(client, &[read(1, 2)]);
+    rig.settle();
+    assert_eq!(rig.chunk(client), None);
+    rig.boards[0].dead = false;
+    rig.wait(50 * MILLI);
+    assert_eq!(rig.codes(client, &[read(0, 1)]), [Code::Done]);
+    assert_eq!(rig.codes(client, &[read(1, 2)]), [Code::Done]);
+}
+
+#[test]
+fn clients_of_one_board_take_turns() {
+    let mut rig = Rig::new(1, HubConfig::default());
+    let [greedy, modest] = [rig.client(), rig.client()];
+    rig.exchange(greedy, &[read(0, 0)]);
+    let many: Vec<Wish> = (0..100).map(|word| write(0, word)).collect();
+    rig.ask(greedy, &many);
+    rig.ask(modest, &[write(0, 1000), write(0, 1001)]);
+    rig.settle();
+    assert_eq!(rig.codes(modest, &[write(0, 1000), write(0, 1001)]), [Code::Done; 2]);
+    let place = |word| rig.boards[0].written.iter().position(|written| *written == word);
+    assert!(place(1001) < Some(24), "16 were in flight before: {:?}", place(1001));
+    assert_eq!(rig.codes(greedy, &many), [Code::Done; 100]);
+}
+
+#[test]
+fn an_absent_board_is_told_of_after_its_time_and_at_once_from_then_on() {
+    let mut rig = Rig::new(2, HubConfig::default());
+    let client = rig.client();
+    rig.boards[0].dead = true;
+    let wishes = [read(0, 1), read(0, 2)];
+    rig.ask(client, &wishes);
+    rig.wait(90 * MILLI);
+    assert_eq!(rig.chunk(client), None);
+    rig.wait(30 * MILLI);
+    assert_eq!(rig.codes(client, &wishes), [Code::NoStatusReply; 2]);
+    rig.ask(client, &wishes);
+    assert_eq!(rig.codes(client, &wishes), [Code::NoStatusReply; 2], "at once");
+    assert!(rig.events.contains(&HubEvent::Dead(target(0), Version::V2_0, Code::NoStatusReply)));
+}
+
+#[test]
+fn a_dead_board_is_probed_less_and_less_often_and_found_when_it_is_back() {
+    let mut rig = Rig::new(1, HubConfig { forget: Duration::from_secs(3600), ..HubConfig::default() });
+    let client = rig.client();
+    rig.boards[0].dead = true;
+    let wishes = [read(0, 1)];
+    rig.ask(client, &wishes);
+    rig.wait(Duration::from_secs(60));
+    assert_eq!(rig.codes(client, &wishes), [Code::NoStatusReply]);
+    let statuses = rig.hub.boards().next().expect("it is remembered").counters.link.statuses;
+    assert!((100..300).contains(&statuses), "some tries at each of some probes: {statuses}");
+    rig.boards[0].dead = false;
+    rig.wait(Duration::from_secs(6));
+    assert_eq!(rig.exchange(client, &wishes), [Code::Done]);
+    assert_eq!(rig.events.last(), Some(&HubEvent::Alive(target(0), Version::V2_0)));
+}
+
+#[test]
+fn where_nothing_listens_the_client_is_told_at_once() {
+    let mut rig = Rig::new(1, HubConfig::default());
+    let client = rig.client();
+    let wishes = [read(0, 1)];
+    rig.ask(client, &wishes);
+    rig.wire.clear();
+    rig.peers.clear();
+    rig.handle(Input::Closed(Peer(0), Closed::Refused));
+    assert_eq!(rig.codes(client, &wishes), [Code::NoStatusReply]);
+    rig.wait(100 * MILLI);
+    assert_eq!(rig.exchange(client, &wishes), [Code::Done], "it was opened again, and there it is");
+}
+
+#[test]
+fn nothing_is_sent_into_a_restart_again_and_what_was_not_sent_goes_on() {
+    let mut rig = Rig::new(1, HubConfig::default());
+    let client = rig.client();
+    rig.exchange(client, &[read(0, 0)]);
+    let wishes: Vec<Wish> = (0..40).map(|word| write(0, word)).collect();
+    rig.ask(client, &wishes);
+    // The first 5 are done, and their replies are lost with the device's memory.
+    for _ in 0..5 {
+        let (_, datagram) = rig.wire.pop_front().expect("16 are in flight");
+        rig.boards[0].answer(&datagram);
+    }
+    rig.wire.clear();
+    rig.boards[0].reboot();
+    rig.wait(100 * MILLI);
+    let codes = rig.codes(client, &wishes);
+    assert_eq!(codes[..16], [Code::NoResendReply; 16]);
+    assert_eq!(codes[16..], [Code::Done; 24]);
+    let expected: Vec<u32> = (0..5).chain(16..40).collect();
+    assert_eq!(rig.boards[0].written, expected);
+    assert!(rig.events.contains(&HubEvent::Restarted(target(0))));
+}
+
+#[test]
+fn ids_go_round_without_anything_being_done_twice() {
+    let mut rig = Rig::new(1, HubConfig::default());
+    rig.boards[0].skip_to(0xFFF8);
+    let client = rig.client();
+    let wishes: Vec<Wish> = (0..40).map(|word| write(0, word)).collect();
+    assert_eq!(rig.exchange(client, &wishes), [Code::Done; 40]);
+    assert_eq!(rig.boards[0].written, (0..40).collect::<Vec<u32>>());
+}
+
+#[test]
+fn a_board_that_tells_its_status_and_takes_nothing_is_told_of_as_such() {
+    let mut rig = Rig::new(1, HubConfig::default());
+    let client = rig.client();
+    rig.exchange(client, &[read(0, 0)]);
+    let wishes: Vec<Wish> = (0..20).map(|address| read(0, address)).collect();
+    rig.ask(client, &wishes);
+    rig.boards[0].ignores = true;
+    rig.wait(300 * MILLI);
+    assert_eq!(rig.codes(client, &wishes), [Code::NoControlReply; 20]);
+    rig.boards[0].ignores = false;
+    rig.wait(300 * MILLI);
+    assert_eq!(rig.exchange(client, &wishes), [Code::Done; 20]);
+}
+
+#[test]
+fn what_a_board_says_in_place_of_its_status_is_told() {
+    let cases: [(&[u8], Code); 3] = [
+        (&[0x20, 0, 0, 0xF1, 1, 2, 3], Code::MalformedStatus),
+        (b"HTTP/1.1 400 Bad Request", Code::MalformedStatus),
+        (&[0x10, 0, 0, 0xFC], Code::WrongVersion),
+    ];
+    for (nonsense, code) in cases {
+        let mut rig = Rig::new(1, HubConfig::default());
+        let client = rig.client();
+        rig.ask(client, &[read(0, 1)]);
+        while rig.chunk_is_missing(client) {
+            for (peer, _) in std::mem::take(&mut rig.wire) {
+                rig.handle(Input::Received(peer, nonsense));
+            }
+            rig.now = rig.deadline.expect("something is waited for");
+            rig.handle(Input::Elapsed);
+        }
+        assert_eq!(rig.codes(client, &[read(0, 1)]), [code]);
+    }
+}
+
+#[test]
+fn what_is_no_request_of_a_version_that_is_known_is_refused() {
+    let mut rig = Rig::new(1, HubConfig::default());
+    let client = rig.client();
+    for first in [[0x30, 0, 0, 0xF0], [0x20, 0, 0, 0xF1], [0x20, 0, 0, 0xF2], [0xF1, 0, 0, 0x20]] {
+        let mut chunk = chunk_of(&[Wish { order: Order::Big, ..read(0, 1) }]);
+        chunk[12..16].copy_from_slice(&first);
+        rig.handle(Input::Received(client, &chunk));
+        assert_eq!(rig.codes(client, &[read(0, 1)]), [Code::WrongVersion]);
+    }
+    assert!(rig.wire.is_empty() && rig.hub.boards().count() == 0);
+}
+
+#[test]
+fn only_boards_on_the_list_are_reached() {
+    let mut rig = Rig::new(3, HubConfig::default());
+    let client = rig.client();
+    let list = AllowList::parse("10.0.0.1\n10.0.0.2:50002").expect("a list");
+    rig.handle(Input::Command(HubCommand::Allow(list)));
+    let wishes = [read(0, 1), read(1, 1), read(2, 1)];
+    assert_eq!(rig.exchange(client, &wishes), [Code::NotAllowed, Code::Done, Code::NotAllowed]);
+    assert_eq!(rig.hub.counters().codes[..], [1, 0, 0, 0, 0, 0, 0, 2]);
+}
+
+#[test]
+fn nothing_of_a_chunk_that_is_cut_short_is_done() {
+    let whole = chunk_of(&[write(0, 1), write(1, 2)]);
+    let entry = (whole.len() - chunk::HEADER) / 2;
+    for length in 0..2 * entry {
+        let mut rig = Rig::new(2, HubConfig::default());
+        let client = rig.client();
+        let cut = [&chunk::length(length), &whole[chunk::HEADER..][..length]].concat();
+        rig.handle(Input::Received(client, &cut));
+        rig.wait(MILLI);
+        let told = (6..).step_by(entry).take_while(|needs| *needs <= length).count();
+        let code = if length == entry { Code::Done } else { Code::MalformedStatus };
+        let wishes = &[write(0, 1), write(1, 2)][..told];
+        if told == 0 {
+            assert_eq!(rig.closed, [client], "{length}");
+            assert_eq!(rig.hub.counters().ended[Ended::Malformed as usize], 1);
+        } else {
+            assert_eq!(rig.codes(client, wishes), vec![code; told], "{length}");
+        }
+        assert_eq!(rig.boards[0].written.len(), usize::from(code == Code::Done && told > 0));
+    }
+}
+
+#[test]
+fn a_chunk_over_the_bound_ends_its_client() {
+    let mut rig = Rig::new(0, HubConfig::default());
+    let client = rig.client();
+    rig.handle(Input::Received(client, b"GET / HTTP/1.1\r\n"));
+    assert_eq!((&rig.closed[..], rig.hub.clients().count()), (&[client][..], 0));
+    assert!(rig.events.contains(&HubEvent::Ended(ADDRESS, Ended::ChunkTooLong)));
+}
+
+#[test]
+fn a_client_that_does_not_read_is_ended_and_delays_nobody() {
+    let mut rig = Rig::new(1, HubConfig { client_packets: 50, ..HubConfig::default() });
+    let [deaf, other] = [rig.client(), rig.client()];
+    rig.exchange(deaf, &[read(0, 0)]);
+    rig.handle(Input::Blocked(deaf));
+    for address in 0..25 {
+        rig.ask(deaf, &[read(0, address), read(0, address)]);
+        assert_eq!(rig.exchange(other, &[read(0, address)]), [Code::Done]);
+    }
+    assert_eq!((rig.chunk(deaf), rig.hub.held().0), (None, 50));
+    rig.ask(deaf, &[read(0, 0)]);
+    assert_eq!((&rig.closed[..], rig.hub.held().0), (&[deaf][..], 0));
+    assert_eq!(rig.hub.counters().ended[Ended::TooManyPackets as usize], 1);
+    assert_eq!(rig.exchange(other, &[read(0, 1)]), [Code::Done]);
+}
+
+#[test]
+fn a_client_that_reads_again_gets_everything_in_order() {
+    let mut rig = Rig::new(1, HubConfig::default());
+    let client = rig.client();
+    rig.handle(Input::Blocked(client));
+    for address in 0..25 {
+        rig.ask(client, &[read(0, address)]);
+    }
+    rig.wait(MILLI);
+    assert_eq!(rig.chunk(client), None);
+    rig.handle(Input::Drained(client));
+    for address in 0..25 {
+        assert_eq!(rig.codes(client, &[read(0, address)]), [Code::Done]);
+    }
+}
+
+#[test]
+fn what_a_client_leaves_behind_is_not_sent_and_nobody_elses() {
+    let mut rig = Rig::new(1, HubConfig::default());
+    let client = rig.client();
+    rig.exchange(client, &[read(0, 0)]);
+    let wishes: Vec<Wish> = (0..40).map(|word| write(0, word)).collect();
+    rig.ask(client, &wishes);
+    rig.handle(Input::Closed(client, Closed::Reset));
+    assert_eq!(rig.hub.held().0, 16, "those in flight have to be answered");
+    // The next client gets the same number.
+    rig.clients = 0;
+    let next = rig.client();
+    rig.received.clear();
+    assert_eq!(rig.exchange(next, &[write(0, 100)]), [Code::Done]);
+    assert_eq!(rig.boards[0].written, (0..16).chain([100]).collect::<Vec<u32>>());
+    assert_eq!((rig.chunk(next), rig.hub.held().0), (None, 0));
+}
+
+#[test]
+fn boards_are_forgotten_when_nobody_asks_for_them() {
+    let mut rig = Rig::new(2, HubConfig { boards: 1, ..HubConfig::default() });
+    let client = rig.client();
+    rig.exchange(client, &[write(0, 0)]);
+    let before = rig.hub.counters().boards;
+    rig.wait(Duration::from_secs(20));
+    assert_eq!((rig.hub.boards().count(), rig.closed.clone()), (0, vec![Peer(0)]));
+    assert_eq!(rig.hub.counters().boards, before, "counters only grow");
+    assert_eq!(rig.exchange(client, &[write(0, 1)]), [Code::Done]);
+    assert_eq!(rig.exchange(client, &[write(1, 2)]), [Code::Done], "the idle one makes room");
+    rig.boards[1].dead = true;
+    rig.ask(client, &[write(1, 3)]);
+    rig.ask(client, &[write(0, 4)]);
+    rig.boards[1].dead = false;
+    rig.wait(50 * MILLI);
+    assert_eq!(rig.codes(client, &[write(1, 3)]), [Code::Done]);
+    assert_eq!(rig.codes(client, &[write(0, 4)]), [Code::HubTimeout], "the only place is taken");
+}
+
+#[test]
+fn what_waits_for_a_board_and_in_all_is_bounded() {
+    let bounds =
+        [HubConfig { board_packets: 4, ..HubConfig::default() }, HubConfig { packets: 4, ..HubConfig::default() }];
+    for config in bounds {
+        let mut rig = Rig::new(1, config);
+        let client = rig.client();
+        let wishes: Vec<Wish> = (0..6).map(|word| write(0, word)).collect();
+        rig.ask(client, &wishes);
+        rig.wait(MILLI);
+        let codes = rig.codes(client, &wishes);
+        assert_eq!(codes[..4], [Code::Done; 4]);
+        assert_eq!(codes[4..], [Code::HubTimeout; 2]);
+    }
+}
+
+#[test]
+fn packets_over_the_bound_are_refused_both_ways() {
+    let mut rig = Rig::new(1, HubConfig { packet_bytes: 40, ..HubConfig::default() });
+    let client = rig.client();
+    let long = Wish { version: Version::V1_3, ..read(0, 1) };
+    let wishes = [Wish::new(0, Deed::Read(1, 8)), Wish::new(0, Deed::Read(1, 9))];
+    assert_eq!(rig.exchange(client, &wishes), [Code::Done, Code::HubTimeout]);
+    let mut rig = Rig::new(1, HubConfig { packet_bytes: 30, ..HubConfig::default() });
+    let client = rig.client();
+    assert_eq!(rig.exchange(client, &[long, read(0, 1)]), [Code::HubTimeout, Code::Done]);
+}
+
+#[test]
+fn clients_have_a_bound_and_those_that_never_ask_make_room() {
+    let mut rig = Rig::new(0, HubConfig { clients: 2, ..HubConfig::default() });
+    let [_, _, third] = [rig.client(), rig.client(), rig.client()];
+    assert_eq!(rig.closed, [third]);
+    rig.wait(Duration::from_secs(40));
+    assert_eq!((rig.closed.len(), rig.hub.clients().count()), (3, 0));
+    let ended = rig.hub.counters().ended;
+    assert_eq!((ended[Ended::TooManyClients as usize], ended[Ended::Silent as usize]), (1, 2));
+}
+
+#[test]
+fn a_hub_that_drains_answers_what_is_under_way_and_ends_its_clients() {
+    let mut rig = Rig::new(1, HubConfig::default());
+    let [busy, idle] = [rig.client(), rig.client()];
+    rig.ask(busy, &[write(0, 1)]);
+    rig.handle(Input::Command(HubCommand::Drain));
+    assert_eq!((&rig.closed[..], rig.hub.is_drained()), (&[idle][..], false));
+    rig.ask(busy, &[write(0, 2)]);
+    rig.wait(MILLI);
+    assert_eq!(rig.codes(busy, &[write(0, 1)]), [Code::Done]);
+    assert_eq!((&rig.closed[..], rig.hub.is_drained()), (&[idle, busy][..], true));
+    assert_eq!(rig.boards[0].written, [1]);
+}
+
+#[test]
+fn a_write_of_version_1_3_is_never_sent_twice_and_a_late_reply_is_nobody_elses() {
+    let mut rig = Rig::new(1, HubConfig::default());
+    let client = rig.client();
+    let legacy = |deed| Wish { version: Version::V1_3, ..Wish::new(0, deed) };
+    rig.exchange(client, &[legacy(Deed::Read(1, 1))]);
+    let [lost, next] = [legacy(Deed::Write(1)), legacy(Deed::Read(2, 1))];
+    rig.ask(client, &[lost, next]);
+    let (peer, datagram) = rig.wire.pop_front().expect("it was sent");
+    assert!(rig.wire.is_empty(), "one at a time");
+    let late = rig.boards[0].answer(&datagram).expect("the board did it");
+    rig.wait(101 * MILLI);
+    rig.handle(Input::Received(peer, &late));
+    rig.wait(MILLI);
+    assert_eq!(rig.codes(client, &[lost, next]), [Code::NoControlReply, Code::Done]);
+    assert_eq!(rig.boards[0].written, [1]);
+}
+
+#[test]
+fn a_read_of_version_1_3_is_sent_again() {
+    let mut rig = Rig::new(1, HubConfig::default());
+    let client = rig.client();
+    let wishes = [Wish { version: Version::V1_3, ..read(0, 1) }];
+    rig.exchange(client, &wishes);
+    rig.ask(client, &wishes);
+    rig.wire.clear();
+    rig.wait(20 * MILLI);
+    assert_eq!(rig.codes(client, &wishes), [Code::Done]);
+}
+
+#[test]
+fn the_stages_of_a_packet_follow_each_other() {
+    let mut rig = Rig::new(2, HubConfig::default());
+    let client = rig.client();
+    let wishes = [read(0, 1), read(1, 2)];
+    rig.exchange(client, &wishes);
+    assert!(rig.hub.stages().iter().all(|(_, spans)| spans.count() == 0));
+    rig.handle(Input::Command(HubCommand::Sample(Sampling::ALL)));
+    rig.ask(client, &wishes);
+    // The first reply waits for the second.
+    for _ in 0..2 {
+        rig.now = rig.now + 100 * WRITING;
+        let (peer, datagram) = rig.wire.pop_front().expect("both were sent");
+        let reply = rig.boards[rig.peers[&peer.0] as usize].answer(&datagram).expect("it is well");
+        rig.handle(Input::Received(peer, &reply));
+    }
+    assert_eq!(rig.codes(client, &wishes), [Code::Done; 2]);
+    let stages: Vec<_> = rig.hub.stages().iter().map(|(stage, spans)| (stage, spans.count(), spans.sum_ns())).collect();
+    let writing = WRITING.as_nanos() as u64;
+    assert_eq!(stages, [(QUEUE, 2, 4 * writing), (BOARD, 2, 296 * writing), (ANSWER, 2, 104 * writing)]);
+}
+
+#[test]
+fn counters_tell_what_went_where() {
+    let mut rig = Rig::new(2, HubConfig::default());
+    let client = rig.client();
+    let wishes = [read(0, 1), read(0, 2), read(1, 3)];
+    rig.exchange(client, &wishes);
+    let told = rig.hub.clients().next().expect("it is there");
+    let bytes_in = chunk_of(&wishes).len() as u64;
+    assert_eq!((told.counters.chunks, told.counters.packets, told.counters.replies), (1, 3, 3));
+    assert_eq!((told.counters.bytes_in, told.waiting, told.blocked), (bytes_in, 0, false));
+    let boards: Vec<_> = rig.hub.boards().collect();
+    let told = boards.iter().map(|board| (board.target, board.state, board.counters.packets, board.counters.replies));
+    assert!(told.eq([(target(0), Some(Code::Done), 2, 2), (target(1), Some(Code::Done), 1, 1)]));
+    assert!(boards.iter().all(|board| board.round_trip.is_some() && board.round_trip_min.is_some()));
+    let all = rig.hub.counters();
+    assert_eq!((all.came, all.clients.packets, all.boards.replies, all.codes[0]), (1, 3, 3, 3));
+}

@@ -1,0 +1,22 @@
+use crate::drive;
+use hodo_daemon::{Answer, Http, Reply, parse};
+use hodo_machine::{Cursor, Peer};
+
+/// A script for the far end of HTTP connections; and its bytes as one request, which is read the same from any longer
+/// input.
+pub fn server(input: &[u8]) {
+    if let Ok(Some((request, length))) = parse(input) {
+        assert!(request.path.starts_with('/') && (1..=input.len()).contains(&length));
+        assert_eq!(parse(&input[..length]), Ok(Some((request, length))));
+        assert_eq!(parse(&input[..length - 1]), Ok(None), "a request is read when its last byte is there");
+    }
+    drive(Http::default(), input, true, answer);
+}
+
+/// An answer to whoever may have asked.
+fn answer(bytes: &[u8]) -> Option<Answer> {
+    let mut cursor = Cursor::new(bytes);
+    let (tag, peer) = (u64::from(cursor.u8().ok()?), u32::from(cursor.u8().ok()?));
+    let body = String::from_utf8_lossy(cursor.rest()).repeat(100);
+    Some(Answer { tag, peer: Peer(Peer::FIRST_ACCEPTED + peer), reply: Reply::text(200, body) })
+}

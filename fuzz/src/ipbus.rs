@@ -1,0 +1,118 @@
+use crate::drive;
+use hodo_ipbus::device::{DeviceConfig, Failure, Faults, FaultyDevice, Register, Registers, Way};
+use hodo_ipbus::wire::packet::{Kind, Packet};
+use hodo_ipbus::wire::status::Status;
+use hodo_ipbus::wire::{Order, Version, Words, chunk, hub, legacy};
+use hodo_ipbus::{Device, DeviceCommand};
+use hodo_machine::{Cursor, Instant, Transport};
+use std::time::Duration;
+
+/// A packet of 2.0: what decodes, as from a host and as from a device, is encoded to the bytes that it came from.
+pub fn packet(input: &[u8]) {
+    let Ok(packet) = Packet::decode(input) else { return };
+    assert_eq!(Version::of(input), Some((Version::V2_0, packet.order)));
+    assert!(input.starts_with(&packet.order.bytes(packet.header.encode())));
+    let (mut requests, mut replies) = (Vec::new(), Vec::new());
+    packet.requests().flatten().for_each(|request| request.encode(packet.order, &mut requests));
+    packet.replies().flatten().for_each(|reply| reply.encode(packet.order, &mut replies));
+    assert!(packet.body.starts_with(&requests) && packet.body.starts_with(&replies));
+    if let Ok(status) = Status::decode(input) {
+        assert_eq!(packet.header.kind, Kind::Status);
+        assert_eq!(Status::decode(&status.encode()), Ok(status));
+    }
+}
+
+/// A packet of 1.3, the same.
+pub fn legacy(input: &[u8]) {
+    let Ok(packet) = legacy::Packet::decode(input) else { return };
+    assert_eq!(Version::of(input), Some((Version::V1_3, packet.order)));
+    let (mut requests, mut replies) = (Vec::new(), Vec::new());
+    packet.requests().flatten().for_each(|request| request.encode(packet.order, &mut requests));
+    packet.replies().flatten().for_each(|reply| reply.encode(packet.order, &mut replies));
+    assert!(input.starts_with(&requests) && input.starts_with(&replies));
+}
+
+/// The first byte says how the stream is cut; the same chunks come out however, and their entries survive.
+pub fn hub(input: &[u8]) {
+    let Some((cut, stream)) = input.split_first() else { return };
+    let whole = chunks(stream, stream.len().max(1));
+    assert_eq!(chunks(stream, usize::from(*cut).max(1)), whole, "cut every {cut} bytes");
+    for chunk in whole {
+        let (mut requests, mut replies) = (Vec::new(), Vec::new());
+        for request in hub::Requests::new(&chunk).flatten() {
+            request.encode(&mut requests);
+            packet(request.packet);
+            legacy(request.packet);
+        }
+        hub::Replies::new(&chunk).flatten().for_each(|reply| reply.encode(&mut replies));
+        assert!(chunk.starts_with(&requests) && chunk.starts_with(&replies));
+        let words = Words::new(&chunk, Order::Big);
+        assert_eq!(words.iter().count(), chunk.len() / 4);
+    }
+}
+
+/// The chunks up to the first that is too long.
+fn chunks(stream: &[u8], cut: usize) -> Vec<Vec<u8>> {
+    let mut cutter = chunk::Chunks::new(2000);
+    let mut found = Vec::new();
+    for mut rest in stream.chunks(cut) {
+        loop {
+            match cutter.next(&mut rest) {
+                Ok(Some(chunk)) => found.push(chunk.to_vec()),
+                Ok(None) => break,
+                Err(_) => return found,
+            }
+        }
+    }
+    found
+}
+
+/// The first byte chooses transport, version and whether things go wrong; the rest is a script.
+pub fn device(input: &[u8]) {
+    let Some((choice, script)) = input.split_first() else { return };
+    let transport = if choice & 1 == 0 { Transport::Datagram } else { Transport::Stream };
+    let version = if choice & 2 == 0 { Version::V2_0 } else { Version::V1_3 };
+    let registers = Registers::new([
+        Register::block(0x10, 4).failing(Failure::Error),
+        Register::block(0x20, 4).failing(Failure::Timeout),
+        Register::block(0x30, 4).read_only().holding(7),
+        Register::word(0x40).counting().writable(0xFF),
+        Register::fifo(0x50, 3),
+    ]);
+    let device = Device::new(DeviceConfig {
+        buffers: 2,
+        buffer_bytes: 256,
+        memory_bytes_max: 64 << 10,
+        registers: registers.expect("they do not overlap"),
+        unsent_bytes_max: 16 << 10,
+        silence_timeout: Duration::from_secs(1),
+        ..DeviceConfig::new(transport, version)
+    });
+    if choice & 4 == 0 {
+        drive(device, script, true, device_command);
+    } else {
+        drive(FaultyDevice::new(device, faults(u64::from(choice >> 3))), script, true, device_command);
+    }
+}
+
+fn faults(seed: u64) -> Faults {
+    let way = Way {
+        loss: 0.1,
+        duplicate: 0.2,
+        reorder: 0.2,
+        delay: Duration::from_millis(1),
+        jitter: Duration::from_millis(2),
+        partitions: Vec::new(),
+    };
+    let reboots = vec![Instant::from_nanos(10_000_000)];
+    Faults { request: way.clone(), reply: way, wrong_id: 0.2, reboot: 0.1, reboots, clear_memory: seed & 1 == 0, seed }
+}
+
+fn device_command(bytes: &[u8]) -> Option<DeviceCommand> {
+    let mut cursor = Cursor::new(bytes);
+    let kind = cursor.u8().ok()?;
+    Some(match (kind % 3, cursor.u32_le(), cursor.u32_le()) {
+        (0, Ok(address), Ok(word)) => DeviceCommand::Poke { address, word },
+        (kind, ..) => DeviceCommand::Reboot { clear_memory: kind == 1 },
+    })
+}

@@ -1,0 +1,40 @@
+"""uHAL's side of a device."""
+
+import pathlib
+import random
+
+import uhal
+
+TABLES = pathlib.Path(__file__).with_name("tables")
+SCHEMES = ("ipbusudp-2.0", "ipbustcp-2.0", "ipbusudp-1.3", "ipbustcp-1.3")
+# Nothing is lost on loopback; a loaded machine may take its time.
+PATIENCE_MS = 60_000
+# Where nothing is to come, waiting for it is all that there is to do.
+IMPATIENCE_MS = 150
+
+
+def board(uri, table="plain.xml", patience_ms=PATIENCE_MS):
+    """A board as uHAL sees it; its messages are exceptions, not lines on the terminal."""
+    uhal.setLogLevelTo(uhal.LogLevel.FATAL)
+    hardware = uhal.getDevice("board", uri, f"file://{TABLES / table}")
+    hardware.setTimeoutPeriod(patience_ms)
+    return hardware
+
+
+def words(count, seed=1):
+    """So many words, the same for the same seed."""
+    return memoryview(random.Random(seed).randbytes(4 * count)).cast("I").tolist()
+
+
+def signed(word):
+    """A word as uHAL takes an addend."""
+    return word - (1 << 32) if word >> 31 else word
+
+
+def is_version_2(uri):
+    return uri.split("://", maxsplit=1)[0].endswith("2.0")
+
+
+def timeout_of(uri):
+    """What uHAL raises where no answer comes."""
+    return uhal.UdpTimeout if uri.startswith("ipbusudp") else uhal.TcpTimeout
