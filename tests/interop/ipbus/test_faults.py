@@ -7,7 +7,7 @@ import pytest
 import uhal
 from boards import IMPATIENCE_MS, PATIENCE_MS, SCHEMES, beyond, board, is_version_2, timeout_of, words
 
-# What a hub makes of it is in test_hub.py.
+# What a hub makes of it is in test_through_hub.py.
 direct = pytest.mark.parametrize("scheme", SCHEMES)
 
 

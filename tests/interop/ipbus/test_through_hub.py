@@ -1,6 +1,7 @@
-"""What uHAL sees through a hub, and only there: what goes wrong between the hub and its boards, and of the hub itself."""
+"""What uHAL sees through a hub, and only there: what goes wrong behind the hub, and with the hub itself."""
 
 import contextlib
+import multiprocessing
 import re
 import socket
 import threading
@@ -72,7 +73,7 @@ def answers(hardware):
 
 @pytest.mark.parametrize("absent", [nobody, nothing])
 def test_an_absent_board_is_a_timeout_of_the_target_and_nobody_elses(udp, absent):
-    with command.hub() as hub, command.serving(f"{udp}://127.0.0.1:0") as device, absent() as port:
+    with command.hub("--patience", "500ms") as hub, command.serving(f"{udp}://127.0.0.1:0") as device, absent() as port:
         there = board(through(hub.at, device.uri))
         gone = board(through(hub.at, f"{udp}://127.0.0.1:{port}"))
         for _ in range(3):
@@ -105,7 +106,7 @@ def test_boards_that_are_not_on_the_list_are_refused(udp, tmp_path):
     with command.serving(f"{udp}://127.0.0.1:0") as listed, command.serving(f"{udp}://127.0.0.1:0") as other:
         allowed = tmp_path / "boards"
         allowed.write_text(f"127.0.0.1:{command.place(listed.uri)[1]}\n", encoding="utf-8")
-        with command.hub("--allow", allowed) as hub:
+        with command.hub("--patience", "20s", "--allow", allowed) as hub:
             for _ in range(2):
                 fails(board(through(hub.at, other.uri)), NOT_ALLOWED)
                 assert read(board(through(hub.at, listed.uri))) == 0
@@ -137,7 +138,8 @@ def test_nothing_is_seen_of_losses(run):
 def test_a_long_block_over_a_bad_line():
     faults = "loss=0.01&duplicate=0.01&reorder=0.01&seed=5"
     with command.hub("--patience", "20s") as hub, command.serving(f"ipbusudp-2.0://127.0.0.1:0?{faults}") as device:
-        client, data = (hardware := board(through(hub.at, device.uri))).getClient(), words(1 << 18)
+        hardware = board(through(hub.at, device.uri))
+        client, data = hardware.getClient(), words(1 << 18)
         client.writeBlock(0, data)
         block = client.readBlock(0, len(data))
         hardware.dispatch()
@@ -147,7 +149,7 @@ def test_a_long_block_over_a_bad_line():
 def test_version_1_repeats_what_only_reads_and_nothing_else():
     """It has no numbers, so what changes something is done once, or is told to have failed."""
     faults = "loss=0.1&seed=5"
-    with command.hub() as hub, command.serving(f"ipbusudp-1.3://127.0.0.1:0?{faults}") as device:
+    with command.hub("--patience", "300ms") as hub, command.serving(f"ipbusudp-1.3://127.0.0.1:0?{faults}") as device:
         hardware, done, failed = board(through(hub.at, device.uri)), 0, 0
         for _ in range(40):
             block = hardware.getClient().readBlock(0x100, 8)
@@ -165,7 +167,8 @@ def test_version_1_repeats_what_only_reads_and_nothing_else():
 
 def test_a_board_that_restarts_does_nothing_twice(udp):
     """A dispatch that a restart may have cut short fails; the next one is as on the first day."""
-    with command.hub() as hub, command.serving(f"{udp}://127.0.0.1:0?reboot=0.02&reboot_memory=keep&seed=5") as device:
+    faults = "reboot=0.02&reboot_memory=keep&seed=5"
+    with command.hub("--patience", "300ms") as hub, command.serving(f"{udp}://127.0.0.1:0?{faults}") as device:
         hardware, done, failed = board(through(hub.at, device.uri)), 0, 0
         for _ in range(300):
             hardware.getClient().rmw_sum(SHARED, 1)
@@ -181,7 +184,7 @@ def test_a_board_that_restarts_does_nothing_twice(udp):
 
 
 def test_another_board_in_its_place(udp):
-    with command.hub() as hub, contextlib.ExitStack() as stack:
+    with command.hub("--patience", "2s") as hub, contextlib.ExitStack() as stack:
         device = stack.enter_context(command.serving(f"{udp}://127.0.0.1:0"))
         hardware = board(through(hub.at, device.uri))
         write(hardware, 5)
@@ -197,7 +200,7 @@ def test_another_board_in_its_place(udp):
 
 def test_a_board_that_is_changed_while_nobody_asks(udp):
     """One call may be told that it may have been done; no more than one."""
-    with command.hub() as hub, contextlib.ExitStack() as stack:
+    with command.hub("--patience", "2s") as hub, contextlib.ExitStack() as stack:
         device = stack.enter_context(command.serving(f"{udp}://127.0.0.1:0"))
         hardware = board(through(hub.at, device.uri))
         write(hardware, 5)
@@ -215,12 +218,12 @@ def test_replies_with_another_number_are_not_taken():
 
 def test_a_hub_that_restarts_is_found_again(udp):
     with command.serving(f"{udp}://127.0.0.1:0") as device:
-        with command.hub() as hub:
+        with command.hub("--patience", "20s") as hub:
             hardware = board(through(hub.at, device.uri))
             write(hardware, 5)
         with pytest.raises(uhal.exception):
             read(hardware)
-        with command.hub(listen=hub.at):
+        with command.hub("--patience", "20s", listen=hub.at):
             assert read(hardware) == 5
 
 
@@ -254,6 +257,34 @@ def test_a_client_beside_the_hub_is_in_nobodys_way():
     with command.hub("--patience", "20s") as hub, command.serving("ipbusudp-2.0://127.0.0.1:0") as device:
         assert in_processes([device.uri, through(hub.at, device.uri)] * 2) == [ROUNDS] * 4
         assert total(device.uri) == 4 * ROUNDS
+
+
+def read_for_ever(uri, began):
+    hardware = board(uri)
+    while True:
+        hardware.getClient().readBlock(0, 20_000)
+        began.set()
+        hardware.dispatch()
+
+
+def test_a_client_that_is_killed_leaves_nothing_behind(udp):
+    context = multiprocessing.get_context("spawn")
+    with command.hub("--patience", "20s") as hub, command.serving(f"{udp}://127.0.0.1:0") as device:
+        uri = through(hub.at, device.uri)
+        for _ in range(3):
+            began = context.Event()
+            victim = context.Process(target=read_for_ever, args=(uri, began), daemon=True)
+            victim.start()
+            assert began.wait(command.BOUND_S)
+            hardware, data = board(uri), words(5000)
+            assert read(hardware) == 0
+            victim.kill()
+            victim.join()
+            hardware.getClient().writeBlock(0, data)
+            block = hardware.getClient().readBlock(0, 5000)
+            hardware.dispatch()
+            assert list(block) == data
+            write(hardware, 0)
 
 
 def test_as_many_clients_as_a_laboratory_has(udp):
