@@ -9,12 +9,13 @@ import threading
 import command
 import pytest
 import uhal
-from boards import HUB_SCHEMES, IMPATIENCE_MS, beyond, board, through, words
+from boards import HUB_SCHEMES, IMPATIENCE_MS, PATIENCE_MS, TABLES, beyond, board, through, words
 from test_many import ROUNDS, SHARED, in_processes, in_threads, total
 
 # Python's uHAL has one class for what C++ calls `ControlHubTargetTimeout` and `ControlHubErrorCodeSet`: its text tells.
 NO_ANSWER = "did not receive any response from the target"
 NOT_ALLOWED = "returned error code 0x0007"
+TABLE = TABLES / "board.xml"
 
 
 @pytest.fixture(params=HUB_SCHEMES)
@@ -250,6 +251,29 @@ def test_boards_of_both_versions_and_a_dead_one_at_once(run):
         finally:
             stop.set()
             thread.join()
+
+
+def test_a_connection_file_with_a_hub_serves_unchanged(udp, tmp_path):
+    with contextlib.ExitStack() as stack:
+        hub = stack.enter_context(command.hub("--patience", "20s"))
+        devices = [stack.enter_context(command.serving(f"{udp}://127.0.0.1:0?table={TABLE}")) for _ in range(3)]
+        lines = [
+            f'<connection id="crate.{slot}" uri="{through(hub.at, device.uri)}" address_table="file://{TABLE}"/>'
+            for slot, device in enumerate(devices)
+        ]
+        file = tmp_path / "connections.xml"
+        file.write_text(f"<connections>{''.join(lines)}</connections>", encoding="utf-8")
+        manager = uhal.ConnectionManager(f"file://{file}")
+        boards = [manager.getDevice(name) for name in manager.getDevices("crate.*")]
+        assert [hardware.id() for hardware in boards] == ["crate.0", "crate.1", "crate.2"]
+        for slot, hardware in enumerate(boards):
+            hardware.setTimeoutPeriod(PATIENCE_MS)
+            hardware.getNode("status.threshold").write(slot)
+            hardware.dispatch()
+        found = [hardware.getNode("status").read() for hardware in boards]
+        for hardware in boards:
+            hardware.dispatch()
+        assert [int(word) for word in found] == [0x50 | slot << 8 for slot in range(3)]
 
 
 def test_a_client_beside_the_hub_is_in_nobodys_way():
