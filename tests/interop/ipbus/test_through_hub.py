@@ -1,5 +1,6 @@
 """What uHAL sees through a hub, and only there: what goes wrong behind the hub, and with the hub itself."""
 
+import concurrent.futures
 import contextlib
 import multiprocessing
 import re
@@ -14,7 +15,7 @@ from test_many import ROUNDS, SHARED, in_processes, in_threads, total
 
 # Python's uHAL has one class for what C++ calls `ControlHubTargetTimeout` and `ControlHubErrorCodeSet`: its text tells.
 NO_ANSWER = "did not receive any response from the target"
-NOT_ALLOWED = "returned error code 0x0007"
+TOO_LONG, NOT_ALLOWED = "returned error code 0x0002", "returned error code 0x0007"
 TABLE = TABLES / "board.xml"
 
 
@@ -226,6 +227,31 @@ def test_a_hub_that_restarts_is_found_again(udp):
             read(hardware)
         with command.hub("--patience", "20s", listen=hub.at):
             assert read(hardware) == 5
+
+
+def test_packets_that_are_too_long_for_a_board_are_in_nobodys_way():
+    """The board drops such a packet, and would drop with it what other clients have in flight behind it."""
+    with (
+        command.hub("--patience", "20s") as hub,
+        command.serving("ipbusudp-2.0://127.0.0.1:0?buffer_bytes=1500") as device,
+    ):
+        uri, stop = through(hub.at, device.uri), threading.Event()
+
+        def send_long_ones():
+            hardware = board(f"{uri}&max_payload_size=8000")
+            while not stop.is_set():
+                hardware.getClient().writeBlock(0, words(1900))
+                with pytest.raises(uhal.exception, match=TOO_LONG):
+                    hardware.dispatch()
+
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            bad = pool.submit(send_long_ones)
+            try:
+                assert in_processes([uri] * 2) == [ROUNDS] * 2
+            finally:
+                stop.set()
+            bad.result()
+        assert total(uri) == 2 * ROUNDS
 
 
 @pytest.mark.parametrize("run", [in_threads, in_processes])
