@@ -14,7 +14,7 @@ use hodo_catalog::ipbus::hub::{AllowList, Hub, HubCommand as Ask, HubConfig};
 use hodo_catalog::ipbus::window::WindowConfig;
 use hodo_daemon::{Daemon, Options, Reply, Snapshot};
 use hodo_io::{JointOptions, JointServer, ServeOptions, SocketSettings};
-use hodo_machine::{Address, Input, Instant, Machine, Sampling};
+use hodo_machine::{Address, Input, Instant, Machine, Sampling, Wait};
 use seen::Seen;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,6 +24,9 @@ use std::time::Duration;
 const MORE_PEERS: usize = 64;
 /// How long a page waits for what it shows.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a lone packet may take where nothing was lost lately: a timer as far away costs nothing, and a lone packet
+/// is hardly ever late.
+const CALM: Duration = Duration::from_millis(10);
 /// One packet in 2 to the power of this is measured.
 const SAMPLED_BITS: u32 = 6;
 
@@ -107,7 +110,8 @@ fn config(serve: &args::HubServe) -> HubConfig {
             in_flight: serve.in_flight as usize,
             patience: serve.patience,
             late_min: serve.late,
-            ..config.window
+            // A spinning hub sets no timers.
+            calm: if serve.wait == Wait::Block { CALM } else { Duration::ZERO },
         },
         ..config
     }
