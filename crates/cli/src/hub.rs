@@ -4,6 +4,7 @@ mod attending;
 mod metrics;
 mod page;
 mod seen;
+mod stop;
 
 use crate::args::{self, HubCommand};
 use crate::bench::LISTENING_ON;
@@ -12,7 +13,7 @@ use crate::{Error, Outcome, terminal};
 use attending::Attending;
 use hodo_catalog::ipbus::hub::{AllowList, Hub, HubCommand as Ask, HubConfig};
 use hodo_catalog::ipbus::window::WindowConfig;
-use hodo_daemon::{Daemon, Options, Reply, Snapshot};
+use hodo_daemon::{Daemon, HEALTH, Options, Reply, Snapshot};
 use hodo_io::{JointOptions, JointServer, ServeOptions, SocketSettings};
 use hodo_machine::{Address, Input, Instant, Machine, Sampling, Wait};
 use seen::Seen;
@@ -34,11 +35,15 @@ const SAMPLED_BITS: u32 = 6;
 pub fn run(hub: &args::Hub) -> Result<Outcome, Error> {
     match &hub.command {
         None => serve(&hub.serve),
-        Some(HubCommand::Stats(stats)) => {
-            terminal::print(&hodo_daemon::fetch(stats.pages, page::PATH, PATIENCE * 2)?)?;
-            Ok(Outcome::Done)
-        }
+        Some(HubCommand::Stats(pages)) => show(pages, page::PATH),
+        Some(HubCommand::Status(pages)) => show(pages, HEALTH),
+        Some(HubCommand::Stop(stop)) => stop::run(stop),
     }
+}
+
+fn show(pages: &args::HubPages, path: &str) -> Result<Outcome, Error> {
+    terminal::print(&hodo_daemon::fetch(pages.pages, path, PATIENCE * 2)?)?;
+    Ok(Outcome::Done)
 }
 
 fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
@@ -65,11 +70,12 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
         at_the_end_of_stdin(daemon.stop());
     }
     let at = server.address().to_string();
+    // First of all, so that whoever waits for the lines finds it so.
+    daemon.ready(&format!("{LISTENING_ON}{at}"));
     terminal::print(&format!("{LISTENING_ON}{at}\n"))?;
     if let Some(pages) = daemon.site() {
         terminal::print(&format!("pages on http://{pages}\n"))?;
     }
-    daemon.ready(&format!("{LISTENING_ON}{at}"));
     let make = |index| {
         let mut hub = Hub::new(config(serve), allow.clone());
         if serve.stages {

@@ -22,9 +22,9 @@ mod round_trip;
 pub use round_trip::RoundTrip;
 
 use crate::Error;
-use crate::wire::IN_FLIGHT;
 use crate::wire::packet::{self, HEADER, Kind, Packet};
 use crate::wire::status::{self, Status};
+use crate::wire::{IN_FLIGHT, PAYLOAD};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
@@ -337,6 +337,13 @@ impl Window {
     pub fn room(&self) -> usize {
         let closed = self.state != State::Open || self.failing > 0 || self.is_greeting();
         if closed { 0 } else { self.limit().saturating_sub(self.slots.len()) }
+    }
+
+    /// Whether the device has buffers for a packet of so many bytes. As many as uHAL fills are always tried, whatever the
+    /// device says of itself.
+    #[must_use]
+    pub fn takes(&self, bytes: usize) -> bool {
+        bytes <= PAYLOAD || u32::try_from(bytes).is_ok_and(|bytes| bytes <= self.device.buffer_bytes)
     }
 
     /// Packets in flight.
