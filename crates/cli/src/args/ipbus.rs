@@ -201,7 +201,7 @@ pub struct RmwBits {
     /// The device.
     #[command(flatten)]
     pub device: Device,
-    /// A node by its path, or an address as 0x1000. A node's mask plays no part.
+    /// A node by its path, or an address as 0x1000: a whole register.
     #[arg(value_name = "NODE")]
     pub spot: Spot,
     /// The bits to be kept.
@@ -224,11 +224,11 @@ pub struct RmwSum {
     /// The device.
     #[command(flatten)]
     pub device: Device,
-    /// A node by its path, or an address as 0x1000. A node's mask plays no part.
+    /// A node by its path, or an address as 0x1000: a whole register.
     #[arg(value_name = "NODE")]
     pub spot: Spot,
     /// What is added; it may be negative.
-    #[arg(value_name = "ADDEND", value_parser = units::signed_word, allow_negative_numbers = true)]
+    #[arg(value_name = "ADDEND", value_parser = units::signed_word, allow_hyphen_values = true)]
     pub addend: u32,
     /// Values as decimal numbers.
     #[arg(long, help_heading = "Results")]
