@@ -1,13 +1,10 @@
 """The bytes of `crates/ipbus/tests/vectors`: uHAL sends those whose names begin with its own, and takes their replies."""
 
-import contextlib
-import multiprocessing
 import pathlib
-import socket
 
 import pytest
 import uhal
-from boards import PATIENCE_MS, board
+from boards import PATIENCE_MS, board, peer
 
 VECTORS = pathlib.Path(__file__).parents[3] / "crates/ipbus/tests/vectors"
 FIFO = uhal.BlockReadWriteMode.NON_INCREMENTAL
@@ -49,29 +46,6 @@ ACCESSES = {
 CASES = [
     (version, name) for column, version in enumerate(("2.0", "1.3"), start=1) for name in ACCESSES if ACCESSES[name][column]
 ]
-
-
-def answer(line, reply, pipe):
-    packet, sender = line.recvfrom(65536)
-    line.sendto(reply, sender)
-    pipe.send(packet)
-
-
-@contextlib.contextmanager
-def peer(reply):
-    """Somebody who answers one packet with this one: a port, and what came there. In a process, because uHAL lets no other
-    thread run while it waits."""
-    context = multiprocessing.get_context("fork")
-    near, far = context.Pipe()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line, near, far:
-        line.bind(("127.0.0.1", 0))
-        process = context.Process(target=answer, args=(line, reply, far), daemon=True)
-        process.start()
-        try:
-            yield line.getsockname()[1], lambda: near.recv() if near.poll(10) else None
-        finally:
-            process.kill()
-            process.join()
 
 
 def test_every_access_has_its_vector():
