@@ -258,7 +258,7 @@ impl Client {
             down: None,
             queue: Queue::default(),
             composer: Composer::new(config.version, config.order),
-            flight: Flight::new(config.version, carrier.names_packets()),
+            flight: Flight::new(config.version, carrier.names_packets(), carrier.numbers_packets()),
             carrier,
             stamps: Stamps::default(),
             config,

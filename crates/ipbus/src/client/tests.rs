@@ -313,6 +313,25 @@ fn a_device_that_goes_away_fails_what_is_in_flight_and_is_asked_once_for_the_res
 }
 
 #[test]
+fn a_reply_to_another_packet_is_not_taken() {
+    let wrong = bytes(&[0x2000_01F0, 0x2000_0100, 7]);
+    let read = || [Command::Read { tag: 1, address: 3 }, Command::Flush];
+    let mut by_stream = opened(Path::Tcp, Version::V2_0);
+    ask(&mut by_stream, read());
+    pump(&mut by_stream);
+    receive(&mut by_stream, &framed(&wrong));
+    let error = Error::WrongPacket { sent: 0x2000_00F0, came: 0x2000_01F0 };
+    assert_eq!(pump(&mut by_stream).1[0], Event::Failed { tag: 1, address: 3, error });
+    let mut without_ids = opened(WITHOUT_IDS, Version::V2_0);
+    ask(&mut without_ids, read());
+    pump(&mut without_ids);
+    receive(&mut without_ids, &wrong);
+    assert_eq!(pump(&mut without_ids).1, [], "it may be of somebody before");
+    receive(&mut without_ids, &bytes(&[0x2000_00F0, 0x2000_0100, 8]));
+    assert_eq!(pump(&mut without_ids).1, [done(1, Data::Word(8))]);
+}
+
+#[test]
 fn nothing_that_comes_makes_it_panic() {
     let mut random = Random::new(11);
     for round in 0..400 {
