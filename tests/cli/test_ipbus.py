@@ -224,6 +224,15 @@ def test_something_else_that_listens_there_is_named():
         command.refused("ipbus", "read", uri, 0, status=1, says=[re.escape(uri), "right port"])
 
 
+def test_a_reply_with_another_number_is_not_taken():
+    with command.serving("ipbustcp-2.0://127.0.0.1:0?wrong_id=1") as device:
+        says = ["0x200001F0", "0x200000F0 was due"]
+        command.refused("ipbus", "read", device.uri, 0, "--timeout", "300ms", status=1, says=says)
+    with command.serving("ipbusudp-2.0://127.0.0.1:0?wrong_id=1") as device:
+        unnumbered = ["--reliable", "false", "--timeout", "300ms"]
+        command.refused("ipbus", "read", device.uri, 0, *unnumbered, status=1, says=["does not answer"])
+
+
 def test_a_restart_is_told_and_nothing_is_done_twice():
     with command.serving("ipbusudp-2.0://127.0.0.1:0?reboot=0.2&seed=5") as device:
         told = 0
@@ -255,3 +264,9 @@ def test_a_device_is_not_made_from_a_table_that_is_wrong(tmp_path):
         file = tmp_path / f"{name}.xml"
         file.write_text(text, encoding="utf-8")
         command.refused("serve", f"ipbusudp-2.0://127.0.0.1:0?table={file}", status=1, says=says, within=20)
+
+
+def test_a_bench_of_registers_that_are_not_there_says_so():
+    with reached("ipbusudp-2.0") as uri:
+        done = command.hodo("bench", f"{uri}?address=0x500", "--test", "latency", "--sizes", "4", *command.SHORT[:-1])
+        assert done.returncode == 1 and "all was refused" in done.stdout, done.stdout + done.stderr

@@ -70,8 +70,8 @@ pub struct Device {
     /// How long nothing may get on before it is given up.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration, help_heading = "Device")]
     pub timeout: Duration,
-    /// Over UDP: number packets, so that what is lost is recovered; false for a board that another client or a hub uses
-    /// with numbers at the same time.
+    /// Over UDP: number packets, so that what is lost is recovered. Say false for a board that a hub serves, or another
+    /// client with numbers: packets of both would fail.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Device")]
     pub reliable: bool,
 }
