@@ -128,8 +128,9 @@ class Hub:
 
 
 @contextlib.contextmanager
-def running(*options):
-    with command.started("hub", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", *options) as process:
+def running(*options, prefix=(), cwd=None):
+    at = ["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]
+    with command.started("hub", *at, *options, prefix=prefix, cwd=cwd) as process:
         yield Hub(process)
 
 

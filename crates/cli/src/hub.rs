@@ -4,6 +4,7 @@ mod attending;
 mod metrics;
 mod page;
 mod seen;
+mod tracing;
 
 use crate::args::{self, HubCommand};
 use crate::bench::LISTENING_ON;
@@ -13,12 +14,13 @@ use attending::Attending;
 use hodo_catalog::ipbus::hub::{AllowList, Hub, HubCommand as Ask, HubConfig};
 use hodo_catalog::ipbus::window::WindowConfig;
 use hodo_daemon::{Daemon, Options, Reply, Snapshot};
-use hodo_io::{JointOptions, JointServer, ServeOptions, SocketSettings};
+use hodo_io::{JointOptions, JointServer, ServeOptions, SocketSettings, Trace};
 use hodo_machine::{Address, Input, Instant, Machine, Sampling};
 use seen::Seen;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::Tracing;
 
 /// Connections that the driver accepts beyond the hub's own bound, so that the hub counts those that it turns away.
 const MORE_PEERS: usize = 64;
@@ -51,7 +53,8 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
     };
     let options = Options { http, pid_file: serve.pid_file.clone() };
     let daemon = Daemon::start(&options, |pages| pages.with(page::PATH, stats))?;
-    let server = bind(serve)?;
+    let trace = tracing::start(serve)?;
+    let server = bind(serve, trace.clone())?;
     let told = Arc::clone(&seen);
     daemon.registry().source(move |exposition| {
         if let Some(seen) = told.ask(PATIENCE) {
@@ -74,13 +77,14 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
             hub.handle(Instant::ZERO, Input::Command(Ask::Sample(sampling)));
         }
         let rounds = daemon.rounds(&format!("hub {index}"));
-        (hub, Attending::new(rounds, Arc::clone(&seen), serve.allow.clone(), serve.verbose))
+        let tracing = Tracing::new(trace.clone());
+        (hub, Attending::new(rounds, Arc::clone(&seen), serve.allow.clone(), serve.verbose, tracing))
     };
     server.run(make, daemon.stop()).map_err(|error| Error::Failed(format!("serving {at}: {error}")))?;
     Ok(Outcome::Done)
 }
 
-fn bind(serve: &args::HubServe) -> Result<JointServer, Error> {
+fn bind(serve: &args::HubServe, trace: Option<Arc<Trace>>) -> Result<JointServer, Error> {
     let peers_max = serve.clients as usize + MORE_PEERS;
     let options = JointOptions {
         serve: ServeOptions {
@@ -91,6 +95,7 @@ fn bind(serve: &args::HubServe) -> Result<JointServer, Error> {
         },
         datagrams: SocketSettings { peers_max: serve.boards as usize + MORE_PEERS, ..SocketSettings::default() },
         drain: serve.drain,
+        trace,
     };
     JointServer::bind(&Address::Socket(serve.listen), options).map_err(|error| {
         let at = serve.listen;

@@ -1,6 +1,6 @@
 use crate::datagram::Source;
 use crate::poller::span_until;
-use crate::transport::{Batch, Transport};
+use crate::transport::{Batch, Ends, Transport};
 use crate::{Clock, Datagrams, Listener, SocketSettings, Streams};
 use hodo_machine::{Address, Closed, Instant, Machine, Outbox, Peer, Wait};
 use std::io;
@@ -268,5 +268,21 @@ impl Transport for Joint {
             }
         }
         self.sleep(span_until(until, clock.now()), clock, machine)
+    }
+
+    fn ends(&self, peer: Peer) -> Option<Ends> {
+        if peer.is_accepted() { self.streams.ends(peer) } else { self.datagrams.ends(peer) }
+    }
+}
+
+impl AsRef<Joint> for Joint {
+    fn as_ref(&self) -> &Joint {
+        self
+    }
+}
+
+impl AsMut<Joint> for Joint {
+    fn as_mut(&mut self) -> &mut Joint {
+        self
     }
 }

@@ -39,6 +39,10 @@ pub fn text(seen: &Seen) -> String {
     for (code, count) in (0..).zip(counters.codes).filter(|(_, count)| *count > 0) {
         line(format!("{count} packets answered: {}", Code::decode(code)));
     }
+    if let Some(trace) = &seen.trace {
+        line(format!("{} packets in the trace; {} are missing there", trace.packets, trace.lost));
+        trace.failed.iter().for_each(|why| line(format!("the trace has ended: {why}")));
+    }
     for (stage, spans) in seen.stages.iter().filter(|(_, spans)| spans.count() > 0) {
         let [half, most] = [0.5, 0.99].map(|share| micros(Duration::from_nanos(spans.quantile_ns(share))));
         line(format!("{stage}: {half} half the time, {most} at the 99th percentile of {}", spans.count()));
