@@ -264,6 +264,17 @@ fn read(uri: &Uri, near: &str, target: Option<&str>, payload: Option<&str>) -> R
     text.parse().map_err(|error| Error::Usage(format!("`{uri}`: {error}")))
 }
 
+/// What to do where nothing listens at an address.
+pub(crate) fn remedy(uri: &Uri) -> String {
+    match uri.scheme {
+        hub if hub.starts_with("chtcp-") => "start `hodo hub` there, or name where it is".to_owned(),
+        device if is_scheme(device) => {
+            format!("is the device on, and is that its address and port? `hodo serve {uri}` is one in software")
+        }
+        _ => format!("start `hodo serve {uri}` there"),
+    }
+}
+
 /// Whether a scheme is of IPbus.
 pub(crate) fn is_scheme(scheme: &str) -> bool {
     ["ipbusudp-", "ipbustcp-", "chtcp-"].iter().any(|start| scheme.starts_with(start))

@@ -36,6 +36,28 @@ fn table() -> Arc<table::Table> {
     Arc::new(table::Table::read(file, &Files, &table::Limits::default()).unwrap_or_else(|why| panic!("{why}")))
 }
 
+/// Of a connection's first words, and again when it is asked once more.
+#[test]
+fn an_address_where_nobody_listens_is_told_of_at_once() {
+    let settings = SessionSettings { timeout: Duration::from_secs(60), ..SessionSettings::default() };
+    for (transport, version) in EVERY_WAY {
+        for reliable in [true, false] {
+            let gone = Board::start(transport, version, registers()).uri();
+            let mut session = Session::open(&gone, &SessionSettings { reliable, ..settings }).expect("a session");
+            let began = std::time::Instant::now();
+            for _ in 0..3 {
+                session.queue(Access::read(0x10)).unwrap();
+                let why = session.call(Access::read(0x8)).unwrap_err().to_string();
+                assert!(
+                    why.contains(&gone.to_string()) && why.contains("refused") && why.contains("is it on"),
+                    "{why}"
+                );
+            }
+            assert!(began.elapsed() < settings.timeout / 4, "{gone}: {:?}", began.elapsed());
+        }
+    }
+}
+
 #[test]
 fn queued_accesses_end_together() {
     for (transport, version) in EVERY_WAY {

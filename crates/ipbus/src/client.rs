@@ -307,9 +307,10 @@ impl Client {
     }
 
     fn closed(&mut self, now: Instant, why: Closed) {
-        let was_open = self.link == Link::Open;
+        // Over UDP there is no connection that could have been lost: nothing listens there.
+        let was_connected = self.link == Link::Open && !matches!(self.config.path, Path::Udp { .. });
         self.link = Link::Closed;
-        if was_open {
+        if was_connected {
             self.lose_link(now, Error::Closed(why));
         } else {
             self.give_up(now, Error::Closed(why));

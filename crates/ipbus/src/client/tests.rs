@@ -280,6 +280,23 @@ fn a_device_that_refuses_fails_what_was_asked_and_is_tried_again() {
     assert!(matches!(client.poll(Instant::ZERO, &mut Outbox::new()), Output::Open(PEER, Address::Node(1))));
 }
 
+/// A connected socket for datagrams is open at once; that nobody is there shows only when something was sent.
+#[test]
+fn a_device_that_refuses_datagrams_is_told_of_at_once_and_tried_again_when_asked() {
+    let error = Error::Closed(Closed::Refused);
+    for (path, version) in [(UDP, Version::V2_0), (WITHOUT_IDS, Version::V2_0), (WITHOUT_IDS, Version::V1_3)] {
+        let mut client = opened(path, version);
+        ask(&mut client, [Command::Read { tag: 1, address: 3 }, Command::Flush]);
+        let (sent, _) = pump(&mut client);
+        assert_eq!(sent.len(), 1, "{path:?}");
+        client.handle(Instant::ZERO, Input::Closed(PEER, Closed::Refused));
+        let told = [Event::Failed { tag: 1, address: 3, error }, Event::Down(error)];
+        assert_eq!(pump(&mut client), (vec![], told.to_vec()), "{path:?}");
+        ask(&mut client, [Command::Read { tag: 2, address: 3 }, Command::Flush]);
+        assert!(matches!(client.poll(Instant::ZERO, &mut Outbox::new()), Output::Open(PEER, Address::Node(1))));
+    }
+}
+
 #[test]
 fn nothing_that_comes_makes_it_panic() {
     let mut random = Random::new(11);
