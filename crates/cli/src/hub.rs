@@ -2,7 +2,7 @@
 
 mod attending;
 mod metrics;
-mod page;
+pub mod page;
 mod seen;
 mod tracing;
 
@@ -24,6 +24,8 @@ use tracing::Tracing;
 
 /// Connections that the driver accepts beyond the hub's own bound, so that the hub counts those that it turns away.
 const MORE_PEERS: usize = 64;
+/// What the second line begins with, where there are pages.
+pub const PAGES_ON: &str = "pages on http://";
 /// How long a page waits for what it shows.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// One packet in 2 to the power of this is measured.
@@ -47,12 +49,16 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
     let seen = Arc::new(Snapshot::<Seen>::default());
     let http = (!serve.no_metrics).then_some(serve.metrics);
     let shown = Arc::clone(&seen);
-    let stats = move || match shown.ask(PATIENCE) {
-        Some(seen) => Reply::text(200, page::text(&seen)),
+    let page = move |text: fn(&Seen) -> String| match shown.ask(PATIENCE) {
+        Some(seen) => Reply::text(200, text(&seen)),
         None => Reply::text(503, "the hub has not begun, or is stuck\n"),
     };
+    let (stats, stages) = (page.clone(), page);
     let options = Options { http, pid_file: serve.pid_file.clone() };
-    let daemon = Daemon::start(&options, |pages| pages.with(page::PATH, stats))?;
+    let daemon = Daemon::start(&options, |pages| {
+        let pages = pages.with(page::PATH, move || stats(page::text));
+        pages.with(page::STAGES_PATH, move || stages(|seen| seen.stages.text()))
+    })?;
     let trace = tracing::start(serve)?;
     let server = bind(serve, trace.clone())?;
     let told = Arc::clone(&seen);
@@ -67,7 +73,7 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
     let at = server.address().to_string();
     terminal::print(&format!("{LISTENING_ON}{at}\n"))?;
     if let Some(pages) = daemon.site() {
-        terminal::print(&format!("pages on http://{pages}\n"))?;
+        terminal::print(&format!("{PAGES_ON}{pages}\n"))?;
     }
     daemon.ready(&format!("{LISTENING_ON}{at}"));
     let make = |index| {

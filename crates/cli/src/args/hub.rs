@@ -7,6 +7,8 @@ use std::time::Duration;
 
 /// Where a hub's pages are, unless told otherwise.
 const PAGES: &str = "127.0.0.1:9203";
+/// Their port.
+pub const PAGES_PORT: u16 = 9203;
 
 /// The hub between IPbus clients and boards.
 #[derive(Debug, Args)]
@@ -36,7 +38,7 @@ pub struct HubServe {
     /// Boards that clients may reach, a line a.b.c.d or a.b.c.d:port for each; read again at SIGHUP [default: every one].
     #[arg(long, value_name = "FILE")]
     pub allow: Option<PathBuf>,
-    /// Where its pages are: /metrics for Prometheus, /health, /stats.
+    /// Where its pages are: /metrics for Prometheus, /health, /stats, /stages.
     #[arg(long, value_name = "ADDR", default_value = PAGES)]
     pub metrics: SocketAddr,
     /// No pages.

@@ -7,6 +7,9 @@ use std::time::Duration;
 /// Where the page is.
 pub const PATH: &str = "/stats";
 
+/// Where the stages are, for `hodo bench`.
+pub const STAGES_PATH: &str = "/stages";
+
 const CLIENTS: [&str; 8] = ["client", "chunks", "packets", "replies", "errors", "malformed", "waits for", "reads"];
 const BOARDS: [&str; 13] = [
     "board",
