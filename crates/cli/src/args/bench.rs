@@ -52,9 +52,11 @@ pub struct Choice {
     /// protocol's].
     #[arg(long, value_name = "SIZES", allow_negative_numbers = true)]
     pub sizes: Option<Sizes>,
-    /// Operations in flight per channel [default: the protocol's; 1 for latency].
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1_048_576), allow_negative_numbers = true)]
-    pub window: Option<u32>,
+    /// Operations in flight per channel; several, as 1,2,4,8,16, are measured in turn [default: the protocol's; 1 for
+    /// latency].
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = value_parser!(u32).range(1..=1_048_576),
+          allow_negative_numbers = true)]
+    pub window: Vec<u32>,
     /// Channels [default: 1; for the test of that name the protocol's].
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=20_000), allow_negative_numbers = true)]
     pub channels: Option<u32>,
