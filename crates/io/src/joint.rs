@@ -1,7 +1,7 @@
 use crate::datagram::Source;
 use crate::hunch::Hunch;
 use crate::poller::span_until;
-use crate::transport::{Batch, Transport};
+use crate::transport::{Batch, Ends, Transport};
 use crate::{Clock, Datagrams, Listener, SocketSettings, Streams};
 use hodo_machine::{Address, Closed, Instant, Machine, Outbox, Peer, Wait};
 use std::io;
@@ -313,5 +313,21 @@ impl Transport for Joint {
         // A turn is over in microseconds: what was heard last is recent enough for a timer, and spares a reading.
         let now = if std::mem::take(&mut self.heard_this_turn) { self.streams.heard } else { clock.now() };
         self.sleep(span_until(until, now), clock, machine)
+    }
+
+    fn ends(&self, peer: Peer) -> Option<Ends> {
+        if peer.is_accepted() { self.streams.ends(peer) } else { self.datagrams.ends(peer) }
+    }
+}
+
+impl AsRef<Joint> for Joint {
+    fn as_ref(&self) -> &Joint {
+        self
+    }
+}
+
+impl AsMut<Joint> for Joint {
+    fn as_mut(&mut self) -> &mut Joint {
+        self
     }
 }
