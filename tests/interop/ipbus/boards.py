@@ -1,7 +1,10 @@
 """uHAL's side of a device."""
 
+import contextlib
+import multiprocessing
 import pathlib
 import random
+import socket
 
 import uhal
 
@@ -51,3 +54,26 @@ def is_version_2(uri):
 def timeout_of(uri):
     """What uHAL raises where no answer comes."""
     return uhal.UdpTimeout if uri.startswith("ipbusudp") else uhal.TcpTimeout
+
+
+@contextlib.contextmanager
+def peer(reply):
+    """Somebody who answers one packet with this one: a port, and what came there. In a process, because uHAL lets no other
+    thread run while it waits."""
+    context = multiprocessing.get_context("fork")
+    near, far = context.Pipe()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line, near, far:
+        line.bind(("127.0.0.1", 0))
+        process = context.Process(target=answer, args=(line, reply, far), daemon=True)
+        process.start()
+        try:
+            yield line.getsockname()[1], lambda: near.recv() if near.poll(10) else None
+        finally:
+            process.kill()
+            process.join()
+
+
+def answer(line, reply, pipe):
+    packet, sender = line.recvfrom(65536)
+    line.sendto(reply, sender)
+    pipe.send(packet)
