@@ -1,6 +1,7 @@
 """Two network namespaces with a shaped wire between them, removed in any case."""
 
 import contextlib
+import json
 import os
 import subprocess
 
@@ -27,6 +28,11 @@ class Wire:
 
     def at_far(self):
         return ["ip", "netns", "exec", self.far]
+
+    def sent_bytes(self):
+        """What the near end has put on the wire so far."""
+        (link,) = json.loads(ip("-n", self.near, "-json", "-statistics", "link", "show", "wire"))
+        return link["stats64"]["tx"]["bytes"]
 
 
 @contextlib.contextmanager

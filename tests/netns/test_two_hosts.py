@@ -8,6 +8,8 @@ import shaped
 RUN = ["--duration", "2s", "--repeat", "3", "--quiet"]
 # A TCP stream over 1 Gbit/s Ethernet at MTU 1500, with timestamps, in Mbit/s of payload.
 LIMIT_MBIT = 941.5
+# What the wire carries in half a second: the warm-up is over by then.
+HALF_A_SECOND_BYTES = 60_000_000
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +22,11 @@ def between(wire, scheme, *plan):
     """The measurements of a plan with the tester at one end of the wire and the server at the other."""
     with command.serving(f"{scheme}://{wire.far_address}:0", prefix=wire.at_far()) as server:
         return command.bench(server.uri, *plan, *RUN, prefix=wire.at_near(), within=90)
+
+
+def wait_until_sent(wire, count):
+    """Until a run is under way: what it does before, its floor too, does not pass the wire."""
+    command.wait_until(lambda: wire.sent_bytes() > count, f"{count} bytes have been sent")
 
 
 @pytest.mark.parametrize("mode", ["send", "receive"])
@@ -53,9 +60,10 @@ def test_what_this_hosts_kernel_does_not_send_is_refused_and_not_lost(wire, mode
     route = ("prohibit", f"{wire.far_address}/32")
     with command.serving(f"udp://{wire.far_address}:0", prefix=wire.at_far()) as server:
         run = ["bench", server.uri, "--test", "rate", "--mode", mode, "--sizes", "1K", "--window", "8"]
+        before = wire.sent_bytes()
         lasting = ["--warmup", "0ms", "--duration", "2s", "--repeat", "1", "--json", result, "--quiet"]
         with command.started(*run, *lasting, prefix=wire.at_near()) as tester:
-            command.wait_until_busy(tester.pid)
+            wait_until_sent(wire, before + HALF_A_SECOND_BYTES // 10)
             shaped.ip("-n", wire.near, "route", "add", *route)
             shaped.ip("-n", wire.near, "route", "del", *route)
             said, _ = tester.communicate(timeout=40)
@@ -68,8 +76,9 @@ def test_a_wire_that_is_cut_in_the_middle_of_a_run(wire, tmp_path):
     result = tmp_path / "result.json"
     with command.serving(f"tcp://{wire.far_address}:0", prefix=wire.at_far()) as server:
         run = ["bench", server.uri, "--test", "rate", "--mode", "send", "--sizes", "128K", "--line-rate", "1G"]
+        before = wire.sent_bytes()
         with command.started(*run, "--duration", "30s", "--json", result, "--quiet", prefix=wire.at_near()) as tester:
-            command.wait_until_busy(tester.pid)
+            wait_until_sent(wire, before + HALF_A_SECOND_BYTES)
             shaped.ip("-n", wire.far, "link", "set", "wire", "down")
             try:
                 said, _ = tester.communicate(timeout=40)

@@ -203,6 +203,8 @@ pub struct Window {
     to_greet: bool,
     to_ask_status: bool,
     status_asked: Option<Asked>,
+    /// Statuses that were asked for and have not come: as many may still come late, and tell of long ago.
+    statuses_due: u32,
     resend: [u8; HEADER],
     device: Status,
     round_trip: RoundTrip,
@@ -294,6 +296,7 @@ impl Window {
             to_greet: false,
             to_ask_status: false,
             status_asked: None,
+            statuses_due: 0,
             resend: [0; HEADER],
             device: Status::default(),
             round_trip: RoundTrip::new(config.late_min, late_max),

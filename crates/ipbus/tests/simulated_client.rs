@@ -206,6 +206,15 @@ fn nothing_is_lost_and_nothing_done_twice_over_datagrams() {
     assert!(all.requests_lost > 1_000 && all.replies_lost > 1_000 && all.strays > 1_000, "{all:?}");
 }
 
+/// While the round-trip is not known, several statuses are asked for before the first comes.
+#[test]
+fn a_status_of_long_ago_is_not_taken_for_a_restart() {
+    let scenario = Scenario { buffers: 4, ..Scenario::udp("delay=10ms&loss=0.05&jitter=5ms") };
+    let outcome = scenario.run(7126);
+    outcome.check(7126);
+    assert_eq!((outcome.failed(), outcome.down), (vec![], vec![]));
+}
+
 #[test]
 fn a_reboot_is_reported_and_never_replayed_into() {
     let mut restarted = 0;

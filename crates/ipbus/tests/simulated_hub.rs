@@ -418,9 +418,12 @@ fn everything_is_done_once_or_said_to_have_failed() {
 
 #[test]
 fn nothing_fails_where_packets_are_lost_and_boards_are_well() {
+    let mut done = 0;
     for seed in seeds(SEEDS / 2) {
         let seen = scene(seed, false).run(seed);
         assert_eq!((seen.refused, seen.restarts), (0, 0), "seed {seed}");
-        assert!(seen.done > 0, "seed {seed}");
+        done += seen.done;
     }
+    // A client may happen to do nothing but reads.
+    assert!(done > SEEDS, "{done}");
 }

@@ -57,6 +57,7 @@ impl Window {
         if self.to_ask_status {
             self.to_ask_status = false;
             self.status_asked = Some(Asked { first: self.status_asked.map_or(now, |asked| asked.first), last: now });
+            self.statuses_due += 1;
             self.counters.statuses += 1;
             return Some(Out::Status);
         }
@@ -169,6 +170,7 @@ impl Window {
             Ok(status) => status,
             Err(error) => return Heard::Malformed(error),
         };
+        self.statuses_due = self.statuses_due.saturating_sub(1);
         let Some(asked) = self.status_asked.take().filter(|_| self.failing == 0) else { return Heard::Stray };
         self.round_trip.answered();
         // Where nothing is known, too short a time is better than none: it makes us ask sooner, and do nothing wrong.
@@ -182,10 +184,16 @@ impl Window {
             State::Down => return Heard::Stray,
             State::Opening => self.resume(now, status.next_id),
             _ if ahead <= self.slots.len() => self.recover(ahead, asked.first),
-            State::Open => self.state = State::Doubtful(now + self.round_trip.late()),
+            State::Open => self.state = State::Doubtful(now + self.until_late_ones_have_come()),
             State::Doubtful(_) => self.lost_track(status.next_id),
         }
         Heard::Status
+    }
+
+    /// A status carries nothing that tells which request it answers. Where some are due, they get all the time that an
+    /// answer may take.
+    fn until_late_ones_have_come(&self) -> Duration {
+        if self.statuses_due == 0 { self.round_trip.late() } else { self.config.late_max() }
     }
 
     /// Sends again what is missing, where the device has done so many slots; its status was asked for at `asked`.
@@ -249,6 +257,7 @@ impl Window {
         self.waiting = now;
         self.to_ask_status = true;
         if first_doubt {
+            self.statuses_due = 0;
             return;
         }
         self.counters.late += 1;

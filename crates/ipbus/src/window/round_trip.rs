@@ -3,6 +3,10 @@ use core::time::Duration;
 /// When an answer is late while nothing is known of the round-trip.
 const LATE_FIRST: Duration = Duration::from_millis(20);
 
+/// Lateness doubles up to this part of the longest wait: on a link that loses a third either way, many tries count for
+/// more than long ones, and a status that is asked for too soon does no harm.
+const DOUBLED: u32 = 4;
+
 /// How long an answer usually takes, and when it is late: smoothed as TCP smooths its round-trip (RFC 6298).
 #[derive(Debug, Clone)]
 pub struct RoundTrip {
@@ -41,7 +45,8 @@ impl RoundTrip {
             0 => LATE_FIRST,
             smoothed => Duration::from_nanos(smoothed.saturating_add(4 * self.deviation_ns)).max(self.late_min),
         };
-        usual.saturating_mul(1 << self.doublings).min(self.late_max)
+        let doubled = usual.saturating_mul(1 << self.doublings).min(self.late_max / DOUBLED);
+        doubled.max(usual).min(self.late_max)
     }
 
     /// An answer took so long, and there is no doubt which sending it answers.
@@ -98,7 +103,7 @@ mod tests {
 
     #[test]
     fn lateness_doubles_up_to_its_bound_until_an_answer_comes() {
-        let mut round_trip = RoundTrip::new(LATE_MIN, Duration::from_millis(100));
+        let mut round_trip = RoundTrip::new(LATE_MIN, Duration::from_millis(400));
         for expected_ms in [20, 40, 80, 100, 100] {
             assert_eq!(round_trip.late(), Duration::from_millis(expected_ms));
             round_trip.was_late();
