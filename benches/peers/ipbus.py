@@ -167,9 +167,7 @@ class Bench:
         out, back = (READ, PACKET) if mode == "receive" else (PACKET, READ)
         arguments = [str(out), str(back), "16", place.wait, place.near, place.far, str(self.options.seconds)]
         floor = self.floor("window", *arguments)["messages_per_s"] * DATA * 8 / 1e9
-        return min(# A device that could lose packets, and does not: what is compared is the loss, not what it takes to make it.
-NO_FAULT = "reboot=1000000s"
-BLOCK_GBIT, BLOCK_SHARE * floor)
+        return min(BLOCK_GBIT, BLOCK_SHARE * floor)
 
     def hub_floor_us(self, place):
         return self.ping_us("tcp", HUB_READ, HUB_ANSWER, place) + self.ping_us("udp", READ, ANSWER, place)
