@@ -19,6 +19,8 @@ ASKED = 20
 # Of the hub with a thousand boards and clients, and of a process with a thousand boards.
 HUB_RSS_MAX = 64 << 20
 BOARDS_RSS_MAX = 192 << 20
+# 30 clients that are owed 480 replies of 1 KiB each, fewer than may wait for a board.
+GREEDY_RSS_MAX = 64 << 20
 HALF_OPEN = 10_000
 HALF_OPEN_RSS_MAX = 64 << 20
 
@@ -32,7 +34,7 @@ def crate(boards, options=""):
 
 
 def counter(hub, name):
-    return int(re.search(rf"^{name} (\d+)$", hub.page("/metrics"), re.MULTILINE)[1])
+    return int(re.search(rf"^{re.escape(name)} (\d+)$", hub.page("/metrics"), re.MULTILINE)[1])
 
 
 def all_answers(connections, count):
@@ -120,20 +122,24 @@ def test_ten_thousand_half_open_connections_at_a_device(sent):
         assert rss_bytes(device.pid) < HALF_OPEN_RSS_MAX
 
 
-def test_clients_of_the_hub_that_never_read():
-    """They ask for as much as they can; the one that reads is served, and what is owed to the others is bounded."""
+@pytest.mark.parametrize(("clients", "chunks"), [(30, 8), (50, 200)], ids=["within the bound", "beyond it"])
+def test_clients_of_the_hub_that_never_read(clients, chunks):
+    """They ask for as much as they may, or more; who reads is served, and what is owed to the others is bounded."""
     with crate(1) as ((port,), _), running() as hub, contextlib.ExitStack() as stack:
         greedy = chunk(*[(port, packet(READ, 0, count=255))] * 60)
-        for _ in range(50):
+        for _ in range(clients):
             connection = stack.enter_context(hub.connect())
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.setblocking(False)
             with contextlib.suppress(BlockingIOError, ConnectionError):
-                for _ in range(200):
+                for _ in range(chunks):
                     connection.sendall(greedy)
         with hub.connect() as client:
             for _ in range(100):
                 assert ask(client, (port, packet(READ, 0, count=1)))[0][0] == 0
-        assert rss_bytes(hub.process.pid) < HUB_RSS_MAX
+        assert rss_bytes(hub.process.pid) < GREEDY_RSS_MAX
+        ended = counter(hub, 'ipbus_hub_clients_ended_total{why="too_many_packets"}')
+        assert ended == (0 if chunks == 8 else clients)
 
 
 def test_a_board_that_answers_with_wrong_numbers_is_no_harm_to_others():
