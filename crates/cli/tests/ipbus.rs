@@ -105,7 +105,7 @@ fn each_mistake_is_named() {
         (&with("cycle.xml"), &["cycle_daq.xml:2:20", "cycle.xml -> cycle_daq.xml -> cycle.xml"]),
         (&with("missing.xml"), &["missing.xml:3:33", "`nowhere.xml` cannot be read"]),
         (&with("wrong.xml"), &["wrong.xml:2:30", "mask=\"0xG0\"", "and 6 more"]),
-        (&with("unclosed.xml"), &["unclosed.xml:1:1", "not XML"]),
+        (&with("unclosed.xml"), &["unclosed.xml:4:1", "not XML", "</node>"]),
         (&with("nowhere.xml"), &["nowhere.xml", "no such file"]),
         (&with("file://l*.xml"), &["l*.xml", "2 files", "name one"]),
         (&["read", uri, "--table", "board.xml", "status.stat"], &["`status.stat`", "state, enable, threshold"]),
