@@ -212,7 +212,8 @@ NOT_EVERYWHERE = {
     ".tool.commit",
     ".environment.hypervisor",
     ".environment.governor",
-    *(f".environment.nic.{fact}" for fact in ("driver", "speed_mbit_per_s", "duplex", "rx_usecs", "tx_usecs")),
+    *(f".environment.nic.{fact}" for fact in ("driver", "speed_mbit_per_s", "duplex")),
+    *(f".environment.nic.{way}_{fact}" for way in ("rx", "tx") for fact in ("usecs", "adaptive")),
 }
 
 

@@ -144,3 +144,11 @@ def test_a_line_rate_gives_the_lines_limit():
     (one,) = command.bench("tcp", *plan, *command.SHORT)
     assert one["limit"]["kind"] == "line" and one["limit"]["binds"] == "line"
     assert one["limit"]["payload_bits_per_s"] / 1e6 == pytest.approx(941.5, abs=0.1)
+
+
+def test_windows_are_swept_in_one_run(tmp_path):
+    plan = ["--test", "rate", "--mode", "receive", "--sizes", "1388", "--window", "1,4,16"]
+    picture = tmp_path / "window.svg"
+    found = command.bench("ipbus", *plan, "--plot", picture, *command.SHORT)
+    assert [(one["window"], one["size_bytes"]) for one in found] == [(1, 1388), (4, 1388), (16, 1388)]
+    assert "operations in flight per channel" in picture.read_text(encoding="utf-8")

@@ -71,6 +71,10 @@ def test_nothing_listens():
     for scheme in ("tcp", "udp"):
         uri = f"{scheme}://127.0.0.1:{port}"
         command.refused("bench", uri, *command.SHORT, status=1, says=[str(port)], within=NOTICED_S)
+    for scheme, remedy in (("ipbusudp-2.0", "device on"), ("ipbusudp-1.3", "device on"), ("chtcp-2.0", "hodo hub")):
+        uri = f"{scheme}://127.0.0.1:{port}" + ("?target=127.0.0.1:1" if scheme == "chtcp-2.0" else "")
+        command.refused("bench", uri, *command.SHORT, status=1, says=["refused", str(port), remedy], within=NOTICED_S)
+        command.refused("ipbus", "read", uri, "0x10", status=1, says=["refused", str(port), "is it on"], within=NOTICED_S)
     says = ["refused", f"start `hodo serve tcp://127.0.0.1:{port}`"]
     command.refused("bench", f"tcp://127.0.0.1:{port}", *command.SHORT, status=1, says=says, within=10)
 

@@ -128,8 +128,9 @@ class Hub:
 
 
 @contextlib.contextmanager
-def running(*options):
-    with command.started("hub", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", *options) as process:
+def running(*options, prefix=(), cwd=None):
+    at = ["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]
+    with command.started("hub", *at, *options, prefix=prefix, cwd=cwd) as process:
         yield Hub(process)
 
 
@@ -189,6 +190,36 @@ def test_it_tells_of_clients_and_boards(board):
         assert re.search(rf"127.0.0.1:{board.port} +2.0 +answers +200 +200 +0", stats.stdout), stats.stdout
         assert re.search(r"127.0.0.1:1 +2.0 +dead \(3\) +200 +0 +200", stats.stdout), stats.stdout
     command.refused("hub", "stats", hub.pages, status=1, says=[hub.pages, "refused", "running"])
+
+
+# From the client to the hub, to the board, back to the hub, and back to the client.
+THROUGH = ["queue", "send", "wire and device", "hub queue", "wire and board", "hub answer", "completion"]
+STAGES = ["--test", "latency", "--mode", "receive", "--sizes", "4", "--stages", "--timeout", "20s"]
+
+
+@pytest.mark.parametrize("version", ["2.0", "1.3"])
+def test_its_part_of_the_time_of_an_operation_is_told(version):
+    (one,) = command.bench(f"chtcp-{version}", *STAGES, *command.SHORT)
+    assert [stage["name"] for stage in one["stages"]] == THROUGH
+    there = [stage for stage in one["stages"] if stage["side"] == "remote"]
+    assert [stage["name"] for stage in there] == THROUGH[3:6] and len({stage["count"] for stage in there}) == 1
+    here = [stage["share"] for stage in one["stages"] if stage["side"] == "local"]
+    assert sum(here) == pytest.approx(1, abs=0.01)
+    # What the hub tells is within what this side waits, but for what both do at once.
+    assert sum(stage["mean_ns"] for stage in there) < one["latency_ns"]["mean"]
+    assert one["cpu"]["remote"]["user_s"] >= 0
+
+
+def test_a_hub_that_runs_tells_its_stages_on_its_pages(board):
+    with running("--stages") as hub:
+        link = f"chtcp-2.0://{hub.at[1]}:{hub.at[2]}?target=127.0.0.1:{board.port}"
+        (one,) = command.bench(link, *STAGES, "--hub-pages", hub.pages, *command.SHORT)
+        assert [stage["name"] for stage in one["stages"]] == THROUGH
+        with socket.create_server(("127.0.0.1", 0)) as nobody:
+            gone = "{}:{}".format(*nobody.getsockname())
+        quiet = [word for word in command.SHORT if word != "--quiet"]
+        done = command.hodo("bench", link, *STAGES, "--hub-pages", gone, *quiet)
+        assert done.returncode == 0 and gone in done.stderr and "--hub-pages" in done.stderr, done.stderr
 
 
 def test_it_comes_to_its_end_in_order(board):

@@ -253,7 +253,9 @@ def test_an_interface_that_tells_little_is_not_told_in_units(browser, render, sa
     assert "unknown µs" not in words(browser)
     result["environment"]["nic"]["rx_usecs"] = 3
     browser.open(render(result) / "result.html")
-    assert "receive 3 µs, transmit unknown" in words(browser)
+    result["environment"]["nic"]["rx_adaptive"] = True
+    browser.open(render(result) / "result.html")
+    assert "receive 3 µs, adaptive; transmit unknown" in words(browser)
 
 
 def test_a_result_without_measurements_is_a_page(browser, render, sample):

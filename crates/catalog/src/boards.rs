@@ -243,6 +243,37 @@ impl Uri {
         far_end
     }
 
+    /// The device that is to be behind a hub, where this is the link through one and names no device.
+    #[must_use]
+    pub fn behind_hub(&self) -> Option<Uri> {
+        let scheme = match self.scheme {
+            "chtcp-2.0" => "ipbusudp-2.0",
+            "chtcp-1.3" => "ipbusudp-1.3",
+            _ => return None,
+        };
+        (!self.options.iter().any(|(name, _)| name == TARGET)).then(|| Uri { scheme, ..self.clone() })
+    }
+
+    /// The same, through the hub at this address to the device that was started behind it, where one was.
+    #[must_use]
+    pub fn through_hub(&self, hub: &str, device: Option<&Uri>) -> Uri {
+        let mut through = Uri { authority: hub.to_owned(), ..self.of_link() };
+        through.options.extend(device.map(|device| (TARGET.to_owned(), device.authority.clone())));
+        through
+    }
+
+    /// Whether the far end that is started here runs on one thread, however many channels there are.
+    #[must_use]
+    pub fn has_far_end_of_one_thread(&self) -> bool {
+        is_scheme(self.scheme)
+    }
+
+    /// Whether the link is through a hub.
+    #[must_use]
+    pub fn is_through_hub(&self) -> bool {
+        is_scheme(self.scheme) && default_port(self.scheme) == HUB_PORT
+    }
+
     fn with_options(&self, is_taken: impl Fn(&str) -> bool) -> Uri {
         let options = self.options.iter().filter(|(name, _)| is_taken(name)).cloned().collect();
         Uri { options, ..self.clone() }
@@ -262,6 +293,17 @@ fn read(uri: &Uri, near: &str, target: Option<&str>, payload: Option<&str>) -> R
         }
     }
     text.parse().map_err(|error| Error::Usage(format!("`{uri}`: {error}")))
+}
+
+/// What to do where nothing listens at an address.
+pub(crate) fn remedy(uri: &Uri) -> String {
+    match uri.scheme {
+        hub if hub.starts_with("chtcp-") => "start `hodo hub` there, or name where it is".to_owned(),
+        device if is_scheme(device) => {
+            format!("is the device on, and is that its address and port? `hodo serve {uri}` is one in software")
+        }
+        _ => format!("start `hodo serve {uri}` there"),
+    }
 }
 
 /// Whether a scheme is of IPbus.

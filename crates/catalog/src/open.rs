@@ -191,7 +191,7 @@ pub(crate) fn check_size(uri: &Uri, settings: &Settings, theirs: u32) -> Result<
 pub(crate) fn cannot(uri: &Uri, error: &LinkError) -> Error {
     let place = Uri { options: Vec::new(), ..uri.clone() };
     let why = match error {
-        LinkError::Closed { why: why @ Closed::Refused, .. } => format!("{why}; start `hodo serve {place}` there"),
+        LinkError::Closed { why: why @ Closed::Refused, .. } => format!("{why}; {}", boards::remedy(&place)),
         LinkError::Closed { why: why @ (Closed::Finished | Closed::Reset), .. } => {
             format!("{why}; is it a `hodo serve` of this protocol, with room for so many peers (--peers-max)?")
         }

@@ -4,6 +4,7 @@ mod board;
 
 use board::Board;
 use hodo_catalog::ipbus::{Access, At, Files, Session, SessionError, SessionSettings, connections, table};
+use hodo_io::Clock;
 use hodo_ipbus::device::{Register, Registers};
 use hodo_ipbus::table::Mask;
 use hodo_ipbus::wire::Version;
@@ -34,6 +35,30 @@ fn session(board: &Board) -> Session {
 fn table() -> Arc<table::Table> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/board.xml");
     Arc::new(table::Table::read(file, &Files, &table::Limits::default()).unwrap_or_else(|why| panic!("{why}")))
+}
+
+/// Of a connection's first words, and again when it is asked once more.
+#[test]
+fn an_address_where_nobody_listens_is_told_of_at_once() {
+    let clock = Clock::start();
+    let settings = SessionSettings { timeout: Duration::from_secs(60), ..SessionSettings::default() };
+    for (transport, version) in EVERY_WAY {
+        for reliable in [true, false] {
+            let gone = Board::start(transport, version, registers()).uri();
+            let mut session = Session::open(&gone, &SessionSettings { reliable, ..settings }).expect("a session");
+            let began = clock.now();
+            for _ in 0..3 {
+                session.queue(Access::read(0x10)).unwrap();
+                let why = session.call(Access::read(0x8)).unwrap_err().to_string();
+                assert!(
+                    why.contains(&gone.to_string()) && why.contains("refused") && why.contains("is it on"),
+                    "{why}"
+                );
+            }
+            let took = clock.now() - began;
+            assert!(took < settings.timeout / 4, "{gone}: {took:?}");
+        }
+    }
 }
 
 #[test]

@@ -43,7 +43,9 @@ pub fn set_interface(environment: &mut Environment, facts: NicFacts) {
         speed_mbit_per_s: facts.speed_mbit_per_s,
         duplex: facts.duplex,
         rx_usecs: facts.rx_usecs,
+        rx_adaptive: facts.rx_adaptive,
         tx_usecs: facts.tx_usecs,
+        tx_adaptive: facts.tx_adaptive,
         offloads: facts.offloads,
     });
 }

@@ -2,8 +2,10 @@
 
 mod attending;
 mod metrics;
-mod page;
+pub mod page;
 mod seen;
+mod stop;
+mod tracing;
 
 use crate::args::{self, HubCommand};
 use crate::bench::LISTENING_ON;
@@ -12,18 +14,24 @@ use crate::{Error, Outcome, terminal};
 use attending::Attending;
 use hodo_catalog::ipbus::hub::{AllowList, Hub, HubCommand as Ask, HubConfig};
 use hodo_catalog::ipbus::window::WindowConfig;
-use hodo_daemon::{Daemon, Options, Reply, Snapshot};
-use hodo_io::{JointOptions, JointServer, ServeOptions, SocketSettings};
-use hodo_machine::{Address, Input, Instant, Machine, Sampling};
+use hodo_daemon::{Daemon, HEALTH, Options, Reply, Snapshot};
+use hodo_io::{JointOptions, JointServer, ServeOptions, SocketSettings, Trace};
+use hodo_machine::{Address, Input, Instant, Machine, Sampling, Wait};
 use seen::Seen;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::Tracing;
 
 /// Connections that the driver accepts beyond the hub's own bound, so that the hub counts those that it turns away.
 const MORE_PEERS: usize = 64;
+/// What the second line begins with, where there are pages.
+pub const PAGES_ON: &str = "pages on http://";
 /// How long a page waits for what it shows.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a lone packet may take where nothing was lost lately: a timer as far away costs nothing, and a lone packet
+/// is hardly ever late.
+const CALM: Duration = Duration::from_millis(10);
 /// One packet in 2 to the power of this is measured.
 const SAMPLED_BITS: u32 = 6;
 
@@ -31,11 +39,15 @@ const SAMPLED_BITS: u32 = 6;
 pub fn run(hub: &args::Hub) -> Result<Outcome, Error> {
     match &hub.command {
         None => serve(&hub.serve),
-        Some(HubCommand::Stats(stats)) => {
-            terminal::print(&hodo_daemon::fetch(stats.pages, page::PATH, PATIENCE * 2)?)?;
-            Ok(Outcome::Done)
-        }
+        Some(HubCommand::Stats(pages)) => show(pages, page::PATH),
+        Some(HubCommand::Status(pages)) => show(pages, HEALTH),
+        Some(HubCommand::Stop(stop)) => stop::run(stop),
     }
+}
+
+fn show(pages: &args::HubPages, path: &str) -> Result<Outcome, Error> {
+    terminal::print(&hodo_daemon::fetch(pages.pages, path, PATIENCE * 2)?)?;
+    Ok(Outcome::Done)
 }
 
 fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
@@ -45,13 +57,18 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
     let seen = Arc::new(Snapshot::<Seen>::default());
     let http = (!serve.no_metrics).then_some(serve.metrics);
     let shown = Arc::clone(&seen);
-    let stats = move || match shown.ask(PATIENCE) {
-        Some(seen) => Reply::text(200, page::text(&seen)),
+    let page = move |text: fn(&Seen) -> String| match shown.ask(PATIENCE) {
+        Some(seen) => Reply::text(200, text(&seen)),
         None => Reply::text(503, "the hub has not begun, or is stuck\n"),
     };
+    let (stats, stages) = (page.clone(), page);
     let options = Options { http, pid_file: serve.pid_file.clone() };
-    let daemon = Daemon::start(&options, |pages| pages.with(page::PATH, stats))?;
-    let server = bind(serve)?;
+    let daemon = Daemon::start(&options, |pages| {
+        let pages = pages.with(page::PATH, move || stats(page::text));
+        pages.with(page::STAGES_PATH, move || stages(|seen| seen.stages.text()))
+    })?;
+    let trace = tracing::start(serve)?;
+    let server = bind(serve, trace.clone())?;
     let told = Arc::clone(&seen);
     daemon.registry().source(move |exposition| {
         if let Some(seen) = told.ask(PATIENCE) {
@@ -62,11 +79,12 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
         at_the_end_of_stdin(daemon.stop());
     }
     let at = server.address().to_string();
+    // First of all, so that whoever waits for the lines finds it so.
+    daemon.ready(&format!("{LISTENING_ON}{at}"));
     terminal::print(&format!("{LISTENING_ON}{at}\n"))?;
     if let Some(pages) = daemon.site() {
-        terminal::print(&format!("pages on http://{pages}\n"))?;
+        terminal::print(&format!("{PAGES_ON}{pages}\n"))?;
     }
-    daemon.ready(&format!("{LISTENING_ON}{at}"));
     let make = |index| {
         let mut hub = Hub::new(config(serve), allow.clone());
         if serve.stages {
@@ -74,13 +92,14 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
             hub.handle(Instant::ZERO, Input::Command(Ask::Sample(sampling)));
         }
         let rounds = daemon.rounds(&format!("hub {index}"));
-        (hub, Attending::new(rounds, Arc::clone(&seen), serve.allow.clone(), serve.verbose))
+        let tracing = Tracing::new(trace.clone());
+        (hub, Attending::new(rounds, Arc::clone(&seen), serve.allow.clone(), serve.verbose, tracing))
     };
     server.run(make, daemon.stop()).map_err(|error| Error::Failed(format!("serving {at}: {error}")))?;
     Ok(Outcome::Done)
 }
 
-fn bind(serve: &args::HubServe) -> Result<JointServer, Error> {
+fn bind(serve: &args::HubServe, trace: Option<Arc<Trace>>) -> Result<JointServer, Error> {
     let peers_max = serve.clients as usize + MORE_PEERS;
     let options = JointOptions {
         serve: ServeOptions {
@@ -91,6 +110,7 @@ fn bind(serve: &args::HubServe) -> Result<JointServer, Error> {
         },
         datagrams: SocketSettings { peers_max: serve.boards as usize + MORE_PEERS, ..SocketSettings::default() },
         drain: serve.drain,
+        trace,
     };
     JointServer::bind(&Address::Socket(serve.listen), options).map_err(|error| {
         let at = serve.listen;
@@ -107,7 +127,8 @@ fn config(serve: &args::HubServe) -> HubConfig {
             in_flight: serve.in_flight as usize,
             patience: serve.patience,
             late_min: serve.late,
-            ..config.window
+            // A spinning hub sets no timers.
+            calm: if serve.wait == Wait::Block { CALM } else { Duration::ZERO },
         },
         ..config
     }

@@ -122,6 +122,12 @@ impl Rounds {
         asked
     }
 
+    /// Whether SIGUSR1 came since this was last called.
+    #[must_use]
+    pub fn is_switched(&self) -> bool {
+        self.signals.is_switched()
+    }
+
     /// The configuration has been read again.
     pub fn reloaded(&self, status: &str) {
         self.notifier.ready(status);

@@ -1,6 +1,6 @@
 use crate::Error;
 use hodo_io::Stop;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 const INTERRUPTED: i32 = 130;
 
 /// What the process is asked for from outside: SIGTERM and Ctrl-C ask it to come to its end, SIGHUP to read its
-/// configuration again. A second Ctrl-C ends it at once.
+/// configuration again, SIGUSR1 to switch something. A second Ctrl-C ends it at once.
 #[derive(Debug, Clone)]
 pub struct Signals {
     stop: Arc<Stop>,
     asked: Arc<AtomicBool>,
     reloads: Arc<AtomicUsize>,
+    switch: Arc<AtomicBool>,
 }
 
 impl Signals {
@@ -26,6 +27,7 @@ impl Signals {
             .and_then(|_| flag::register(SIGINT, Arc::clone(&signals.stop)))
             .and_then(|_| flag::register(SIGTERM, Arc::clone(&signals.stop)))
             .and_then(|_| flag::register(SIGHUP, Arc::clone(&signals.asked)))
+            .and_then(|_| flag::register(SIGUSR1, Arc::clone(&signals.switch)))
             .map_err(|error| Error::signals(&error))?;
         Ok(signals)
     }
@@ -33,7 +35,7 @@ impl Signals {
     /// Those of a part of a process, which does not catch any: only [`Signals::stop`] speaks.
     #[must_use]
     pub fn none() -> Self {
-        Signals { stop: Arc::default(), asked: Arc::default(), reloads: Arc::default() }
+        Signals { stop: Arc::default(), asked: Arc::default(), reloads: Arc::default(), switch: Arc::default() }
     }
 
     /// Set when the process is to come to its end.
@@ -50,5 +52,11 @@ impl Signals {
         } else {
             self.reloads.load(Ordering::Relaxed)
         }
+    }
+
+    /// Whether it was asked to switch something, since this was last called.
+    #[must_use]
+    pub fn is_switched(&self) -> bool {
+        self.switch.load(Ordering::Relaxed) && self.switch.swap(false, Ordering::Relaxed)
     }
 }

@@ -90,7 +90,7 @@ fn as_daemon() {
     let daemon = Daemon::start(&options, |pages| pages).unwrap_or_else(|error| panic!("{error}"));
     let settings = SocketSettings::default();
     let serve = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: settings.clone() };
-    let options = JointOptions { serve, datagrams: settings, drain: TIMEOUT };
+    let options = JointOptions { serve, datagrams: settings, drain: TIMEOUT, trace: None };
     let server = JointServer::bind(&Address::Socket(anywhere), options).expect("a free port");
     daemon.ready(&format!("{} {}", server.address(), daemon.site().expect("it was asked for")));
     let make = |index| (Keeper::default(), Attending(daemon.rounds(&format!("keeper {index}"))));

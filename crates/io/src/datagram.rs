@@ -3,7 +3,7 @@ use crate::notice::Notice;
 use crate::poller::{Poller, span_until};
 use crate::sys::{self, RawAddress};
 use crate::sys_datagram::{self as batch, Received};
-use crate::transport::{Batch, Message, Run, Transport};
+use crate::transport::{Batch, Ends, Message, Run, Transport};
 use crate::{Clock, SocketSettings, connect};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer, Piece, Wait};
 use std::collections::{HashMap, VecDeque};
@@ -463,6 +463,16 @@ impl Transport for Datagrams {
             }
         }
         self.look(span_until(until, clock.now()), clock, machine)
+    }
+
+    fn ends(&self, peer: Peer) -> Option<Ends> {
+        let transport = hodo_machine::Transport::Datagram;
+        if !peer.is_accepted() {
+            return Ends::of(self.opened.get(peer.0 as usize)?.as_ref()?.as_fd(), transport);
+        }
+        let (remote, _) = *self.accepted.get((peer.0 - Peer::FIRST_ACCEPTED) as usize)?.as_ref()?;
+        let local = sys::local_address(self.listener.as_ref()?.as_fd()).ok()?.to_ip()?;
+        Some(Ends { local, remote, transport })
     }
 }
 

@@ -1,7 +1,9 @@
 use crate::serve::NOTICE;
-use crate::{Endpoint, Joint, ServeOptions, SocketSettings, Stop, StreamServer, Streams, affinity};
+use crate::trace::Traced;
+use crate::{Endpoint, Joint, ServeOptions, SocketSettings, Stop, StreamServer, Streams, Trace, Transport, affinity};
 use hodo_machine::{Address, Driver, Instant, Machine};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -42,6 +44,8 @@ pub struct JointOptions {
     pub datagrams: SocketSettings,
     /// How long it may take to answer what is under way when it is to stop.
     pub drain: Duration,
+    /// Takes a trace of the first thread's packets.
+    pub trace: Option<Arc<Trace>>,
 }
 
 /// Accepts TCP connections for machines that reach devices over UDP on the same thread: see [`Joint`].
@@ -74,14 +78,21 @@ impl JointServer {
             let (machine, attendant) = make(index);
             let streams = Streams::with(options.serve.settings.clone(), arrivals)?;
             let joint = Joint::with(streams, options.datagrams.clone())?;
-            attend(Endpoint::new(machine, joint, clock), attendant, &options, stop)
+            // Two copies of the code, so that a server without a trace pays nothing for it.
+            match options.trace.as_ref().and_then(|trace| trace.tap()) {
+                None => attend(Endpoint::new(machine, joint, clock), attendant, &options, stop),
+                Some(tap) => {
+                    let joint = Traced::new(joint, tap, clock);
+                    attend(Endpoint::new(machine, joint, clock), attendant, &options, stop)
+                }
+            }
         })
     }
 }
 
 /// One thread's part of the server.
-fn attend<A: Attendant>(
-    mut endpoint: Endpoint<A::Machine, Joint>,
+fn attend<A: Attendant, T: Transport + AsRef<Joint> + AsMut<Joint>>(
+    mut endpoint: Endpoint<A::Machine, T>,
     mut attendant: A,
     options: &JointOptions,
     stop: &Stop,
@@ -98,11 +109,13 @@ fn attend<A: Attendant>(
         match end {
             None if stop.load(Ordering::Relaxed) => {
                 end = Some(now + options.drain);
-                endpoint.transport_mut().stop_listening();
+                endpoint.transport_mut().as_mut().stop_listening();
                 commands.extend(attendant.drain());
             }
             Some(end) if now >= end => return Ok(()),
-            Some(_) if attendant.is_drained(endpoint.machine()) && endpoint.transport().backlog() == 0 => return Ok(()),
+            Some(_) if attendant.is_drained(endpoint.machine()) && endpoint.transport().as_ref().backlog() == 0 => {
+                return Ok(());
+            }
             None | Some(_) => {}
         }
         for command in commands.drain(..) {

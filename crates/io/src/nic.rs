@@ -28,8 +28,12 @@ pub struct NicFacts {
     pub duplex: Option<String>,
     /// Interrupt coalescence on receive, in microseconds.
     pub rx_usecs: Option<u32>,
+    /// Whether the driver adapts that to the traffic, so that the number is where it begins.
+    pub rx_adaptive: Option<bool>,
     /// Interrupt coalescence on transmit, in microseconds.
     pub tx_usecs: Option<u32>,
+    /// Whether the driver adapts it.
+    pub tx_adaptive: Option<bool>,
     /// Offloads that are on, by their `ethtool` names.
     pub offloads: Vec<String>,
 }
@@ -102,9 +106,9 @@ fn facts(interface: &Interface) -> NicFacts {
         facts.speed_mbit_per_s = settings.speed_mbit_per_s;
         facts.duplex = settings.duplex.map(String::from);
     }
-    if let Some((rx_usecs, tx_usecs)) = ethtool.coalescence_usecs() {
-        facts.rx_usecs = Some(rx_usecs);
-        facts.tx_usecs = Some(tx_usecs);
+    if let Some([rx, tx]) = ethtool.coalescence() {
+        (facts.rx_usecs, facts.rx_adaptive) = (Some(rx.0), Some(rx.1));
+        (facts.tx_usecs, facts.tx_adaptive) = (Some(tx.0), Some(tx.1));
     }
     facts.offloads = ethtool.offloads().into_iter().map(String::from).collect();
     facts

@@ -2,7 +2,7 @@ use crate::backlog::{Backlog, SLICES, write_now};
 use crate::listener::Arrivals;
 use crate::notice::{Notice, why};
 use crate::poller::{Poller, Ready, span_until};
-use crate::transport::{Batch, Run, Transport};
+use crate::transport::{Batch, Ends, Run, Transport};
 use crate::untaken::Untaken;
 use crate::{Clock, Listener, Mailbox, SocketSettings, connect, sys};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer, Wait};
@@ -15,8 +15,7 @@ use std::time::Duration;
 
 /// Bytes received at once: eight 32 KiB messages, and still in a core's second-level cache.
 const BUFFER: usize = 256 << 10;
-/// A blocking receive returns after this long, to look at what else there is. A nearer timer costs each sleep about a
-/// microsecond on a virtual machine.
+/// A blocking receive looks at what else there is after this long; a nearer timer costs a sleep 1 us on a virtual machine.
 const LOOK_UP: Duration = Duration::from_millis(40);
 /// For this long after a connection came, the next one is waited for too: a client that connects anew for each
 /// operation would otherwise wait for [`LOOK_UP`] each time.
@@ -103,10 +102,8 @@ impl Streams {
     #[must_use]
     pub fn facts(&self) -> (Option<String>, Option<SocketAddr>, Option<SocketAddr>) {
         let Some(stream) = self.opened.iter().flatten().next() else { return (None, None, None) };
-        let Address::Socket(remote) = stream.address else { return (None, None, None) };
-        let fd = stream.fd.as_fd();
-        let local = sys::local_address(fd).ok().and_then(sys::RawAddress::to_ip);
-        (sys::congestion(fd).ok(), local, Some(remote))
+        let ends = Ends::of(stream.fd.as_fd(), hodo_machine::Transport::Stream);
+        (sys::congestion(stream.fd.as_fd()).ok(), ends.map(|ends| ends.local), ends.map(|ends| ends.remote))
     }
 
     /// Segments that TCP has sent again, on all streams that there are now.
@@ -551,8 +548,7 @@ impl Transport for Streams {
         }
         let Some(spins) = wait.polls_for() else { return self.look(Some(Duration::ZERO), clock, machine) };
         if !spins.is_zero() {
-            let start = clock.now();
-            let spin_until = (start + spins).min(until);
+            let spin_until = (clock.now() + spins).min(until);
             loop {
                 let seen = match self.solo() {
                     Some(peer) => self.spin_solo(peer, clock, machine),
@@ -585,6 +581,12 @@ impl Transport for Streams {
             return Ok(Some(now));
         }
         self.look(span_until(until, clock.now()), clock, machine)
+    }
+
+    fn ends(&self, peer: Peer) -> Option<Ends> {
+        let streams = if peer.is_accepted() { &self.accepted } else { &self.opened };
+        let stream = streams.get((peer.0 & !Peer::FIRST_ACCEPTED) as usize)?.as_ref()?;
+        Ends::of(stream.fd.as_fd(), hodo_machine::Transport::Stream)
     }
 }
 

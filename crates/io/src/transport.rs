@@ -1,7 +1,9 @@
-use crate::Clock;
+use crate::{Clock, sys};
 use hodo_machine::{Address, Closed, Instant, Machine, Outbox, Peer, Wait};
 use std::io;
+use std::net::SocketAddr;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 
 /// Sockets of one kind, as an endpoint sees them.
 pub trait Transport {
@@ -29,6 +31,31 @@ pub trait Transport {
         clock: &Clock,
         machine: &mut M,
     ) -> io::Result<Option<Instant>>;
+
+    /// Between which addresses a peer's bytes go, where those are of IP: for a trace.
+    fn ends(&self, peer: Peer) -> Option<Ends> {
+        let _ = peer;
+        None
+    }
+}
+
+/// The two ends of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    /// Here.
+    pub local: SocketAddr,
+    /// There.
+    pub remote: SocketAddr,
+    /// TCP, or UDP.
+    pub transport: hodo_machine::Transport,
+}
+
+impl Ends {
+    /// Those of a connected socket of IP.
+    pub(crate) fn of(fd: BorrowedFd<'_>, transport: hodo_machine::Transport) -> Option<Self> {
+        let local = sys::local_address(fd).ok()?.to_ip()?;
+        Some(Ends { local, remote: sys::remote_address(fd).ok()?.to_ip()?, transport })
+    }
 }
 
 /// The messages in an outbox that are to go out together.

@@ -160,6 +160,7 @@ impl fmt::Display for Error {
                  reliable=false to its URI",
             ),
             Error::TooMany { max } => write!(f, "more than {max} asked for at once"),
+            Error::Closed(why @ Closed::Refused) => write!(f, "{why}; is it on, and is that its address and port?"),
             Error::Closed(why) => why.fmt(f),
         }
     }

@@ -76,8 +76,12 @@ pub struct Nic {
     pub duplex: Option<String>,
     /// Interrupt coalescence on receive, in microseconds.
     pub rx_usecs: Option<u32>,
+    /// Whether the driver adapts that to the traffic, so that the number is where it begins.
+    pub rx_adaptive: Option<bool>,
     /// Interrupt coalescence on transmit, in microseconds.
     pub tx_usecs: Option<u32>,
+    /// Whether the driver adapts it.
+    pub tx_adaptive: Option<bool>,
     /// Offloads that are on, by their `ethtool` names.
     pub offloads: Vec<String>,
 }

@@ -122,9 +122,11 @@ function drawDoubts() {
 }
 
 function coalescence(nic) {
-  const wait = (usecs) => (known(usecs) ? `${usecs} µs` : 'unknown');
+  const wait = (usecs, adaptive) => (known(usecs) ? `${usecs} µs${adaptive ? ', adaptive' : ''}` : 'unknown');
   const some = known(nic.rx_usecs) || known(nic.tx_usecs);
-  return some ? `receive ${wait(nic.rx_usecs)}, transmit ${wait(nic.tx_usecs)}` : null;
+  return some
+    ? `receive ${wait(nic.rx_usecs, nic.rx_adaptive)}; transmit ${wait(nic.tx_usecs, nic.tx_adaptive)}`
+    : null;
 }
 
 function drawEnvironment() {

@@ -259,10 +259,20 @@ fn facts(environment: &Environment) -> Vec<(&'static str, Option<String>)> {
         ("nic", nic(&|nic| Some(nic.name.clone()))),
         ("nic driver", nic(&|nic| nic.driver.clone())),
         ("nic speed", nic(&|nic| nic.speed_mbit_per_s.map(|speed| format!("{speed} Mbit/s")))),
-        ("nic coalescence", nic(&|nic| nic.rx_usecs.map(|rx| format!("{rx}/{} µs", nic.tx_usecs.unwrap_or(0))))),
+        ("nic coalescence", nic(&coalescence)),
         ("nic offloads", nic(&|nic| Some(nic.offloads.join(" ")))),
         ("clock", e.clock.as_ref().map(|clock| clock.source.clone())),
     ]
+}
+
+/// How long interrupts are held back on receive and on transmit.
+fn coalescence(nic: &Nic) -> Option<String> {
+    let way = |usecs: Option<u32>, adaptive: Option<bool>| {
+        let number = usecs.map_or_else(|| "?".to_owned(), |usecs| usecs.to_string());
+        if adaptive == Some(true) { format!("adaptive from {number}") } else { number }
+    };
+    nic.rx_usecs?;
+    Some(format!("{}/{} µs", way(nic.rx_usecs, nic.rx_adaptive), way(nic.tx_usecs, nic.tx_adaptive)))
 }
 
 #[cfg(test)]
@@ -363,5 +373,14 @@ mod tests {
         );
         let nothing = Comparison { pairs: Vec::new(), ..comparison };
         assert_eq!(comparison_table(&nothing, Style { width: 100, color: false }), "  no plan is in both\n");
+    }
+
+    #[test]
+    fn coalescence_that_the_driver_adapts_is_told_apart() {
+        let nic = |adaptive| Nic { rx_usecs: Some(3), rx_adaptive: adaptive, ..Nic::default() };
+        assert_eq!(coalescence(&nic(Some(true))).as_deref(), Some("adaptive from 3/? µs"));
+        assert_eq!(coalescence(&nic(Some(false))).as_deref(), Some("3/? µs"));
+        assert_eq!(coalescence(&nic(None)).as_deref(), Some("3/? µs"));
+        assert_eq!(coalescence(&Nic::default()), None);
     }
 }

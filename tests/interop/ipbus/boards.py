@@ -10,6 +10,8 @@ import uhal
 
 TABLES = pathlib.Path(__file__).with_name("tables")
 SCHEMES = ("ipbusudp-2.0", "ipbustcp-2.0", "ipbusudp-1.3", "ipbustcp-1.3")
+HUB_SCHEMES = ("chtcp-2.0", "chtcp-1.3")
+WAYS = (*SCHEMES, *HUB_SCHEMES)
 # Nothing is lost on loopback; a loaded machine may take its time.
 PATIENCE_MS = 60_000
 # Where nothing is to come, waiting for it is all that there is to do.
@@ -32,6 +34,17 @@ def words(count, seed=1):
 def signed(word):
     """A word as uHAL takes an addend."""
     return word - (1 << 32) if word >> 31 else word
+
+
+def beyond(scheme):
+    """How a device is reached by what a URI of this scheme names: a hub speaks UDP."""
+    return scheme.replace("chtcp", "ipbusudp")
+
+
+def through(hub, uri):
+    """The way to the device of a URI through the hub at an address."""
+    scheme, target = uri.split("://", maxsplit=1)
+    return f"{scheme.replace('ipbusudp', 'chtcp')}://{hub}?target={target}"
 
 
 def is_version_2(uri):

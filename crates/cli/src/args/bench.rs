@@ -7,14 +7,16 @@ use clap::{Args, value_parser};
 use hodo_catalog::Uri;
 use hodo_machine::Wait;
 use hodo_measure::{Mode, Test};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Measures a link: rates, latencies, their limit, and what they cost.
 #[derive(Debug, Args)]
 #[command(after_help = NETPERF)]
 pub struct Bench {
-    /// A URI, as tcp://host:4242 or 'sim+udp://?delay=5us&loss=0.01', or a protocol's name: tcp, udp, unix. By its
-    /// name alone, the far end is started here, in a process of its own, and stopped at the end.
+    /// A URI, as tcp://host:4242 or 'sim+udp://?delay=5us&loss=0.01', or a protocol's name: tcp, udp, unix, ipbus,
+    /// chtcp-2.0 (IPbus through a hub). By its name alone, the far end is started here, in a process of its own, and
+    /// stopped at the end.
     #[arg(value_name = "LINK")]
     pub link: Uri,
     /// What is measured.
@@ -50,9 +52,11 @@ pub struct Choice {
     /// protocol's].
     #[arg(long, value_name = "SIZES", allow_negative_numbers = true)]
     pub sizes: Option<Sizes>,
-    /// Operations in flight per channel [default: the protocol's; 1 for latency].
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1_048_576), allow_negative_numbers = true)]
-    pub window: Option<u32>,
+    /// Operations in flight per channel; several, as 1,2,4,8,16, are measured in turn [default: the protocol's; 1 for
+    /// latency].
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = value_parser!(u32).range(1..=1_048_576),
+          allow_negative_numbers = true)]
+    pub window: Vec<u32>,
     /// Channels [default: 1; for the test of that name the protocol's].
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=20_000), allow_negative_numbers = true)]
     pub channels: Option<u32>,
@@ -116,6 +120,9 @@ pub struct Measure {
     /// system call that sends, and the times hold them.
     #[arg(long)]
     pub stages: bool,
+    /// Where the pages of the hub are that the link goes through, for its stages [default: port 9203 of the hub].
+    #[arg(long, value_name = "ADDR", requires = "stages")]
+    pub hub_pages: Option<SocketAddr>,
     /// For everything drawn at random.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

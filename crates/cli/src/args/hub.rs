@@ -7,6 +7,8 @@ use std::time::Duration;
 
 /// Where a hub's pages are, unless told otherwise.
 const PAGES: &str = "127.0.0.1:9203";
+/// Their port.
+pub const PAGES_PORT: u16 = 9203;
 
 /// The hub between IPbus clients and boards.
 #[derive(Debug, Args)]
@@ -24,7 +26,11 @@ pub struct Hub {
 #[derive(Debug, Subcommand)]
 pub enum HubCommand {
     /// What has gone between its clients and boards, what was lost, and who does not answer.
-    Stats(HubStats),
+    Stats(HubPages),
+    /// Whether it serves: says so, or ends with status 1 and why not.
+    Status(HubPages),
+    /// Ask it to end, and wait until it has answered what is under way.
+    Stop(HubStop),
 }
 
 /// Options of a hub.
@@ -36,7 +42,7 @@ pub struct HubServe {
     /// Boards that clients may reach, a line a.b.c.d or a.b.c.d:port for each; read again at SIGHUP [default: every one].
     #[arg(long, value_name = "FILE")]
     pub allow: Option<PathBuf>,
-    /// Where its pages are: /metrics for Prometheus, /health, /stats.
+    /// Where its pages are: /metrics for Prometheus, /health, /stats, /stages.
     #[arg(long, value_name = "ADDR", default_value = PAGES)]
     pub metrics: SocketAddr,
     /// No pages.
@@ -69,6 +75,15 @@ pub struct HubServe {
     /// How long it may take to answer what is under way when the hub is to stop.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
     pub drain: Duration,
+    /// Write what goes to and comes from clients and boards here, for Wireshark (pcapng); SIGUSR1 pauses it, and goes on.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Bytes of the trace at most: at half of them FILE becomes FILE.1, and a new one is begun.
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = units::bytes, requires = "trace")]
+    pub trace_size: u64,
+    /// Begin the trace only at SIGUSR1.
+    #[arg(long, requires = "trace")]
+    pub trace_paused: bool,
     /// Measure where the time of one packet in 64 goes, for /metrics and /stats.
     #[arg(long)]
     pub stages: bool,
@@ -82,14 +97,27 @@ pub struct HubServe {
 
 /// Which hub is asked.
 #[derive(Debug, Args)]
-pub struct HubStats {
+pub struct HubPages {
     /// Where its pages are.
     #[arg(value_name = "ADDR", default_value = PAGES)]
     pub pages: SocketAddr,
+}
+
+/// Which hub is to end.
+#[derive(Debug, Args)]
+pub struct HubStop {
+    /// The file of its process number.
+    #[arg(long, value_name = "FILE")]
+    pub pid_file: PathBuf,
+    /// How long to wait for its end; it takes up to its `--drain`.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::span)]
+    pub within: Duration,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   hodo hub                                     on loopback, for clients of this host
   hodo hub --listen 0.0.0.0:10203 --allow /etc/hodo/boards
-  hodo hub stats                               its clients and boards";
+  hodo hub --trace hub.pcapng                  with its packets in a file; tshark -r hub.pcapng shows them
+  hodo hub stats                               its clients and boards
+  hodo hub stop --pid-file /run/hodo-hub.pid   its end, in order";

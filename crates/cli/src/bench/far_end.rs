@@ -1,12 +1,15 @@
-//! The far end that is started here: the same program in a process of its own, which cannot outlive this one.
+//! The far end that is started here: the same program in a process of its own, which cannot outlive this one. Behind a
+//! hub there is a device as well.
 
 use super::placement::Placement;
 use crate::Error;
 use crate::args::Measure;
 use crate::args::units::cpus_text;
+use crate::hub::PAGES_ON;
 use crate::private_dir::PrivateDir;
 use hodo_catalog::Uri;
 use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -29,6 +32,10 @@ pub struct FarEnd {
     placement: Placement,
     /// Of a Unix socket: the far end removes it, unless it is killed.
     dir: Option<PrivateDir>,
+    /// Of a hub: the device behind it.
+    device: Option<Box<FarEnd>>,
+    /// Of a hub: where its pages are.
+    pages: Option<SocketAddr>,
     /// Open, lest later output kills the far end.
     _stdout: Option<BufReader<ChildStdout>>,
 }
@@ -36,27 +43,68 @@ pub struct FarEnd {
 impl FarEnd {
     /// Starts one for a link that names none, so placed, and waits until it listens.
     pub fn start(link: &Uri, measure: &Measure, placement: &Placement) -> Result<Self, Error> {
-        let mut command = command(link, measure, placement)?;
-        let child = command.spawn().map_err(|why| Error::Failed(format!("the far end cannot be started: {why}")))?;
-        let (uri, placement) = (link.clone(), placement.clone());
-        let mut far_end = FarEnd { child, stdin: None, uri, placement, dir: None, _stdout: None };
-        far_end.stdin = far_end.child.stdin.take();
-        let stdout = far_end.child.stdout.take().expect("standard output is piped");
-        let said = first_line(stdout, measure.timeout);
-        let Some(uri) = said.as_ref().and_then(|(line, _)| line.trim_end().strip_prefix(LISTENING_ON)) else {
-            return Err(far_end.did_not_start(measure.timeout));
-        };
-        far_end.uri = uri.parse()?;
+        if link.is_through_hub() {
+            return Self::start_hub(link, measure, placement);
+        }
+        let (mut far_end, said) = Self::spawn(command(link, measure, placement)?, link, measure, placement)?;
+        far_end.uri = said[0].parse()?;
         if far_end.uri.scheme == "unix" {
             far_end.dir = Path::new(&far_end.uri.path).parent().map(PrivateDir::adopt);
         }
-        far_end._stdout = said.map(|(_, stdout)| stdout);
         Ok(far_end)
     }
 
-    /// Where it listens.
-    pub fn uri(&self) -> &Uri {
+    /// Starts a hub, and a device behind it where the link names none.
+    fn start_hub(link: &Uri, measure: &Measure, placement: &Placement) -> Result<Self, Error> {
+        let device = link.behind_hub().map(|device| Self::start(&device, measure, placement)).transpose()?;
+        let (mut hub, said) = Self::spawn(hub_command(measure, placement)?, link, measure, placement)?;
+        hub.uri = link.through_hub(&said[0], device.as_ref().map(Self::uri));
+        hub.pages = said.get(1).and_then(|pages| pages.parse().ok());
+        hub.device = device.map(Box::new);
+        Ok(hub)
+    }
+
+    /// Starts a process, and waits until it has said where it listens: its lines without what each begins with.
+    fn spawn(
+        mut command: Command,
+        link: &Uri,
+        measure: &Measure,
+        placement: &Placement,
+    ) -> Result<(Self, Vec<String>), Error> {
+        let child = command.spawn().map_err(|why| Error::Failed(format!("the far end cannot be started: {why}")))?;
+        let (uri, placement) = (link.clone(), placement.clone());
+        let mut far_end =
+            FarEnd { child, stdin: None, uri, placement, dir: None, device: None, pages: None, _stdout: None };
+        far_end.stdin = far_end.child.stdin.take();
+        let stdout = far_end.child.stdout.take().expect("standard output is piped");
+        let begins: &[&str] = if link.is_through_hub() { &[LISTENING_ON, PAGES_ON] } else { &[LISTENING_ON] };
+        let Some((lines, stdout)) = first_lines(stdout, begins.len(), measure.timeout) else {
+            return Err(far_end.did_not_start(measure.timeout));
+        };
+        let said = lines.lines().zip(begins).map_while(|(line, begin)| Some(line.strip_prefix(begin)?.to_owned()));
+        let said: Vec<String> = said.collect();
+        if said.len() < begins.len() {
+            return Err(far_end.did_not_start(measure.timeout));
+        }
+        far_end._stdout = Some(stdout);
+        Ok((far_end, said))
+    }
+
+    fn uri(&self) -> &Uri {
         &self.uri
+    }
+
+    /// The link to it, where the user has named this one.
+    pub fn link(&self, named: &Uri) -> Uri {
+        if named.is_through_hub() {
+            return self.uri.clone();
+        }
+        Uri { options: named.of_link().options, ..self.uri.clone() }
+    }
+
+    /// Where the pages of a hub are.
+    pub fn pages(&self) -> Option<SocketAddr> {
+        self.pages
     }
 
     /// Its process.
@@ -71,6 +119,9 @@ impl FarEnd {
 
     /// Why it runs no more; `None` while it runs.
     pub fn ended(&mut self) -> Option<String> {
+        if let Some(ended) = self.device.as_mut().and_then(|device| device.ended()) {
+            return Some(ended);
+        }
         self.child.try_wait().ok().flatten().map(|status| format!("the far end has ended ({status})"))
     }
 
@@ -118,18 +169,32 @@ impl Drop for FarEnd {
 }
 
 fn command(link: &Uri, measure: &Measure, placement: &Placement) -> Result<Command, Error> {
-    let this = std::env::current_exe().map_err(|why| Error::Failed(format!("this program cannot be found: {why}")))?;
-    let mut command = Command::new(this);
-    command.arg("serve").arg(link.of_far_end().to_string()).arg("--until-stdin-closes");
-    command.arg("--wait").arg(measure.wait.to_string());
-    if !placement.far.is_empty() {
-        command.arg("--cpu").arg(cpus_text(&placement.far));
-    }
+    let mut command = this_program(["serve", &link.of_far_end().to_string()], measure, placement)?;
     if let Some(congestion) = &measure.congestion {
         command.arg("--congestion").arg(congestion);
     }
     if let Some(size) = placement.socket_buffer {
         command.arg("--socket-buffer").arg(size.to_string());
+    }
+    Ok(command)
+}
+
+fn hub_command(measure: &Measure, placement: &Placement) -> Result<Command, Error> {
+    let mut command = this_program(["hub", "--listen=127.0.0.1:0"], measure, placement)?;
+    command.arg("--metrics=127.0.0.1:0");
+    if measure.stages {
+        command.arg("--stages");
+    }
+    Ok(command)
+}
+
+/// This program with these words, tied to this process, and placed.
+fn this_program(words: [&str; 2], measure: &Measure, placement: &Placement) -> Result<Command, Error> {
+    let this = std::env::current_exe().map_err(|why| Error::Failed(format!("this program cannot be found: {why}")))?;
+    let mut command = Command::new(this);
+    command.args(words).arg("--until-stdin-closes").arg("--wait").arg(measure.wait.to_string());
+    if !placement.far.is_empty() {
+        command.arg("--cpu").arg(cpus_text(&placement.far));
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A group of its own: Ctrl-C is for this process, which still has to ask the far end for its counters.
@@ -137,15 +202,18 @@ fn command(link: &Uri, measure: &Measure, placement: &Placement) -> Result<Comma
     Ok(command)
 }
 
-/// The first line of a child's output, waited for this long, and the rest of the output.
-fn first_line(stdout: ChildStdout, timeout: Duration) -> Option<(String, BufReader<ChildStdout>)> {
+/// The first lines of a child's output, waited for this long, and the rest of the output.
+fn first_lines(stdout: ChildStdout, count: usize, timeout: Duration) -> Option<(String, BufReader<ChildStdout>)> {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
-        let mut line = String::new();
+        let mut lines = String::new();
         let mut reader = BufReader::new(stdout);
         // Bounded, because it might be any program.
-        let _ = reader.by_ref().take(4096).read_line(&mut line);
-        let _ = send.send((line, reader));
+        let mut bounded = reader.by_ref().take(4096);
+        for _ in 0..count {
+            let _ = bounded.read_line(&mut lines);
+        }
+        let _ = send.send((lines, reader));
     });
     receive.recv_timeout(timeout).ok()
 }

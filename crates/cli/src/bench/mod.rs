@@ -4,6 +4,7 @@ mod arguments;
 mod drive;
 mod far_end;
 mod forms;
+mod hub_stages;
 mod line;
 mod outputs;
 mod placement;

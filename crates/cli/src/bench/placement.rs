@@ -41,6 +41,14 @@ impl Placement {
         self
     }
 
+    /// With the far end on its last processor alone, where it has only one thread.
+    pub fn with_far_on_one(mut self, one: bool) -> Self {
+        if one && let Some(last) = self.far.last() {
+            self.far = vec![*last];
+        }
+        self
+    }
+
     /// In a few words, as `here cpu 0, far end cpu 1`.
     pub fn text(&self, far_end_here: bool) -> String {
         let side =
@@ -71,6 +79,12 @@ mod tests {
     fn many_channels_have_them_all() {
         assert_eq!(of(Some(&[0, 1]), &[0, 1, 2], 20, true), (vec![0, 1], vec![0, 1]));
         assert_eq!(of(None, &[0, 1, 2], 20, true), (vec![0, 1, 2], vec![0, 1, 2]));
+    }
+
+    #[test]
+    fn a_far_end_of_one_thread_has_one() {
+        let placed = |channels| Placement::of(None, &[0, 1, 2], channels, true).with_far_on_one(true);
+        assert_eq!((placed(4).here, placed(4).far, placed(1).far), (vec![0, 1, 2], vec![2], vec![2]));
     }
 
     #[test]

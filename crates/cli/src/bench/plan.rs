@@ -37,7 +37,8 @@ struct Wanted {
     test: Test,
     mode: Mode,
     sizes: Sizes,
-    window: u32,
+    /// Each in turn.
+    windows: Vec<u32>,
     channels: u32,
 }
 
@@ -60,7 +61,7 @@ fn asked(protocol: &Protocol, choice: &Choice, test: Test) -> Result<Wanted, Err
         test,
         mode,
         sizes: choice.sizes.clone().unwrap_or(sizes),
-        window: choice.window.unwrap_or(window),
+        windows: given(&choice.window).unwrap_or_else(|| vec![window]),
         channels: choice.channels.unwrap_or(if test == Test::Channels { like.channels } else { 1 }),
     };
     if test == Test::Random && wanted.sizes.rising().is_empty() {
@@ -79,9 +80,13 @@ fn suited(part: &Part, choice: &Choice) -> Wanted {
         test: part.test,
         mode: choice.mode.unwrap_or(part.mode),
         sizes: choice.sizes.clone().unwrap_or_else(|| Sizes::of(part.sizes)),
-        window: choice.window.filter(|_| !one_at_a_time).unwrap_or(part.window),
+        windows: given(&choice.window).filter(|_| !one_at_a_time).unwrap_or_else(|| vec![part.window]),
         channels: choice.channels.filter(|_| !one_at_a_time).unwrap_or(part.channels),
     }
+}
+
+fn given(windows: &[u32]) -> Option<Vec<u32>> {
+    (!windows.is_empty()).then(|| windows.to_vec())
 }
 
 /// The part of the suite that is most like a test.
@@ -101,32 +106,34 @@ fn random_sizes(like: &[u32]) -> Sizes {
     Sizes::of(&sizes)
 }
 
-/// Appends a plan for each size, but none twice: options may make two parts of a suite the same.
+/// Appends a plan for each window and size, but none twice: options may make two parts of a suite the same.
 fn append(wanted: &Wanted, bench: &Bench, plans: &mut Vec<Plan>) -> Result<(), Error> {
-    let in_flight = u64::from(wanted.window) * u64::from(wanted.channels);
-    if in_flight > IN_FLIGHT_MAX {
-        return Err(Error::Usage(format!(
-            "--window {} on --channels {} are {in_flight} operations in flight, which is not in 1..={IN_FLIGHT_MAX}; take less of either",
-            wanted.window, wanted.channels
-        )));
-    }
-    let sizes = if wanted.test == Test::Random { wanted.sizes.rising() } else { wanted.sizes.fixed() };
-    for size in sizes {
-        let plan = plan(wanted, size, bench);
-        if !plans.contains(&plan) {
-            plans.push(plan);
+    for &window in &wanted.windows {
+        let in_flight = u64::from(window) * u64::from(wanted.channels);
+        if in_flight > IN_FLIGHT_MAX {
+            return Err(Error::Usage(format!(
+                "--window {window} on --channels {} are {in_flight} operations in flight, which is not in 1..={IN_FLIGHT_MAX}; take less of either",
+                wanted.channels
+            )));
+        }
+        let sizes = if wanted.test == Test::Random { wanted.sizes.rising() } else { wanted.sizes.fixed() };
+        for size in sizes {
+            let plan = plan(wanted, window, size, bench);
+            if !plans.contains(&plan) {
+                plans.push(plan);
+            }
         }
     }
     Ok(())
 }
 
-fn plan(wanted: &Wanted, size: Size, bench: &Bench) -> Plan {
+fn plan(wanted: &Wanted, window: u32, size: Size, bench: &Bench) -> Plan {
     let Bench { choice, measure, .. } = bench;
     Plan {
         test: wanted.test,
         mode: wanted.mode,
         size,
-        window: wanted.window,
+        window,
         channels: wanted.channels,
         batch: choice.batch,
         rate: choice.rate,
@@ -178,8 +185,9 @@ fn check(protocol: &Protocol, choice: &Choice) -> Result<(), Error> {
         }
     }
     if choice.test == Some(Test::Latency) {
-        for (option, number) in [("--window", choice.window), ("--channels", choice.channels)] {
-            if let Some(number) = number.filter(|number| *number != 1) {
+        let numbers = choice.window.iter().map(|window| ("--window", window));
+        for (option, number) in numbers.chain(choice.channels.iter().map(|channels| ("--channels", channels))) {
+            if *number != 1 {
                 return usage(format!(
                     "{option} {number}: the latency test has one operation at a time, so 1..=1; for more in flight take --test rate, for more channels --test channels --window 1"
                 ));
@@ -231,6 +239,19 @@ mod tests {
         assert!(plans.iter().all(|plan| plan.size == Size::Fixed(64) && plan.mode == Mode::Send));
         assert_eq!(plans.iter().filter(|plan| plan.test == Test::Rate).count(), 1);
         assert!(plans.iter().all(|plan| plan.window == if plan.test == Test::Latency { 1 } else { 7 }));
+    }
+
+    #[test]
+    fn windows_are_swept_in_one_run() {
+        let plans = planned("ipbus --test rate --mode receive --sizes 4,1388 --window 1,2,16").unwrap();
+        let found: Vec<(u32, Size)> = plans.iter().map(|plan| (plan.window, plan.size)).collect();
+        let each = |window| [(window, Size::Fixed(4)), (window, Size::Fixed(1388))];
+        assert_eq!(found, [1, 2, 16].map(each).concat());
+        let suite = planned("tcp --sizes 64 --window 1,1,8").unwrap();
+        assert_eq!(suite.iter().filter(|plan| plan.test == Test::Rate && plan.mode == Mode::Send).count(), 2);
+        assert_eq!(suite.iter().filter(|plan| plan.test == Test::Latency).count(), 1);
+        assert!(refused("tcp --test latency --window 1,2").contains("--window 2"));
+        assert!(refused("tcp --test rate --window 4,1048576 --channels 17").contains("--window 1048576"));
     }
 
     #[test]

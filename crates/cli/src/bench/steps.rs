@@ -2,6 +2,7 @@
 
 use super::drive::drive;
 use super::far_end::FarEnd;
+use super::hub_stages;
 use super::line::line;
 use super::placement::Placement;
 use super::progress::Progress;
@@ -86,6 +87,10 @@ impl Steps<'_> {
         let mut opened = hodo_catalog::open(&uri, &settings, self.stop)?;
         let nic = opened.remote.and_then(NicFacts::towards);
         let line = line(self.measure, nic.as_ref());
+        if plan.stages && uri.is_through_hub() {
+            let pages = far_end.as_ref().and_then(FarEnd::pages).or(self.measure.hub_pages);
+            hub_stages::add(&mut opened, pages, self.progress);
+        }
         self.note(&opened, &placement, nic);
         // Neither cores nor the window bind a single operation on a line.
         let many_on_line = line.is_some() && plan.test != Test::Latency;
@@ -121,7 +126,8 @@ impl Steps<'_> {
     fn placement(&self, plan: &Plan) -> Placement {
         let asked = self.measure.cpu.as_ref().map(|Cpus(cpus)| cpus.as_slice());
         let far_end_here = self.link.wants_far_end();
-        Placement::of(asked, &super::online_cpus(), plan.channels, far_end_here).with_buffers(
+        let placement = Placement::of(asked, &super::online_cpus(), plan.channels, far_end_here);
+        placement.with_far_on_one(self.link.has_far_end_of_one_thread()).with_buffers(
             self.measure.socket_buffer,
             self.link.scheme,
             plan.channels,
@@ -140,9 +146,7 @@ impl Steps<'_> {
             *far_end = Some(FarEnd::start(self.link, self.measure, placement)?);
         }
         let started = far_end.as_ref().expect("it was started above");
-        let mut uri = started.uri().clone();
-        uri.options = self.link.of_link().options;
-        Ok(uri)
+        Ok(started.link(self.link))
     }
 
     fn settings(&self, plan: &Plan, placement: &Placement) -> Settings {

@@ -1,5 +1,6 @@
 use super::allow_list;
 use super::seen::Seen;
+use super::tracing::Tracing;
 use hodo_catalog::ipbus::hub::{Ended, Hub, HubCommand, HubEvent};
 use hodo_daemon::{Rounds, Snapshot};
 use hodo_io::Attendant;
@@ -16,12 +17,25 @@ pub struct Attending {
     seen: Arc<Snapshot<Seen>>,
     allow: Option<PathBuf>,
     verbose: bool,
+    tracing: Tracing,
     lines: u32,
 }
 
 impl Attending {
-    pub fn new(rounds: Rounds, seen: Arc<Snapshot<Seen>>, allow: Option<PathBuf>, verbose: bool) -> Self {
-        Attending { rounds, seen, allow, verbose, lines: 0 }
+    pub fn new(
+        rounds: Rounds,
+        seen: Arc<Snapshot<Seen>>,
+        allow: Option<PathBuf>,
+        verbose: bool,
+        tracing: Tracing,
+    ) -> Self {
+        Attending { rounds, seen, allow, verbose, tracing, lines: 0 }
+    }
+
+    /// Says one line of something that its packets show as well.
+    fn say_of_packets(&mut self, line: &str) {
+        self.tracing.note(line);
+        self.say(line);
     }
 
     /// Says one line, where there were not too many already.
@@ -52,11 +66,15 @@ impl Attendant for Attending {
         match event {
             HubEvent::Came(address) if self.verbose => self.say(&format!("{address} has connected")),
             HubEvent::Ended(address, why) if self.verbose || is_wrong(why) => {
-                self.say(&format!("{address} is gone: {why}"));
+                self.say_of_packets(&format!("{address} is gone: {why}"));
             }
-            HubEvent::Alive(board, version) => self.say(&format!("{board} answers, in version {version}")),
-            HubEvent::Dead(board, version, code) => self.say(&format!("{board}, in version {version}: {code}")),
-            HubEvent::Restarted(board) => self.say(&format!(
+            HubEvent::Alive(board, version) => {
+                self.say_of_packets(&format!("{board} answers, in version {version}"));
+            }
+            HubEvent::Dead(board, version, code) => {
+                self.say_of_packets(&format!("{board}, in version {version}: {code}"));
+            }
+            HubEvent::Restarted(board) => self.say_of_packets(&format!(
                 "{board} has forgotten what was in flight: it has restarted, or somebody else uses its ids; the \
                  clients were told"
             )),
@@ -70,7 +88,11 @@ impl Attendant for Attending {
             eprintln!("hodo hub: and {more} lines more");
         }
         self.lines = 0;
-        self.seen.offer(|| Seen::of(now, hub));
+        self.seen.offer(|| Seen::of(now, hub, self.tracing.counters()));
+        let is_switched = self.rounds.is_switched();
+        if let Some(line) = self.tracing.look_in(is_switched) {
+            self.say(&line);
+        }
         if self.rounds.look_in(now) { self.reload() } else { None }
     }
 

@@ -30,6 +30,10 @@ pub fn tell(seen: &Seen, to: &mut Exposition) {
     }
     to.gauge("ipbus_hub_packets_held", "Packets that the hub holds.", &[], seen.held.0);
     to.gauge("ipbus_hub_buffer_bytes", "Bytes of the buffers of packets.", &[], seen.held.1);
+    if let Some(trace) = &seen.trace {
+        to.counter("ipbus_hub_trace_packets_total", "Packets in the trace.", &[], trace.packets);
+        to.counter("ipbus_hub_trace_lost_packets_total", "Packets that the trace had no room for.", &[], trace.lost);
+    }
     for (stage, spans) in seen.stages.iter().filter(|(_, spans)| spans.count() > 0) {
         let quantiles = QUANTILES.map(|share| (share, spans.quantile_ns(share) as f64 * 1e-9));
         let distribution =

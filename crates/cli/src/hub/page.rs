@@ -7,6 +7,9 @@ use std::time::Duration;
 /// Where the page is.
 pub const PATH: &str = "/stats";
 
+/// Where the stages are, for `hodo bench`.
+pub const STAGES_PATH: &str = "/stages";
+
 const CLIENTS: [&str; 8] = ["client", "chunks", "packets", "replies", "errors", "malformed", "waits for", "reads"];
 const BOARDS: [&str; 13] = [
     "board",
@@ -38,6 +41,10 @@ pub fn text(seen: &Seen) -> String {
     line(format!("{} packets held, in buffers of {} KiB", seen.held.0, seen.held.1 >> 10));
     for (code, count) in (0..).zip(counters.codes).filter(|(_, count)| *count > 0) {
         line(format!("{count} packets answered: {}", Code::decode(code)));
+    }
+    if let Some(trace) = &seen.trace {
+        line(format!("{} packets in the trace; {} are missing there", trace.packets, trace.lost));
+        trace.failed.iter().for_each(|why| line(format!("the trace has ended: {why}")));
     }
     for (stage, spans) in seen.stages.iter().filter(|(_, spans)| spans.count() > 0) {
         let [half, most] = [0.5, 0.99].map(|share| micros(Duration::from_nanos(spans.quantile_ns(share))));

@@ -1,4 +1,5 @@
 use hodo_catalog::ipbus::hub::{BoardStatistics, ClientStatistics, Hub, HubCounters, HubStages};
+use hodo_io::TraceCounters;
 use hodo_machine::Instant;
 
 /// A hub at one moment.
@@ -11,10 +12,11 @@ pub struct Seen {
     /// Packets, and the bytes of their buffers.
     pub held: (usize, usize),
     pub stages: HubStages,
+    pub trace: Option<TraceCounters>,
 }
 
 impl Seen {
-    pub fn of(now: Instant, hub: &Hub) -> Self {
+    pub fn of(now: Instant, hub: &Hub, trace: Option<TraceCounters>) -> Self {
         Seen {
             now,
             counters: hub.counters(),
@@ -22,6 +24,7 @@ impl Seen {
             boards: hub.boards().collect(),
             held: hub.held(),
             stages: hub.stages().clone(),
+            trace,
         }
     }
 }

@@ -87,9 +87,9 @@ impl Ethtool {
         Some(Settings { speed_mbit_per_s: known_speed(low, high), duplex: known_duplex(duplex) })
     }
 
-    /// Microseconds on receive and on transmit.
-    pub(super) fn coalescence_usecs(&self) -> Option<(u32, u32)> {
-        self.ask(&COALESCENCE).map(|words| (words[1], words[5]))
+    /// How long interrupts are held back on receive and on transmit: microseconds, and whether the driver adapts them.
+    pub(super) fn coalescence(&self) -> Option<[(u32, bool); 2]> {
+        self.ask(&COALESCENCE).map(|words| [(words[1], words[10] != 0), (words[5], words[11] != 0)])
     }
 
     /// The names of those that are on.
@@ -147,7 +147,7 @@ mod tests {
     fn the_loopback_has_an_mtu_and_no_interrupts() {
         let loopback = Ethtool::open("lo").expect("a socket can be had");
         assert!(loopback.mtu().is_none_or(|mtu| mtu >= 1280));
-        assert_eq!(loopback.coalescence_usecs(), None);
+        assert_eq!(loopback.coalescence(), None);
     }
 
     #[test]

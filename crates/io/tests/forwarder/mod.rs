@@ -274,7 +274,7 @@ impl Hub {
         let settings =
             SocketSettings { backlog_max: 64 << 10, socket_buffer: Some(64 << 10), ..SocketSettings::default() };
         let serve = ServeOptions { threads: 1, cpus: Vec::new(), wait, settings };
-        let options = JointOptions { serve, datagrams: SocketSettings::default(), drain: TIMEOUT };
+        let options = JointOptions { serve, datagrams: SocketSettings::default(), drain: TIMEOUT, trace: None };
         Hub { options, cuts: false }
     }
 

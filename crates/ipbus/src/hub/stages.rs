@@ -1,5 +1,7 @@
 use super::desk::Desk;
 use super::packets::{NONE, Packet};
+use alloc::string::String;
+use core::fmt::Write;
 use hodo_machine::{Instant, Moment, Outbox, Sampling, Spans, Stamp};
 
 /// From a packet's arrival in the hub until it was written to its board.
@@ -21,6 +23,42 @@ impl HubStages {
     /// The stages by their names, in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Spans)> {
         [(QUEUE, &self.queue), (BOARD, &self.board), (ANSWER, &self.answer)].into_iter()
+    }
+
+    /// All of it, for whoever measures through the hub: a line for each stage, of its name, its sum in ns and its buckets
+    /// with their counts, tabs in between.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for (name, spans) in self.iter() {
+            write!(text, "{name}\t{}", spans.sum_ns()).expect("a string takes whatever is written");
+            for (bucket, count) in spans.buckets() {
+                write!(text, "\t{bucket}={count}").expect("a string takes whatever is written");
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Reads what [`HubStages::text`] wrote; nothing where that is something else. Other stages are passed over.
+    #[must_use]
+    pub fn of_text(text: &str) -> Option<Self> {
+        let mut stages = HubStages::default();
+        for line in text.lines() {
+            let mut fields = line.split('\t');
+            let spans = match fields.next()? {
+                QUEUE => &mut stages.queue,
+                BOARD => &mut stages.board,
+                ANSWER => &mut stages.answer,
+                _ => continue,
+            };
+            spans.add_sum_ns(fields.next()?.parse().ok()?);
+            for field in fields {
+                let (bucket, count) = field.split_once('=')?;
+                spans.add_bucket(bucket.parse().ok()?, count.parse().ok()?).then_some(())?;
+            }
+        }
+        Some(stages)
     }
 }
 
@@ -82,6 +120,28 @@ impl Desk {
             self.stages.seen.queue.record(sent.nanos_since(came));
             self.stages.seen.board.record(replied.nanos_since(sent));
             self.stages.seen.answer.record(stamp.at.nanos_since(replied));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_says_all_of_it() {
+        let mut stages = HubStages::default();
+        assert_eq!(HubStages::of_text(&stages.text()), Some(stages.clone()));
+        (0..1000).for_each(|n| stages.board.record(n * n));
+        stages.queue.record(64);
+        assert!(stages.text().starts_with("hub queue\t64\t1=1\nwire and board\t332833500\t0=8\t"), "{}", stages.text());
+        assert_eq!(HubStages::of_text(&(stages.text() + "a later one\t1\n")), Some(stages));
+    }
+
+    #[test]
+    fn what_is_no_such_text_is_nothing() {
+        for text in ["hub queue", "hub queue\tx", "hub queue\t1\t5", "hub queue\t1\t65535=1", "hub queue\t1\t1=-1"] {
+            assert_eq!(HubStages::of_text(text), None, "{text}");
         }
     }
 }

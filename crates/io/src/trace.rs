@@ -1,0 +1,162 @@
+//! A trace of packets, as `tcpdump` would take it, from inside: a pcapng file for Wireshark.
+//!
+//! Who serves copies what it receives and sends into a block; a thread of its own writes full blocks. Memory and files are
+//! bounded, and what there was no room for is counted.
+
+mod headers;
+mod pcapng;
+mod tap;
+mod writer;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use tap::Tap;
+pub(crate) use tap::Traced;
+
+/// Bytes that are handed to the writer at once.
+const BLOCK: usize = 256 << 10;
+/// Blocks that there are at most.
+const BLOCKS: usize = 64;
+/// Bytes of remarks that wait for a packet.
+const NOTES_MAX: usize = 1024;
+
+/// Where a trace goes.
+#[derive(Debug, Clone)]
+pub struct TraceOptions {
+    /// The file; one that is there becomes `FILE.1`.
+    pub file: PathBuf,
+    /// Bytes that the file and `FILE.1` take at most, together: at half of them `FILE` becomes `FILE.1` and a new one is
+    /// begun. At least [`TraceOptions::SIZE_MIN`].
+    pub size_max: u64,
+    /// Wait for [`Trace::switch`].
+    pub paused: bool,
+}
+
+impl TraceOptions {
+    /// The least bound on bytes: two files of two blocks each.
+    pub const SIZE_MIN: u64 = 4 * BLOCK as u64;
+}
+
+/// A trace of the packets of one serving thread.
+pub struct Trace {
+    shared: Arc<Shared>,
+    tap: Mutex<Option<Tap>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+/// What the serving thread, the writer and everybody else know of a trace.
+#[derive(Default)]
+struct Shared {
+    paused: AtomicBool,
+    packets: AtomicU64,
+    lost: AtomicU64,
+    noted: AtomicBool,
+    notes: Mutex<String>,
+    failed: Mutex<Option<String>>,
+}
+
+/// How a trace does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TraceCounters {
+    /// Packets that were taken.
+    pub packets: u64,
+    /// Packets that there was no room for, because writing was slower or has failed.
+    pub lost: u64,
+    /// Why nothing is written any more.
+    pub failed: Option<String>,
+}
+
+impl Trace {
+    /// Opens the file, and waits for a server to take its end.
+    pub fn start(options: &TraceOptions) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        shared.paused.store(options.paused, Relaxed);
+        let (full, to_write) = mpsc::sync_channel(BLOCKS);
+        let (empty, to_fill) = mpsc::sync_channel(BLOCKS);
+        let (told, opened) = mpsc::channel();
+        let (options, known) = (options.clone(), Arc::clone(&shared));
+        let writer = Builder::new().name("trace".to_owned()).spawn(move || {
+            // Those who serve would pay for sharing theirs.
+            crate::affinity::leave_descriptors();
+            match writer::Ring::open(&options) {
+                Err(error) => drop(told.send(Err(error))),
+                Ok(ring) => {
+                    // Whoever starts the trace waits for this.
+                    let _ = told.send(Ok(()));
+                    write(ring, &to_write, &empty, &known);
+                }
+            }
+        })?;
+        opened.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
+        let tap = Mutex::new(Some(Tap::new(Arc::clone(&shared), full, to_fill)));
+        Ok(Trace { shared, tap, writer: Some(writer) })
+    }
+
+    /// The serving thread's end; there is one.
+    pub(crate) fn tap(&self) -> Option<Tap> {
+        self.tap.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Pauses, or goes on. Answers whether packets are taken from now on.
+    pub fn switch(&self) -> bool {
+        self.shared.paused.fetch_xor(true, Relaxed)
+    }
+
+    /// A remark on the next packet.
+    pub fn note(&self, remark: &str) {
+        let mut notes = self.shared.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if notes.len() + remark.len() < NOTES_MAX {
+            if !notes.is_empty() {
+                notes.push_str("; ");
+            }
+            notes.push_str(remark);
+            self.shared.noted.store(true, Relaxed);
+        }
+    }
+
+    /// How it does.
+    #[must_use]
+    pub fn counters(&self) -> TraceCounters {
+        TraceCounters {
+            packets: self.shared.packets.load(Relaxed),
+            lost: self.shared.lost.load(Relaxed),
+            failed: self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Trace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trace").field("counters", &self.counters()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        drop(self.tap());
+        if let Some(writer) = self.writer.take() {
+            // It ends when the serving thread has given up its end.
+            let _ = writer.join();
+        }
+    }
+}
+
+fn write(mut ring: writer::Ring, full: &Receiver<Vec<u8>>, empty: &SyncSender<Vec<u8>>, shared: &Shared) {
+    for mut block in full {
+        if let Err(error) = ring.write(&block) {
+            let why = format!("{}: {error}", ring.path().display());
+            *shared.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+            return;
+        }
+        block.clear();
+        // There is room for every block that there is.
+        let _ = empty.try_send(block);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+use super::headers::{Flow, SEGMENT};
+use super::pcapng::{self, About, Direction};
+use super::{BLOCK, BLOCKS, Shared};
+use crate::Clock;
+use crate::transport::{Batch, Ends, Transport};
+use hodo_machine::{self as machine, Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Stamp, Wait};
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// The interfaces of a trace, as [`interface`] numbers them.
+pub(super) const INTERFACES: [&str; 2] = ["udp", "tcp"];
+/// A packet is in the file after so long, where the thread turns.
+const SOON: Duration = Duration::from_millis(100);
+/// Room that a packet needs besides its payload: headers of 60 bytes, a block of 32, options with a remark.
+const ROOM: usize = 256 + super::NOTES_MAX;
+
+/// The serving thread's end of a trace.
+pub(crate) struct Tap {
+    shared: Arc<Shared>,
+    full: SyncSender<Vec<u8>>,
+    empty: Receiver<Vec<u8>>,
+    blocks: usize,
+    block: Vec<u8>,
+    /// When the block was begun.
+    begun: Instant,
+    /// What the clock's origin is, in ns since 1970.
+    origin_ns: u64,
+    flows: HashMap<Peer, Flow>,
+    /// Peers whose addresses have yet to be asked for, and what they have sent meanwhile.
+    opened: Vec<Peer>,
+    unplaced: Vec<(Instant, Peer, Vec<u8>)>,
+    scratch: Vec<u8>,
+    /// Packets lost since the last one that was taken, of each interface.
+    dropped: [u64; INTERFACES.len()],
+}
+
+impl Tap {
+    pub(super) fn new(shared: Arc<Shared>, full: SyncSender<Vec<u8>>, empty: Receiver<Vec<u8>>) -> Self {
+        Tap {
+            shared,
+            full,
+            empty,
+            blocks: 1,
+            block: Vec::with_capacity(BLOCK),
+            begun: Instant::ZERO,
+            origin_ns: 0,
+            flows: HashMap::new(),
+            opened: Vec::new(),
+            unplaced: Vec::new(),
+            scratch: Vec::new(),
+            dropped: [0; INTERFACES.len()],
+        }
+    }
+
+    /// What goes to or comes from a peer: a datagram, or bytes of a stream.
+    fn take(&mut self, now: Instant, peer: Peer, direction: Direction, mut bytes: &[u8]) {
+        let Some(transport) = self.flows.get(&peer).map(|flow| flow.transport) else { return };
+        if transport == machine::Transport::Datagram {
+            return self.take_packet(now, peer, direction, bytes);
+        }
+        while !bytes.is_empty() {
+            let (segment, rest) = bytes.split_at(bytes.len().min(SEGMENT));
+            self.take_packet(now, peer, direction, segment);
+            bytes = rest;
+        }
+    }
+
+    fn take_packet(&mut self, now: Instant, peer: Peer, direction: Direction, payload: &[u8]) {
+        let has_room = self.make_room(now, payload.len() + ROOM);
+        let Some(flow) = self.flows.get_mut(&peer) else { return };
+        let interface = interface(flow.transport);
+        let dropped = &mut self.dropped[interface];
+        if has_room {
+            let noted = self.shared.noted.load(Relaxed) && self.shared.noted.swap(false, Relaxed);
+            let comment =
+                noted.then(|| std::mem::take(&mut *self.shared.notes.lock().unwrap_or_else(PoisonError::into_inner)));
+            let about = About {
+                interface: interface as u32,
+                unix_ns: self.origin_ns + now.as_nanos(),
+                direction,
+                dropped: std::mem::take(dropped),
+                comment: comment.as_deref().unwrap_or_default(),
+            };
+            pcapng::packet(&about, &mut self.block, |out| flow.packet(direction, payload, out));
+            self.shared.packets.fetch_add(1, Relaxed);
+        } else {
+            *dropped += 1;
+            self.shared.lost.fetch_add(1, Relaxed);
+        }
+        flow.passed(direction, payload.len());
+    }
+
+    /// Whether there is room for so many bytes: in this block, or in another after this one is handed over.
+    fn make_room(&mut self, now: Instant, bytes: usize) -> bool {
+        if self.block.len() + bytes > BLOCK {
+            self.hand_over();
+        }
+        if self.block.is_empty() {
+            self.begun = now;
+        }
+        self.block.len() + bytes <= self.block.capacity()
+    }
+
+    /// Gives the block to the writer where there is another one.
+    fn hand_over(&mut self) {
+        let next = self.empty.try_recv().ok().or_else(|| {
+            (self.blocks < BLOCKS).then(|| {
+                self.blocks += 1;
+                Vec::with_capacity(BLOCK)
+            })
+        });
+        let Some(next) = next else { return };
+        let full = std::mem::replace(&mut self.block, next);
+        // A writer that has ended, because the disk is full, takes none; then nothing is taken here either.
+        if self.full.try_send(full).is_err() {
+            self.block = Vec::new();
+        }
+    }
+
+    /// Hands over what has waited long enough.
+    fn hand_over_old(&mut self, now: Instant) {
+        if !self.block.is_empty() && now >= self.begun + SOON {
+            self.hand_over();
+        }
+    }
+
+    /// Asks for the addresses of those who have come.
+    fn place(&mut self, transport: &impl Transport) {
+        while let Some(peer) = self.opened.pop() {
+            if let Some(ends) = transport.ends(peer) {
+                self.flows.insert(peer, Flow::new(ends));
+            }
+        }
+        for (now, peer, bytes) in std::mem::take(&mut self.unplaced) {
+            self.take(now, peer, Direction::In, &bytes);
+        }
+    }
+
+    fn is_paused(&self) -> bool {
+        self.shared.paused.load(Relaxed)
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        if !self.block.is_empty() {
+            // Waits for the writer, as nothing is served any more; where that has ended nothing is to be written.
+            let _ = self.full.send(std::mem::take(&mut self.block));
+        }
+    }
+}
+
+fn interface(transport: machine::Transport) -> usize {
+    match transport {
+        machine::Transport::Datagram => 0,
+        machine::Transport::Stream => 1,
+    }
+}
+
+/// A transport of which a trace is taken.
+pub(crate) struct Traced<T> {
+    transport: T,
+    tap: Tap,
+    clock: Clock,
+}
+
+impl<T> Traced<T> {
+    pub(crate) fn new(transport: T, mut tap: Tap, clock: Clock) -> Self {
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        tap.origin_ns = (since_1970.as_nanos() as u64).saturating_sub(clock.now().as_nanos());
+        Traced { transport, tap, clock }
+    }
+}
+
+impl<T> AsRef<T> for Traced<T> {
+    fn as_ref(&self) -> &T {
+        &self.transport
+    }
+}
+
+impl<T> AsMut<T> for Traced<T> {
+    fn as_mut(&mut self) -> &mut T {
+        &mut self.transport
+    }
+}
+
+impl<T: Transport> Transport for Traced<T> {
+    fn open(&mut self, peer: Peer, address: &Address) -> Result<(), Closed> {
+        self.transport.open(peer, address)
+    }
+
+    fn close(&mut self, peer: Peer) {
+        self.tap.flows.remove(&peer);
+        self.transport.close(peer);
+    }
+
+    fn send(&mut self, batch: &Batch, out: &Outbox) -> io::Result<()> {
+        if !self.tap.is_paused() {
+            let now = self.clock.now();
+            let mut scratch = std::mem::take(&mut self.tap.scratch);
+            let mut start = 0;
+            for message in &batch.messages {
+                scratch.clear();
+                out.pieces()[start..message.pieces_end].iter().for_each(|piece| scratch.extend(out.bytes(piece)));
+                self.tap.take(now, message.peer, Direction::Out, &scratch);
+                start = message.pieces_end;
+            }
+            self.tap.scratch = scratch;
+        }
+        self.transport.send(batch, out)
+    }
+
+    fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
+        self.transport.announce(now, machine)
+    }
+
+    fn receive<M: Machine>(
+        &mut self,
+        wait: Wait,
+        until: Instant,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> io::Result<Option<Instant>> {
+        let paused = self.tap.is_paused();
+        let seen = self.transport.receive(wait, until, clock, &mut Tapped { machine, tap: &mut self.tap, paused });
+        self.tap.place(&self.transport);
+        self.tap.hand_over_old(clock.now());
+        seen
+    }
+
+    fn ends(&self, peer: Peer) -> Option<Ends> {
+        self.transport.ends(peer)
+    }
+}
+
+/// A machine while its transport hands it what came.
+struct Tapped<'a, M> {
+    machine: &'a mut M,
+    tap: &'a mut Tap,
+    paused: bool,
+}
+
+impl<M: Machine> Machine for Tapped<'_, M> {
+    type Command = M::Command;
+    type Event = M::Event;
+
+    fn handle(&mut self, now: Instant, input: Input<'_, M::Command>) {
+        match input {
+            Input::Opened(peer, _) => self.tap.opened.push(peer),
+            Input::Closed(peer, _) => drop(self.tap.flows.remove(&peer)),
+            Input::Received(peer, bytes) if !self.paused => {
+                if self.tap.flows.contains_key(&peer) {
+                    self.tap.take(now, peer, Direction::In, bytes);
+                } else {
+                    self.tap.unplaced.push((now, peer, bytes.to_owned()));
+                }
+            }
+            _ => {}
+        }
+        self.machine.handle(now, input);
+    }
+
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<M::Event> {
+        self.machine.poll(now, out)
+    }
+
+    /// Nowhere: what lands could not be seen.
+    fn landing(&mut self, _: Peer) -> Option<&mut [u8]> {
+        None
+    }
+
+    fn stamped(&mut self, stamp: Stamp) {
+        self.machine.stamped(stamp);
+    }
+}
