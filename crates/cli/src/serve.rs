@@ -22,7 +22,8 @@ pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
     let mut uri = serve.uri.clone();
     let dir = private_dir(&mut uri)?;
     let server = hodo_catalog::serve(&uri, &settings(serve)?)?;
-    terminal::print(&format!("{LISTENING_ON}{}\n", server.uri()))?;
+    let lines: String = server.uris().iter().map(|uri| format!("{LISTENING_ON}{uri}\n")).collect();
+    terminal::print(&lines)?;
     let ran = server.run(&stop);
     drop(dir);
     ran?;
