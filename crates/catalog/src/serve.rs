@@ -1,9 +1,10 @@
 use crate::device::{self, Served};
 use crate::raw::{self, server_config};
 use crate::{Error, Uri};
-use hodo_io::{DatagramServer, ServeOptions, SocketSettings, StreamServer};
+use hodo_io::{DatagramServer, ServeOptions, SocketSettings, StreamServer, Trace};
 use hodo_machine::{Address, Machine, Transport, Wait};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Where a server listens, unless told otherwise.
@@ -51,6 +52,16 @@ impl Server {
     #[must_use]
     pub fn uri(&self) -> &Uri {
         &self.uri
+    }
+
+    /// Takes a trace of its packets, or of one thread's where there are several.
+    #[must_use]
+    pub fn traced(self, trace: Arc<Trace>) -> Self {
+        let bound = match self.bound {
+            Bound::Streams(server) => Bound::Streams(server.traced(trace)),
+            Bound::Datagrams(server) => Bound::Datagrams(server.traced(trace)),
+        };
+        Server { bound, ..self }
     }
 
     /// Serves until `stop` is set, which is noticed within a tenth of a second.
