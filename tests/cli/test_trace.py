@@ -152,3 +152,4 @@ def test_a_device_in_software_has_one_too(scheme, tmp_path):
     assert all(ends(ip)[1 if way == OUT else 3] == port for _, way, _, ip in found)
     assert [way for _, way, _, _ in found] == [IN, OUT] * (len(found) // 2)
     command.refused("serve", "tcp", "--trace", trace, status=2, says=["--trace", "--threads 1"])
+    command.refused("serve", "unix", "--trace", trace, status=2, says=["--trace", "Unix"])

@@ -21,6 +21,9 @@ pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
     let _ = hodo_io::host::raise_descriptor_limit();
     let mut uri = serve.uri.clone();
     let dir = private_dir(&mut uri)?;
+    if serve.traced.trace.is_some() && uri.scheme == "unix" {
+        return Err(Error::Usage("--trace is of packets; Unix sockets have none, take tcp or udp".to_owned()));
+    }
     if serve.traced.trace.is_some() && !uri.has_far_end_of_one_thread() && serve.threads != 1 {
         return Err(Error::Usage("--trace follows one thread; add --threads 1".to_owned()));
     }
