@@ -83,9 +83,15 @@ def started(*arguments, prefix=(), **options):
 def serving(uri, *options, prefix=(), **more):
     """A server's process, with the URI that it says it listens at as `uri`."""
     with started("serve", uri, *options, prefix=prefix, **more) as process:
-        lines = queue.Queue()
-        threading.Thread(target=forward, args=(process.stdout, lines), daemon=True).start()
-        process.uri = announced(process, lines)
+        process.uri = announced(process, r"\b[a-z][a-z0-9.-]*://[^\s`'\",]+")[0].rstrip(".;")
+        yield process
+
+
+@contextlib.contextmanager
+def hub(*options, listen="127.0.0.1:0", **more):
+    """A hub's process, with the address where it listens as `at`."""
+    with started("hub", "--listen", listen, "--no-metrics", *options, **more) as process:
+        process.at = announced(process, r"listening on ([\d.]+:\d+)")[1]
         yield process
 
 
@@ -97,7 +103,10 @@ def forward(stream, lines):
     lines.put(None)
 
 
-def announced(process, lines):
+def announced(process, pattern):
+    """What a server says of itself first that matches."""
+    lines = queue.Queue()
+    threading.Thread(target=forward, args=(process.stdout, lines), daemon=True).start()
     said = []
     give_up = time.monotonic() + 10
     while time.monotonic() < give_up:
@@ -108,9 +117,8 @@ def announced(process, lines):
         if line is None:
             break
         said.append(line)
-        found = re.search(r"\b[a-z][a-z0-9.-]*://[^\s`'\",]+", line)
-        if found:
-            return found[0].rstrip(".;")
+        if found := re.search(pattern, line):
+            return found
     raise AssertionError(f"the server ({process.poll()}) did not say where it listens:\n{''.join(said)}")
 
 

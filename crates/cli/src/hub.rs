@@ -4,6 +4,7 @@ mod attending;
 mod metrics;
 pub mod page;
 mod seen;
+mod stop;
 mod tracing;
 
 use crate::args::{self, HubCommand};
@@ -13,9 +14,9 @@ use crate::{Error, Outcome, terminal};
 use attending::Attending;
 use hodo_catalog::ipbus::hub::{AllowList, Hub, HubCommand as Ask, HubConfig};
 use hodo_catalog::ipbus::window::WindowConfig;
-use hodo_daemon::{Daemon, Options, Reply, Snapshot};
+use hodo_daemon::{Daemon, HEALTH, Options, Reply, Snapshot};
 use hodo_io::{JointOptions, JointServer, ServeOptions, SocketSettings, Trace};
-use hodo_machine::{Address, Input, Instant, Machine, Sampling};
+use hodo_machine::{Address, Input, Instant, Machine, Sampling, Wait};
 use seen::Seen;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +29,9 @@ const MORE_PEERS: usize = 64;
 pub const PAGES_ON: &str = "pages on http://";
 /// How long a page waits for what it shows.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a lone packet may take where nothing was lost lately: a timer as far away costs nothing, and a lone packet
+/// is hardly ever late.
+const CALM: Duration = Duration::from_millis(10);
 /// One packet in 2 to the power of this is measured.
 const SAMPLED_BITS: u32 = 6;
 
@@ -35,11 +39,15 @@ const SAMPLED_BITS: u32 = 6;
 pub fn run(hub: &args::Hub) -> Result<Outcome, Error> {
     match &hub.command {
         None => serve(&hub.serve),
-        Some(HubCommand::Stats(stats)) => {
-            terminal::print(&hodo_daemon::fetch(stats.pages, page::PATH, PATIENCE * 2)?)?;
-            Ok(Outcome::Done)
-        }
+        Some(HubCommand::Stats(pages)) => show(pages, page::PATH),
+        Some(HubCommand::Status(pages)) => show(pages, HEALTH),
+        Some(HubCommand::Stop(stop)) => stop::run(stop),
     }
+}
+
+fn show(pages: &args::HubPages, path: &str) -> Result<Outcome, Error> {
+    terminal::print(&hodo_daemon::fetch(pages.pages, path, PATIENCE * 2)?)?;
+    Ok(Outcome::Done)
 }
 
 fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
@@ -71,11 +79,12 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
         at_the_end_of_stdin(daemon.stop());
     }
     let at = server.address().to_string();
+    // First of all, so that whoever waits for the lines finds it so.
+    daemon.ready(&format!("{LISTENING_ON}{at}"));
     terminal::print(&format!("{LISTENING_ON}{at}\n"))?;
     if let Some(pages) = daemon.site() {
         terminal::print(&format!("{PAGES_ON}{pages}\n"))?;
     }
-    daemon.ready(&format!("{LISTENING_ON}{at}"));
     let make = |index| {
         let mut hub = Hub::new(config(serve), allow.clone());
         if serve.stages {
@@ -118,7 +127,8 @@ fn config(serve: &args::HubServe) -> HubConfig {
             in_flight: serve.in_flight as usize,
             patience: serve.patience,
             late_min: serve.late,
-            ..config.window
+            // A spinning hub sets no timers.
+            calm: if serve.wait == Wait::Block { CALM } else { Duration::ZERO },
         },
         ..config
     }

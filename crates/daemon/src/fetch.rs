@@ -30,7 +30,9 @@ fn page(answer: &[u8]) -> Result<&str, String> {
     if status.strip_prefix("HTTP/1.1 ").is_some_and(|status| status.starts_with("200")) {
         return Ok(body);
     }
-    Err(format!("the answer is `{status}`"))
+    // Its first line says more.
+    let says = body.lines().next().unwrap_or_default();
+    Err(format!("the answer is `{status}`: {says}"))
 }
 
 /// Asks for one page and takes in all that comes until the far end closes.
@@ -121,7 +123,8 @@ mod tests {
     #[test]
     fn what_is_no_page_is_told() {
         assert_eq!(page(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nx\r\n\r\ny"), Ok("x\r\n\r\ny"));
-        assert!(page(b"HTTP/1.1 503 Service Unavailable\r\n\r\ndraining").is_err());
+        let why = "the answer is `HTTP/1.1 503 Service Unavailable`: draining".to_owned();
+        assert_eq!(page(b"HTTP/1.1 503 Service Unavailable\r\n\r\ndraining\nand more"), Err(why));
         assert!(page(b"hello").is_err() && page(&[0xFF]).is_err());
     }
 }

@@ -69,5 +69,5 @@ pub use notifier::Notifier;
 pub use pid_file::PidFile;
 pub use request::{Refusal, Request, parse};
 pub use signals::Signals;
-pub use site::{Pages, Site};
+pub use site::{HEALTH, Pages, Site};
 pub use snapshot::Snapshot;

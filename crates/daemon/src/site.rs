@@ -9,6 +9,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
 
+/// Where a daemon says how it does.
+pub const HEALTH: &str = "/health";
 /// Connections at once. Each may keep one page waiting.
 const PEERS_MAX: usize = 16;
 
@@ -29,7 +31,7 @@ impl Pages {
             Ok(word) => Reply::text(200, format!("{word}\n")),
             Err(why) => Reply::text(503, format!("{why}\n")),
         };
-        Pages::default().with("/metrics", metrics).with("/health", health)
+        Pages::default().with("/metrics", metrics).with(HEALTH, health)
     }
 
     /// With one more page.

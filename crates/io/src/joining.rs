@@ -1,5 +1,8 @@
-/// Calls that bring something between two looks at how busy a socket is.
+/// Calls that bring something between two looks at how busy a socket is, at first.
 const CALLS: u32 = 16;
+/// And at most, when joining was given up again and again: on one processor a lone datagram may be there at each look,
+/// because its sender runs before the answer's call has returned.
+const CALLS_MOST: u32 = 1 << 15;
 /// Calls that have to bring one datagram each before joining is given up.
 const CALLS_ALONE: u32 = 64;
 /// Calls after the kernel was told to stop joining in which joined datagrams may still come.
@@ -10,13 +13,21 @@ const CAREFUL: u32 = 4096;
 /// Joining pays where many come at once; where they come one by one it costs a tenth of a round-trip, because each call
 /// then has to take control messages as well. Whether more are waiting shows when a look, right after what the last one
 /// brought was dealt with, finds the next one there.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Joining {
     on: bool,
     always: bool,
     careful: u32,
+    /// Calls until the next look.
+    look_after: u32,
     calls: u32,
     datagrams: u32,
+}
+
+impl Default for Joining {
+    fn default() -> Self {
+        Joining { on: false, always: false, careful: 0, look_after: CALLS, calls: 0, datagrams: 0 }
+    }
 }
 
 impl Joining {
@@ -39,13 +50,13 @@ impl Joining {
     /// Whether it is time for a look that does not wait.
     #[inline]
     pub(crate) fn wants_look(&self) -> bool {
-        !self.on && self.calls >= CALLS
+        !self.on && self.calls >= self.look_after
     }
 
     /// Notes what such a look found; answers whether the kernel is to join from now on.
     #[inline]
     pub(crate) fn looked(&mut self, found: bool) -> bool {
-        self.calls = 0;
+        (self.calls, self.datagrams) = (0, 0);
         self.on = found;
         found
     }
@@ -62,6 +73,7 @@ impl Joining {
         (self.calls, self.datagrams) = (0, 0);
         self.on = !alone;
         self.careful = if alone { CAREFUL } else { 0 };
+        self.look_after = if alone { (self.look_after * 4).min(CALLS_MOST) } else { CALLS };
         alone
     }
 }
@@ -86,5 +98,23 @@ mod tests {
             joining.is_needed();
         }
         assert!(!joining.is_needed());
+    }
+
+    #[test]
+    fn looks_ever_more_seldom_where_joining_never_pays() {
+        let mut joining = Joining::default();
+        let mut alone = |calls: u32| {
+            let mut looks = 0;
+            for _ in 0..calls {
+                joining.note(1);
+                if joining.wants_look() {
+                    looks += 1;
+                    joining.looked(true);
+                }
+            }
+            looks
+        };
+        assert_eq!(alone(1000), 3);
+        assert!(alone(1_000_000) < 40);
     }
 }

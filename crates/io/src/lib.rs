@@ -11,6 +11,7 @@ mod datagram;
 mod endpoint;
 pub mod floor;
 pub mod host;
+mod hunch;
 mod joining;
 mod joint;
 mod joint_server;

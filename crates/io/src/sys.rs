@@ -375,3 +375,12 @@ pub(crate) fn epoll_wait(
         other => other,
     }
 }
+
+/// The kernel's monotonic clock, which needs no system call; a few nanoseconds less than through `std::time`.
+#[inline]
+pub(crate) fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is room for what the call writes. It cannot fail: the clock and the address are valid.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -11,6 +11,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 const MESSAGES: usize = 16;
 /// Bytes of one, at most.
 const ROOM: usize = 1 << 16;
+/// Calls for one datagram, after fewer came than were asked for, before more are asked for again.
+const SINGLE: u32 = 8;
 /// Room for one control message of an integer.
 const CONTROL: usize = 24;
 const UDP_SEGMENT: libc::c_int = 103;
@@ -33,6 +35,8 @@ pub(crate) struct Received {
     headers: Box<[libc::mmsghdr]>,
     vectors: Box<[libc::iovec]>,
     want: usize,
+    /// Calls for one before two are asked for again.
+    single: u32,
     count: usize,
 }
 
@@ -59,6 +63,7 @@ impl Received {
             headers: vec![header; MESSAGES].into_boxed_slice(),
             vectors: vec![vector; MESSAGES].into_boxed_slice(),
             want: 1,
+            single: 0,
             count: 0,
         }
     }
@@ -85,9 +90,20 @@ impl Received {
             };
             self.count = sys::check(count)? as usize;
         }
-        // Ask for more only while more comes: a single recvmsg is cheaper than a batch of one.
-        self.want = if self.count == self.want { (self.want * 2).min(MESSAGES) } else { self.count.max(1) };
+        self.ask_for_more_or_fewer();
         Ok(self.count)
+    }
+
+    /// Asks for more only while more comes: a single recvmsg is cheaper than a batch of one.
+    #[inline]
+    fn ask_for_more_or_fewer(&mut self) {
+        if self.count < self.want {
+            (self.want, self.single) = (self.count.max(1), SINGLE);
+        } else if self.want > 1 || self.single == 0 {
+            self.want = (self.want * 2).min(MESSAGES);
+        } else {
+            self.single -= 1;
+        }
     }
 
     /// Receives one datagram from a socket that joins none, which is the cheapest call there is.

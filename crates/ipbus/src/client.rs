@@ -258,7 +258,7 @@ impl Client {
             down: None,
             queue: Queue::default(),
             composer: Composer::new(config.version, config.order),
-            flight: Flight::new(config.version, carrier.names_packets()),
+            flight: Flight::new(config.version, carrier.names_packets(), carrier.numbers_packets()),
             carrier,
             stamps: Stamps::default(),
             config,
@@ -307,10 +307,10 @@ impl Client {
     }
 
     fn closed(&mut self, now: Instant, why: Closed) {
-        // Over UDP there is no connection that could have been lost: nothing listens there.
-        let was_connected = self.link == Link::Open && !matches!(self.config.path, Path::Udp { .. });
+        // A datagram socket is there at once; whether anybody listens shows only after the first question.
+        let was_there = self.link == Link::Open && self.ready;
         self.link = Link::Closed;
-        if was_connected {
+        if was_there {
             self.lose_link(now, Error::Closed(why));
         } else {
             self.give_up(now, Error::Closed(why));

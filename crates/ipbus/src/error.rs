@@ -140,13 +140,18 @@ impl fmt::Display for Error {
                 write!(f, "the device answered transaction 0x{came:08X} where 0x{sent:08X} was due")
             }
             Error::WrongTarget { asked, came } => write!(f, "the hub answered for {came} where {asked} was asked for"),
-            Error::Transaction { info, done } => write!(f, "{info} (after {done} words)"),
+            Error::Transaction { info, done: 0 } => info.fmt(f),
+            Error::Transaction { info, done } => {
+                write!(f, "{info} (after {done} word{})", if *done == 1 { "" } else { "s" })
+            }
             Error::LeftOut => {
                 f.write_str("left out after an earlier error in the same packet; it was not done, ask again")
             }
             Error::Unsupported => f.write_str("IPbus 1.3 has no configuration space; use a device of version 2.0"),
             Error::Hub(code) => code.fmt(f),
-            Error::NoAnswer => f.write_str("the device does not answer; is it on, and is that its address and port?"),
+            Error::NoAnswer => f.write_str(
+                "the device does not answer; is it on, and are its address, port and version as in the URI?",
+            ),
             Error::Restarted => f.write_str(
                 "the device has restarted: what was in flight may be done or not, and is not sent again; read it back",
             ),

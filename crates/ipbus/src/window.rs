@@ -22,9 +22,9 @@ mod round_trip;
 pub use round_trip::RoundTrip;
 
 use crate::Error;
-use crate::wire::IN_FLIGHT;
 use crate::wire::packet::{self, HEADER, Kind, Packet};
 use crate::wire::status::{self, Status};
+use crate::wire::{IN_FLIGHT, PAYLOAD};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
@@ -160,7 +160,7 @@ pub struct WindowCounters {
     pub statuses: u64,
     /// Times that an answer was late.
     pub late: u64,
-    /// Answers to nothing that was outstanding.
+    /// Replies to nothing that was outstanding. Late statuses do not count: several are asked for while none comes.
     pub strays: u64,
     /// Times that the device had forgotten the ids.
     pub restarts: u64,
@@ -339,6 +339,13 @@ impl Window {
         if closed { 0 } else { self.limit().saturating_sub(self.slots.len()) }
     }
 
+    /// Whether the device has buffers for a packet of so many bytes. As many as uHAL fills are always tried, whatever the
+    /// device says of itself.
+    #[must_use]
+    pub fn takes(&self, bytes: usize) -> bool {
+        bytes <= PAYLOAD || u32::try_from(bytes).is_ok_and(|bytes| bytes <= self.device.buffer_bytes)
+    }
+
     /// Packets in flight.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -384,15 +391,17 @@ impl Window {
     /// packet's reply is taken once. Replies are handed on as they come, in whatever order.
     #[inline]
     pub fn received(&mut self, now: Instant, bytes: &[u8], take: impl FnOnce(Answer<'_>) -> bool) -> Heard {
-        let heard = match Packet::decode(bytes) {
-            Ok(packet) if packet.header.kind == Kind::Control => self.replied(now, packet.header.id, bytes, take),
+        let packet = Packet::decode(bytes);
+        let is_reply = packet.is_ok_and(|packet| packet.header.kind == Kind::Control);
+        let heard = match packet {
+            Ok(packet) if is_reply => self.replied(now, packet.header.id, bytes, take),
             Ok(packet) if packet.header.kind == Kind::Status => self.told_status(now, bytes),
             Ok(packet) => Heard::Malformed(Error::PacketKind { header: packet.header.encode() }),
             Err(error) => Heard::Malformed(error),
         };
         match heard {
             Heard::Malformed(error) => self.malformed = Some(error),
-            Heard::Stray => self.counters.strays += 1,
+            Heard::Stray => self.counters.strays += u64::from(is_reply),
             Heard::Reply | Heard::Status | Heard::NotTaken => self.heard = true,
         }
         heard

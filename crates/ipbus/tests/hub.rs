@@ -2,10 +2,10 @@
 mod rack;
 
 use hodo_ipbus::hub::{ANSWER, AllowList, BOARD, Ended, Hub, HubCommand, HubConfig, HubEvent, QUEUE};
-use hodo_ipbus::wire::hub::Code;
-use hodo_ipbus::wire::{Order, Version, chunk};
+use hodo_ipbus::wire::hub::{Code, Replies};
+use hodo_ipbus::wire::{Order, Version, WORD, chunk};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Sampling};
-use rack::{Board, Deed, Wish, chunk_of, codes_of, target};
+use rack::{Board, Deed, Wish, chunk_of, chunk_of_packets, codes_of, target};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -307,6 +307,24 @@ fn a_board_that_tells_its_status_and_takes_nothing_is_told_of_as_such() {
     rig.boards[0].ignores = false;
     rig.wait(300 * MILLI);
     assert_eq!(rig.exchange(client, &wishes), [Code::Done; 20]);
+}
+
+#[test]
+fn a_packet_that_is_too_long_for_its_board_is_refused_and_in_nobodys_way() {
+    let mut rig = Rig::new(1, HubConfig::default());
+    let (client, other) = (rig.client(), rig.client());
+    let wishes: Vec<Wish> = (0..20).map(|address| read(0, address)).collect();
+    let mut packet = write(0, 7).request();
+    packet.extend(packet[WORD..].repeat(200));
+    rig.ask(other, &wishes);
+    rig.handle(Input::Received(client, &chunk_of_packets([(0, packet)])));
+    rig.ask(other, &wishes);
+    rig.wait(MILLI);
+    let refused = rig.chunk(client).expect("it is told at once");
+    let codes: Vec<Code> = Replies::new(&refused).map(|reply| reply.expect("a whole entry").code).collect();
+    assert_eq!(codes, [Code::HubTimeout]);
+    assert_eq!([rig.codes(other, &wishes), rig.codes(other, &wishes)], [[Code::Done; 20]; 2]);
+    assert!(rig.boards[0].written.is_empty());
 }
 
 #[test]

@@ -196,6 +196,7 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: &[Found], error: Option<Lin
     let intervals = timeline::intervals(&tracks);
     let no_accounts = Accounts::default();
     let first = found.first().map_or(&no_accounts, |link| &link.accounts);
+    let loss = accounts::sum(found.iter().map(|link| link.accounts.loss(plan.mode)));
     Run {
         operations: all.operations,
         payload_bytes: all.payload_bytes,
@@ -205,8 +206,8 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: &[Found], error: Option<Lin
         latency: histogram.latency(),
         cpu: accounts::cpu(first, all.elapsed_s, all.operations),
         stages: stages::stages(found),
-        loss: accounts::sum(found.iter().map(|link| link.accounts.loss(plan.mode))),
-        verdict: judged(error.as_ref(), all.operations, &intervals),
+        loss,
+        verdict: judged(error.as_ref(), all.operations, loss, &intervals),
         intervals,
         error,
     }
@@ -245,8 +246,12 @@ fn rate(plan: &Plan, repeats: &[Tally]) -> Rate {
     }
 }
 
-fn judged(error: Option<&LinkError>, operations: u64, intervals: &[Interval]) -> Verdict {
-    let nothing = "nothing completed; is the far end there, and does it answer?";
+fn judged(error: Option<&LinkError>, operations: u64, loss: Loss, intervals: &[Interval]) -> Verdict {
+    let nothing = if loss.refused > 0 {
+        "all was refused, nothing completed; does the far end have what the URI asks for, and of this size?"
+    } else {
+        "nothing completed; is the far end there, and does it answer?"
+    };
     let (state, text) = match error {
         Some(LinkError::Interrupted) if operations == 0 => {
             (State::Interrupted, "nothing had been counted yet".to_owned())

@@ -1,25 +1,41 @@
-"""Devices for uHAL. Where it is not installed, the import fails, and so do the tests."""
+"""Devices for uHAL, and the hub between them. Where it is not installed, the import fails, and so do the tests."""
 
 import contextlib
 
 import command
 import pytest
-from boards import SCHEMES, TABLES
+from boards import HUB_SCHEMES, TABLES, WAYS, beyond, through
 
 
-@pytest.fixture(params=SCHEMES)
+# A board that a loaded machine holds up is not dead. Tests of dead boards have hubs of their own.
+HUB_PATIENCE = "20s"
+
+
+@pytest.fixture(params=WAYS)
 def scheme(request):
     return request.param
 
 
 @pytest.fixture
-def serve(scheme):
+def way(scheme):
+    """A function from a device's own URI to the one under which this test has it: through one hub, if through any."""
+    if scheme not in HUB_SCHEMES:
+        yield lambda uri: uri
+        return
+    with command.hub("--patience", HUB_PATIENCE) as hub:
+        yield lambda uri: through(hub.at, uri)
+
+
+@pytest.fixture
+def serve(scheme, way):
     """A function from options to a running device with them, which ends with the test."""
     with contextlib.ExitStack() as stack:
 
         def start(**options):
             query = "&".join(f"{name}={value}" for name, value in options.items())
-            return stack.enter_context(command.serving(f"{scheme}://127.0.0.1:0?{query}"))
+            device = stack.enter_context(command.serving(f"{beyond(scheme)}://127.0.0.1:0?{query}"))
+            device.uri = way(device.uri)
+            return device
 
         yield start
 

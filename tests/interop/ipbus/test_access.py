@@ -143,7 +143,7 @@ def test_the_configuration_space(serve, scheme):
 def test_packets_of_other_sizes(serve, payload):
     """uHAL fills packets of the size that its URI asks for, where the device takes them."""
     device = serve(buffer_bytes=9000)
-    hardware = board(f"{device.uri}?max_payload_size={payload}")
+    hardware = board(f"{device.uri}{'&' if '?' in device.uri else '?'}max_payload_size={payload}")
     client, data = hardware.getClient(), words(5000)
     client.writeBlock(0, data)
     block = client.readBlock(0, len(data))

@@ -5,7 +5,10 @@ import socket
 import command
 import pytest
 import uhal
-from boards import IMPATIENCE_MS, PATIENCE_MS, board, is_version_2, timeout_of, words
+from boards import IMPATIENCE_MS, PATIENCE_MS, SCHEMES, beyond, board, is_version_2, timeout_of, words
+
+# What a hub makes of it is in test_through_hub.py.
+direct = pytest.mark.parametrize("scheme", SCHEMES)
 
 
 def dispatched(hardware):
@@ -29,6 +32,7 @@ def test_a_device_that_does_not_answer_is_a_timeout(serve, what):
     assert not dispatched(hardware), "and again"
 
 
+@direct
 def test_the_same_seed_loses_the_same_packets(serve):
     runs = []
     for seed in (3, 3, 4):
@@ -40,8 +44,8 @@ def test_the_same_seed_loses_the_same_packets(serve):
 
 
 def test_an_answer_that_is_late_is_an_answer(serve, scheme):
-    # The packets of a stream keep their order; datagrams would not, and uHAL wants them to.
-    jitter = {"jitter": "5ms"} if scheme.startswith("ipbustcp") else {}
+    # The packets of a stream keep their order, and a hub restores it; datagrams do not, and uHAL wants them to.
+    jitter = {} if scheme.startswith("ipbusudp") else {"jitter": "5ms"}
     hardware = board(serve(delay="20ms", **jitter).uri)
     client, data = hardware.getClient(), words(1000)
     client.writeBlock(0, data)
@@ -85,6 +89,7 @@ def test_an_error_ends_its_packet(serve):
     assert [int(word) for word in found] == [1, 0]
 
 
+@direct
 def test_a_reply_with_another_number_is_refused(serve, scheme):
     if not is_version_2(scheme):
         assert dispatched(board(serve(wrong_id=1).uri)), "version 1.3 has no numbers"
@@ -96,17 +101,18 @@ def test_a_reply_with_another_number_is_refused(serve, scheme):
     assert not isinstance(raised.value, timeout_of(hardware.uri()))
 
 
-def test_nothing_listens_there(scheme):
-    kind = socket.SOCK_DGRAM if scheme.startswith("ipbusudp") else socket.SOCK_STREAM
+def test_nothing_listens_there(scheme, way):
+    kind = socket.SOCK_STREAM if scheme.startswith("ipbustcp") else socket.SOCK_DGRAM
     with socket.socket(socket.AF_INET, kind) as free:
         # A port that is taken and does not listen: nobody else gets it meanwhile.
         free.bind(("127.0.0.1", 0))
-        hardware = board(f"{scheme}://127.0.0.1:{free.getsockname()[1]}", patience_ms=IMPATIENCE_MS)
+        hardware = board(way(f"{beyond(scheme)}://127.0.0.1:{free.getsockname()[1]}"), patience_ms=IMPATIENCE_MS)
         hardware.getClient().read(0x10)
         with pytest.raises(uhal.exception):
             hardware.dispatch()
 
 
+@direct
 def test_a_device_that_ends_and_begins_again_is_found_again(serve):
     device = serve()
     hardware = board(device.uri, patience_ms=IMPATIENCE_MS)

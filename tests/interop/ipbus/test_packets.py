@@ -6,7 +6,7 @@ import socket
 import struct
 
 import pytest
-from boards import board, is_version_2
+from boards import SCHEMES, board, is_version_2
 
 STATUS = struct.pack(">16I", 0x2000_00F1, *[0] * 15)
 # What noise may leave behind: pages of memory that it wrote by chance, and buffers.
@@ -115,6 +115,7 @@ def test_a_gap_stops_what_follows(line):
     assert [line.receive() for _ in range(3)] == [control(1), control(2), control(3)]
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_noise_is_outlived(device, scheme):
     def rss_bytes():
         status = pathlib.Path(f"/proc/{device.pid}/status").read_text(encoding="utf-8")

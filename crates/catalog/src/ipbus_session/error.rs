@@ -102,7 +102,9 @@ impl fmt::Display for SessionError {
             SessionError::Uri(error) => error.fmt(f),
             SessionError::TableFile(problem) => problem.fmt(f),
             SessionError::Table(error) => error.fmt(f),
-            SessionError::NoAddress { host, why } => write!(f, "`{}` has no address: {why}", host.name),
+            SessionError::NoAddress { host, why } => {
+                write!(f, "`{}` has no address: {why}; check the name, or write the address itself", host.name)
+            }
             SessionError::NoTable { node } => {
                 write!(
                     f,
@@ -132,7 +134,10 @@ impl fmt::Display for Failure {
         if let Some(node) = &self.node {
             write!(f, "node `{node}` at ")?;
         }
-        write!(f, "0x{:08X} of {}: {}", self.address, self.uri, self.error)
+        // Of a hub's URI nobody would know which end has closed.
+        let closed = matches!(self.error, hodo_ipbus::Error::Closed(_));
+        let hub = if closed && self.uri.starts_with("chtcp") { "the hub: " } else { "" };
+        write!(f, "0x{:08X} of {}: {hub}{}", self.address, self.uri, self.error)
     }
 }
 

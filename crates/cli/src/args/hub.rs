@@ -26,7 +26,11 @@ pub struct Hub {
 #[derive(Debug, Subcommand)]
 pub enum HubCommand {
     /// What has gone between its clients and boards, what was lost, and who does not answer.
-    Stats(HubStats),
+    Stats(HubPages),
+    /// Whether it serves: says so, or ends with status 1 and why not.
+    Status(HubPages),
+    /// Ask it to end, and wait until it has answered what is under way.
+    Stop(HubStop),
 }
 
 /// Options of a hub.
@@ -90,10 +94,21 @@ pub struct HubServe {
 
 /// Which hub is asked.
 #[derive(Debug, Args)]
-pub struct HubStats {
+pub struct HubPages {
     /// Where its pages are.
     #[arg(value_name = "ADDR", default_value = PAGES)]
     pub pages: SocketAddr,
+}
+
+/// Which hub is to end.
+#[derive(Debug, Args)]
+pub struct HubStop {
+    /// The file of its process number.
+    #[arg(long, value_name = "FILE")]
+    pub pid_file: PathBuf,
+    /// How long to wait for its end; it takes up to its `--drain`.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::span)]
+    pub within: Duration,
 }
 
 const EXAMPLES: &str = "\
@@ -101,4 +116,5 @@ Examples:
   hodo hub                                     on loopback, for clients of this host
   hodo hub --listen 0.0.0.0:10203 --allow /etc/hodo/boards
   hodo hub --trace hub.pcapng                  with its packets in a file; tshark -r hub.pcapng shows them
-  hodo hub stats                               its clients and boards";
+  hodo hub stats                               its clients and boards
+  hodo hub stop --pid-file /run/hodo-hub.pid   its end, in order";

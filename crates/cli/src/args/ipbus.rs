@@ -70,8 +70,8 @@ pub struct Device {
     /// How long nothing may get on before it is given up.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration, help_heading = "Device")]
     pub timeout: Duration,
-    /// Over UDP: number packets, so that what is lost is recovered; false for a board that another client or a hub uses
-    /// with numbers at the same time.
+    /// Over UDP: number packets, so that what is lost is recovered. Say false for a board that a hub serves, or another
+    /// client with numbers: packets of both would fail.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Device")]
     pub reliable: bool,
 }
@@ -201,7 +201,7 @@ pub struct RmwBits {
     /// The device.
     #[command(flatten)]
     pub device: Device,
-    /// A node by its path, or an address as 0x1000. A node's mask plays no part.
+    /// A node by its path, or an address as 0x1000: a whole register.
     #[arg(value_name = "NODE")]
     pub spot: Spot,
     /// The bits to be kept.
@@ -224,11 +224,11 @@ pub struct RmwSum {
     /// The device.
     #[command(flatten)]
     pub device: Device,
-    /// A node by its path, or an address as 0x1000. A node's mask plays no part.
+    /// A node by its path, or an address as 0x1000: a whole register.
     #[arg(value_name = "NODE")]
     pub spot: Spot,
     /// What is added; it may be negative.
-    #[arg(value_name = "ADDEND", value_parser = units::signed_word, allow_negative_numbers = true)]
+    #[arg(value_name = "ADDEND", value_parser = units::signed_word, allow_hyphen_values = true)]
     pub addend: u32,
     /// Values as decimal numbers.
     #[arg(long, help_heading = "Results")]

@@ -54,7 +54,9 @@ pub fn run(bench: &args::Bench) -> Result<Outcome, Error> {
     if recorder.measurements().is_empty() {
         return ran.map(|()| Outcome::Failed);
     }
-    if !bench.quiet && recorder.measurements().iter().any(|measurement| measurement.operations > 0) {
+    // An error says itself why there is nothing; without one the table does.
+    let has_some = recorder.measurements().iter().any(|measurement| measurement.operations > 0);
+    if !bench.quiet && (has_some || ran.is_ok()) {
         let table = hodo_report::table(recorder.measurements(), terminal::style(stdout_is_taken));
         terminal::tell(&format!("\n{table}"), stdout_is_taken)?;
     }

@@ -1,6 +1,6 @@
 //! `hodo ipbus block` and `hodo ipbus fifo`: many words, at consecutive addresses or all at one.
 
-use super::board::{Board, Label, at, failed};
+use super::board::{Board, Label, at, counted, failed};
 use super::forms::{Forms, To, one_for_stdout};
 use super::grid::plain;
 use super::{values, words};
@@ -49,7 +49,7 @@ fn read(asked: &ReadBlock, kind: Kind) -> Result<Outcome, Error> {
     let people = match &output {
         Some(output) => {
             output.write(&words::encode(&found, asked.form))?;
-            format!("{count} words of {} to {output}\n", span.label.text())
+            format!("{} of {} to {output}\n", words_of(found.len()), span.label.text())
         }
         None if asked.show.values => {
             found.iter().map(|word| format!("{}\n", number(*word, asked.show.decimal))).collect()
@@ -69,7 +69,7 @@ fn write(asked: &WriteBlock, kind: Kind) -> Result<Outcome, Error> {
     let span = Span::of(&board, &asked.spot, &asked.place, kind)?;
     let count = data.len();
     board.session.call(span.write(&asked.spot, data)).map_err(failed)?;
-    terminal::print(&format!("{count} words to {} of {}\n", span.label.text(), board.called()))?;
+    terminal::print(&format!("{} to {} of {}\n", words_of(count), span.label.text(), board.called()))?;
     Ok(Outcome::Done)
 }
 
@@ -107,10 +107,10 @@ impl Span {
                     (Mode::Incremental, Kind::Fifo) => {
                         wrong(&format!("node `{path}` is a block; use `hodo ipbus block`"))
                     }
-                    (Mode::Incremental, Kind::Block) => {
-                        let size = node.size().saturating_sub(place.offset.unwrap_or(0));
-                        Ok(Span { size: Some(size.min(args::WORDS_MAX)).filter(|size| *size > 0), ..span })
-                    }
+                    (Mode::Incremental, Kind::Block) => match node.size().saturating_sub(place.offset.unwrap_or(0)) {
+                        0 => wrong(&format!("node `{path}` has {} words; let --offset be below that", node.size())),
+                        size => Ok(Span { size: Some(size.min(args::WORDS_MAX)), ..span }),
+                    },
                     (mode, _) => Ok(Span { lies: Lies::Together, size: (mode == Mode::Single).then_some(1), ..span }),
                 }
             }
@@ -175,6 +175,10 @@ impl Span {
             "values": found,
         })
     }
+}
+
+fn words_of(count: usize) -> String {
+    counted(count, "word", "words")
 }
 
 fn number(word: u32, decimal: bool) -> String {

@@ -39,18 +39,22 @@ impl Board {
                 ));
             }
             let uri: Uri = device.device.parse().map_err(usage)?;
-            return Board::with(None, Session::open(&uri, &settings), table);
+            return Board::with(None, Session::open(&uri, &settings).map_err(failed)?, table);
         }
         let connection = connection(&device.device, &device.connections)?;
         let session = match table {
             None => Session::of_connection(&connection, &settings),
             Some(_) => connection.uri.parse().map_err(SessionError::Uri).and_then(|uri| Session::open(&uri, &settings)),
         };
+        let session = session.map_err(|error| match failed(error) {
+            Error::Usage(text) => Error::Usage(format!("{text} (device `{}` at {})", connection.id, connection.place)),
+            failed => failed,
+        })?;
         Board::with(Some(connection.id), session, table)
     }
 
-    fn with(name: Option<String>, session: Result<Session, SessionError>, table: Option<Table>) -> Result<Self, Error> {
-        let mut session = session.map_err(failed)?;
+    fn with(name: Option<String>, session: Session, table: Option<Table>) -> Result<Self, Error> {
+        let mut session = session;
         if let Some(table) = table {
             session = session.with_table(Arc::new(table));
         }
@@ -72,8 +76,13 @@ impl Board {
 
     /// The node of a path.
     pub fn node(&self, path: &str) -> Result<Node<'_>, Error> {
-        let table = self.session.table().ok_or_else(|| SessionError::NoTable { node: path.to_owned() });
-        table.and_then(|table| table.node(path).map_err(SessionError::NoNode)).map_err(failed)
+        let Some(table) = self.session.table() else {
+            return Err(Error::Usage(format!(
+                "`{path}` is the name of a node, and there is no address table; name one with --table FILE, or write an \
+                 address, as 0x1000"
+            )));
+        };
+        table.node(path).map_err(SessionError::NoNode).map_err(failed)
     }
 
     /// Queues all of several accesses, or none where one is not possible.
@@ -163,6 +172,11 @@ pub fn warn(warnings: &[Finding]) {
         more => format!(" (and {more} more; `hodo ipbus check` tells all)"),
     };
     eprintln!("hodo: {}{more}", super::grid::plain(&first.to_string()));
+}
+
+/// So many of something.
+pub fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
 }
 
 /// A wrong command line, or a wrong file on it.

@@ -1,5 +1,6 @@
 //! `hodo ipbus check`: what is wrong with address tables and connection files?
 
+use super::board::counted;
 use super::files;
 use super::forms::Forms;
 use super::grid::{Grid, plain};
@@ -7,7 +8,7 @@ use crate::{Error, Outcome, args, terminal};
 use hodo_catalog::ipbus::Files;
 use hodo_catalog::ipbus::connections::Connection;
 use hodo_catalog::ipbus::files::Source;
-use hodo_catalog::ipbus::finding::{Finding, Place, Severity};
+use hodo_catalog::ipbus::finding::{FileProblem, Finding, Place, Severity};
 use hodo_catalog::ipbus::table::{self, Limits, Occupant, Overlap};
 use hodo_catalog::ipbus::uri::Uri;
 use serde_json::{Value, json};
@@ -82,6 +83,7 @@ fn connections(names: &[String], tables: &mut Vec<String>) -> Checked {
                 checked.count += 1;
                 device(connection, &mut checked.told, tables);
             }
+            checked.told.sort_by(|one, other| one.place.cmp(&other.place));
         }
     }
     checked
@@ -96,7 +98,12 @@ fn device(connection: &Connection, told: &mut Vec<Told>, tables: &mut Vec<String
             tell(Kind::Warning, format!("device `{id}`: `{option}` in its URI has no effect; take it out"));
         }),
     }
-    match connection.table_file(&Files) {
+    // A table that is not there is the fault of who names it.
+    let found = connection.table_file(&Files).and_then(|file| match Files.read(&file, 0) {
+        Ok(_) => Ok(file),
+        Err(why) => Err(FileProblem::Unreadable { file, why }),
+    });
+    match found {
         Err(problem) => tell(Kind::Error, format!("device `{id}`: {problem}")),
         Ok(file) => tables.push(file),
     }
@@ -145,9 +152,9 @@ impl Checked {
             text.push_str(&plain(&format!("{place}: {}: {what}", kind.word())));
             text.push('\n');
         }
-        let mut parts = vec![counted(self.count, self.holds)];
+        let mut parts = vec![number(self.count, self.holds)];
         let kinds: &[Kind] = if self.holds == NODE { &Kind::ALL } else { &Kind::ALL[..2] };
-        parts.extend(kinds.iter().map(|kind| counted(self.count_of(*kind), kind.word())));
+        parts.extend(kinds.iter().map(|kind| number(self.count_of(*kind), kind.word())));
         text.push_str(&plain(&format!("{}: {}", self.name, parts.join(", "))));
         text.push('\n');
         text
@@ -200,10 +207,6 @@ fn document(checked: &[Checked]) -> Value {
     json!({ "schema": "hodo.ipbus-check/1", "checked": checked.iter().map(Checked::document).collect::<Vec<_>>() })
 }
 
-fn counted(count: usize, what: &str) -> String {
-    match count {
-        0 => format!("no {what}s"),
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
-    }
+fn number(count: usize, what: &str) -> String {
+    if count == 0 { format!("no {what}s") } else { counted(count, what, &format!("{what}s")) }
 }

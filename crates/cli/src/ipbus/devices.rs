@@ -15,6 +15,13 @@ pub fn run(asked: &args::Devices) -> Result<Outcome, Error> {
     let patterns = filter::patterns(&asked.filter)?;
     let fits = |id: &str| patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(id));
     let devices: Vec<&Connection> = all.iter().filter(|connection| fits(&connection.id)).collect();
+    if devices.is_empty() && !patterns.is_empty() {
+        let all = board::counted(all.iter().count(), "device", "devices");
+        return Err(Error::Usage(format!(
+            "none of {all} fits `{}`; without a pattern all are listed",
+            asked.filter.patterns.join("`, `")
+        )));
+    }
     let mut grid = Grid::new(&["device", "uri", "address_table", "file", "line"]);
     for Connection { id, uri, address_table, place } in &devices {
         grid.row([id.clone(), uri.clone(), address_table.clone(), place.file.clone(), place.line.to_string()]);

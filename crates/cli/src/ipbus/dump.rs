@@ -1,6 +1,6 @@
 //! `hodo ipbus dump`: what do all registers hold, or those whose names fit?
 
-use super::board::{Board, Label};
+use super::board::{Board, Label, counted};
 use super::filter;
 use super::forms::Forms;
 use super::read::read;
@@ -15,13 +15,15 @@ pub fn run(asked: &args::Dump) -> Result<Outcome, Error> {
     let mut board = Board::open(&asked.device)?;
     let Some(table) = board.session.table() else {
         return Err(Error::Usage(
-            "there is no address table to tell the registers; name it with --table FILE".to_owned(),
+            "there is no address table to tell the registers; name one with --table FILE".to_owned(),
         ));
     };
     let nodes = filter::nodes(table, &asked.filter)?;
     let (labels, note) = readable(&nodes);
     if labels.is_empty() {
-        return Err(Error::Usage(format!("none of {} nodes is a readable register", nodes.len())));
+        let nodes = counted(nodes.len(), "node", "nodes");
+        let why = format!("none of {nodes} is a register that may be read; blocks are read by `hodo ipbus block read`");
+        return Err(Error::Usage(why));
     }
     let mut addresses: Vec<u32> = labels.iter().map(|label| label.address).collect();
     addresses.sort_unstable();
@@ -52,10 +54,10 @@ fn readable(nodes: &[Node<'_>]) -> (Vec<Label>, String) {
     let write_only = nodes.iter().filter(is_register).count() - labels.len();
     let mut left = Vec::new();
     if blocks > 0 {
-        left.push(format!("{blocks} blocks and ports"));
+        left.push(counted(blocks, "block or port", "blocks and ports"));
     }
     if write_only > 0 {
-        left.push(format!("{write_only} registers that may only be written"));
+        left.push(format!("{} that may only be written", counted(write_only, "register", "registers")));
     }
     let note = if left.is_empty() { String::new() } else { format!("not read: {}\n", left.join(", ")) };
     (labels, note)

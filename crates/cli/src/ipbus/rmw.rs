@@ -53,6 +53,13 @@ fn modify(
     let forms = Forms::prepare(forms)?;
     let mut board = Board::open(device)?;
     let label = board.label(spot)?;
+    if label.mask != Mask::ALL {
+        return Err(Error::Usage(format!(
+            "node `{}` is the bits {} of a register, and read-modify-write changes the whole; write the register's node, \
+             or its address 0x{:08X}",
+            label.node, label.mask, label.address
+        )));
+    }
     let told = board.session.call(change.access).map_err(failed)?;
     let (before, after) = match board.session.version() {
         Version::V2_0 => (Some(told), (change.after)(told)),

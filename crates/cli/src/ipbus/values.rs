@@ -21,7 +21,7 @@ pub fn show(board: &Board, rows: &[Row], show: &args::Show, forms: &Forms, note:
     if show.values {
         let lines = rows.iter().map(|row| format!("{}\n", row.text(show.decimal, "-")));
         terminal::tell(&lines.collect::<String>(), forms.take_stdout())?;
-    } else {
+    } else if rows.iter().any(|row| row.value.is_ok()) {
         terminal::tell(&format!("{}{note}", grid.without("device").table()), forms.take_stdout())?;
     }
     tell_failures(rows.iter().filter_map(|row| row.value.as_ref().err()));

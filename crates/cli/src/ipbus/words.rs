@@ -38,7 +38,8 @@ pub fn decode(bytes: &[u8], form: Form) -> Result<Vec<u32>, String> {
 }
 
 fn text(bytes: &[u8]) -> Result<Vec<u32>, String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "it is no text; say --form little or --form big".to_owned())?;
+    let text = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+    let text = text.ok_or_else(|| "it is no text; say --form little or --form big".to_owned())?;
     let mut words = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let values = line.split('#').next().unwrap_or("");
@@ -85,7 +86,9 @@ mod tests {
         assert_eq!(decode(b"# a ramp\n1, 0x2\t3 # the end\n\n4", Form::Text).unwrap(), [1, 2, 3, 4]);
         let why = decode(b"1\n2 x\n", Form::Text).unwrap_err();
         assert_eq!(why, "line 2: `x` is not a number; write 16, 0x10 or 0b10000");
-        assert!(decode(&[0xFF, 0xFE], Form::Text).unwrap_err().contains("--form little"));
+        for bytes in [&[0xFF, 0xFE][..], &[7, 0, 0, 0]] {
+            assert!(decode(bytes, Form::Text).unwrap_err().contains("--form little"));
+        }
         assert!(decode(&[1, 2, 3], Form::Big).unwrap_err().contains("3 bytes"));
         assert!(decode(b"", Form::Little).is_err() && decode(b"#", Form::Text).is_err());
     }

@@ -1,8 +1,9 @@
 //! Runs the program as a user does.
 #![allow(dead_code)]
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// The program, with an environment that does not change what it prints.
 pub fn hodo(arguments: &[&str]) -> Command {
@@ -64,5 +65,36 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A far end that runs beside the test, and is ended with it.
+pub struct Served {
+    process: Child,
+    uri: String,
+}
+
+impl Served {
+    /// `hodo serve` of this URI.
+    pub fn start(uri: &str) -> Self {
+        let mut command = hodo(&["serve", uri, "--until-stdin-closes"]);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program runs");
+        let mut said = String::new();
+        let stdout = process.stdout.as_mut().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut said).expect("it is text");
+        let uri = said.trim_end().strip_prefix("listening on ").expect("it says where it listens").to_owned();
+        Served { process, uri }
+    }
+
+    /// Where it listens.
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
     }
 }

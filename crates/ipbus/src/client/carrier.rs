@@ -74,6 +74,11 @@ impl Carrier {
         !matches!(self, Carrier::Plain(_))
     }
 
+    /// Whether its packets have ids of their own.
+    pub(super) const fn numbers_packets(&self) -> bool {
+        matches!(self, Carrier::Window(_))
+    }
+
     /// How many packets it takes now.
     #[inline]
     pub(super) fn room(&self) -> usize {

@@ -1,6 +1,6 @@
 use super::queue::Queue;
 use crate::Error;
-use crate::wire::packet::Packet;
+use crate::wire::packet::{self, Packet};
 use crate::wire::transaction::{self, Header, Info, Kind};
 use crate::wire::{Version, Words, legacy};
 use alloc::collections::VecDeque;
@@ -11,6 +11,8 @@ pub(super) struct Flight {
     version: Version,
     /// Whether a reply names its packet: one that does not answer it is wrong, and not just another's.
     named: bool,
+    /// Whether packets have ids; where they have none, nor have their replies.
+    numbered: bool,
     packets: VecDeque<Sent>,
     /// The key of the first packet.
     first: u64,
@@ -55,10 +57,11 @@ struct Told<'a> {
 }
 
 impl Flight {
-    pub(super) const fn new(version: Version, named: bool) -> Self {
+    pub(super) const fn new(version: Version, named: bool, numbered: bool) -> Self {
         Flight {
             version,
             named,
+            numbered,
             packets: VecDeque::new(),
             first: 0,
             transactions: VecDeque::new(),
@@ -102,6 +105,7 @@ impl Flight {
         let Some((index, start)) = self.place(key) else { return true };
         let outcome = match self.version {
             Version::V2_0 => Packet::decode(packet).and_then(|packet| {
+                self.check(packet.header)?;
                 let told = packet.replies().map(|reply| reply.map(Told::from));
                 self.settle(index, start, told, queue)
             }),
@@ -117,6 +121,15 @@ impl Flight {
             self.answered(index);
         }
         taken
+    }
+
+    /// A window has found the packet by its id; of the others each reply has the id that all their requests have.
+    fn check(&self, came: packet::Header) -> Result<(), Error> {
+        let sent = packet::Header { id: 0, kind: packet::Kind::Control };
+        if self.numbered || came == sent {
+            return Ok(());
+        }
+        Err(Error::WrongPacket { sent: sent.encode(), came: came.encode() })
     }
 
     /// Fails what a packet carries, for what was wrong with its reply, or else for this reason.

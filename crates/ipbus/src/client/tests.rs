@@ -280,21 +280,55 @@ fn a_device_that_refuses_fails_what_was_asked_and_is_tried_again() {
     assert!(matches!(client.poll(Instant::ZERO, &mut Outbox::new()), Output::Open(PEER, Address::Node(1))));
 }
 
-/// A connected socket for datagrams is open at once; that nobody is there shows only when something was sent.
+/// The kernel tells of a closed port only after a datagram; the socket was there until then.
 #[test]
-fn a_device_that_refuses_datagrams_is_told_of_at_once_and_tried_again_when_asked() {
-    let error = Error::Closed(Closed::Refused);
-    for (path, version) in [(UDP, Version::V2_0), (WITHOUT_IDS, Version::V2_0), (WITHOUT_IDS, Version::V1_3)] {
-        let mut client = opened(path, version);
+fn a_port_that_nobody_listens_at_is_told_of_at_once() {
+    for (path, version) in [(UDP, Version::V2_0), (WITHOUT_IDS, Version::V2_0), (UDP, Version::V1_3)] {
+        let mut client = client(path, version);
         ask(&mut client, [Command::Read { tag: 1, address: 3 }, Command::Flush]);
-        let (sent, _) = pump(&mut client);
-        assert_eq!(sent.len(), 1, "{path:?}");
+        pump(&mut client);
+        client.handle(Instant::ZERO, Input::Opened(PEER, &Address::Node(1)));
+        assert_eq!(pump(&mut client).0.len(), 1, "a question, or the read itself");
         client.handle(Instant::ZERO, Input::Closed(PEER, Closed::Refused));
-        let told = [Event::Failed { tag: 1, address: 3, error }, Event::Down(error)];
-        assert_eq!(pump(&mut client), (vec![], told.to_vec()), "{path:?}");
-        ask(&mut client, [Command::Read { tag: 2, address: 3 }, Command::Flush]);
-        assert!(matches!(client.poll(Instant::ZERO, &mut Outbox::new()), Output::Open(PEER, Address::Node(1))));
+        let error = Error::Closed(Closed::Refused);
+        let (sent, events) = pump(&mut client);
+        assert!(sent.is_empty() && events.contains(&Event::Failed { tag: 1, address: 3, error }), "{events:?}");
+        assert_eq!(client.outstanding(), 0);
     }
+}
+
+#[test]
+fn a_device_that_goes_away_fails_what_is_in_flight_and_is_asked_once_for_the_rest() {
+    let mut client = opened(UDP, Version::V2_0);
+    ask(&mut client, [Command::Read { tag: 1, address: 3 }, Command::Flush]);
+    assert_eq!(pump(&mut client).0.len(), 1);
+    ask(&mut client, [Command::Read { tag: 2, address: 4 }]);
+    let error = Error::Closed(Closed::Refused);
+    client.handle(Instant::ZERO, Input::Closed(PEER, Closed::Refused));
+    assert_eq!(pump(&mut client).1, [Event::Failed { tag: 1, address: 3, error }]);
+    client.handle(Instant::ZERO, Input::Opened(PEER, &Address::Node(1)));
+    assert_eq!(pump(&mut client).0, [crate::wire::status::REQUEST.to_vec()]);
+    client.handle(Instant::ZERO, Input::Closed(PEER, Closed::Refused));
+    assert_eq!(pump(&mut client).1, [Event::Failed { tag: 2, address: 4, error }, Event::Down(error)]);
+}
+
+#[test]
+fn a_reply_to_another_packet_is_not_taken() {
+    let wrong = bytes(&[0x2000_01F0, 0x2000_0100, 7]);
+    let read = || [Command::Read { tag: 1, address: 3 }, Command::Flush];
+    let mut by_stream = opened(Path::Tcp, Version::V2_0);
+    ask(&mut by_stream, read());
+    pump(&mut by_stream);
+    receive(&mut by_stream, &framed(&wrong));
+    let error = Error::WrongPacket { sent: 0x2000_00F0, came: 0x2000_01F0 };
+    assert_eq!(pump(&mut by_stream).1[0], Event::Failed { tag: 1, address: 3, error });
+    let mut without_ids = opened(WITHOUT_IDS, Version::V2_0);
+    ask(&mut without_ids, read());
+    pump(&mut without_ids);
+    receive(&mut without_ids, &wrong);
+    assert_eq!(pump(&mut without_ids).1, [], "it may be of somebody before");
+    receive(&mut without_ids, &bytes(&[0x2000_00F0, 0x2000_0100, 8]));
+    assert_eq!(pump(&mut without_ids).1, [done(1, Data::Word(8))]);
 }
 
 #[test]

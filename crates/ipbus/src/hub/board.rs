@@ -135,6 +135,14 @@ impl Link {
         }
     }
 
+    /// Whether the board has buffers for a packet of so many bytes. In version 1.3 it does not tell.
+    pub(super) fn takes(&self, bytes: usize) -> bool {
+        match self {
+            Link::Current(window) => window.takes(bytes),
+            Link::Legacy(_) => true,
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         match self {
             Link::Current(window) => window.len(),

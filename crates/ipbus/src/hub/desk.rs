@@ -327,8 +327,8 @@ impl Desk {
 
     /// Puts packets into flight, one of each client in turn.
     fn dispatch(&mut self, now: Instant, number: u32, out: &mut Outbox) {
-        let Some(board) = self.boards.at(number) else { return };
-        while board.link.room() > 0
+        while let Some(board) = self.boards.at(number)
+            && board.link.room() > 0
             && let Some(lane) = board.turns.pop_front()
         {
             let packet = self.lanes.pop(lane, &self.packets);
@@ -339,6 +339,12 @@ impl Desk {
             }
             if let Some(packet) = packet {
                 board.queued -= 1;
+                if !board.link.takes(self.packets[packet].bytes.len()) {
+                    // The board would drop it, and with it what follows.
+                    board.counters.errors += 1;
+                    self.fail(packet, Code::HubTimeout);
+                    continue;
+                }
                 self.packets[packet].stage = Stage::InFlight;
                 mark_sent(packet, &self.packets[packet], out);
                 board.link.push(now, packet, &mut self.packets);

@@ -297,7 +297,11 @@ impl fmt::Display for AccessError {
                  size to the address table"
             ),
             AccessError::TooManyWords { node, words, size } => {
-                write!(f, "node `{node}` has {size} words, and {words} were asked for")
+                let s = if *size == 1 { "" } else { "s" };
+                write!(
+                    f,
+                    "node `{node}` has {size} word{s}, and {words} were asked for, any offset included; ask for fewer"
+                )
             }
             AccessError::NoOffset { node, mode } => {
                 write!(f, "node `{node}` is {mode}, and only blocks have offsets")

@@ -84,7 +84,7 @@ impl Declarer<'_> {
             address: draft.address,
             mask: draft.mask,
             size: draft.size,
-            mode: draft.mode.unwrap_or_else(|| self.mode_of(&children)),
+            mode: draft.mode.unwrap_or_else(|| self.mode_of(draft, &children)),
             permission: draft.permission,
             file: count(file),
             line: draft.line,
@@ -98,9 +98,11 @@ impl Declarer<'_> {
         }
     }
 
-    /// Where the file says nothing, a node with anything but masks below it is no register.
-    fn mode_of(&self, children: &[u32]) -> Mode {
-        let masked = children.iter().all(|child| self.declared[at(*child)].mask != MASK_ALL);
+    /// Where the file says nothing, a node with anything but masks below it is no register; nor is one below which there
+    /// is an error, because nobody knows what it is.
+    fn mode_of(&self, draft: &DraftNode, children: &[u32]) -> Mode {
+        let known = draft.children.len() == children.len();
+        let masked = known && children.iter().all(|child| self.declared[at(*child)].mask != MASK_ALL);
         if masked { Mode::Single } else { Mode::Hierarchical }
     }
 

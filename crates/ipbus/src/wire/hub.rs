@@ -155,7 +155,9 @@ impl fmt::Display for Code {
                 "the device did not answer a control packet; it was there before: look at its link and its load"
             }
             Code::HubTimeout => "the hub did not answer itself in time; look at the hub's load and log",
-            Code::NoStatusReply => "the device does not answer; is it on, and is that its address and port?",
+            Code::NoStatusReply => {
+                "the device does not answer; is it on, and are its address, port and version as in the URI?"
+            }
             Code::NoResendReply => {
                 "the device lost a reply and cannot send it again; it may have restarted: read back what you wrote"
             }

@@ -12,6 +12,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Replies that a board keeps.
 const BUFFERS: usize = 16;
+/// Bytes of a packet that it takes.
+const BUFFER_BYTES: usize = 2040;
 
 /// A board as the protocol wants it, of both versions. What is read is the address times [`FACTOR`], plus its number.
 #[derive(Debug)]
@@ -63,11 +65,11 @@ impl Board {
         let Header { id, kind } = packet.header;
         match kind {
             Kind::Status => {
-                let (buffer_bytes, buffers) = (2040, BUFFERS as u32);
+                let (buffer_bytes, buffers) = (BUFFER_BYTES as u32, BUFFERS as u32);
                 Some(Status { buffer_bytes, buffers, next_id: self.next, ..Status::default() }.encode().to_vec())
             }
             Kind::Resend => self.kept.iter().find(|(kept, _)| *kept == id).map(|(_, reply)| reply.clone()),
-            Kind::Control if id == self.next && !self.ignores => {
+            Kind::Control if id == self.next && !self.ignores && datagram.len() <= BUFFER_BYTES => {
                 let reply = self.execute(&packet);
                 self.next = following(id);
                 if self.kept.len() == BUFFERS {
@@ -191,10 +193,15 @@ impl Wish {
 
 /// A chunk of these wishes.
 pub fn chunk_of(wishes: &[Wish]) -> Vec<u8> {
+    chunk_of_packets(wishes.iter().map(|wish| (wish.board, wish.request())))
+}
+
+/// Packets, each with its board, as a client sends them.
+pub fn chunk_of_packets(packets: impl IntoIterator<Item = (u32, Vec<u8>)>) -> Vec<u8> {
     let mut out = Vec::new();
     let begun = chunk::begin(&mut out);
-    for wish in wishes {
-        Request { target: target(wish.board), packet: &wish.request() }.encode(&mut out);
+    for (board, packet) in packets {
+        Request { target: target(board), packet: &packet }.encode(&mut out);
     }
     chunk::end(&mut out, begun);
     out

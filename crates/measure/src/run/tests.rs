@@ -252,6 +252,14 @@ fn a_far_end_that_never_answers_has_failed() {
 }
 
 #[test]
+fn a_far_end_that_refuses_everything_is_told_from_one_that_is_not_there() {
+    let refusing = FakeLink::new(9_000, |_, _| Service { busy_ns: 1_000, outcome: Outcome::Refused });
+    let found = over(refusing, &plan());
+    assert_eq!((found.verdict.state, found.operations), (State::Failed, 0));
+    assert!(found.loss.refused > 0 && found.verdict.text.starts_with("failed: all was refused"), "{:?}", found.verdict);
+}
+
+#[test]
 fn one_broken_link_ends_the_others_with_what_they_have() {
     let mut broken = FakeLink::steady(8_000, 2_000);
     broken.dead_from = 1_000_000_007 + 170_000_000;

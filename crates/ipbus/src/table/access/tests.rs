@@ -129,17 +129,38 @@ fn what_is_refused_says_why() {
              address table",
         ),
         (node("rw").write_block(0).err(), ONE_AND_NONE),
-        (node("ram").read_block(5).err(), "node `ram` has 4 words, and 5 were asked for"),
-        (node("fifo").write_block(5).err(), "node `fifo` has 4 words, and 5 were asked for"),
-        (node("ram_r").write_block(5).err(), "node `ram_r` has 4 words, and 5 were asked for"),
+        (
+            node("ram").read_block(5).err(),
+            "node `ram` has 4 words, and 5 were asked for, any offset included; ask for fewer",
+        ),
+        (
+            node("fifo").write_block(5).err(),
+            "node `fifo` has 4 words, and 5 were asked for, any offset included; ask for fewer",
+        ),
+        (
+            node("ram_r").write_block(5).err(),
+            "node `ram_r` has 4 words, and 5 were asked for, any offset included; ask for fewer",
+        ),
         (
             node("ram_r").write_block(1).err(),
             "node `ram_r` may not be written; its permission in the address table is `r`",
         ),
-        (node("ram").read_block_at(2, 3).err(), "node `ram` has 4 words, and 5 were asked for"),
-        (node("ram").write_block_at(u32::MAX, u32::MAX).err(), "node `ram` has 4 words, and 8589934590 were asked for"),
-        (node("word").read_block_at(1, 1).err(), "node `word` has 1 words, and 2 were asked for"),
-        (node("group").read_block_at(1, 1).err(), "node `group` has 1 words, and 2 were asked for"),
+        (
+            node("ram").read_block_at(2, 3).err(),
+            "node `ram` has 4 words, and 5 were asked for, any offset included; ask for fewer",
+        ),
+        (
+            node("ram").write_block_at(u32::MAX, u32::MAX).err(),
+            "node `ram` has 4 words, and 8589934590 were asked for, any offset included; ask for fewer",
+        ),
+        (
+            node("word").read_block_at(1, 1).err(),
+            "node `word` has 1 word, and 2 were asked for, any offset included; ask for fewer",
+        ),
+        (
+            node("group").read_block_at(1, 1).err(),
+            "node `group` has 1 word, and 2 were asked for, any offset included; ask for fewer",
+        ),
         (node("port").read_block_at(0, 0).err(), "node `port` is non-incremental, and only blocks have offsets"),
         (node("bits").write_block_at(0, 1).err(), "node `bits` is single, and only blocks have offsets"),
     ];

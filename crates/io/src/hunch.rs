@@ -1,0 +1,63 @@
+/// Whether a look is worth its call before a sleep, by how often it was lately.
+///
+/// On one processor, whoever is sent something often runs before the sender's call has returned, so that its answer is
+/// there before the sender could sleep. Looking for it then spares the poller's call; on another processor, or another
+/// host, it is never there, and a look costs half of what it could spare.
+#[derive(Debug)]
+pub(crate) struct Hunch {
+    /// The share of looks that found something, in 256ths, the last ones counting most.
+    found: u32,
+    untried: u32,
+}
+
+/// The share from which on looking is worth it, in 256ths.
+const WORTH: u32 = 96;
+/// Sleeps after which a look is tried all the same.
+const TRY_AFTER: u32 = 64;
+/// One look moves the share by this part of the way.
+const WEIGHT: u32 = 8;
+
+impl Hunch {
+    pub(crate) const fn new() -> Self {
+        Hunch { found: 0, untried: 0 }
+    }
+
+    /// Whether to look now.
+    #[inline]
+    pub(crate) fn is_worth_a_look(&mut self) -> bool {
+        self.untried += 1;
+        self.found >= WORTH || self.untried >= TRY_AFTER
+    }
+
+    /// What a look has shown.
+    #[inline]
+    pub(crate) fn looked(&mut self, found: bool) {
+        self.untried = 0;
+        self.found = self.found - self.found / WEIGHT + if found { 256 / WEIGHT } else { 0 };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_while_it_is_worth_it_and_tries_again_now_and_then() {
+        let mut hunch = Hunch::new();
+        let mut looks = |rounds: usize, found: fn(usize) -> bool| {
+            let mut count = 0;
+            for round in 0..rounds {
+                if hunch.is_worth_a_look() {
+                    count += 1;
+                    hunch.looked(found(round));
+                }
+            }
+            count
+        };
+        assert_eq!(looks(640, |_| false), 10);
+        assert!(looks(1000, |_| true) > 600);
+        assert_eq!(looks(1000, |_| true), 1000);
+        assert_eq!(looks(1000, |round| round % 2 == 0), 1000);
+        assert!(looks(1000, |_| false) < 40);
+    }
+}
