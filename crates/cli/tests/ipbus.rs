@@ -281,8 +281,9 @@ fn a_board_that_is_not_there_is_told_of_at_once() {
         let failed = ipbus(&["read", &uri, "0", "1", "--timeout", "30s"]);
         assert_eq!((failed.status, failed.stdout.as_str()), (1, ""), "{uri}");
         let hub = if tail.is_empty() { "" } else { "the hub: " };
-        let why =
-            format!("cannot read 0x00000000 of {uri}: {hub}connection refused: nothing listens there (and 1 more");
+        let why = format!(
+            "cannot read 0x00000000 of {uri}: {hub}connection refused: nothing listens there; is it on, and is that its address and port? (and 1 more"
+        );
         assert!(failed.stderr.contains(&why), "{}", failed.stderr);
     }
 }
