@@ -1,10 +1,11 @@
 use crate::device::{self, Served};
 use crate::raw::{self, server_config};
 use crate::{Error, Uri};
-use hodo_io::{DatagramServer, DatagramServers, ServeOptions, SocketSettings, StreamServer};
+use hodo_io::{DatagramServer, DatagramServers, ServeOptions, SocketSettings, StreamServer, Trace};
 use hodo_machine::{Address, Machine, Transport, Wait};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Where a server listens, unless told otherwise.
@@ -59,6 +60,17 @@ impl Server {
     #[must_use]
     pub fn uris(&self) -> &[Uri] {
         &self.uris
+    }
+
+    /// Takes a trace of its packets, or of one thread's where there are several. Of several devices none is traced.
+    #[must_use]
+    pub fn traced(self, trace: Arc<Trace>) -> Self {
+        let bound = match self.bound {
+            Bound::Streams(server) => Bound::Streams(server.traced(trace)),
+            Bound::Datagrams(server) => Bound::Datagrams(server.traced(trace)),
+            Bound::Several(servers) => Bound::Several(servers),
+        };
+        Server { bound, ..self }
     }
 
     /// Serves until `stop` is set, which is noticed within a tenth of a second.

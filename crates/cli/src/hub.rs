@@ -67,7 +67,7 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
         let pages = pages.with(page::PATH, move || stats(page::text));
         pages.with(page::STAGES_PATH, move || stages(|seen| seen.stages.text()))
     })?;
-    let trace = tracing::start(serve)?;
+    let trace = crate::trace::start(&serve.traced, serve.trace_paused)?;
     let server = bind(serve, trace.clone())?;
     let told = Arc::clone(&seen);
     daemon.registry().source(move |exposition| {

@@ -17,6 +17,7 @@ mod private_dir;
 mod report;
 mod serve;
 mod terminal;
+mod trace;
 
 use args::{Cli, Command};
 use clap::Parser;

@@ -21,11 +21,27 @@ pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
     let _ = hodo_io::host::raise_descriptor_limit();
     let mut uri = serve.uri.clone();
     let dir = private_dir(&mut uri)?;
-    let server = hodo_catalog::serve(&uri, &settings(serve)?)?;
+    if serve.traced.trace.is_some() && uri.scheme == "unix" {
+        return Err(Error::Usage("--trace is of packets; Unix sockets have none, take tcp or udp".to_owned()));
+    }
+    if serve.traced.trace.is_some() && !uri.has_far_end_of_one_thread() && serve.threads != 1 {
+        return Err(Error::Usage("--trace follows one thread; add --threads 1".to_owned()));
+    }
+    let mut server = hodo_catalog::serve(&uri, &settings(serve)?)?;
+    if serve.traced.trace.is_some() && server.uris().len() > 1 {
+        return Err(Error::Usage("--trace follows one board; leave out boards=".to_owned()));
+    }
+    let trace = crate::trace::start(&serve.traced, false)?;
+    if let Some(trace) = &trace {
+        server = server.traced(Arc::clone(trace));
+    }
     let lines: String = server.uris().iter().map(|uri| format!("{LISTENING_ON}{uri}\n")).collect();
     terminal::print(&lines)?;
     let ran = server.run(&stop);
     drop(dir);
+    if let Some(missing) = trace.as_deref().and_then(crate::trace::missing) {
+        eprintln!("hodo serve: {missing}");
+    }
     ran?;
     Ok(Outcome::Done)
 }

@@ -1,7 +1,8 @@
 use crate::connect::socket_for;
 use crate::listener::{Arrivals, bound, is_short, prepared};
 use crate::sys::{self, RawAddress};
-use crate::{Clock, Datagrams, Endpoint, Listener, Mailbox, SocketSettings, Streams, Transport, affinity};
+use crate::trace::Traced;
+use crate::{Clock, Datagrams, Endpoint, Listener, Mailbox, SocketSettings, Streams, Trace, Transport, affinity};
 use hodo_machine::{Address, Driver, Machine, Wait};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -32,12 +33,13 @@ pub struct ServeOptions {
 pub struct StreamServer {
     listener: Listener,
     options: ServeOptions,
+    trace: Option<Arc<Trace>>,
 }
 
 impl StreamServer {
     /// Listens at an address; port 0 is any free one.
     pub fn bind(address: &Address, options: ServeOptions) -> io::Result<Self> {
-        Ok(StreamServer { listener: Listener::bind(address)?, options })
+        Ok(StreamServer { listener: Listener::bind(address)?, options, trace: None })
     }
 
     /// Where it listens.
@@ -53,11 +55,17 @@ impl StreamServer {
         F: Fn() -> M + Sync,
         A: Fn(M::Event) -> Option<M::Command> + Sync,
     {
-        let options = self.options.clone();
+        let (options, trace) = (self.options.clone(), self.trace.clone());
         self.run_shards(stop, |index, arrivals, clock| {
             let streams = Streams::with(options.settings.clone(), arrivals)?;
-            shard(index, streams, &options, clock, &make, &answer, stop)
+            traced_shard(index, streams, trace.as_deref(), &options, clock, &make, &answer, stop)
         })
+    }
+
+    /// Takes a trace of one thread's packets; for a server of one thread that is all.
+    #[must_use]
+    pub fn traced(self, trace: Arc<Trace>) -> Self {
+        StreamServer { trace: Some(trace), ..self }
     }
 
     /// Runs `body` on each thread, with where its connections come from. One thread is this one; of several, each begins to
@@ -123,6 +131,7 @@ pub struct DatagramServer {
     sockets: Vec<OwnedFd>,
     address: Address,
     options: ServeOptions,
+    trace: Option<Arc<Trace>>,
 }
 
 impl DatagramServer {
@@ -139,13 +148,19 @@ impl DatagramServer {
             address = bound(&socket, &address)?;
             sockets.push(socket);
         }
-        Ok(DatagramServer { sockets, address, options })
+        Ok(DatagramServer { sockets, address, options, trace: None })
     }
 
     /// Where it is bound.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// See [`StreamServer::traced`].
+    #[must_use]
+    pub fn traced(self, trace: Arc<Trace>) -> Self {
+        DatagramServer { trace: Some(trace), ..self }
     }
 
     /// Serves until `stop` is set. See [`StreamServer::run`].
@@ -156,12 +171,12 @@ impl DatagramServer {
         A: Fn(M::Event) -> Option<M::Command> + Sync,
     {
         let clock = Clock::start();
-        let (options, make, answer) = (&self.options, &make, &answer);
+        let (options, trace, make, answer) = (&self.options, self.trace.as_deref(), &make, &answer);
         let each = |index, socket| {
             let peers_max = options.settings.peers_max.div_ceil(options.threads.max(1));
             let settings = SocketSettings { peers_max, ..options.settings.clone() };
             let datagrams = Datagrams::new(settings, Some(socket))?;
-            shard(index, datagrams, options, clock, make, answer, stop)
+            traced_shard(index, datagrams, trace, options, clock, make, answer, stop)
         };
         let mut sockets = self.sockets;
         if sockets.len() == 1
@@ -175,6 +190,25 @@ impl DatagramServer {
                 (0..).zip(sockets).map(|(index, socket)| scope.spawn(move || each(index, socket))).collect();
             shards.into_iter().map(|shard| shard.join().expect("a shard does not panic")).fold(Ok(()), Result::and)
         })
+    }
+}
+
+/// One thread's part of a server, traced where that is asked for: two copies of the code, so that a server without a
+/// trace pays nothing for it.
+#[expect(clippy::too_many_arguments, reason = "the thread's parts, and the server's")]
+fn traced_shard<M: Machine, T: Transport>(
+    index: usize,
+    transport: T,
+    trace: Option<&Trace>,
+    options: &ServeOptions,
+    clock: Clock,
+    make: &impl Fn() -> M,
+    answer: &impl Fn(M::Event) -> Option<M::Command>,
+    stop: &Stop,
+) -> io::Result<()> {
+    match trace.and_then(Trace::tap) {
+        None => shard(index, transport, options, clock, make, answer, stop),
+        Some(tap) => shard(index, Traced::new(transport, tap, clock), options, clock, make, answer, stop),
     }
 }
 

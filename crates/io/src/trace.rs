@@ -56,15 +56,23 @@ struct Shared {
     lost: AtomicU64,
     noted: AtomicBool,
     notes: Mutex<String>,
+    has_failed: AtomicBool,
     failed: Mutex<Option<String>>,
+}
+
+/// Packets, ready to be written.
+#[derive(Default)]
+struct Block {
+    bytes: Vec<u8>,
+    packets: u64,
 }
 
 /// How a trace does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceCounters {
-    /// Packets that were taken.
+    /// Packets that were written.
     pub packets: u64,
-    /// Packets that there was no room for, because writing was slower or has failed.
+    /// Packets that were not, because writing was slower or has failed.
     pub lost: u64,
     /// Why nothing is written any more.
     pub failed: Option<String>,
@@ -121,10 +129,16 @@ impl Trace {
     /// How it does.
     #[must_use]
     pub fn counters(&self) -> TraceCounters {
+        self.shared.counters()
+    }
+}
+
+impl Shared {
+    fn counters(&self) -> TraceCounters {
         TraceCounters {
-            packets: self.shared.packets.load(Relaxed),
-            lost: self.shared.lost.load(Relaxed),
-            failed: self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            packets: self.packets.load(Relaxed),
+            lost: self.lost.load(Relaxed),
+            failed: self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 }
@@ -145,14 +159,19 @@ impl Drop for Trace {
     }
 }
 
-fn write(mut ring: writer::Ring, full: &Receiver<Vec<u8>>, empty: &SyncSender<Vec<u8>>, shared: &Shared) {
+/// Writes what comes until the serving thread has given up its end. After an error it only counts what is lost.
+fn write(mut ring: writer::Ring, full: &Receiver<Block>, empty: &SyncSender<Block>, shared: &Shared) {
     for mut block in full {
-        if let Err(error) = ring.write(&block) {
+        let written = if shared.has_failed.load(Relaxed) { Ok(false) } else { ring.write(&block.bytes).map(|()| true) };
+        if let Err(error) = &written {
             let why = format!("{}: {error}", ring.path().display());
             *shared.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-            return;
+            shared.has_failed.store(true, Relaxed);
         }
-        block.clear();
+        let count = if matches!(written, Ok(true)) { &shared.packets } else { &shared.lost };
+        count.fetch_add(block.packets, Relaxed);
+        block.bytes.clear();
+        block.packets = 0;
         // There is room for every block that there is.
         let _ = empty.try_send(block);
     }

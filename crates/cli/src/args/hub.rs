@@ -1,4 +1,4 @@
-use super::units;
+use super::{Traced, units};
 use clap::{Args, Subcommand};
 use hodo_machine::Wait;
 use std::net::SocketAddr;
@@ -75,13 +75,10 @@ pub struct HubServe {
     /// How long it may take to answer what is under way when the hub is to stop.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
     pub drain: Duration,
-    /// Write what goes to and comes from clients and boards here, for Wireshark (pcapng); SIGUSR1 pauses it, and goes on.
-    #[arg(long, value_name = "FILE")]
-    pub trace: Option<PathBuf>,
-    /// Bytes of the trace at most: at half of them FILE becomes FILE.1, and a new one is begun.
-    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = units::bytes, requires = "trace")]
-    pub trace_size: u64,
-    /// Begin the trace only at SIGUSR1.
+    /// Its trace.
+    #[command(flatten)]
+    pub traced: Traced,
+    /// Begin the trace only at SIGUSR1, which pauses one that has begun.
     #[arg(long, requires = "trace")]
     pub trace_paused: bool,
     /// Measure where the time of one packet in 64 goes, for /metrics and /stats.

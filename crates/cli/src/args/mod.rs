@@ -8,6 +8,7 @@ mod others;
 mod output;
 pub mod sizes;
 mod spot;
+mod traced;
 pub mod units;
 
 pub use bench::{Bench, Choice, Measure};
@@ -19,6 +20,7 @@ pub use ipbus::{
 pub use others::{Compare, Demo, Limits, Report, Serve, Transport};
 pub use output::{Output, Progress};
 pub use spot::Spot;
+pub use traced::Traced;
 
 use clap::{Parser, Subcommand};
 

@@ -1,3 +1,4 @@
+use super::Traced;
 use super::sizes::Sizes;
 use super::units::Cpus;
 use super::{Progress, units};
@@ -66,6 +67,9 @@ pub struct Serve {
     /// Peers at once, at most; one more is refused.
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub peers_max: u32,
+    /// Its trace.
+    #[command(flatten)]
+    pub traced: Traced,
     /// Come to an end when standard input does, so that the far end never outlives who started it.
     #[arg(long)]
     pub until_stdin_closes: bool,

@@ -1,20 +1,5 @@
-use crate::{Error, args};
-use hodo_io::{Trace, TraceCounters, TraceOptions};
+use hodo_io::{Trace, TraceCounters};
 use std::sync::Arc;
-
-/// The trace of a hub's packets, where one is wanted.
-pub fn start(serve: &args::HubServe) -> Result<Option<Arc<Trace>>, Error> {
-    let Some(file) = &serve.trace else { return Ok(None) };
-    let size_max = serve.trace_size;
-    if size_max < TraceOptions::SIZE_MIN {
-        let least = TraceOptions::SIZE_MIN >> 20;
-        return Err(Error::Usage(format!("--trace-size {size_max}: a trace takes {least}M at least")));
-    }
-    let options = TraceOptions { file: file.clone(), size_max, paused: serve.trace_paused };
-    let trace = Trace::start(&options)
-        .map_err(|why| Error::Usage(format!("--trace {}: this file cannot be written: {why}", file.display())))?;
-    Ok(Some(Arc::new(trace)))
-}
 
 /// What a hub says of its trace, and in it.
 pub struct Tracing {

@@ -1,6 +1,6 @@
 use super::headers::{Flow, SEGMENT};
 use super::pcapng::{self, About, Direction};
-use super::{BLOCK, BLOCKS, Shared};
+use super::{BLOCK, BLOCKS, Block, Shared};
 use crate::Clock;
 use crate::transport::{Batch, Ends, Transport};
 use hodo_machine::{self as machine, Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Stamp, Wait};
@@ -21,10 +21,10 @@ const ROOM: usize = 256 + super::NOTES_MAX;
 /// The serving thread's end of a trace.
 pub(crate) struct Tap {
     shared: Arc<Shared>,
-    full: SyncSender<Vec<u8>>,
-    empty: Receiver<Vec<u8>>,
+    full: SyncSender<Block>,
+    empty: Receiver<Block>,
     blocks: usize,
-    block: Vec<u8>,
+    block: Block,
     /// When the block was begun.
     begun: Instant,
     /// What the clock's origin is, in ns since 1970.
@@ -39,13 +39,13 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    pub(super) fn new(shared: Arc<Shared>, full: SyncSender<Vec<u8>>, empty: Receiver<Vec<u8>>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, full: SyncSender<Block>, empty: Receiver<Block>) -> Self {
         Tap {
             shared,
             full,
             empty,
             blocks: 1,
-            block: Vec::with_capacity(BLOCK),
+            block: Block { bytes: Vec::with_capacity(BLOCK), packets: 0 },
             begun: Instant::ZERO,
             origin_ns: 0,
             flows: HashMap::new(),
@@ -85,8 +85,8 @@ impl Tap {
                 dropped: std::mem::take(dropped),
                 comment: comment.as_deref().unwrap_or_default(),
             };
-            pcapng::packet(&about, &mut self.block, |out| flow.packet(direction, payload, out));
-            self.shared.packets.fetch_add(1, Relaxed);
+            pcapng::packet(&about, &mut self.block.bytes, |out| flow.packet(direction, payload, out));
+            self.block.packets += 1;
         } else {
             *dropped += 1;
             self.shared.lost.fetch_add(1, Relaxed);
@@ -96,13 +96,13 @@ impl Tap {
 
     /// Whether there is room for so many bytes: in this block, or in another after this one is handed over.
     fn make_room(&mut self, now: Instant, bytes: usize) -> bool {
-        if self.block.len() + bytes > BLOCK {
+        if self.block.bytes.len() + bytes > BLOCK {
             self.hand_over();
         }
-        if self.block.is_empty() {
+        if self.block.packets == 0 {
             self.begun = now;
         }
-        self.block.len() + bytes <= self.block.capacity()
+        self.block.bytes.len() + bytes <= BLOCK && !self.shared.has_failed.load(Relaxed)
     }
 
     /// Gives the block to the writer where there is another one.
@@ -110,20 +110,17 @@ impl Tap {
         let next = self.empty.try_recv().ok().or_else(|| {
             (self.blocks < BLOCKS).then(|| {
                 self.blocks += 1;
-                Vec::with_capacity(BLOCK)
+                Block { bytes: Vec::with_capacity(BLOCK), packets: 0 }
             })
         });
         let Some(next) = next else { return };
-        let full = std::mem::replace(&mut self.block, next);
-        // A writer that has ended, because the disk is full, takes none; then nothing is taken here either.
-        if self.full.try_send(full).is_err() {
-            self.block = Vec::new();
-        }
+        // There is room for every block that there is, and the writer lives until this end is given up.
+        let _ = self.full.try_send(std::mem::replace(&mut self.block, next));
     }
 
     /// Hands over what has waited long enough.
     fn hand_over_old(&mut self, now: Instant) {
-        if !self.block.is_empty() && now >= self.begun + SOON {
+        if self.block.packets > 0 && now >= self.begun + SOON {
             self.hand_over();
         }
     }
@@ -147,10 +144,8 @@ impl Tap {
 
 impl Drop for Tap {
     fn drop(&mut self) {
-        if !self.block.is_empty() {
-            // Waits for the writer, as nothing is served any more; where that has ended nothing is to be written.
-            let _ = self.full.send(std::mem::take(&mut self.block));
-        }
+        // As above.
+        let _ = self.full.try_send(std::mem::take(&mut self.block));
     }
 }
 

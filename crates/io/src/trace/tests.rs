@@ -90,8 +90,10 @@ fn relay(name: &str, size_max: u64, messages: &[usize]) -> (TraceCounters, Vec<u
         stop.store(true, Relaxed);
         serving.join().unwrap().unwrap();
     });
-    let counters = trace.counters();
+    let shared = Arc::clone(&trace.shared);
+    // Then all is written.
     drop(trace);
+    let counters = shared.counters();
     let before = std::fs::read(folder.join("hub.pcapng.1")).unwrap_or_default();
     let last = std::fs::read(&file).unwrap();
     std::fs::remove_dir_all(folder).unwrap();
