@@ -64,7 +64,8 @@ impl Bound {
             binds: if in_flight <= 1 { Binding::RoundTrip } else { Binding::Window },
             operations_per_s,
             formula: format!(
-                "{in_flight} packets in flight / ({packets_per_operation:.4} an operation x {} round-trip) = {}",
+                "{in_flight} packets in flight / ({} an operation x {} round-trip) = {}",
+                ratio_text(packets_per_operation),
                 time_text(round_trip_ns),
                 operations_text(operations_per_s),
             ),
@@ -137,6 +138,7 @@ impl Bound {
 pub fn least(kind: LimitKind, mut bounds: Vec<Bound>, payload_bytes: f64) -> Option<Limit> {
     bounds.retain(|bound| bound.operations_per_s.is_finite());
     bounds.sort_by(|a, b| a.operations_per_s.total_cmp(&b.operations_per_s));
+    bounds.dedup_by(|a, b| a.formula == b.formula);
     let binding = bounds.first()?;
     let formula =
         bounds.iter().map(|bound| format!("{}: {}", name(bound.binds), bound.formula)).collect::<Vec<_>>().join(" <= ");
@@ -217,6 +219,11 @@ const fn name(binding: Binding) -> &'static str {
 
 pub(super) fn operations_text(operations_per_s: f64) -> String {
     if operations_per_s >= 100.0 { format!("{operations_per_s:.0}/s") } else { format!("{operations_per_s:.3}/s") }
+}
+
+/// To four decimals, without those that say nothing.
+fn ratio_text(ratio: f64) -> String {
+    ((ratio * 1e4).round() / 1e4).to_string()
 }
 
 fn bytes_text(bytes: f64) -> String {

@@ -166,6 +166,17 @@ fn ipbus_window_fills_the_line_until_187_us() {
 }
 
 #[test]
+fn a_formula_says_nothing_twice_and_counts_packets_as_they_are() {
+    let bounds = vec![Bound::cpu(1, 303e3), Bound::packets(16, 1515.0, 10_400.0), Bound::cpu(1, 303e3)];
+    let formula = least(LimitKind::Model, bounds, 1.0).unwrap().formula;
+    let (window, cpu) = formula.split_once(" <= ").unwrap();
+    assert_eq!(window, "window: 16 packets in flight / (1515 an operation x 10.40 us round-trip) = 1015/s");
+    assert_eq!(cpu.matches("cpu").count(), 1, "{formula}");
+    assert!(Bound::packets(16, 0.01, 10_400.0).formula.contains("(0.01 an operation"));
+    assert!(Bound::packets(16, 1.0 / 173.0, 10_400.0).formula.contains("(0.0058 an operation"));
+}
+
+#[test]
 fn one_in_flight_is_bound_by_the_round_trip() {
     let bound = Bound::window(1, 6_000.0);
     assert_eq!(bound.binds, Binding::RoundTrip);
