@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Hodoscope beside the field's own tools, in turns, on the same processors, with the same congestion control.
 
-    cargo build --release && benches/peers/run.py                everything, about ten minutes
-    benches/peers/run.py --only 'udp' --rounds 3 --seconds 1     the cases whose name holds a pattern
+    cargo build --release && benches/peers/run.py                everything, about twenty minutes
+    benches/peers/run.py --only '^udp' --rounds 3 --seconds 1    the cases whose name holds a pattern
+    benches/peers/run.py --only ipbus                            IPbus, see ipbus.py
     benches/peers/run.py --peers-only                            the peers alone
 
 Each round runs ours and then the peer; the ratio is taken within the round, so that a slow drift of the machine
-falls out of it. Needs sockperf, iperf3 and taskset. As root, everything runs on the loopback interface of a network
-namespace of its own, with the congestion control asked for; else in the system's network, with the system's.
+falls out of it. Needs sockperf, iperf3, taskset, a C compiler, and uHAL in the Python of --python. As root, everything
+runs on the loopback interface of a network namespace of its own, with the congestion control asked for; else in the
+system's network, with the system's.
 Exit status: 0 every target met, 1 one was missed or a run failed, 2 usage.
 """
 
@@ -19,31 +21,17 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
-import time
+
+import ipbus
+from processes import LOOPBACK, Case, Failed, background, free_port, output
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LOOPBACK = "127.0.0.1"
 CONGESTION_CONTROL = "/proc/sys/net/ipv4/tcp_congestion_control"
 CLONE_NEWNET = 0x40000000
 KIB = 1024
-
-
-class Failed(Exception):
-    """A run that gave no figure, and why."""
-
-
-class Case:
-    """One exchange that both sides can do: its figure, and the ratio to the peer's that is wanted."""
-
-    def __init__(self, name, unit, target, ours, peer, better="more"):
-        self.name, self.unit, self.target, self.ours, self.peer, self.better = name, unit, target, ours, peer, better
-
-    def met(self, ratio):
-        return ratio <= self.target if self.better == "less" else ratio >= self.target
 
 
 def main():
@@ -79,6 +67,7 @@ def parse_arguments():
     parser.add_argument("--cpu", default=default_cpus(), help="two processors: near and far (the first two allowed)")
     parser.add_argument("--congestion", default="cubic", help="TCP congestion control of both sides (cubic)")
     parser.add_argument("--hodo", default=os.environ.get("HODO", str(ROOT / "target/release/hodo")))
+    parser.add_argument("--python", default=str(ROOT / "target/venv/bin/python"), help="the one that has uHAL")
     parser.add_argument("--json", metavar="FILE", help="write every round's figures there")
     parser.add_argument("--peers-only", action="store_true", help="leave Hodoscope out")
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
@@ -102,11 +91,13 @@ def usage(text):
 
 
 def require(options):
-    missing = [tool for tool in ("sockperf", "iperf3", "taskset") if not shutil.which(tool)]
+    missing = [tool for tool in ("sockperf", "iperf3", "taskset", "cc") if not shutil.which(tool)]
     if missing:
         sys.exit(usage(f"not found: {', '.join(missing)}; `./test tools` installs them"))
     if not options.peers_only and not os.access(options.hodo, os.X_OK):
         sys.exit(usage(f"{options.hodo} is not there: cargo build --release, or --hodo PATH"))
+    if not options.peers_only and not os.access(options.python, os.X_OK):
+        sys.exit(usage(f"{options.python} is not there: `./test python` makes it, or --python PATH"))
 
 
 # The cases
@@ -118,13 +109,14 @@ def cases(options):
         for protocol in ("tcp", "udp"):
             for size in (64, KIB):
                 name = f"{protocol} ping-pong {size} B, {'polling' if wait == 'spin' else 'blocking'}"
-                found.append(Case(name, "us", 1.05, *ping_pong(protocol, size, wait, options), better="less"))
+                found.append(Case(name, "us", 1.05, *ping_pong(protocol, size, wait, options), "less", "sockperf"))
     for size in (32 * KIB, 128 * KIB):
         for channels, target in ((1, 1.0), (20, 2.0)):
             name = f"tcp stream {size // KIB} KiB, {channels} connection{'s' if channels > 1 else ''}"
-            found.append(Case(name, "Gbit/s", target, *stream(size, channels, options)))
-    found.append(Case("udp one way 1024 B, delivered", "Gbit/s", 5.0, *datagrams(KIB, options)))
-    return found
+            found.append(Case(name, "Gbit/s", target, *stream(size, channels, options), beside="iperf3"))
+    found.append(Case("udp one way 1024 B, delivered", "Gbit/s", 5.0, *datagrams(KIB, options), beside="iperf3"))
+    # Without our device and hub nobody has anything to talk to.
+    return found if options.peers_only else [*found, *ipbus.cases(options)]
 
 
 def ping_pong(protocol, size, wait, options):
@@ -238,6 +230,7 @@ def measure(case, options):
     ratio = statistics.median(ratios) if ratios else None
     return {
         "case": case.name,
+        "beside": case.beside,
         "unit": case.unit,
         "better": case.better,
         "target": case.target,
@@ -254,11 +247,12 @@ def spread(values):
     return {"median": statistics.median(values), "min": min(values), "max": max(values)} if values else None
 
 
-COLUMNS = "{:<34} {:>7} {:>24} {:>24} {:>20} {:>8}  {}"
+COLUMNS = "{:<38} {:<24} {:>7} {:>26} {:>26} {:>20} {:>8}  {}"
 
 
 def header():
-    return COLUMNS.format("case", "unit", "ours [min..max]", "peer [min..max]", "ratio [min..max]", "target", "")
+    figures = ("ours [min..max]", "the other's [min..max]", "ratio [min..max]")
+    return COLUMNS.format("case", "beside", "unit", *figures, "target", "")
 
 
 def line(row):
@@ -268,70 +262,8 @@ def line(row):
 
     target = f"{'<=' if row['better'] == 'less' else '>='} {row['target']:.2f}"
     verdict = {True: "met", False: "missed", None: "failed" if row["errors"] else "-"}[row["met"]]
-    return COLUMNS.format(row["case"], row["unit"], show("ours"), show("peer"), show("ratio"), target, verdict)
-
-
-def output(command, seconds):
-    """What a command prints; it is killed after so many seconds."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        out, complaint = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired as error:
-        raise Failed(f"{command[0]} was not done after {seconds} s: {' '.join(command)}") from error
-    finally:
-        end(process)
-    if process.returncode != 0:
-        raise Failed(f"`{' '.join(command)}` ended with {process.returncode}: {(complaint or out).strip()[-400:]}")
-    return out
-
-
-class background:
-    """A server, listening on entry, ended on exit."""
-
-    def __init__(self, command, protocol, port):
-        self.command, self.protocol, self.port = command, protocol, port
-
-    def __enter__(self):
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        give_up = time.monotonic() + 5
-        while not listens(self.protocol, self.port):
-            if self.process.poll() is not None or time.monotonic() > give_up:
-                end(self.process)
-                raise Failed(f"`{' '.join(self.command)}` does not listen")
-            time.sleep(0.02)
-        return self.process
-
-    def __exit__(self, *_):
-        end(self.process)
-
-
-def end(process):
-    """Ends a process that was started here, and only that."""
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(2)
-        except subprocess.TimeoutExpired:
-            process.kill()
-    process.wait()
-
-
-def listens(protocol, port):
-    state = "0A" if protocol == "tcp" else "07"
-    for family in ("", "6"):
-        with open(f"/proc/net/{protocol}{family}", encoding="ascii") as table:
-            for row in table.readlines()[1:]:
-                fields = row.split()
-                if fields[1].endswith(f":{port:04X}") and fields[3] == state:
-                    return True
-    return False
-
-
-def free_port(protocol):
-    kind = socket.SOCK_STREAM if protocol == "tcp" else socket.SOCK_DGRAM
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind((LOOPBACK, 0))
-        return probe.getsockname()[1]
+    figures = (show("ours"), show("peer"), show("ratio"))
+    return COLUMNS.format(row["case"], row["beside"], row["unit"], *figures, target, verdict)
 
 
 # Where it runs
@@ -375,6 +307,7 @@ def environment(options, namespace):
         "hodo": None if options.peers_only else first_line([options.hodo, "--version"]),
         "sockperf": first_line(["sockperf", "--version"]),
         "iperf3": first_line(["iperf3", "--version"]),
+        "uhal": None if options.peers_only else uhal_version(options.python),
         "kernel": os.uname().release,
         "congestion_control": congestion_control(),
         "cpus": {"near": options.cpus[0], "far": options.cpus[1], "many connections": options.cpu},
@@ -384,13 +317,18 @@ def environment(options, namespace):
     }
 
 
+def uhal_version(python):
+    return first_line([python, "-c", "import importlib.metadata; print(importlib.metadata.version('uhal'))"])
+
+
 def first_line(command):
     done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     return ((done.stdout or done.stderr).strip().splitlines() or ["unknown"])[0]
 
 
 def print_facts(facts):
-    print(f"{facts['hodo'] or 'hodo left out'}; {facts['sockperf']}; {facts['iperf3']}; Linux {facts['kernel']}")
+    peers = f"{facts['sockperf']}; {facts['iperf3']}" + (f"; uHAL {facts['uhal']}" if facts["uhal"] else "")
+    print(f"{facts['hodo'] or 'hodo left out'}; {peers}; Linux {facts['kernel']}")
     where = "a network namespace of its own" if facts["namespace"] else "the system's network"
     print(
         f"congestion control {facts['congestion_control']}, loopback of {where}; near side on CPU"

@@ -40,12 +40,17 @@ pub(crate) fn scheme(uri: &Uri) -> Option<&'static Scheme> {
 pub(crate) struct Served {
     config: DeviceConfig,
     faults: Faults,
+    boards: u16,
 }
+
+/// More than a crate, a room or an experiment has.
+const BOARDS_MAX: u64 = 10_000;
 
 /// What an option takes that the simulated network does not know.
 const OPTIONS: &[(&str, &str)] = &[
     ("table", "an address table: a path, or file://…"),
     ("others", "memory, error or timeout: what is at the addresses that no node of the table has"),
+    ("boards", "how many there are, from 1 to 10000, each with a port of its own; over UDP only"),
     ("buffers", "replies that are kept, from 1 to 1024, as 16"),
     ("buffer_bytes", "bytes of a packet from 64 to 65507, as 2040"),
     ("memory", "bytes from 64K to 16G, as 64M"),
@@ -64,7 +69,7 @@ impl Served {
     /// What a URI asks for.
     pub(crate) fn new(uri: &Uri, scheme: &Scheme) -> Result<Served, Error> {
         let config = DeviceConfig::new(scheme.transport, scheme.version);
-        let mut served = Served { config, faults: Faults::default() };
+        let mut served = Served { config, faults: Faults::default(), boards: 1 };
         let (ways, others): (Vec<_>, Vec<_>) = uri.options.iter().cloned().partition(|(name, _)| is_of_a_way(name));
         served.take_ways(ways).map_err(|error| Error::Usage(format!("`{uri}`: {error}")))?;
         // The table first: what the others say counts whatever is in it.
@@ -83,14 +88,20 @@ impl Served {
         self.faults != Faults { seed: self.faults.seed, ..Faults::default() }
     }
 
+    /// How many of them there are.
+    pub(crate) fn boards(&self) -> u16 {
+        self.boards
+    }
+
     /// The device alone.
     pub(crate) fn device(&self) -> Device {
         Device::new(self.config.clone())
     }
 
-    /// The device with what goes wrong.
-    pub(crate) fn faulty_device(&self) -> FaultyDevice {
-        FaultyDevice::new(self.device(), self.faults.clone())
+    /// The device with what goes wrong; of several, not the same with each.
+    pub(crate) fn faulty_device(&self, number: usize) -> FaultyDevice {
+        let seed = self.faults.seed.wrapping_add(number as u64);
+        FaultyDevice::new(self.device(), Faults { seed, ..self.faults.clone() })
     }
 
     fn take_ways(&mut self, mut options: Vec<(String, String)>) -> Result<(), String> {
@@ -130,6 +141,7 @@ impl Served {
                     config.registers = std::mem::take(&mut config.registers).alone(failure);
                 }
             }
+            "boards" => self.boards = number(value, 1..=BOARDS_MAX)? as u16,
             "buffers" => config.buffers = number(value, 1..=1024)? as u32,
             "buffer_bytes" => {
                 let allowed = u64::from(*PAYLOAD_BYTES.start())..=u64::from(*PAYLOAD_BYTES.end());
@@ -226,8 +238,9 @@ mod tests {
     fn every_option_has_its_effect() {
         let all = "ipbusudp-2.0://?out.loss=0.1&back.loss=0.2&delay=20us&jitter=3us&duplicate=0.3&reorder=0.4&seed=7&\
                    partition=1s..2s&buffers=4&buffer_bytes=8K&memory=1M&configuration=0xA,11&bus_error=0x10-0x1F,3&\
-                   bus_timeout=9&wrong_id=0.5&reboot=0.6&reboot=1s,2s&reboot_memory=clear&others=error";
-        let Served { config, faults } = served(all).unwrap();
+                   bus_timeout=9&boards=3&wrong_id=0.5&reboot=0.6&reboot=1s,2s&reboot_memory=clear&others=error";
+        let Served { config, faults, boards } = served(all).unwrap();
+        assert_eq!(boards, 3);
         assert_eq!((config.buffers, config.buffer_bytes, config.memory_bytes_max), (4, 8192, 1 << 20));
         assert_eq!(config.configuration, [10, 11]);
         let none = Registers::default();
@@ -260,6 +273,7 @@ mod tests {
         for wrong in [
             "loss=2",
             "delay=5",
+            "boards=0",
             "buffers=0",
             "buffers=1.5",
             "buffers=2000",

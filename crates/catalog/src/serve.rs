@@ -1,9 +1,10 @@
 use crate::device::{self, Served};
 use crate::raw::{self, server_config};
 use crate::{Error, Uri};
-use hodo_io::{DatagramServer, ServeOptions, SocketSettings, StreamServer, Trace};
+use hodo_io::{DatagramServer, DatagramServers, ServeOptions, SocketSettings, StreamServer, Trace};
 use hodo_machine::{Address, Machine, Transport, Wait};
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -31,7 +32,7 @@ pub struct ServeSettings {
 
 /// A server that listens, and has not begun to serve.
 pub struct Server {
-    uri: Uri,
+    uris: Vec<Uri>,
     bound: Bound,
     far_end: FarEnd,
 }
@@ -39,6 +40,7 @@ pub struct Server {
 enum Bound {
     Streams(StreamServer),
     Datagrams(DatagramServer),
+    Several(DatagramServers),
 }
 
 /// What answers there.
@@ -48,34 +50,42 @@ enum FarEnd {
 }
 
 impl Server {
-    /// Where it listens, with the port that it got.
+    /// Where it listens, with the port that it got; of several devices the first.
     #[must_use]
     pub fn uri(&self) -> &Uri {
-        &self.uri
+        &self.uris[0]
     }
 
-    /// Takes a trace of its packets, or of one thread's where there are several.
+    /// Where each device listens.
     #[must_use]
-    pub fn traced(self, trace: Arc<Trace>) -> Self {
+    pub fn uris(&self) -> &[Uri] {
+        &self.uris
+    }
+
+    /// Takes a trace of its packets, or of one thread's where there are several. Not of several devices.
+    pub fn traced(self, trace: Arc<Trace>) -> Result<Self, Error> {
         let bound = match self.bound {
             Bound::Streams(server) => Bound::Streams(server.traced(trace)),
             Bound::Datagrams(server) => Bound::Datagrams(server.traced(trace)),
+            Bound::Several(_) => return Err(Error::Usage("--trace follows one device; serve one".into())),
         };
-        Server { bound, ..self }
+        Ok(Server { bound, ..self })
     }
 
     /// Serves until `stop` is set, which is noticed within a tenth of a second.
     pub fn run(self, stop: &AtomicBool) -> Result<(), Error> {
-        let Server { uri, bound, far_end } = self;
+        let Server { uris, bound, far_end } = self;
         let outcome = match far_end {
             FarEnd::Raw(settings) => {
                 let config = server_config(&settings, bound.transport());
-                bound.run(|| raw::server(config), raw::answer, stop)
+                bound.run(|_| raw::server(config), raw::answer, stop)
             }
-            FarEnd::Device(served) if served.is_faulty() => bound.run(|| served.faulty_device(), |_| None, stop),
-            FarEnd::Device(served) => bound.run(|| served.device(), |_| None, stop),
+            FarEnd::Device(served) if served.is_faulty() => {
+                bound.run(|number| served.faulty_device(number), |_| None, stop)
+            }
+            FarEnd::Device(served) => bound.run(|_| served.device(), |_| None, stop),
         };
-        outcome.map_err(|error| Error::Failed(format!("serving {uri}: {error}")))
+        outcome.map_err(|error| Error::Failed(format!("serving {}: {error}", uris[0])))
     }
 }
 
@@ -83,26 +93,28 @@ impl Bound {
     fn transport(&self) -> Transport {
         match self {
             Bound::Streams(_) => Transport::Stream,
-            Bound::Datagrams(_) => Transport::Datagram,
+            Bound::Datagrams(_) | Bound::Several(_) => Transport::Datagram,
         }
     }
 
-    fn address(&self) -> &Address {
+    fn addresses(&self) -> &[Address] {
         match self {
-            Bound::Streams(server) => server.address(),
-            Bound::Datagrams(server) => server.address(),
+            Bound::Streams(server) => std::slice::from_ref(server.address()),
+            Bound::Datagrams(server) => std::slice::from_ref(server.address()),
+            Bound::Several(servers) => servers.addresses(),
         }
     }
 
     fn run<M: Machine>(
         self,
-        make: impl Fn() -> M + Sync,
+        make: impl Fn(usize) -> M + Sync,
         answer: impl Fn(M::Event) -> Option<M::Command> + Sync,
         stop: &AtomicBool,
     ) -> io::Result<()> {
         match self {
-            Bound::Streams(server) => server.run(make, answer, stop),
-            Bound::Datagrams(server) => server.run(make, answer, stop),
+            Bound::Streams(server) => server.run(|| make(0), answer, stop),
+            Bound::Datagrams(server) => server.run(|| make(0), answer, stop),
+            Bound::Several(servers) => servers.run(make, stop),
         }
     }
 }
@@ -131,18 +143,43 @@ pub fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
             ..SocketSettings::default()
         },
     };
+    let boards = match &far_end {
+        FarEnd::Device(served) => served.boards(),
+        FarEnd::Raw(_) => 1,
+    };
     let bound = match transport {
+        Transport::Stream if boards > 1 => {
+            return Err(Error::Usage(format!("boards={boards}: over TCP one is served; start one for each port")));
+        }
+        Transport::Datagram if boards > 1 => {
+            DatagramServers::bind(ports(&address, boards)?, options).map(Bound::Several)
+        }
         Transport::Datagram => DatagramServer::bind(&address, options).map(Bound::Datagrams),
         Transport::Stream => StreamServer::bind(&address, options).map(Bound::Streams),
     };
     let bound = bound.map_err(|error| {
         Error::Failed(format!("cannot listen on {address}: {error}; choose another address or port, or end who has it"))
     })?;
-    let uri = match bound.address() {
-        Address::Path(path) => Uri { authority: String::new(), path: path.clone(), ..uri },
-        other => Uri { authority: other.to_string(), path: String::new(), ..uri },
+    let uri_of = |address: &Address| match address {
+        Address::Path(path) => Uri { authority: String::new(), path: path.clone(), ..uri.clone() },
+        other => Uri { authority: other.to_string(), path: String::new(), ..uri.clone() },
     };
-    Ok(Server { uri, bound, far_end })
+    Ok(Server { uris: bound.addresses().iter().map(uri_of).collect(), bound, far_end })
+}
+
+/// So many ports from that of an address on; with none, free ones.
+fn ports(address: &Address, count: u16) -> Result<Vec<Address>, Error> {
+    let Address::Socket(first) = address else {
+        return Err(Error::Usage(format!("boards={count}: {address} has no ports")));
+    };
+    let at = |number: u16| {
+        let port = if first.port() == 0 { Some(0) } else { first.port().checked_add(number) };
+        port.map(|port| Address::Socket(SocketAddr::new(first.ip(), port)))
+    };
+    (0..count)
+        .map(at)
+        .collect::<Option<_>>()
+        .ok_or_else(|| Error::Usage(format!("boards={count}: there are not so many ports from {} on", first.port())))
 }
 
 /// What answers at a URI, and over what.

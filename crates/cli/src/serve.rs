@@ -30,9 +30,10 @@ pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
     let mut server = hodo_catalog::serve(&uri, &settings(serve)?)?;
     let trace = crate::trace::start(&serve.traced, false)?;
     if let Some(trace) = &trace {
-        server = server.traced(Arc::clone(trace));
+        server = server.traced(Arc::clone(trace))?;
     }
-    terminal::print(&format!("{LISTENING_ON}{}\n", server.uri()))?;
+    let lines: String = server.uris().iter().map(|uri| format!("{LISTENING_ON}{uri}\n")).collect();
+    terminal::print(&lines)?;
     let ran = server.run(&stop);
     drop(dir);
     if let Some(missing) = trace.as_deref().and_then(crate::trace::missing) {

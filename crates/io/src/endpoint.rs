@@ -57,6 +57,11 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         &self.transport
     }
 
+    /// When the machine wants a turn, whatever comes until then.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
     pub(crate) fn transport_mut(&mut self) -> &mut T {
         &mut self.transport
     }

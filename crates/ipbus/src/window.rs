@@ -137,7 +137,7 @@ pub struct Answer<'a> {
 pub enum Heard {
     /// A reply, and it was taken.
     Reply,
-    /// A reply that the caller did not take: it is asked for again.
+    /// A reply that is another packet's, or that the caller did not take: it is asked for again.
     NotTaken,
     /// The device's status.
     Status,
@@ -394,7 +394,7 @@ impl Window {
         let packet = Packet::decode(bytes);
         let is_reply = packet.is_ok_and(|packet| packet.header.kind == Kind::Control);
         let heard = match packet {
-            Ok(packet) if is_reply => self.replied(now, packet.header.id, bytes, take),
+            Ok(packet) if is_reply => self.replied(now, &packet, bytes, take),
             Ok(packet) if packet.header.kind == Kind::Status => self.told_status(now, bytes),
             Ok(packet) => Heard::Malformed(Error::PacketKind { header: packet.header.encode() }),
             Err(error) => Heard::Malformed(error),

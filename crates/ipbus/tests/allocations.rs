@@ -1,39 +1,12 @@
 //! In steady state a device allocates nothing, whatever it is asked: ten times the packets need no more memory.
-#![allow(unsafe_code)]
+#[path = "../../measure/tests/counting/mod.rs"]
+mod counting;
 
+use counting::allocations_here;
 use hodo_ipbus::Device;
 use hodo_ipbus::device::{DeviceConfig, Register, Registers};
 use hodo_ipbus::wire::{Order, Version, chunk, packet, status};
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Transport};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed on to the system's allocator unchanged; only a counter is added.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`, which is the same.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: the caller keeps the contract of `realloc`, which is the same.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 const FIFO: u32 = 0x1000;
 const COUNTER: u32 = 0x1001;
@@ -80,7 +53,7 @@ fn framed(packet: &[u8]) -> Vec<u8> {
 /// Gives every peer's packets, then takes the replies away; answers what was allocated. The first packet gets the number
 /// that is due where it is one of that order.
 fn rounds(device: &mut Device, packets: &mut [Vec<u8>], numbered: Option<Order>, out: &mut Outbox, count: u64) -> u64 {
-    let before = ALLOCATIONS.load(Relaxed);
+    let before = allocations_here();
     let mut replies = 0;
     for _ in 0..count {
         for peer in 0..PEERS {
@@ -99,7 +72,7 @@ fn rounds(device: &mut Device, packets: &mut [Vec<u8>], numbered: Option<Order>,
         }
     }
     assert!(replies >= count * u64::from(PEERS), "they were answered");
-    ALLOCATIONS.load(Relaxed) - before
+    allocations_here() - before
 }
 
 /// One test, because the counter counts everything in this process.

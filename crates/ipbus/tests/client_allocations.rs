@@ -1,47 +1,23 @@
 //! In steady state a client allocates nothing per transaction: ten times the operations need no more memory.
-#![allow(unsafe_code)]
+#[path = "../../measure/tests/counting/mod.rs"]
+mod counting;
 
+use counting::allocations_here;
+use hodo_ipbus::hub::{AllowList, Hub, HubConfig};
 use hodo_ipbus::wire::Version;
 use hodo_ipbus::wire::operation::Mode;
 use hodo_ipbus::{Block, Client, ClientConfig, Command, Data, Device, DeviceConfig, Event, Path};
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Transport};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed on to the system's allocator unchanged; only a counter is added.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`, which is the same.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: the caller keeps the contract of `realloc`, which is the same.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 const DEVICE: Peer = Peer(0);
 const CLIENT: Peer = Peer(Peer::FIRST_ACCEPTED);
 const WORDS: u32 = 20_000;
 
-/// A client and a device, and what is on its way between them.
+/// A client and a device, the hub where there is one, and what is on its way between them.
 struct Bench {
     client: Client,
+    hub: Option<Hub>,
     device: Device,
     out: Outbox,
     bytes: Vec<u8>,
@@ -52,8 +28,13 @@ struct Bench {
 
 impl Bench {
     fn new(path: Path, version: Version) -> Bench {
-        let transport = if matches!(path, Path::Udp { .. }) { Transport::Datagram } else { Transport::Stream };
+        let transport = if matches!(path, Path::Tcp) { Transport::Stream } else { Transport::Datagram };
+        let mut hub = matches!(path, Path::Hub(_)).then(|| Hub::new(HubConfig::default(), AllowList::ALL));
+        if let Some(hub) = &mut hub {
+            hub.handle(Instant::ZERO, Input::Opened(CLIENT, &Address::Node(0)));
+        }
         let mut bench = Bench {
+            hub,
             client: Client::new(ClientConfig::new(path, version, Address::Node(1))),
             device: Device::new(DeviceConfig::new(transport, version)),
             out: Outbox::new(),
@@ -111,17 +92,41 @@ impl Bench {
     /// Brings what the client sends to the device, and its answers back.
     fn answer(&mut self) {
         take(&mut self.out, &mut self.bytes);
-        self.device.handle(Instant::ZERO, Input::Received(CLIENT, &self.bytes));
-        while let Output::Send(_) = self.device.poll(Instant::ZERO, &mut self.out) {
-            take(&mut self.out, &mut self.bytes);
-            self.client.handle(Instant::ZERO, Input::Received(DEVICE, &self.bytes));
+        let Some(hub) = &mut self.hub else {
+            self.device.handle(Instant::ZERO, Input::Received(CLIENT, &self.bytes));
+            while let Output::Send(_) = self.device.poll(Instant::ZERO, &mut self.out) {
+                take(&mut self.out, &mut self.bytes);
+                self.client.handle(Instant::ZERO, Input::Received(DEVICE, &self.bytes));
+            }
+            return;
+        };
+        hub.handle(Instant::ZERO, Input::Received(CLIENT, &self.bytes));
+        loop {
+            match hub.poll(Instant::ZERO, &mut self.out) {
+                Output::Send(peer) if peer.is_accepted() => {
+                    take(&mut self.out, &mut self.bytes);
+                    self.client.handle(Instant::ZERO, Input::Received(DEVICE, &self.bytes));
+                }
+                Output::Send(board) => {
+                    take(&mut self.out, &mut self.bytes);
+                    self.device.handle(Instant::ZERO, Input::Received(CLIENT, &self.bytes));
+                    while let Output::Send(_) = self.device.poll(Instant::ZERO, &mut self.out) {
+                        take(&mut self.out, &mut self.bytes);
+                        hub.handle(Instant::ZERO, Input::Received(board, &self.bytes));
+                    }
+                }
+                Output::Open(peer, address) => hub.handle(Instant::ZERO, Input::Opened(peer, &address)),
+                Output::Event(_) => {}
+                Output::Close(_) => panic!("closed"),
+                Output::Idle(_) => break,
+            }
         }
     }
 
     fn allocations(&mut self, rounds: u64) -> u64 {
-        let before = ALLOCATIONS.load(Relaxed);
+        let before = allocations_here();
         (0..rounds).for_each(|_| self.round());
-        ALLOCATIONS.load(Relaxed) - before
+        allocations_here() - before
     }
 }
 
@@ -134,11 +139,12 @@ fn take(out: &mut Outbox, bytes: &mut Vec<u8>) {
 /// One test, because the counter counts everything in this process.
 #[test]
 fn more_operations_need_no_more_allocations() {
-    let ways = [Path::Udp { reliable: true }, Path::Udp { reliable: false }, Path::Tcp];
+    let hub = Path::Hub(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 50001));
+    let ways = [Path::Udp { reliable: true }, Path::Udp { reliable: false }, Path::Tcp, hub];
     for path in ways {
         for version in [Version::V2_0, Version::V1_3] {
             let mut bench = Bench::new(path, version);
-            let first = bench.allocations(3);
+            let first = bench.allocations(20);
             assert_eq!(bench.allocations(50), 0, "{path:?} {version}, after {first} at first");
         }
     }

@@ -1,42 +1,15 @@
 //! Nothing is allocated for a packet once the hub's buffers have grown.
-#![allow(unsafe_code)]
+#[path = "../../measure/tests/counting/mod.rs"]
+mod counting;
 mod rack;
 
+use counting::allocations_here;
 use hodo_ipbus::hub::{AllowList, Hub, HubConfig};
 use hodo_ipbus::wire::packet::{Header, Kind, Packet, following};
 use hodo_ipbus::wire::status::Status;
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
 use rack::{Deed, Wish, chunk_of};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed on to the system's allocator unchanged; only a counter is added.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`, which is the same.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: the caller keeps the contract of `realloc`, which is the same.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 const CLIENTS: u32 = 3;
 const BOARDS: usize = 4;
@@ -139,9 +112,9 @@ impl Floor {
     }
 
     fn turns(&mut self, count: usize) -> (u64, u64) {
-        let before = (ALLOCATIONS.load(Relaxed), self.answered);
+        let before = (allocations_here(), self.answered);
         (0..count).for_each(|_| self.turn());
-        (ALLOCATIONS.load(Relaxed) - before.0, self.answered - before.1)
+        (allocations_here() - before.0, self.answered - before.1)
     }
 }
 

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 /// Seeds of a run.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 10_000;
 /// Everything has been answered by then, however bad the network is.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// A reboot takes longer than a packet lives.

@@ -29,11 +29,18 @@ pub fn serve_settings() -> ServeSettings {
 impl Served {
     pub fn start(protocol: &Protocol, settings: &ServeSettings) -> Served {
         let (uri, place) = free(protocol);
-        let server = serve(&uri, settings).unwrap_or_else(|error| panic!("{uri}: {error}"));
+        let mut served = Served::at(&uri, settings);
+        served._place = place;
+        served
+    }
+
+    /// What a URI names.
+    pub fn at(uri: &Uri, settings: &ServeSettings) -> Served {
+        let server = serve(uri, settings).unwrap_or_else(|error| panic!("{uri}: {error}"));
         let (uri, stop) = (server.uri().clone(), Arc::new(AtomicBool::new(false)));
         let seen = stop.clone();
         let thread = std::thread::spawn(move || server.run(&seen));
-        Served { uri, stop, thread: Some(thread), _place: place }
+        Served { uri, stop, thread: Some(thread), _place: None }
     }
 
     /// Ends it, and says how it ended.

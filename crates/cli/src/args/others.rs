@@ -16,6 +16,7 @@ An IPbus device in software, for other programs: ipbusudp-2.0, ipbustcp-2.0, ipb
 
   table=FILE                its registers, from an address table
   others=memory             what is at the other addresses: memory, error or timeout
+  boards=8                  so many, on as many ports from that of the URI on
   buffers=16                replies that are kept, and packets in flight
   buffer_bytes=2040         bytes of a packet; memory=64M of all that is written
   configuration=0xA,0xB     the words of the configuration space

@@ -3,8 +3,9 @@
 use super::{After, Answer, Asked, Cause, Heard, Out, Slot, Stage, State, Window};
 use crate::Error;
 use crate::wire::operation::{Mode, Operation, Request};
-use crate::wire::packet::{HEADER, Header, Kind, distance, following, is_header};
+use crate::wire::packet::{HEADER, Header, Kind, Packet, distance, following, is_header};
 use crate::wire::status::Status;
+use crate::wire::transaction::Info;
 use crate::wire::{Order, Words};
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -91,17 +92,18 @@ impl Window {
     pub(super) fn replied(
         &mut self,
         now: Instant,
-        id: u16,
+        reply: &Packet<'_>,
         packet: &[u8],
         take: impl FnOnce(Answer<'_>) -> bool,
     ) -> Heard {
+        let id = reply.header.id;
         let index = usize::from(distance(self.base, id));
         let waits = |slot: &&mut Slot| matches!(slot.stage, Stage::Sent | Stage::ToAsk | Stage::Asked);
         let Some(slot) = self.slots.get_mut(index).filter(waits).filter(|_| id != 0 && self.failing == 0) else {
             return Heard::Stray;
         };
         let Slot { header, stage, sent, once, .. } = *slot;
-        let taken = slot.key.is_none_or(|key| take(Answer { key, header, packet }));
+        let taken = begins_alike(slot, reply) && slot.key.is_none_or(|key| take(Answer { key, header, packet }));
         let clean = once && taken;
         if taken {
             slot.stage = Stage::Answered;
@@ -299,4 +301,20 @@ fn greeting(packet: &mut Vec<u8>) {
     Order::NATIVE.push(Header { id: 0, kind: Kind::Control }.encode(), packet);
     let nothing: Operation<Words<'_>> = Operation::Read { mode: Mode::Incrementing, address: 0, words: 0 };
     Request::new(0, nothing).encode(Order::NATIVE, packet);
+}
+
+/// Of a transaction's header: its version, its number and its type.
+const WHICH: u32 = 0xFFFF_00F0;
+const INFO: u32 = 0xF;
+
+/// Whether a reply's first transaction is its request's. A board that numbers its replies wrongly would otherwise have
+/// one client told what another has asked for.
+#[inline]
+fn begins_alike(slot: &Slot, reply: &Packet<'_>) -> bool {
+    let asked = slot.packet.get(HEADER..).and_then(|body| body.first_chunk());
+    let (Some(asked), Some(told)) = (asked, reply.body.first_chunk()) else { return true };
+    let order = if is_header(Order::Big.word(slot.header)) { Order::Big } else { Order::Little };
+    let (asked, told) = (order.word(*asked), reply.order.word(*told));
+    // What a device cannot read, it need not repeat.
+    (asked ^ told) & WHICH == 0 || told & INFO == u32::from(Info::BadHeader.encode())
 }

@@ -293,6 +293,36 @@ fn a_lost_reply_is_asked_for_as_soon_as_a_later_one_arrives() {
 }
 
 #[test]
+fn a_reply_with_the_number_of_another_packet_is_not_taken() {
+    let mut world = World::new(1, 9);
+    world.run(0..1);
+    let at = world.at();
+    // Reads of one word, which are told apart by the numbers of their transactions.
+    let read = |number: u32| [0x2000_010F | number << 16, 0x10];
+    for key in 1..3 {
+        world.window.push(at, key, |packet| {
+            Order::Little.push(Header { id: 0, kind: Kind::Control }.encode(), packet);
+            Order::Little.append(&read(key as u32), packet);
+        });
+    }
+    let mut sent = Vec::new();
+    while let Step::Send(bytes) = world.window.poll(at) {
+        sent.push(Packet::decode(bytes).expect("a packet").header.id);
+    }
+    let reply = |id: u16, number: u32| {
+        let mut bytes = Vec::new();
+        Order::Little.append(&[Header { id, kind: Kind::Control }.encode(), 0x2000_0100 | number << 16, 7], &mut bytes);
+        bytes
+    };
+    let heard = world.window.received(at, &reply(sent[1], 1), |_| unreachable!("it answers the other"));
+    assert_eq!(heard, Heard::NotTaken);
+    assert!(matches!(world.window.poll(at), Step::Send(_)), "it is asked for again");
+    for (id, key) in sent.into_iter().zip(1..) {
+        assert_eq!(world.window.received(at, &reply(id, key as u32), |answer| answer.key == key), Heard::Reply);
+    }
+}
+
+#[test]
 fn a_device_that_is_gone_is_given_up_and_can_be_tried_again() {
     let mut world = World::new(1, 9);
     world.run(0..1);

@@ -1,7 +1,9 @@
 //! An allocator that counts, for the tests of this crate and of others that hold the hot path to allocating nothing.
 #![allow(unsafe_code)]
+#![allow(dead_code, reason = "each test file uses a part")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Allocations of this process so far, on all its threads.
@@ -9,14 +11,29 @@ pub fn allocations_so_far() -> u64 {
     ALLOCATIONS.load(Relaxed)
 }
 
+/// Allocations of this thread so far: what the test's own harness does meanwhile is left out.
+pub fn allocations_here() -> u64 {
+    HERE.get()
+}
+
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
+thread_local! {
+    static HERE: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    ALLOCATIONS.fetch_add(1, Relaxed);
+    // A thread that ends has no counter any more.
+    let _ = HERE.try_with(|here| here.set(here.get() + 1));
+}
+
 // SAFETY: every call is handed on to the system's allocator unchanged; only a counter is added.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
+        count();
         // SAFETY: the caller keeps the contract of `alloc`, which is the same.
         unsafe { System.alloc(layout) }
     }
@@ -27,7 +44,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
+        count();
         // SAFETY: the caller keeps the contract of `realloc`, which is the same.
         unsafe { System.realloc(pointer, layout, size) }
     }

@@ -1,0 +1,224 @@
+/* What bare sockets do: the floor under an exchange, and a bare client of an IPbus hub.
+ *
+ *   floor pingpong udp|tcp OUT BACK block|spin NEAR FAR SECONDS   one message of OUT bytes, one back of BACK, at a time
+ *   floor window OUT BACK WINDOW block|spin NEAR FAR SECONDS      UDP, WINDOW in flight, one packet a system call
+ *   floor hub PORT BOARD block|spin NEAR SECONDS                  single reads of BOARD through the hub at PORT, one at a time
+ *   floor board PORT block|spin FAR                               answers IPbus reads of one word, and nothing else
+ *
+ * NEAR and FAR are processors, as 0 or 0,1. Everything is on 127.0.0.1. Prints JSON.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ROOM = 1 << 16, TIMES_MAX = 1 << 23, WARM_UP = 2000 };
+
+static int flags; /* MSG_DONTWAIT where we spin */
+
+static void need(int ok, const char *what) {
+    if (ok)
+        return;
+    perror(what);
+    exit(1);
+}
+
+static double now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+static void run_on(const char *cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (; cpu; cpu = strchr(cpu, ',') ? strchr(cpu, ',') + 1 : NULL)
+        CPU_SET(atoi(cpu), &set);
+    need(sched_setaffinity(0, sizeof set, &set) == 0, "sched_setaffinity");
+}
+
+static void wait_as(const char *how) { flags = strcmp(how, "spin") == 0 ? MSG_DONTWAIT : 0; }
+
+/* One receive: what came, or -1 after a quarter of a second without. */
+static ssize_t receive_some(int fd, char *bytes, size_t most) {
+    for (;;) {
+        ssize_t came = recv(fd, bytes, most, flags);
+        if (came >= 0)
+            return came;
+        if (flags && errno == EAGAIN)
+            continue;
+        if (errno == EAGAIN)
+            return -1;
+        need(errno == EINTR, "recv");
+    }
+}
+
+/* Exactly so many bytes; answers 0 at the end of a stream. */
+static int receive(int fd, char *bytes, size_t count) {
+    for (size_t have = 0; have < count;) {
+        ssize_t came = receive_some(fd, bytes + have, count - have);
+        if (came <= 0)
+            return 0;
+        have += came;
+    }
+    return 1;
+}
+
+static struct sockaddr_in place(int port) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return at;
+}
+
+static void without_delay(int fd) { need(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)) == 0, "TCP_NODELAY"); }
+
+/* Two connected sockets: ours and the far end's. */
+static void pair(int is_tcp, int fds[2]) {
+    struct sockaddr_in at = place(0), back = place(0);
+    socklen_t length = sizeof at;
+    int kind = is_tcp ? SOCK_STREAM : SOCK_DGRAM, first = socket(AF_INET, kind, 0);
+    need(bind(first, (void *)&at, sizeof at) == 0 && getsockname(first, (void *)&at, &length) == 0, "bind");
+    need(!is_tcp || listen(first, 1) == 0, "listen");
+    fds[0] = socket(AF_INET, kind, 0);
+    need(is_tcp || bind(fds[0], (void *)&back, sizeof back) == 0, "bind");
+    need(connect(fds[0], (void *)&at, sizeof at) == 0, "connect");
+    if (is_tcp) {
+        need((fds[1] = accept(first, NULL, NULL)) >= 0, "accept");
+        without_delay(fds[0]), without_delay(fds[1]);
+    } else {
+        need(getsockname(fds[0], (void *)&back, &length) == 0, "getsockname");
+        need(connect(fds[1] = first, (void *)&back, sizeof back) == 0, "connect");
+        for (int end = 0; end < 2; end++)
+            setsockopt(fds[end], SOL_SOCKET, SO_RCVBUF, &(int){4 << 20}, sizeof(int));
+    }
+}
+
+/* Answers each message, until it is killed or its stream ends. */
+static pid_t far_end(int fd, size_t out, size_t back, const char *cpu) {
+    pid_t child = fork();
+    need(child >= 0, "fork");
+    if (child > 0)
+        return child;
+    static char bytes[ROOM];
+    run_on(cpu);
+    while (receive(fd, bytes, out))
+        need(send(fd, bytes, back, 0) == (ssize_t)back, "send");
+    exit(0);
+}
+
+static int by_size(const void *a, const void *b) { return (*(float *)a > *(float *)b) - (*(float *)a < *(float *)b); }
+
+/* So many bytes out and so many back, one at a time. */
+static void ping(int fd, const char *message, size_t out, size_t back, double seconds) {
+    static char bytes[ROOM];
+    float *times = malloc(TIMES_MAX * sizeof *times);
+    long count = -WARM_UP;
+    double before = now_s(), end = 0;
+    do {
+        need(send(fd, message, out, 0) == (ssize_t)out, "send");
+        need(receive(fd, bytes, back), "no answer");
+        double after = now_s();
+        if (count == 0)
+            end = after + seconds;
+        if (count >= 0 && count < TIMES_MAX)
+            times[count] = (after - before) * 1e6;
+        count++;
+        before = after;
+    } while (count <= 0 || before < end);
+    long kept = count < TIMES_MAX ? count : TIMES_MAX;
+    qsort(times, kept, sizeof *times, by_size);
+    printf("{\"p50_us\": %.3f, \"p99_us\": %.3f, \"count\": %ld}\n", times[kept / 2], times[kept * 99 / 100], count);
+}
+
+static void window(int fd, size_t out, size_t back, long most, double seconds) {
+    static char bytes[ROOM];
+    double begun = now_s(), from = 0, at = begun;
+    long count = 0, lost = 0, in_flight = 0;
+    while (from == 0 || at < from + seconds) {
+        for (; in_flight < most; in_flight++)
+            need(send(fd, bytes, out, 0) == (ssize_t)out, "send");
+        if (receive_some(fd, bytes, back) < 0) {
+            lost += in_flight, in_flight = 0;
+        } else {
+            count++, in_flight--;
+        }
+        at = now_s();
+        if (from == 0 && at > begun + 0.1)
+            from = at, count = 0;
+    }
+    printf("{\"messages_per_s\": %.1f, \"lost\": %ld}\n", count / (at - from), lost);
+}
+
+/* A chunk of one packet of one read, as uHAL sends it. */
+static void hub(int port, int board, double seconds) {
+    struct { uint32_t bytes, host; uint16_t port, words; uint32_t packet, read, address; } ask = {
+        htonl(20), htonl(INADDR_LOOPBACK), htons(board), htons(3), 0x200000F0, 0x2000010F, 0x10};
+    struct sockaddr_in at = place(port);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    need(connect(fd, (void *)&at, sizeof at) == 0, "connect");
+    without_delay(fd);
+    /* Length of the chunk; length, place and error of the packet; the packet. */
+    ping(fd, (char *)&ask, sizeof ask, 4 + 12 + 12, seconds);
+}
+
+/* A board of one word: what is left where there is no device. */
+static void board(int port) {
+    struct sockaddr_in at = place(port), from;
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    need(bind(fd, (void *)&at, sizeof at) == 0, "bind");
+    for (;;) {
+        uint32_t words[512];
+        socklen_t length = sizeof from;
+        ssize_t came = recvfrom(fd, words, sizeof words, flags, (void *)&from, &length);
+        if (came != 12)
+            continue;
+        words[1] &= ~0xFu, words[2] = 0;
+        need(sendto(fd, words, 12, 0, (void *)&from, length) == 12, "sendto");
+    }
+}
+
+int main(int count, char **words) {
+    int fds[2];
+    if (count == 9 && strcmp(words[1], "pingpong") == 0) {
+        static char message[ROOM];
+        size_t out = atoi(words[3]), back = atoi(words[4]);
+        wait_as(words[5]);
+        pair(strcmp(words[2], "tcp") == 0, fds);
+        pid_t child = far_end(fds[1], out, back, words[7]);
+        run_on(words[6]);
+        ping(fds[0], message, out, back, atof(words[8]));
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    } else if (count == 9 && strcmp(words[1], "window") == 0) {
+        size_t out = atoi(words[2]), back = atoi(words[3]);
+        wait_as(words[5]);
+        pair(0, fds);
+        pid_t child = far_end(fds[1], out, back, words[7]);
+        run_on(words[6]);
+        need(setsockopt(fds[0], SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){0, 250000}, sizeof(struct timeval)) == 0, "SO_RCVTIMEO");
+        window(fds[0], out, back, atoi(words[4]), atof(words[8]));
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    } else if (count == 7 && strcmp(words[1], "hub") == 0) {
+        wait_as(words[4]);
+        run_on(words[5]);
+        hub(atoi(words[2]), atoi(words[3]), atof(words[6]));
+    } else if (count == 5 && strcmp(words[1], "board") == 0) {
+        wait_as(words[3]);
+        run_on(words[4]);
+        board(atoi(words[2]));
+    } else {
+        fputs("usage: see the head of floor.c\n", stderr);
+        return 2;
+    }
+    return 0;
+}

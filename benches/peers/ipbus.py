@@ -1,0 +1,253 @@
+"""IPbus: our client, device and hub beside bare sockets (floor.c), beside uHAL, and beside what is wanted of them.
+
+There are three programs and two processors. `one CPU` has all of them on the first, where a system call wakes the next
+at once; `two CPUs` leaves them wherever the kernel puts them on both. Everything blocks, but for the read without a
+hub, which polls as well: three programs cannot poll on two processors. The Erlang ControlHub cannot be installed from a
+package; what was published of it stands in docs/performance.md.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+
+from processes import LOOPBACK, Case, Failed, background, free_port, output
+
+HERE = pathlib.Path(__file__).resolve().parent
+MIB = 1 << 20
+# Bytes of a packet over UDP, of the data of a read in it, and of a read of one word and its answer: with the hub's
+# framing, and without.
+PACKET, DATA = 1400, 1388
+HUB_READ, HUB_ANSWER, READ, ANSWER = 24, 28, 12, 12
+# A device that could lose packets, and does not: what is compared is the loss, not what it takes to make it.
+NO_FAULT = "reboot=1000000s"
+BLOCK_GBIT, BLOCK_SHARE = 2.5, 0.8
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def cases(options):
+    bench = Bench(options)
+    return [*bench.reads(), *bench.hub_reads(), *bench.blocks(), *bench.crowds(), *bench.losses()]
+
+
+class Place:
+    """Where the near side, the hub and the boards run, and how they wait."""
+
+    def __init__(self, name, near, hub, far, wait="block"):
+        self.name, self.near, self.hub, self.far, self.wait = name, near, hub, far, wait
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        first, second = options.cpus
+        both = f"{first},{second}"
+        self.one = Place("one CPU", first, first, first)
+        self.two = Place("two CPUs", both, both, both)
+        self.polling = Place("two CPUs, polling", first, None, second, "spin")
+
+    # The cases
+
+    def reads(self):
+        """Single reads without a hub: no more than a fifth above bare sockets."""
+        for place in (self.one, self.polling):
+            yield Case(
+                f"ipbus read direct, {place.name}", "us", 1.2,
+                lambda place=place: self.read_us(place),
+                lambda place=place: self.ping_us("udp", READ, ANSWER, place),
+                "less", "bare UDP",
+            )  # fmt: skip
+        yield Case(
+            "ipbus read direct, one CPU", "us", 1.0,
+            lambda: self.read_us(self.one), lambda: self.uhal_us(self.one), "less", "uHAL",
+        )  # fmt: skip
+        yield Case(
+            "uHAL reads our device, one CPU", "us", 1.1,
+            lambda: self.uhal_us(self.one), lambda: self.uhal_us(self.one, bare=True), "less", "a bare board",
+        )  # fmt: skip
+
+    def hub_reads(self):
+        for place in (self.one, self.two):
+            seen = {}
+            yield Case(
+                f"ipbus read, hub, {place.name}", "us", 1.25,
+                lambda place=place, seen=seen: self.bare_hub_read(place, seen)["p50_us"],
+                lambda place=place: self.hub_floor_us(place),
+                "less", "bare TCP + bare UDP",
+            )  # fmt: skip
+            yield Case(
+                f"ipbus read, hub, p99, {place.name}", "us", 2.0,
+                lambda place=place, seen=seen: self.bare_hub_read(place, seen)["p99_us"],
+                lambda seen=seen: seen["p50_us"],
+                "less", "its median",
+            )  # fmt: skip
+        yield Case(
+            "ipbus read, hub, one CPU", "us", 1.0,
+            lambda: self.read_us(self.one, hub=True), lambda: self.uhal_us(self.one, hub=True), "less", "uHAL",
+        )  # fmt: skip
+
+    def blocks(self):
+        for place in (self.one, self.two):
+            for hub in (False, True):
+                for mode, verb in (("receive", "read"), ("send", "write")):
+                    yield Case(
+                        f"ipbus {verb} 1 MiB{', hub' if hub else ''}, {place.name}", "Gbit/s", 1.0,
+                        lambda place=place, hub=hub, mode=mode: self.block_gbit(place, hub, mode=mode),
+                        lambda place=place, mode=mode: self.wanted_gbit(place, mode),
+                        "more", "min(2.5, 0.8 x bare UDP)",
+                    )  # fmt: skip
+            yield Case(
+                f"ipbus hub CPU of a Gbit, {place.name}", "s", 1.0,
+                lambda place=place: self.hub_cpu_s(place), lambda: 0.15, "less", "what is wanted",
+            )  # fmt: skip
+
+    def crowds(self):
+        for place in (self.one, self.two):
+            yield Case(
+                f"ipbus 8 clients, 1 board, {place.name}", "k/s", 1.0,
+                lambda place=place: self.clients_per_s(place, 8), lambda: 100, "more", "what is wanted",
+            )  # fmt: skip
+        for boards in (3, 8):
+            yield Case(
+                f"ipbus read 1 MiB, hub, {boards} boards", "Gbit/s", 1.0,
+                lambda boards=boards: self.block_gbit(self.two, True, boards=boards),
+                lambda: self.wanted_gbit(self.two, "receive"),
+                "more", "min(2.5, 0.8 x bare UDP)",
+            )  # fmt: skip
+
+    def losses(self):
+        for hub in (False, True):
+            through = ", hub" if hub else ""
+            for name, faults, share in (("0.1 %", "loss=0.001", 0.85), ("1 % + 1 %", "loss=0.01", 0.5)):
+                yield Case(
+                    f"ipbus read 1 MiB{through}, {name} lost", "Gbit/s", share,
+                    lambda hub=hub, faults=faults: self.block_gbit(self.one, hub, faults=faults),
+                    lambda hub=hub: self.block_gbit(self.one, hub, faults=NO_FAULT),
+                    "more", "nothing lost",
+                )  # fmt: skip
+            yield Case(
+                f"ipbus read{through}, p99, 1 % + 1 % lost", "us", 1.0,
+                lambda hub=hub: self.read_us(self.one, hub=hub, quantile="p99", faults="loss=0.01"),
+                lambda: 1000, "less", "what is wanted",
+            )  # fmt: skip
+
+    # What is measured
+
+    def read_us(self, place, hub=False, quantile="p50", faults=""):
+        with self.site(place, hub, faults=faults) as site:
+            found = self.hodo(place, site, ["--test", "latency", "--sizes", "4"])
+            return found["latency_ns"][quantile] / 1000
+
+    def bare_hub_read(self, place, seen):
+        """One run of a bare client gives both figures of it."""
+        with self.site(place, True) as site:
+            where = [str(site.hub_port), str(site.ports[0])]
+            seen.update(self.floor("hub", *where, place.wait, place.near, str(self.options.seconds)))
+        return seen
+
+    def block_gbit(self, place, hub, mode="receive", boards=1, faults=""):
+        with self.site(place, hub, boards, faults) as site:
+            found = self.hodo(place, site, rate("1M", boards), mode=mode)
+            return found["rate"]["payload_bits_per_s"]["median"] / 1e9
+
+    def hub_cpu_s(self, place):
+        """Both ways: as much is read as written."""
+        with self.site(place, True) as site:
+            before = cpu_s(site.hub.pid)
+            found = self.hodo(place, site, [*rate("1M", 1), "--warmup", "0ms"], mode="both")
+            return (cpu_s(site.hub.pid) - before) / (found["operations"] * 2 * MIB * 8 / 1e9)
+
+    def clients_per_s(self, place, clients):
+        with self.site(place, True) as site:
+            found = self.hodo(place, site, rate("4", clients))
+            return found["rate"]["operations_per_s"]["median"] / 1000
+
+    def wanted_gbit(self, place, mode):
+        out, back = (READ, PACKET) if mode == "receive" else (PACKET, READ)
+        arguments = [str(out), str(back), "16", place.wait, place.near, place.far, str(self.options.seconds)]
+        floor = self.floor("window", *arguments)["messages_per_s"] * DATA * 8 / 1e9
+        return min(BLOCK_GBIT, BLOCK_SHARE * floor)
+
+    def hub_floor_us(self, place):
+        return self.ping_us("tcp", HUB_READ, HUB_ANSWER, place) + self.ping_us("udp", READ, ANSWER, place)
+
+    def ping_us(self, protocol, out, back, place):
+        sizes = [str(out), str(back)]
+        arguments = [protocol, *sizes, place.wait, place.near, place.far, str(self.options.seconds)]
+        return self.floor("pingpong", *arguments)["p50_us"]
+
+    def uhal_us(self, place, hub=False, bare=False):
+        with self.site(place, hub, bare=bare) as site:
+            script = [self.options.python, str(HERE / "uhal_reads.py"), site.uri(), str(self.options.seconds)]
+            return json.loads(output(["taskset", "-c", place.near, *script], self.options.seconds + 20))["p50_us"]
+
+    # The programs
+
+    def floor(self, *arguments):
+        return json.loads(output([floor_program(), *arguments], self.options.seconds + 20))
+
+    def hodo(self, place, site, plan, mode="receive"):
+        run = ["--mode", mode, "--wait", place.wait, "--duration", f"{self.options.seconds}s", "--repeat", "1"]
+        command = ["taskset", "-c", place.near, self.options.hodo, "bench", site.uri(), *plan, *run, "--quiet"]
+        text = output([*command, "--json", "-"], self.options.seconds + 30)
+        try:
+            found = json.loads(text)["measurements"][0]
+        except (ValueError, KeyError, IndexError) as error:
+            raise Failed(f"hodo's JSON holds no measurement: {error!r}") from error
+        if found["verdict"]["state"] in ("failed", "interrupted") or not found["latency_ns"]:
+            raise Failed(f"hodo: {found['verdict']['text']}")
+        return found
+
+    @contextlib.contextmanager
+    def site(self, place, hub=False, boards=1, faults="", bare=False):
+        """Boards, and a hub before them where one is asked for."""
+        with contextlib.ExitStack() as stack:
+            site = Site()
+            for _ in range(boards):
+                port = free_port("udp")
+                site.ports.append(port)
+                uri = f"ipbusudp-2.0://{LOOPBACK}:{port}?{faults}".rstrip("?")
+                board = [floor_program(), "board", str(port), place.wait, place.far]
+                device = [self.options.hodo, "serve", uri, "--wait", place.wait]
+                command = board if bare else ["taskset", "-c", place.far, *device]
+                stack.enter_context(background(command, "udp", port))
+            if hub:
+                site.hub_port = free_port("tcp")
+                listen = ["--listen", f"{LOOPBACK}:{site.hub_port}", "--no-metrics", "--wait", place.wait]
+                command = ["taskset", "-c", place.hub, self.options.hodo, "hub", *listen]
+                site.hub = stack.enter_context(background(command, "tcp", site.hub_port))
+            yield site
+
+
+class Site:
+    """What runs: the boards, and the hub."""
+
+    def __init__(self):
+        self.ports, self.hub, self.hub_port = [], None, None
+
+    def uri(self):
+        places = ",".join(f"{LOOPBACK}:{port}" for port in self.ports)
+        if self.hub is None:
+            return f"ipbusudp-2.0://{places}"
+        return f"chtcp-2.0://{LOOPBACK}:{self.hub_port}?target={places}"
+
+
+def rate(size, channels):
+    test = ["--test", "rate"] if channels == 1 else ["--test", "channels", "--channels", str(channels)]
+    return [*test, "--sizes", size, "--window", "1"]
+
+
+def cpu_s(pid):
+    """Seconds of CPU that a process has used."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * TICK_S
+
+
+def floor_program():
+    """floor.c, compiled where it is newer than what is there."""
+    source, program = HERE / "floor.c", HERE.parents[1] / "target" / "floor"
+    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+        program.parent.mkdir(exist_ok=True)
+        subprocess.run(["cc", "-O2", "-o", str(program), str(source)], check=True)
+    return str(program)

@@ -1,0 +1,85 @@
+"""Programs that are run and ended here, and the ports that they listen at."""
+
+import socket
+import subprocess
+import time
+
+LOOPBACK = "127.0.0.1"
+
+
+class Failed(Exception):
+    """A run that gave no figure, and why."""
+
+
+class Case:
+    """One exchange that both sides can do: its figure, beside whose, and the ratio to that one's that is wanted."""
+
+    def __init__(self, name, unit, target, ours, peer, better="more", beside=""):
+        self.name, self.unit, self.target, self.better, self.beside = name, unit, target, better, beside
+        self.ours, self.peer = ours, peer
+
+    def met(self, ratio):
+        return ratio <= self.target if self.better == "less" else ratio >= self.target
+
+
+def output(command, seconds):
+    """What a command prints; it is killed after so many seconds."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        out, complaint = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"{command[0]} was not done after {seconds} s: {' '.join(command)}") from error
+    finally:
+        end(process)
+    if process.returncode != 0:
+        raise Failed(f"`{' '.join(command)}` ended with {process.returncode}: {(complaint or out).strip()[-400:]}")
+    return out
+
+
+class background:
+    """A server, listening on entry, ended on exit."""
+
+    def __init__(self, command, protocol, port):
+        self.command, self.protocol, self.port = command, protocol, port
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        give_up = time.monotonic() + 5
+        while not listens(self.protocol, self.port):
+            if self.process.poll() is not None or time.monotonic() > give_up:
+                end(self.process)
+                raise Failed(f"`{' '.join(self.command)}` does not listen")
+            time.sleep(0.02)
+        return self.process
+
+    def __exit__(self, *_):
+        end(self.process)
+
+
+def end(process):
+    """Ends a process that was started here, and only that."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    process.wait()
+
+
+def listens(protocol, port):
+    state = "0A" if protocol == "tcp" else "07"
+    for family in ("", "6"):
+        with open(f"/proc/net/{protocol}{family}", encoding="ascii") as table:
+            for row in table.readlines()[1:]:
+                fields = row.split()
+                if fields[1].endswith(f":{port:04X}") and fields[3] == state:
+                    return True
+    return False
+
+
+def free_port(protocol):
+    kind = socket.SOCK_STREAM if protocol == "tcp" else socket.SOCK_DGRAM
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind((LOOPBACK, 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,111 @@
+use crate::connect::socket_for;
+use crate::listener::bound;
+use crate::poller::{Poller, span_until};
+use crate::serve::NOTICE;
+use crate::{Clock, Datagrams, Endpoint, ServeOptions, Stop, affinity, sys};
+use hodo_machine::{Address, Instant, Machine, Wait};
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+/// Answers UDP datagrams at several addresses, with a machine for each, all on one thread: many devices that are asked
+/// little. One that is asked much is better off with a [`DatagramServer`](crate::DatagramServer).
+pub struct DatagramServers {
+    sockets: Vec<OwnedFd>,
+    addresses: Vec<Address>,
+    options: ServeOptions,
+}
+
+impl DatagramServers {
+    /// Binds at each address; port 0 is any free one.
+    pub fn bind(addresses: impl IntoIterator<Item = Address>, options: ServeOptions) -> io::Result<Self> {
+        let mut servers = DatagramServers { sockets: Vec::new(), addresses: Vec::new(), options };
+        for address in addresses {
+            let (socket, raw) = socket_for(&address, libc::SOCK_DGRAM)?;
+            sys::bind(socket.as_fd(), &raw)?;
+            servers.addresses.push(bound(&socket, &address)?);
+            servers.sockets.push(socket);
+        }
+        Ok(servers)
+    }
+
+    /// Where they are bound.
+    #[must_use]
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// Serves until `stop` is set. `make` makes the machine of each address; what the machines tell is let go.
+    pub fn run<M: Machine>(self, mut make: impl FnMut(usize) -> M, stop: &Stop) -> io::Result<()> {
+        affinity::keep(|| {
+            if let Some(cpu) = self.options.cpus.first() {
+                affinity::pin_thread(*cpu)?;
+            }
+            let mut servers = Servers::new(Clock::start())?;
+            for (number, socket) in self.sockets.into_iter().enumerate() {
+                servers.add(make(number), socket, &self.options)?;
+            }
+            while !stop.load(Ordering::Relaxed) {
+                servers.round(self.options.wait)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The endpoints, who has something to read, and when which wants its turn without it.
+struct Servers<M: Machine> {
+    endpoints: Vec<Endpoint<M, Datagrams>>,
+    /// The alarm of each, if it has one.
+    alarms: Vec<Option<Instant>>,
+    by_time: BTreeSet<(Instant, usize)>,
+    poller: Poller,
+    clock: Clock,
+}
+
+impl<M: Machine> Servers<M> {
+    fn new(clock: Clock) -> io::Result<Self> {
+        let (endpoints, alarms) = (Vec::new(), Vec::new());
+        Ok(Servers { endpoints, alarms, by_time: BTreeSet::new(), poller: Poller::new()?, clock })
+    }
+
+    fn add(&mut self, machine: M, socket: OwnedFd, options: &ServeOptions) -> io::Result<()> {
+        let number = self.endpoints.len();
+        self.poller.add(socket.as_fd(), number as u64, false)?;
+        let datagrams = Datagrams::new(options.settings.clone(), Some(socket))?;
+        self.endpoints.push(Endpoint::new(machine, datagrams, self.clock));
+        self.alarms.push(None);
+        self.turn(number)
+    }
+
+    /// Waits for what comes next, and gives a turn to everyone whom it concerns.
+    fn round(&mut self, wait: Wait) -> io::Result<()> {
+        let now = self.clock.now();
+        let next = self.by_time.first().map_or(Instant::MAX, |(at, _)| *at);
+        let until = if wait == Wait::Block { next.min(now + NOTICE) } else { now };
+        self.poller.wait(span_until(until, now))?;
+        while let Some(ready) = self.poller.next() {
+            self.turn(ready.token as usize)?;
+        }
+        let now = self.clock.now();
+        for _ in 0..self.endpoints.len() {
+            match self.by_time.first() {
+                Some(&(at, number)) if at <= now => self.turn(number)?,
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, number: usize) -> io::Result<()> {
+        let endpoint = &mut self.endpoints[number];
+        endpoint.step(Wait::Never, Instant::ZERO, &mut |_| {})?;
+        let alarm = endpoint.deadline();
+        if let Some(before) = std::mem::replace(&mut self.alarms[number], alarm) {
+            self.by_time.remove(&(before, number));
+        }
+        self.by_time.extend(alarm.map(|at| (at, number)));
+        Ok(())
+    }
+}
