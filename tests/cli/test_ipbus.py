@@ -5,6 +5,7 @@ import json
 import pathlib
 import random
 import re
+import shlex
 import socket
 import struct
 import subprocess
@@ -270,3 +271,18 @@ def test_a_bench_of_registers_that_are_not_there_says_so():
     with reached("ipbusudp-2.0") as uri:
         done = command.hodo("bench", f"{uri}?address=0x500", "--test", "latency", "--sizes", "4", *command.SHORT[:-1])
         assert done.returncode == 1 and "all was refused" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
+    page = (pathlib.Path(__file__).parents[2] / "docs/protocols/ipbus.md").read_text(encoding="utf-8")
+    indented = [line[4:] for line in page.splitlines() if line.startswith("    ")]
+    table = indented[indented.index("<node>") : indented.index("</node>") + 1]
+    (tmp_path / "board.xml").write_text("\n".join(table), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    commands = [shlex.split(re.split(" {3,}", line)[0])[1:] for line in indented if line.startswith("hodo ")]
+    assert len(commands) > 8 and commands[0][0] == "serve"
+    with command.serving(commands[0][1].replace("50001", "0")) as device:
+        for words in commands[1:]:
+            words = [word.replace("ipbusudp-2.0://127.0.0.1:50001", device.uri) for word in words]
+            done = command.hodo(*words, *(command.SHORT if words[0] == "bench" else []))
+            assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"

@@ -62,14 +62,15 @@ impl Server {
         &self.uris
     }
 
-    /// Takes a trace of its packets, or of one thread's where there are several. Not of several devices.
-    pub fn traced(self, trace: Arc<Trace>) -> Result<Self, Error> {
+    /// Takes a trace of its packets, or of one thread's where there are several. Of several devices none is traced.
+    #[must_use]
+    pub fn traced(self, trace: Arc<Trace>) -> Self {
         let bound = match self.bound {
             Bound::Streams(server) => Bound::Streams(server.traced(trace)),
             Bound::Datagrams(server) => Bound::Datagrams(server.traced(trace)),
-            Bound::Several(_) => return Err(Error::Usage("--trace follows one device; serve one".into())),
+            Bound::Several(servers) => Bound::Several(servers),
         };
-        Ok(Server { bound, ..self })
+        Server { bound, ..self }
     }
 
     /// Serves until `stop` is set, which is noticed within a tenth of a second.

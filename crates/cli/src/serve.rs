@@ -28,9 +28,12 @@ pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
         return Err(Error::Usage("--trace follows one thread; add --threads 1".to_owned()));
     }
     let mut server = hodo_catalog::serve(&uri, &settings(serve)?)?;
+    if serve.traced.trace.is_some() && server.uris().len() > 1 {
+        return Err(Error::Usage("--trace follows one board; leave out boards=".to_owned()));
+    }
     let trace = crate::trace::start(&serve.traced, false)?;
     if let Some(trace) = &trace {
-        server = server.traced(Arc::clone(trace))?;
+        server = server.traced(Arc::clone(trace));
     }
     let lines: String = server.uris().iter().map(|uri| format!("{LISTENING_ON}{uri}\n")).collect();
     terminal::print(&lines)?;

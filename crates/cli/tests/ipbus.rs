@@ -105,7 +105,7 @@ fn each_mistake_is_named() {
         (&with("cycle.xml"), &["cycle_daq.xml:2:20", "cycle.xml -> cycle_daq.xml -> cycle.xml"]),
         (&with("missing.xml"), &["missing.xml:3:33", "`nowhere.xml` cannot be read"]),
         (&with("wrong.xml"), &["wrong.xml:2:30", "mask=\"0xG0\"", "and 6 more"]),
-        (&with("unclosed.xml"), &["unclosed.xml:1:1", "not XML"]),
+        (&with("unclosed.xml"), &["unclosed.xml:4:1", "not XML", "</node>"]),
         (&with("nowhere.xml"), &["nowhere.xml", "no such file"]),
         (&with("file://l*.xml"), &["l*.xml", "2 files", "name one"]),
         (&["read", uri, "--table", "board.xml", "status.stat"], &["`status.stat`", "state, enable, threshold"]),
@@ -281,9 +281,7 @@ fn a_board_that_is_not_there_is_told_of_at_once() {
         let failed = ipbus(&["read", &uri, "0", "1", "--timeout", "30s"]);
         assert_eq!((failed.status, failed.stdout.as_str()), (1, ""), "{uri}");
         let hub = if tail.is_empty() { "" } else { "the hub: " };
-        let why = format!(
-            "cannot read 0x00000000 of {uri}: {hub}connection refused: nothing listens there; is it on, and is that its address and port? (and 1 more"
-        );
-        assert!(failed.stderr.contains(&why), "{}", failed.stderr);
+        let why = format!("cannot read 0x00000000 of {uri}: {hub}connection refused: nothing listens there");
+        assert!(failed.stderr.contains(&why) && failed.stderr.contains("(and 1 more"), "{}", failed.stderr);
     }
 }

@@ -293,7 +293,7 @@ mod tests {
         );
         assert_eq!(
             why("file://broken.xml"),
-            "broken.xml:1:1: error: not XML: the root node was opened but never closed"
+            "broken.xml:2:1: error: not XML: an element is still open at the end of the file; add its end, as `</node>`"
         );
         assert_eq!(
             why("file://none.xml;file://broken.xml"),

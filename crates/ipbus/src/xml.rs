@@ -5,7 +5,7 @@
 //! mended before it is parsed, character by character, so that every position stays what it was.
 
 use crate::finding::FileProblem;
-use alloc::borrow::Cow;
+use alloc::borrow::{Cow, ToOwned};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use roxmltree::{Document, ParsingOptions};
@@ -59,6 +59,12 @@ impl Text {
         }
         let options = ParsingOptions { allow_dtd: true, nodes_limit: NODES_MAX, ..ParsingOptions::default() };
         Document::parse_with_options(&self.mended, options).map_err(|error| {
+            if error == roxmltree::Error::UnclosedRootNode {
+                // The parser names no place; the end is the nearest to where something is missing.
+                let (line, column) = self.position(self.mended.len());
+                let why = "an element is still open at the end of the file; add its end, as `</node>`".to_owned();
+                return (FileProblem::NotXml { why }, line, column);
+            }
             let position = error.pos();
             let text = error.to_string().replace(&alloc::format!(" at {position}"), "");
             (FileProblem::NotXml { why: plain(&text).into_owned() }, position.row, position.col)

@@ -218,6 +218,21 @@ def test_replies_with_another_number_are_not_taken():
         fails(board(through(hub.at, device.uri)), NO_ANSWER)
 
 
+def test_after_a_long_dispatch_that_failed_a_new_interface_is_as_good_as_ever(udp):
+    """An old one is not: uHAL then reads its own connection from the wrong place, as it does without a hub."""
+    with command.hub("--patience", "20s") as hub, command.serving(f"{udp}://127.0.0.1:0?bus_error=0x10000") as device:
+        uri = through(hub.at, device.uri)
+        for _ in range(20):
+            hardware = board(uri)
+            with pytest.raises(uhal.exception, match="bus error on read|failure|partial"):
+                hardware.getClient().readBlock(0xF000, 20_000)
+                hardware.dispatch()
+            hardware = board(uri)
+            block = hardware.getClient().readBlock(0, 20_000)
+            hardware.dispatch()
+            assert len(block) == 20_000
+
+
 def test_a_hub_that_restarts_is_found_again(udp):
     with command.serving(f"{udp}://127.0.0.1:0") as device:
         with command.hub("--patience", "20s") as hub:
