@@ -13,7 +13,7 @@ use core::time::Duration;
 use hodo_machine::Instant;
 
 /// After a loss, so many packets have to go well before a lone one may take its time again.
-const TROUBLED: u32 = 256;
+const TROUBLED: u32 = 4096;
 /// So often an answer has to be late before anything is given up, so that a host that was stopped does not give up at
 /// once.
 const TRIES_MIN: u32 = 3;
