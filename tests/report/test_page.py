@@ -70,6 +70,17 @@ def test_the_browser_notices_what_the_others_rely_on(browser, tmp_path):
     assert any(url.endswith("missing.png") for url in browser.requests())
 
 
+def test_a_simulated_link_is_not_taken_for_a_real_one(browser, render, sample):
+    result = copy.deepcopy(sample)
+    real, simulated = result["measurements"][:2]
+    simulated["link"] = f"sim+{simulated['protocol']}://?delay=5us"
+    result["measurements"] = [real, simulated]
+    browser.open(render(result) / "result.html")
+    names = browser.run("[...document.querySelectorAll('.test .name')].map((e) => e.textContent)")
+    assert names == [f"tcp · {real['test']}", f"sim+tcp · {simulated['test']}"]
+    assert "Hodoscope: tcp, sim+tcp" in browser.run("document.title")
+
+
 def test_every_test_has_its_plots_drawn(page, sample):
     names = list(dict.fromkeys(f"{m['protocol']} · {m['test']}" for m in sample["measurements"]))
     assert page.run("[...document.querySelectorAll('.test .name')].map((e) => e.textContent)") == names

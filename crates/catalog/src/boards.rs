@@ -262,6 +262,16 @@ impl Uri {
         through
     }
 
+    /// How many devices it names: of IPbus several hosts, or targets of a hub, may stand there with commas between them.
+    #[must_use]
+    pub fn devices(&self) -> u32 {
+        if !is_scheme(self.scheme) {
+            return 1;
+        }
+        let targets = self.options.iter().find(|(name, _)| name == TARGET).map_or("", |(_, targets)| targets);
+        [self.authority.as_str(), targets].map(|hosts| hosts.split(',').count() as u32).iter().product()
+    }
+
     /// Whether the far end that is started here runs on one thread, however many channels there are.
     #[must_use]
     pub fn has_far_end_of_one_thread(&self) -> bool {

@@ -110,4 +110,11 @@ impl Packets {
         }
         (sockets, larger.midpoint(smaller), Exchange::Echo { window: in_flight.max(1) as usize }, false)
     }
+
+    /// What bare sockets are to do in the hub's place, between it and the board, for a lone packet.
+    pub(crate) fn bare_behind_hub(&self) -> Option<(usize, Exchange)> {
+        let packet = self.iter().next().filter(|_| matches!(self.config.path, Way::Hub(_)))?;
+        let answer = packet.reply.saturating_sub(hub::REPLY_HEADER);
+        Some((packet.request.saturating_sub(hub::REQUEST_HEADER), Exchange::PingPong { answer }))
+    }
 }

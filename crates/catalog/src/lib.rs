@@ -107,6 +107,7 @@ const IPBUS_SUITE: &[Part] = &[
     part(Test::Rate, Mode::Receive, &[4, 1 << 20], 16, 1),
     part(Test::Rate, Mode::Send, &[1 << 20], 16, 1),
     part(Test::Rate, Mode::Both, &[1 << 10], 16, 1),
+    part(Test::Channels, Mode::Receive, &[4], 1, 8),
 ];
 
 const fn raw(name: &'static str, schemes: &'static [&'static str], about: &'static str) -> Protocol {

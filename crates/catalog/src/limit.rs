@@ -66,10 +66,26 @@ fn floor_of_boards(boards: &Boards, settings: &Settings, plan: &Plan, far_cpus: 
         cpus.iter_mut().for_each(|(near, far)| std::mem::swap(near, far));
     }
     let bare = Bare { kind, exchange, size, wait: plan.wait, cpus, settings: socket_settings(settings) };
-    let Found { messages_per_s, p50_ns, cost_ns } = measured(&bare)?;
+    let mut found = measured(&bare)?;
+    if matches!(exchange, Exchange::PingPong { .. })
+        && let Some((size, exchange)) = packets.bare_behind_hub()
+    {
+        found = in_turn(found, measured(&Bare { kind: Kind::Udp, exchange, size, ..bare })?);
+    }
+    let Found { messages_per_s, p50_ns, cost_ns } = found;
     let share = packets.per_operation();
     let latency_ns = p50_ns.filter(|_| matches!(exchange, Exchange::PingPong { .. }));
     Ok(Floor { operations_per_s: messages_per_s / share, latency_ns, cost_ns: cost_ns.map(|cost| cost * share) })
+}
+
+/// One exchange and then the other.
+fn in_turn(one: Found, other: Found) -> Found {
+    let sum = |one: Option<f64>, other: Option<f64>| one.zip(other).map(|(one, other)| one + other);
+    Found {
+        messages_per_s: (one.messages_per_s.recip() + other.messages_per_s.recip()).recip(),
+        p50_ns: sum(one.p50_ns, other.p50_ns),
+        cost_ns: sum(one.cost_ns, other.cost_ns),
+    }
 }
 
 fn measured(bare: &Bare) -> Result<Found, Error> {
@@ -150,7 +166,11 @@ pub fn limit(
         }
         (_, Some(floor)) => {
             let binds = if floor.latency_ns.is_some() { Binding::RoundTrip } else { Binding::Cpu };
-            let bare = Limit::of_floor(floor.operations_per_s, floor.latency_ns, payload, binds);
+            let mut bare = Limit::of_floor(floor.operations_per_s, floor.latency_ns, payload, binds);
+            if floor.latency_ns.is_some() && packets.as_ref().is_some_and(|packets| packets.bare_behind_hub().is_some())
+            {
+                bare.assumes.push_str(": by TCP to the hub, and then by UDP to the board");
+            }
             if found.test == Test::Open {
                 let bare = Bound {
                     binds,

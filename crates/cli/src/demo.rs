@@ -11,6 +11,8 @@ use std::sync::atomic::Ordering;
 
 /// Short enough that the whole of it takes less than two minutes, long enough for a confidence interval.
 const OPTIONS: [&str; 6] = ["--duration", "200ms", "--warmup", "100ms", "--repeat", "6"];
+/// IPbus through a hub that is started here, with a device behind it: how much of the time is the hub's?
+const HUB: &str = "chtcp-2.0";
 /// A link that is simulated: the same machines in virtual time, over a network whose faults are known.
 const SIMULATED: &str = "sim+udp://?delay=50us&rate=1G&seed=1";
 
@@ -75,6 +77,8 @@ fn parts() -> Result<Vec<Part>, Error> {
     for protocol in hodo_catalog::protocols() {
         parts.push(Part::of(protocol.name, &[])?);
     }
+    parts.push(Part::of(HUB, &["--test", "latency", "--mode", "receive", "--sizes", "4", "--stages"])?);
+    parts.push(Part::of(HUB, &["--test", "rate", "--mode", "receive", "--sizes", "1M"])?);
     parts.push(Part::of(SIMULATED, &["--test", "latency", "--sizes", "64,1024"])?);
     Ok(parts)
 }
@@ -89,4 +93,21 @@ fn new_folder() -> PathBuf {
 
 fn where_it_is(folder: &Path) -> String {
     format!("Results: {}\n  report.html  the page; result.json, result.tsv, plots/  the figures\n", folder.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_protocol_is_shown_and_the_hub_and_a_simulation() {
+        let parts = parts().unwrap();
+        let links: Vec<String> = parts.iter().map(|part| part.bench.link.to_string()).collect();
+        for protocol in hodo_catalog::protocols() {
+            let is_of = |link: &String| protocol.schemes.iter().any(|scheme| link.starts_with(&format!("{scheme}:")));
+            assert!(links.iter().any(is_of), "{} in {links:?}", protocol.name);
+        }
+        assert!(links.iter().any(|link| link.starts_with(HUB)) && links.contains(&SIMULATED.into()), "{links:?}");
+        assert!(parts.iter().any(|part| part.bench.measure.stages), "one tells its stages");
+    }
 }

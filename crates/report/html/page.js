@@ -52,8 +52,10 @@ const why = (m) => {
   const { state, text } = m.verdict;
   return text.startsWith(`${state}: `) ? text.slice(state.length + 2) : text;
 };
+// As `sim+udp` where it ran over the simulated network.
+const protocol = (m) => (m.link.startsWith(`sim+${m.protocol}:`) ? 'sim+' : '') + m.protocol;
 const planText = (m) =>
-  `${m.protocol} ${m.test} ${m.mode} ${size(m)}, window ${drive(m)}, ${m.wait}` +
+  `${protocol(m)} ${m.test} ${m.mode} ${size(m)}, window ${drive(m)}, ${m.wait}` +
   (m.rate_asked ? `, ${scaled(m.rate_asked, '/s')} asked` : '');
 
 function limitText(m) {
@@ -226,7 +228,7 @@ const word = (name, value) => ({ name, value, show: (m) => value(m) ?? UNKNOWN, 
 const figure = (name, value, unit) => ({ name, value, show: (m) => unit(value(m)), side: 'right' });
 const drawn = (name, value, show, side) => ({ name, value, show, side });
 const COLUMNS = [
-  word('protocol', (m) => m.protocol),
+  word('protocol', protocol),
   word('test', (m) => m.test),
   word('mode', (m) => m.mode),
   drawn('size', meanSize, size, 'right'),
@@ -375,7 +377,7 @@ function drawTests() {
         'aria-pressed': String(group === view.group),
         onclick: () => choose(group),
       },
-      element('span', { class: 'name' }, `${group[0].protocol} · ${group[0].test}`),
+      element('span', { class: 'name' }, `${protocol(group[0])} · ${group[0].test}`),
       element('span', { class: 'value' }, value),
       element('span', { class: 'about' }, about),
       element('span', { class: 'state' }, ...states.map(badge)),
@@ -391,7 +393,7 @@ function drawPictures(shown) {
       element(
         'section',
         { class: 'group' },
-        element('h2', null, `${group[0].protocol} · ${group[0].test}`),
+        element('h2', null, `${protocol(group[0])} · ${group[0].test}`),
         element('p', { class: 'quiet' }, `${MEANINGS[group[0].test] || ''} · ${group[0].link}`),
         element('div', { class: 'charts' }, ...charts(group)),
       ),

@@ -1,6 +1,7 @@
 //! One self-contained page: works offline, asks nothing of the network, escapes every name.
 
 use crate::distribution::percentiles;
+use crate::figure;
 use crate::layout::clean;
 use hodo_measure::Document;
 use serde_json::{Value, json};
@@ -41,10 +42,10 @@ pub fn html(document: &Document) -> String {
 }
 
 fn title(document: &Document) -> String {
-    let mut protocols: Vec<&str> = Vec::new();
-    for measurement in &document.measurements {
-        if !protocols.contains(&measurement.protocol.as_str()) {
-            protocols.push(&measurement.protocol);
+    let mut protocols: Vec<String> = Vec::new();
+    for protocol in document.measurements.iter().map(figure::protocol_text) {
+        if !protocols.contains(&protocol) {
+            protocols.push(protocol);
         }
     }
     let parts = [Some(protocols.join(", ")), document.environment.host.clone()];

@@ -57,7 +57,7 @@ pub struct Choice {
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = value_parser!(u32).range(1..=1_048_576),
           allow_negative_numbers = true)]
     pub window: Vec<u32>,
-    /// Channels [default: 1; for the test of that name the protocol's].
+    /// Channels [default: one for each device that the URI names; for the test of that name the protocol's].
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=20_000), allow_negative_numbers = true)]
     pub channels: Option<u32>,
     /// Operations per packet, where the protocol concatenates them.
@@ -121,7 +121,7 @@ pub struct Measure {
     #[arg(long)]
     pub stages: bool,
     /// Where the pages of the hub are that the link goes through, for its stages [default: port 9203 of the hub].
-    #[arg(long, value_name = "ADDR", requires = "stages")]
+    #[arg(long, value_name = "ADDR", requires = "stages", value_parser = units::pages)]
     pub hub_pages: Option<SocketAddr>,
     /// For everything drawn at random.
     #[arg(long, value_name = "N", default_value_t = 1)]

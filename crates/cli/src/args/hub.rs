@@ -37,13 +37,13 @@ pub enum HubCommand {
 #[derive(Debug, Args)]
 pub struct HubServe {
     /// Where clients connect; 0.0.0.0:10203 lets everybody in who can reach this host.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:10203")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:10203", value_parser = units::socket_address)]
     pub listen: SocketAddr,
     /// Boards that clients may reach, a line a.b.c.d or a.b.c.d:port for each; read again at SIGHUP [default: every one].
     #[arg(long, value_name = "FILE")]
     pub allow: Option<PathBuf>,
     /// Where its pages are: /metrics for Prometheus, /health, /stats, /stages.
-    #[arg(long, value_name = "ADDR", default_value = PAGES)]
+    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
     pub metrics: SocketAddr,
     /// No pages.
     #[arg(long, conflicts_with = "metrics")]
@@ -96,7 +96,7 @@ pub struct HubServe {
 #[derive(Debug, Args)]
 pub struct HubPages {
     /// Where its pages are.
-    #[arg(value_name = "ADDR", default_value = PAGES)]
+    #[arg(value_name = "ADDR", default_value = PAGES, value_parser = units::pages)]
     pub pages: SocketAddr,
 }
 

@@ -1,5 +1,5 @@
 use super::{Spot, units};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Arg, Args, Command, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub enum IpbusCommand {
     #[command(subcommand)]
     Block(Transfer),
     /// Read or write words that all have one address.
-    #[command(subcommand)]
+    #[command(subcommand, mut_subcommand("read", of_one_address), mut_subcommand("write", of_one_address))]
     Fifo(Transfer),
     /// Modify a register in one transaction, which nothing else comes between.
     #[command(subcommand)]
@@ -36,6 +36,7 @@ pub enum IpbusCommand {
     /// Which nodes does an address table have?
     Nodes(Nodes),
     /// Which devices do connection files have?
+    #[command(mut_arg("patterns", by_id))]
     Devices(Devices),
     /// What is wrong with address tables and connection files?
     Check(Check),
@@ -112,6 +113,13 @@ pub enum Transfer {
     Read(ReadBlock),
     /// Write words.
     Write(WriteBlock),
+}
+
+/// The command without what only blocks have; who says it all the same is told so.
+fn of_one_address(transfer: Command) -> Command {
+    let hidden =
+        ["offset", "configuration"].into_iter().fold(transfer, |all, name| all.mut_arg(name, |arg| arg.hide(true)));
+    hidden.mut_args(|arg| if arg.get_id() == "words" { arg.help("How many words") } else { arg })
 }
 
 /// Words that are read.
@@ -293,6 +301,11 @@ pub struct Devices {
     /// Where the list goes.
     #[command(flatten)]
     pub forms: Forms,
+}
+
+/// What patterns mean where they choose devices.
+fn by_id(patterns: Arg) -> Arg {
+    patterns.help("Regular expressions that fit whole ids, as 'crate[0-3]\\..*' [default: all]")
 }
 
 /// What is checked.

@@ -1,6 +1,7 @@
 //! Quantities as people write them: `32K`, `1G`, `200ms`, `5%`, `0,2-3`, `spin:50us`.
 
 use hodo_machine::Wait;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The shortest and the longest time that an option takes.
@@ -96,6 +97,21 @@ pub fn percent(text: &str) -> Result<f64, String> {
 /// A number above zero.
 pub fn positive(text: &str) -> Result<f64, String> {
     decimal(text).filter(|number| *number > 0.0).ok_or_else(|| format!("`{text}` is not a number above 0"))
+}
+
+/// An address of this host, or of another one by its numbers, and a port.
+pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!(
+            "`{text}` is not an address in numbers and a port; write 127.0.0.1:9203, or 0.0.0.0:9203 for all of them"
+        )
+    })
+}
+
+/// Where the pages of a hub are: an address and a port, also as the hub says it and as a browser shows it.
+pub fn pages(text: &str) -> Result<SocketAddr, String> {
+    let Some(rest) = text.strip_prefix("http://") else { return socket_address(text) };
+    socket_address(rest.split('/').next().unwrap_or_default())
 }
 
 /// A word of 32 bits: decimal, or behind 0x hexadecimal, or behind 0b binary.
@@ -195,6 +211,20 @@ mod tests {
         for text in ["", "K", "-1", "+1", "1.5K", "1KB", "1 K", "0x10", "é", "99999999999999999999", "99999999999G"] {
             let wrong = bytes(text).unwrap_err();
             assert!(wrong.contains(&format!("`{text}`")) && wrong.contains("32K"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn pages_are_found_as_the_hub_says_where_they_are() {
+        let expected = Ok("127.0.0.1:9203".parse().unwrap());
+        for text in
+            ["127.0.0.1:9203", "http://127.0.0.1:9203", "http://127.0.0.1:9203/", "http://127.0.0.1:9203/metrics"]
+        {
+            assert_eq!(pages(text), expected, "{text}");
+        }
+        for text in ["", "localhost:9203", "127.0.0.1", "http://", "https://127.0.0.1:9203"] {
+            let wrong = pages(text).unwrap_err();
+            assert!(wrong.contains("127.0.0.1:9203"), "{wrong}");
         }
     }
 

@@ -22,10 +22,10 @@ pub fn plans(bench: &Bench) -> Result<Vec<Plan>, Error> {
     check(protocol, choice)?;
     let mut plans = Vec::new();
     match choice.test {
-        Some(test) => append(&asked(protocol, choice, test)?, bench, &mut plans)?,
+        Some(test) => append(&asked(protocol, bench, test)?, bench, &mut plans)?,
         None => {
             for part in protocol.suite {
-                append(&suited(part, choice), bench, &mut plans)?;
+                append(&suited(part, bench), bench, &mut plans)?;
             }
         }
     }
@@ -43,7 +43,8 @@ struct Wanted {
 }
 
 /// What `--test` and its companions ask for; what they leave open is as in the protocol's suite.
-fn asked(protocol: &Protocol, choice: &Choice, test: Test) -> Result<Wanted, Error> {
+fn asked(protocol: &Protocol, bench: &Bench, test: Test) -> Result<Wanted, Error> {
+    let choice = &bench.choice;
     let mode = choice.mode.unwrap_or(Mode::Both);
     let like = likeness(protocol, test, mode);
     let window = match test {
@@ -62,7 +63,11 @@ fn asked(protocol: &Protocol, choice: &Choice, test: Test) -> Result<Wanted, Err
         mode,
         sizes: choice.sizes.clone().unwrap_or(sizes),
         windows: given(&choice.window).unwrap_or_else(|| vec![window]),
-        channels: choice.channels.unwrap_or(if test == Test::Channels { like.channels } else { 1 }),
+        channels: choice.channels.unwrap_or(match test {
+            Test::Latency => 1,
+            Test::Channels => like.channels.max(bench.link.devices()),
+            _ => bench.link.devices(),
+        }),
     };
     if test == Test::Random && wanted.sizes.rising().is_empty() {
         return Err(Error::Usage(format!(
@@ -74,14 +79,19 @@ fn asked(protocol: &Protocol, choice: &Choice, test: Test) -> Result<Wanted, Err
 }
 
 /// A part of the suite, with what the options change in it.
-fn suited(part: &Part, choice: &Choice) -> Wanted {
+fn suited(part: &Part, bench: &Bench) -> Wanted {
+    let choice = &bench.choice;
     let one_at_a_time = part.test == Test::Latency;
     Wanted {
         test: part.test,
         mode: choice.mode.unwrap_or(part.mode),
         sizes: choice.sizes.clone().unwrap_or_else(|| Sizes::of(part.sizes)),
         windows: given(&choice.window).filter(|_| !one_at_a_time).unwrap_or_else(|| vec![part.window]),
-        channels: choice.channels.filter(|_| !one_at_a_time).unwrap_or(part.channels),
+        channels: match choice.channels {
+            _ if one_at_a_time => part.channels,
+            Some(channels) => channels,
+            None => part.channels.max(bench.link.devices()),
+        },
     }
 }
 
@@ -265,6 +275,20 @@ mod tests {
             }
         }
         assert_eq!(planned("tcp --test channels").unwrap()[0].channels, 20);
+    }
+
+    #[test]
+    fn every_device_that_is_named_has_a_channel() {
+        let channels = |line| planned(line).unwrap().iter().map(|plan| plan.channels).collect::<Vec<u32>>();
+        assert_eq!(channels("ipbusudp-2.0://a,b:7,c --test rate --sizes 4"), [3]);
+        assert_eq!(channels("chtcp-2.0://hub?target=a,b --test rate --sizes 4"), [2]);
+        assert_eq!(channels("ipbusudp-2.0://a,b --test rate --sizes 4 --channels 4"), [4]);
+        assert_eq!(channels("ipbusudp-2.0://a,b --test latency --sizes 4"), [1]);
+        assert_eq!(channels("ipbus --test channels --sizes 4"), [8]);
+        assert_eq!(channels("tcp://a --test rate --sizes 4"), [1]);
+        assert!(
+            planned("ipbusudp-2.0://a,b").unwrap().iter().all(|plan| plan.test == Test::Latency || plan.channels >= 2)
+        );
     }
 
     #[test]
