@@ -1,11 +1,12 @@
 /* What bare sockets do: the floor under an exchange, and a bare client of an IPbus hub.
  *
  *   floor pingpong udp|tcp OUT BACK block|spin NEAR FAR SECONDS   one message of OUT bytes, one back of BACK, at a time
+ *   floor relay block|spin NEAR HUB FAR SECONDS                   a read's bytes over TCP, passed on over UDP, and back
  *   floor window OUT BACK WINDOW block|spin NEAR FAR SECONDS      UDP, WINDOW in flight, one packet a system call
  *   floor hub PORT BOARD block|spin NEAR SECONDS                  single reads of BOARD through the hub at PORT, one at a time
  *   floor board PORT block|spin FAR                               answers IPbus reads of one word, and nothing else
  *
- * NEAR and FAR are processors, as 0 or 0,1. Everything is on 127.0.0.1. Prints JSON.
+ * NEAR, HUB and FAR are processors, as 0 or 0,1. Everything is on 127.0.0.1. Prints JSON.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -16,12 +17,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { ROOM = 1 << 16, TIMES_MAX = 1 << 23, WARM_UP = 2000 };
+enum { READ = 12, HUB_READ = 24, HUB_ANSWER = 28, ROOM = 1 << 16, TIMES_MAX = 1 << 23, WARM_UP = 2000 };
 
 static int flags; /* MSG_DONTWAIT where we spin */
 
@@ -117,6 +119,31 @@ static pid_t far_end(int fd, size_t out, size_t back, const char *cpu) {
 
 static int by_size(const void *a, const void *b) { return (*(float *)a > *(float *)b) - (*(float *)a < *(float *)b); }
 
+/* A hub that looks at nothing: what comes from one side goes to the other, with the sizes of a read and its answer. */
+static pid_t relay(int client, int board, const char *cpu) {
+    pid_t child = fork();
+    need(child >= 0, "fork");
+    if (child > 0)
+        return child;
+    static char bytes[ROOM];
+    struct epoll_event at[2] = {{.events = EPOLLIN, .data.fd = client}, {.events = EPOLLIN, .data.fd = board}};
+    int poller = epoll_create1(0);
+    for (int side = 0; side < 2; side++)
+        need(epoll_ctl(poller, EPOLL_CTL_ADD, at[side].data.fd, &at[side]) == 0, "epoll_ctl");
+    run_on(cpu);
+    for (;;) {
+        int ready = epoll_wait(poller, at, 2, flags ? 0 : -1);
+        for (int index = 0; index < ready; index++) {
+            int from = at[index].data.fd;
+            ssize_t came = recv(from, bytes, sizeof bytes, MSG_DONTWAIT);
+            if (came == 0)
+                exit(0);
+            if (came > 0)
+                need(send(from == client ? board : client, bytes, from == client ? READ : HUB_ANSWER, 0) > 0, "send");
+        }
+    }
+}
+
 /* So many bytes out and so many back, one at a time. */
 static void ping(int fd, const char *message, size_t out, size_t back, double seconds) {
     static char bytes[ROOM];
@@ -208,6 +235,17 @@ int main(int count, char **words) {
         window(fds[0], out, back, atoi(words[4]), atof(words[8]));
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
+    } else if (count == 7 && strcmp(words[1], "relay") == 0) {
+        static char message[HUB_READ];
+        int board[2];
+        wait_as(words[2]);
+        pair(1, fds), pair(0, board);
+        pid_t far = far_end(board[1], READ, READ, words[5]), middle = relay(fds[1], board[0], words[4]);
+        run_on(words[3]);
+        ping(fds[0], message, HUB_READ, HUB_ANSWER, atof(words[6]));
+        kill(far, SIGKILL), kill(middle, SIGKILL);
+        while (wait(NULL) > 0)
+            ;
     } else if (count == 7 && strcmp(words[1], "hub") == 0) {
         wait_as(words[4]);
         run_on(words[5]);

@@ -77,6 +77,12 @@ class Bench:
                 "less", "bare TCP + bare UDP",
             )  # fmt: skip
             yield Case(
+                f"ipbus read, hub, {place.name}", "us", 1.25,
+                lambda place=place, seen=seen: self.bare_hub_read(place, seen)["p50_us"],
+                lambda place=place: self.relay_us(place),
+                "less", "a bare relay",
+            )  # fmt: skip
+            yield Case(
                 f"ipbus read, hub, p99, {place.name}", "us", 2.0,
                 lambda place=place, seen=seen: self.bare_hub_read(place, seen)["p99_us"],
                 lambda seen=seen: seen["p50_us"],
@@ -171,6 +177,10 @@ class Bench:
 
     def hub_floor_us(self, place):
         return self.ping_us("tcp", HUB_READ, HUB_ANSWER, place) + self.ping_us("udp", READ, ANSWER, place)
+
+    def relay_us(self, place):
+        where = [place.near, place.hub, place.far, str(self.options.seconds)]
+        return self.floor("relay", place.wait, *where)["p50_us"]
 
     def ping_us(self, protocol, out, back, place):
         sizes = [str(out), str(back)]

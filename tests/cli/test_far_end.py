@@ -75,6 +75,9 @@ def test_nothing_listens():
         uri = f"{scheme}://127.0.0.1:{port}" + ("?target=127.0.0.1:1" if scheme == "chtcp-2.0" else "")
         command.refused("bench", uri, *command.SHORT, status=1, says=["refused", str(port), remedy], within=NOTICED_S)
         command.refused("ipbus", "read", uri, "0x10", status=1, says=["refused", str(port), "is it on"], within=NOTICED_S)
+    # Without ids nothing is asked before the first operation.
+    uri = f"ipbusudp-2.0://127.0.0.1:{port}?reliable=false"
+    command.refused("bench", uri, "--test", "latency", *command.SHORT, status=1, says=["refused", str(port)], within=NOTICED_S)
     says = ["refused", f"start `hodo serve tcp://127.0.0.1:{port}`"]
     command.refused("bench", f"tcp://127.0.0.1:{port}", *command.SHORT, status=1, says=says, within=10)
 

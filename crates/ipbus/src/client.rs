@@ -307,8 +307,9 @@ impl Client {
     }
 
     fn closed(&mut self, now: Instant, why: Closed) {
-        // A datagram socket is there at once; whether anybody listens shows only after the first question.
-        let was_there = self.link == Link::Open && self.ready;
+        // A datagram socket is there at once; whether anybody listens shows only after the first question, which a client
+        // without ids does not ask.
+        let was_there = self.link == Link::Open && self.ready && !matches!(self.carrier, Carrier::Plain(_));
         self.link = Link::Closed;
         if was_there {
             self.lose_link(now, Error::Closed(why));

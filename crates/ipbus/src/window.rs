@@ -7,6 +7,7 @@
 //! |---|---|
 //! | a reply, where an earlier one is missing | the device did the earlier packet: its reply is asked for again |
 //! | nothing in time | the status is asked for |
+//! | losses, lately | the status is asked for right behind what is sent |
 //! | a status | replies of packets before the next id are asked for; packets from it on are sent again |
 //! | a status whose next id is none of ours | once more after a pause; then the device has [restarted](Cause::Restarted) |
 //!
@@ -202,9 +203,15 @@ pub struct Window {
     after: After,
     to_greet: bool,
     to_ask_status: bool,
+    /// Whether something was sent since the last status was asked for, and may be lost.
+    to_probe: bool,
+    /// Whether packets were sent again and nothing got on since.
+    sent_again: bool,
     status_asked: Option<Asked>,
     /// Statuses that were asked for and have not come: as many may still come late, and tell of long ago.
     statuses_due: u32,
+    /// Statuses that told an id of long ago since something got on.
+    of_long_ago: u32,
     resend: [u8; HEADER],
     device: Status,
     round_trip: RoundTrip,
@@ -295,8 +302,11 @@ impl Window {
             after: After::GoOn,
             to_greet: false,
             to_ask_status: false,
+            to_probe: false,
+            sent_again: false,
             status_asked: None,
             statuses_due: 0,
+            of_long_ago: 0,
             resend: [0; HEADER],
             device: Status::default(),
             round_trip: RoundTrip::new(config.late_min, late_max),

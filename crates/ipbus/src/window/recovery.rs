@@ -2,6 +2,7 @@
 
 use super::{After, Answer, Asked, Cause, Heard, Out, Slot, Stage, State, Window};
 use crate::Error;
+use crate::wire::IN_FLIGHT;
 use crate::wire::operation::{Mode, Operation, Request};
 use crate::wire::packet::{HEADER, Header, Kind, Packet, distance, following, is_header};
 use crate::wire::status::Status;
@@ -12,16 +13,18 @@ use core::time::Duration;
 use hodo_machine::Instant;
 
 /// After a loss, so many packets have to go well before a lone one may take its time again.
-const TROUBLED: u32 = 256;
+const TROUBLED: u32 = 4096;
 /// So often an answer has to be late before anything is given up, so that a host that was stopped does not give up at
 /// once.
 const TRIES_MIN: u32 = 3;
+/// So many statuses that tell an id of long ago are taken for late ones while nothing gets on.
+const OF_LONG_AGO_MAX: u32 = 8;
 
 impl Window {
     /// Something new is waited for.
     pub(super) fn begin(&mut self, now: Instant) {
         (self.waiting, self.progress) = (now, now);
-        (self.tries, self.heard, self.malformed) = (0, false, None);
+        (self.tries, self.heard, self.malformed, self.sent_again) = (0, false, None, false);
     }
 
     pub(super) fn append(&mut self, now: Instant, key: Option<u64>, fill: impl FnOnce(&mut Vec<u8>)) -> u16 {
@@ -55,11 +58,7 @@ impl Window {
     /// What goes out next, noted as sent.
     pub(super) fn next_out(&mut self, now: Instant) -> Option<Out> {
         if self.to_ask_status {
-            self.to_ask_status = false;
-            self.status_asked = Some(Asked { first: self.status_asked.map_or(now, |asked| asked.first), last: now });
-            self.statuses_due += 1;
-            self.counters.statuses += 1;
-            return Some(Out::Status);
+            return Some(self.ask_status(now));
         }
         if self.state != State::Open {
             return None;
@@ -76,16 +75,33 @@ impl Window {
             self.to_greet = false;
             self.append(now, None, greeting);
         }
-        let slot = self.slots.get_mut(self.unsent)?;
+        let Some(slot) = self.slots.get_mut(self.unsent) else { return self.probe(now) };
         let first = slot.stage == Stage::New;
         (slot.stage, slot.sent, slot.once) = (Stage::Sent, now, first);
         self.unsent += 1;
+        self.to_probe = self.troubled > 0 && !self.sent_again;
         if first {
             self.counters.packets += 1;
         } else {
             self.counters.requests_lost += 1;
         }
         Some(Out::Packet(self.unsent - 1))
+    }
+
+    fn ask_status(&mut self, now: Instant) -> Out {
+        (self.to_ask_status, self.to_probe) = (false, false);
+        self.status_asked = Some(Asked { first: self.status_asked.map_or(now, |asked| asked.first), last: now });
+        self.statuses_due += 1;
+        self.counters.statuses += 1;
+        Out::Status
+    }
+
+    /// Where packets were lost lately, asks for the status right behind what was sent: it comes behind the replies, and
+    /// shows what is missing within a round-trip, long before anything is late. What is sent again has to wait until it
+    /// is late: a device that takes nothing is not asked for ever.
+    #[inline]
+    fn probe(&mut self, now: Instant) -> Option<Out> {
+        (self.to_probe && self.status_asked.is_none()).then(|| self.ask_status(now))
     }
 
     #[inline]
@@ -132,7 +148,7 @@ impl Window {
     fn drop_answered(&mut self, now: Instant) {
         while self.slots.front().is_some_and(|slot| slot.stage == Stage::Answered) {
             self.drop_oldest();
-            (self.progress, self.tries) = (now, 0);
+            (self.progress, self.tries, self.of_long_ago, self.sent_again) = (now, 0, 0, false);
         }
         if self.slots.is_empty() && self.state == State::Open {
             self.status_asked = None;
@@ -172,6 +188,10 @@ impl Window {
         };
         self.statuses_due = self.statuses_due.saturating_sub(1);
         let Some(asked) = self.status_asked.take().filter(|_| self.failing == 0) else { return Heard::Stray };
+        if self.state == State::Open && self.is_of_long_ago(status.next_id) {
+            self.status_asked = Some(asked);
+            return Heard::Stray;
+        }
         self.round_trip.answered();
         // Where nothing is known, too short a time is better than none: it makes us ask sooner, and do nothing wrong.
         if asked.first == asked.last || self.round_trip.smoothed().is_none() {
@@ -188,6 +208,15 @@ impl Window {
             State::Doubtful(_) => self.lost_track(status.next_id),
         }
         Heard::Status
+    }
+
+    /// Whether a status is the copy of an earlier one, or a very late one: its id is one of a short time ago. A device that
+    /// goes on telling such an id is not believed to be late any more.
+    fn is_of_long_ago(&mut self, next_id: u16) -> bool {
+        let behind = usize::from(distance(next_id, self.base));
+        let is = next_id != 1 && (1..=4 * IN_FLIGHT).contains(&behind) && self.of_long_ago < OF_LONG_AGO_MAX;
+        self.of_long_ago += u32::from(is);
+        is
     }
 
     /// A status carries nothing that tells which request it answers. Where some are due, they get all the time that an
@@ -212,6 +241,7 @@ impl Window {
         if missing && self.unsent > self.done {
             self.unsent = self.done;
             self.troubled = TROUBLED;
+            self.sent_again = true;
         }
     }
 
