@@ -4,7 +4,7 @@ use crate::ipbus_link::{Asked, IpbusLink, Registers, noticed};
 use crate::open::{Opened, Settings, cannot, socket_settings};
 use crate::{Error, Uri};
 use hodo_io::{Clock, Datagrams, Endpoint, Streams};
-use hodo_ipbus::uri::{Host, Route, Uri as DeviceUri};
+use hodo_ipbus::uri::{Host, Route, Uri as DeviceUri, UriError};
 use hodo_ipbus::wire::operation::Mode;
 use hodo_ipbus::wire::{DEVICE_PORT, HUB_PORT, Version};
 use hodo_ipbus::{ClientConfig, Clients, DeviceConfig, Path};
@@ -302,7 +302,7 @@ fn read(uri: &Uri, near: &str, target: Option<&str>, payload: Option<&str>) -> R
             text += &format!("{}{name}={value}", if text.contains('?') { '&' } else { '?' });
         }
     }
-    text.parse().map_err(|error| Error::Usage(format!("`{uri}`: {error}")))
+    text.parse().map_err(|error: UriError| Error::Usage(error.to_string()))
 }
 
 /// What to do where nothing listens at an address.
@@ -353,5 +353,18 @@ fn word(value: &str) -> Option<u32> {
     match value.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
         None => value.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_uri_is_named_once() {
+        let uri: Uri = "chtcp-2.0://127.0.0.1:10203".parse().unwrap();
+        let error = Boards::of(&uri).err().unwrap().to_string();
+        assert_eq!(error.matches("127.0.0.1:10203").count(), 1, "{error}");
+        assert!(error.contains("?target="), "{error}");
     }
 }
