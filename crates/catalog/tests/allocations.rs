@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Operations of the shorter run; the longer one has ten times as many.
 const OPERATIONS: u64 = 500;
 /// A queue that has not met its longest yet grows now and then.
-const HANDFUL: u64 = 16;
+const HANDFUL: u64 = 48;
 
 /// Keeps the window full until so many operations have ended; answers the allocations of both ends meanwhile.
 fn allocations(link: &mut dyn Link, again: Operation, operations: u64) -> u64 {

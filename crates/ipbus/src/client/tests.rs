@@ -1,6 +1,6 @@
 use super::*;
 use crate::wire::packet::Packet;
-use crate::wire::status::Status;
+use crate::wire::status::{self, Status};
 use crate::wire::transaction::Info;
 use crate::wire::{WORD, chunk};
 use alloc::vec;
@@ -24,7 +24,7 @@ fn opened(path: Path, version: Version) -> Client {
         receive(&mut client, &bytes(&[0x1002_00FC]));
     } else if path == UDP {
         let (sent, _) = pump(&mut client);
-        assert_eq!(sent, [crate::wire::status::REQUEST.to_vec()]);
+        assert_eq!(sent, [status::REQUEST.to_vec()]);
         let status = Status { buffer_bytes: 2040, buffers: 16, next_id: 1, ..Status::default() };
         receive(&mut client, &status.encode());
         let (sent, _) = pump(&mut client);
@@ -176,6 +176,9 @@ fn a_reply_of_another_packet_is_asked_for_again() {
     ask(&mut client, [Command::Read { tag: 1, address: 5 }, Command::Flush]);
     pump(&mut client);
     receive(&mut client, &bytes(&[0x2000_02F0, 0x2FFF_0100, 7]));
+    assert_eq!(pump(&mut client).0, [status::REQUEST.to_vec()], "the status says what the device has done");
+    let status = Status { buffers: 4, next_id: 3, ..Status::default() };
+    client.handle(Instant::from_nanos(1_000), Input::Received(PEER, &status.encode()));
     assert_eq!(pump(&mut client).0, [bytes(&[0x2000_02F2])]);
     receive(&mut client, &bytes(&[0x2000_02F0, 0x2000_0100, 8]));
     assert_eq!(pump(&mut client).1, [done(1, Data::Word(8))]);
@@ -307,7 +310,7 @@ fn a_device_that_goes_away_fails_what_is_in_flight_and_is_asked_once_for_the_res
     client.handle(Instant::ZERO, Input::Closed(PEER, Closed::Refused));
     assert_eq!(pump(&mut client).1, [Event::Failed { tag: 1, address: 3, error }]);
     client.handle(Instant::ZERO, Input::Opened(PEER, &Address::Node(1)));
-    assert_eq!(pump(&mut client).0, [crate::wire::status::REQUEST.to_vec()]);
+    assert_eq!(pump(&mut client).0, [status::REQUEST.to_vec()]);
     client.handle(Instant::ZERO, Input::Closed(PEER, Closed::Refused));
     assert_eq!(pump(&mut client).1, [Event::Failed { tag: 2, address: 4, error }, Event::Down(error)]);
 }

@@ -119,17 +119,14 @@ impl Window {
             return Heard::Stray;
         };
         let Slot { header, stage, sent, once, .. } = *slot;
-        let taken = begins_alike(slot, reply) && slot.key.is_none_or(|key| take(Answer { key, header, packet }));
-        let clean = once && taken;
-        if taken {
-            slot.stage = Stage::Answered;
-        } else if stage == Stage::Sent {
-            slot.stage = Stage::ToAsk;
+        if !begins_alike(slot, reply) || !slot.key.is_none_or(|key| take(Answer { key, header, packet })) {
+            self.not_taken();
+            return Heard::NotTaken;
         }
-        self.to_ask =
-            self.to_ask + usize::from(!taken && stage == Stage::Sent) - usize::from(taken && stage == Stage::ToAsk);
+        slot.stage = Stage::Answered;
+        self.to_ask -= usize::from(stage == Stage::ToAsk);
         self.round_trip.answered();
-        if clean {
+        if once {
             self.round_trip.answered_after(now.nanos_since(sent));
             self.troubled = self.troubled.saturating_sub(1);
         }
@@ -142,7 +139,15 @@ impl Window {
             self.ask(missing);
         }
         self.drop_answered(now);
-        if taken { Heard::Reply } else { Heard::NotTaken }
+        Heard::Reply
+    }
+
+    /// Nobody knows which packet such a reply answers, so it does not show which packets are done: the status does. It is
+    /// asked for at once, but only once until something gets on, for a device may answer nothing else.
+    fn not_taken(&mut self) {
+        self.troubled = TROUBLED;
+        self.to_ask_status |= !self.sent_again && self.status_asked.is_none();
+        self.sent_again = true;
     }
 
     fn drop_answered(&mut self, now: Instant) {

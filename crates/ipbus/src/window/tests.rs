@@ -382,9 +382,35 @@ fn a_reply_that_is_not_taken_is_asked_for_again() {
     let reply = world.board.answer(&bytes).expect("it is in turn");
     let at = world.at();
     assert_eq!(world.window.received(at, &reply, |_| false), Heard::NotTaken);
+    // Which packet it answers, nobody knows: the status says what the device has done.
+    assert_eq!(world.window.poll(at), Step::Send(&status::REQUEST));
+    let status = world.board.answer(&status::REQUEST).expect("the status");
+    let at = at + Duration::from_nanos(2 * WAY);
+    assert_eq!(world.window.received(at, &status, |_| true), Heard::Status);
     assert_eq!(world.window.poll(at), Step::Send(&packet::resend(11)));
     assert_eq!(world.window.received(at, &reply, |_| true), Heard::Reply);
     assert!(world.window.is_empty());
+}
+
+#[test]
+fn a_reply_with_the_number_of_a_lost_packet_does_not_show_that_one_as_done() {
+    let mut world = World::new(1, 9);
+    world.run(0..1);
+    world.push(1);
+    world.push(2);
+    world.pump();
+    let (_, (_, first)) = world.under_way.pop_first().expect("it is under way");
+    let (_, (_, lost)) = world.under_way.pop_first().expect("it is under way too");
+    let mut reply = world.board.answer(&first).expect("it is in turn");
+    let number = lost[..HEADER].to_vec();
+    reply[..HEADER].copy_from_slice(&number);
+    let at = world.at();
+    assert_eq!(world.window.received(at, &reply, |_| false), Heard::NotTaken);
+    let due = Instant::from_nanos(world.now + 1_000_000_000);
+    while !world.window.is_empty() && world.at() < due {
+        world.step();
+    }
+    assert_eq!(world.answered(), [0, 1, 2]);
 }
 
 #[test]
