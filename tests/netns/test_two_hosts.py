@@ -40,6 +40,16 @@ def test_tcp_reaches_the_wires_limit(wire, mode):
     assert one["verdict"]["state"] == "stable", one["verdict"]
 
 
+@pytest.mark.parametrize(("mode", "limit_mbit"), [("receive", 946.8), ("send", 941.3)])
+def test_ipbus_reaches_the_wires_limit(wire, mode, limit_mbit):
+    plan = ["--test", "rate", "--mode", mode, "--sizes", "1M", "--line-rate", "1G"]
+    (one,) = between(wire, "ipbusudp-2.0", *plan)
+    limit = one["limit"]
+    assert (limit["kind"], limit["binds"]) == ("line", "line")
+    assert limit["payload_bits_per_s"] / 1e6 == pytest.approx(limit_mbit, abs=0.1)
+    assert 0.9 <= one["share_of_limit"] <= 1.01, one["rate"]
+
+
 def test_the_far_ends_cpu_comes_back_over_the_link(wire):
     (one,) = between(wire, "tcp", "--test", "rate", "--mode", "send", "--sizes", "128K", "--line-rate", "1G")
     remote = one["cpu"]["remote"]
