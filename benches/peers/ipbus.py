@@ -12,7 +12,7 @@ import os
 import pathlib
 import subprocess
 
-from processes import LOOPBACK, Case, Failed, background, free_port, output
+from processes import LOOPBACK, Case, background, free_port, measurement, output
 
 HERE = pathlib.Path(__file__).resolve().parent
 MIB = 1 << 20
@@ -70,18 +70,13 @@ class Bench:
     def hub_reads(self):
         for place in (self.one, self.two):
             seen = {}
-            yield Case(
-                f"ipbus read, hub, {place.name}", "us", 1.25,
-                lambda place=place, seen=seen: self.bare_hub_read(place, seen)["p50_us"],
-                lambda place=place: self.hub_floor_us(place),
-                "less", "bare TCP + bare UDP",
-            )  # fmt: skip
-            yield Case(
-                f"ipbus read, hub, {place.name}", "us", 1.25,
-                lambda place=place, seen=seen: self.bare_hub_read(place, seen)["p50_us"],
-                lambda place=place: self.relay_us(place),
-                "less", "a bare relay",
-            )  # fmt: skip
+            for beside, floor in (("bare TCP + bare UDP", self.hub_floor_us), ("a bare relay", self.relay_us)):
+                yield Case(
+                    f"ipbus read, hub, {place.name}", "us", 1.25,
+                    lambda place=place, seen=seen: self.bare_hub_read(place, seen)["p50_us"],
+                    lambda place=place, floor=floor: floor(place),
+                    "less", beside,
+                )  # fmt: skip
             yield Case(
                 f"ipbus read, hub, p99, {place.name}", "us", 2.0,
                 lambda place=place, seen=seen: self.bare_hub_read(place, seen)["p99_us"],
@@ -200,14 +195,7 @@ class Bench:
     def hodo(self, place, site, plan, mode="receive"):
         run = ["--mode", mode, "--wait", place.wait, "--duration", f"{self.options.seconds}s", "--repeat", "1"]
         command = ["taskset", "-c", place.near, self.options.hodo, "bench", site.uri(), *plan, *run, "--quiet"]
-        text = output([*command, "--json", "-"], self.options.seconds + 30)
-        try:
-            found = json.loads(text)["measurements"][0]
-        except (ValueError, KeyError, IndexError) as error:
-            raise Failed(f"hodo's JSON holds no measurement: {error!r}") from error
-        if found["verdict"]["state"] in ("failed", "interrupted") or not found["latency_ns"]:
-            raise Failed(f"hodo: {found['verdict']['text']}")
-        return found
+        return measurement(output([*command, "--json", "-"], self.options.seconds + 30))
 
     @contextlib.contextmanager
     def site(self, place, hub=False, boards=1, faults="", bare=False):

@@ -1,5 +1,6 @@
-"""Programs that are run and ended here, and the ports that they listen at."""
+"""Programs that are run and ended here, what they say, and the ports that they listen at."""
 
+import json
 import socket
 import subprocess
 import time
@@ -34,6 +35,17 @@ def output(command, seconds):
     if process.returncode != 0:
         raise Failed(f"`{' '.join(command)}` ended with {process.returncode}: {(complaint or out).strip()[-400:]}")
     return out
+
+
+def measurement(text):
+    """The first measurement of hodo's JSON."""
+    try:
+        found = json.loads(text)["measurements"][0]
+    except (ValueError, KeyError, IndexError) as error:
+        raise Failed(f"hodo's JSON holds no measurement: {error!r}") from error
+    if found["verdict"]["state"] in ("failed", "interrupted") or not found["latency_ns"]:
+        raise Failed(f"hodo: {found['verdict']['text']}")
+    return found
 
 
 class background:

@@ -26,7 +26,7 @@ import subprocess
 import sys
 
 import ipbus
-from processes import LOOPBACK, Case, Failed, background, free_port, output
+from processes import LOOPBACK, Case, Failed, background, free_port, measurement, output
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONGESTION_CONTROL = "/proc/sys/net/ipv4/tcp_congestion_control"
@@ -179,14 +179,7 @@ def hodo(protocol, plan, options):
     """One measurement of ours, with a far end of its own."""
     run = ["--duration", f"{options.seconds}s", "--repeat", "1", "--json", "-", "--quiet"]
     run += ["--congestion", congestion_control()] if protocol == "tcp" else []
-    text = output([options.hodo, "bench", protocol, *plan, *run], options.seconds + 30)
-    try:
-        found = json.loads(text)["measurements"][0]
-    except (ValueError, KeyError, IndexError) as error:
-        raise Failed(f"hodo's JSON holds no measurement: {error!r}") from error
-    if found["verdict"]["state"] in ("failed", "interrupted") or not found["latency_ns"]:
-        raise Failed(f"hodo: {found['verdict']['text']}")
-    return found
+    return measurement(output([options.hodo, "bench", protocol, *plan, *run], options.seconds + 30))
 
 
 def payload_gbit(found):

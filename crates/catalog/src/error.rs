@@ -1,3 +1,5 @@
+use hodo_machine::DriverError;
+use hodo_measure::LinkError;
 use std::fmt;
 
 /// Why a URI did not become a link or a server. Each message names the culprit and the remedy.
@@ -16,5 +18,16 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Error::Usage(text) | Error::Failed(text)) = self;
         f.write_str(text)
+    }
+}
+
+/// How a turn of a link has ended: by what failed it, if anything has, else by what its driver says.
+pub(crate) fn ended(outcome: Result<(), DriverError>, failed: Option<&LinkError>) -> Result<(), LinkError> {
+    match (outcome, failed) {
+        (_, Some(error)) => Err(error.clone()),
+        (Ok(()), None) => Ok(()),
+        (Err(DriverError::System(errno)), None) => Err(LinkError::System(errno)),
+        (Err(DriverError::Closed(why)), None) => Err(LinkError::Closed { channel: 0, why }),
+        (Err(_), None) => Err(LinkError::Stalled { millis: 0 }),
     }
 }

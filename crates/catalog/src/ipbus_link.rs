@@ -6,11 +6,12 @@
 //! | send | one write |
 //! | both | a write, and a read of the same words behind it |
 
+use crate::error::ended;
 use hodo_io::usage::ProcessUsage;
 use hodo_ipbus::wire::operation::Mode as Access;
 use hodo_ipbus::wire::transaction::Info;
 use hodo_ipbus::{Block, Clients, Command, Data, Error, Event};
-use hodo_machine::{Driver, DriverError, Instant, Sampling, Stamp, Wait};
+use hodo_machine::{Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Usage};
 use std::time::Duration;
 
@@ -116,13 +117,7 @@ impl<D: Driver<Machine = Clients>> IpbusLink<D> {
                 }
             }
         });
-        match (outcome, &self.failed) {
-            (_, Some(error)) => Err(error.clone()),
-            (Ok(()), None) => Ok(()),
-            (Err(DriverError::System(errno)), None) => Err(LinkError::System(errno)),
-            (Err(DriverError::Closed(why)), None) => Err(LinkError::Closed { channel: 0, why }),
-            (Err(_), None) => Err(LinkError::Stalled { millis: 0 }),
-        }
+        ended(outcome, self.failed.as_ref())
     }
 
     fn read(&mut self, tag: u64, words: u32) -> Command {

@@ -1,10 +1,11 @@
 //! Raw links: how an [`Operation`] becomes a command of the client machine, and its events become completions.
 
+use crate::error::ended;
 use crate::{Error, ServeSettings, Settings, Uri, device};
 use hodo_io::usage::ProcessUsage;
 use hodo_io::{Datagrams, Endpoint, Streams};
 use hodo_ipbus::wire::DEVICE_PORT;
-use hodo_machine::{Address, Driver, DriverError, Instant, Sampling, Stamp, Wait};
+use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Usage};
 use hodo_raw::{
     Client, ClientConfig, Command, Counters, Direction, Event, Server, ServerCommand, ServerConfig, ServerEvent,
@@ -134,13 +135,7 @@ impl<D: Driver<Machine = Client>> RawLink<D> {
                 failed.get_or_insert_with(|| link_error(channel % (*channels).max(1), error));
             }
         });
-        match (outcome, &self.failed) {
-            (_, Some(error)) => Err(error.clone()),
-            (Ok(()), None) => Ok(()),
-            (Err(DriverError::System(errno)), None) => Err(LinkError::System(errno)),
-            (Err(DriverError::Closed(why)), None) => Err(LinkError::Closed { channel: 0, why }),
-            (Err(_), None) => Err(LinkError::Stalled { millis: 0 }),
-        }
+        ended(outcome, self.failed.as_ref())
     }
 }
 

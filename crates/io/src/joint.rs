@@ -27,7 +27,7 @@ pub struct Joint {
     streams: Streams,
     datagrams: Datagrams,
     expected: Side,
-    heard_this_turn: bool,
+    heard_since_sleep: bool,
     /// The stream that the poller saw last.
     client: Peer,
     /// Whether what is expected is there before a sleep.
@@ -54,7 +54,7 @@ impl Joint {
             streams,
             datagrams,
             expected: Side::Streams,
-            heard_this_turn: false,
+            heard_since_sleep: false,
             client: Peer(0),
             hunch: [Hunch::new(), Hunch::new()],
         })
@@ -112,7 +112,7 @@ impl Joint {
     fn note(&mut self, side: Side, seen: Option<Instant>) {
         if let Some(now) = seen {
             self.streams.heard = now;
-            self.heard_this_turn = true;
+            self.heard_since_sleep = true;
             self.expected = side.other();
         }
     }
@@ -301,7 +301,7 @@ impl Transport for Joint {
                     return Ok(Some(now));
                 }
                 self.streams.heard = clock.now();
-                self.heard_this_turn = true;
+                self.heard_since_sleep = true;
                 if self.streams.heard >= spin_until {
                     break;
                 }
@@ -311,7 +311,7 @@ impl Transport for Joint {
             }
         }
         // A turn is over in microseconds: what was heard last is recent enough for a timer, and spares a reading.
-        let now = if std::mem::take(&mut self.heard_this_turn) { self.streams.heard } else { clock.now() };
+        let now = if std::mem::take(&mut self.heard_since_sleep) { self.streams.heard } else { clock.now() };
         self.sleep(span_until(until, now), clock, machine)
     }
 

@@ -28,20 +28,6 @@ enum Ask {
     Device(DeviceCommand),
 }
 
-/// An input without its command, which only one kind of machine has.
-fn plain<'a, C, D>(input: &Input<'a, C>) -> Option<Input<'a, D>> {
-    Some(match *input {
-        Input::Opened(peer, address) => Input::Opened(peer, address),
-        Input::Received(peer, bytes) => Input::Received(peer, bytes),
-        Input::Landed(peer, count) => Input::Landed(peer, count),
-        Input::Closed(peer, why) => Input::Closed(peer, why),
-        Input::Blocked(peer) => Input::Blocked(peer),
-        Input::Drained(peer) => Input::Drained(peer),
-        Input::Elapsed => Input::Elapsed,
-        Input::Command(_) => return None,
-    })
-}
-
 fn told<E>(output: &Output<E>) -> Output<Option<Event>> {
     match *output {
         Output::Send(peer) => Output::Send(peer),
@@ -61,9 +47,9 @@ impl Machine for Link {
         match (self, input) {
             (Link::Client(client), Input::Command(Ask::Client(command))) => client.handle(now, Input::Command(command)),
             (Link::Device(device), Input::Command(Ask::Device(command))) => device.handle(now, Input::Command(command)),
-            (Link::Client(client), input) => client.handle(now, plain(&input).expect(plainly)),
-            (Link::Device(device), input) => device.handle(now, plain(&input).expect(plainly)),
-            (Link::Hub(hub), input) => hub.handle(now, plain(&input).expect(plainly)),
+            (Link::Client(client), input) => client.handle(now, input.without_command().expect(plainly)),
+            (Link::Device(device), input) => device.handle(now, input.without_command().expect(plainly)),
+            (Link::Hub(hub), input) => hub.handle(now, input.without_command().expect(plainly)),
         }
     }
 

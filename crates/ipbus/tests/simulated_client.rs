@@ -9,7 +9,7 @@ use hodo_ipbus::wire::operation::Mode;
 use hodo_ipbus::{Block, Client, ClientConfig, Command, Data, Device, DeviceCommand, DeviceConfig, Error, Event, Path};
 use hodo_machine::{Address, Driver, Instant, Random, Transport, Wait};
 use hodo_sim::Sim;
-use hodo_sim::conformance::networks;
+use hodo_sim::conformance::{networks, seeds};
 use std::collections::BTreeMap;
 
 /// A FIFO that keeps what was written to it: which operations the device did, in order.
@@ -180,13 +180,6 @@ const LOSSY: &[&str] = &[
     "delay=10ms&loss=0.05&jitter=5ms",
     "delay=20us&rate=1G&queue=1M&mtu=1500",
 ];
-
-/// The soak runs these tests again and again with `HODO_SOAK_SEED` counting up.
-fn seeds(count: u64) -> core::ops::Range<u64> {
-    let soak = std::env::var("HODO_SOAK_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
-    let first = soak.unwrap_or(0) * count;
-    first..first + count
-}
 
 fn network(seed: u64) -> &'static str {
     LOSSY[seed as usize % LOSSY.len()]

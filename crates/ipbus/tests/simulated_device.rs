@@ -8,7 +8,7 @@ use hodo_ipbus::wire::status::{Status, Traffic};
 use hodo_ipbus::wire::{Order, Version, packet, status};
 use hodo_ipbus::{Device, DeviceCommand};
 use hodo_machine::{Driver, DriverError, Instant, Transport, Wait};
-use hodo_sim::conformance::{NETWORKS, networks};
+use hodo_sim::conformance::{NETWORKS, networks, seeds};
 use hodo_sim::{Network, Sim};
 use host::{Careful, Ended, Plain};
 use std::time::Duration;
@@ -117,12 +117,6 @@ fn are_done_once(faults: &Faults) {
             }
         }
     }
-}
-
-/// The soak runs these tests again and again with `HODO_SOAK_SEED` counting up.
-fn seeds(count: u64) -> std::ops::Range<u64> {
-    let first = std::env::var("HODO_SOAK_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0) * count;
-    first..first + count
 }
 
 /// A damaged datagram does not reach a device: UDP has a checksum, which the simulated network leaves out.

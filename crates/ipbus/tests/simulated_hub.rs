@@ -6,11 +6,11 @@ use hodo_ipbus::wire::chunk::Chunks;
 use hodo_ipbus::wire::hub::Code;
 use hodo_ipbus::wire::{Order, Version};
 use hodo_machine::{Address, Driver, Input, Instant, Machine, Outbox, Output, Peer, Wait};
+use hodo_sim::conformance::seeds;
 use hodo_sim::{Network, Random, Sim, Transport};
 use rack::{Board, Deed, Wish, chunk_of, codes_of, target};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::time::Duration;
 
 /// Seeds of a run.
@@ -196,19 +196,7 @@ impl Machine for Role {
         match self {
             Role::Client(client) => client.handle(&input),
             Role::Board(board) => board.handle(&input),
-            Role::Hub(hub, _) => hub.handle(
-                now,
-                match input {
-                    Input::Opened(peer, address) => Input::Opened(peer, address),
-                    Input::Received(peer, bytes) => Input::Received(peer, bytes),
-                    Input::Landed(peer, count) => Input::Landed(peer, count),
-                    Input::Closed(peer, why) => Input::Closed(peer, why),
-                    Input::Blocked(peer) => Input::Blocked(peer),
-                    Input::Drained(peer) => Input::Drained(peer),
-                    Input::Elapsed => Input::Elapsed,
-                    Input::Command(fate) => unreachable!("{fate:?} is a board's"),
-                },
-            ),
+            Role::Hub(hub, _) => hub.handle(now, input.without_command().expect("a fate is a board's")),
         }
     }
 
@@ -390,13 +378,6 @@ impl Scene {
         }
         seen
     }
-}
-
-/// The soak runs these tests again and again with `HODO_SOAK_SEED` counting up.
-fn seeds(count: u64) -> Range<u64> {
-    let soak = std::env::var("HODO_SOAK_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
-    let first = soak.unwrap_or(0) * count;
-    first..first + count
 }
 
 #[test]

@@ -80,6 +80,22 @@ pub enum Input<'a, C> {
     Elapsed,
 }
 
+impl<'a, C> Input<'a, C> {
+    /// The same for a machine with other commands; `None` for a command.
+    pub fn without_command<D>(&self) -> Option<Input<'a, D>> {
+        Some(match *self {
+            Input::Opened(peer, address) => Input::Opened(peer, address),
+            Input::Received(peer, bytes) => Input::Received(peer, bytes),
+            Input::Landed(peer, count) => Input::Landed(peer, count),
+            Input::Closed(peer, why) => Input::Closed(peer, why),
+            Input::Blocked(peer) => Input::Blocked(peer),
+            Input::Drained(peer) => Input::Drained(peer),
+            Input::Elapsed => Input::Elapsed,
+            Input::Command(_) => return None,
+        })
+    }
+}
+
 /// What is to be done.
 #[derive(Debug)]
 pub enum Output<E> {

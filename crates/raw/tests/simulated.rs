@@ -6,7 +6,7 @@ use hodo_raw::{
     Client, ClientConfig, Command, Counters, Direction, Event, Server, ServerCommand, ServerConfig, ServerEvent,
     Transport,
 };
-use hodo_sim::conformance::{Bounds, Case, Run};
+use hodo_sim::conformance::{self, Bounds, Case, Run};
 use std::collections::HashMap;
 
 const CHANNELS: u32 = 3;
@@ -113,7 +113,6 @@ fn streams_lose_nothing(run: &Run<Event>) -> Result<(), String> {
 }
 
 fn conforms(transport: Transport, reconnect: bool, directions: &'static [Direction], seeds: u64) {
-    let first = first_seed() * seeds;
     let carrier = match transport {
         Transport::Stream => hodo_sim::Transport::Stream,
         Transport::Datagram => hodo_sim::Transport::Datagram,
@@ -130,12 +129,7 @@ fn conforms(transport: Transport, reconnect: bool, directions: &'static [Directi
         check: &check,
         bounds: Bounds { outstanding_bytes: 64 << 20, ..Bounds::default() },
     };
-    case.conforms(first..first + seeds);
-}
-
-/// The soak runs these tests again and again with `HODO_SOAK_SEED` counting up.
-fn first_seed() -> u64 {
-    std::env::var("HODO_SOAK_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
+    case.conforms(conformance::seeds(seeds));
 }
 
 #[test]

@@ -13,6 +13,16 @@ function fill(node, attributes, children) {
 const element = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 const shape = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
+/** A drawing under its title, with a quiet note beside that and what its colours mean. */
+const drawing = (title, note, legend, svg) =>
+  element(
+    'figure',
+    null,
+    element('div', { class: 'chart-head' }, element('h3', null, title), element('span', { class: 'quiet' }, note)),
+    legend,
+    svg,
+  );
+
 const UNKNOWN = '–';
 const known = (value) => typeof value === 'number' && Number.isFinite(value);
 
@@ -182,18 +192,7 @@ function chart(spec) {
     legend.append(all);
   }
   redraw();
-  return element(
-    'figure',
-    null,
-    element(
-      'div',
-      { class: 'chart-head' },
-      element('h3', null, spec.title),
-      element('span', { class: 'quiet' }, spec.note || ''),
-    ),
-    legend,
-    svg,
-  );
+  return drawing(spec.title, spec.note || '', legend, svg);
 }
 
 function drawChart(svg, spec) {

@@ -73,16 +73,6 @@ function stageChart(group) {
       stage.side === 'local' ? stage.name : `${stage.name}, ${STAGE_WORDS[stage.side]}`,
     ),
   );
-  return element(
-    'figure',
-    null,
-    element(
-      'div',
-      { class: 'chart-head' },
-      element('h3', null, 'Where the time goes'),
-      element('span', { class: 'quiet' }, 'thin: of that, at the far end'),
-    ),
-    element('div', { class: 'legend' }, ...legend),
-    svg,
-  );
+  const keyed = element('div', { class: 'legend' }, ...legend);
+  return drawing('Where the time goes', 'thin: of that, at the far end', keyed, svg);
 }

@@ -204,6 +204,14 @@ pub fn networks(query: &str, seed: u64) -> Result<(Network, Network), String> {
     Network::both_ways(&options).map_err(|error| error.to_string())
 }
 
+/// The seeds of one round: `count` of them, from 0 on. The soak runs tests again and again with `HODO_SOAK_SEED` counting
+/// up, and each round takes the seeds behind those of the last.
+#[must_use]
+pub fn seeds(count: u64) -> Range<u64> {
+    let first = std::env::var("HODO_SOAK_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0) * count;
+    first..first + count
+}
+
 /// What a panic said.
 fn message(cause: &(dyn std::any::Any + Send)) -> &str {
     let text = cause.downcast_ref::<String>().map(String::as_str);

@@ -19,6 +19,8 @@ pub mod legacy;
 pub mod operation;
 pub mod packet;
 mod reader;
+#[cfg(test)]
+mod samples;
 pub mod status;
 pub mod transaction;
 mod words;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::wire::operation::Mode;
+use crate::wire::samples::{in_order, requests};
 use alloc::vec;
 
 /// uHAL 2.8: one read, little-endian, filled up.
@@ -23,31 +24,13 @@ const REPLIES: [u32; 13] = [
     0x100C_0134, 0x8888,
 ];
 
-fn in_order(order: Order, words: &[u32]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    order.append(words, &mut bytes);
-    bytes
-}
-
-fn operations() -> Vec<Operation<&'static [u32]>> {
-    let (incrementing, fifo) = (Mode::Incrementing, Mode::Fifo);
-    vec![
-        Operation::Read { mode: incrementing, address: 0x1234, words: 1 },
-        Operation::Write { mode: incrementing, address: 0x1235, data: &[0xDEAD_BEEF] },
-        Operation::Read { mode: fifo, address: 0x10, words: 3 },
-        Operation::Write { mode: fifo, address: 0x20, data: &[1, 2] },
-        Operation::RmwBits { address: 0x30, and: 0xFFFF_0000, or: 0x55 },
-        Operation::RmwSum { address: 0x31, addend: 7 },
-    ]
-}
-
 #[test]
 fn requests_of_every_kind_are_these_bytes_in_both_orders() {
     for order in Order::BOTH {
         let bytes = in_order(order, &REQUEST);
         let mut out = Vec::new();
         begin(0, order, &mut out);
-        for (id, operation) in (1..).zip(operations()) {
+        for (id, operation) in (1..).zip(requests()) {
             Request::new(id, operation).expect("1.3 has it").encode(order, &mut out);
         }
         end(&mut out, 0, order);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::wire::packet::{self, Packet};
+use crate::wire::samples::{in_order, requests};
 use alloc::vec;
 
 /// uHAL 2.8: a read, a write, a FIFO read of 3, a FIFO write of 2, RMW bits, RMW sum.
@@ -17,24 +18,6 @@ const REPLY: [u32; 13] = [
     0x2000_00F0, 0x2000_0100, 0xCAFE, 0x2001_0110, 0x2002_0320, 1, 2, 3, 0x2003_0230, 0x2004_0140, 0x9999,
     0x2005_0150, 0x8888,
 ];
-
-fn in_order(order: Order, words: &[u32]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    order.append(words, &mut bytes);
-    bytes
-}
-
-fn requests() -> Vec<Operation<&'static [u32]>> {
-    let (incrementing, fifo) = (Mode::Incrementing, Mode::Fifo);
-    vec![
-        Operation::Read { mode: incrementing, address: 0x1234, words: 1 },
-        Operation::Write { mode: incrementing, address: 0x1235, data: &[0xDEAD_BEEF] },
-        Operation::Read { mode: fifo, address: 0x10, words: 3 },
-        Operation::Write { mode: fifo, address: 0x20, data: &[1, 2] },
-        Operation::RmwBits { address: 0x30, and: 0xFFFF_0000, or: 0x55 },
-        Operation::RmwSum { address: 0x31, addend: 7 },
-    ]
-}
 
 fn configuration() -> Vec<Operation<&'static [u32]>> {
     let mode = Mode::Configuration;
