@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Operations of the shorter run; the longer one has ten times as many.
 const OPERATIONS: u64 = 500;
 /// A queue that has not met its longest yet grows now and then.
-const HANDFUL: u64 = 48;
+const HANDFUL: u64 = 16;
 
 /// Keeps the window full until so many operations have ended; answers the allocations of both ends meanwhile.
 fn allocations(link: &mut dyn Link, again: Operation, operations: u64) -> u64 {
@@ -55,7 +55,11 @@ fn more_operations_need_no_more_allocations() {
             }
             let warm_up = allocations(link, operation, 4 * OPERATIONS);
             let few = allocations(link, operation, OPERATIONS);
-            let many = allocations(link, operation, 10 * OPERATIONS);
+            let mut many = allocations(link, operation, 10 * OPERATIONS);
+            if many > few + HANDFUL {
+                // A machine that stalled has made queues longer, once. What an operation allocates, it allocates again.
+                many = allocations(link, operation, 10 * OPERATIONS);
+            }
             let what = format!("{} {mode} window {window} size {size} stages {stages}", protocol.name);
             assert!(many <= few + HANDFUL, "{what}: {warm_up} to warm up, {few}, and {many} for ten times as many");
             assert!(few <= HANDFUL, "{what}: {few}");
