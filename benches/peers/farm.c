@@ -83,7 +83,7 @@ void start(void *(*thread)(void *), void *argument) {
 void receive(int fd, void *bytes, size_t count) {
     for (size_t have = 0; have < count;) {
         ssize_t came = recv(fd, (char *)bytes + have, count - have, MSG_WAITALL);
-        if (came == 0)
+        if (came == 0 || (came < 0 && errno == ECONNRESET))
             exit(0);
         need(came > 0 || errno == EINTR, "recv");
         have += came > 0 ? came : 0;
