@@ -43,7 +43,7 @@ struct options options = {.nodes = 20, .credits = 2, .pool = 256, .every = 200, 
 struct node nodes[NODES_MAX];
 _Atomic uint64_t no_token;
 
-static int listener = -1;
+static int listener = -1, is_node;
 static char *pool;
 static _Atomic uint64_t last_event;
 
@@ -80,11 +80,19 @@ void start(void *(*thread)(void *), void *argument) {
     need(errno == 0, "pthread_create");
 }
 
+/* The controller ends first: then its nodes end as well, and say nothing. */
+static void lost(const char *what) {
+    if (is_node)
+        exit(0);
+    fprintf(stderr, "%s: the other side has ended\n", what);
+    exit(1);
+}
+
 void receive(int fd, void *bytes, size_t count) {
     for (size_t have = 0; have < count;) {
         ssize_t came = recv(fd, (char *)bytes + have, count - have, MSG_WAITALL);
         if (came == 0 || (came < 0 && errno == ECONNRESET))
-            exit(0);
+            lost("recv");
         need(came > 0 || errno == EINTR, "recv");
         have += came > 0 ? came : 0;
     }
@@ -93,6 +101,8 @@ void receive(int fd, void *bytes, size_t count) {
 void send_all(int fd, const void *bytes, size_t count) {
     for (size_t done = 0; done < count;) {
         ssize_t sent = send(fd, (const char *)bytes + done, count - done, MSG_NOSIGNAL);
+        if (sent < 0 && (errno == ECONNRESET || errno == EPIPE))
+            lost("send");
         need(sent > 0 || errno == EINTR, "send");
         done += sent > 0 ? sent : 0;
     }
@@ -202,6 +212,7 @@ static int start_nodes(const struct version *version) {
         if (getppid() != parent)
             exit(0);
         int port;
+        is_node = 1;
         need(read(gate[0], &port, sizeof port) == sizeof port, "the port");
         close(gate[0]), close(gate[1]);
         run_on(number);
@@ -336,6 +347,7 @@ int main(int count, char **words) {
     if (strcmp(options.mode, "node") == 0) {
         if (!options.to)
             usage();
+        is_node = 1;
         run_on(options.number);
         version_of("v2")->node(options.number, 0);
     }

@@ -115,7 +115,7 @@ static void node(int number, int port) {
     for (uint64_t count = 0;;) {
         size_t wanted = options.batch == 1 ? event - have : room - have;
         ssize_t came = recv(fd, bytes + have, wanted, options.batch == 1 ? MSG_WAITALL : 0);
-        if (came == 0)
+        if (came == 0 || (came < 0 && errno == ECONNRESET))
             exit(0);
         need(came > 0, "recv");
         have += came;
