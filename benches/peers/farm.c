@@ -13,8 +13,10 @@
  *   --seconds 2 --warmup 0.5 --congestion cubic --buffer BYTES (each way, of each socket)
  *   --cpus 0,1                                          node n, and its thread or shard, on the n-th of these
  *   --listen HOST:PORT                                  v2: the nodes are started elsewhere, with these options
- *   --shards 2 --batch 1 --low-water --sched-batch      shards: events answered together; wake a node for whole
- *                                                       events only; no wake-up takes the processor away
+ *   --shards 2 --batch 1 --ahead N                      shards: events answered together; a node so many before the
+ *                                                       last waits until nothing else is ready
+ *   --low-water --sched-batch                           shards: wake a node for whole events only; no wake-up takes
+ *                                                       the processor away
  *   --threads 1                                         zeromq: its own threads
  *
  * An event is a header of 12 bytes and the payload; a token 28 bytes and its data. Prints one line of JSON.
@@ -311,7 +313,7 @@ static const struct { const char *name; enum kind kind; void *at; } known[] = {
     {"seconds", SECONDS, &options.seconds}, {"warmup", SECONDS, &options.warmup},
     {"congestion", TEXT, &options.congestion}, {"buffer", INTEGER, &options.buffer}, {"cpus", LIST, NULL},
     {"listen", TEXT, &options.listen}, {"to", TEXT, &options.to}, {"number", INTEGER, &options.number},
-    {"shards", INTEGER, &options.shards}, {"batch", INTEGER, &options.batch}, {"threads", INTEGER, &options.threads},
+    {"shards", INTEGER, &options.shards}, {"ahead", INTEGER, &options.ahead}, {"batch", INTEGER, &options.batch}, {"threads", INTEGER, &options.threads},
     {"low-water", FLAG, &options.low_water}, {"sched-batch", FLAG, &options.sched_batch},
 };
 enum { KNOWN = sizeof known / sizeof *known };
