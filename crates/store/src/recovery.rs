@@ -155,7 +155,8 @@ fn known(path: &Path, segments: Segments) -> Result<(Contents, Segments), Error>
     Ok((contents, segments.into_iter().filter(|(number, _)| *number > last).collect()))
 }
 
-fn merge(from: &Verdicts, into: &mut Verdicts) {
+/// Adds all of one to the other.
+pub fn merge(from: &Verdicts, into: &mut Verdicts) {
     for (key, ranges) in from {
         into.entry(*key).or_default().extend(ranges);
     }

@@ -77,6 +77,11 @@ impl<S: Source> Scan<S> {
         Ok(bytes.map(|bytes| decode_file_header(kind, bytes.try_into().expect("as many as asked for"))))
     }
 
+    /// Whose blocks they are, where that was not known before.
+    pub fn set_segment(&mut self, segment: u64) {
+        self.segment = segment;
+    }
+
     /// The file's length, when the scan began.
     pub fn length(&self) -> u64 {
         self.length
