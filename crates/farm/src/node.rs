@@ -398,7 +398,8 @@ impl Node {
     }
 
     /// Whether nothing is here after a [`Command::Drain`].
-    fn is_drained(&self) -> bool {
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
         let mut lines = self.lines.peers.iter();
         self.draining
             && self.outputs.is_empty()

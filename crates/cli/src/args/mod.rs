@@ -1,6 +1,7 @@
 //! The command line, parsed once into types that cannot be wrong.
 
 mod bench;
+mod farm;
 mod hub;
 mod ipbus;
 mod netperf;
@@ -8,10 +9,12 @@ mod others;
 mod output;
 pub mod sizes;
 mod spot;
+mod spread;
 mod traced;
 pub mod units;
 
 pub use bench::{Bench, Choice, Measure};
+pub use farm::{Farm, FarmCommand, FarmController, FarmDurability, FarmMade, FarmNode, FarmProcess, FarmSource};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};
 pub use ipbus::{
     Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,
@@ -47,6 +50,8 @@ pub enum Command {
     Serve(Serve),
     /// Be the hub between IPbus clients and boards.
     Hub(Box<Hub>),
+    /// Be a part of an event farm: source, controller, node.
+    Farm(Box<Farm>),
     /// How fast could a link be? The calculator alone.
     Limits(Limits),
     /// Rebuild any output from results.
