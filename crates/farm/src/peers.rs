@@ -46,6 +46,12 @@ impl<T> Peers<T> {
         list.get_mut(index)?.take()
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Peer, &mut T)> {
+        let opened = (0..).zip(&mut self.opened);
+        let accepted = (Peer::FIRST_ACCEPTED..).zip(&mut self.accepted);
+        opened.chain(accepted).filter_map(|(number, value)| Some((Peer(number), value.as_deref_mut()?)))
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Peer, &T)> {
         let opened = (0..).zip(&self.opened);
         let accepted = (Peer::FIRST_ACCEPTED..).zip(&self.accepted);

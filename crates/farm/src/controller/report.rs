@@ -44,6 +44,8 @@ pub struct Counters {
     pub waited_for_token: u64,
     /// Nanoseconds during which an event waited and could not be given.
     pub dead_time_ns: u64,
+    /// Events made here that could not be taken in: of a run that is over, or with too many gaps before them.
+    pub not_taken: u64,
     /// Tokens for events that their sender had not.
     pub unasked: u64,
     /// Connections refused before they had greeted.
@@ -66,7 +68,6 @@ pub struct Counters {
     pub threads: u64,
     /// What it does now.
     pub state: State,
-    pub(crate) reserved_due: u64,
 }
 
 impl Counters {
@@ -91,9 +92,9 @@ impl Counters {
             uncommitted: self.uncommitted + other.uncommitted,
             nodes: self.nodes + other.nodes,
             sources: self.sources + other.sources,
+            not_taken: self.not_taken + other.not_taken,
             threads: self.threads + other.threads,
             state: self.state,
-            reserved_due: 0,
         }
     }
 }
