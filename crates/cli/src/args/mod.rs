@@ -1,6 +1,8 @@
 //! The command line, parsed once into types that cannot be wrong.
 
 mod bench;
+mod farm;
+mod farm_run;
 mod hub;
 mod ipbus;
 mod netperf;
@@ -12,6 +14,8 @@ mod traced;
 pub mod units;
 
 pub use bench::{Bench, Choice, Measure};
+pub use farm::{Farm, FarmCommand};
+pub use farm_run::{FarmRun, Launch};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};
 pub use ipbus::{
     Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,
@@ -55,6 +59,8 @@ pub enum Command {
     Compare(Compare),
     /// Read and write the registers of IPbus devices, by address and by name.
     Ipbus(Ipbus),
+    /// The event farm.
+    Farm(Farm),
 }
 
 const EXAMPLES: &str = "\

@@ -34,7 +34,18 @@ pub enum Launcher {
 const SSH: [&str; 8] =
     ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"];
 
+/// What a host says ahead of the program.
+const CONNECTED: &str = "hodo:connected";
+/// A server of ssh turns some away when ten and more are about to log in.
+const LOGINS: usize = 8;
+
 impl Launcher {
+    /// How many may be on their way to a host at once, and the line that says that one is there.
+    #[must_use]
+    pub fn on_their_way(&self) -> Option<(usize, &'static str)> {
+        matches!(self, Launcher::Ssh { .. }).then_some((LOGINS, CONNECTED))
+    }
+
     /// The words that start a task.
     #[must_use]
     pub fn words(&self, task: &Task) -> Vec<String> {
@@ -44,14 +55,15 @@ impl Launcher {
                 let mut words: Vec<String> = SSH.map(str::to_owned).to_vec();
                 words.extend(options.iter().cloned());
                 // A shell that execs leaves nobody between the connection and the program.
-                words.extend(["--".to_owned(), task.host.clone(), format!("exec {}", quoted(&task.words))]);
+                let script = format!("echo {CONNECTED}; exec {}", quoted(&task.words));
+                words.extend(["--".to_owned(), task.host.clone(), script]);
                 words
             }
             Launcher::Slurm { job, options } => {
-                // A step has the whole node beside the others' (--overlap), and the program chooses its processors
-                // itself. The number of tasks and nodes is said, because that of the job would be taken else.
+                // A step has the whole node beside the others' (--overlap). The number of tasks and nodes is said,
+                // because that of the job would be taken else.
                 let mut words = vec!["srun".to_owned(), format!("--jobid={job}"), format!("--job-name={}", task.name)];
-                words.extend(["--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none", "--quiet"].map(str::to_owned));
+                words.extend(["--overlap", "--nodes=1", "--ntasks=1", "--quiet"].map(str::to_owned));
                 words.push(format!("--nodelist={}", task.host));
                 words.extend(options.iter().cloned());
                 words.extend(task.words.iter().cloned());
@@ -101,14 +113,17 @@ mod tests {
     #[test]
     fn ssh_gets_one_word_that_a_shell_takes_apart() {
         let words = Launcher::Ssh { options: vec!["-p".to_owned(), "2222".to_owned()] }.words(&task());
-        assert_eq!(words[words.len() - 5..], ["-p", "2222", "--", "n3", "exec hodo farm node --to 'a b'"]);
+        assert_eq!(
+            words[words.len() - 5..],
+            ["-p", "2222", "--", "n3", "echo hodo:connected; exec hodo farm node --to 'a b'"]
+        );
         assert!(words.contains(&"BatchMode=yes".to_owned()));
     }
 
     #[test]
     fn slurm_gets_a_step_at_the_node() {
         let words = Launcher::Slurm { job: "7".to_owned(), options: vec!["--mem=0".to_owned()] }.words(&task());
-        let expected = "srun --jobid=7 --job-name=node.3 --overlap --nodes=1 --ntasks=1 --cpu-bind=none --quiet \
+        let expected = "srun --jobid=7 --job-name=node.3 --overlap --nodes=1 --ntasks=1 --quiet \
                         --nodelist=n3 --mem=0 hodo farm node --to";
         assert_eq!(words[..words.len() - 1].join(" "), expected);
     }
