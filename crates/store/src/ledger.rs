@@ -1,0 +1,135 @@
+//! The ledger: the verdicts of all closed segments in one file, so that segments can be taken away.
+//!
+//! A file header, then a block for each closed segment, or for several after the file was written anew.
+
+use crate::block::{self, FILE_HEADER, FileKind, Header, HeaderFault, Kind, encode_file_header};
+use crate::directory;
+use crate::error::Error;
+use crate::scan::{Scan, Step};
+use crate::store::Durability;
+use crate::tail::Tail;
+use crate::verdicts::{self, Verdicts};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Fewer blocks are never worth a file anew.
+const BLOCKS_MAX: u64 = 16;
+
+/// What a ledger's file holds.
+#[derive(Debug, Default)]
+pub struct Contents {
+    pub verdicts: Verdicts,
+    /// The last segment that is in it; 0 for none.
+    pub last: u64,
+    /// The last segment that was in it before it was damaged.
+    pub reached: u64,
+    pub blocks: u64,
+    pub length: u64,
+    /// Is everything as it was written, up to the end?
+    pub whole: bool,
+}
+
+/// Reads a ledger; nothing where there is none. What is behind damage is left out.
+pub fn read(path: &Path) -> Result<Option<Contents>, Error> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io("open", path)(error)),
+    };
+    let mut scan = Scan::new(file, 0).map_err(Error::io("read", path))?;
+    let mut contents = Contents { length: scan.length(), ..Contents::default() };
+    match scan.file_header(FileKind::Ledger).map_err(Error::io("read", path))? {
+        Some(Ok(_)) => {}
+        Some(Err(HeaderFault::Version(version))) => {
+            return Err(Error::Foreign { path: path.to_owned(), found: format!("version {version}") });
+        }
+        Some(Err(_)) | None => return Ok(Some(contents)),
+    }
+    contents.whole = true;
+    while let Some(step) = scan.next().map_err(Error::io("read", path))? {
+        let Step::Block { header: Header { kind: Kind::Ledger, a: first, b: last, .. }, .. } = step else {
+            contents.whole = false;
+            continue;
+        };
+        contents.reached = contents.reached.max(last);
+        contents.whole &= first == contents.last + 1 && last >= first;
+        if contents.whole {
+            contents.whole = verdicts::decode_into(scan.data(), &mut contents.verdicts).is_some();
+            contents.last = last;
+            contents.blocks += 1;
+        }
+    }
+    Ok(Some(contents))
+}
+
+/// A ledger that grows.
+#[derive(Debug)]
+pub struct Ledger {
+    tail: Tail,
+    last: u64,
+}
+
+impl Ledger {
+    /// Goes on behind what was read, or writes it anew where that is needed or pays.
+    pub fn resume(path: PathBuf, contents: &Contents) -> Result<Self, Error> {
+        if contents.length == 0 {
+            return Ok(Ledger { tail: begun(path), last: 0 });
+        }
+        let mut length = contents.length;
+        if !contents.whole || contents.blocks > BLOCKS_MAX {
+            let bytes = whole_file(contents);
+            if !contents.whole || bytes.len() as u64 * 2 < length {
+                replace(&path, &bytes)?;
+                length = bytes.len() as u64;
+            }
+        }
+        let file = File::options().write(true).open(&path).map_err(Error::io("open", &path))?;
+        Ok(Ledger { tail: Tail::resume(path, file, length), last: contents.last })
+    }
+
+    /// Adds a segment's verdicts; [`Ledger::flush`] makes them durable.
+    pub fn append(&mut self, segment: u64, verdicts: &Verdicts) {
+        let mut data = Vec::new();
+        verdicts::encode_all(verdicts, &mut data);
+        let header = Header::new(Kind::Ledger, self.last + 1, segment, &data);
+        let offset = self.tail.offset();
+        block::append(self.tail.bytes(), &header, &data, 0, offset);
+        self.last = segment;
+    }
+
+    /// Makes it durable; can be called again after an error.
+    pub fn flush(&mut self, durability: Durability) -> Result<(), Error> {
+        self.tail.flush(durability)
+    }
+}
+
+fn begun(path: PathBuf) -> Tail {
+    let mut tail = Tail::create(path);
+    tail.bytes().extend_from_slice(&encode_file_header(FileKind::Ledger, 0));
+    tail
+}
+
+/// Everything in one block.
+fn whole_file(contents: &Contents) -> Vec<u8> {
+    let mut bytes = encode_file_header(FileKind::Ledger, 0).to_vec();
+    if contents.last > 0 {
+        let mut data = Vec::new();
+        verdicts::encode_all(&contents.verdicts, &mut data);
+        let header = Header::new(Kind::Ledger, 1, contents.last, &data);
+        block::append(&mut bytes, &header, &data, 0, FILE_HEADER as u64);
+    }
+    bytes
+}
+
+/// At every moment either the old file or the new one is there.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let new = path.with_extension("new");
+    let written = File::create(&new).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_data()
+    });
+    written.map_err(Error::io("write to", &new))?;
+    fs::rename(&new, path).map_err(Error::io("replace", path))?;
+    directory::sync(path)
+}

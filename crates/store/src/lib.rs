@@ -1,0 +1,29 @@
+//! Permanent storage of events and of what became of them: append-only, checksummed files that survive a crash.
+//!
+//! A [`Store`] is a folder with one writer. [`Store::put`] gathers records and [`Store::commit`] makes them durable;
+//! [`Store::open`] finds again what was. An event with data (accepted, quarantined) is one block of a segment, and that
+//! block is the decision; of the others only the numbers are kept, as ranges. A [`Reader`] goes through segments and checks
+//! every byte, [`verify`] checks a folder. The format is in `docs/farm-files.md`.
+
+mod block;
+mod directory;
+mod error;
+mod index;
+mod ledger;
+mod ranges;
+mod reader;
+mod record;
+mod recovery;
+mod scan;
+mod store;
+mod tail;
+mod verdicts;
+mod verify;
+
+pub use error::Error;
+pub use ranges::Ranges;
+pub use reader::{Item, Reader};
+pub use record::{Record, Verdict};
+pub use recovery::{Damage, Recovered, RunLedger};
+pub use store::{Committed, DATA_MAX, Durability, Options, Put, Store};
+pub use verify::{Finding, Verified, verify};

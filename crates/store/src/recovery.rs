@@ -1,0 +1,278 @@
+//! What was in the folder, after whatever happened.
+
+use crate::block::{FileKind, HEADER, Header, HeaderFault, Kind};
+use crate::directory;
+use crate::error::Error;
+use crate::index::Entry;
+use crate::ledger::{self, Contents, Ledger};
+use crate::ranges::Ranges;
+use crate::record::Verdict;
+use crate::scan::{Scan, Source, Step};
+use crate::store::{Durability, Options};
+use crate::tail::Tail;
+use crate::verdicts::{self, Verdicts};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What was decided before, found again when a store is opened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// The verdicts, by run.
+    pub runs: BTreeMap<u32, RunLedger>,
+    /// Bytes of an unfinished commit that were cut off the last segment. Nobody was told that they were durable.
+    pub cut_bytes: u64,
+    /// Bytes of segments that are not as they were written. What they held is not in `runs`.
+    pub damaged: Vec<Damage>,
+}
+
+/// What became of a run's events: four sets without an event in common.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunLedger {
+    /// Kept, with their data.
+    pub accepted: Ranges,
+    /// Not wanted.
+    pub rejected: Ranges,
+    /// Not decided by any node; kept, with their data.
+    pub quarantined: Ranges,
+    /// Given up because fragments were missing.
+    pub incomplete: Ranges,
+}
+
+impl RunLedger {
+    /// The events of a verdict.
+    #[must_use]
+    pub fn of(&self, verdict: Verdict) -> &Ranges {
+        match verdict {
+            Verdict::Accepted => &self.accepted,
+            Verdict::Rejected => &self.rejected,
+            Verdict::Quarantined => &self.quarantined,
+            Verdict::Incomplete => &self.incomplete,
+        }
+    }
+
+    /// The events of a verdict, to be added to.
+    pub fn of_mut(&mut self, verdict: Verdict) -> &mut Ranges {
+        match verdict {
+            Verdict::Accepted => &mut self.accepted,
+            Verdict::Rejected => &mut self.rejected,
+            Verdict::Quarantined => &mut self.quarantined,
+            Verdict::Incomplete => &mut self.incomplete,
+        }
+    }
+
+    /// What became of this event; nothing where it was not decided.
+    #[must_use]
+    pub fn verdict(&self, event: u64) -> Option<Verdict> {
+        Verdict::ALL.into_iter().find(|verdict| self.of(*verdict).contains(event))
+    }
+}
+
+/// Bytes that are not as they were written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub path: PathBuf,
+    /// Where they begin.
+    pub offset: u64,
+    /// How many they are.
+    pub bytes: u64,
+}
+
+/// A segment that grows.
+#[derive(Debug)]
+pub struct Active {
+    pub number: u64,
+    pub tail: Tail,
+    pub entries: Vec<Entry>,
+    pub verdicts: Verdicts,
+    pub commits: u64,
+}
+
+/// What a store goes on from.
+#[derive(Debug)]
+pub struct State {
+    pub active: Option<Active>,
+    /// The number of the segment after all that are there.
+    pub next: u64,
+    pub ledger: Ledger,
+    pub recovered: Recovered,
+}
+
+/// Reads the folder, cuts a torn tail, and brings the ledger up to date.
+pub fn recover(options: &Options) -> Result<State, Error> {
+    let folder = &options.directory;
+    let path = directory::ledger(folder);
+    let (contents, segments) = known(&path, directory::segments(folder)?)?;
+    let mut ledger = Ledger::resume(path, &contents)?;
+    let Contents { verdicts: mut all, last, .. } = contents;
+    let newest = segments.last().map_or(last, |(number, _)| *number);
+    let mut state = State { active: None, next: newest + 1, ledger, recovered: Recovered::default() };
+    ledger = state.ledger;
+    for (number, path) in segments {
+        let found = Found::read(&path, number)?;
+        merge(&found.verdicts, &mut all);
+        let grows = number == newest && !found.closed && found.damage.is_empty();
+        if grows {
+            state.recovered.cut_bytes = found.torn;
+            state.active = found.into_active(path, number, options.durability)?;
+            state.next = if state.active.is_some() { number + 1 } else { number };
+        } else {
+            ledger.append(number, &found.verdicts);
+            state.recovered.damaged.extend(found.damage);
+            let torn = (found.torn > 0).then_some(Damage { path, offset: found.end, bytes: found.torn });
+            state.recovered.damaged.extend(torn);
+        }
+    }
+    ledger.flush(options.durability)?;
+    state.ledger = ledger;
+    for ((run, verdict), ranges) in &all {
+        state.recovered.runs.entry(*run).or_default().of_mut(*verdict).extend(ranges);
+    }
+    Ok(state)
+}
+
+type Segments = Vec<(u64, PathBuf)>;
+
+/// The ledger's contents, and the segments that are not in it.
+fn known(path: &Path, segments: Segments) -> Result<(Contents, Segments), Error> {
+    let contents = ledger::read(path)?.unwrap_or_else(|| Contents { whole: true, ..Contents::default() });
+    let missing = |last: u64| {
+        let after = segments.iter().map(|(number, _)| *number).filter(|number| *number > last);
+        (last + 1..).zip(after).find(|(expected, there)| expected != there).map(|(expected, _)| expected)
+    };
+    if let Some(segment) = missing(contents.last) {
+        return Err(Error::LedgerLost { path: path.to_owned(), segment });
+    }
+    // A damaged ledger may have known more: unless the segments go on from what is left, that is lost.
+    let newest = segments.last().map_or(0, |(number, _)| *number);
+    let known_before = contents.reached.max(contents.last + 1);
+    if !contents.whole && contents.length > 0 && newest < known_before {
+        return Err(Error::LedgerLost { path: path.to_owned(), segment: contents.last + 1 });
+    }
+    let last = contents.last;
+    Ok((contents, segments.into_iter().filter(|(number, _)| *number > last).collect()))
+}
+
+/// Adds all of one to the other.
+pub fn merge(from: &Verdicts, into: &mut Verdicts) {
+    for (key, ranges) in from {
+        into.entry(*key).or_default().extend(ranges);
+    }
+}
+
+/// What is in a segment.
+#[derive(Debug, Default)]
+struct Found {
+    entries: Vec<Entry>,
+    verdicts: Verdicts,
+    commits: u64,
+    closed: bool,
+    damage: Vec<Damage>,
+    /// Where the last good block of events ends.
+    end: u64,
+    /// Bytes behind it.
+    torn: u64,
+}
+
+impl Found {
+    fn read(path: &Path, number: u64) -> Result<Self, Error> {
+        let file = File::open(path).map_err(Error::io("open", path))?;
+        let mut scan = Scan::new(file, number).map_err(Error::io("read", path))?;
+        let mut found = Found::default();
+        match scan.file_header(FileKind::Segment).map_err(Error::io("read", path))? {
+            None => {
+                found.torn = scan.length();
+                return Ok(found);
+            }
+            Some(header) => found.damage.extend(header_damage(path, number, header)?),
+        }
+        if let Some(verdicts) = footer(&mut scan).map_err(Error::io("read", path))? {
+            return Ok(Found { verdicts, closed: true, ..found });
+        }
+        scan.seek(crate::block::FILE_HEADER as u64);
+        found.scan(path, &mut scan).map_err(Error::io("read", path))?;
+        Ok(found)
+    }
+
+    /// Every block. What belongs to an unfinished end of the segment counts as torn.
+    fn scan(&mut self, path: &Path, scan: &mut Scan<File>) -> io::Result<()> {
+        self.end = crate::block::FILE_HEADER as u64;
+        while let Some(step) = scan.next()? {
+            let Step::Block { header, offset } = step else {
+                if let Step::Damage { offset, bytes } = step {
+                    self.damage.push(Damage { path: path.to_owned(), offset, bytes });
+                }
+                continue;
+            };
+            match header.kind {
+                Kind::Event => self.entries.push(Entry::of(&header, offset)),
+                Kind::Commit => self.commits = header.a,
+                Kind::Index | Kind::Ledger | Kind::End => continue,
+            }
+            add(&header, scan.data(), &mut self.verdicts);
+            self.end = offset + header.block_length();
+        }
+        self.torn = scan.length() - self.end;
+        Ok(())
+    }
+
+    /// The segment to go on with, cut; nothing where it has not begun.
+    fn into_active(self, path: PathBuf, number: u64, durability: Durability) -> Result<Option<Active>, Error> {
+        if self.end == 0 {
+            fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+            return Ok(None);
+        }
+        let file = File::options().write(true).open(&path).map_err(Error::io("open", &path))?;
+        if self.torn > 0 {
+            file.set_len(self.end).map_err(Error::io("cut", &path))?;
+            if durability == Durability::Disk {
+                file.sync_all().map_err(Error::io("sync", &path))?;
+            }
+        }
+        let tail = Tail::resume(path, file, self.end);
+        let Found { entries, verdicts, commits, .. } = self;
+        Ok(Some(Active { number, tail, entries, verdicts, commits }))
+    }
+}
+
+/// A header that is damaged costs nothing but a word: the file's name has the number too.
+pub fn header_damage(path: &Path, number: u64, header: Result<u64, HeaderFault>) -> Result<Option<Damage>, Error> {
+    let found = match header {
+        Ok(there) if there == number => return Ok(None),
+        Ok(there) => format!("it calls itself segment {there}"),
+        Err(HeaderFault::Version(version)) => format!("version {version}"),
+        Err(HeaderFault::Magic | HeaderFault::Sum) => {
+            let bytes = crate::block::FILE_HEADER as u64;
+            return Ok(Some(Damage { path: path.to_owned(), offset: 0, bytes }));
+        }
+    };
+    Err(Error::Foreign { path: path.to_owned(), found })
+}
+
+/// The verdicts that a block of events or of a commit tells.
+pub fn add(header: &Header, data: &[u8], into: &mut Verdicts) -> bool {
+    match header.kind {
+        Kind::Event => {
+            let Some(record) = header.record(data) else { return false };
+            into.entry((record.run, record.verdict)).or_default().insert(record.event)
+        }
+        Kind::Commit | Kind::Ledger => verdicts::decode_into(data, into).is_some(),
+        Kind::Index | Kind::End => true,
+    }
+}
+
+/// The verdicts of a closed segment, without looking at its events.
+fn footer<S: Source>(scan: &mut Scan<S>) -> io::Result<Option<Verdicts>> {
+    let Some(end) = scan.length().checked_sub(HEADER as u64) else { return Ok(None) };
+    scan.seek(end);
+    let Some(Step::Block { header: Header { kind: Kind::End, a: index, .. }, .. }) = scan.next()? else {
+        return Ok(None);
+    };
+    scan.seek(index);
+    let Some(Step::Block { header: Header { kind: Kind::Index, .. }, .. }) = scan.next()? else { return Ok(None) };
+    let Some(Step::Block { header: Header { kind: Kind::Ledger, .. }, .. }) = scan.next()? else { return Ok(None) };
+    let mut all = Verdicts::new();
+    Ok(verdicts::decode_into(scan.data(), &mut all).map(|()| all))
+}

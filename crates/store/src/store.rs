@@ -1,0 +1,327 @@
+//! A folder with one writer.
+
+use crate::block::{self, FileKind, Header, Kind, encode_file_header};
+use crate::directory::{self, Lock};
+use crate::error::Error;
+use crate::index::{self, Entry};
+use crate::ledger::Ledger;
+use crate::ranges::Ranges;
+use crate::record::{Record, Verdict};
+use crate::recovery::{Active, Recovered, recover};
+use crate::tail::Tail;
+use crate::verdicts::{self, Verdicts};
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// The most bytes of one event.
+pub const DATA_MAX: usize = 1 << 30;
+/// A segment is closed at so many events with data, whatever their size, so that its index stays small.
+const ENTRIES_MAX: usize = 1 << 18;
+/// A commit is written when so many ranges wait.
+const RANGES_MAX: usize = 1 << 18;
+
+/// When is a commit durable?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// When the kernel has it: survives the end of every process, not a loss of power.
+    #[default]
+    Process,
+    /// When the disk has it (fdatasync): survives a loss of power.
+    Disk,
+}
+
+/// How a store is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The folder; made if it is not there.
+    pub directory: PathBuf,
+    /// A segment is closed after the commit with which it reaches this size.
+    pub segment_bytes: u64,
+    /// When is a commit durable?
+    pub durability: Durability,
+    /// So many bytes at most wait for a commit; [`Store::put`] writes when they would be more.
+    pub waiting_bytes: usize,
+}
+
+impl Options {
+    /// Segments of 256 MiB, durable when the kernel has them, at most 8 MiB waiting.
+    #[must_use]
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Options {
+            directory: directory.into(),
+            segment_bytes: 256 << 20,
+            durability: Durability::Process,
+            waiting_bytes: 8 << 20,
+        }
+    }
+}
+
+/// What became of a record that was put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// It is taken, and durable after the next commit.
+    Taken,
+    /// The event has a verdict already, which stays; this record is only counted.
+    AlreadyDecided,
+}
+
+/// What is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Committed {
+    /// Records taken since the store was opened; all of them are durable.
+    pub taken: u64,
+    /// Bytes in the segment that grows.
+    pub segment_bytes: u64,
+    /// That segment's number; 0 for none.
+    pub segment: u64,
+}
+
+/// Writes events and verdicts to a folder.
+#[derive(Debug)]
+pub struct Store {
+    options: Options,
+    active: Option<Active>,
+    closing: Option<Closing>,
+    next: u64,
+    ledger: Ledger,
+    /// Every event that has a verdict, by run.
+    decided: BTreeMap<u32, Ranges>,
+    /// Verdicts of events without data since the last commit block.
+    waiting: BTreeMap<(u32, Verdict), Vec<Range<u64>>>,
+    waiting_ranges: usize,
+    unsealed: bool,
+    buffer: Vec<u8>,
+    taken: u64,
+    already_decided: u64,
+    _lock: Lock,
+}
+
+/// A segment whose index is being written, and then its part of the ledger.
+#[derive(Debug)]
+struct Closing {
+    tail: Tail,
+    number: u64,
+    verdicts: Option<Verdicts>,
+}
+
+impl Store {
+    /// Opens a folder, and tells what is in it. An unfinished commit at its end is cut off.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] where another writer has it, [`Error::LedgerLost`] where what was decided cannot be known.
+    pub fn open(options: Options) -> Result<(Self, Recovered), Error> {
+        let folder = &options.directory;
+        fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+        let lock = Lock::take(folder)?;
+        let state = recover(&options)?;
+        let mut decided: BTreeMap<u32, Ranges> = BTreeMap::new();
+        for (run, ledger) in &state.recovered.runs {
+            let all = decided.entry(*run).or_default();
+            Verdict::ALL.into_iter().for_each(|verdict| all.extend(ledger.of(verdict)));
+        }
+        let store = Store {
+            options,
+            active: state.active,
+            closing: None,
+            next: state.next,
+            ledger: state.ledger,
+            decided,
+            waiting: BTreeMap::new(),
+            waiting_ranges: 0,
+            unsealed: false,
+            buffer: Vec::new(),
+            taken: 0,
+            already_decided: 0,
+            _lock: lock,
+        };
+        Ok((store, state.recovered))
+    }
+
+    /// Takes a record. It is durable after the next commit, and may be so before.
+    ///
+    /// # Errors
+    /// Where [`Options::waiting_bytes`] wait and cannot be written: the record was not taken, put it again later.
+    pub fn put(&mut self, record: &Record<'_>) -> Result<Put, Error> {
+        if record.event == u64::MAX {
+            return Err(Error::EventNumber);
+        }
+        if record.verdict.keeps_data() {
+            return self.put_data(record);
+        }
+        if self.waiting_ranges >= RANGES_MAX {
+            self.write()?;
+        }
+        if !self.decide(record) {
+            return Ok(Put::AlreadyDecided);
+        }
+        let ranges = self.waiting.entry((record.run, record.verdict)).or_default();
+        match ranges.last_mut().filter(|last| last.end == record.event) {
+            Some(last) => last.end += 1,
+            None => {
+                ranges.push(record.event..record.event + 1);
+                self.waiting_ranges += 1;
+            }
+        }
+        Ok(Put::Taken)
+    }
+
+    /// Makes everything that was put durable. After an error it can be called again: nothing is lost, nothing is written
+    /// twice, and more may be put meanwhile.
+    ///
+    /// # Errors
+    /// Where the disk is full ([`Error::is_full`]) or cannot be written to.
+    pub fn commit(&mut self) -> Result<Committed, Error> {
+        self.write()?;
+        let (segment, segment_bytes) = self.active.as_ref().map_or((0, 0), |it| (it.number, it.tail.offset()));
+        Ok(Committed { taken: self.taken, segment_bytes, segment })
+    }
+
+    /// Commits, and closes the segment that grows, so that it can be uploaded or taken away.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    pub fn close_segment(&mut self) -> Result<(), Error> {
+        self.write()?;
+        self.begin_closing();
+        self.finish_closing()
+    }
+
+    /// How many records were put for events that had a verdict.
+    #[must_use]
+    pub fn already_decided(&self) -> u64 {
+        self.already_decided
+    }
+
+    /// Has this event a verdict, durable or not?
+    #[must_use]
+    pub fn is_decided(&self, run: u32, event: u64) -> bool {
+        self.decided.get(&run).is_some_and(|decided| decided.contains(event))
+    }
+
+    /// False, and counted, where the event has a verdict.
+    fn decide(&mut self, record: &Record<'_>) -> bool {
+        let new = self.decided.entry(record.run).or_default().insert(record.event);
+        if new {
+            self.taken += 1;
+            self.unsealed = true;
+        } else {
+            self.already_decided += 1;
+        }
+        new
+    }
+
+    fn put_data(&mut self, record: &Record<'_>) -> Result<Put, Error> {
+        if record.data.len() > DATA_MAX {
+            return Err(Error::TooLong { bytes: record.data.len() });
+        }
+        let waiting = self.active.as_ref().map_or(0, |active| active.tail.waiting());
+        if waiting > 0 && waiting + block::HEADER + record.data.len() > self.options.waiting_bytes {
+            self.write()?;
+        }
+        if !self.decide(record) {
+            return Ok(Put::AlreadyDecided);
+        }
+        let header = Header::of_record(record);
+        let active = self.active();
+        let offset = active.tail.offset();
+        active.append(&header, record.data);
+        active.entries.push(Entry::of(&header, offset));
+        active.verdicts.entry((record.run, record.verdict)).or_default().insert(record.event);
+        Ok(Put::Taken)
+    }
+
+    /// The segment that grows; a new one begins in memory.
+    fn active(&mut self) -> &mut Active {
+        let (next, folder, buffer) = (&mut self.next, &self.options.directory, &mut self.buffer);
+        self.active.get_or_insert_with(|| {
+            let number = *next;
+            *next += 1;
+            let mut tail = Tail::create(directory::segment(folder, number)).with_buffer(std::mem::take(buffer));
+            tail.bytes().extend_from_slice(&encode_file_header(FileKind::Segment, number));
+            Active { number, tail, entries: Vec::new(), verdicts: Verdicts::new(), commits: 0 }
+        })
+    }
+
+    /// Writes all that waits, and begins to close a segment that is large enough.
+    fn write(&mut self) -> Result<(), Error> {
+        self.seal();
+        self.finish_closing()?;
+        let Some(active) = &mut self.active else { return Ok(()) };
+        active.tail.flush(self.options.durability)?;
+        if active.tail.offset() >= self.options.segment_bytes || active.entries.len() >= ENTRIES_MAX {
+            self.begin_closing();
+            // What was put is durable. Where the index cannot be written now, the next call tries again.
+            let _ = self.finish_closing();
+        }
+        Ok(())
+    }
+
+    /// Ends what was put with a commit block.
+    fn seal(&mut self) {
+        if !std::mem::take(&mut self.unsealed) {
+            return;
+        }
+        let mut waiting = std::mem::take(&mut self.waiting);
+        self.waiting_ranges = 0;
+        waiting.values_mut().for_each(|ranges| ranges.sort_unstable_by_key(|range| range.start));
+        let mut data = Vec::new();
+        let groups = waiting.iter().map(|((run, verdict), ranges)| (*run, *verdict, merged(ranges)));
+        verdicts::encode(groups, &mut data);
+        let active = self.active();
+        for (key, ranges) in waiting {
+            let all = active.verdicts.entry(key).or_default();
+            ranges.into_iter().for_each(|range| {
+                all.insert_range(range);
+            });
+        }
+        active.commits += 1;
+        let header = Header::new(Kind::Commit, active.commits, active.entries.len() as u64, &data);
+        active.append(&header, &data);
+    }
+
+    fn begin_closing(&mut self) {
+        let Some(mut active) = self.active.take() else { return };
+        let place = active.tail.offset();
+        let index = index::encode(&mut active.entries);
+        active.append(&Header::new(Kind::Index, active.entries.len() as u64, 0, &index), &index);
+        let mut data = Vec::new();
+        verdicts::encode_all(&active.verdicts, &mut data);
+        active.append(&Header::new(Kind::Ledger, active.number, active.number, &data), &data);
+        active.append(&Header::new(Kind::End, place, active.entries.len() as u64, &[]), &[]);
+        let Active { number, tail, verdicts, .. } = active;
+        self.closing = Some(Closing { tail, number, verdicts: Some(verdicts) });
+    }
+
+    /// The next segment is begun on disk only after this, so that at most the last one has no end.
+    fn finish_closing(&mut self) -> Result<(), Error> {
+        let Some(closing) = &mut self.closing else { return Ok(()) };
+        closing.tail.flush(self.options.durability)?;
+        if let Some(verdicts) = closing.verdicts.take() {
+            self.ledger.append(closing.number, &verdicts);
+        }
+        self.ledger.flush(self.options.durability)?;
+        self.buffer = self.closing.take().map(|closing| closing.tail.into_buffer()).unwrap_or_default();
+        Ok(())
+    }
+}
+
+impl Active {
+    fn append(&mut self, header: &Header, data: &[u8]) {
+        let offset = self.tail.offset();
+        block::append(self.tail.bytes(), header, data, self.number, offset);
+    }
+}
+
+/// Sorted ranges, those that touch as one.
+fn merged(ranges: &[Range<u64>]) -> impl Iterator<Item = Range<u64>> + '_ {
+    let mut rest = ranges.iter().peekable();
+    std::iter::from_fn(move || {
+        let mut range = rest.next()?.clone();
+        while let Some(next) = rest.next_if(|next| next.start == range.end) {
+            range.end = next.end;
+        }
+        Some(range)
+    })
+}

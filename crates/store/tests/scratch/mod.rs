@@ -1,0 +1,43 @@
+//! A folder that is gone after the test.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A folder of this test's own.
+pub struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    /// An empty one; `name` is unique in the test's file.
+    pub fn new(name: &str) -> Self {
+        let file = std::env::current_exe().ok().and_then(|exe| Some(exe.file_stem()?.to_str()?.to_owned()));
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(file.unwrap_or_default()).join(name);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("the target folder can be written to");
+        Scratch { path }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The files whose names begin so, sorted.
+    #[allow(dead_code, reason = "not every test looks at files")]
+    pub fn files(&self, front: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.path).expect("it is there").flatten().map(|entry| entry.path());
+        let begins = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(front));
+        let mut found: Vec<PathBuf> = entries.filter(begins).collect();
+        found.sort();
+        found
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
