@@ -68,5 +68,12 @@ fn summary(farm: &Farm, course: &Course) -> String {
         1 => ", 1 process started again".to_owned(),
         restarts => format!(", {restarts} processes started again"),
     };
-    format!("farm: {how} after {:.1} s; {}{again}\n", course.took.as_secs_f64(), roles.join(", "))
+    let rate = match (farm.run.events, course.events_took) {
+        (Some(events), Some(took)) => {
+            let seconds = took.as_secs_f64();
+            format!("; {events} events in {seconds:.1} s, {:.0} events/s", events as f64 / seconds)
+        }
+        _ => String::new(),
+    };
+    format!("farm: {how} after {:.1} s; {}{again}{rate}\n", course.took.as_secs_f64(), roles.join(", "))
 }

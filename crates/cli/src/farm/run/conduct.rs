@@ -31,6 +31,9 @@ pub struct Course {
     pub restarts: u32,
     /// How long it took.
     pub took: Duration,
+    /// How long its events took, from the start of the first who has any to the end of the last; of a run that was over
+    /// by itself.
+    pub events_took: Option<Duration>,
     /// Whether it was interrupted.
     pub interrupted: bool,
 }
@@ -76,7 +79,8 @@ impl Post {
 /// Runs a farm to its end.
 pub fn run(farm: &Farm, site: &Site, processes: Vec<Process>, signals: &Signals, quiet: bool) -> Result<Course, Error> {
     let begun = Instant::now();
-    let course = Course { failures: Vec::new(), restarts: 0, took: Duration::ZERO, interrupted: false };
+    let course =
+        Course { failures: Vec::new(), restarts: 0, took: Duration::ZERO, events_took: None, interrupted: false };
     let posts = processes.into_iter().map(|process| Post {
         process,
         child: None,
@@ -208,10 +212,19 @@ impl Conduct<'_> {
             let sources_are_done = !self.of(Role::Source).is_empty() && !is_there(Role::Source);
             let builder_is_gone = !self.of(Role::Builder).is_empty() && !is_there(Role::Builder);
             let is_over = self.farm.run.time.is_some_and(|time| begun.elapsed() >= time);
-            if sources_are_done || builder_is_gone || is_over || !is_there(Role::Controller) {
+            let controller_is_gone = !is_there(Role::Controller);
+            if sources_are_done || builder_is_gone || is_over || controller_is_gone {
+                let events_are_done = sources_are_done || controller_is_gone && self.of(Role::Source).is_empty();
+                self.course.events_took = self.first_event().filter(|_| events_are_done).map(|first| first.elapsed());
                 return Ok(());
             }
         }
+    }
+
+    /// When there could be an event first: when its source was started, or the first node.
+    fn first_event(&self) -> Option<Instant> {
+        let role = if self.of(Role::Source).is_empty() { Role::Node } else { Role::Source };
+        self.of(role).iter().map(|post| self.posts[*post].started).min()
     }
 
     /// Asks one role after the other to end, as the events go, and kills what does not.

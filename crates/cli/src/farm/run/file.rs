@@ -77,6 +77,8 @@ pub struct Group {
     pub role: Role,
     /// How many processes.
     pub count: usize,
+    /// How many nodes each of them is.
+    pub per_process: u64,
     /// Where; empty: where there is room.
     pub hosts: Vec<String>,
     /// Whether one that dies is started again.
@@ -106,8 +108,8 @@ pub fn parse(source: Source<'_>, farm: &Command) -> Result<Farm, Error> {
     }
     let mut groups = Vec::new();
     for role in Role::ALL {
-        let command = farm.find_subcommand(role.word()).expect("every role is a command");
         for table in of_role(source, &tables, role)? {
+            let command = farm.find_subcommand(role.word()).expect("every role is a command");
             groups.push(group(source, role, command, table)?);
         }
     }
@@ -172,9 +174,6 @@ fn group<'a>(
     let table = Table::new(source, role.title(), table, &known, role.elsewhere())?;
     let count = table.number("count", 1..COUNT_MAX + 1)?.unwrap_or(1);
     let (mut words, mut last) = (Vec::new(), Vec::new());
-    if let Some(nodes) = table.number("per-process", 1..COUNT_MAX + 1)? {
-        words.push(format!("--count={nodes}"));
-    }
     for entry in table.beside(ROLE_KEYS).filter(|entry| entry.key != "listen") {
         let (option, takes_all) = role::words(command, entry).map_err(|why| table.wrong(entry, &why))?;
         if takes_all && !last.is_empty() {
@@ -186,6 +185,7 @@ fn group<'a>(
     let group = Group {
         role,
         count: usize::try_from(count).expect("bounded above"),
+        per_process: table.number("per-process", 1..COUNT_MAX + 1)?.unwrap_or(1),
         hosts: table.hosts("hosts")?.unwrap_or_default(),
         restart: table.flag("restart")?,
         listen: table.text("listen")?,

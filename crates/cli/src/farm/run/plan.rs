@@ -49,7 +49,7 @@ pub fn place(farm: &Farm, pool: &[String], here: bool) -> Vec<Process> {
     let mut placed = Vec::new();
     let mut dealt = 0;
     for role in Role::ALL {
-        let mut number = 0;
+        let (mut number, mut first_node) = (0, 0);
         for group in farm.groups.iter().filter(|group| group.role == role) {
             for index in 0..group.count {
                 let host = if here {
@@ -62,20 +62,24 @@ pub fn place(farm: &Farm, pool: &[String], here: bool) -> Vec<Process> {
                     dealt += 1;
                     others[(dealt - 1) % others.len()]
                 };
-                placed.push(process(farm, group, number, host, here));
+                placed.push(process(farm, group, number, first_node, host, here));
                 number += 1;
+                first_node += group.per_process;
             }
         }
     }
     placed
 }
 
-fn process(farm: &Farm, group: &Group, number: usize, host: &str, here: bool) -> Process {
+fn process(farm: &Farm, group: &Group, number: usize, first_node: u64, host: &str, here: bool) -> Process {
     let role = group.role;
     let name = if role.is_many() { format!("{role}.{number}") } else { role.to_string() };
     let listen = || if here { LISTEN_HERE } else { LISTEN_ANYWHERE }.to_owned();
     let listen = role.listens().then(|| group.listen.clone().unwrap_or_else(listen));
     let mut words = follows(farm, role, number);
+    if role == Role::Node {
+        words.extend([format!("--number={first_node}"), format!("--count={}", group.per_process)]);
+    }
     words.extend(group.words.iter().cloned());
     Process { role, name, host: host.to_owned(), restart: group.restart, listen, words }
 }
@@ -90,17 +94,20 @@ fn follows(farm: &Farm, role: Role, number: usize) -> Vec<String> {
             words.extend(run);
             words.extend(farm.run.store.as_ref().map(|store| format!("--store={store}")));
             let events = farm.run.events.filter(|_| sources == 0);
-            words.extend(events.map(|events| format!("--events={events}")));
+            if let Some(events) = events {
+                words.extend([format!("--events={events}"), "--until-done".to_owned()]);
+            }
         }
         Role::Builder => words.push(format!("--sources={sources}")),
         Role::Source => {
             words.push(format!("--number={number}"));
             words.extend(run);
-            let events = farm.run.events.map(|events| match farm.count(Role::Builder) {
-                0 => share(events, number, sources),
-                // Each has a fragment of every event.
-                _ => events,
-            });
+            // To a builder each gives a fragment of every event, else they share the events.
+            let share_them = farm.count(Role::Builder) == 0;
+            if share_them {
+                words.extend([format!("--first={number}"), format!("--step={sources}")]);
+            }
+            let events = farm.run.events.map(|events| if share_them { share(events, number, sources) } else { events });
             words.extend(events.map(|events| format!("--events={events}")));
         }
         Role::Node => {}
@@ -117,7 +124,7 @@ fn share(events: u64, number: usize, sources: usize) -> u64 {
 /// Whether every role takes the options that it is given, as its command line would.
 pub fn check(farm: &Farm) -> Result<(), Error> {
     for (group, number) in farm.groups.iter().zip(0..) {
-        let process = process(farm, group, number, "", true);
+        let process = process(farm, group, number, 0, "", true);
         let to = (group.role != Role::Controller).then_some("127.0.0.1:1");
         let words = process.task("hodo", to).words;
         if let Err(error) = Cli::command().try_get_matches_from(words) {

@@ -58,12 +58,15 @@ impl Role {
         const TO: (&str, &str) = ("to", "it connects to the builder, or else to the controller, of this file");
         const RUN: (&str, &str) = ("run", "it is `number` in [run]");
         const EVENTS: (&str, &str) = ("events", "it is `events` in [run]");
+        const NUMBER: (&str, &str) = ("number", "they are numbered from 0 as they stand");
+        const STORE: (&str, &str) = ("store", "it is `store` in [run]");
+        const FOLLOWS: &str = "it follows from the number of sources";
         const HELP: (&str, &str) = ("help", "it is for the command line");
         match self {
-            Role::Controller => &[TIED, RUN, EVENTS, HELP, ("store", "it is `store` in [run]")],
+            Role::Controller => &[TIED, RUN, EVENTS, HELP, STORE, ("until-done", "a run ends when it is done")],
             Role::Builder => &[TIED, TO, HELP, ("sources", "they are the [[source]] tables")],
-            Role::Source => &[TIED, TO, RUN, EVENTS, HELP, ("number", "sources are numbered from 0 as they stand")],
-            Role::Node => &[TIED, TO, HELP],
+            Role::Source => &[TIED, TO, RUN, EVENTS, HELP, NUMBER, ("first", FOLLOWS), ("step", FOLLOWS)],
+            Role::Node => &[TIED, TO, HELP, NUMBER],
         }
     }
 }

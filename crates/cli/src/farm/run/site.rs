@@ -85,7 +85,9 @@ impl Site {
         match at.parse::<SocketAddr>() {
             Ok(address) if address.ip().is_unspecified() => {
                 let name = self.address(host).unwrap_or_else(|| host.rsplit('@').next().unwrap_or(host).to_owned());
-                format!("{name}:{}", address.port())
+                let named = format!("{name}:{}", address.port());
+                // Roles take numbers. Where there are none, they say what is wrong with the name.
+                hodo_io::resolve(&named, address.port()).map_or(named, |resolved| resolved.to_string())
             }
             _ => at.to_owned(),
         }

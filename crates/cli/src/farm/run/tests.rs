@@ -11,12 +11,14 @@ fn farm_command() -> Command {
     let option = |name: &'static str| Arg::new(name).long(name);
     let flag = |name: &'static str| option(name).action(ArgAction::SetTrue);
     let mut farm = Command::new("farm")
-        .subcommand(Command::new("controller").args(["listen", "run", "store", "events", "cpu"].map(option)))
+        .subcommand(
+            Command::new("controller").args(["listen", "run", "store", "events", "cpu", "until-done"].map(option)),
+        )
         .subcommand(Command::new("builder").args(["listen", "to", "sources"].map(option)))
-        .subcommand(Command::new("source").args(["to", "number", "run", "events", "size"].map(option)))
+        .subcommand(Command::new("source").args(["to", "number", "run", "first", "step", "events", "size"].map(option)))
         .subcommand(
             Command::new("node")
-                .args(["to", "count", "credits", "accept"].map(option))
+                .args(["to", "number", "count", "credits", "accept"].map(option))
                 .arg(flag("no-metrics"))
                 .arg(option("command").num_args(1..).allow_hyphen_values(true)),
         );
@@ -61,10 +63,10 @@ fn a_file_becomes_commands() {
         commands,
         [
             "hodo farm controller --until-stdin-closes --listen=127.0.0.1:0 --to=A:1 --run=7 --store=data --cpu=0,1",
-            "hodo farm node --until-stdin-closes --to=A:1 --count=4 --accept=0.005 --no-metrics --command python3 a \
+            "hodo farm node --until-stdin-closes --to=A:1 --number=0 --count=4 --accept=0.005 --no-metrics --command python3 a \
              b.py --fast",
-            "hodo farm source --until-stdin-closes --to=A:1 --number=0 --run=7 --events=501 --size=uniform:1000..64000",
-            "hodo farm source --until-stdin-closes --to=A:1 --number=1 --run=7 --events=500 --size=uniform:1000..64000",
+            "hodo farm source --until-stdin-closes --to=A:1 --number=0 --run=7 --first=0 --step=2 --events=501 --size=uniform:1000..64000",
+            "hodo farm source --until-stdin-closes --to=A:1 --number=1 --run=7 --first=1 --step=2 --events=500 --size=uniform:1000..64000",
         ]
     );
 }
@@ -81,7 +83,7 @@ fn fragments_of_every_event_come_from_every_source() {
 #[test]
 fn a_controller_without_sources_makes_the_events() {
     let processes = placed("run = { events = 9 }\ncontroller = {}\nnode = {}", &["localhost"]);
-    assert!(words(&processes[0], None).ends_with("--events=9"));
+    assert!(words(&processes[0], None).ends_with("--events=9 --until-done"));
 }
 
 #[test]
