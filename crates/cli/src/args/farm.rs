@@ -1,5 +1,5 @@
 use super::units::Cpus;
-use super::{spread, units};
+use super::{FarmRun, spread, units};
 use clap::{Args, Subcommand, ValueEnum};
 use hodo_catalog::farm::emulation::{Accept, Spread};
 use hodo_catalog::farm::{Policy, wire};
@@ -32,6 +32,8 @@ pub enum FarmCommand {
     Source(FarmSource),
     /// Take events and decide.
     Node(FarmNode),
+    /// Run a whole farm, as a file says.
+    Run(FarmRun),
 }
 
 /// Who gets the next event.

@@ -2,6 +2,7 @@
 
 mod bench;
 mod farm;
+mod farm_run;
 mod hub;
 mod ipbus;
 mod netperf;
@@ -15,6 +16,7 @@ pub mod units;
 
 pub use bench::{Bench, Choice, Measure};
 pub use farm::{Farm, FarmCommand, FarmController, FarmDurability, FarmMade, FarmNode, FarmProcess, FarmSource};
+pub use farm_run::{FarmRun, Launch};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};
 pub use ipbus::{
     Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,
@@ -60,6 +62,8 @@ pub enum Command {
     Compare(Compare),
     /// Read and write the registers of IPbus devices, by address and by name.
     Ipbus(Ipbus),
+    /// The event farm.
+    Farm(Farm),
 }
 
 const EXAMPLES: &str = "\

@@ -6,6 +6,7 @@ mod lines;
 mod metrics;
 mod node;
 mod page;
+mod run;
 mod seen;
 mod source;
 mod storing;
@@ -22,6 +23,7 @@ pub fn run(farm: &Farm) -> Result<Outcome, Error> {
         FarmCommand::Controller(controller) => controller::run(controller),
         FarmCommand::Source(source) => source::run(source),
         FarmCommand::Node(node) => node::run(node),
+        FarmCommand::Run(asked) => run::run(asked),
     }
 }
 
