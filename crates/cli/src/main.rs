@@ -47,6 +47,5 @@ fn run(cli: Cli) -> Result<Outcome, Error> {
         Some(Command::Report(report)) => report::run(&report),
         Some(Command::Compare(compare)) => compare::run(&compare),
         Some(Command::Ipbus(ipbus)) => ipbus::run(&ipbus),
-        Some(Command::Farm(farm)) => farm::run(&farm),
     }
 }
