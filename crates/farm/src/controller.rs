@@ -9,9 +9,9 @@ mod verdicts;
 
 use crate::inbound::{Intake, Message};
 use crate::ledger::{Ledger, Standing};
-use crate::lines::{Lines, Silence};
+use crate::lines::{Gone, Lines, Silence};
 use crate::supply::Supply;
-use crate::wire::{FLAG_DUPLICATE, Header, Hello, Kind, Role, Token, Verdict};
+use crate::wire::{Header, Hello, Kind, Role, Token};
 use crate::{Counts, Error};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -20,10 +20,9 @@ pub use config::{Command, ControllerConfig, Event, Final, Policy};
 use core::time::Duration;
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Random};
 pub use nodes::NodeShare;
-use nodes::{Given, Held, NodeLine, Origin, Part, Queue, node};
+use nodes::{Given, Held, NodeLine, Origin, Part, Queue};
 pub use report::{Counters, FarCounters, State};
 use sources::Giver;
-use verdicts::answer;
 
 /// How often greetings, silence and deadlines are looked at.
 const CHECK: Duration = Duration::from_millis(50);
@@ -73,7 +72,15 @@ pub struct Controller<S> {
     sources: u32,
     run: u32,
     state: State,
+    /// Since when none is taken in.
+    draining_since: Instant,
     drained: bool,
+    /// Whether a suspect may have found its node since this was last looked at.
+    suspects_due: bool,
+    /// Bytes of events in hand whose givers are gone.
+    orphaned: u64,
+    /// Windows that the givers have.
+    granted: u64,
     counters: Counters,
     idle_since: Option<Instant>,
     next_check: Instant,
@@ -103,7 +110,11 @@ impl<S: Supply> Controller<S> {
             sources: 0,
             run: config.run,
             state: State::Running,
+            draining_since: Instant::ZERO,
             drained: false,
+            suspects_due: false,
+            orphaned: 0,
+            granted: 0,
             counters: Counters::default(),
             idle_since: None,
             next_check: Instant::ZERO,
@@ -118,26 +129,31 @@ impl<S: Supply> Controller<S> {
     }
 
     /// Everything else that is counted.
-    pub fn counters(&mut self) -> Counters {
-        let mut counters = self.counters;
-        counters.events_waiting = (self.waiting.len() + self.suspects.len()) as u64;
-        counters.tokens_waiting = self.queue.waiting(&mut self.lines);
-        counters.uncommitted = self.told - self.committed.min(self.told);
-        counters.nodes = self.queue.nodes().len() as u64;
-        counters.sources = u64::from(self.sources);
-        counters.state = self.state;
-        counters
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters {
+            events_waiting: (self.waiting.len() + self.suspects.len()) as u64,
+            tokens_waiting: self.nodes().map(|node| u64::from(node.credits)).sum(),
+            uncommitted: self.told - self.committed.min(self.told),
+            nodes: self.queue.nodes().len() as u64,
+            sources: u64::from(self.sources),
+            threads: 1,
+            state: self.state,
+            ..self.counters
+        }
     }
 
     /// What each node has done, in the order in which they came.
-    pub fn shares(&mut self) -> Vec<NodeShare> {
-        let (queue, lines) = (&self.queue, &mut self.lines);
-        let nodes = queue.nodes().iter();
-        nodes
-            .filter_map(|peer| {
-                node(lines, *peer).map(|(_, node)| NodeShare { in_flight: node.given.len() as u32, ..node.share })
-            })
-            .collect()
+    #[must_use]
+    pub fn shares(&self) -> Vec<NodeShare> {
+        self.nodes().map(|node| NodeShare { in_flight: node.given.len() as u32, ..node.share }).collect()
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &NodeLine> {
+        self.queue.nodes().iter().filter_map(|peer| match &self.lines.peers.get(*peer)?.part {
+            Part::Node(node) => Some(node),
+            Part::Greeting { .. } | Part::Giver(_) => None,
+        })
     }
 
     /// Whether nothing is in hand, nothing waits to be committed, and nothing more is made here.
@@ -146,18 +162,33 @@ impl<S: Supply> Controller<S> {
         self.ledger.counts().in_hand() == 0
             && self.owed.is_empty()
             && (self.config.uncommitted_max.is_none() || self.told <= self.committed)
-            && (self.state == State::Draining || self.supply_ended)
+            && match self.state {
+                State::Draining => self.givers().all(|giver| giver.drained),
+                State::Running | State::Paused => self.supply_ended && self.sources == 0,
+            }
+    }
+
+    fn givers(&self) -> impl Iterator<Item = &Giver> {
+        self.lines.peers.iter().filter_map(|(_, line)| match &line.part {
+            Part::Giver(giver) => Some(giver),
+            _ => None,
+        })
     }
 
     fn command(&mut self, now: Instant, command: Command) {
         match command {
             Command::Event { number, payload } => self.made(now, number, payload, Kind::Event),
             Command::Committed(count) => self.commit(count),
-            Command::Pause => self.state = State::Paused,
-            Command::Resume => self.state = State::Running,
+            Command::Pause if self.state == State::Running => self.state = State::Paused,
+            Command::Resume if self.state == State::Paused => self.state = State::Running,
+            // Who drains has told its sources so, and cannot take it back.
+            Command::Pause | Command::Resume => {}
             Command::Run(run) => self.run = run,
             Command::Drain => {
-                self.state = State::Draining;
+                if self.state == State::Draining {
+                    return;
+                }
+                (self.state, self.draining_since, self.drained) = (State::Draining, now, false);
                 let givers: Vec<Peer> = self
                     .lines
                     .peers
@@ -179,36 +210,33 @@ impl<S: Supply> Controller<S> {
 
     /// An event that was made in this process.
     fn made(&mut self, now: Instant, number: u64, payload: Bytes, kind: Kind) {
-        if let Ok(Standing::New) = self.ledger.offer(self.run, number) {
-            self.counters.bytes_in += payload.len() as u64;
-            let run = self.run;
-            self.waiting.push_back(Held {
-                run,
-                event: number,
-                kind,
-                deaths: 0,
-                payload,
-                origin: Origin::Here,
-                came: now,
-            });
+        let run = self.run;
+        match self.ledger.offer_own(run, number) {
+            Ok(Standing::New) => {}
+            Ok(_) => return,
+            Err(_) => {
+                self.counters.not_taken += 1;
+                return;
+            }
         }
+        self.counters.bytes_in += payload.len() as u64;
+        self.waiting.push_back(Held { run, event: number, kind, deaths: 0, payload, origin: Origin::Here, came: now });
     }
 
     fn opened(&mut self, now: Instant, peer: Peer, address: &Address) {
         let host = host(address);
-        let greeting = self.greeting.entry(host).or_default();
-        *greeting += 1;
-        let over = *greeting > GREETING_MAX;
-        self.lines.insert(now, peer, Part::Greeting { since: now, host });
-        if over {
-            return self.end(now, peer, Error::Full { max: GREETING_MAX });
-        }
+        self.lines.insert(now, peer, Part::Greeting { since: now, host }, Intake::NONE);
+        self.check_at(now + CHECK);
         if !peer.is_accepted() {
             // Who opens a connection to a node speaks first.
             let hello = self.hello(0, 0);
-            self.lines.say(peer, &hello.encode());
+            return self.lines.say(peer, &hello.encode());
         }
-        self.check_at(now + CHECK);
+        let greeting = self.greeting.entry(host).or_default();
+        *greeting += 1;
+        if *greeting > GREETING_MAX {
+            self.end(now, peer, Error::Full { max: GREETING_MAX });
+        }
     }
 
     fn hello(&self, credits: u32, window: u64) -> Hello {
@@ -225,9 +253,8 @@ impl<S: Supply> Controller<S> {
     }
 
     fn received(&mut self, now: Instant, peer: Peer, mut bytes: &[u8]) {
-        let intake = Intake { event_max: self.config.event_max, data_max: self.config.event_max, keep: true };
         loop {
-            match self.lines.next(now, peer, &mut bytes, &intake) {
+            match self.lines.next(now, peer, &mut bytes) {
                 Ok(Some(message)) => {
                     if let Err(error) = self.message(now, peer, message) {
                         return self.end(now, peer, error);
@@ -243,7 +270,7 @@ impl<S: Supply> Controller<S> {
     fn message(&mut self, now: Instant, peer: Peer, message: Message) -> Result<(), Error> {
         let Some(line) = self.lines.at(peer) else { return Ok(()) };
         match (&mut line.part, message) {
-            (Part::Node(_), Message::Token(token, data)) => self.token(peer, &token, data),
+            (Part::Node(_), Message::Token(token, data)) => self.token(now, peer, &token, data),
             (Part::Giver(giver), Message::Event { kind, event, length, payload }) => {
                 giver.enter(length)?;
                 let (run, serial) = (giver.run, giver.serial);
@@ -255,8 +282,11 @@ impl<S: Supply> Controller<S> {
             }
             (Part::Greeting { host, .. }, Message::Hello(hello)) => {
                 let host = *host;
-                self.greeted(host);
-                self.hello_came(now, peer, hello)
+                self.hello_came(now, peer, hello)?;
+                if peer.is_accepted() {
+                    self.greeted(host);
+                }
+                Ok(())
             }
             (Part::Greeting { .. }, _) => Err(Error::NoGreeting),
             (_, Message::Ping(value)) => {
@@ -270,6 +300,14 @@ impl<S: Supply> Controller<S> {
             (_, Message::Pong) => Ok(()),
             (Part::Node(node), Message::Drain) => {
                 node.draining = true;
+                self.suspects.extend(node.reserved.take());
+                self.suspects_due = true;
+                // Nothing is on its way to it behind this.
+                self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
+                Ok(())
+            }
+            (Part::Giver(giver), Message::Drain) => {
+                giver.drained = true;
                 Ok(())
             }
             (Part::Node(_), Message::Counters(body)) => {
@@ -303,68 +341,17 @@ impl<S: Supply> Controller<S> {
                 }
                 let credits = hello.credits.min(self.config.credits_max);
                 if let Some(line) = self.lines.at(peer) {
-                    line.part = Part::Node(NodeLine::new(hello, credits));
+                    line.part = Part::Node(NodeLine::new(hello, credits, now));
+                    line.intake = Intake { event_max: 0, data_max: self.config.event_max, keep: true };
                 }
                 self.queue.join(&mut self.lines, peer);
+                self.suspects_due = true;
             }
-            Role::Source | Role::Builder => {
-                let max = self.config.sources_max;
-                if self.sources >= max {
-                    return Err(Error::Full { max });
-                }
-                self.sources += 1;
-                self.serials += 1;
-                let window = (self.config.pool_bytes / u64::from(max.max(1))).max(u64::from(self.config.event_max));
-                let credits = self.config.source_credits;
-                let answer = self.hello(credits, window);
-                self.lines.say(peer, &answer.encode());
-                let giver =
-                    Giver { hello, serial: self.serials, run: self.run, credits, window, outstanding: 0, bytes: 0 };
-                if let Some(line) = self.lines.at(peer) {
-                    line.part = Part::Giver(giver);
-                }
-                if self.state == State::Draining {
-                    self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
-                }
-            }
-            Role::Controller => return Err(Error::WrongRole { role: hello.role }),
+            Role::Source | Role::Builder if peer.is_accepted() => self.giver_came(peer, hello)?,
+            Role::Source | Role::Builder | Role::Controller => return Err(Error::WrongRole { role: hello.role }),
         }
         self.events.push_back(Event::Joined { peer, hello });
         self.check_at(now + CHECK);
-        Ok(())
-    }
-
-    /// An event of a source or a builder.
-    fn given(
-        &mut self,
-        now: Instant,
-        (peer, serial): (Peer, u64),
-        run: u32,
-        event: u64,
-        kind: Kind,
-        payload: Bytes,
-    ) -> Result<(), Error> {
-        let length = payload.len() as u32;
-        match self.ledger.offer(run, event)? {
-            Standing::New => {
-                self.counters.bytes_in += u64::from(length);
-                let origin = Origin::Peer(peer, serial);
-                let held = Held { run, event, kind, deaths: 0, payload, origin, came: now };
-                if kind == Kind::Skip {
-                    self.decide(held, Verdict::Incomplete, 0, Bytes::new());
-                } else {
-                    self.waiting.push_back(held);
-                }
-            }
-            // It gets its token together with who had sent it before.
-            Standing::InHand => self.claims.entry((run, event)).or_default().push((peer, serial, length)),
-            Standing::Decided => {
-                let token = answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
-                // The verdict may be told but not committed yet.
-                self.owed.push_back(Owed { sequence: self.told, peer, serial, token, length });
-                self.commit(self.committed);
-            }
-        }
         Ok(())
     }
 
@@ -381,22 +368,28 @@ impl<S: Supply> Controller<S> {
         }
         let (hello, taken_back) = match part {
             Part::Greeting { host, .. } => {
-                self.greeted(host);
+                if peer.is_accepted() {
+                    self.greeted(host);
+                }
                 self.counters.refused += 1;
                 return self.events.push_back(Event::Refused(peer, error));
             }
             Part::Giver(giver) => {
                 self.sources -= 1;
+                self.granted -= giver.window;
+                self.orphaned += giver.in_hand;
                 (giver.hello, 0)
             }
             Part::Node(node) => {
                 self.queue.leave(peer);
                 self.counters.nodes_lost += 1;
                 let taken_back = node.given.len() as u32;
+                let number = node.hello.number;
                 for Given { held, .. } in node.given {
-                    self.failed(held);
+                    self.failed(held, number);
                 }
                 self.suspects.extend(node.reserved);
+                self.suspects_due = true;
                 (node.hello, taken_back)
             }
         };
@@ -423,10 +416,12 @@ impl<S: Supply> Controller<S> {
         for peer in peers {
             let Some(line) = self.lines.at(peer) else { continue };
             let wrong = match &line.part {
-                Part::Greeting { since, .. } => (now - *since >= self.config.greeting).then_some(Error::NoGreeting),
+                Part::Greeting { since, .. } if now - *since >= self.config.greeting => Some(Error::NoGreeting),
+                Part::Greeting { .. } => continue,
                 Part::Giver(_) => None,
                 Part::Node(node) => match (self.config.deadline, node.given.front()) {
-                    (Some(deadline), Some(given)) if now - given.at >= deadline => {
+                    // It takes one after the other.
+                    (Some(deadline), Some(given)) if now - given.at.max(node.answered_at) >= deadline => {
                         Some(Error::Overdue { event: given.held.event })
                     }
                     _ => None,
@@ -436,6 +431,14 @@ impl<S: Supply> Controller<S> {
                 || (self.lines.silence(now, peer, self.config.silence) == Silence::Long).then_some(Error::Silent);
             if let Some(error) = wrong.or_else(silent) {
                 self.end(now, peer, error);
+            }
+        }
+        if self.state == State::Draining && now - self.draining_since >= self.config.silence {
+            // One that does not answer to it has what is in hand of it, and gives no more.
+            for (_, line) in self.lines.peers.iter_mut() {
+                if let Part::Giver(giver) = &mut line.part {
+                    giver.drained = true;
+                }
             }
         }
         if self.lines.count > 0 {
@@ -461,21 +464,17 @@ impl<S: Supply> Machine for Controller<S> {
             Input::Command(command) => self.command(now, command),
             Input::Opened(peer, address) => self.opened(now, peer, address),
             Input::Closed(peer, why) => {
-                match self.lines.remove(peer) {
-                    Some(part) => self.gone(peer, part, Error::Closed(why)),
-                    None => self.events.push_back(Event::Refused(peer, Error::Closed(why))),
+                match self.lines.gone(peer) {
+                    Gone::Was(part) => self.gone(peer, part, Error::Closed(why)),
+                    Gone::Never => self.events.push_back(Event::Refused(peer, Error::Closed(why))),
+                    Gone::Ended => return,
                 }
                 self.open_again(now, peer);
             }
-            Input::Blocked(peer) => {
-                if let Some(line) = self.lines.at(peer) {
-                    line.blocked = true;
-                }
-            }
+            Input::Blocked(peer) => self.lines.set_blocked(peer, true),
             Input::Drained(peer) => {
-                if let Some(line) = self.lines.at(peer) {
-                    line.blocked = false;
-                }
+                self.lines.set_blocked(peer, false);
+                self.suspects_due = true;
                 self.queue.unpark(&mut self.lines, peer);
             }
             Input::Elapsed => {}
@@ -530,3 +529,6 @@ fn host(address: &Address) -> u64 {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -91,6 +91,8 @@ pub enum Error {
     },
     /// The connection is gone.
     Closed(Closed),
+    /// An event with the number 2^64 - 1, which none may have.
+    NoNumber,
 }
 
 impl Error {
@@ -117,13 +119,14 @@ impl Error {
             Error::Overdue { .. } => 17,
             Error::RefusedBy { .. } => 18,
             Error::Closed(_) => 19,
+            Error::NoNumber => 20,
         }
     }
 
     /// Whether the peer broke the rules, rather than being gone or late.
     #[must_use]
     pub const fn is_misbehaviour(&self) -> bool {
-        self.code() <= 14
+        self.code() <= 14 || matches!(self, Error::NoNumber)
     }
 }
 
@@ -161,6 +164,7 @@ impl fmt::Display for Error {
             Error::Overdue { event } => write!(f, "event {event} was not answered in time"),
             Error::RefusedBy { code } => write!(f, "the far end refused this connection (code {code})"),
             Error::Closed(why) => why.fmt(f),
+            Error::NoNumber => f.write_str("an event has the number 2^64 - 1, which none may have"),
         }
     }
 }

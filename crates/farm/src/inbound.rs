@@ -61,6 +61,20 @@ pub(crate) enum Message {
     Counters(Bytes),
 }
 
+impl Intake {
+    /// Of a peer that has no business to send either.
+    pub(crate) const NONE: Intake = Intake { event_max: 0, data_max: 0, keep: true };
+}
+
+impl Head {
+    const fn kind(&self) -> Kind {
+        match self {
+            Head::Plain(header) => header.kind,
+            Head::Token(_) => Kind::Token,
+        }
+    }
+}
+
 impl Message {
     /// Its kind on the wire.
     pub(crate) const fn kind(&self) -> u8 {
@@ -105,7 +119,8 @@ impl Inbound {
                 Head::Plain(header) => (header.length, TEXT_MAX, true),
             };
             if length > max {
-                return Err(Error::TooLarge { size: length, max });
+                let kind = head.kind() as u8;
+                return Err(if max == 0 { Error::Unexpected { kind } } else { Error::TooLarge { size: length, max } });
             }
             if length == 0 {
                 return message(head, Bytes::new()).map(Some);
@@ -173,6 +188,11 @@ impl Inbound {
         }
         let Some(Body { head, buffer, .. }) = self.body.take() else { return Ok(None) };
         message(head, buffer.freeze()).map(Some)
+    }
+
+    /// Whether a part of a message has come.
+    pub(crate) const fn is_amid(&self) -> bool {
+        self.filled > 0 || self.body.is_some()
     }
 
     /// Where the rest of a large payload may be received directly.

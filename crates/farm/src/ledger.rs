@@ -13,6 +13,8 @@ const GAPS_MAX: usize = 65_536;
 pub struct Ledger {
     runs: Vec<Run>,
     counts: Counts,
+    /// The last run that was forgotten: neither it nor one before it may come again.
+    forgotten: Option<u32>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -64,6 +66,19 @@ impl Counts {
         self.taken_in - self.decided()
     }
 
+    /// These and those of another thread.
+    #[must_use]
+    pub const fn plus(&self, other: &Counts) -> Counts {
+        Counts {
+            taken_in: self.taken_in + other.taken_in,
+            accepted: self.accepted + other.accepted,
+            rejected: self.rejected + other.rejected,
+            quarantined: self.quarantined + other.quarantined,
+            incomplete: self.incomplete + other.incomplete,
+            duplicates: self.duplicates + other.duplicates,
+        }
+    }
+
     fn add(&mut self, verdict: Verdict, count: u64) {
         match verdict {
             Verdict::Accepted => self.accepted += count,
@@ -91,21 +106,39 @@ impl Ledger {
         Ok(())
     }
 
-    /// Takes an event in, where it is new.
+    /// Takes an event in, where it is new. A peer's events may have so many gaps at most.
     #[inline]
     pub fn offer(&mut self, run: u32, event: u64) -> Result<Standing, Error> {
+        if event == u64::MAX {
+            return Err(Error::NoNumber);
+        }
         let index = self.index(run)?;
-        let entry = &mut self.runs[index];
-        if entry.seen.as_slice().len() >= GAPS_MAX && !entry.seen.contains(event) {
+        let entry = &self.runs[index];
+        if entry.seen.as_slice().len() >= GAPS_MAX
+            && !(event.saturating_sub(1)..=event + 1).any(|near| entry.seen.contains(near))
+        {
             return Err(Error::TooManyGaps { max: GAPS_MAX });
         }
+        Ok(self.enter(index, event))
+    }
+
+    /// Takes an event in that was made in this process.
+    #[inline]
+    pub fn offer_own(&mut self, run: u32, event: u64) -> Result<Standing, Error> {
+        let index = self.index(run)?;
+        Ok(self.enter(index, event))
+    }
+
+    #[inline]
+    fn enter(&mut self, index: usize, event: u64) -> Standing {
+        let entry = &mut self.runs[index];
         if entry.seen.insert(event) {
             entry.in_hand += 1;
             self.counts.taken_in += 1;
-            return Ok(Standing::New);
+            return Standing::New;
         }
         self.counts.duplicates += 1;
-        Ok(if entry.decided.contains(event) { Standing::Decided } else { Standing::InHand })
+        if entry.decided.contains(event) { Standing::Decided } else { Standing::InHand }
     }
 
     /// Enters the final verdict on an event in hand.
@@ -135,12 +168,17 @@ impl Ledger {
         if let Some(index) = self.runs.iter().rposition(|entry| entry.number == run) {
             return Ok(index);
         }
+        if self.forgotten.is_some_and(|forgotten| run <= forgotten) {
+            return Err(Error::NoSuchRun { run });
+        }
         if self.runs.len() >= RUNS_MAX {
-            let idle = self.runs.iter().position(|entry| entry.in_hand == 0).ok_or(Error::NoSuchRun { run })?;
-            if self.runs[idle].number > run {
+            let idle = self.runs.iter().enumerate().filter(|(_, entry)| entry.in_hand == 0);
+            let (index, oldest) = idle.min_by_key(|(_, entry)| entry.number).ok_or(Error::NoSuchRun { run })?;
+            if oldest.number > run {
                 return Err(Error::NoSuchRun { run });
             }
-            self.runs.remove(idle);
+            self.forgotten = self.forgotten.max(Some(oldest.number));
+            self.runs.remove(index);
         }
         self.runs.push(Run { number: run, ..Run::default() });
         Ok(self.runs.len() - 1)
@@ -177,5 +215,27 @@ mod tests {
         }
         assert_eq!(ledger.offer(3, 1), Err(Error::NoSuchRun { run: 3 }), "a run that is forgotten must not come again");
         assert_eq!(ledger.runs.len(), RUNS_MAX);
+    }
+
+    #[test]
+    fn a_gap_can_be_filled_when_there_are_as_many_as_may_be() {
+        let mut ledger = Ledger::default();
+        (0..).find_map(|number| ledger.offer(1, number * 2).err());
+        assert_eq!(ledger.offer(1, 1), Ok(Standing::New));
+        assert_eq!(ledger.offer(1, 1_000_000), Ok(Standing::New), "that made room");
+    }
+
+    #[test]
+    fn a_run_that_was_forgotten_is_not_begun_anew() {
+        let mut ledger = Ledger::default();
+        for run in [9, 1, 2, 3, 4, 5, 6, 7, 10, 11] {
+            assert_eq!(ledger.offer(run, 0), Ok(Standing::New));
+            ledger.decide(run, 0, Verdict::Accepted);
+        }
+        for run in [1, 2] {
+            assert_eq!(ledger.offer(run, 0), Err(Error::NoSuchRun { run }));
+        }
+        assert_eq!(ledger.offer(9, 0), Ok(Standing::Decided));
+        assert_eq!(ledger.offer(9, u64::MAX), Err(Error::NoNumber));
     }
 }

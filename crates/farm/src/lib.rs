@@ -18,6 +18,8 @@ pub mod node;
 mod peers;
 mod pool;
 mod ranges;
+#[cfg(test)]
+mod rig;
 mod sender;
 pub mod source;
 mod supply;

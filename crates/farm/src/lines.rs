@@ -11,6 +11,9 @@ use bytes::Bytes;
 use core::time::Duration;
 use hodo_machine::{Instant, Outbox, Output, Peer};
 
+/// How often a peer is asked from amid a long message of its.
+const AMID: Duration = Duration::from_millis(100);
+
 /// The connections of a machine: what comes from each, and the small messages that are owed to it.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
@@ -19,7 +22,7 @@ pub(crate) struct Lines<R> {
     /// Connections that there are.
     pub(crate) count: u32,
     ready: VecDeque<Peer>,
-    closing: VecDeque<(Peer, Vec<u8>)>,
+    closing: VecDeque<Ending>,
     spare: Vec<Vec<u8>>,
 }
 
@@ -29,17 +32,38 @@ pub(crate) struct Line<R> {
     /// What it is to its machine.
     pub(crate) part: R,
     pub(crate) inbound: Inbound,
+    /// What it may send.
+    pub(crate) intake: Intake,
     /// Small messages that are to be sent.
     out: Vec<u8>,
     /// Data that belongs behind so many bytes of them.
     data: VecDeque<(usize, Bytes)>,
     queued: bool,
-    /// Hold back events until the peer has taken what was sent.
+    /// Hold everything back until the peer has taken what was sent.
     pub(crate) blocked: bool,
     /// When something last came.
     pub(crate) heard: Instant,
     /// When it was last asked whether it is there.
     pinged: Instant,
+}
+
+/// A connection that is ended here, and what is still owed to it.
+#[derive(Debug)]
+struct Ending {
+    peer: Peer,
+    out: Vec<u8>,
+    data: VecDeque<(usize, Bytes)>,
+}
+
+/// What a connection was that the driver tells to be gone.
+#[derive(Debug)]
+pub(crate) enum Gone<R> {
+    /// This.
+    Was(R),
+    /// It had been ended here, which has had its consequences.
+    Ended,
+    /// It had never come to be.
+    Never,
 }
 
 /// How a silent connection stands.
@@ -66,10 +90,11 @@ impl<R> Default for Lines<R> {
 
 impl<R> Lines<R> {
     /// A connection has come to be.
-    pub(crate) fn insert(&mut self, now: Instant, peer: Peer, part: R) {
+    pub(crate) fn insert(&mut self, now: Instant, peer: Peer, part: R, intake: Intake) {
         let line = Line {
             part,
             inbound: Inbound::default(),
+            intake,
             out: self.spare.pop().unwrap_or_default(),
             data: VecDeque::new(),
             queued: false,
@@ -88,16 +113,10 @@ impl<R> Lines<R> {
 
     /// The next message of a peer.
     #[inline]
-    pub(crate) fn next(
-        &mut self,
-        now: Instant,
-        peer: Peer,
-        bytes: &mut &[u8],
-        intake: &Intake,
-    ) -> Result<Option<Message>, Error> {
+    pub(crate) fn next(&mut self, now: Instant, peer: Peer, bytes: &mut &[u8]) -> Result<Option<Message>, Error> {
         let Some(line) = self.peers.at(peer) else { return Ok(None) };
         line.heard = now;
-        line.inbound.next(bytes, intake, &mut self.pool)
+        line.inbound.next(bytes, &line.intake, &mut self.pool)
     }
 
     /// Has a small message sent.
@@ -105,7 +124,18 @@ impl<R> Lines<R> {
     pub(crate) fn say(&mut self, peer: Peer, message: &[u8]) {
         if let Some(line) = self.peers.at(peer) {
             line.out.extend_from_slice(message);
-            if !line.queued {
+            if !line.queued && !line.blocked {
+                line.queued = true;
+                self.ready.push_back(peer);
+            }
+        }
+    }
+
+    /// A peer does not take what is sent to it, or does so again.
+    pub(crate) fn set_blocked(&mut self, peer: Peer, blocked: bool) {
+        if let Some(line) = self.peers.at(peer) {
+            line.blocked = blocked;
+            if !blocked && !line.out.is_empty() && !line.queued {
                 line.queued = true;
                 self.ready.push_back(peer);
             }
@@ -122,34 +152,38 @@ impl<R> Lines<R> {
         }
     }
 
-    /// Whether more small messages are owed than a peer that takes them would leave.
+    /// Whether more bytes of small messages are owed than a peer that takes them would leave.
     pub(crate) fn owes_too_much(&mut self, peer: Peer, max: usize) -> bool {
         self.peers.at(peer).is_some_and(|line| line.out.len() > max)
     }
 
-    /// A connection is gone.
-    pub(crate) fn remove(&mut self, peer: Peer) -> Option<R> {
-        let line = self.peers.remove(peer)?;
+    /// A connection is gone: its number may be another's from now on.
+    pub(crate) fn gone(&mut self, peer: Peer) -> Gone<R> {
+        let Some(line) = self.peers.remove(peer) else {
+            let before = self.closing.len();
+            self.closing.retain(|ending| ending.peer != peer);
+            return if self.closing.len() < before { Gone::Ended } else { Gone::Never };
+        };
         self.count -= 1;
         let Line { part, mut out, .. } = *line;
         if self.spare.len() < 64 {
             out.clear();
             self.spare.push(out);
         }
-        Some(part)
+        Gone::Was(part)
     }
 
     /// Ends a connection, and says why. What is owed to it is still sent.
     pub(crate) fn end(&mut self, peer: Peer, why: &Error) -> Option<R> {
         let line: Box<Line<R>> = self.peers.remove(peer)?;
         self.count -= 1;
-        let mut last = line.out;
+        let (mut out, data) = (line.out, line.data);
         if !matches!(why, Error::RefusedBy { .. } | Error::Closed(_)) {
             let text = why.to_string();
-            last.extend_from_slice(&Header::new(Kind::Refused, text.len() as u32, why.code()).encode());
-            last.extend_from_slice(text.as_bytes());
+            out.extend_from_slice(&Header::new(Kind::Refused, text.len() as u32, why.code()).encode());
+            out.extend_from_slice(text.as_bytes());
         }
-        self.closing.push_back((peer, last));
+        self.closing.push_back(Ending { peer, out, data });
         Some(line.part)
     }
 
@@ -160,7 +194,9 @@ impl<R> Lines<R> {
         if silent >= bound {
             return Silence::Long;
         }
-        if silent >= bound / 4 && now - line.pinged >= bound / 4 {
+        // Who is busy with a long message hears that the other side is there, but cannot be asked meanwhile.
+        let since = now - line.pinged;
+        if (silent >= bound / 4 && since >= bound / 4) || (line.inbound.is_amid() && since >= AMID) {
             line.pinged = now;
             self.say(peer, &Header::new(Kind::Ping, 0, now.as_nanos()).encode());
         }
@@ -172,27 +208,19 @@ impl<R> Lines<R> {
     pub(crate) fn poll<E>(&mut self, out: &mut Outbox) -> Option<Output<E>> {
         while let Some(peer) = self.ready.pop_front() {
             let Some(line) = self.peers.at(peer) else { continue };
-            if !core::mem::take(&mut line.queued) {
+            if !core::mem::take(&mut line.queued) || line.blocked {
                 continue;
             }
-            let mut from = 0;
-            for (at, data) in line.data.drain(..) {
-                out.copy(&line.out[from..at]);
-                out.share(data);
-                from = at;
-            }
-            out.copy(&line.out[from..]);
-            line.out.clear();
+            put(&mut line.out, &mut line.data, out);
             return Some(Output::Send(peer));
         }
-        let (peer, last) = self.closing.front_mut()?;
+        let Ending { peer, out: last, data } = self.closing.front_mut()?;
         let peer = *peer;
         if last.is_empty() {
             self.closing.pop_front();
             return Some(Output::Close(peer));
         }
-        out.copy(last);
-        last.clear();
+        put(last, data, out);
         Some(Output::Send(peer))
     }
 
@@ -201,4 +229,17 @@ impl<R> Lines<R> {
     pub(crate) fn is_idle(&self) -> bool {
         self.ready.is_empty() && self.closing.is_empty()
     }
+}
+
+/// Puts small messages into the outbox, each with the data behind it.
+#[inline]
+fn put(small: &mut Vec<u8>, data: &mut VecDeque<(usize, Bytes)>, out: &mut Outbox) {
+    let mut from = 0;
+    for (at, data) in data.drain(..) {
+        out.copy(&small[from..at]);
+        out.share(data);
+        from = at;
+    }
+    out.copy(&small[from..]);
+    small.clear();
 }

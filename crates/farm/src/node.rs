@@ -3,8 +3,8 @@
 use crate::controller::FarCounters;
 use crate::emulation::Decisions;
 use crate::inbound::{Intake, Message};
-use crate::lines::{Lines, Silence};
-use crate::wire::{FLAG_OUTPUT, Header, Hello, Kind, Role, Token, Verdict};
+use crate::lines::{Gone, Lines, Silence};
+use crate::wire::{FLAG_OUTPUT, Header, Hello, Kind, Role, TOKEN, Token, Verdict};
 use crate::{Error, emulation};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -16,6 +16,10 @@ use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Pee
 const AGAIN: Duration = Duration::from_millis(100);
 /// How often silence is looked at.
 const CHECK: Duration = Duration::from_millis(100);
+/// How long a greeting may take.
+const GREETING: Duration = Duration::from_secs(2);
+/// Bytes of tokens and small messages beyond its credits that a controller may leave untaken.
+const OWED_MAX: usize = 64 << 10;
 
 /// What a node is to do.
 #[derive(Debug, Clone)]
@@ -127,9 +131,12 @@ pub struct Done {
 #[derive(Debug)]
 struct Part {
     serial: u64,
+    since: Instant,
     greeted: bool,
     run: u32,
     draining: bool,
+    /// Whether the controller has answered to that: nothing is on its way any more.
+    far_drained: bool,
     done: Done,
     /// Events that came; the front one is being decided, where an emulator takes its time.
     queue: VecDeque<Job>,
@@ -149,7 +156,6 @@ pub struct Node {
     opens: VecDeque<(Instant, u32)>,
     /// Controllers that wait for the end of a decision, and when that is.
     busy: Vec<(Instant, Peer)>,
-    outputs: VecDeque<(Peer, Token)>,
     random: Random,
     serials: u64,
     done: Done,
@@ -171,7 +177,6 @@ impl Node {
             events: VecDeque::new(),
             opens: (0..config.controllers.len() as u32).map(|number| (Instant::ZERO, number)).collect(),
             busy: Vec::new(),
-            outputs: VecDeque::new(),
             random: Random::for_purpose(seed, u64::from(config.number)),
             serials: 0,
             done: Done::default(),
@@ -193,16 +198,23 @@ impl Node {
         let number = self.config.number + (peer.0 & !Peer::FIRST_ACCEPTED);
         let part = Part {
             serial: self.serials,
+            since: now,
             greeted: false,
             run: 0,
             draining: false,
+            far_drained: false,
             done: Done::default(),
             queue: VecDeque::new(),
             until: None,
             began: now,
             with_application: 0,
         };
-        self.lines.insert(now, peer, part);
+        let keep = matches!(self.config.decide, Decide::Application);
+        self.lines.insert(now, peer, part, Intake { event_max: self.config.event_max, data_max: 0, keep });
+        if self.drained {
+            self.lines.end(peer, &Error::Closed(Closed::Finished));
+            return;
+        }
         let hello = Hello {
             role: Role::Node,
             flags: 0,
@@ -221,19 +233,26 @@ impl Node {
     }
 
     fn received(&mut self, now: Instant, peer: Peer, mut bytes: &[u8]) {
-        let keep = matches!(self.config.decide, Decide::Application);
-        let intake = Intake { event_max: self.config.event_max, data_max: 0, keep };
         loop {
-            let outcome = match self.lines.next(now, peer, &mut bytes, &intake) {
-                Ok(None) => return,
+            let outcome = match self.lines.next(now, peer, &mut bytes) {
+                Ok(None) => break,
                 Ok(Some(message)) => self.message(now, peer, message),
                 Err(error) => Err(error),
             };
             if let Err(error) = outcome {
-                self.lines.end(peer, &error);
-                return self.left(now, peer, error);
+                return self.end(now, peer, error);
             }
         }
+        // A controller has its credits back with the tokens that it reads: no more of them can be owed.
+        let max = self.config.credits as usize * TOKEN + OWED_MAX;
+        if self.lines.owes_too_much(peer, max) {
+            self.end(now, peer, Error::OverCredit { max: u64::from(self.config.credits) });
+        }
+    }
+
+    fn end(&mut self, now: Instant, peer: Peer, error: Error) {
+        self.lines.end(peer, &error);
+        self.left(now, peer, error);
     }
 
     #[inline]
@@ -241,7 +260,7 @@ impl Node {
         let Some(line) = self.lines.at(peer) else { return Ok(()) };
         let part = &mut line.part;
         match message {
-            Message::Event { kind, event, length, payload } if part.greeted => {
+            Message::Event { kind, event, length, payload } if part.greeted && kind != Kind::Skip => {
                 part.done.events += 1;
                 part.done.bytes += u64::from(length);
                 self.done.events += 1;
@@ -286,7 +305,11 @@ impl Node {
                 self.events.push_back(Event::ReportAsked(peer, value));
                 Ok(())
             }
-            Message::Pong | Message::Drain => Ok(()),
+            Message::Pong => Ok(()),
+            Message::Drain => {
+                part.far_drained = part.draining;
+                Ok(())
+            }
             Message::Refused(code) => Err(Error::RefusedBy { code }),
             other => Err(Error::Unexpected { kind: other.kind() }),
         }
@@ -337,20 +360,16 @@ impl Node {
             return;
         }
         let output = match &self.config.decide {
-            Decide::Emulated(decisions) if verdict == Verdict::Accepted => decisions.output.len() as u32,
-            _ => 0,
+            Decide::Emulated(decisions) if verdict == Verdict::Accepted => decisions.output.clone(),
+            _ => Bytes::new(),
         };
-        let token = token(now, job, verdict, began, output);
+        let token = token(now, job, verdict, began, output.len() as u32);
         line.part.done.tokens += 1;
         self.done.tokens += 1;
         if verdict == Verdict::Accepted {
             self.done.accepted += 1;
         }
-        if output == 0 {
-            self.lines.say(job.peer, &token.encode());
-        } else {
-            self.outputs.push_back((job.peer, token));
-        }
+        self.lines.say_with(job.peer, &token.encode(), output);
     }
 
     fn decided(&mut self, now: Instant, job: &Job, verdict: Verdict, output: Bytes, began: Instant) {
@@ -387,9 +406,11 @@ impl Node {
         self.next_check = Instant::ZERO;
         let peers: Vec<Peer> = self.lines.peers.iter().map(|(peer, _)| peer).collect();
         for peer in peers {
-            if self.lines.silence(now, peer, self.config.silence) == Silence::Long {
-                self.lines.end(peer, &Error::Silent);
-                self.left(now, peer, Error::Silent);
+            let part = self.lines.at(peer).map(|line| &line.part);
+            if part.is_some_and(|part| !part.greeted && now - part.since >= GREETING) {
+                self.end(now, peer, Error::NoGreeting);
+            } else if self.lines.silence(now, peer, self.config.silence) == Silence::Long {
+                self.end(now, peer, Error::Silent);
             }
         }
         if self.lines.count > 0 {
@@ -398,11 +419,11 @@ impl Node {
     }
 
     /// Whether nothing is here after a [`Command::Drain`].
-    fn is_drained(&self) -> bool {
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
         let mut lines = self.lines.peers.iter();
-        self.draining
-            && self.outputs.is_empty()
-            && lines.all(|(_, line)| line.part.queue.is_empty() && line.part.with_application == 0)
+        let is_done = |part: &Part| part.far_drained && part.queue.is_empty() && part.with_application == 0;
+        self.draining && lines.all(|(_, line)| is_done(&line.part))
     }
 }
 
@@ -437,14 +458,16 @@ impl Machine for Node {
             }
             Input::Opened(peer, _) => self.opened(now, peer),
             Input::Closed(peer, why) => {
-                self.lines.remove(peer);
-                self.left(now, peer, Error::Closed(why));
+                if !matches!(self.lines.gone(peer), Gone::Ended) {
+                    self.left(now, peer, Error::Closed(why));
+                }
             }
             Input::Command(Command::Decided { job, verdict, output, began }) => {
                 self.decided(now, &job, verdict, output, began);
             }
             Input::Command(Command::Drain) => {
                 self.draining = true;
+                self.opens.clear();
                 let peers: Vec<Peer> = self.lines.peers.iter().map(|(peer, _)| peer).collect();
                 peers.into_iter().for_each(|peer| self.drain(peer));
             }
@@ -456,7 +479,9 @@ impl Machine for Node {
                 self.lines.say(peer, &Header::new(Kind::Counters, body.len() as u32, value).encode());
                 self.lines.say(peer, &body);
             }
-            Input::Blocked(_) | Input::Drained(_) | Input::Elapsed => {}
+            Input::Blocked(peer) => self.lines.set_blocked(peer, true),
+            Input::Drained(peer) => self.lines.set_blocked(peer, false),
+            Input::Elapsed => {}
         }
         if !self.busy.is_empty() {
             self.finish(now);
@@ -470,13 +495,6 @@ impl Machine for Node {
     fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Event> {
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
-        }
-        if let Some((peer, token)) = self.outputs.pop_front()
-            && let Decide::Emulated(decisions) = &self.config.decide
-        {
-            out.copy(&token.encode());
-            out.share(decisions.output.clone());
-            return Output::Send(peer);
         }
         if !self.lines.is_idle()
             && let Some(output) = self.lines.poll(out)
@@ -505,3 +523,6 @@ impl Machine for Node {
         self.lines.at(peer)?.inbound.landing()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,12 @@ impl<T> Peers<T> {
         list.get_mut(index)?.as_deref_mut()
     }
 
+    pub(crate) fn get(&self, peer: Peer) -> Option<&T> {
+        let index = (peer.0 & !Peer::FIRST_ACCEPTED) as usize;
+        let list = if peer.is_accepted() { &self.accepted } else { &self.opened };
+        list.get(index)?.as_deref()
+    }
+
     pub(crate) fn insert(&mut self, peer: Peer, value: T) {
         let (list, index) = self.list(peer);
         if list.len() <= index {
@@ -38,6 +44,12 @@ impl<T> Peers<T> {
     pub(crate) fn remove(&mut self, peer: Peer) -> Option<Box<T>> {
         let (list, index) = self.list(peer);
         list.get_mut(index)?.take()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Peer, &mut T)> {
+        let opened = (0..).zip(&mut self.opened);
+        let accepted = (Peer::FIRST_ACCEPTED..).zip(&mut self.accepted);
+        opened.chain(accepted).filter_map(|(number, value)| Some((Peer(number), value.as_deref_mut()?)))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Peer, &T)> {

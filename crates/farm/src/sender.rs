@@ -1,6 +1,6 @@
 use crate::Error;
 use crate::inbound::{Intake, Message};
-use crate::lines::{Lines, Silence};
+use crate::lines::{Gone, Lines, Silence};
 use crate::wire::{Header, Hello, Kind, Role, Token};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
@@ -22,12 +22,13 @@ pub(crate) struct Sender {
     kept: VecDeque<Kept>,
     /// Index of the first event that this connection has not carried.
     next: usize,
-    outstanding: u32,
     bytes: u64,
     run: Option<u32>,
     again: Duration,
     /// The far end takes nothing new.
-    pub(crate) draining: bool,
+    draining: bool,
+    /// Not to be reached again.
+    left: bool,
 }
 
 /// Who gives, and to whom.
@@ -55,7 +56,6 @@ struct Kept {
     event: u64,
     kind: Kind,
     payload: Bytes,
-    answered: bool,
 }
 
 /// What a sender tells its machine.
@@ -79,17 +79,17 @@ impl Sender {
             state: State::Away { again_at: Instant::ZERO },
             kept: VecDeque::new(),
             next: 0,
-            outstanding: 0,
             bytes: 0,
             run: None,
             again: AGAIN,
             draining: false,
+            left: false,
         }
     }
 
     /// Events without a token.
     pub(crate) fn kept(&self) -> usize {
-        self.kept.iter().filter(|kept| !kept.answered).count()
+        self.kept.len()
     }
 
     /// Whether nothing is kept.
@@ -101,19 +101,22 @@ impl Sender {
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         let State::Ready { credits, window, .. } = self.state else { return false };
-        self.next == self.kept.len() && self.outstanding < credits && self.bytes < window && !self.draining
+        self.next == self.kept.len() && self.next < credits as usize && self.bytes < window && !self.draining
     }
 
     /// Takes an event over.
     pub(crate) fn give(&mut self, run: u32, event: u64, kind: Kind, payload: Bytes) {
-        self.kept.push_back(Kept { run, event, kind, payload, answered: false });
+        self.kept.push_back(Kept { run, event, kind, payload });
     }
 
     /// What happened to the connection.
     pub(crate) fn handle<C>(&mut self, now: Instant, input: &Input<'_, C>, told: &mut impl FnMut(Told)) {
         match *input {
             Input::Opened(_, _) => {
-                self.lines.insert(now, PEER, ());
+                self.lines.insert(now, PEER, (), Intake { event_max: 0, data_max: 0, keep: false });
+                if self.left {
+                    return self.leave();
+                }
                 let hello = Hello {
                     role: self.config.role,
                     flags: 0,
@@ -129,26 +132,20 @@ impl Sender {
             }
             Input::Received(_, bytes) => self.received(now, bytes, told),
             Input::Closed(_, why) => {
-                self.lines.remove(PEER);
-                self.away(now, Error::Closed(why), told);
+                if !matches!(self.lines.gone(PEER), Gone::Ended) && !self.left {
+                    self.away(now, Error::Closed(why), told);
+                }
             }
-            Input::Blocked(_) => self.set_blocked(true),
-            Input::Drained(_) => self.set_blocked(false),
+            Input::Blocked(_) => self.lines.set_blocked(PEER, true),
+            Input::Drained(_) => self.lines.set_blocked(PEER, false),
             Input::Landed(..) | Input::Command(_) | Input::Elapsed => {}
         }
         self.check(now, told);
     }
 
-    fn set_blocked(&mut self, blocked: bool) {
-        if let Some(line) = self.lines.at(PEER) {
-            line.blocked = blocked;
-        }
-    }
-
     fn received(&mut self, now: Instant, mut bytes: &[u8], told: &mut impl FnMut(Told)) {
-        let intake = Intake { event_max: 0, data_max: 0, keep: false };
         loop {
-            let outcome = match self.lines.next(now, PEER, &mut bytes, &intake) {
+            let outcome = match self.lines.next(now, PEER, &mut bytes) {
                 Ok(None) => return,
                 Ok(Some(message)) => self.message(message, told),
                 Err(error) => Err(error),
@@ -180,7 +177,10 @@ impl Sender {
             }
             Message::Pong => Ok(()),
             Message::Drain => {
-                self.draining = true;
+                // So that the far end knows that no event is on its way any more.
+                if !core::mem::replace(&mut self.draining, true) {
+                    self.lines.say(PEER, &Header::new(Kind::Drain, 0, 0).encode());
+                }
                 Ok(())
             }
             Message::Refused(code) => Err(Error::RefusedBy { code }),
@@ -189,17 +189,12 @@ impl Sender {
     }
 
     fn token(&mut self, token: Token, told: &mut impl FnMut(Told)) -> Result<(), Error> {
-        let mut sent = self.kept.iter_mut().take(self.next);
-        let kept = sent.find(|kept| kept.event == token.event && kept.run == token.run && !kept.answered);
+        let mut sent = self.kept.iter().take(self.next);
+        let index = sent.position(|kept| kept.event == token.event && kept.run == token.run);
+        let kept = index.and_then(|index| self.kept.remove(index));
         let kept = kept.ok_or(Error::Unasked { event: token.event })?;
-        kept.answered = true;
-        let payload = core::mem::take(&mut kept.payload);
-        self.outstanding -= 1;
-        self.bytes -= payload.len() as u64;
-        while self.kept.front().is_some_and(|kept| kept.answered) {
-            self.kept.pop_front();
-            self.next -= 1;
-        }
+        self.next -= 1;
+        self.bytes -= kept.payload.len() as u64;
         told(Told::Answered(token));
         Ok(())
     }
@@ -207,8 +202,7 @@ impl Sender {
     fn away(&mut self, now: Instant, error: Error, told: &mut impl FnMut(Told)) {
         self.state = State::Away { again_at: now + self.again };
         self.again = (self.again * 2).min(AGAIN_MAX);
-        self.kept.retain(|kept| !kept.answered);
-        (self.next, self.outstanding, self.bytes, self.run) = (0, 0, 0, None);
+        (self.next, self.bytes, self.run) = (0, 0, None);
         told(Told::Left(error));
     }
 
@@ -247,20 +241,21 @@ impl Sender {
         out: &mut Outbox,
         told: &mut impl FnMut(Told),
     ) -> Option<Output<E>> {
-        if self.lines.at(PEER)?.blocked {
+        if self.lines.at(PEER)?.blocked || self.draining {
             return None;
         }
+        let max = u32::try_from(window).unwrap_or(u32::MAX).min(event_max);
         loop {
             let kept = self.kept.get(self.next)?;
             let size = kept.payload.len() as u32;
-            if size <= event_max {
-                if self.outstanding >= credits || self.bytes + u64::from(size) > window {
+            if size <= max {
+                if self.next >= credits as usize || self.bytes + u64::from(size) > window {
                     return None;
                 }
                 break;
             }
             // It would end the connection each time that it is tried.
-            told(Told::TooLarge { event: kept.event, size, max: event_max });
+            told(Told::TooLarge { event: kept.event, size, max });
             self.kept.remove(self.next);
         }
         let kept = &self.kept[self.next];
@@ -270,7 +265,6 @@ impl Sender {
         }
         out.copy(&Header::new(kept.kind, kept.payload.len() as u32, kept.event).encode());
         out.share(kept.payload.clone());
-        self.outstanding += 1;
         self.bytes += kept.payload.len() as u64;
         self.next += 1;
         Some(Output::Send(PEER))
@@ -279,7 +273,7 @@ impl Sender {
     /// When [`Sender::check`] or [`Sender::poll`] wants a turn.
     pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
         match self.state {
-            State::Away { again_at } => Some(again_at),
+            State::Away { again_at } => (again_at < Instant::MAX).then_some(again_at),
             State::Opening => None,
             State::Greeting { until } => Some(until),
             State::Ready { .. } => Some(now + self.config.silence / 4),
@@ -288,6 +282,7 @@ impl Sender {
 
     /// Ends the connection in order.
     pub(crate) fn leave(&mut self) {
+        self.left = true;
         self.lines.end(PEER, &Error::Closed(Closed::Finished));
         self.state = State::Away { again_at: Instant::MAX };
     }

@@ -210,7 +210,7 @@ impl<S: Supply> Machine for Source<S> {
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
         }
-        if self.supply_ended && self.given > 0 && self.sender.is_empty() && !core::mem::replace(&mut self.ended, true) {
+        if self.supply_ended && self.sender.is_empty() && !core::mem::replace(&mut self.ended, true) {
             return Output::Event(Event::Ended);
         }
         let supply =
@@ -222,3 +222,6 @@ impl<S: Supply> Machine for Source<S> {
         self.sender.landing()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,12 +34,12 @@ pub trait Supply {
     }
 }
 
-/// No events are made here.
+/// No events are made here, now or later: neither is there an end of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSupply;
 
 impl Supply for NoSupply {
     fn next(&mut self, _: Instant) -> Next {
-        Next::Ended
+        Next::Later(Instant::MAX)
     }
 }

@@ -10,11 +10,12 @@ mod others;
 mod output;
 pub mod sizes;
 mod spot;
+mod spread;
 mod traced;
 pub mod units;
 
 pub use bench::{Bench, Choice, Measure};
-pub use farm::{Farm, FarmCommand};
+pub use farm::{Farm, FarmCommand, FarmController, FarmDurability, FarmMade, FarmNode, FarmProcess, FarmSource};
 pub use farm_run::{FarmRun, Launch};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};
 pub use ipbus::{
@@ -51,6 +52,8 @@ pub enum Command {
     Serve(Serve),
     /// Be the hub between IPbus clients and boards.
     Hub(Box<Hub>),
+    /// Be a part of an event farm: source, controller, node.
+    Farm(Box<Farm>),
     /// How fast could a link be? The calculator alone.
     Limits(Limits),
     /// Rebuild any output from results.
@@ -59,8 +62,6 @@ pub enum Command {
     Compare(Compare),
     /// Read and write the registers of IPbus devices, by address and by name.
     Ipbus(Ipbus),
-    /// The event farm.
-    Farm(Farm),
 }
 
 const EXAMPLES: &str = "\

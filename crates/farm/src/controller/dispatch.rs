@@ -12,7 +12,7 @@ impl<S: Supply> Controller<S> {
         if self.state == State::Paused || self.is_full() {
             return None;
         }
-        if (!self.suspects.is_empty() || self.counters.reserved_due > 0)
+        if self.suspects_due
             && let Some(peer) = self.dispatch_suspect(now, out)
         {
             return Some(peer);
@@ -67,28 +67,32 @@ impl<S: Supply> Controller<S> {
     pub(super) fn dispatch_suspect(&mut self, now: Instant, out: &mut Outbox) -> Option<Peer> {
         while !self.suspects.is_empty()
             && let Some(peer) = self.queue.to_reserve(&mut self.lines)
-            && let Some(held) = self.suspects.pop_front()
             && let Some((_, node)) = node(&mut self.lines, peer)
         {
-            node.reserved = Some(held);
+            node.reserved = self.suspects.pop_front();
         }
-        self.counters.reserved_due = 0;
+        let mut returned = false;
         for index in 0..self.queue.nodes().len() {
             let peer = self.queue.nodes()[index];
             let Some((blocked, node)) = node(&mut self.lines, peer) else { continue };
-            if !blocked
-                && node.given.is_empty()
-                && node.credits > 0
-                && let Some(held) = node.reserved.take()
-            {
-                node.alone = true;
-                self.queue.spend(&mut self.lines, peer);
-                self.counters.reserved_due = 1;
-                self.hand(now, peer, held, out);
-                return Some(peer);
+            if blocked || !node.given.is_empty() {
+                continue;
             }
+            let Some(held) = node.reserved.take() else { continue };
+            if node.credits == 0 {
+                // It has not given back the credits for what it had.
+                self.suspects.push_front(held);
+                returned = true;
+                continue;
+            }
+            node.alone = true;
+            self.queue.spend(&mut self.lines, peer);
+            self.hand(now, peer, held, out);
+            return Some(peer);
         }
-        None
+        // Not chosen again, so that this comes to an end.
+        self.suspects_due = returned;
+        if returned { self.dispatch_suspect(now, out) } else { None }
     }
 
     #[inline]

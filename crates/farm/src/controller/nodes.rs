@@ -50,6 +50,8 @@ pub(crate) struct NodeLine {
     pub(crate) given: VecDeque<Given>,
     /// A suspect that it is to get alone, once it has nothing else.
     pub(crate) reserved: Option<Held>,
+    /// When it last answered.
+    pub(crate) answered_at: Instant,
     /// Whether it has a suspect now.
     pub(crate) alone: bool,
     /// Tokens that it could not use while it was blocked or reserved.
@@ -93,12 +95,13 @@ pub struct NodeShare {
 }
 
 impl NodeLine {
-    pub(crate) fn new(hello: Hello, credits: u32) -> Self {
+    pub(crate) fn new(hello: Hello, credits: u32, now: Instant) -> Self {
         NodeLine {
             hello,
             credits,
             given: VecDeque::new(),
             reserved: None,
+            answered_at: now,
             alone: false,
             parked: 0,
             run: 0,
@@ -106,6 +109,11 @@ impl NodeLine {
             share: NodeShare { number: hello.number, ..NodeShare::default() },
             pace: 0,
         }
+    }
+
+    /// Whether it will ever take an event again.
+    fn is_alive(&self) -> bool {
+        self.credits > 0 || !self.given.is_empty()
     }
 
     /// Takes back the event that a token answers, and its credits.
@@ -185,12 +193,6 @@ impl Queue {
         }
     }
 
-    /// Tokens that wait for events.
-    pub(crate) fn waiting(&self, lines: &mut Lines<Part>) -> u64 {
-        let nodes = self.ring.iter();
-        nodes.filter_map(|peer| Some(u64::from(node(lines, *peer)?.1.credits))).sum()
-    }
-
     /// Whether some node has a token.
     #[inline]
     pub(crate) fn has_token(&self, lines: &mut Lines<Part>) -> bool {
@@ -242,20 +244,23 @@ impl Queue {
 
     /// Blind: who is next in turn, whether it is ready or not.
     fn next_in_turn(&mut self, lines: &mut Lines<Part>) -> Option<Peer> {
-        if self.next >= self.ring.len() {
-            self.next = 0;
+        for _ in 0..self.ring.len() {
+            if self.next >= self.ring.len() {
+                self.next = 0;
+            }
+            let peer = *self.ring.get(self.next)?;
+            let (blocked, node) = node(lines, peer)?;
+            if node.reserved.is_some() || node.alone || node.draining {
+                // One that is set apart does not hold up the others.
+                self.next += 1;
+                continue;
+            }
+            return (node.credits > 0 && !blocked).then(|| {
+                self.next += 1;
+                peer
+            });
         }
-        let peer = *self.ring.get(self.next)?;
-        let (blocked, node) = node(lines, peer)?;
-        if node.reserved.is_some() || node.alone || node.draining {
-            // One that is set apart does not hold up the others.
-            self.next += 1;
-            return None;
-        }
-        (node.credits > 0 && is_free(blocked, node)).then(|| {
-            self.next += 1;
-            peer
-        })
+        None
     }
 
     /// The node with the least measure; of several, the one behind the last that was served.
@@ -286,7 +291,7 @@ impl Queue {
             let Some((_, node)) = node(lines, *peer) else { continue };
             if node.alone || node.reserved.is_some() {
                 taken += 1;
-            } else if !node.draining && best.is_none_or(|(least, _)| node.given.len() < least) {
+            } else if !node.draining && node.is_alive() && best.is_none_or(|(least, _)| node.given.len() < least) {
                 best = Some((node.given.len(), *peer));
             }
         }

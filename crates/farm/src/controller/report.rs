@@ -44,6 +44,8 @@ pub struct Counters {
     pub waited_for_token: u64,
     /// Nanoseconds during which an event waited and could not be given.
     pub dead_time_ns: u64,
+    /// Events made here that could not be taken in: of a run that is over, or with too many gaps before them.
+    pub not_taken: u64,
     /// Tokens for events that their sender had not.
     pub unasked: u64,
     /// Connections refused before they had greeted.
@@ -62,9 +64,39 @@ pub struct Counters {
     pub nodes: u64,
     /// Sources and builders that are there.
     pub sources: u64,
+    /// Threads that have counted.
+    pub threads: u64,
     /// What it does now.
     pub state: State,
-    pub(crate) reserved_due: u64,
+}
+
+impl Counters {
+    /// These and those of another thread.
+    #[must_use]
+    pub fn plus(&self, other: &Counters) -> Counters {
+        Counters {
+            bytes_in: self.bytes_in + other.bytes_in,
+            given: self.given + other.given,
+            given_bytes: self.given_bytes + other.given_bytes,
+            tokens: self.tokens + other.tokens,
+            token_bytes: self.token_bytes + other.token_bytes,
+            redispatched: self.redispatched + other.redispatched,
+            waited_for_token: self.waited_for_token + other.waited_for_token,
+            dead_time_ns: self.dead_time_ns + other.dead_time_ns,
+            unasked: self.unasked + other.unasked,
+            refused: self.refused + other.refused,
+            misbehaved: self.misbehaved + other.misbehaved,
+            nodes_lost: self.nodes_lost + other.nodes_lost,
+            events_waiting: self.events_waiting + other.events_waiting,
+            tokens_waiting: self.tokens_waiting + other.tokens_waiting,
+            uncommitted: self.uncommitted + other.uncommitted,
+            nodes: self.nodes + other.nodes,
+            sources: self.sources + other.sources,
+            not_taken: self.not_taken + other.not_taken,
+            threads: self.threads + other.threads,
+            state: self.state,
+        }
+    }
 }
 
 /// What a node tells of itself when it is asked.

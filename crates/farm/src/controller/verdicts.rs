@@ -1,15 +1,16 @@
-use super::nodes::{Given, Held, Origin, Part, node};
+use super::nodes::{Given, Held, Origin, node};
+use super::sources::giver;
 use super::{Controller, Event, Final, Owed};
 use crate::Error;
 use crate::supply::Supply;
 use crate::wire::{FLAG_DUPLICATE, FLAG_OUTPUT, Kind, Token, Verdict};
 use bytes::Bytes;
-use hodo_machine::Peer;
+use hodo_machine::{Instant, Peer};
 
 impl<S: Supply> Controller<S> {
     /// A token of a node.
     #[inline]
-    pub(super) fn token(&mut self, peer: Peer, token: &Token, data: Bytes) -> Result<(), Error> {
+    pub(super) fn token(&mut self, now: Instant, peer: Peer, token: &Token, data: Bytes) -> Result<(), Error> {
         let credits_max = self.config.credits_max;
         let Some((_, node)) = node(&mut self.lines, peer) else { return Ok(()) };
         if matches!(token.verdict, Verdict::Quarantined | Verdict::Incomplete) {
@@ -23,6 +24,7 @@ impl<S: Supply> Controller<S> {
                 return Err(error);
             }
         };
+        node.answered_at = now;
         let came = node.credits - before;
         let number = node.hello.number;
         match token.verdict {
@@ -31,51 +33,59 @@ impl<S: Supply> Controller<S> {
             Verdict::Rejected | Verdict::Quarantined | Verdict::Incomplete => {}
         }
         let was_alone = core::mem::take(&mut node.alone);
-        let is_due = node.reserved.is_some() && node.given.is_empty();
+        // A suspect waits for a node that has nothing, and one that is free again may be kept for the next.
+        self.suspects_due |= was_alone || node.reserved.is_some();
         self.counters.tokens += 1;
         self.counters.token_bytes += data.len() as u64;
         self.queue.tokens_came(peer, came);
         if was_alone {
             self.queue.unpark(&mut self.lines, peer);
         }
-        if is_due {
-            self.counters.reserved_due += 1;
-        }
         let Given { held, .. } = given;
         let verdict = if token.verdict == Verdict::Failed { None } else { Some(token.verdict) };
         match verdict {
-            None => self.failed(held),
+            None => self.failed(held, number),
             Some(Verdict::Accepted) => {
                 let data = if token.flags & FLAG_OUTPUT == 0 { held.payload.clone() } else { data };
-                self.decide(held, Verdict::Accepted, number, data);
+                let attempts = held.deaths.saturating_add(1);
+                self.decide(held, Verdict::Accepted, (number, attempts), data);
             }
-            Some(verdict) => self.decide(held, verdict, number, Bytes::new()),
+            Some(verdict) => {
+                let attempts = held.deaths.saturating_add(1);
+                self.decide(held, verdict, (number, attempts), Bytes::new());
+            }
         }
         Ok(())
     }
 
-    /// A node failed or died over this event.
-    pub(super) fn failed(&mut self, mut held: Held) {
+    /// The node with this number failed or died over this event.
+    pub(super) fn failed(&mut self, mut held: Held, node: u32) {
         held.deaths = held.deaths.saturating_add(1);
-        self.counters.redispatched += 1;
         if held.deaths >= self.config.deaths_max {
-            let data = held.payload.clone();
-            self.decide(held, Verdict::Quarantined, 0, data);
+            let (data, attempts) = (held.payload.clone(), held.deaths);
+            self.decide(held, Verdict::Quarantined, (node, attempts), data);
         } else {
+            self.counters.redispatched += 1;
             self.suspects.push_back(held);
+            self.suspects_due = true;
         }
     }
 
-    /// The final verdict on an event.
+    /// The final verdict on an event: by which node, and how often it was given to one.
     #[inline]
-    pub(super) fn decide(&mut self, held: Held, verdict: Verdict, node: u32, data: Bytes) {
-        let Held { run, event, kind, deaths, payload, origin, .. } = held;
+    pub(super) fn decide(&mut self, held: Held, verdict: Verdict, (node, attempts): (u32, u8), data: Bytes) {
+        let Held { run, event, kind, payload, origin, .. } = held;
         self.ledger.decide(run, event, verdict);
         self.told += 1;
         let (sequence, length) = (self.told, payload.len() as u32);
         let token = answer(run, event, verdict, 0);
         if let Origin::Peer(peer, serial) = origin {
-            self.owed.push_back(Owed { sequence, peer, serial, token, length });
+            if let Some(giver) = giver(&mut self.lines, peer, serial) {
+                giver.in_hand = giver.in_hand.saturating_sub(u64::from(length));
+                self.owed.push_back(Owed { sequence, peer, serial, token, length });
+            } else {
+                self.orphaned = self.orphaned.saturating_sub(u64::from(length));
+            }
         }
         if !self.claims.is_empty()
             && let Some(claims) = self.claims.remove(&(run, event))
@@ -92,7 +102,6 @@ impl<S: Supply> Controller<S> {
         if data.is_empty() {
             self.lines.pool.give(payload);
         }
-        let attempts = deaths.saturating_add(1);
         let partial = kind != Kind::Event;
         self.events.push_back(Event::Verdict(Final { run, event, verdict, partial, node, attempts, data }));
         if self.config.uncommitted_max.is_none() {
@@ -107,9 +116,7 @@ impl<S: Supply> Controller<S> {
             && owed.sequence <= self.committed
             && let Some(Owed { peer, serial, token, length, .. }) = self.owed.pop_front()
         {
-            let Some(line) = self.lines.at(peer) else { continue };
-            let Part::Giver(giver) = &mut line.part else { continue };
-            if giver.serial == serial {
+            if let Some(giver) = giver(&mut self.lines, peer, serial) {
                 giver.answered(length);
                 self.lines.say(peer, &token.encode());
             }
