@@ -52,8 +52,6 @@ pub enum Command {
     Serve(Serve),
     /// Be the hub between IPbus clients and boards.
     Hub(Box<Hub>),
-    /// Be a part of an event farm: source, controller, node.
-    Farm(Box<Farm>),
     /// How fast could a link be? The calculator alone.
     Limits(Limits),
     /// Rebuild any output from results.
@@ -62,6 +60,8 @@ pub enum Command {
     Compare(Compare),
     /// Read and write the registers of IPbus devices, by address and by name.
     Ipbus(Ipbus),
+    /// Be a part of an event farm, or run a whole one.
+    Farm(Box<Farm>),
 }
 
 const EXAMPLES: &str = "\
