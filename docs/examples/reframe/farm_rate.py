@@ -19,7 +19,10 @@ class FarmRate(rfm.RunOnlyRegressionTest):
     executable = "hodo"
     time_limit = "5m"
     # (events/s, how far below, how far above): a farm on a laptop passes.
-    reference = {"here:local": {"rate": (4_000, -0.5, None, "events/s")}, "here:slurm": {"rate": (4_000, -0.5, None, "events/s")}}
+    reference = {
+        "here:local": {"rate": (4_000, -0.5, None, "events/s")},
+        "here:slurm": {"rate": (4_000, -0.5, None, "events/s")},
+    }
 
     @run_after("setup")
     def choose(self):
