@@ -7,6 +7,7 @@ import signal
 
 import command
 import farms
+import pytest
 
 SMALL = """
 [run]
@@ -139,14 +140,17 @@ def test_nothing_outlives_a_launcher_that_is_killed(tmp_path):
         command.wait_until(lambda: not any(map(command.is_there, children)), "all have ended")
 
 
-def test_an_interrupt_ends_an_endless_run_in_order(tmp_path):
-    with farms.running(farms.write(tmp_path, ENDLESS)) as farm:
+@pytest.mark.parametrize("rate", ["rate = 200", ""])
+def test_an_interrupt_ends_an_endless_run_in_order(tmp_path, rate):
+    with farms.running(farms.write(tmp_path, ENDLESS.replace("rate = 200", rate))) as farm:
         farm.connected("node", 3)
         children = command.children(farm.process.pid)
         farm.process.send_signal(signal.SIGINT)
         done = farm.end()
     assert done.returncode == 0, done.stderr
     assert "farm: interrupted after " in done.stdout
+    # What was given has its verdict, however much that is.
+    farms.decided(done)
     assert not any(map(command.is_there, children))
 
 
