@@ -17,8 +17,8 @@ const TICK: Duration = Duration::from_millis(50);
 /// How long after its death a process is started again: at first, and at most; what ran for longer than that begins anew.
 const BACK_OFF: Duration = Duration::from_millis(250);
 const BACK_OFF_MAX: Duration = Duration::from_secs(10);
-/// What a process has to end in when its controller has gone.
-const ABANDONED: Duration = Duration::from_secs(5);
+/// What a process has to end in when its controller has gone; a source waits half as long for its verdicts.
+const ABANDONED: Duration = Duration::from_secs(10);
 /// Lines of a process that are shown where it fails.
 const LAST_LINES: usize = 5;
 
