@@ -10,6 +10,9 @@ use crate::wire::{FLAG_DUPLICATE, Header, Hello, Kind, Verdict};
 use bytes::Bytes;
 use hodo_machine::{Instant, Peer};
 
+/// Bytes that an event takes beside its payload.
+pub(super) const HELD: u64 = 128;
+
 /// A source or a builder, as the controller sees it.
 #[derive(Debug)]
 pub(crate) struct Giver {
@@ -104,7 +107,7 @@ impl<S: Supply> Controller<S> {
             Standing::New => {
                 self.counters.bytes_in += u64::from(length);
                 if let Some(giver) = giver(&mut self.lines, peer, serial) {
-                    giver.in_hand += u64::from(length);
+                    giver.in_hand += u64::from(length) + HELD;
                 }
                 let origin = Origin::Peer(peer, serial);
                 let held = Held { run, event, kind, deaths: 0, payload, origin, came: now };
