@@ -76,6 +76,8 @@ fn check(run: &Run<Event>) -> Result<(), String> {
     }
 }
 
+/// Nodes decide by themselves.
+#[expect(clippy::needless_pass_by_value)]
 fn answer(event: node::Event) -> Option<node::Command> {
     match event {
         node::Event::ReportAsked(peer, value) => {
