@@ -11,6 +11,7 @@ extern crate alloc;
 pub mod controller;
 pub mod emulation;
 mod error;
+mod greetings;
 mod inbound;
 mod ledger;
 mod lines;
