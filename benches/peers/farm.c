@@ -13,8 +13,10 @@
  *   --seconds 2 --warmup 0.5 --congestion cubic --buffer BYTES (each way, of each socket)
  *   --cpus 0,1                                          node n, and its thread or shard, on the n-th of these
  *   --listen HOST:PORT                                  v2: the nodes are started elsewhere, with these options
- *   --shards 2 --batch 1 --low-water --sched-batch      shards: events answered together; wake a node for whole
- *                                                       events only; no wake-up takes the processor away
+ *   --shards 2 --batch 1 --ahead N                      shards: events answered together; a node so many before the
+ *                                                       last waits until nothing else is ready
+ *   --low-water --sched-batch                           shards: wake a node for whole events only; no wake-up takes
+ *                                                       the processor away
  *   --threads 1                                         zeromq: its own threads
  *
  * An event is a header of 12 bytes and the payload; a token 28 bytes and its data. Prints one line of JSON.
@@ -43,7 +45,7 @@ struct options options = {.nodes = 20, .credits = 2, .pool = 256, .every = 200, 
 struct node nodes[NODES_MAX];
 _Atomic uint64_t no_token;
 
-static int listener = -1;
+static int listener = -1, is_node;
 static char *pool;
 static _Atomic uint64_t last_event;
 
@@ -80,11 +82,19 @@ void start(void *(*thread)(void *), void *argument) {
     need(errno == 0, "pthread_create");
 }
 
+/* The controller ends first: then its nodes end as well, and say nothing. */
+static void lost(const char *what) {
+    if (is_node)
+        exit(0);
+    fprintf(stderr, "%s: the other side has ended\n", what);
+    exit(1);
+}
+
 void receive(int fd, void *bytes, size_t count) {
     for (size_t have = 0; have < count;) {
         ssize_t came = recv(fd, (char *)bytes + have, count - have, MSG_WAITALL);
         if (came == 0 || (came < 0 && errno == ECONNRESET))
-            exit(0);
+            lost("recv");
         need(came > 0 || errno == EINTR, "recv");
         have += came > 0 ? came : 0;
     }
@@ -93,6 +103,8 @@ void receive(int fd, void *bytes, size_t count) {
 void send_all(int fd, const void *bytes, size_t count) {
     for (size_t done = 0; done < count;) {
         ssize_t sent = send(fd, (const char *)bytes + done, count - done, MSG_NOSIGNAL);
+        if (sent < 0 && (errno == ECONNRESET || errno == EPIPE))
+            lost("send");
         need(sent > 0 || errno == EINTR, "send");
         done += sent > 0 ? sent : 0;
     }
@@ -202,6 +214,7 @@ static int start_nodes(const struct version *version) {
         if (getppid() != parent)
             exit(0);
         int port;
+        is_node = 1;
         need(read(gate[0], &port, sizeof port) == sizeof port, "the port");
         close(gate[0]), close(gate[1]);
         run_on(number);
@@ -300,7 +313,7 @@ static const struct { const char *name; enum kind kind; void *at; } known[] = {
     {"seconds", SECONDS, &options.seconds}, {"warmup", SECONDS, &options.warmup},
     {"congestion", TEXT, &options.congestion}, {"buffer", INTEGER, &options.buffer}, {"cpus", LIST, NULL},
     {"listen", TEXT, &options.listen}, {"to", TEXT, &options.to}, {"number", INTEGER, &options.number},
-    {"shards", INTEGER, &options.shards}, {"batch", INTEGER, &options.batch}, {"threads", INTEGER, &options.threads},
+    {"shards", INTEGER, &options.shards}, {"ahead", INTEGER, &options.ahead}, {"batch", INTEGER, &options.batch}, {"threads", INTEGER, &options.threads},
     {"low-water", FLAG, &options.low_water}, {"sched-batch", FLAG, &options.sched_batch},
 };
 enum { KNOWN = sizeof known / sizeof *known };
@@ -336,6 +349,7 @@ int main(int count, char **words) {
     if (strcmp(options.mode, "node") == 0) {
         if (!options.to)
             usage();
+        is_node = 1;
         run_on(options.number);
         version_of("v2")->node(options.number, 0);
     }

@@ -6,9 +6,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { ROOM = 1 << 17 };
+
+/* How long nothing has to be ready before a node is served that is ahead of others. */
+static const struct timespec quiet = {0, 100000};
 
 /* The stream from a node, and to it: bytes of a token that have come, data to pass over, events owed, bytes of the
  * first that have left. */
@@ -70,6 +74,20 @@ static void give(int poller, struct node *node, struct stream *stream, uint64_t 
     }
 }
 
+/* Whether a node may have its next event now, where the one with the fewest events has so many. */
+static int is_due(const struct node *node, uint64_t fewest) {
+    return atomic_load_explicit(&node->events, memory_order_relaxed) <= fewest + options.ahead;
+}
+
+static uint64_t fewest_events(void) {
+    uint64_t fewest = UINT64_MAX;
+    for (int at = 0; at < options.nodes; at++) {
+        uint64_t events = atomic_load_explicit(&nodes[at].events, memory_order_relaxed);
+        fewest = events < fewest ? events : fewest;
+    }
+    return fewest;
+}
+
 static void *shard(void *argument) {
     int number = (int)(intptr_t)argument, poller = epoll_create1(0);
     char *bytes = malloc(ROOM);
@@ -81,8 +99,9 @@ static void *shard(void *argument) {
         struct epoll_event what = {.events = EPOLLIN, .data.u32 = at};
         need(epoll_ctl(poller, EPOLL_CTL_ADD, nodes[at].fd, &what) == 0, "epoll_ctl");
     }
-    for (;;) {
-        int count = epoll_wait(poller, ready, NODES_MAX, -1);
+    for (int waiting = 0;;) {
+        int count = epoll_pwait2(poller, ready, NODES_MAX, waiting ? &quiet : NULL, NULL);
+        need(count >= 0 || errno == EINTR, "epoll_pwait2");
         for (int at = 0; at < count; at++) {
             struct node *node = &nodes[ready[at].data.u32];
             struct stream *stream = &streams[node - nodes];
@@ -91,7 +110,16 @@ static void *shard(void *argument) {
                 need(came > 0 || (came < 0 && errno == EAGAIN), "recv");
                 take(node, stream, bytes, came > 0 ? came : 0);
             }
-            give(poller, node, stream, &last);
+            if (!options.ahead)
+                give(poller, node, stream, &last);
+        }
+        waiting = 0;
+        uint64_t fewest = options.ahead && count ? fewest_events() : UINT64_MAX - options.ahead;
+        for (int at = number; options.ahead && at < options.nodes; at += options.shards) {
+            if (streams[at].owed && is_due(&nodes[at], fewest))
+                give(poller, &nodes[at], &streams[at], &last);
+            else
+                waiting |= streams[at].owed > 0;
         }
     }
     return NULL;
@@ -115,7 +143,7 @@ static void node(int number, int port) {
     for (uint64_t count = 0;;) {
         size_t wanted = options.batch == 1 ? event - have : room - have;
         ssize_t came = recv(fd, bytes + have, wanted, options.batch == 1 ? MSG_WAITALL : 0);
-        if (came == 0)
+        if (came == 0 || (came < 0 && errno == ECONNRESET))
             exit(0);
         need(came > 0, "recv");
         have += came;

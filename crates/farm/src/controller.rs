@@ -21,7 +21,7 @@ pub use config::{Command, ControllerConfig, Event, Final, Policy};
 use core::time::Duration;
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
 pub use nodes::NodeShare;
-use nodes::{Given, Held, NodeLine, Origin, Part, Queue, node};
+use nodes::{Given, Held, NodeLine, Origin, Part, Queue};
 pub use report::{Counters, FarCounters, State};
 use sources::Giver;
 
@@ -128,26 +128,31 @@ impl<S: Supply> Controller<S> {
     }
 
     /// Everything else that is counted.
-    pub fn counters(&mut self) -> Counters {
-        let mut counters = self.counters;
-        counters.events_waiting = (self.waiting.len() + self.suspects.len()) as u64;
-        counters.tokens_waiting = self.queue.waiting(&mut self.lines);
-        counters.uncommitted = self.told - self.committed.min(self.told);
-        counters.nodes = self.queue.nodes().len() as u64;
-        counters.sources = u64::from(self.sources);
-        counters.state = self.state;
-        counters
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters {
+            events_waiting: (self.waiting.len() + self.suspects.len()) as u64,
+            tokens_waiting: self.nodes().map(|node| u64::from(node.credits)).sum(),
+            uncommitted: self.told - self.committed.min(self.told),
+            nodes: self.queue.nodes().len() as u64,
+            sources: u64::from(self.sources),
+            threads: 1,
+            state: self.state,
+            ..self.counters
+        }
     }
 
     /// What each node has done, in the order in which they came.
-    pub fn shares(&mut self) -> Vec<NodeShare> {
-        let (queue, lines) = (&self.queue, &mut self.lines);
-        let nodes = queue.nodes().iter();
-        nodes
-            .filter_map(|peer| {
-                node(lines, *peer).map(|(_, node)| NodeShare { in_flight: node.given.len() as u32, ..node.share })
-            })
-            .collect()
+    #[must_use]
+    pub fn shares(&self) -> Vec<NodeShare> {
+        self.nodes().map(|node| NodeShare { in_flight: node.given.len() as u32, ..node.share }).collect()
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &NodeLine> {
+        self.queue.nodes().iter().filter_map(|peer| match &self.lines.peers.get(*peer)?.part {
+            Part::Node(node) => Some(node),
+            Part::Greeting { .. } | Part::Giver(_) => None,
+        })
     }
 
     /// Whether nothing is in hand, nothing waits to be committed, and nothing more is made here.
@@ -205,7 +210,7 @@ impl<S: Supply> Controller<S> {
     /// An event that was made in this process.
     fn made(&mut self, now: Instant, number: u64, payload: Bytes, kind: Kind) {
         let run = self.run;
-        match self.ledger.offer(run, number) {
+        match self.ledger.offer_own(run, number) {
             Ok(Standing::New) => {}
             Ok(_) => return,
             Err(_) => {

@@ -66,6 +66,19 @@ impl Counts {
         self.taken_in - self.decided()
     }
 
+    /// These and those of another thread.
+    #[must_use]
+    pub const fn plus(&self, other: &Counts) -> Counts {
+        Counts {
+            taken_in: self.taken_in + other.taken_in,
+            accepted: self.accepted + other.accepted,
+            rejected: self.rejected + other.rejected,
+            quarantined: self.quarantined + other.quarantined,
+            incomplete: self.incomplete + other.incomplete,
+            duplicates: self.duplicates + other.duplicates,
+        }
+    }
+
     fn add(&mut self, verdict: Verdict, count: u64) {
         match verdict {
             Verdict::Accepted => self.accepted += count,
@@ -93,26 +106,39 @@ impl Ledger {
         Ok(())
     }
 
-    /// Takes an event in, where it is new.
+    /// Takes an event in, where it is new. A peer's events may have so many gaps at most.
     #[inline]
     pub fn offer(&mut self, run: u32, event: u64) -> Result<Standing, Error> {
         if event == u64::MAX {
             return Err(Error::NoNumber);
         }
         let index = self.index(run)?;
-        let entry = &mut self.runs[index];
+        let entry = &self.runs[index];
         if entry.seen.as_slice().len() >= GAPS_MAX
             && !(event.saturating_sub(1)..=event + 1).any(|near| entry.seen.contains(near))
         {
             return Err(Error::TooManyGaps { max: GAPS_MAX });
         }
+        Ok(self.enter(index, event))
+    }
+
+    /// Takes an event in that was made in this process.
+    #[inline]
+    pub fn offer_own(&mut self, run: u32, event: u64) -> Result<Standing, Error> {
+        let index = self.index(run)?;
+        Ok(self.enter(index, event))
+    }
+
+    #[inline]
+    fn enter(&mut self, index: usize, event: u64) -> Standing {
+        let entry = &mut self.runs[index];
         if entry.seen.insert(event) {
             entry.in_hand += 1;
             self.counts.taken_in += 1;
-            return Ok(Standing::New);
+            return Standing::New;
         }
         self.counts.duplicates += 1;
-        Ok(if entry.decided.contains(event) { Standing::Decided } else { Standing::InHand })
+        if entry.decided.contains(event) { Standing::Decided } else { Standing::InHand }
     }
 
     /// Enters the final verdict on an event in hand.

@@ -419,7 +419,8 @@ impl Node {
     }
 
     /// Whether nothing is here after a [`Command::Drain`].
-    fn is_drained(&self) -> bool {
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
         let mut lines = self.lines.peers.iter();
         let is_done = |part: &Part| part.far_drained && part.queue.is_empty() && part.with_application == 0;
         self.draining && lines.all(|(_, line)| is_done(&line.part))

@@ -27,6 +27,12 @@ impl<T> Peers<T> {
         list.get_mut(index)?.as_deref_mut()
     }
 
+    pub(crate) fn get(&self, peer: Peer) -> Option<&T> {
+        let index = (peer.0 & !Peer::FIRST_ACCEPTED) as usize;
+        let list = if peer.is_accepted() { &self.accepted } else { &self.opened };
+        list.get(index)?.as_deref()
+    }
+
     pub(crate) fn insert(&mut self, peer: Peer, value: T) {
         let (list, index) = self.list(peer);
         if list.len() <= index {

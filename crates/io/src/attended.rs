@@ -1,5 +1,5 @@
 use crate::serve::NOTICE;
-use crate::{Endpoint, Mailbox, ServeOptions, Stop, StreamServer, Streams, Transport, affinity};
+use crate::{Clock, Endpoint, Mailbox, ServeOptions, Stop, StreamServer, Streams, Transport, affinity};
 use hodo_machine::{Driver, Instant, Machine, Wait};
 use std::io;
 use std::sync::Arc;
@@ -86,8 +86,21 @@ impl StreamServer {
     }
 }
 
-/// Runs a machine that nobody connects to, with its attendant, on this thread. See [`StreamServer::attend`].
-pub fn attend_alone<A: Attendant>(
+/// Runs a machine that nobody connects to, and that nobody wakes, with its attendant, on this thread.
+pub fn attend_opened<A: Attendant>(
+    options: &ServeOptions,
+    drain: Duration,
+    make: impl FnOnce() -> (A::Machine, A),
+    stop: &Stop,
+) -> io::Result<()> {
+    place(options, 0)?;
+    let (machine, attendant) = make();
+    let streams = Streams::new(options.settings.clone(), None)?;
+    attend(Endpoint::new(machine, streams, Clock::start()), attendant, options.wait, drain, stop)
+}
+
+/// The same for a machine whose attendant the rest of the program wakes.
+pub fn attend_woken<A: Attendant>(
     options: &ServeOptions,
     drain: Duration,
     make: impl FnOnce(Waker) -> (A::Machine, A),
@@ -97,8 +110,7 @@ pub fn attend_alone<A: Attendant>(
     let mailbox = Arc::new(Mailbox::new()?);
     let (machine, attendant) = make(Waker(Arc::clone(&mailbox)));
     let streams = Streams::wakeable(options.settings.clone(), mailbox)?;
-    let clock = crate::Clock::start();
-    attend(Endpoint::new(machine, streams, clock), attendant, options.wait, drain, stop)
+    attend(Endpoint::new(machine, streams, Clock::start()), attendant, options.wait, drain, stop)
 }
 
 /// Puts this thread where the options want it.

@@ -35,7 +35,7 @@ mod transport;
 mod untaken;
 pub mod usage;
 
-pub use attended::{Attendant, Waker, attend_alone};
+pub use attended::{Attendant, Waker, attend_opened, attend_woken};
 pub use clock::Clock;
 pub use connect::check_congestion;
 pub use datagram::Datagrams;

@@ -1,6 +1,8 @@
 //! The command line, parsed once into types that cannot be wrong.
 
 mod bench;
+mod farm;
+mod farm_run;
 mod hub;
 mod ipbus;
 mod netperf;
@@ -8,10 +10,13 @@ mod others;
 mod output;
 pub mod sizes;
 mod spot;
+mod spread;
 mod traced;
 pub mod units;
 
 pub use bench::{Bench, Choice, Measure};
+pub use farm::{Farm, FarmCommand, FarmController, FarmDurability, FarmMade, FarmNode, FarmProcess, FarmSource};
+pub use farm_run::{FarmRun, Launch};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};
 pub use ipbus::{
     Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,
@@ -55,6 +60,8 @@ pub enum Command {
     Compare(Compare),
     /// Read and write the registers of IPbus devices, by address and by name.
     Ipbus(Ipbus),
+    /// Be a part of an event farm, or run a whole one.
+    Farm(Box<Farm>),
 }
 
 const EXAMPLES: &str = "\

@@ -193,12 +193,6 @@ impl Queue {
         }
     }
 
-    /// Tokens that wait for events.
-    pub(crate) fn waiting(&self, lines: &mut Lines<Part>) -> u64 {
-        let nodes = self.ring.iter();
-        nodes.filter_map(|peer| Some(u64::from(node(lines, *peer)?.1.credits))).sum()
-    }
-
     /// Whether some node has a token.
     #[inline]
     pub(crate) fn has_token(&self, lines: &mut Lines<Part>) -> bool {

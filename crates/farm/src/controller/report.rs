@@ -64,8 +64,39 @@ pub struct Counters {
     pub nodes: u64,
     /// Sources and builders that are there.
     pub sources: u64,
+    /// Threads that have counted.
+    pub threads: u64,
     /// What it does now.
     pub state: State,
+}
+
+impl Counters {
+    /// These and those of another thread.
+    #[must_use]
+    pub fn plus(&self, other: &Counters) -> Counters {
+        Counters {
+            bytes_in: self.bytes_in + other.bytes_in,
+            given: self.given + other.given,
+            given_bytes: self.given_bytes + other.given_bytes,
+            tokens: self.tokens + other.tokens,
+            token_bytes: self.token_bytes + other.token_bytes,
+            redispatched: self.redispatched + other.redispatched,
+            waited_for_token: self.waited_for_token + other.waited_for_token,
+            dead_time_ns: self.dead_time_ns + other.dead_time_ns,
+            unasked: self.unasked + other.unasked,
+            refused: self.refused + other.refused,
+            misbehaved: self.misbehaved + other.misbehaved,
+            nodes_lost: self.nodes_lost + other.nodes_lost,
+            events_waiting: self.events_waiting + other.events_waiting,
+            tokens_waiting: self.tokens_waiting + other.tokens_waiting,
+            uncommitted: self.uncommitted + other.uncommitted,
+            nodes: self.nodes + other.nodes,
+            sources: self.sources + other.sources,
+            not_taken: self.not_taken + other.not_taken,
+            threads: self.threads + other.threads,
+            state: self.state,
+        }
+    }
 }
 
 /// What a node tells of itself when it is asked.
