@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+pub mod builder;
 pub mod controller;
 pub mod emulation;
 mod error;
@@ -26,6 +27,7 @@ pub mod source;
 mod supply;
 pub mod wire;
 
+pub use builder::{Builder, BuilderConfig, Incomplete};
 pub use controller::{Controller, ControllerConfig, Policy};
 pub use error::Error;
 pub use ledger::{Counts, Ledger, Standing};

@@ -1,6 +1,7 @@
 //! What runs at a host: one of the farm's machines with its application, or noise.
 
 use bytes::Bytes;
+use hodo_farm::builder::{self, Builder, FRAGMENT};
 use hodo_farm::controller::{self, ControllerConfig};
 use hodo_farm::node::{self, Node};
 use hodo_farm::source::{self, Source, SourceConfig};
@@ -20,6 +21,23 @@ pub fn payload(run: u32, event: u64, source: u32) -> Bytes {
     let mut random = Random::for_purpose(event, u64::from(run) << 32 | u64::from(source));
     let size = if random.chance(0.1) { random.below(9000) } else { random.below(300) };
     (0..size).map(|_| random.bits() as u8).collect()
+}
+
+/// Whether these are the bytes of an event: of one source, or of the fragments that so many sources gave.
+pub fn is_of(bytes: &[u8], run: u32, event: u64, built_of: Option<u32>, source: u32, partial: bool) -> bool {
+    let Some(sources) = built_of else { return !partial && *bytes == payload(run, event, source)[..] };
+    let (mut rest, mut numbers) = (bytes, Vec::new());
+    while let Some((head, behind)) = rest.split_first_chunk::<FRAGMENT>() {
+        let [a, b, c, d, length @ ..] = *head;
+        let (number, length) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes(length) as usize);
+        if behind.get(..length) != Some(&payload(run, event, number)) {
+            return false;
+        }
+        numbers.push(number);
+        rest = &behind[length..];
+    }
+    let all: Vec<u32> = (0..sources).collect();
+    rest.is_empty() && if partial { numbers.is_sorted() && numbers.len() < all.len() } else { numbers == all }
 }
 
 /// The events of a source that have no token yet, at times of their own.
@@ -104,6 +122,7 @@ impl Storage {
 pub enum Program {
     Source(Box<Source<Tape>>),
     Node(Box<Node>),
+    Builder(Box<Builder>),
     Controller(Box<Controller<NoSupply>>),
     /// Says what it likes; greets as a node does, or not.
     Noise {
@@ -116,6 +135,7 @@ pub enum Program {
 pub enum Told {
     Source(source::Event),
     Node(node::Event),
+    Builder(builder::Event),
     Controller(controller::Event),
 }
 
@@ -128,6 +148,7 @@ impl Program {
         match self {
             Program::Source(machine) => tell(&mut **machine, now, input),
             Program::Node(machine) => tell(&mut **machine, now, input),
+            Program::Builder(machine) => tell(&mut **machine, now, input),
             Program::Controller(machine) => tell(&mut **machine, now, input),
             Program::Noise { .. } => {}
         }
@@ -137,6 +158,7 @@ impl Program {
         match self {
             Program::Source(machine) => map(machine.poll(now, out), Told::Source),
             Program::Node(machine) => map(machine.poll(now, out), Told::Node),
+            Program::Builder(machine) => map(machine.poll(now, out), Told::Builder),
             Program::Controller(machine) => map(machine.poll(now, out), Told::Controller),
             Program::Noise { opened, .. } if *opened => Output::Idle(None),
             Program::Noise { opened, .. } => {
@@ -147,13 +169,14 @@ impl Program {
     }
 
     pub fn listens(&self) -> bool {
-        matches!(self, Program::Controller(_) | Program::Node(_))
+        matches!(self, Program::Controller(_) | Program::Builder(_) | Program::Node(_))
     }
 
     pub fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
         match self {
             Program::Source(machine) => machine.landing(peer),
             Program::Node(machine) => machine.landing(peer),
+            Program::Builder(machine) => machine.landing(peer),
             Program::Controller(machine) => machine.landing(peer),
             Program::Noise { .. } => None,
         }

@@ -2,10 +2,10 @@
 
 use crate::net::{Happening, Net};
 use crate::programs::{Memory, Program, Storage, Told};
-use hodo_farm::Ranges;
 use hodo_farm::controller::{self, ControllerConfig, Policy};
 use hodo_farm::emulation::{Accept, Decisions, Spread};
 use hodo_farm::node::{Decide, Job, Node, NodeConfig};
+use hodo_farm::{Builder, BuilderConfig, Incomplete, Ranges};
 use hodo_machine::{Address, Instant, Random};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -35,6 +35,7 @@ enum Action {
     Start(u32),
     Reset,
     KillSource,
+    KillBuilder,
     KillController,
     FillDisk,
     EmptyDisk,
@@ -51,6 +52,8 @@ pub struct World {
     storage: Storage,
     memories: BTreeMap<u32, Memory>,
     nodes: BTreeMap<u32, NodeConfig>,
+    /// The builder, where there is one: who it is, and where.
+    builder: Option<(u32, BuilderConfig)>,
     jobs: BTreeMap<u64, Job>,
     poison: BTreeSet<u64>,
     agenda: BTreeMap<(Instant, u64), Action>,
@@ -65,7 +68,8 @@ impl World {
         let config = ControllerConfig {
             policy: Policy::ALL[random.below(4) as usize].0,
             credits_max: 1 + random.below(6) as u32,
-            event_max: 10_000,
+            // Now and then an event has too many large fragments.
+            event_max: if random.chance(0.1) { 12_000 } else { 40_000 },
             pool_bytes: 400_000,
             source_credits: SOURCE_CREDITS,
             sources_max: 8,
@@ -80,6 +84,7 @@ impl World {
             storage: Storage::default(),
             memories: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            builder: None,
             jobs: BTreeMap::new(),
             poison: BTreeSet::new(),
             agenda: BTreeMap::new(),
@@ -96,23 +101,32 @@ impl World {
     fn settle_down(&mut self) {
         assert_eq!(self.net.place_for_one(), CONTROLLER);
         let (sources, events) = (1 + self.random.below(3), 30 + self.random.below(150));
+        if self.random.chance(0.5) {
+            self.new_builder(sources as u32);
+        }
+        let builder = self.builder.as_ref().map(|(host, _)| *host);
         for number in 0..sources {
             let host = self.net.place_for_one();
             let memory = Memory {
-                run: 1 + number as u32 % 2,
+                run: if builder.is_some() { 1 } else { 1 + number as u32 % 2 },
                 number: number as u32,
-                to: CONTROLLER,
-                numbers: (0..events).map(|event| event * sources + number).collect(),
+                to: builder.unwrap_or(CONTROLLER),
+                // Whole events are shared out; of built ones each source has its fragment.
+                numbers: match builder {
+                    None => (0..events).map(|event| event * sources + number).collect(),
+                    Some(_) => (0..events).collect(),
+                },
                 answered: Ranges::default(),
                 gap: Duration::from_micros(self.random.below(10_000)),
             };
-            self.total += memory.numbers.len();
+            self.total = if builder.is_some() { events as usize } else { self.total + memory.numbers.len() };
             self.memories.insert(host, memory);
             self.start(host);
         }
         let emulated = self.random.chance(0.4);
         if !emulated && self.random.chance(0.5) {
-            let poison = (0..1 + self.random.below(2)).map(|_| self.random.below(events * sources));
+            let numbers = if builder.is_some() { events } else { events * sources };
+            let poison = (0..1 + self.random.below(2)).map(|_| self.random.below(numbers));
             self.poison = poison.collect();
         }
         for _ in 0..2 + self.random.below(5) {
@@ -132,7 +146,7 @@ impl World {
 
     fn draw(&mut self) -> Action {
         use Action::*;
-        const ALL: [Action; 15] = [
+        const ALL: [Action; 16] = [
             KillNode,
             KillNode,
             KillNode,
@@ -144,6 +158,7 @@ impl World {
             Reset,
             Reset,
             KillSource,
+            KillBuilder,
             KillController,
             FillDisk,
             Pause,
@@ -164,7 +179,7 @@ impl World {
             number: host,
             credits: 1 + self.random.below(6) as u32,
             weight: 1 + self.random.below(3) as u32,
-            event_max: 10_000,
+            event_max: 40_000,
             decide: if emulated { Decide::Emulated(decisions) } else { Decide::Application },
             silence: Duration::from_millis(300),
             instance: 0,
@@ -172,6 +187,22 @@ impl World {
         self.nodes.insert(host, config);
         self.start(host);
         host
+    }
+
+    fn new_builder(&mut self, sources: u32) {
+        let host = self.net.place_for_one();
+        let policy = self.random.below(2) as usize;
+        let config = BuilderConfig {
+            patience: Duration::from_millis(20 + self.random.below(100)),
+            incomplete: Incomplete::ALL[policy].0,
+            fragment_max: 10_000,
+            pool_bytes: 100_000,
+            source_credits: SOURCE_CREDITS,
+            silence: Duration::from_millis(300),
+            ..BuilderConfig::new(Address::Node(CONTROLLER), sources)
+        };
+        self.builder = Some((host, config));
+        self.start(host);
     }
 
     fn start(&mut self, host: u32) {
@@ -182,6 +213,8 @@ impl World {
             self.storage.committed = 0;
             self.storage.due = false;
             Program::controller(&self.config, self.storage.ledger())
+        } else if let Some((_, config)) = self.builder.as_ref().filter(|(at, _)| *at == host) {
+            Program::Builder(Box::new(Builder::new(config.clone())))
         } else if let Some(memory) = self.memories.get(&host) {
             Program::Source(Box::new(memory.source(self.net.now, self.net.steps)))
         } else {
@@ -244,6 +277,7 @@ impl World {
             match told {
                 Told::Source(event) => self.source_told(host, &event),
                 Told::Node(event) => self.node_told(host, event),
+                Told::Builder(event) => Self::builder_told(&event),
                 Told::Controller(event) => self.controller_told(event),
             }
         }
