@@ -4,6 +4,7 @@
 
 mod device_files;
 mod drive;
+mod farm;
 mod http;
 mod ipbus;
 mod ipbus_client;
@@ -38,6 +39,11 @@ pub const TARGETS: &[Target] = &[
     Target { name: "ipbus_device", run: ipbus::device, slowness: 10 },
     Target { name: "ipbus_client", run: ipbus_client::machine, slowness: 10 },
     Target { name: "ipbus_hub_machine", run: ipbus_hub::machine, slowness: 10 },
+    Target { name: "farm_wire", run: farm::wire, slowness: 1 },
+    Target { name: "farm_controller", run: farm::controller, slowness: 10 },
+    Target { name: "farm_node", run: farm::node, slowness: 10 },
+    Target { name: "farm_source", run: farm::source, slowness: 10 },
+    Target { name: "farm_builder", run: farm::builder, slowness: 10 },
     Target { name: "http", run: http::server, slowness: 2 },
     Target { name: "uri", run: text::uri, slowness: 1 },
     Target { name: "address_table", run: device_files::address_table, slowness: 4 },
