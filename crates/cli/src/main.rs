@@ -8,6 +8,7 @@ mod demo;
 mod documents;
 mod environment;
 mod error;
+mod farm;
 mod hub;
 mod interrupt;
 mod ipbus;
@@ -45,5 +46,6 @@ fn run(cli: Cli) -> Result<Outcome, Error> {
         Some(Command::Report(report)) => report::run(&report),
         Some(Command::Compare(compare)) => compare::run(&compare),
         Some(Command::Ipbus(ipbus)) => ipbus::run(&ipbus),
+        Some(Command::Farm(farm)) => farm::run(&farm),
     }
 }

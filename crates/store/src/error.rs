@@ -42,6 +42,7 @@ pub enum Error {
     /// The event has the number `u64::MAX`, which stands for none.
     EventNumber,
     /// A file for the export could not be made.
+    #[cfg(feature = "parquet")]
     Export {
         /// The file.
         path: PathBuf,
@@ -87,6 +88,7 @@ impl fmt::Display for Error {
                 write!(f, "an event of {bytes} bytes: at most {} can be stored", crate::DATA_MAX)
             }
             Error::EventNumber => write!(f, "event {} cannot be stored: this number stands for none", u64::MAX),
+            #[cfg(feature = "parquet")]
             Error::Export { path, reason } => write!(f, "cannot export to {}: {reason}", path.display()),
         }
     }

@@ -8,6 +8,8 @@
 mod block;
 mod directory;
 mod error;
+#[cfg(feature = "parquet")]
+mod export;
 mod index;
 mod ledger;
 mod ranges;
@@ -21,6 +23,8 @@ mod verdicts;
 mod verify;
 
 pub use error::Error;
+#[cfg(feature = "parquet")]
+pub use export::{Exported, Selection, export};
 pub use ranges::Ranges;
 pub use reader::{Item, Reader};
 pub use record::{Record, Verdict};

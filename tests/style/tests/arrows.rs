@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &[]),
     ("daemon", &["io", "machine", "store"]),
     ("catalog", &["farm", "io", "ipbus", "machine", "measure", "pva", "raw", "roce", "sim", "spacewire"]),
-    ("cli", &["catalog", "daemon", "io", "machine", "measure", "report"]),
+    ("cli", &["catalog", "daemon", "io", "machine", "measure", "report", "store"]),
     ("python", &["catalog", "io", "machine", "measure", "report"]),
 ];
 

@@ -1,6 +1,7 @@
 //! The command line, parsed once into types that cannot be wrong.
 
 mod bench;
+mod farm;
 mod hub;
 mod ipbus;
 mod netperf;
@@ -12,6 +13,7 @@ mod traced;
 pub mod units;
 
 pub use bench::{Bench, Choice, Measure};
+pub use farm::{Export, Farm, FarmCommand, Kept, Verify};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};
 pub use ipbus::{
     Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,
@@ -55,6 +57,8 @@ pub enum Command {
     Compare(Compare),
     /// Read and write the registers of IPbus devices, by address and by name.
     Ipbus(Ipbus),
+    /// The event farm: the files of its events.
+    Farm(Farm),
 }
 
 const EXAMPLES: &str = "\
