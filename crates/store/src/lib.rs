@@ -6,6 +6,7 @@
 //! every byte, [`verify`] checks a folder. The format is in `docs/farm-files.md`.
 
 mod block;
+pub mod bytes;
 mod directory;
 mod error;
 #[cfg(feature = "parquet")]
