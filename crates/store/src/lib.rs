@@ -20,6 +20,7 @@ mod recovery;
 mod scan;
 mod store;
 mod tail;
+mod upload;
 mod verdicts;
 mod verify;
 
@@ -31,4 +32,5 @@ pub use reader::{Item, Reader};
 pub use record::{Record, Verdict};
 pub use recovery::{Damage, Recovered, RunLedger};
 pub use store::{Committed, DATA_MAX, Durability, Options, Put, Store};
+pub use upload::{Destination, Folder, Pace, Uploader, Uploads};
 pub use verify::{Finding, Verified, verify};
