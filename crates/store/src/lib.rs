@@ -7,6 +7,8 @@
 
 mod block;
 pub mod bytes;
+#[cfg(feature = "cloud")]
+mod cloud;
 mod directory;
 mod error;
 #[cfg(feature = "parquet")]
@@ -24,6 +26,8 @@ mod upload;
 mod verdicts;
 mod verify;
 
+#[cfg(feature = "cloud")]
+pub use cloud::Cloud;
 pub use error::Error;
 #[cfg(feature = "parquet")]
 pub use export::{Exported, Selection, export};
