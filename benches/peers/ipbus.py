@@ -10,9 +10,8 @@ import contextlib
 import json
 import os
 import pathlib
-import subprocess
 
-from processes import LOOPBACK, Case, background, free_port, measurement, output
+from processes import LOOPBACK, Case, background, compiled, free_port, measurement, output
 
 HERE = pathlib.Path(__file__).resolve().parent
 MIB = 1 << 20
@@ -190,7 +189,7 @@ class Bench:
     # The programs
 
     def floor(self, *arguments):
-        return json.loads(output([floor_program(), *arguments], self.options.seconds + 20))
+        return json.loads(output([compiled("floor"), *arguments], self.options.seconds + 20))
 
     def hodo(self, place, site, plan, mode="receive"):
         run = ["--mode", mode, "--wait", place.wait, "--duration", f"{self.options.seconds}s", "--repeat", "1"]
@@ -206,7 +205,7 @@ class Bench:
                 port = free_port("udp")
                 site.ports.append(port)
                 uri = f"ipbusudp-2.0://{LOOPBACK}:{port}?{faults}".rstrip("?")
-                board = [floor_program(), "board", str(port), place.wait, place.far]
+                board = [compiled("floor"), "board", str(port), place.wait, place.far]
                 device = [self.options.hodo, "serve", uri, "--wait", place.wait]
                 command = board if bare else ["taskset", "-c", place.far, *device]
                 stack.enter_context(background(command, "udp", port))
@@ -240,12 +239,3 @@ def cpu_s(pid):
     """Seconds of CPU that a process has used."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) * TICK_S
-
-
-def floor_program():
-    """floor.c, compiled where it is newer than what is there."""
-    source, program = HERE / "floor.c", HERE.parents[1] / "target" / "floor"
-    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
-        program.parent.mkdir(exist_ok=True)
-        subprocess.run(["cc", "-O2", "-o", str(program), str(source)], check=True)
-    return str(program)

@@ -1,11 +1,14 @@
-"""Programs that are run and ended here, what they say, and the ports that they listen at."""
+"""Programs that are built, run and ended here, what they say, and the ports that they listen at."""
 
 import json
+import pathlib
 import socket
 import subprocess
 import time
 
+HERE = pathlib.Path(__file__).resolve().parent
 LOOPBACK = "127.0.0.1"
+CONGESTION_CONTROL = "/proc/sys/net/ipv4/tcp_congestion_control"
 
 
 class Failed(Exception):
@@ -35,6 +38,43 @@ def output(command, seconds):
     if process.returncode != 0:
         raise Failed(f"`{' '.join(command)}` ended with {process.returncode}: {(complaint or out).strip()[-400:]}")
     return out
+
+
+def compiled(name, *libraries):
+    """A program of this directory: `name.c` and `name_*.c`, compiled where they are newer than what is there."""
+    sources = [HERE / f"{name}.c", *sorted(HERE.glob(f"{name}_*.c"))]
+    program = HERE.parents[1] / "target" / name
+    newest = max(path.stat().st_mtime for path in [*sources, *HERE.glob(f"{name}.h")])
+    if not program.exists() or program.stat().st_mtime < newest:
+        program.parent.mkdir(exist_ok=True)
+        command = ["cc", "-O2", "-pthread", "-o", str(program), *map(str, sources), *libraries]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Failed(f"{name} was not built; `./test tools` installs what it needs: {done.stderr.strip()[:400]}")
+    return str(program)
+
+
+def congestion_control():
+    return pathlib.Path(CONGESTION_CONTROL).read_text(encoding="ascii").strip()
+
+
+def iperf3(near, far, arguments, seconds):
+    """What iperf3's client says of so many counted seconds."""
+    port = free_port("tcp")
+    server = ["taskset", "-c", far, "iperf3", "--server", "--one-off", "-p", str(port)]
+    client = ["taskset", "-c", near, "iperf3", "--client", LOOPBACK, "-p", str(port), "--json"]
+    client += ["-t", str(seconds), *arguments]
+    with background(server, "tcp", port):
+        found = json.loads(output(client, seconds + 20))
+    if "error" in found:
+        raise Failed(f"iperf3: {found['error']}")
+    return found
+
+
+def iperf3_stream_gbit(near, far, size, channels, seconds):
+    """Gbit/s of payload that came over so many connections."""
+    arguments = ["-l", str(size), "-P", str(channels), "-C", congestion_control(), "--omit", "1"]
+    return iperf3(near, far, arguments, seconds)["end"]["sum_received"]["bits_per_second"] / 1e9
 
 
 def measurement(text):

@@ -4,10 +4,11 @@
     cargo build --release && benches/peers/run.py                everything, about twenty minutes
     benches/peers/run.py --only '^udp' --rounds 3 --seconds 1    the cases whose name holds a pattern
     benches/peers/run.py --only ipbus                            IPbus, see ipbus.py
+    benches/peers/run.py --only farm                             the event farm, see farm.py
     benches/peers/run.py --peers-only                            the peers alone
 
 Each round runs ours and then the peer; the ratio is taken within the round, so that a slow drift of the machine
-falls out of it. Needs sockperf, iperf3, taskset, a C compiler, and uHAL in the Python of --python. As root, everything
+falls out of it. Needs sockperf, iperf3, taskset, a C compiler, libzmq, and uHAL in the Python of --python. As root, everything
 runs on the loopback interface of a network namespace of its own, with the congestion control asked for; else in the
 system's network, with the system's.
 Exit status: 0 every target met, 1 one was missed or a run failed, 2 usage.
@@ -25,11 +26,23 @@ import statistics
 import subprocess
 import sys
 
+import farm
 import ipbus
-from processes import LOOPBACK, Case, Failed, background, free_port, measurement, output
+from processes import (
+    CONGESTION_CONTROL,
+    LOOPBACK,
+    Case,
+    Failed,
+    background,
+    congestion_control,
+    free_port,
+    iperf3,
+    iperf3_stream_gbit,
+    measurement,
+    output,
+)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CONGESTION_CONTROL = "/proc/sys/net/ipv4/tcp_congestion_control"
 CLONE_NEWNET = 0x40000000
 KIB = 1024
 
@@ -115,6 +128,7 @@ def cases(options):
             name = f"tcp stream {size // KIB} KiB, {channels} connection{'s' if channels > 1 else ''}"
             found.append(Case(name, "Gbit/s", target, *stream(size, channels, options), beside="iperf3"))
     found.append(Case("udp one way 1024 B, delivered", "Gbit/s", 5.0, *datagrams(KIB, options), beside="iperf3"))
+    found += farm.cases(options)
     # Without our device and hub nobody has anything to talk to.
     return found if options.peers_only else [*found, *ipbus.cases(options)]
 
@@ -150,8 +164,7 @@ def stream(size, channels, options):
         return payload_gbit(hodo("tcp", [*plan, "--cpu", ",".join(options.cpus)], options))
 
     def peer():
-        arguments = ["-l", str(size), "-P", str(channels), "-C", congestion_control(), "--omit", "1"]
-        return iperf3(near, far, arguments, options)["end"]["sum_received"]["bits_per_second"] / 1e9
+        return iperf3_stream_gbit(near, far, size, channels, options.seconds)
 
     return ours, peer
 
@@ -164,7 +177,7 @@ def datagrams(size, options):
         return payload_gbit(hodo("udp", [*plan, "--cpu", ",".join(options.cpus)], options))
 
     def peer():
-        end = iperf3(near, far, ["-u", "-b", "0", "-l", str(size)], options)["end"]
+        end = iperf3(near, far, ["-u", "-b", "0", "-l", str(size)], options.seconds)["end"]
         # Counted by the receiver; without --omit, which leaves the lost of the omitted second in.
         delivered = end["sum"]["packets"] - end["sum"]["lost_packets"]
         return delivered * size * 8 / end["sum"]["seconds"] / 1e9
@@ -184,18 +197,6 @@ def hodo(protocol, plan, options):
 
 def payload_gbit(found):
     return found["rate"]["payload_bits_per_s"]["median"] / 1e9
-
-
-def iperf3(near, far, arguments, options):
-    port = free_port("tcp")
-    server = ["taskset", "-c", far, "iperf3", "--server", "--one-off", "-p", str(port)]
-    client = ["taskset", "-c", near, "iperf3", "--client", LOOPBACK, "-p", str(port), "--json"]
-    client += ["-t", str(options.seconds), *arguments]
-    with background(server, "tcp", port):
-        found = json.loads(output(client, options.seconds + 20))
-    if "error" in found:
-        raise Failed(f"iperf3: {found['error']}")
-    return found
 
 
 def sockperf_median_us(text):
@@ -289,10 +290,6 @@ def enter_namespace(congestion):
     if made:
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     return made
-
-
-def congestion_control():
-    return pathlib.Path(CONGESTION_CONTROL).read_text(encoding="ascii").strip()
 
 
 def environment(options, namespace):

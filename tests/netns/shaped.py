@@ -1,4 +1,4 @@
-"""Two network namespaces with a shaped wire between them, removed in any case."""
+"""Network namespaces with shaped wires between them, removed in any case: two hosts, or a controller and its leaves."""
 
 import contextlib
 import json
@@ -7,6 +7,8 @@ import subprocess
 
 # Stands for a wire of 1 Gbit/s: tbf counts 1,514 of the 1,538 bytes that a full frame takes on the wire.
 TBF_KBIT = 984_395
+# The same for 100 Mbit/s.
+TBF_LEAF_KBIT = 98_440
 MTU = 1500
 
 
@@ -53,8 +55,45 @@ def wire(kbit_per_s=TBF_KBIT, mtu=MTU):
         yield made
 
 
-def shape(name, kbit_per_s):
+class Farm:
+    """Where the controller and the leaves are: each has a host, that is a namespace, of its own."""
+
+    def __init__(self, number, leaves):
+        self.switch, self.controller = f"hodo-switch-{number}", f"hodo-controller-{number}"
+        self.leaves = [f"hodo-leaf-{number}-{leaf}" for leaf in range(leaves)]
+        self.address = "10.99.0.1"
+
+    def at_controller(self):
+        return ["ip", "netns", "exec", self.controller]
+
+    def at_leaf(self, leaf):
+        return ["ip", "netns", "exec", self.leaves[leaf]]
+
+
+@contextlib.contextmanager
+def farm(leaves=20, kbit_per_s=TBF_KBIT, leaf_kbit_per_s=TBF_LEAF_KBIT):
+    """A switch with a wire to the controller and one to each leaf, both directions of each shaped."""
+    made = Farm(os.getpid(), leaves)
+    with contextlib.ExitStack() as stack:
+        for name in (made.switch, made.controller, *made.leaves):
+            ip("netns", "add", name)
+            stack.callback(subprocess.run, ["ip", "netns", "del", name], check=False)
+            ip("-n", name, "link", "set", "lo", "up")
+        ip("-n", made.switch, "link", "add", "bridge", "type", "bridge")
+        ip("-n", made.switch, "link", "set", "bridge", "up")
+        for number, name in enumerate((made.controller, *made.leaves)):
+            port, rate = f"port{number}", leaf_kbit_per_s if number else kbit_per_s
+            ip("link", "add", "wire", "netns", name, "type", "veth", "peer", "name", port, "netns", made.switch)
+            ip("-n", name, "address", "add", f"10.99.0.{number + 1}/24", "dev", "wire")
+            ip("-n", name, "link", "set", "wire", "mtu", str(MTU), "up")
+            ip("-n", made.switch, "link", "set", port, "mtu", str(MTU), "master", "bridge", "up")
+            shape(name, rate)
+            shape(made.switch, rate, port)
+        yield made
+
+
+def shape(name, kbit_per_s, device="wire"):
     rate = ["rate", f"{kbit_per_s}kbit", "burst", "64k", "latency", "20ms"]
-    command = ["tc", "-n", name, "qdisc", "add", "dev", "wire", "root", "tbf", *rate]
+    command = ["tc", "-n", name, "qdisc", "add", "dev", device, "root", "tbf", *rate]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr.strip()}"

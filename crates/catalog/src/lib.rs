@@ -31,6 +31,11 @@ pub mod ipbus {
     pub use hodo_ipbus::{Error, connections, files, finding, hub, pattern, table, uri, window, wire};
 }
 
+/// The event farm for applications.
+pub mod farm {
+    pub use hodo_farm::*;
+}
+
 /// A protocol of the catalog.
 #[derive(Debug, Clone, Copy)]
 pub struct Protocol {

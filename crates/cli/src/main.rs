@@ -42,10 +42,10 @@ fn run(cli: Cli) -> Result<Outcome, Error> {
         Some(Command::Bench(bench)) => bench::run(&bench),
         Some(Command::Serve(serve)) => serve::run(&serve),
         Some(Command::Hub(hub)) => hub::run(&hub),
+        Some(Command::Farm(farm)) => farm::run(&farm),
         Some(Command::Limits(limits)) => limits::run(&limits),
         Some(Command::Report(report)) => report::run(&report),
         Some(Command::Compare(compare)) => compare::run(&compare),
         Some(Command::Ipbus(ipbus)) => ipbus::run(&ipbus),
-        Some(Command::Farm(farm)) => farm::run(&farm),
     }
 }

@@ -2,7 +2,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a daemon cannot start.
+/// Why a daemon cannot start, or be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -32,6 +32,20 @@ pub enum Error {
         /// Its URL.
         page: String,
         /// Why not.
+        why: String,
+    },
+    /// A program cannot be started.
+    Start {
+        /// The program.
+        what: String,
+        /// Why not.
+        why: String,
+    },
+    /// A list of hosts is none.
+    Hosts {
+        /// The list.
+        list: String,
+        /// What is wrong with it.
         why: String,
     },
     /// Signals cannot be caught.
@@ -64,6 +78,10 @@ impl fmt::Display for Error {
             }
             Error::Page { page, why } => {
                 write!(f, "cannot read {page}: {why}; is the daemon running, and are its pages there?")
+            }
+            Error::Start { what, why } => write!(f, "{what} cannot be started: {why}"),
+            Error::Hosts { list, why } => {
+                write!(f, "`{list}` is not a list of hosts: {why}; write sfc,node[1-20]")
             }
             Error::Signals { why } => write!(f, "signals cannot be caught: {why}"),
         }

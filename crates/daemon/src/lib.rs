@@ -1,4 +1,5 @@
-//! What every daemon shares: metrics and health over HTTP, systemd, signals, the file with its process number.
+//! What every daemon shares: metrics and health over HTTP, systemd, signals, the file with its process number; and how
+//! several are launched together.
 //!
 //! A daemon starts, serves its machines with `hodo_io`, and is told of the rest by what its threads look in at:
 //!
@@ -50,6 +51,7 @@ mod exposition;
 mod fetch;
 mod health;
 mod http;
+pub mod launch;
 mod metrics;
 mod notifier;
 mod pid_file;

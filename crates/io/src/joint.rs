@@ -1,3 +1,4 @@
+use crate::attended::Accepting;
 use crate::datagram::Source;
 use crate::hunch::Hunch;
 use crate::poller::span_until;
@@ -64,22 +65,6 @@ impl Joint {
     #[must_use]
     pub fn streams(&self) -> &Streams {
         &self.streams
-    }
-
-    /// The side that the machine has opened.
-    #[must_use]
-    pub fn datagrams(&self) -> &Datagrams {
-        &self.datagrams
-    }
-
-    pub(crate) fn stop_listening(&mut self) {
-        self.streams.stop_listening();
-    }
-
-    /// Bytes that wait in user space for clients that do not take them.
-    #[must_use]
-    pub fn backlog(&self) -> usize {
-        self.streams.backlog()
     }
 
     /// Looks once at one side.
@@ -320,14 +305,12 @@ impl Transport for Joint {
     }
 }
 
-impl AsRef<Joint> for Joint {
-    fn as_ref(&self) -> &Joint {
-        self
+impl Accepting for Joint {
+    fn stop_listening(&mut self) {
+        self.streams.stop_listening();
     }
-}
 
-impl AsMut<Joint> for Joint {
-    fn as_mut(&mut self) -> &mut Joint {
-        self
+    fn backlog(&self) -> usize {
+        self.streams.backlog()
     }
 }

@@ -4,6 +4,7 @@
 //! for facts; each block says why it is sound.
 
 pub mod affinity;
+mod attended;
 mod backlog;
 mod clock;
 mod connect;
@@ -34,12 +35,13 @@ mod transport;
 mod untaken;
 pub mod usage;
 
+pub use attended::{Attendant, Waker, attend_opened, attend_woken};
 pub use clock::Clock;
 pub use connect::check_congestion;
 pub use datagram::Datagrams;
 pub use endpoint::Endpoint;
 pub use joint::Joint;
-pub use joint_server::{Attendant, JointOptions, JointServer};
+pub use joint_server::{JointOptions, JointServer};
 pub use listener::Listener;
 pub use mailbox::Mailbox;
 pub use resolve::resolve;

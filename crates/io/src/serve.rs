@@ -75,18 +75,33 @@ impl StreamServer {
         stop: &Stop,
         body: impl Fn(usize, Arrivals, Clock) -> io::Result<()> + Sync,
     ) -> io::Result<()> {
-        let clock = Clock::start();
         if self.options.threads <= 1 {
+            let clock = Clock::start();
             let arrivals = Arrivals::listening(self.listener)?;
             return affinity::keep(|| body(0, arrivals, clock));
         }
+        self.run_mailboxes(stop, |index, mailbox, clock| body(index, Arrivals::Mailbox(mailbox), clock))
+    }
+
+    /// The options that it was bound with.
+    pub(crate) fn options(&self) -> &ServeOptions {
+        &self.options
+    }
+
+    /// Runs `body` on a thread of its own each, while this one accepts.
+    pub(crate) fn run_mailboxes(
+        self,
+        stop: &Stop,
+        body: impl Fn(usize, Arc<Mailbox>, Clock) -> io::Result<()> + Sync,
+    ) -> io::Result<()> {
+        let clock = Clock::start();
         let mailboxes =
-            (0..self.options.threads).map(|_| Mailbox::new().map(Arc::new)).collect::<io::Result<Vec<_>>>()?;
+            (0..self.options.threads.max(1)).map(|_| Mailbox::new().map(Arc::new)).collect::<io::Result<Vec<_>>>()?;
         let (body, boxes) = (&body, &mailboxes);
         std::thread::scope(|scope| {
             let shards: Vec<_> = (0..)
                 .zip(boxes)
-                .map(|(index, mailbox)| scope.spawn(move || body(index, Arrivals::Mailbox(mailbox.clone()), clock)))
+                .map(|(index, mailbox)| scope.spawn(move || body(index, Arc::clone(mailbox), clock)))
                 .collect();
             let accepted = self.accept(boxes, stop, || shards.iter().any(std::thread::ScopedJoinHandle::is_finished));
             drop(self);

@@ -1,3 +1,5 @@
+mod accepting;
+
 use crate::backlog::{Backlog, SLICES, write_now};
 use crate::listener::Arrivals;
 use crate::notice::{Notice, why};
@@ -46,6 +48,8 @@ pub struct Streams {
     unsettled_until: Instant,
     /// The only peer there is, while it is busy: read directly, without the poller.
     solo: Option<Peer>,
+    /// Others wake this thread: it sleeps in the poller only.
+    wakeable: bool,
 }
 
 struct Stream {
@@ -95,7 +99,13 @@ impl Streams {
             heard: Instant::ZERO,
             unsettled_until: Instant::ZERO,
             solo: None,
+            wakeable: false,
         })
+    }
+
+    /// As [`Streams::new`], for a thread that is woken through its mailbox.
+    pub(crate) fn wakeable(settings: SocketSettings, mailbox: Arc<Mailbox>) -> io::Result<Self> {
+        Ok(Streams { wakeable: true, ..Self::new(settings, Some(mailbox))? })
     }
 
     /// The congestion control, and the two addresses, of some stream that the machine has opened.
@@ -112,11 +122,6 @@ impl Streams {
         let is_tcp = |stream: &Stream| matches!(stream.address, Address::Socket(_)) && !stream.connecting;
         let streams = self.opened.iter().chain(&self.accepted).flatten().filter(|stream| is_tcp(stream));
         streams.filter_map(|stream| sys::retransmitted(stream.fd.as_fd()).ok()).map(u64::from).sum()
-    }
-
-    /// Bytes that wait in user space for all peers together.
-    pub(crate) fn backlog(&self) -> usize {
-        self.opened.iter().chain(&self.accepted).flatten().map(|stream| stream.backlog.len()).sum()
     }
 
     #[inline]
@@ -189,17 +194,6 @@ impl Streams {
     #[inline]
     pub(crate) fn has_arrivals(&self) -> bool {
         self.arrivals.is_due(self.heard)
-    }
-
-    /// Nobody can connect from now on.
-    pub(crate) fn stop_listening(&mut self) {
-        if let Some(watched) = self.arrivals.watched() {
-            self.poller.remove(watched, ARRIVALS);
-        }
-        // A mailbox goes on to count those who are there.
-        if matches!(self.arrivals, Arrivals::Listener { .. }) {
-            self.arrivals = Arrivals::Nowhere;
-        }
     }
 
     /// Takes in the connections that have come.
@@ -575,6 +569,7 @@ impl Transport for Streams {
         let now = clock.now();
         if span_until(until, now).is_none_or(|span| span > LOOK_UP)
             && now >= self.unsettled_until
+            && !self.wakeable
             && let Some(peer) = self.solo()
             && let Some(now) = self.block_solo(peer, clock, machine)
         {

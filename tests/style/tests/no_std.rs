@@ -8,6 +8,7 @@ use std::process::Command;
 /// What a protocol may stand on beside the workspace's own crates, and the features that it may switch on.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("bytes", &[]),
+    ("libm", &[]),
     ("memchr", &[]),
     ("regex", &[]),
     ("regex-automata", &["alloc", "meta", "nfa-pikevm", "nfa-thompson", "syntax"]),

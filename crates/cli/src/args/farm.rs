@@ -1,61 +1,276 @@
+use super::units::Cpus;
+use super::{FarmExport, FarmRun, FarmVerify, spread, units};
 use clap::{Args, Subcommand, ValueEnum};
+use hodo_catalog::farm::emulation::{Accept, Spread};
+use hodo_catalog::farm::{Policy, wire};
+use hodo_machine::Wait;
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
-/// The event farm: the files of its events.
+/// Where a controller listens, unless told otherwise.
+const CONTROLLER: &str = "127.0.0.1:5500";
+/// Where its pages are.
+const PAGES: &str = "127.0.0.1:9205";
+
+const _: () = assert!(wire::CONTROLLER_PORT == 5500);
+
+/// An event farm: sources, a builder, a controller, nodes.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Farm {
-    /// What is done.
+    /// Which part of it.
     #[command(subcommand)]
     pub command: FarmCommand,
 }
 
-/// What is done with a farm.
+/// A part of a farm.
 #[derive(Debug, Subcommand)]
 pub enum FarmCommand {
+    /// Take events in, hand each to one node, store what is accepted.
+    Controller(Box<FarmController>),
+    /// Give events, or fragments of them.
+    Source(FarmSource),
+    /// Take events and decide.
+    Node(FarmNode),
+    /// Run a whole farm, as a file says.
+    Run(FarmRun),
     /// Write stored events to a Parquet file.
-    Export(Export),
+    Export(FarmExport),
     /// Is every byte of a store as it was written?
-    Verify(Verify),
+    Verify(FarmVerify),
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  hodo farm verify /data/run7
-  hodo farm export /data/run7 run7.parquet --run 7 --verdict accepted
-
-Exit status: 0 done; 1 something is damaged or failed, of which the message tells the file and the place; 2 usage.";
-
-/// What is exported: events with their data, a row each.
-#[derive(Debug, Args)]
-pub struct Export {
-    /// The store's folder, or one of its segments.
-    #[arg(value_name = "DIR")]
-    pub store: PathBuf,
-    /// The file that is written.
-    #[arg(value_name = "OUT.parquet")]
-    pub output: PathBuf,
-    /// Only this run.
-    #[arg(long, value_name = "N")]
-    pub run: Option<u32>,
-    /// Only events with this verdict.
-    #[arg(long, value_enum, value_name = "VERDICT")]
-    pub verdict: Option<Kept>,
-}
-
-/// Verdicts with which an event's data are kept.
+/// Who gets the next event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kept {
-    /// A node wants it.
-    Accepted,
-    /// No node could decide on it.
-    Quarantined,
+pub enum FarmPolicy {
+    /// The node whose token has waited for longest.
+    TokenFifo,
+    /// Each node in turn, ready or not.
+    RoundRobin,
+    /// The node that has the fewest events.
+    LeastOutstanding,
+    /// By the weights of the nodes.
+    Weighted,
 }
 
-/// What is checked.
-#[derive(Debug, Args)]
-pub struct Verify {
-    /// The store's folder.
-    #[arg(value_name = "DIR")]
-    pub store: PathBuf,
+impl From<FarmPolicy> for Policy {
+    fn from(policy: FarmPolicy) -> Policy {
+        match policy {
+            FarmPolicy::TokenFifo => Policy::TokenFifo,
+            FarmPolicy::RoundRobin => Policy::RoundRobin,
+            FarmPolicy::LeastOutstanding => Policy::LeastOutstanding,
+            FarmPolicy::Weighted => Policy::Weighted,
+        }
+    }
 }
+
+/// When a verdict is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FarmDurability {
+    /// When the kernel has it: survives the end of every process.
+    Process,
+    /// When the disk has it: survives a loss of power.
+    Disk,
+}
+
+/// How a process of the farm runs.
+#[derive(Debug, Args)]
+pub struct FarmProcess {
+    /// How to wait: block, spin, or spin:50us for spinning that long before blocking.
+    #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait)]
+    pub wait: Wait,
+    /// Processors to run on, one for each thread in turn [default: wherever the kernel puts it].
+    #[arg(long, value_name = "LIST", value_parser = units::cpus)]
+    pub cpu: Option<Cpus>,
+    /// TCP congestion control [default: the system's].
+    #[arg(long, value_name = "NAME")]
+    pub congestion: Option<String>,
+    /// Send and receive buffer of each socket [default: the system's].
+    #[arg(long, value_name = "BYTES", value_parser = units::buffer)]
+    pub socket_buffer: Option<usize>,
+    /// Say of every peer when it comes and goes, not only of what is wrong.
+    #[arg(long)]
+    pub verbose: bool,
+    /// Come to an end when standard input does, so that it never outlives who started it.
+    #[arg(long)]
+    pub until_stdin_closes: bool,
+}
+
+/// Options of a controller.
+#[derive(Debug, Args)]
+#[command(after_help = CONTROLLER_EXAMPLES)]
+pub struct FarmController {
+    /// Where nodes, sources and builders connect.
+    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
+    pub listen: SocketAddr,
+    /// The folder of accepted events and of the journal [default: nothing is stored, and nothing survives].
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// When a verdict is durable, and its source is told.
+    #[arg(long, value_name = "WHEN", default_value = "process", requires = "store")]
+    pub durability: FarmDurability,
+    /// Time between two commits at the least: what comes meanwhile is written together.
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = units::span)]
+    pub commit_every: Duration,
+    /// Verdicts that may wait for their commit before no more events are given.
+    #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(1..))]
+    pub uncommitted: u64,
+    /// A file of the store is closed at this size.
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
+    pub segment: u64,
+    /// Who gets the next event.
+    #[arg(long, value_name = "POLICY", default_value = "token-fifo")]
+    pub policy: FarmPolicy,
+    /// Events that a node may have, whatever it offers.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub credits_max: u32,
+    /// The largest event, and the most that a node may answer with.
+    #[arg(long, value_name = "BYTES", default_value = "16M", value_parser = units::bytes)]
+    pub event_max: u64,
+    /// Memory for the events of sources; each has its part of it.
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
+    pub pool: u64,
+    /// Sources and builders at once.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=65_536))]
+    pub sources: u32,
+    /// Nodes at once.
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub nodes: u32,
+    /// A node that is silent for this long is gone, and its events go to others.
+    #[arg(long, value_name = "TIME", default_value = "600ms", value_parser = units::span)]
+    pub silence: Duration,
+    /// A node that takes longer than this for one event is gone, and its events go to others [default: no bound].
+    #[arg(long, value_name = "TIME", value_parser = units::span)]
+    pub deadline: Option<Duration>,
+    /// An event over which so many nodes failed or died is quarantined.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
+    pub deaths: u8,
+    /// The number of the run.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub run: u32,
+    /// Threads that share the nodes; more than 1 only for events that are made here.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+    /// Events that are made here.
+    #[command(flatten)]
+    pub made: FarmMade,
+    /// Where its pages are: /metrics for Prometheus, /health, /farm.
+    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
+    pub metrics: SocketAddr,
+    /// No pages.
+    #[arg(long, conflicts_with = "metrics")]
+    pub no_metrics: bool,
+    /// Write the process number here; a second controller with the same file does not start.
+    #[arg(long, value_name = "FILE")]
+    pub pid_file: Option<PathBuf>,
+    /// How long it may take to end what is in hand when the controller is to stop.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
+    pub drain: Duration,
+    /// End when every event that was to be made here has its verdict.
+    #[arg(long, requires = "events")]
+    pub until_done: bool,
+    /// How it runs.
+    #[command(flatten)]
+    pub process: FarmProcess,
+}
+
+/// Events that are made, rather than read out.
+#[derive(Debug, Clone, Args)]
+pub struct FarmMade {
+    /// Events to make [default: none at a controller, no end at a source].
+    #[arg(long, value_name = "N")]
+    pub events: Option<u64>,
+    /// Bytes of an event: 32K, uniform:1K..64K, exponential:32K, normal:32K,4K.
+    #[arg(long, value_name = "SIZE", default_value = "32000", value_parser = spread::sizes)]
+    pub size: Spread,
+    /// Events a second [default: as fast as they are taken].
+    #[arg(long, value_name = "N", value_parser = units::rate)]
+    pub rate: Option<f64>,
+    /// Spread the times between events exponentially, as those of a detector are.
+    #[arg(long, requires = "rate")]
+    pub poisson: bool,
+    /// Different events that are kept to be sent again and again.
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub different: u32,
+    /// Begin each event with its number, so that it can be told from all others.
+    #[arg(long)]
+    pub numbered: bool,
+    /// Of sizes, times and bytes.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Options of a source.
+#[derive(Debug, Args)]
+pub struct FarmSource {
+    /// The builder or the controller.
+    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
+    pub to: SocketAddr,
+    /// Which source it is.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub number: u32,
+    /// The run of its events.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub run: u32,
+    /// The first event's number.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub first: u64,
+    /// From one event's number to the next: the number of sources that make one run's events between them.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub step: u64,
+    /// What it makes.
+    #[command(flatten)]
+    pub made: FarmMade,
+    /// How it runs.
+    #[command(flatten)]
+    pub process: FarmProcess,
+}
+
+/// Options of a node.
+#[derive(Debug, Args)]
+#[command(after_help = NODE_EXAMPLES)]
+pub struct FarmNode {
+    /// The controller.
+    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
+    pub to: SocketAddr,
+    /// Nodes in this process.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub count: u32,
+    /// The number of the first of them; the others count up.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub number: u32,
+    /// Events that each takes at once.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub credits: u32,
+    /// Its share beside other nodes, where the controller goes by weights.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub weight: u32,
+    /// The largest event.
+    #[arg(long, value_name = "BYTES", default_value = "16M", value_parser = units::bytes)]
+    pub event_max: u64,
+    /// Accept this part of all events, or every:200.
+    #[arg(long, value_name = "PART", default_value = "0.005", value_parser = spread::accept)]
+    pub accept: Accept,
+    /// Bytes that are stored of an accepted event [default: the event itself].
+    #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
+    pub output: Option<u64>,
+    /// How long a decision takes: 1ms, uniform:1ms..5ms, exponential:1ms, normal:1ms,100us.
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = spread::times)]
+    pub time: Spread,
+    /// Of the times, and of the events that are accepted.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// How it runs.
+    #[command(flatten)]
+    pub process: FarmProcess,
+}
+
+const CONTROLLER_EXAMPLES: &str = "\
+Examples:
+  hodo farm controller --store /data/run7 --run 7
+  hodo farm controller --events 1000000 --until-done --no-metrics    events made here, for trying a farm out";
+
+const NODE_EXAMPLES: &str = "\
+Examples:
+  hodo farm node --to controller:5500 --credits 2
+  hodo farm node --count 20 --time exponential:1ms --accept 0.01      twenty nodes that are emulated";

@@ -2,6 +2,8 @@
 
 mod bench;
 mod farm;
+mod farm_files;
+mod farm_run;
 mod hub;
 mod ipbus;
 mod netperf;
@@ -9,11 +11,14 @@ mod others;
 mod output;
 pub mod sizes;
 mod spot;
+mod spread;
 mod traced;
 pub mod units;
 
 pub use bench::{Bench, Choice, Measure};
-pub use farm::{Export, Farm, FarmCommand, Kept, Verify};
+pub use farm::{Farm, FarmCommand, FarmController, FarmDurability, FarmMade, FarmNode, FarmProcess, FarmSource};
+pub use farm_files::{FarmExport, FarmKept, FarmVerify};
+pub use farm_run::{FarmRun, Launch};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};
 pub use ipbus::{
     Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,
@@ -57,8 +62,8 @@ pub enum Command {
     Compare(Compare),
     /// Read and write the registers of IPbus devices, by address and by name.
     Ipbus(Ipbus),
-    /// The event farm: the files of its events.
-    Farm(Farm),
+    /// Be a part of an event farm, or run a whole one.
+    Farm(Box<Farm>),
 }
 
 const EXAMPLES: &str = "\

@@ -1,14 +1,14 @@
 //! `hodo farm export`: stored events as Parquet.
 
-use crate::args::{self, Kept};
+use crate::args::{FarmExport, FarmKept};
 use crate::{Error, Outcome, terminal};
 use hodo_store::{Finding, Selection, Verdict, export};
 
 /// Writes the file, and tells what is in it.
-pub fn run(asked: &args::Export) -> Result<Outcome, Error> {
+pub fn run(asked: &FarmExport) -> Result<Outcome, Error> {
     let verdict = asked.verdict.map(|kept| match kept {
-        Kept::Accepted => Verdict::Accepted,
-        Kept::Quarantined => Verdict::Quarantined,
+        FarmKept::Accepted => Verdict::Accepted,
+        FarmKept::Quarantined => Verdict::Quarantined,
     });
     let exported = export(&asked.store, &asked.output, Selection { run: asked.run, verdict })?;
     let mut text = format!("{}: {} events, {} bytes\n", asked.output.display(), exported.events, exported.data_bytes);

@@ -1,14 +1,70 @@
-//! `hodo farm`: the event farm, a file for each command.
+//! `hodo farm`: the parts of an event farm.
 
+mod attending;
+mod controller;
 mod export;
+mod lines;
+mod metrics;
+mod node;
+mod page;
+mod run;
+mod seen;
+mod source;
+mod storing;
 mod verify;
 
-use crate::{Error, Outcome, args};
+use crate::args::{Farm, FarmCommand, FarmMade, FarmProcess, units::Cpus};
+use crate::{Error, Outcome, congestion};
+use hodo_catalog::farm::emulation::GeneratorConfig;
+use hodo_io::{ServeOptions, SocketSettings};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Does what is asked of a farm.
-pub fn run(asked: &args::Farm) -> Result<Outcome, Error> {
-    match &asked.command {
-        args::FarmCommand::Export(export) => export::run(export),
-        args::FarmCommand::Verify(verify) => verify::run(verify),
+/// Is a part of a farm.
+pub fn run(farm: &Farm) -> Result<Outcome, Error> {
+    match &farm.command {
+        FarmCommand::Controller(controller) => controller::run(controller),
+        FarmCommand::Source(source) => source::run(source),
+        FarmCommand::Node(node) => node::run(node),
+        FarmCommand::Run(asked) => run::run(asked),
+        FarmCommand::Export(asked) => export::run(asked),
+        FarmCommand::Verify(asked) => verify::run(asked),
     }
+}
+
+/// How a process of the farm runs.
+fn serve_options(process: &FarmProcess, threads: usize, peers_max: usize) -> Result<ServeOptions, Error> {
+    congestion::check(process.congestion.as_deref())?;
+    // Each peer takes a descriptor; where that is not allowed, fewer are served.
+    let _ = hodo_io::host::raise_descriptor_limit();
+    Ok(ServeOptions {
+        threads,
+        cpus: process.cpu.as_ref().map_or_else(Vec::new, |Cpus(cpus)| cpus.clone()),
+        wait: process.wait,
+        settings: SocketSettings {
+            congestion: process.congestion.clone(),
+            socket_buffer: process.socket_buffer,
+            peers_max,
+            ..SocketSettings::default()
+        },
+    })
+}
+
+fn generator(made: &FarmMade, first: u64, step: u64, count: Option<u64>) -> GeneratorConfig {
+    GeneratorConfig {
+        first,
+        step,
+        count,
+        size: made.size,
+        rate: made.rate,
+        poisson: made.poisson,
+        pool: made.different as usize,
+        numbered: made.numbered,
+        seed: made.seed,
+    }
+}
+
+/// Differs each time that a program starts.
+fn instance() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (since.as_nanos() as u64) ^ (u64::from(std::process::id()) << 40)
 }

@@ -4,7 +4,7 @@ use crate::{Error, Outcome, args, terminal};
 use hodo_store::{Verdict, verify};
 
 /// Tells what there is, and everything that is wrong with it.
-pub fn run(asked: &args::Verify) -> Result<Outcome, Error> {
+pub fn run(asked: &args::FarmVerify) -> Result<Outcome, Error> {
     let verified = verify(&asked.store)?;
     let mut text = format!(
         "{} segments, {} bytes, {} events with {} bytes of data\n",

@@ -2,6 +2,7 @@ use super::headers::{Flow, SEGMENT};
 use super::pcapng::{self, About, Direction};
 use super::{BLOCK, BLOCKS, Block, Shared};
 use crate::Clock;
+use crate::attended::Accepting;
 use crate::transport::{Batch, Ends, Transport};
 use hodo_machine::{self as machine, Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Stamp, Wait};
 use std::collections::HashMap;
@@ -171,15 +172,13 @@ impl<T> Traced<T> {
     }
 }
 
-impl<T> AsRef<T> for Traced<T> {
-    fn as_ref(&self) -> &T {
-        &self.transport
+impl<T: Accepting> Accepting for Traced<T> {
+    fn stop_listening(&mut self) {
+        self.transport.stop_listening();
     }
-}
 
-impl<T> AsMut<T> for Traced<T> {
-    fn as_mut(&mut self) -> &mut T {
-        &mut self.transport
+    fn backlog(&self) -> usize {
+        self.transport.backlog()
     }
 }
 

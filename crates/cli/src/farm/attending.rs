@@ -1,0 +1,111 @@
+use super::lines::Lines;
+use super::seen::Seen;
+use super::storing::{Desk, Stored};
+use hodo_catalog::farm::controller::{Command, Event, Final};
+use hodo_catalog::farm::{Controller, Supply};
+use hodo_daemon::{Rounds, Snapshot};
+use hodo_io::Attendant;
+use hodo_machine::Instant;
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What is between a thread of the controller and the rest of the process.
+pub struct Attending<S> {
+    pub rounds: Rounds,
+    pub seen: Arc<Snapshot<Seen>>,
+    pub verbose: bool,
+    /// Where verdicts go; nowhere without a store.
+    pub desk: Option<Desk>,
+    /// Threads that have not come to their end; the controller ends with the last, where it is to end by itself.
+    pub running: Arc<AtomicU32>,
+    pub until_done: bool,
+    pub lines: Lines,
+    pub state: Own<S>,
+}
+
+/// What only the thread itself knows.
+pub struct Own<S> {
+    verdicts: Vec<Final>,
+    committed: u64,
+    commands: VecDeque<Command>,
+    drained: bool,
+    machine: PhantomData<S>,
+}
+
+impl<S> Default for Own<S> {
+    fn default() -> Self {
+        Own { verdicts: Vec::new(), committed: 0, commands: VecDeque::new(), drained: false, machine: PhantomData }
+    }
+}
+
+impl<S> Attending<S> {
+    fn stored(&self) -> Stored {
+        self.desk.as_ref().map(Desk::stored).unwrap_or_default()
+    }
+}
+
+impl<S: Supply> Attendant for Attending<S> {
+    type Machine = Controller<S>;
+
+    #[inline]
+    fn told(&mut self, event: Event) -> Option<Command> {
+        match event {
+            Event::Verdict(verdict) if self.desk.is_some() => self.state.verdicts.push(verdict),
+            Event::Joined { hello, .. } if self.verbose => {
+                self.lines.say(&format!("{} {} has joined", hello.role.name(), hello.number));
+            }
+            Event::Left { hello, error, taken_back, .. }
+                if taken_back > 0 || error.is_misbehaviour() || self.verbose =>
+            {
+                let (role, number) = (hello.role.name(), hello.number);
+                let others =
+                    if taken_back > 0 { format!("; others get its {taken_back} events") } else { String::new() };
+                self.lines.say(&format!("{role} {number} is gone: {error}{others}"));
+            }
+            Event::Refused(_, error) if self.verbose => self.lines.say(&format!("a connection was refused: {error}")),
+            Event::Drained if !std::mem::replace(&mut self.state.drained, true) => {
+                self.running.fetch_sub(1, Ordering::AcqRel);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    #[inline]
+    fn wanted(&mut self, _: &mut Controller<S>) -> Option<Command> {
+        if let Some(desk) = &self.desk {
+            if !self.state.verdicts.is_empty() {
+                desk.leave(&mut self.state.verdicts);
+            }
+            let committed = desk.committed();
+            if committed != self.state.committed {
+                self.state.committed = committed;
+                return Some(Command::Committed(committed));
+            }
+        }
+        self.state.commands.pop_front()
+    }
+
+    fn is_over(&self, _: &Controller<S>) -> bool {
+        self.until_done && self.state.drained && self.running.load(Ordering::Acquire) == 0
+    }
+
+    fn look_in(&mut self, now: Instant, controller: &Controller<S>) -> Option<Command> {
+        self.lines.look_in();
+        let stored = || self.stored();
+        self.seen.offer(|| Seen::of(now, controller, stored()));
+        self.rounds.look_in(now);
+        None
+    }
+
+    fn drain(&mut self) -> Option<Command> {
+        self.rounds.draining("ending what is in hand");
+        Some(Command::Drain)
+    }
+
+    fn is_drained(&self, controller: &Controller<S>) -> bool {
+        controller.is_drained()
+    }
+}

@@ -1,0 +1,209 @@
+//! `hodo farm controller`: takes events in, hands each to one node, stores what is accepted.
+
+use super::attending::{Attending, Own};
+use super::lines::Lines;
+use super::seen::Seen;
+use super::storing::Storing;
+use super::{generator, instance, metrics, page, serve_options};
+use crate::args::{FarmController, FarmDurability};
+use crate::bench::LISTENING_ON;
+use crate::hub::PAGES_ON;
+use crate::serve::at_the_end_of_stdin;
+use crate::{Error, Outcome, terminal};
+use hodo_catalog::farm::emulation::Generator;
+use hodo_catalog::farm::wire::Verdict;
+use hodo_catalog::farm::{Controller, ControllerConfig, Ledger, Next, Policy, Ranges, Supply};
+use hodo_daemon::{Daemon, Options, Reply, Snapshot};
+use hodo_io::StreamServer;
+use hodo_machine::{Address, Instant};
+use hodo_store::{Durability, Recovered, Store};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+/// Connections that the driver accepts beyond the controller's own bounds, so that it counts those that it turns away.
+const MORE_PEERS: usize = 1024;
+/// How long a page waits for what it shows.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Is a controller until a signal comes, or until what it was to make has its verdict.
+pub fn run(asked: &FarmController) -> Result<Outcome, Error> {
+    let made_here = asked.made.events.is_some();
+    let threads = usize::from(asked.threads);
+    if threads > 1 && !made_here {
+        return Err(Error::Usage("--threads above 1 is for events that are made here; add --events".to_owned()));
+    }
+    let (storing, recovered) = open_store(asked, threads)?;
+    let peers_max = (asked.nodes + asked.sources) as usize + MORE_PEERS;
+    let options = serve_options(&asked.process, threads, peers_max)?;
+    let seen: Arc<Vec<Arc<Snapshot<Seen>>>> = Arc::new((0..threads).map(|_| Arc::default()).collect());
+    let daemon = start_daemon(asked, &seen)?;
+    let server = StreamServer::bind(&Address::Socket(asked.listen), options).map_err(|error| {
+        let at = asked.listen;
+        Error::Failed(format!("cannot listen on {at}: {error}; choose another address or port, or end who has it"))
+    })?;
+    if asked.process.until_stdin_closes {
+        at_the_end_of_stdin(daemon.stop());
+    }
+    let at = server.address().to_string();
+    daemon.ready(&format!("{LISTENING_ON}{at}"));
+    terminal::print(&format!("{LISTENING_ON}{at}\n"))?;
+    if let Some(pages) = daemon.site() {
+        terminal::print(&format!("{PAGES_ON}{pages}\n"))?;
+    }
+    let running = Arc::new(AtomicU32::new(threads as u32));
+    let done = done(&recovered, asked.run);
+    let make = |index: usize, waker: hodo_io::Waker| {
+        let ledger = if index == 0 { ledger(&recovered) } else { Ledger::default() };
+        let controller = Controller::new(config(asked, threads), supply(asked, index, threads, &done), ledger);
+        let desk = storing.as_ref().map(|storing| storing.desk(index));
+        if let Some(desk) = &desk {
+            desk.set_waker(waker);
+        }
+        let attending = Attending {
+            rounds: daemon.rounds(&format!("controller {index}")),
+            seen: Arc::clone(&seen[index]),
+            verbose: asked.process.verbose,
+            desk,
+            running: Arc::clone(&running),
+            until_done: asked.until_done,
+            lines: Lines::of("controller"),
+            state: Own::default(),
+        };
+        (controller, attending)
+    };
+    server.attend(asked.drain, make, daemon.stop()).map_err(|error| Error::Failed(format!("serving {at}: {error}")))?;
+    drop(storing);
+    Ok(Outcome::Done)
+}
+
+/// The folder is opened, and what is in it is told.
+fn open_store(asked: &FarmController, threads: usize) -> Result<(Option<Storing>, Recovered), Error> {
+    let Some(directory) = &asked.store else { return Ok((None, Recovered::default())) };
+    let durability = match asked.durability {
+        FarmDurability::Process => Durability::Process,
+        FarmDurability::Disk => Durability::Disk,
+    };
+    let options =
+        hodo_store::Options { segment_bytes: asked.segment, durability, ..hodo_store::Options::new(directory) };
+    let (store, recovered) = Store::open(options).map_err(|error| Error::Failed(format!("--store: {error}")))?;
+    for damage in &recovered.damaged {
+        eprintln!("hodo farm controller: {damage:?}");
+    }
+    Ok((Some(Storing::start(store, threads, asked.commit_every)), recovered))
+}
+
+/// Pages, signals, and the manager of services.
+fn start_daemon(asked: &FarmController, seen: &Arc<Vec<Arc<Snapshot<Seen>>>>) -> Result<Daemon, Error> {
+    let http = (!asked.no_metrics).then_some(asked.metrics);
+    let options = Options { http, pid_file: asked.pid_file.clone() };
+    let (run, policy) = (asked.run, policy_name(asked.policy.into()));
+    let shown = Arc::clone(seen);
+    let daemon = Daemon::start(&options, |pages| {
+        pages.with(page::PATH, move || match look(&shown) {
+            Some(seen) => Reply::text(200, format!("{:#}\n", page::page(&seen, run, policy))),
+            None => Reply::text(503, "the controller has not begun, or is stuck\n"),
+        })
+    })?;
+    let told = Arc::clone(seen);
+    daemon.registry().source(move |exposition| {
+        if let Some(seen) = look(&told) {
+            metrics::tell(&seen, exposition);
+        }
+    });
+    Ok(daemon)
+}
+
+/// What all threads have seen, together.
+fn look(threads: &[Arc<Snapshot<Seen>>]) -> Option<Seen> {
+    let mut all: Option<Seen> = None;
+    for thread in threads {
+        let seen = thread.ask(PATIENCE)?;
+        all = Some(match all {
+            None => (*seen).clone(),
+            Some(all) => all.add(&seen),
+        });
+    }
+    all
+}
+
+fn policy_name(policy: Policy) -> &'static str {
+    Policy::ALL.into_iter().find(|(known, _)| *known == policy).map_or("", |(_, name)| name)
+}
+
+fn config(asked: &FarmController, threads: usize) -> ControllerConfig {
+    ControllerConfig {
+        run: asked.run,
+        policy: asked.policy.into(),
+        credits_max: asked.credits_max,
+        event_max: u32::try_from(asked.event_max).unwrap_or(u32::MAX).min(hodo_catalog::farm::wire::LENGTH_MAX),
+        pool_bytes: asked.pool,
+        // Events of sources need one table of what is known.
+        sources_max: if threads > 1 { 0 } else { asked.sources },
+        nodes_max: asked.nodes,
+        silence: asked.silence,
+        deadline: asked.deadline,
+        deaths_max: asked.deaths,
+        uncommitted_max: asked.store.is_some().then_some(asked.uncommitted),
+        instance: instance(),
+        ..ControllerConfig::default()
+    }
+}
+
+/// What one thread makes.
+enum Made {
+    Nothing,
+    Events(Box<Generator>),
+}
+
+impl Supply for Made {
+    #[inline]
+    fn next(&mut self, now: Instant) -> Next {
+        match self {
+            Made::Nothing => Next::Ended,
+            Made::Events(generator) => generator.next(now),
+        }
+    }
+
+    fn is_paced(&self) -> bool {
+        matches!(self, Made::Events(generator) if generator.is_paced())
+    }
+}
+
+/// The part of the events that a thread makes: numbers without a gap.
+fn supply(asked: &FarmController, index: usize, threads: usize, done: &Ranges) -> Made {
+    let Some(count) = asked.made.events else { return Made::Nothing };
+    let part = count.div_ceil(threads as u64);
+    let first = part * index as u64;
+    let mut made = generator(&asked.made, first, 1, Some(part.min(count.saturating_sub(first))));
+    made.rate = made.rate.map(|rate| rate / threads as f64);
+    Made::Events(Box::new(Generator::new(made, done.clone())))
+}
+
+/// Events of the run that have their verdict.
+fn done(recovered: &Recovered, run: u32) -> Ranges {
+    let mut done = Ranges::default();
+    if let Some(ledger) = recovered.runs.get(&run) {
+        for verdict in hodo_store::Verdict::ALL {
+            ledger.of(verdict).iter().for_each(|range| done.insert_range(range));
+        }
+    }
+    done
+}
+
+fn ledger(recovered: &Recovered) -> Ledger {
+    let mut ledger = Ledger::default();
+    for (run, known) in &recovered.runs {
+        for (verdict, stored) in [
+            (Verdict::Accepted, hodo_store::Verdict::Accepted),
+            (Verdict::Rejected, hodo_store::Verdict::Rejected),
+            (Verdict::Quarantined, hodo_store::Verdict::Quarantined),
+            (Verdict::Incomplete, hodo_store::Verdict::Incomplete),
+        ] {
+            let ranges: Vec<_> = known.of(stored).iter().collect();
+            // The runs come in order, so that those which are not remembered any more are the oldest.
+            let _ = ledger.recover(*run, verdict, &ranges);
+        }
+    }
+    ledger
+}

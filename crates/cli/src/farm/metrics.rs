@@ -1,0 +1,53 @@
+use super::seen::Seen;
+use hodo_daemon::Exposition;
+
+/// Adds the metrics of a farm.
+pub fn tell(seen: &Seen, to: &mut Exposition) {
+    let (counts, counters) = (&seen.counts, &seen.counters);
+    to.counter("farm_events_taken_in_total", "Events that came in, each once.", &[], counts.taken_in);
+    for (verdict, count) in [
+        ("accepted", counts.accepted),
+        ("rejected", counts.rejected),
+        ("quarantined", counts.quarantined),
+        ("incomplete", counts.incomplete),
+    ] {
+        let labels = [("verdict", verdict)];
+        to.counter("farm_events_total", "Events with their final verdict.", &labels, count);
+    }
+    for (name, help, count) in [
+        ("farm_events_duplicate_total", "Events that were offered again.", counts.duplicates),
+        ("farm_events_given_total", "Events given to nodes, each time counted.", counters.given),
+        ("farm_events_redispatched_total", "Times that an event went to another node.", counters.redispatched),
+        ("farm_events_found_no_token_total", "Events that found no token.", counters.waited_for_token),
+        ("farm_given_bytes_total", "Bytes of events given to nodes.", counters.given_bytes),
+        ("farm_tokens_total", "Tokens that came.", counters.tokens),
+        ("farm_tokens_unasked_total", "Tokens for events that their sender had not.", counters.unasked),
+        ("farm_nodes_lost_total", "Nodes that were lost.", counters.nodes_lost),
+        ("farm_connections_refused_total", "Connections refused before they had greeted.", counters.refused),
+        ("farm_connections_misbehaved_total", "Connections ended for a breach of the rules.", counters.misbehaved),
+        ("farm_stored_events_total", "Events in the store.", seen.stored.events),
+        ("farm_stored_bytes_total", "Bytes of them.", seen.stored.bytes),
+        ("farm_commits_total", "Groups of verdicts that were committed.", seen.stored.commits),
+    ] {
+        to.counter(name, help, &[], count);
+    }
+    let dead_time_s = counters.dead_time_ns as f64 * 1e-9;
+    to.counter("farm_dead_time_seconds_total", "Time in which events could not be given.", &[], dead_time_s);
+    for (name, help, value) in [
+        ("farm_events_in_hand", "Events without a verdict.", counts.in_hand()),
+        ("farm_events_waiting", "Events that wait for a token.", counters.events_waiting),
+        ("farm_tokens_waiting", "Tokens that wait for an event.", counters.tokens_waiting),
+        ("farm_verdicts_uncommitted", "Verdicts that wait for their commit.", counters.uncommitted),
+        ("farm_nodes", "Nodes that are there.", counters.nodes),
+        ("farm_sources", "Sources and builders that are there.", counters.sources),
+        ("farm_store_failing", "Whether nothing can be committed now.", u64::from(seen.stored.failing.is_some())),
+    ] {
+        to.gauge(name, help, &[], value);
+    }
+    for node in &seen.nodes {
+        let number = node.number.to_string();
+        let labels = [("node", &*number)];
+        to.counter("farm_node_events_total", "Events given to a node.", &labels, node.given);
+        to.gauge("farm_node_in_flight", "Events that are with a node.", &labels, node.in_flight);
+    }
+}

@@ -1,0 +1,102 @@
+//! `hodo farm node`: takes events and decides.
+
+use super::lines::Lines;
+use super::{instance, serve_options};
+use crate::args::FarmNode;
+use crate::serve::at_the_end_of_stdin;
+use crate::{Error, Outcome, interrupt};
+use hodo_catalog::farm::controller::FarCounters;
+use hodo_catalog::farm::emulation::Decisions;
+use hodo_catalog::farm::node::{Command, Decide, Event};
+use hodo_catalog::farm::{Node, NodeConfig};
+use hodo_io::usage::ProcessUsage;
+use hodo_io::{Attendant, attend_opened};
+use hodo_machine::{Address, Instant};
+use std::time::Duration;
+
+/// How long events that are being decided may take when the node is to stop.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Decides until a signal comes.
+pub fn run(asked: &FarmNode) -> Result<Outcome, Error> {
+    let options = serve_options(&asked.process, 1, asked.count as usize + 16)?;
+    let stop = interrupt::flag()?;
+    if asked.process.until_stdin_closes {
+        at_the_end_of_stdin(&stop);
+    }
+    let node = Node::new(config(asked));
+    let attending = Attending { lines: Lines::of("node"), verbose: asked.process.verbose };
+    attend_opened(&options, DRAIN, || (node, attending), &stop)
+        .map_err(|error| Error::Failed(format!("deciding for {}: {error}", asked.to)))?;
+    Ok(Outcome::Done)
+}
+
+fn config(asked: &FarmNode) -> NodeConfig {
+    let decisions = Decisions {
+        accept: asked.accept,
+        output: vec![0xA5; asked.output.unwrap_or(0) as usize].into(),
+        time: asked.time,
+        seed: asked.seed,
+    };
+    NodeConfig {
+        controllers: vec![Address::Socket(asked.to); asked.count as usize],
+        number: asked.number,
+        credits: asked.credits,
+        weight: asked.weight,
+        event_max: u32::try_from(asked.event_max).unwrap_or(u32::MAX).min(hodo_catalog::farm::wire::LENGTH_MAX),
+        decide: Decide::Emulated(decisions),
+        silence: Duration::from_secs(2),
+        instance: instance(),
+    }
+}
+
+struct Attending {
+    lines: Lines,
+    verbose: bool,
+}
+
+/// What a controller is told of this process.
+pub fn process_counters() -> FarCounters {
+    let usage = ProcessUsage::of_process();
+    FarCounters {
+        process: u64::from(std::process::id()),
+        user_ns: (usage.user_s * 1e9) as u64,
+        system_ns: (usage.system_s * 1e9) as u64,
+        voluntary: usage.voluntary_switches,
+        involuntary: usage.involuntary_switches,
+        max_rss_bytes: usage.max_rss_bytes,
+        ..FarCounters::default()
+    }
+}
+
+impl Attendant for Attending {
+    type Machine = Node;
+
+    fn told(&mut self, event: Event) -> Option<Command> {
+        match event {
+            Event::ReportAsked(peer, value) => Some(Command::Report { peer, value, process: process_counters() }),
+            Event::Left(_, error) => {
+                self.lines.say(&format!("{error}; trying again"));
+                None
+            }
+            Event::Joined(..) if self.verbose => {
+                self.lines.say("the controller has greeted");
+                None
+            }
+            Event::Joined(..) | Event::Work { .. } | Event::Drained => None,
+        }
+    }
+
+    fn look_in(&mut self, _: Instant, _: &Node) -> Option<Command> {
+        self.lines.look_in();
+        None
+    }
+
+    fn drain(&mut self) -> Option<Command> {
+        Some(Command::Drain)
+    }
+
+    fn is_drained(&self, node: &Node) -> bool {
+        node.is_drained()
+    }
+}

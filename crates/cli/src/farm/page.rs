@@ -1,0 +1,63 @@
+use super::seen::Seen;
+use serde_json::{Value, json};
+
+/// Where a controller tells of itself, as JSON.
+pub const PATH: &str = "/farm";
+
+/// The state of a farm as its page tells it.
+pub fn page(seen: &Seen, run: u32, policy: &str) -> Value {
+    let (counts, counters) = (&seen.counts, &seen.counters);
+    let nodes: Vec<Value> = seen.nodes.iter().map(node).collect();
+    json!({
+        "run": run,
+        "state": counters.state.name(),
+        "policy": policy,
+        "uptime_s": seen.now.as_nanos() as f64 * 1e-9,
+        "events": {
+            "taken_in": counts.taken_in,
+            "accepted": counts.accepted,
+            "rejected": counts.rejected,
+            "quarantined": counts.quarantined,
+            "incomplete": counts.incomplete,
+            "in_hand": counts.in_hand(),
+            "duplicates": counts.duplicates,
+            "waiting": counters.events_waiting,
+            "found_no_token": counters.waited_for_token,
+            "given": counters.given,
+            "redispatched": counters.redispatched,
+            "uncommitted": counters.uncommitted,
+        },
+        "bytes": { "taken_in": counters.bytes_in, "given": counters.given_bytes, "answered": counters.token_bytes },
+        "tokens": { "received": counters.tokens, "waiting": counters.tokens_waiting, "unasked": counters.unasked },
+        "dead_time_share": seen.dead_share(),
+        "connections": {
+            "nodes": counters.nodes,
+            "sources": counters.sources,
+            "nodes_lost": counters.nodes_lost,
+            "refused": counters.refused,
+            "misbehaved": counters.misbehaved,
+        },
+        "store": {
+            "events": seen.stored.events,
+            "bytes": seen.stored.bytes,
+            "commits": seen.stored.commits,
+            "failing": seen.stored.failing,
+        },
+        "nodes": nodes,
+    })
+}
+
+fn node(share: &hodo_catalog::farm::controller::NodeShare) -> Value {
+    let answered = share.answered.max(1);
+    json!({
+        "number": share.number,
+        "given": share.given,
+        "bytes": share.bytes,
+        "answered": share.answered,
+        "accepted": share.accepted,
+        "failed": share.failed,
+        "in_flight": share.in_flight,
+        "waited_us_mean": share.waited_ns as f64 * 1e-3 / answered as f64,
+        "decided_us_mean": share.decided_ns as f64 * 1e-3 / answered as f64,
+    })
+}

@@ -1,0 +1,344 @@
+//! The course of a run: its processes are started in order, watched, started again, and ended in order.
+
+use super::file::Farm;
+use super::plan::Process;
+use super::role::Role;
+use super::signals::Signals;
+use super::site::Site;
+use crate::bench::LISTENING_ON;
+use crate::{Error, terminal};
+use hodo_daemon::launch::{Crew, News};
+use std::collections::VecDeque;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+/// Between two looks at what has to be done.
+const TICK: Duration = Duration::from_millis(50);
+/// How long after its death a process is started again: at first, and at most; what ran for longer than that begins anew.
+const BACK_OFF: Duration = Duration::from_millis(250);
+const BACK_OFF_MAX: Duration = Duration::from_secs(10);
+/// What a process has to end in when its controller has gone.
+const ABANDONED: Duration = Duration::from_secs(5);
+/// Lines of a process that are shown where it fails.
+const LAST_LINES: usize = 5;
+
+/// How a run came out.
+#[derive(Debug)]
+pub struct Course {
+    /// What has failed, and why.
+    pub failures: Vec<String>,
+    /// How often a process was started again.
+    pub restarts: u32,
+    /// How long it took.
+    pub took: Duration,
+    /// How long its events took, from the start of the first who has any to the end of the last; of a run that was over
+    /// by itself.
+    pub events_took: Option<Duration>,
+    /// Whether it was interrupted.
+    pub interrupted: bool,
+}
+
+/// Conducts a run.
+pub struct Conduct<'a> {
+    farm: &'a Farm,
+    site: &'a Site,
+    signals: &'a Signals,
+    quiet: bool,
+    crew: Crew,
+    posts: Vec<Post>,
+    /// Which post a child has, by its number.
+    post_of: Vec<usize>,
+    is_ending: bool,
+    looked: Instant,
+    course: Course,
+}
+
+/// The place of one process, which several have after each other.
+struct Post {
+    process: Process,
+    child: Option<usize>,
+    started: Instant,
+    /// Whether it has yet to reach its host.
+    is_on_its_way: bool,
+    /// How others reach it.
+    address: Option<String>,
+    wait: Duration,
+    again_at: Option<Instant>,
+    was_asked: bool,
+    was_killed: bool,
+    said: VecDeque<String>,
+}
+
+impl Post {
+    /// Whether it runs, or is to run again.
+    fn is_there(&self) -> bool {
+        self.child.is_some() || self.again_at.is_some()
+    }
+}
+
+/// Runs a farm to its end.
+pub fn run(farm: &Farm, site: &Site, processes: Vec<Process>, signals: &Signals, quiet: bool) -> Result<Course, Error> {
+    let begun = Instant::now();
+    let course =
+        Course { failures: Vec::new(), restarts: 0, took: Duration::ZERO, events_took: None, interrupted: false };
+    let posts = processes.into_iter().map(|process| Post {
+        process,
+        child: None,
+        started: begun,
+        is_on_its_way: false,
+        address: None,
+        wait: BACK_OFF,
+        again_at: None,
+        was_asked: false,
+        was_killed: false,
+        said: VecDeque::new(),
+    });
+    let mut conduct = Conduct {
+        farm,
+        site,
+        signals,
+        quiet,
+        crew: Crew::default(),
+        posts: posts.collect(),
+        post_of: Vec::new(),
+        is_ending: false,
+        looked: begun,
+        course,
+    };
+    // Those that run are ended in order, whatever went wrong.
+    let started = conduct.start_all();
+    let ran = started.and_then(|all| if all { conduct.watch(begun) } else { Ok(()) });
+    let ended = conduct.end_all();
+    conduct.course.took = begun.elapsed();
+    ran.and(ended).map(|()| conduct.course)
+}
+
+impl Conduct<'_> {
+    /// Starts all, those that listen first. Answers whether they run.
+    fn start_all(&mut self) -> Result<bool, Error> {
+        for role in Role::ALL {
+            for post in self.of(role) {
+                if !self.has_way(post)? {
+                    return Ok(false);
+                }
+                self.start(post)?;
+                if role.listens() && !self.wait_for(post)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Waits until not too many others are on their way to a host. Answers whether that came.
+    fn has_way(&mut self, post: usize) -> Result<bool, Error> {
+        let Some((most, _)) = self.site.launcher.on_their_way() else { return Ok(true) };
+        let host = self.posts[post].process.host.clone();
+        let others = |post: &&Post| post.is_on_its_way && post.process.host == host;
+        while self.posts.iter().filter(others).count() >= most {
+            self.turn()?;
+            if self.signals.is_stopped() {
+                self.course.interrupted = true;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn of(&self, role: Role) -> Vec<usize> {
+        (0..self.posts.len()).filter(|post| self.posts[*post].process.role == role).collect()
+    }
+
+    fn start(&mut self, post: usize) -> Result<(), Error> {
+        let process = &self.posts[post].process;
+        let to = self.upstream(process.role);
+        let words = self.site.launcher.words(&process.task(&self.site.program, to.as_deref()));
+        let child = self.crew.start(&words).map_err(|error| Error::Failed(error.to_string()))?;
+        self.post_of.push(post);
+        let post = &mut self.posts[post];
+        (post.child, post.started, post.again_at) = (Some(child), Instant::now(), None);
+        post.is_on_its_way = self.site.launcher.on_their_way().is_some();
+        post.said.clear();
+        Ok(())
+    }
+
+    /// Whom a role connects to.
+    fn upstream(&self, role: Role) -> Option<String> {
+        let address = |role| self.of(role).first().and_then(|post| self.posts[*post].address.clone());
+        match role {
+            Role::Controller => None,
+            Role::Source => address(Role::Builder).or_else(|| address(Role::Controller)),
+            Role::Builder | Role::Node => address(Role::Controller),
+        }
+    }
+
+    /// Waits until a role says where it listens. Answers whether it did.
+    fn wait_for(&mut self, post: usize) -> Result<bool, Error> {
+        let until = Instant::now() + self.farm.run.start_within;
+        while self.posts[post].address.is_none() {
+            self.turn()?;
+            if self.signals.is_stopped() {
+                self.course.interrupted = true;
+                return Ok(false);
+            }
+            let Post { process, child, said, .. } = &self.posts[post];
+            if child.is_none() {
+                return Ok(false);
+            }
+            if Instant::now() > until {
+                let within = self.farm.run.start_within;
+                let why = format!("did not say within {within:?} where it listens; see `start_within` in [run]");
+                let failure = told(process, &why, said);
+                self.course.failures.push(failure);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Until there is a reason to end.
+    fn watch(&mut self, begun: Instant) -> Result<(), Error> {
+        loop {
+            self.turn()?;
+            if self.signals.is_stopped() {
+                self.course.interrupted = true;
+                return Ok(());
+            }
+            let is_there = |role| self.of(role).iter().any(|post| self.posts[*post].is_there());
+            if !is_there(Role::Node) {
+                self.course.failures.push("no node is left".to_owned());
+                return Ok(());
+            }
+            let sources_are_done = !self.of(Role::Source).is_empty() && !is_there(Role::Source);
+            let builder_is_gone = !self.of(Role::Builder).is_empty() && !is_there(Role::Builder);
+            let is_over = self.farm.run.time.is_some_and(|time| begun.elapsed() >= time);
+            let controller_is_gone = !is_there(Role::Controller);
+            if sources_are_done || builder_is_gone || is_over || controller_is_gone {
+                let events_are_done = sources_are_done || controller_is_gone && self.of(Role::Source).is_empty();
+                self.course.events_took = self.first_event().filter(|_| events_are_done).map(|first| first.elapsed());
+                return Ok(());
+            }
+        }
+    }
+
+    /// When there could be an event first: when its source was started, or the first node.
+    fn first_event(&self) -> Option<Instant> {
+        let role = if self.of(Role::Source).is_empty() { Role::Node } else { Role::Source };
+        self.of(role).iter().map(|post| self.posts[*post].started).min()
+    }
+
+    /// Asks one role after the other to end, as the events go, and kills what does not.
+    fn end_all(&mut self) -> Result<(), Error> {
+        self.is_ending = true;
+        for post in &mut self.posts {
+            post.again_at = None;
+        }
+        for role in [Role::Source, Role::Builder, Role::Controller, Role::Node] {
+            let posts = self.of(role);
+            for post in &posts {
+                if let Some(child) = self.posts[*post].child {
+                    self.posts[*post].was_asked = true;
+                    self.crew.end(child);
+                }
+            }
+            let has_controller = self.of(Role::Controller).iter().any(|post| self.posts[*post].child.is_some());
+            let within = self.farm.run.end_within;
+            let within = if has_controller || role == Role::Controller { within } else { within.min(ABANDONED) };
+            let until = Instant::now() + within;
+            while posts.iter().any(|post| self.posts[*post].child.is_some()) {
+                self.turn()?;
+                if Instant::now() > until || self.signals.is_killed() {
+                    self.kill(&posts, within);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn kill(&mut self, posts: &[usize], within: Duration) {
+        for post in posts {
+            let Post { process, child: Some(child), was_killed, said, .. } = &mut self.posts[*post] else { continue };
+            self.crew.kill(*child);
+            if !*was_killed && !self.signals.is_killed() {
+                let why = format!("was killed: it did not end within {within:?}");
+                self.course.failures.push(told(process, &why, said));
+            }
+            *was_killed = true;
+        }
+    }
+
+    /// Takes what happened, and does what is due.
+    fn turn(&mut self) -> Result<(), Error> {
+        match self.crew.next(TICK) {
+            Some(News::Said(child, line)) => self.said(self.post_of[child], &line)?,
+            Some(News::Complained(child, line)) => {
+                let post = &mut self.posts[self.post_of[child]];
+                eprintln!("{} | {line}", post.process.name);
+                if post.said.len() == LAST_LINES {
+                    post.said.pop_front();
+                }
+                post.said.push_back(line);
+            }
+            Some(News::Ended(child, status)) => self.ended(self.post_of[child], status),
+            None => {}
+        }
+        if self.looked.elapsed() < TICK {
+            return Ok(());
+        }
+        self.looked = Instant::now();
+        self.crew.look();
+        let due = |post: &Post| post.again_at.is_some_and(|at| at <= Instant::now());
+        for post in (0..self.posts.len()).filter(|post| due(&self.posts[*post])).collect::<Vec<_>>() {
+            self.course.restarts += 1;
+            self.start(post)?;
+        }
+        Ok(())
+    }
+
+    fn said(&mut self, post: usize, line: &str) -> Result<(), Error> {
+        let post = &mut self.posts[post];
+        if self.site.launcher.on_their_way().is_some_and(|(_, there)| line == there) {
+            post.is_on_its_way = false;
+            return Ok(());
+        }
+        if let Some(at) = line.strip_prefix(LISTENING_ON)
+            && post.process.role.listens()
+        {
+            post.address = Some(self.site.reached(&post.process.host, at));
+            // Should it be started again, the others find it where it was.
+            post.process.listen = Some(at.to_owned());
+        }
+        if self.quiet { Ok(()) } else { terminal::print(&format!("{} | {line}\n", post.process.name)) }
+    }
+
+    fn ended(&mut self, post: usize, status: ExitStatus) {
+        let post = &mut self.posts[post];
+        post.child = None;
+        post.is_on_its_way = false;
+        if post.was_killed || status.success() {
+            return;
+        }
+        if self.is_ending || !post.process.restart {
+            self.course.failures.push(told(&post.process, &format!("ended ({status})"), &post.said));
+            return;
+        }
+        if post.started.elapsed() > BACK_OFF_MAX {
+            post.wait = BACK_OFF;
+        }
+        let Process { name, host, .. } = &post.process;
+        eprintln!("hodo farm run: {name} on {host} ended ({status}); it is started again in {:?}", post.wait);
+        post.again_at = Some(Instant::now() + post.wait);
+        post.wait = (post.wait * 2).min(BACK_OFF_MAX);
+    }
+}
+
+/// What became of a process, and what it said last.
+fn told(process: &Process, what: &str, said: &VecDeque<String>) -> String {
+    let Process { name, host, .. } = process;
+    let mut text = format!("{name} on {host} {what}");
+    for line in said {
+        text.push_str("\n    ");
+        text.push_str(line);
+    }
+    text
+}

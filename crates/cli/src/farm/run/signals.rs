@@ -1,0 +1,41 @@
+use crate::Error;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Ctrl-C and `kill`: the first asks the run to come to its end in order; a second Ctrl-C, to kill what still runs.
+///
+/// Only Ctrl-C is taken at its second word: `timeout` sends its signal twice, to the process and to its group.
+#[derive(Debug, Default)]
+pub struct Signals {
+    stopped: Arc<AtomicBool>,
+    interrupted: Arc<AtomicBool>,
+    killed: AtomicBool,
+}
+
+impl Signals {
+    /// From now on signals do nothing else.
+    pub fn catch() -> Result<Self, Error> {
+        let signals = Signals::default();
+        let cannot = |why| Error::Failed(format!("signals cannot be caught: {why}"));
+        for signal in [SIGTERM, SIGHUP] {
+            flag::register(signal, Arc::clone(&signals.stopped)).map_err(cannot)?;
+        }
+        flag::register(SIGINT, Arc::clone(&signals.interrupted)).map_err(cannot)?;
+        Ok(signals)
+    }
+
+    /// Whether the run is to end.
+    pub fn is_stopped(&self) -> bool {
+        if self.interrupted.swap(false, Ordering::Relaxed) && self.stopped.swap(true, Ordering::Relaxed) {
+            self.killed.store(true, Ordering::Relaxed);
+        }
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is to end at once.
+    pub fn is_killed(&self) -> bool {
+        self.is_stopped() && self.killed.load(Ordering::Relaxed)
+    }
+}

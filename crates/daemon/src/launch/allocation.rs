@@ -1,0 +1,97 @@
+use super::expand;
+use crate::Error;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+/// What the job runs by itself: it tells what it got, and keeps it until its input ends.
+const KEEP: &str = r#"echo "$SLURM_JOB_ID $SLURM_JOB_NODELIST"; exec cat >/dev/null"#;
+
+/// A job of Slurm, and the nodes that it has got.
+#[derive(Debug)]
+pub struct Allocation {
+    /// The job.
+    pub job: String,
+    /// Its nodes.
+    pub hosts: Vec<String>,
+    /// Where the job is our own.
+    _keeper: Option<Keeper>,
+}
+
+impl Allocation {
+    /// That in which this process runs.
+    pub fn current() -> Result<Option<Self>, Error> {
+        let of = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        match (of("SLURM_JOB_ID"), of("SLURM_JOB_NODELIST")) {
+            (Some(job), Some(nodes)) => Ok(Some(Allocation { job, hosts: expand(&nodes)?, _keeper: None })),
+            _ => Ok(None),
+        }
+    }
+
+    /// Asks for one with `salloc` and these options. It is given back when it is dropped, or this process ends.
+    pub fn ask(options: &[String]) -> Result<Asked, Error> {
+        let mut command = Command::new("salloc");
+        command.args(options).args(["sh", "-c", KEEP]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        // A group of its own: Ctrl-C is for this process, which gives the nodes back once they are free.
+        command.process_group(0);
+        let mut child = command.spawn().map_err(|why| {
+            let why = format!("{why}; is Slurm installed here?");
+            Error::Start { what: "salloc".to_owned(), why }
+        })?;
+        let stdout = child.stdout.take().expect("standard output is piped");
+        let (send, receive) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            // What it got, or nothing: the reader of the channel then finds that it has ended.
+            let _ = BufReader::new(stdout).read_line(&mut line);
+            let _ = send.send(line);
+        });
+        let stdin = child.stdin.take();
+        Ok(Asked { keeper: Some(Keeper { child, stdin }), receive })
+    }
+}
+
+/// A job that may still wait for its nodes.
+#[derive(Debug)]
+pub struct Asked {
+    keeper: Option<Keeper>,
+    receive: Receiver<String>,
+}
+
+impl Asked {
+    /// What was given, where that is known within this time.
+    pub fn given(&mut self, within: Duration) -> Result<Option<Allocation>, Error> {
+        let line = match self.receive.recv_timeout(within) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => return Ok(None),
+            Err(RecvTimeoutError::Disconnected) => String::new(),
+        };
+        match (line.split_once(' '), self.keeper.take()) {
+            (Some((job, nodes)), Some(keeper)) => {
+                Ok(Some(Allocation { job: job.to_owned(), hosts: expand(nodes.trim())?, _keeper: Some(keeper) }))
+            }
+            _ => {
+                let why = "it gave no nodes; it has said why above".to_owned();
+                Err(Error::Start { what: "salloc".to_owned(), why })
+            }
+        }
+    }
+}
+
+/// Keeps a job until it is dropped.
+#[derive(Debug)]
+struct Keeper {
+    child: Child,
+    stdin: Option<ChildStdin>,
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        // One that has no nodes yet reads no input; SIGTERM ends its waiting.
+        let _ = hodo_io::process::terminate(self.child.id());
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,534 @@
+//! The controller: takes events in, hands each to one node, and tells the verdict on each exactly once.
+
+mod config;
+mod dispatch;
+mod nodes;
+mod report;
+mod sources;
+mod verdicts;
+
+use crate::inbound::{Intake, Message};
+use crate::ledger::{Ledger, Standing};
+use crate::lines::{Gone, Lines, Silence};
+use crate::supply::Supply;
+use crate::wire::{Header, Hello, Kind, Role, Token};
+use crate::{Counts, Error};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use bytes::Bytes;
+pub use config::{Command, ControllerConfig, Event, Final, Policy};
+use core::time::Duration;
+use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Random};
+pub use nodes::NodeShare;
+use nodes::{Given, Held, NodeLine, Origin, Part, Queue};
+pub use report::{Counters, FarCounters, State};
+use sources::Giver;
+
+/// How often greetings, silence and deadlines are looked at.
+const CHECK: Duration = Duration::from_millis(50);
+/// How long to wait before a node is tried again.
+const AGAIN: Duration = Duration::from_millis(100);
+/// Bytes of small messages that may be owed to a peer which does not take them.
+const OWED_MAX: usize = 1 << 20;
+/// Connections from one host that may be without a greeting at once.
+const GREETING_MAX: u32 = 256;
+
+/// A verdict that its giver is to be told once it is committed.
+#[derive(Debug)]
+struct Owed {
+    sequence: u64,
+    peer: Peer,
+    serial: u64,
+    token: Token,
+    length: u32,
+}
+
+/// A peer that has sent an event which is in hand: its connection's serial number, and the bytes that it sent.
+type Claim = (Peer, u64, u32);
+
+/// Hands each event to one node, and tells each verdict once.
+#[derive(Debug)]
+pub struct Controller<S> {
+    config: ControllerConfig,
+    supply: S,
+    supply_at: Instant,
+    supply_ended: bool,
+    lines: Lines<Part>,
+    queue: Queue,
+    /// Events that wait for a token.
+    waiting: VecDeque<Held>,
+    /// Events over which a node failed or died: each is given to a node that has nothing else.
+    suspects: VecDeque<Held>,
+    ledger: Ledger,
+    told: u64,
+    committed: u64,
+    owed: VecDeque<Owed>,
+    /// Peers that have sent an event again while it is in hand.
+    claims: BTreeMap<(u32, u64), Vec<Claim>>,
+    events: VecDeque<Event>,
+    opens: VecDeque<(Instant, u32)>,
+    greeting: BTreeMap<u64, u32>,
+    serials: u64,
+    sources: u32,
+    run: u32,
+    state: State,
+    /// Since when none is taken in.
+    draining_since: Instant,
+    drained: bool,
+    /// Whether a suspect may have found its node since this was last looked at.
+    suspects_due: bool,
+    /// Bytes of events in hand whose givers are gone.
+    orphaned: u64,
+    /// Windows that the givers have.
+    granted: u64,
+    counters: Counters,
+    idle_since: Option<Instant>,
+    next_check: Instant,
+}
+
+impl<S: Supply> Controller<S> {
+    /// A controller that goes on where the ledger ends.
+    #[must_use]
+    pub fn new(config: ControllerConfig, supply: S, ledger: Ledger) -> Self {
+        Controller {
+            supply,
+            supply_at: Instant::ZERO,
+            supply_ended: false,
+            lines: Lines::default(),
+            queue: Queue::new(config.policy),
+            waiting: VecDeque::new(),
+            suspects: VecDeque::new(),
+            ledger,
+            told: 0,
+            committed: 0,
+            owed: VecDeque::new(),
+            claims: BTreeMap::new(),
+            events: VecDeque::new(),
+            opens: (0..config.nodes.len() as u32).map(|number| (Instant::ZERO, number)).collect(),
+            greeting: BTreeMap::new(),
+            serials: 0,
+            sources: 0,
+            run: config.run,
+            state: State::Running,
+            draining_since: Instant::ZERO,
+            drained: false,
+            suspects_due: false,
+            orphaned: 0,
+            granted: 0,
+            counters: Counters::default(),
+            idle_since: None,
+            next_check: Instant::ZERO,
+            config,
+        }
+    }
+
+    /// The balance of events.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.ledger.counts()
+    }
+
+    /// Everything else that is counted.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters {
+            events_waiting: (self.waiting.len() + self.suspects.len()) as u64,
+            tokens_waiting: self.nodes().map(|node| u64::from(node.credits)).sum(),
+            uncommitted: self.told - self.committed.min(self.told),
+            nodes: self.queue.nodes().len() as u64,
+            sources: u64::from(self.sources),
+            threads: 1,
+            state: self.state,
+            ..self.counters
+        }
+    }
+
+    /// What each node has done, in the order in which they came.
+    #[must_use]
+    pub fn shares(&self) -> Vec<NodeShare> {
+        self.nodes().map(|node| NodeShare { in_flight: node.given.len() as u32, ..node.share }).collect()
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &NodeLine> {
+        self.queue.nodes().iter().filter_map(|peer| match &self.lines.peers.get(*peer)?.part {
+            Part::Node(node) => Some(node),
+            Part::Greeting { .. } | Part::Giver(_) => None,
+        })
+    }
+
+    /// Whether nothing is in hand, nothing waits to be committed, and nothing more is made here.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.ledger.counts().in_hand() == 0
+            && self.owed.is_empty()
+            && (self.config.uncommitted_max.is_none() || self.told <= self.committed)
+            && match self.state {
+                State::Draining => self.givers().all(|giver| giver.drained),
+                State::Running | State::Paused => self.supply_ended && self.sources == 0,
+            }
+    }
+
+    fn givers(&self) -> impl Iterator<Item = &Giver> {
+        self.lines.peers.iter().filter_map(|(_, line)| match &line.part {
+            Part::Giver(giver) => Some(giver),
+            _ => None,
+        })
+    }
+
+    fn command(&mut self, now: Instant, command: Command) {
+        match command {
+            Command::Event { number, payload } => self.made(now, number, payload, Kind::Event),
+            Command::Committed(count) => self.commit(count),
+            Command::Pause if self.state == State::Running => self.state = State::Paused,
+            Command::Resume if self.state == State::Paused => self.state = State::Running,
+            // Who drains has told its sources so, and cannot take it back.
+            Command::Pause | Command::Resume => {}
+            Command::Run(run) => self.run = run,
+            Command::Drain => {
+                if self.state == State::Draining {
+                    return;
+                }
+                (self.state, self.draining_since, self.drained) = (State::Draining, now, false);
+                let givers: Vec<Peer> = self
+                    .lines
+                    .peers
+                    .iter()
+                    .filter(|(_, line)| matches!(line.part, Part::Giver(_)))
+                    .map(|(peer, _)| peer)
+                    .collect();
+                for peer in givers {
+                    self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
+                }
+            }
+            Command::Report => {
+                for index in 0..self.queue.nodes().len() {
+                    self.lines.say(self.queue.nodes()[index], &Header::new(Kind::Report, 0, 0).encode());
+                }
+            }
+        }
+    }
+
+    /// An event that was made in this process.
+    fn made(&mut self, now: Instant, number: u64, payload: Bytes, kind: Kind) {
+        let run = self.run;
+        match self.ledger.offer_own(run, number) {
+            Ok(Standing::New) => {}
+            Ok(_) => return,
+            Err(_) => {
+                self.counters.not_taken += 1;
+                return;
+            }
+        }
+        self.counters.bytes_in += payload.len() as u64;
+        self.waiting.push_back(Held { run, event: number, kind, deaths: 0, payload, origin: Origin::Here, came: now });
+    }
+
+    fn opened(&mut self, now: Instant, peer: Peer, address: &Address) {
+        let host = host(address);
+        self.lines.insert(now, peer, Part::Greeting { since: now, host }, Intake::NONE);
+        self.check_at(now + CHECK);
+        if !peer.is_accepted() {
+            // Who opens a connection to a node speaks first.
+            let hello = self.hello(0, 0);
+            return self.lines.say(peer, &hello.encode());
+        }
+        let greeting = self.greeting.entry(host).or_default();
+        *greeting += 1;
+        if *greeting > GREETING_MAX {
+            self.end(now, peer, Error::Full { max: GREETING_MAX });
+        }
+    }
+
+    fn hello(&self, credits: u32, window: u64) -> Hello {
+        Hello {
+            role: Role::Controller,
+            flags: 0,
+            number: 0,
+            credits,
+            window,
+            event_max: self.config.event_max,
+            weight: 1,
+            instance: self.config.instance,
+        }
+    }
+
+    fn received(&mut self, now: Instant, peer: Peer, mut bytes: &[u8]) {
+        loop {
+            match self.lines.next(now, peer, &mut bytes) {
+                Ok(Some(message)) => {
+                    if let Err(error) = self.message(now, peer, message) {
+                        return self.end(now, peer, error);
+                    }
+                }
+                Ok(None) => return,
+                Err(error) => return self.end(now, peer, error),
+            }
+        }
+    }
+
+    #[inline]
+    fn message(&mut self, now: Instant, peer: Peer, message: Message) -> Result<(), Error> {
+        let Some(line) = self.lines.at(peer) else { return Ok(()) };
+        match (&mut line.part, message) {
+            (Part::Node(_), Message::Token(token, data)) => self.token(now, peer, &token, data),
+            (Part::Giver(giver), Message::Event { kind, event, length, payload }) => {
+                giver.enter(length)?;
+                let (run, serial) = (giver.run, giver.serial);
+                self.given(now, (peer, serial), run, event, kind, payload)
+            }
+            (Part::Giver(giver), Message::Run(run)) => {
+                giver.run = run;
+                Ok(())
+            }
+            (Part::Greeting { host, .. }, Message::Hello(hello)) => {
+                let host = *host;
+                self.hello_came(now, peer, hello)?;
+                if peer.is_accepted() {
+                    self.greeted(host);
+                }
+                Ok(())
+            }
+            (Part::Greeting { .. }, _) => Err(Error::NoGreeting),
+            (_, Message::Ping(value)) => {
+                self.lines.say(peer, &Header::new(Kind::Pong, 0, value).encode());
+                if self.lines.owes_too_much(peer, OWED_MAX) {
+                    Err(Error::OverCredit { max: OWED_MAX as u64 })
+                } else {
+                    Ok(())
+                }
+            }
+            (_, Message::Pong) => Ok(()),
+            (Part::Node(node), Message::Drain) => {
+                node.draining = true;
+                self.suspects.extend(node.reserved.take());
+                self.suspects_due = true;
+                // Nothing is on its way to it behind this.
+                self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
+                Ok(())
+            }
+            (Part::Giver(giver), Message::Drain) => {
+                giver.drained = true;
+                Ok(())
+            }
+            (Part::Node(_), Message::Counters(body)) => {
+                self.events.push_back(Event::Counters(peer, FarCounters::decode(&body)?));
+                Ok(())
+            }
+            (_, Message::Refused(code)) => Err(Error::RefusedBy { code }),
+            (_, other) => Err(Error::Unexpected { kind: other.kind() }),
+        }
+    }
+
+    fn greeted(&mut self, host: u64) {
+        if let Some(count) = self.greeting.get_mut(&host) {
+            *count -= 1;
+            if *count == 0 {
+                self.greeting.remove(&host);
+            }
+        }
+    }
+
+    fn hello_came(&mut self, now: Instant, peer: Peer, hello: Hello) -> Result<(), Error> {
+        match hello.role {
+            Role::Node => {
+                let max = self.config.nodes_max;
+                if self.queue.nodes().len() as u32 >= max {
+                    return Err(Error::Full { max });
+                }
+                if peer.is_accepted() {
+                    let answer = self.hello(0, 0);
+                    self.lines.say(peer, &answer.encode());
+                }
+                let credits = hello.credits.min(self.config.credits_max);
+                if let Some(line) = self.lines.at(peer) {
+                    line.part = Part::Node(NodeLine::new(hello, credits, now));
+                    line.intake = Intake { event_max: 0, data_max: self.config.event_max, keep: true };
+                }
+                self.queue.join(&mut self.lines, peer);
+                self.suspects_due = true;
+            }
+            Role::Source | Role::Builder if peer.is_accepted() => self.giver_came(peer, hello)?,
+            Role::Source | Role::Builder | Role::Controller => return Err(Error::WrongRole { role: hello.role }),
+        }
+        self.events.push_back(Event::Joined { peer, hello });
+        self.check_at(now + CHECK);
+        Ok(())
+    }
+
+    /// Sends a peer away; what it had is given to others.
+    fn end(&mut self, now: Instant, peer: Peer, error: Error) {
+        let Some(part) = self.lines.end(peer, &error) else { return };
+        self.gone(peer, part, error);
+        self.open_again(now, peer);
+    }
+
+    fn gone(&mut self, peer: Peer, part: Part, error: Error) {
+        if error.is_misbehaviour() {
+            self.counters.misbehaved += 1;
+        }
+        let (hello, taken_back) = match part {
+            Part::Greeting { host, .. } => {
+                if peer.is_accepted() {
+                    self.greeted(host);
+                }
+                self.counters.refused += 1;
+                return self.events.push_back(Event::Refused(peer, error));
+            }
+            Part::Giver(giver) => {
+                self.sources -= 1;
+                self.granted -= giver.window;
+                self.orphaned += giver.in_hand;
+                (giver.hello, 0)
+            }
+            Part::Node(node) => {
+                self.queue.leave(peer);
+                self.counters.nodes_lost += 1;
+                let taken_back = node.given.len() as u32;
+                let number = node.hello.number;
+                for Given { held, .. } in node.given {
+                    self.failed(held, number);
+                }
+                self.suspects.extend(node.reserved);
+                self.suspects_due = true;
+                (node.hello, taken_back)
+            }
+        };
+        self.events.push_back(Event::Left { peer, hello, error, taken_back });
+    }
+
+    fn open_again(&mut self, now: Instant, peer: Peer) {
+        if !peer.is_accepted() {
+            self.opens.push_back((now + AGAIN, peer.0));
+        }
+    }
+
+    #[inline]
+    fn check_at(&mut self, at: Instant) {
+        if self.next_check <= Instant::ZERO || at < self.next_check {
+            self.next_check = at;
+        }
+    }
+
+    /// Looks at greetings, silence and deadlines.
+    fn check(&mut self, now: Instant) {
+        self.next_check = Instant::ZERO;
+        let peers: Vec<Peer> = self.lines.peers.iter().map(|(peer, _)| peer).collect();
+        for peer in peers {
+            let Some(line) = self.lines.at(peer) else { continue };
+            let wrong = match &line.part {
+                Part::Greeting { since, .. } if now - *since >= self.config.greeting => Some(Error::NoGreeting),
+                Part::Greeting { .. } => continue,
+                Part::Giver(_) => None,
+                Part::Node(node) => match (self.config.deadline, node.given.front()) {
+                    // It takes one after the other.
+                    (Some(deadline), Some(given)) if now - given.at.max(node.answered_at) >= deadline => {
+                        Some(Error::Overdue { event: given.held.event })
+                    }
+                    _ => None,
+                },
+            };
+            let silent =
+                || (self.lines.silence(now, peer, self.config.silence) == Silence::Long).then_some(Error::Silent);
+            if let Some(error) = wrong.or_else(silent) {
+                self.end(now, peer, error);
+            }
+        }
+        if self.state == State::Draining && now - self.draining_since >= self.config.silence {
+            // One that does not answer to it has what is in hand of it, and gives no more.
+            for (_, line) in self.lines.peers.iter_mut() {
+                if let Part::Giver(giver) = &mut line.part {
+                    giver.drained = true;
+                }
+            }
+        }
+        if self.lines.count > 0 {
+            self.check_at(now + CHECK);
+        }
+    }
+}
+
+impl<S: Supply> Machine for Controller<S> {
+    type Command = Command;
+    type Event = Event;
+
+    #[inline]
+    fn handle(&mut self, now: Instant, input: Input<'_, Command>) {
+        match input {
+            Input::Received(peer, bytes) => self.received(now, peer, bytes),
+            Input::Landed(peer, count) => {
+                if let Some(line) = self.lines.at(peer) {
+                    line.inbound.landed(count);
+                }
+                self.received(now, peer, &[]);
+            }
+            Input::Command(command) => self.command(now, command),
+            Input::Opened(peer, address) => self.opened(now, peer, address),
+            Input::Closed(peer, why) => {
+                match self.lines.gone(peer) {
+                    Gone::Was(part) => self.gone(peer, part, Error::Closed(why)),
+                    Gone::Never => self.events.push_back(Event::Refused(peer, Error::Closed(why))),
+                    Gone::Ended => return,
+                }
+                self.open_again(now, peer);
+            }
+            Input::Blocked(peer) => self.lines.set_blocked(peer, true),
+            Input::Drained(peer) => {
+                self.lines.set_blocked(peer, false);
+                self.suspects_due = true;
+                self.queue.unpark(&mut self.lines, peer);
+            }
+            Input::Elapsed => {}
+        }
+        if self.next_check > Instant::ZERO && now >= self.next_check {
+            self.check(now);
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Event> {
+        if let Some(event) = self.events.pop_front() {
+            return Output::Event(event);
+        }
+        if !self.lines.is_idle()
+            && let Some(output) = self.lines.poll(out)
+        {
+            return output;
+        }
+        if let Some(index) = self.opens.iter().position(|(at, _)| *at <= now)
+            && let Some((_, number)) = self.opens.remove(index)
+        {
+            return Output::Open(Peer(number), self.config.nodes[number as usize].clone());
+        }
+        if let Some(peer) = self.dispatch(now, out) {
+            return Output::Send(peer);
+        }
+        self.account(now);
+        if !self.drained && self.is_drained() && self.events.is_empty() {
+            self.drained = true;
+            return Output::Event(Event::Drained);
+        }
+        let supply =
+            (!self.supply_ended && self.supply_at > now && self.supply_at < Instant::MAX).then_some(self.supply_at);
+        let check = (self.next_check > Instant::ZERO).then_some(self.next_check);
+        let opens = self.opens.iter().map(|(at, _)| *at);
+        Output::Idle(opens.chain(supply).chain(check).min())
+    }
+
+    fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
+        self.lines.at(peer)?.inbound.landing()
+    }
+}
+
+/// One number for all connections from a host.
+fn host(address: &Address) -> u64 {
+    match address {
+        Address::Socket(address) => match address.ip() {
+            core::net::IpAddr::V4(ip) => u64::from(u32::from(ip)),
+            core::net::IpAddr::V6(ip) => Random::new((u128::from(ip) >> 64) as u64).bits() | 1 << 63,
+        },
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

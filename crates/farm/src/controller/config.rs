@@ -1,0 +1,165 @@
+use super::FarCounters;
+use crate::Error;
+use crate::wire::{Hello, Verdict};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::time::Duration;
+use hodo_machine::{Address, Peer};
+
+/// Who gets the next event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// The node whose token has waited for longest.
+    #[default]
+    TokenFifo,
+    /// Each node in turn, ready or not.
+    RoundRobin,
+    /// The node that has the fewest events.
+    LeastOutstanding,
+    /// By the weights of the nodes.
+    Weighted,
+}
+
+impl Policy {
+    /// Every policy, with its name.
+    pub const ALL: [(Policy, &'static str); 4] = [
+        (Policy::TokenFifo, "token-fifo"),
+        (Policy::RoundRobin, "round-robin"),
+        (Policy::LeastOutstanding, "least-outstanding"),
+        (Policy::Weighted, "weighted"),
+    ];
+}
+
+/// What a controller is to do.
+#[derive(Debug, Clone)]
+pub struct ControllerConfig {
+    /// The run of the events that are made here.
+    pub run: u32,
+    /// Who gets the next event.
+    pub policy: Policy,
+    /// Events that a node may have, whatever it offers.
+    pub credits_max: u32,
+    /// The largest event, and the most data behind a token, in bytes.
+    pub event_max: u32,
+    /// Memory for the events of sources, in bytes.
+    pub pool_bytes: u64,
+    /// Events that a source may have unanswered.
+    pub source_credits: u32,
+    /// Sources and builders that may be there; each gets its part of the pool.
+    pub sources_max: u32,
+    /// Nodes that may be there.
+    pub nodes_max: u32,
+    /// How long a greeting may take.
+    pub greeting: Duration,
+    /// A peer that is silent for this long is gone, and what it had is given to others.
+    pub silence: Duration,
+    /// How long a node may take for one event, where that is bounded.
+    pub deadline: Option<Duration>,
+    /// An event over which so many nodes failed or died is quarantined.
+    pub deaths_max: u8,
+    /// Verdicts that may be told and not committed; `None` where nobody commits.
+    pub uncommitted_max: Option<u64>,
+    /// Events made here that may wait for a token, where they come on a schedule.
+    pub waiting_max: usize,
+    /// Nodes that this side opens connections to, and opens again when they are lost.
+    pub nodes: Vec<Address>,
+    /// Differs each time that the program starts.
+    pub instance: u64,
+}
+
+impl Default for ControllerConfig {
+    fn default() -> Self {
+        ControllerConfig {
+            run: 1,
+            policy: Policy::TokenFifo,
+            credits_max: 64,
+            event_max: 16 << 20,
+            pool_bytes: 256 << 20,
+            source_credits: 4096,
+            sources_max: 64,
+            nodes_max: 4096,
+            greeting: Duration::from_secs(2),
+            silence: Duration::from_millis(600),
+            deadline: None,
+            deaths_max: 3,
+            uncommitted_max: None,
+            waiting_max: 1024,
+            nodes: Vec::new(),
+            instance: 0,
+        }
+    }
+}
+
+/// What the application asks of a controller.
+#[derive(Debug)]
+pub enum Command {
+    /// Hand this event to a node.
+    Event {
+        /// Its number.
+        number: u64,
+        /// Its bytes.
+        payload: Bytes,
+    },
+    /// So many verdicts, counted from the start, will survive whatever happens.
+    Committed(u64),
+    /// Give no events to nodes until [`Command::Resume`].
+    Pause,
+    /// Go on.
+    Resume,
+    /// Take no new events; tell [`Event::Drained`] when none is in hand.
+    Drain,
+    /// The run of the events made here from now on.
+    Run(u32),
+    /// Ask every node for its counters.
+    Report,
+}
+
+/// What a controller tells the application.
+#[derive(Debug)]
+pub enum Event {
+    /// The final verdict on an event.
+    Verdict(Final),
+    /// A peer has greeted.
+    Joined {
+        /// Which connection.
+        peer: Peer,
+        /// What it says of itself.
+        hello: Hello,
+    },
+    /// A peer that had greeted is gone, or was sent away.
+    Left {
+        /// Which connection.
+        peer: Peer,
+        /// What it said of itself.
+        hello: Hello,
+        /// Why.
+        error: Error,
+        /// Events that it had, which others get now.
+        taken_back: u32,
+    },
+    /// A connection was refused before it had greeted.
+    Refused(Peer, Error),
+    /// No event is in hand, and none will come.
+    Drained,
+    /// A node's counters.
+    Counters(Peer, FarCounters),
+}
+
+/// The final verdict on an event.
+#[derive(Debug)]
+pub struct Final {
+    /// Its run.
+    pub run: u32,
+    /// Its number.
+    pub event: u64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Whether fragments of it were missing.
+    pub partial: bool,
+    /// The node that gave the verdict.
+    pub node: u32,
+    /// How often it was given to a node.
+    pub attempts: u8,
+    /// What is to be stored: the node's output, or the event where there is none; empty where nothing is.
+    pub data: Bytes,
+}

@@ -1,0 +1,131 @@
+use super::Controller;
+use super::nodes::{Given, Held, node};
+use super::report::State;
+use crate::supply::{Next, Supply};
+use crate::wire::{Header, Kind};
+use hodo_machine::{Instant, Outbox, Peer};
+
+impl<S: Supply> Controller<S> {
+    /// The next event to be given, and to whom.
+    #[inline]
+    pub(super) fn dispatch(&mut self, now: Instant, out: &mut Outbox) -> Option<Peer> {
+        if self.state == State::Paused || self.is_full() {
+            return None;
+        }
+        if self.suspects_due
+            && let Some(peer) = self.dispatch_suspect(now, out)
+        {
+            return Some(peer);
+        }
+        if self.supply.is_paced() {
+            while self.waiting.len() < self.config.waiting_max && self.pull(now) {}
+        } else if self.waiting.is_empty() && self.queue.has_token(&mut self.lines) {
+            self.pull(now);
+        }
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let peer = self.queue.pick(&mut self.lines)?;
+        let held = self.waiting.pop_front()?;
+        if held.came < now {
+            self.counters.waited_for_token += 1;
+        }
+        self.hand(now, peer, held, out);
+        Some(peer)
+    }
+
+    /// Whether verdicts wait to be committed in such number that no more are wanted.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.config.uncommitted_max.is_some_and(|max| self.told - self.committed >= max)
+    }
+
+    /// Has an event made; answers whether one was.
+    pub(super) fn pull(&mut self, now: Instant) -> bool {
+        if self.supply_ended || now < self.supply_at || self.state != State::Running {
+            return false;
+        }
+        match self.supply.next(now) {
+            Next::Event(event) => {
+                let kind = if event.partial { Kind::Partial } else { Kind::Event };
+                self.made(now, event.number, event.payload, kind);
+                true
+            }
+            Next::Later(at) => {
+                self.supply_at = at;
+                false
+            }
+            Next::Ended => {
+                self.supply_ended = true;
+                false
+            }
+        }
+    }
+
+    /// A suspect goes to a node that has nothing else, and gets nothing else meanwhile.
+    #[cold]
+    pub(super) fn dispatch_suspect(&mut self, now: Instant, out: &mut Outbox) -> Option<Peer> {
+        while !self.suspects.is_empty()
+            && let Some(peer) = self.queue.to_reserve(&mut self.lines)
+            && let Some((_, node)) = node(&mut self.lines, peer)
+        {
+            node.reserved = self.suspects.pop_front();
+        }
+        let mut returned = false;
+        for index in 0..self.queue.nodes().len() {
+            let peer = self.queue.nodes()[index];
+            let Some((blocked, node)) = node(&mut self.lines, peer) else { continue };
+            if blocked || !node.given.is_empty() {
+                continue;
+            }
+            let Some(held) = node.reserved.take() else { continue };
+            if node.credits == 0 {
+                // It has not given back the credits for what it had.
+                self.suspects.push_front(held);
+                returned = true;
+                continue;
+            }
+            node.alone = true;
+            self.queue.spend(&mut self.lines, peer);
+            self.hand(now, peer, held, out);
+            return Some(peer);
+        }
+        // Not chosen again, so that this comes to an end.
+        self.suspects_due = returned;
+        if returned { self.dispatch_suspect(now, out) } else { None }
+    }
+
+    #[inline]
+    pub(super) fn hand(&mut self, now: Instant, peer: Peer, held: Held, out: &mut Outbox) {
+        let Some((_, node)) = node(&mut self.lines, peer) else { return };
+        if node.run != held.run {
+            node.run = held.run;
+            out.copy(&Header::new(Kind::Run, 0, u64::from(held.run)).encode());
+        }
+        let length = held.payload.len();
+        out.copy(&Header::new(held.kind, length as u32, held.event).encode());
+        out.share(held.payload.clone());
+        node.share.given += 1;
+        node.share.bytes += length as u64;
+        self.counters.given += 1;
+        self.counters.given_bytes += length as u64;
+        node.given.push_back(Given { held, at: now });
+    }
+
+    /// Adds up the time during which events could not be given.
+    pub(super) fn account(&mut self, now: Instant) {
+        let held_up = !self.waiting.is_empty() || self.is_full();
+        match (held_up, self.idle_since) {
+            (true, None) => self.idle_since = Some(now),
+            (true, Some(since)) => {
+                self.counters.dead_time_ns += (now - since).as_nanos() as u64;
+                self.idle_since = Some(now);
+            }
+            (false, Some(since)) => {
+                self.counters.dead_time_ns += (now - since).as_nanos() as u64;
+                self.idle_since = None;
+            }
+            (false, None) => {}
+        }
+    }
+}

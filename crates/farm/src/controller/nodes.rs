@@ -1,0 +1,314 @@
+use super::Policy;
+use crate::Error;
+use crate::lines::{Line, Lines};
+use crate::wire::{Hello, Kind, Token};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use hodo_machine::{Instant, Peer};
+
+/// An event in hand.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) run: u32,
+    pub(crate) event: u64,
+    pub(crate) kind: Kind,
+    /// Nodes that failed or died over it.
+    pub(crate) deaths: u8,
+    pub(crate) payload: Bytes,
+    pub(crate) origin: Origin,
+    pub(crate) came: Instant,
+}
+
+/// Who gave an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// This process.
+    Here,
+    /// This peer, during its connection with this serial number.
+    Peer(Peer, u64),
+}
+
+/// What a peer is to the controller.
+#[derive(Debug)]
+pub(crate) enum Part {
+    /// Not known yet.
+    Greeting { since: Instant, host: u64 },
+    /// It gives events.
+    Giver(super::sources::Giver),
+    /// It decides.
+    Node(NodeLine),
+}
+
+/// A node.
+#[derive(Debug)]
+pub(crate) struct NodeLine {
+    pub(crate) hello: Hello,
+    /// Events that may be given now.
+    pub(crate) credits: u32,
+    /// Events that are with it, in the order in which they were given.
+    pub(crate) given: VecDeque<Given>,
+    /// A suspect that it is to get alone, once it has nothing else.
+    pub(crate) reserved: Option<Held>,
+    /// When it last answered.
+    pub(crate) answered_at: Instant,
+    /// Whether it has a suspect now.
+    pub(crate) alone: bool,
+    /// Tokens that it could not use while it was blocked or reserved.
+    parked: u32,
+    /// The run that it was last told.
+    pub(crate) run: u32,
+    pub(crate) draining: bool,
+    pub(crate) share: NodeShare,
+    /// Events by weight, for [`Policy::Weighted`].
+    pace: u64,
+}
+
+/// An event that is with a node.
+#[derive(Debug)]
+pub(crate) struct Given {
+    pub(crate) held: Held,
+    pub(crate) at: Instant,
+}
+
+/// What a node has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NodeShare {
+    /// Its number, as it tells.
+    pub number: u32,
+    /// Events that it was given.
+    pub given: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Events that it has answered.
+    pub answered: u64,
+    /// Of these, accepted.
+    pub accepted: u64,
+    /// Of these, failed.
+    pub failed: u64,
+    /// Events that are with it now.
+    pub in_flight: u32,
+    /// Nanoseconds that its events waited at it before their decision.
+    pub waited_ns: u64,
+    /// Nanoseconds that it spent deciding.
+    pub decided_ns: u64,
+}
+
+impl NodeLine {
+    pub(crate) fn new(hello: Hello, credits: u32, now: Instant) -> Self {
+        NodeLine {
+            hello,
+            credits,
+            given: VecDeque::new(),
+            reserved: None,
+            answered_at: now,
+            alone: false,
+            parked: 0,
+            run: 0,
+            draining: false,
+            share: NodeShare { number: hello.number, ..NodeShare::default() },
+            pace: 0,
+        }
+    }
+
+    /// Whether it will ever take an event again.
+    fn is_alive(&self) -> bool {
+        self.credits > 0 || !self.given.is_empty()
+    }
+
+    /// Takes back the event that a token answers, and its credits.
+    #[inline]
+    pub(crate) fn answer(&mut self, token: &Token, credits_max: u32) -> Result<Given, Error> {
+        let mut given = self.given.iter();
+        let index = given.position(|given| given.held.event == token.event && given.held.run == token.run);
+        let index = index.ok_or(Error::Unasked { event: token.event })?;
+        let given = self.given.remove(index).ok_or(Error::Unasked { event: token.event })?;
+        let room = credits_max.saturating_sub(self.given.len() as u32 + self.credits);
+        self.credits += u32::from(token.credits).min(room);
+        let share = &mut self.share;
+        share.answered += 1;
+        share.waited_ns += u64::from(token.waited_us) * 1000;
+        share.decided_ns += u64::from(token.decided_us) * 1000;
+        Ok(given)
+    }
+}
+
+/// Who gets the next event.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    policy: Policy,
+    /// One entry for each credit, in the order in which the tokens came.
+    tokens: VecDeque<Peer>,
+    /// The nodes, in the order in which they came.
+    ring: Vec<Peer>,
+    next: usize,
+}
+
+impl Queue {
+    pub(crate) fn new(policy: Policy) -> Self {
+        Queue { policy, tokens: VecDeque::new(), ring: Vec::new(), next: 0 }
+    }
+
+    /// The nodes, in the order in which they came.
+    pub(crate) fn nodes(&self) -> &[Peer] {
+        &self.ring
+    }
+
+    /// A node has come: it has this many credits. Who comes later begins where the others are, not at nothing.
+    pub(crate) fn join(&mut self, lines: &mut Lines<Part>, peer: Peer) {
+        let paces = self.ring.iter().filter_map(|other| Some(node(lines, *other)?.1.pace));
+        let pace = paces.collect::<Vec<_>>().into_iter().min().unwrap_or(0);
+        self.ring.push(peer);
+        if let Some((_, node)) = node(lines, peer) {
+            node.pace = pace;
+            self.tokens_came(peer, node.credits);
+        }
+    }
+
+    pub(crate) fn leave(&mut self, peer: Peer) {
+        if let Some(index) = self.ring.iter().position(|other| *other == peer) {
+            self.ring.remove(index);
+            if self.next > index {
+                self.next -= 1;
+            }
+        }
+        self.tokens.retain(|token| *token != peer);
+    }
+
+    /// Tokens have come from a node.
+    #[inline]
+    pub(crate) fn tokens_came(&mut self, peer: Peer, count: u32) {
+        if self.policy == Policy::TokenFifo {
+            for _ in 0..count {
+                self.tokens.push_back(peer);
+            }
+        }
+    }
+
+    /// A node can take events again.
+    pub(crate) fn unpark(&mut self, lines: &mut Lines<Part>, peer: Peer) {
+        if let Some((_, node)) = node(lines, peer) {
+            let parked = core::mem::take(&mut node.parked);
+            self.tokens_came(peer, parked);
+        }
+    }
+
+    /// Whether some node has a token.
+    #[inline]
+    pub(crate) fn has_token(&self, lines: &mut Lines<Part>) -> bool {
+        match self.policy {
+            Policy::TokenFifo => !self.tokens.is_empty(),
+            _ => self.ring.iter().any(|peer| node(lines, *peer).is_some_and(|(_, node)| node.credits > 0)),
+        }
+    }
+
+    /// Takes a credit of a node outside its turn.
+    pub(crate) fn spend(&mut self, lines: &mut Lines<Part>, peer: Peer) {
+        let Some((_, node)) = node(lines, peer) else { return };
+        node.credits = node.credits.saturating_sub(1);
+        if node.parked > 0 {
+            node.parked -= 1;
+        } else if let Some(index) = self.tokens.iter().position(|token| *token == peer) {
+            self.tokens.remove(index);
+        }
+    }
+
+    /// The node that gets the next event, by the policy, and takes a credit from it.
+    #[inline]
+    pub(crate) fn pick(&mut self, lines: &mut Lines<Part>) -> Option<Peer> {
+        let peer = match self.policy {
+            Policy::TokenFifo => self.first_token(lines),
+            Policy::RoundRobin => self.next_in_turn(lines),
+            Policy::LeastOutstanding => self.least(lines, |node| node.given.len() as u64),
+            Policy::Weighted => self.least(lines, |node| node.pace),
+        }?;
+        let (_, node) = node(lines, peer)?;
+        node.credits -= 1;
+        node.pace += (1 << 20) / u64::from(node.hello.weight.clamp(1, 1 << 20));
+        Some(peer)
+    }
+
+    fn first_token(&mut self, lines: &mut Lines<Part>) -> Option<Peer> {
+        while let Some(peer) = self.tokens.pop_front() {
+            let Some((blocked, node)) = node(lines, peer) else { continue };
+            if node.credits == 0 {
+                continue;
+            }
+            if is_free(blocked, node) {
+                return Some(peer);
+            }
+            node.parked += 1;
+        }
+        None
+    }
+
+    /// Blind: who is next in turn, whether it is ready or not.
+    fn next_in_turn(&mut self, lines: &mut Lines<Part>) -> Option<Peer> {
+        for _ in 0..self.ring.len() {
+            if self.next >= self.ring.len() {
+                self.next = 0;
+            }
+            let peer = *self.ring.get(self.next)?;
+            let (blocked, node) = node(lines, peer)?;
+            if node.reserved.is_some() || node.alone || node.draining {
+                // One that is set apart does not hold up the others.
+                self.next += 1;
+                continue;
+            }
+            return (node.credits > 0 && !blocked).then(|| {
+                self.next += 1;
+                peer
+            });
+        }
+        None
+    }
+
+    /// The node with the least measure; of several, the one behind the last that was served.
+    fn least(&mut self, lines: &mut Lines<Part>, measure: impl Fn(&NodeLine) -> u64) -> Option<Peer> {
+        let count = self.ring.len();
+        let mut best: Option<(u64, usize)> = None;
+        for step in 0..count {
+            let index = (self.next + step) % count;
+            let Some((blocked, node)) = node(lines, self.ring[index]) else { continue };
+            if node.credits == 0 || !is_free(blocked, node) {
+                continue;
+            }
+            let measure = measure(node);
+            if best.is_none_or(|(least, _)| measure < least) {
+                best = Some((measure, index));
+            }
+        }
+        let (_, index) = best?;
+        self.next = index + 1;
+        Some(self.ring[index])
+    }
+
+    /// A node that can be kept for a suspect: the one with the least to do; at most half of them at a time.
+    pub(crate) fn to_reserve(&self, lines: &mut Lines<Part>) -> Option<Peer> {
+        let mut best: Option<(usize, Peer)> = None;
+        let mut taken = 0;
+        for peer in &self.ring {
+            let Some((_, node)) = node(lines, *peer) else { continue };
+            if node.alone || node.reserved.is_some() {
+                taken += 1;
+            } else if !node.draining && node.is_alive() && best.is_none_or(|(least, _)| node.given.len() < least) {
+                best = Some((node.given.len(), *peer));
+            }
+        }
+        (taken < self.ring.len().div_ceil(2)).then_some(best?.1)
+    }
+}
+
+#[inline]
+fn is_free(blocked: bool, node: &NodeLine) -> bool {
+    !blocked && !node.draining && !node.alone && node.reserved.is_none()
+}
+
+/// A peer that is a node, and whether it has to be spared.
+#[inline]
+pub(crate) fn node(lines: &mut Lines<Part>, peer: Peer) -> Option<(bool, &mut NodeLine)> {
+    match lines.at(peer)? {
+        Line { part: Part::Node(node), blocked, .. } => Some((*blocked, node)),
+        _ => None,
+    }
+}

@@ -1,0 +1,144 @@
+use super::nodes::{Held, Origin, Part};
+use super::verdicts::answer;
+use super::{Controller, OWED_MAX, Owed, State};
+use crate::Error;
+use crate::inbound::Intake;
+use crate::ledger::Standing;
+use crate::lines::Lines;
+use crate::supply::Supply;
+use crate::wire::{FLAG_DUPLICATE, Header, Hello, Kind, Verdict};
+use bytes::Bytes;
+use hodo_machine::{Instant, Peer};
+
+/// A source or a builder, as the controller sees it.
+#[derive(Debug)]
+pub(crate) struct Giver {
+    pub(crate) hello: Hello,
+    /// Differs for each connection.
+    pub(crate) serial: u64,
+    /// The run that its next event belongs to.
+    pub(crate) run: u32,
+    /// What it was granted.
+    pub(crate) credits: u32,
+    pub(crate) window: u64,
+    /// Events and bytes without a token.
+    pub(crate) outstanding: u32,
+    pub(crate) bytes: u64,
+    /// Bytes of events without a verdict.
+    pub(crate) in_hand: u64,
+    /// Whether it has said that it gives no more.
+    pub(crate) drained: bool,
+}
+
+impl Giver {
+    /// Enters an event that has come.
+    #[inline]
+    pub(crate) fn enter(&mut self, length: u32) -> Result<(), Error> {
+        self.outstanding += 1;
+        self.bytes += u64::from(length);
+        if self.outstanding > self.credits {
+            return Err(Error::OverCredit { max: u64::from(self.credits) });
+        }
+        if self.bytes > self.window {
+            return Err(Error::OverCredit { max: self.window });
+        }
+        Ok(())
+    }
+
+    /// An event of this length has its token.
+    #[inline]
+    pub(crate) fn answered(&mut self, length: u32) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(u64::from(length));
+    }
+}
+
+impl<S: Supply> Controller<S> {
+    /// A source or a builder has greeted.
+    pub(super) fn giver_came(&mut self, peer: Peer, hello: Hello) -> Result<(), Error> {
+        let Controller { config, .. } = self;
+        let (max, credits) = (config.sources_max, config.source_credits);
+        let window = (config.pool_bytes / u64::from(max.max(1))).max(u64::from(config.event_max));
+        // What earlier connections have left in hand counts too, or one that comes again and again would fill memory.
+        if self.sources >= max || self.granted + self.orphaned + window > window * u64::from(max) {
+            return Err(Error::Full { max });
+        }
+        self.sources += 1;
+        self.granted += window;
+        self.serials += 1;
+        let (serial, run) = (self.serials, self.run);
+        let answer = self.hello(credits, window);
+        self.lines.say(peer, &answer.encode());
+        if let Some(line) = self.lines.at(peer) {
+            line.intake = Intake { event_max: self.config.event_max, data_max: 0, keep: true };
+            line.part = Part::Giver(Giver {
+                hello,
+                serial,
+                run,
+                credits,
+                window,
+                outstanding: 0,
+                bytes: 0,
+                in_hand: 0,
+                drained: false,
+            });
+        }
+        if self.state == State::Draining {
+            self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
+        }
+        Ok(())
+    }
+
+    /// An event of a source or a builder.
+    pub(super) fn given(
+        &mut self,
+        now: Instant,
+        (peer, serial): (Peer, u64),
+        run: u32,
+        event: u64,
+        kind: Kind,
+        payload: Bytes,
+    ) -> Result<(), Error> {
+        let length = payload.len() as u32;
+        match self.ledger.offer(run, event)? {
+            Standing::New => {
+                self.counters.bytes_in += u64::from(length);
+                if let Some(giver) = giver(&mut self.lines, peer, serial) {
+                    giver.in_hand += u64::from(length);
+                }
+                let origin = Origin::Peer(peer, serial);
+                let held = Held { run, event, kind, deaths: 0, payload, origin, came: now };
+                if kind == Kind::Skip {
+                    self.decide(held, Verdict::Incomplete, (0, 0), Bytes::new());
+                } else {
+                    self.waiting.push_back(held);
+                }
+            }
+            // It gets its token together with who had sent it before.
+            Standing::InHand => {
+                let claims = self.claims.entry((run, event)).or_default();
+                let lines = &mut self.lines;
+                claims.retain(|(peer, serial, _)| giver(lines, *peer, *serial).is_some());
+                claims.push((peer, serial, length));
+            }
+            Standing::Decided => {
+                let token = answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
+                // The verdict may be told but not committed yet.
+                self.owed.push_back(Owed { sequence: self.told, peer, serial, token, length });
+                self.commit(self.committed);
+            }
+        }
+        if self.lines.owes_too_much(peer, OWED_MAX) {
+            return Err(Error::OverCredit { max: OWED_MAX as u64 });
+        }
+        Ok(())
+    }
+}
+
+/// A giver, while it has the connection with this serial number.
+pub(super) fn giver(lines: &mut Lines<Part>, peer: Peer, serial: u64) -> Option<&mut Giver> {
+    match &mut lines.at(peer)?.part {
+        Part::Giver(giver) if giver.serial == serial => Some(giver),
+        _ => None,
+    }
+}

@@ -1,0 +1,152 @@
+//! Who comes, who leaves, who is silent.
+
+use super::*;
+
+#[test]
+fn a_node_drains_and_leaves_without_blame() {
+    let mut farm = farm(config());
+    let (source, leaving) = (source(&mut farm, 0), node(&mut farm, 0, 4));
+    give(&mut farm, source, 0..2);
+    farm.say(leaving, &plain(Kind::Drain, 0));
+    let told = farm.take(leaving);
+    assert!(matches!(told[..], [.., Message::Drain]), "nothing is on its way behind this: {told:?}");
+    give(&mut farm, source, 2..3);
+    farm.say(leaving, &[token(0, ACCEPTED), token(1, ACCEPTED)].concat());
+    assert_eq!(farm.given(leaving), []);
+    farm.close(leaving);
+    let next = node(&mut farm, 1, 1);
+    assert_eq!(farm.given(next), [2]);
+    assert_eq!(farm.machine.counters().redispatched, 0);
+}
+
+#[test]
+fn a_draining_node_gives_back_the_suspect_that_it_was_kept_for() {
+    let mut farm = farm(config());
+    let source = source(&mut farm, 0);
+    let lost = node(&mut farm, 0, 1);
+    give(&mut farm, source, [0]);
+    let busy = node(&mut farm, 1, 2);
+    give(&mut farm, source, [1]);
+    farm.close(lost);
+    farm.say(busy, &plain(Kind::Drain, 0));
+    farm.say(busy, &token(1, ACCEPTED));
+    assert_eq!(farm.given(busy), [1]);
+    let next = node(&mut farm, 2, 1);
+    assert_eq!(farm.given(next), [0]);
+}
+
+#[test]
+fn who_is_silent_is_asked_and_then_gone() {
+    let mut farm = farm(config());
+    let source = source(&mut farm, 0);
+    let (alive, silent) = (node(&mut farm, 0, 1), node(&mut farm, 1, 1));
+    give(&mut farm, source, 0..2);
+    farm.wait(500 * MILLI, &[alive, source]);
+    assert!(farm.is_open(silent));
+    farm.wait(200 * MILLI, &[alive, source]);
+    assert_eq!(farm.closed, [silent]);
+    assert_eq!(why_left(&mut farm, silent), Some(Error::Silent));
+    farm.say(alive, &token(0, ACCEPTED));
+    assert_eq!(farm.given(alive), [0, 1]);
+    farm.wait(5000 * MILLI, &[alive, source]);
+    assert!(farm.is_open(alive) && farm.is_open(source));
+}
+
+#[test]
+fn an_event_that_takes_too_long_is_taken_away() {
+    let mut farm = farm(ControllerConfig { deadline: Some(Duration::from_secs(1)), ..config() });
+    let (source, node) = (source(&mut farm, 0), node(&mut farm, 0, 4));
+    give(&mut farm, source, 0..4);
+    for number in 0..3 {
+        farm.wait(900 * MILLI, &[node, source]);
+        farm.say(node, &token(number, ACCEPTED));
+    }
+    assert!(farm.is_open(node), "the time is that of one event, not of those before it too");
+    farm.wait(1100 * MILLI, &[node, source]);
+    assert_eq!(why_left(&mut farm, node), Some(Error::Overdue { event: 3 }));
+}
+
+#[test]
+fn who_does_not_greet_is_sent_away() {
+    let mut farm = farm(config());
+    let peer = accepted(0);
+    farm.open(peer);
+    farm.wait(1900 * MILLI, &[]);
+    assert!(farm.is_open(peer));
+    farm.wait(200 * MILLI, &[]);
+    assert_eq!(why_left(&mut farm, peer), Some(Error::NoGreeting));
+    farm.open(peer);
+    farm.say(peer, &plain(Kind::Ping, 1));
+    assert_eq!(why_left(&mut farm, peer), Some(Error::NoGreeting));
+    farm.open(peer);
+    farm.say(peer, &hello(Role::Controller, 0, 0).encode());
+    assert_eq!(why_left(&mut farm, peer), Some(Error::WrongRole { role: Role::Controller }));
+}
+
+#[test]
+fn connections_without_a_greeting_are_bounded() {
+    let mut farm = farm(ControllerConfig { nodes_max: 1, ..config() });
+    (0..GREETING_MAX).for_each(|number| farm.open(accepted(number)));
+    assert_eq!(farm.closed, []);
+    farm.open(accepted(GREETING_MAX));
+    assert_eq!(farm.closed, [accepted(GREETING_MAX)]);
+    farm.say(accepted(0), &hello(Role::Node, 0, 1).encode());
+    farm.say(accepted(1), &hello(Role::Node, 1, 1).encode());
+    assert_eq!(why_left(&mut farm, accepted(1)), Some(Error::Full { max: 1 }));
+    assert_eq!(farm.machine.greeting.values().copied().collect::<Vec<_>>(), [GREETING_MAX - 2]);
+    (2..GREETING_MAX).for_each(|number| farm.close(accepted(number)));
+    assert!(farm.machine.greeting.is_empty());
+}
+
+#[test]
+fn paused_it_gives_nothing_and_takes_tokens() {
+    let mut farm = farm(config());
+    let (source, node) = (source(&mut farm, 0), node(&mut farm, 0, 2));
+    give(&mut farm, source, [0]);
+    farm.handle(Input::Command(Command::Pause));
+    give(&mut farm, source, 1..3);
+    farm.say(node, &token(0, ACCEPTED));
+    assert_eq!((farm.given(node), farm.tokens(source).len()), (vec![0], 1));
+    farm.wait(1000 * MILLI, &[source, node]);
+    farm.handle(Input::Command(Command::Resume));
+    assert_eq!(farm.given(node), [1, 2]);
+    assert!(farm.machine.counters().dead_time_ns >= 1_000_000_000);
+}
+
+#[test]
+fn it_is_drained_when_every_source_has_said_so_and_nothing_is_in_hand() {
+    let mut farm = farm(config());
+    let (source, node) = (source(&mut farm, 0), node(&mut farm, 0, 2));
+    give(&mut farm, source, [0]);
+    farm.handle(Input::Command(Command::Drain));
+    farm.handle(Input::Command(Command::Pause));
+    assert!(matches!(farm.take(source)[..], [Message::Drain]));
+    farm.say(node, &token(0, ACCEPTED));
+    assert!(!is_drained_told(&mut farm), "one may be on its way");
+    give(&mut farm, source, [1]);
+    farm.say(source, &plain(Kind::Drain, 0));
+    assert!(!is_drained_told(&mut farm));
+    farm.say(node, &token(1, ACCEPTED));
+    assert!(is_drained_told(&mut farm));
+    farm.wait(3000 * MILLI, &[source, node]);
+    assert!(!is_drained_told(&mut farm), "told once");
+}
+
+#[test]
+fn a_source_that_does_not_answer_to_drain_does_not_hold_it_up() {
+    let mut farm = farm(config());
+    let source = source(&mut farm, 0);
+    farm.handle(Input::Command(Command::Drain));
+    farm.wait(1000 * MILLI, &[source]);
+    assert!(is_drained_told(&mut farm));
+}
+
+#[test]
+fn it_is_not_drained_before_anything_has_come() {
+    let mut farm = farm(config());
+    node(&mut farm, 0, 2);
+    farm.wait(1000 * MILLI, &[accepted(0)]);
+    assert!(!is_drained_told(&mut farm));
+    farm.handle(Input::Command(Command::Drain));
+    assert!(is_drained_told(&mut farm));
+}

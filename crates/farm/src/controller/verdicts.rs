@@ -1,0 +1,130 @@
+use super::nodes::{Given, Held, Origin, node};
+use super::sources::giver;
+use super::{Controller, Event, Final, Owed};
+use crate::Error;
+use crate::supply::Supply;
+use crate::wire::{FLAG_DUPLICATE, FLAG_OUTPUT, Kind, Token, Verdict};
+use bytes::Bytes;
+use hodo_machine::{Instant, Peer};
+
+impl<S: Supply> Controller<S> {
+    /// A token of a node.
+    #[inline]
+    pub(super) fn token(&mut self, now: Instant, peer: Peer, token: &Token, data: Bytes) -> Result<(), Error> {
+        let credits_max = self.config.credits_max;
+        let Some((_, node)) = node(&mut self.lines, peer) else { return Ok(()) };
+        if matches!(token.verdict, Verdict::Quarantined | Verdict::Incomplete) {
+            return Err(Error::NoVerdict { code: token.verdict as u8 });
+        }
+        let before = node.credits;
+        let given = match node.answer(token, credits_max) {
+            Ok(given) => given,
+            Err(error) => {
+                self.counters.unasked += 1;
+                return Err(error);
+            }
+        };
+        node.answered_at = now;
+        let came = node.credits - before;
+        let number = node.hello.number;
+        match token.verdict {
+            Verdict::Accepted => node.share.accepted += 1,
+            Verdict::Failed => node.share.failed += 1,
+            Verdict::Rejected | Verdict::Quarantined | Verdict::Incomplete => {}
+        }
+        let was_alone = core::mem::take(&mut node.alone);
+        // A suspect waits for a node that has nothing, and one that is free again may be kept for the next.
+        self.suspects_due |= was_alone || node.reserved.is_some();
+        self.counters.tokens += 1;
+        self.counters.token_bytes += data.len() as u64;
+        self.queue.tokens_came(peer, came);
+        if was_alone {
+            self.queue.unpark(&mut self.lines, peer);
+        }
+        let Given { held, .. } = given;
+        let verdict = if token.verdict == Verdict::Failed { None } else { Some(token.verdict) };
+        match verdict {
+            None => self.failed(held, number),
+            Some(Verdict::Accepted) => {
+                let data = if token.flags & FLAG_OUTPUT == 0 { held.payload.clone() } else { data };
+                let attempts = held.deaths.saturating_add(1);
+                self.decide(held, Verdict::Accepted, (number, attempts), data);
+            }
+            Some(verdict) => {
+                let attempts = held.deaths.saturating_add(1);
+                self.decide(held, verdict, (number, attempts), Bytes::new());
+            }
+        }
+        Ok(())
+    }
+
+    /// The node with this number failed or died over this event.
+    pub(super) fn failed(&mut self, mut held: Held, node: u32) {
+        held.deaths = held.deaths.saturating_add(1);
+        if held.deaths >= self.config.deaths_max {
+            let (data, attempts) = (held.payload.clone(), held.deaths);
+            self.decide(held, Verdict::Quarantined, (node, attempts), data);
+        } else {
+            self.counters.redispatched += 1;
+            self.suspects.push_back(held);
+            self.suspects_due = true;
+        }
+    }
+
+    /// The final verdict on an event: by which node, and how often it was given to one.
+    #[inline]
+    pub(super) fn decide(&mut self, held: Held, verdict: Verdict, (node, attempts): (u32, u8), data: Bytes) {
+        let Held { run, event, kind, payload, origin, .. } = held;
+        self.ledger.decide(run, event, verdict);
+        self.told += 1;
+        let (sequence, length) = (self.told, payload.len() as u32);
+        let token = answer(run, event, verdict, 0);
+        if let Origin::Peer(peer, serial) = origin {
+            if let Some(giver) = giver(&mut self.lines, peer, serial) {
+                giver.in_hand = giver.in_hand.saturating_sub(u64::from(length));
+                self.owed.push_back(Owed { sequence, peer, serial, token, length });
+            } else {
+                self.orphaned = self.orphaned.saturating_sub(u64::from(length));
+            }
+        }
+        if !self.claims.is_empty()
+            && let Some(claims) = self.claims.remove(&(run, event))
+        {
+            let token = Token { flags: FLAG_DUPLICATE, ..token };
+            self.owed.extend(claims.into_iter().map(|(peer, serial, length)| Owed {
+                sequence,
+                peer,
+                serial,
+                token,
+                length,
+            }));
+        }
+        if data.is_empty() {
+            self.lines.pool.give(payload);
+        }
+        let partial = kind != Kind::Event;
+        self.events.push_back(Event::Verdict(Final { run, event, verdict, partial, node, attempts, data }));
+        if self.config.uncommitted_max.is_none() {
+            self.commit(self.told);
+        }
+    }
+
+    /// Verdicts up to this one are committed: who gave their events is told.
+    pub(super) fn commit(&mut self, count: u64) {
+        self.committed = self.committed.max(count.min(self.told));
+        while let Some(owed) = self.owed.front()
+            && owed.sequence <= self.committed
+            && let Some(Owed { peer, serial, token, length, .. }) = self.owed.pop_front()
+        {
+            if let Some(giver) = giver(&mut self.lines, peer, serial) {
+                giver.answered(length);
+                self.lines.say(peer, &token.encode());
+            }
+        }
+    }
+}
+
+/// The token that tells a giver what became of its event.
+pub(super) fn answer(run: u32, event: u64, verdict: Verdict, flags: u8) -> Token {
+    Token { event, verdict, credits: 1, flags, run, waited_us: 0, decided_us: 0, length: 0 }
+}

@@ -1,0 +1,273 @@
+//! Emulators: events of random sizes at a rate, and decisions that take their time. All of it follows from a seed.
+
+use crate::supply::{Event, Next, Supply};
+use crate::wire::Verdict;
+use alloc::vec::Vec;
+use bytes::{Bytes, BytesMut};
+use hodo_machine::{Instant, Random};
+
+/// How a quantity is spread: bytes of an event, or nanoseconds of a decision.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Spread {
+    /// Always this much.
+    Fixed(u64),
+    /// Between the two, both included.
+    Uniform(u64, u64),
+    /// With this mean.
+    Exponential(f64),
+    /// With this mean and standard deviation, and not below 0.
+    Normal(f64, f64),
+}
+
+impl Spread {
+    /// One draw.
+    #[must_use]
+    pub fn draw(&self, random: &mut Random) -> u64 {
+        let unit = |random: &mut Random| ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+        match *self {
+            Spread::Fixed(value) => value,
+            Spread::Uniform(low, high) => low + random.below(high.saturating_sub(low).saturating_add(1)),
+            Spread::Exponential(mean) => (-libm::log(unit(random)) * mean) as u64,
+            Spread::Normal(mean, deviation) => {
+                let radius = libm::sqrt(-2.0 * libm::log(unit(random)));
+                let angle = core::f64::consts::TAU * unit(random);
+                (mean + deviation * radius * libm::cos(angle)).max(0.0) as u64
+            }
+        }
+    }
+
+    /// The largest that is drawn, but for a few in a million.
+    #[must_use]
+    pub fn largest(&self) -> u64 {
+        match *self {
+            Spread::Fixed(value) => value,
+            Spread::Uniform(_, high) => high,
+            Spread::Exponential(mean) => (mean * 14.0) as u64,
+            Spread::Normal(mean, deviation) => (mean + 5.0 * deviation) as u64,
+        }
+    }
+
+    /// The mean.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        match *self {
+            Spread::Fixed(value) => value as f64,
+            Spread::Uniform(low, high) => (low as f64 + high as f64) / 2.0,
+            Spread::Exponential(mean) | Spread::Normal(mean, _) => mean,
+        }
+    }
+}
+
+/// Which events are accepted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Accept {
+    /// This part of all events; which ones follows from their numbers.
+    Fraction(f64),
+    /// Each whose number divides by this, as the study's every 200th.
+    Every(u64),
+}
+
+/// What an emulated node does.
+#[derive(Debug, Clone)]
+pub struct Decisions {
+    /// Which events it accepts.
+    pub accept: Accept,
+    /// What a token of an accepted event carries; where it is empty, the event itself is stored.
+    pub output: Bytes,
+    /// How long a decision takes, in nanoseconds.
+    pub time: Spread,
+    /// Of the times and of the events that are accepted.
+    pub seed: u64,
+}
+
+impl Decisions {
+    /// The verdict on an event: the same whoever is asked, and however often.
+    #[must_use]
+    #[inline]
+    pub fn verdict(&self, event: u64) -> Verdict {
+        let accepted = match self.accept {
+            Accept::Fraction(fraction) => fraction > 0.0 && Random::for_purpose(self.seed, event).chance(fraction),
+            Accept::Every(count) => count > 0 && event.is_multiple_of(count),
+        };
+        if accepted { Verdict::Accepted } else { Verdict::Rejected }
+    }
+}
+
+/// What an emulated source makes.
+#[derive(Debug, Clone)]
+pub struct GeneratorConfig {
+    /// The first event's number.
+    pub first: u64,
+    /// From one event's number to the next: more than 1 where several make one run's events.
+    pub step: u64,
+    /// Events to make; `None` for no end.
+    pub count: Option<u64>,
+    /// Bytes of an event.
+    pub size: Spread,
+    /// Events per second, at times of their own; `None`: one for each token.
+    pub rate: Option<f64>,
+    /// Whether rates are kept on the average only, with times between events that are exponentially spread.
+    pub poisson: bool,
+    /// Different events in memory.
+    pub pool: usize,
+    /// Whether each event begins with its number, so that it can be told from all others.
+    pub numbered: bool,
+    /// Of sizes, times and bytes.
+    pub seed: u64,
+}
+
+/// Makes events.
+#[derive(Debug)]
+pub struct Generator {
+    config: GeneratorConfig,
+    blocks: Vec<Bytes>,
+    made: u64,
+    random: Random,
+    due: Option<Instant>,
+    /// Events that are not to be made again: they have their verdict.
+    done: crate::Ranges,
+}
+
+impl Generator {
+    /// A generator; `done` holds the events that are left out.
+    #[must_use]
+    pub fn new(config: GeneratorConfig, done: crate::Ranges) -> Self {
+        let largest = config.size.largest() as usize;
+        let blocks = (0..config.pool.max(1) as u64).map(|index| {
+            let mut random = Random::for_purpose(config.seed, index);
+            let mut block = BytesMut::zeroed(largest);
+            for chunk in block.chunks_mut(8) {
+                chunk.copy_from_slice(&random.bits().to_le_bytes()[..chunk.len()]);
+            }
+            block.freeze()
+        });
+        Generator { blocks: blocks.collect(), made: 0, random: Random::new(config.seed), due: None, done, config }
+    }
+
+    /// Bytes of the event with this number, where its size is spread: it follows from the number.
+    fn size(&self, number: u64) -> usize {
+        match self.config.size {
+            Spread::Fixed(size) => size as usize,
+            spread => {
+                let largest = self.blocks[0].len() as u64;
+                spread.draw(&mut Random::for_purpose(self.config.seed ^ 1, number)).min(largest) as usize
+            }
+        }
+    }
+
+    fn event(&mut self, number: u64) -> Event {
+        let size = self.size(number);
+        let block = &self.blocks[(self.made % self.blocks.len() as u64) as usize];
+        let payload = if self.config.numbered && size >= 8 {
+            let mut bytes = BytesMut::with_capacity(size);
+            bytes.extend_from_slice(&number.to_le_bytes());
+            bytes.extend_from_slice(&block[8..size]);
+            bytes.freeze()
+        } else {
+            block.slice(..size)
+        };
+        Event { number, payload, partial: false }
+    }
+}
+
+impl Supply for Generator {
+    #[inline]
+    fn next(&mut self, now: Instant) -> Next {
+        loop {
+            if self.config.count.is_some_and(|count| self.made >= count) {
+                return Next::Ended;
+            }
+            let number = self.config.first + self.made * self.config.step.max(1);
+            if !self.done.contains(number) {
+                if let Some(rate) = self.config.rate {
+                    let due = *self.due.get_or_insert(now);
+                    if now < due {
+                        return Next::Later(due);
+                    }
+                    let mean = 1e9 / rate.max(1e-9);
+                    let gap = if self.config.poisson {
+                        Spread::Exponential(mean).draw(&mut self.random)
+                    } else {
+                        mean as u64
+                    };
+                    self.due = Some(due + core::time::Duration::from_nanos(gap));
+                }
+                let event = self.event(number);
+                self.made += 1;
+                return Next::Event(event);
+            }
+            // A whole range at once: a run that goes on may have hundreds of millions.
+            let missing = self.done.first_missing(number);
+            self.made += (missing - number).div_ceil(self.config.step.max(1)).max(1);
+        }
+    }
+
+    fn is_paced(&self) -> bool {
+        self.config.rate.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ranges;
+
+    fn config() -> GeneratorConfig {
+        GeneratorConfig {
+            first: 0,
+            step: 1,
+            count: Some(10),
+            size: Spread::Fixed(100),
+            rate: None,
+            poisson: false,
+            pool: 2,
+            numbered: true,
+            seed: 1,
+        }
+    }
+
+    fn numbers(mut generator: Generator) -> Vec<u64> {
+        core::iter::from_fn(|| match generator.next(Instant::ZERO) {
+            Next::Event(event) => Some(event.number),
+            _ => None,
+        })
+        .collect()
+    }
+
+    #[test]
+    fn leaves_out_what_is_done() {
+        let mut done = Ranges::default();
+        done.insert_range(0..4);
+        done.insert_range(6..7);
+        assert_eq!(numbers(Generator::new(config(), done.clone())), [4, 5, 7, 8, 9]);
+        assert_eq!(
+            numbers(Generator::new(GeneratorConfig { first: 1, step: 2, count: Some(5), ..config() }, done)),
+            [5, 7, 9]
+        );
+    }
+
+    #[test]
+    fn keeps_its_rate() {
+        let mut generator = Generator::new(GeneratorConfig { rate: Some(1000.0), ..config() }, Ranges::default());
+        assert!(matches!(generator.next(Instant::ZERO), Next::Event(_)));
+        let Next::Later(at) = generator.next(Instant::ZERO) else { panic!("too early") };
+        assert_eq!(at.as_nanos(), 1_000_000);
+        let late = Instant::from_nanos(5_000_000);
+        let caught_up = core::iter::from_fn(|| matches!(generator.next(late), Next::Event(_)).then_some(())).count();
+        assert_eq!(caught_up, 5, "a schedule does not forget what was due while nobody asked");
+    }
+
+    #[test]
+    fn spreads_have_their_means() {
+        let mut random = Random::new(4);
+        for spread in [Spread::Uniform(10, 30), Spread::Exponential(500.0), Spread::Normal(1000.0, 50.0)] {
+            let sum: u64 = (0..20_000).map(|_| spread.draw(&mut random)).sum();
+            let mean = sum as f64 / 20_000.0;
+            assert!((mean / spread.mean() - 1.0).abs() < 0.03, "{spread:?}: {mean}");
+        }
+        let decisions =
+            Decisions { accept: Accept::Fraction(0.01), output: Bytes::new(), time: Spread::Fixed(0), seed: 3 };
+        let accepted = (0..100_000).filter(|event| decisions.verdict(*event) == Verdict::Accepted).count();
+        assert!((900..1100).contains(&accepted), "{accepted}");
+    }
+}

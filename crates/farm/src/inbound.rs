@@ -1,0 +1,323 @@
+use crate::Error;
+use crate::pool::Pool;
+use crate::wire::{HEADER, Header, Hello, Kind, TEXT_MAX, TOKEN, Token};
+use bytes::{Bytes, BytesMut};
+
+/// A payload is received straight into its place while this much of it is outstanding.
+const LANDING_FROM: usize = 4096;
+
+/// The messages in what one peer sends.
+#[derive(Debug)]
+pub(crate) struct Inbound {
+    head: [u8; TOKEN],
+    filled: usize,
+    body: Option<Body>,
+}
+
+/// What is kept of payloads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Intake {
+    /// The largest event in bytes; 0 where none is expected.
+    pub event_max: u32,
+    /// The most data behind a token; 0 where no token is expected.
+    pub data_max: u32,
+    /// Whether events' bytes are kept; else they are counted and let go.
+    pub keep: bool,
+}
+
+#[derive(Debug)]
+struct Body {
+    head: Head,
+    buffer: BytesMut,
+    filled: usize,
+    length: usize,
+    keep: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Head {
+    Plain(Header),
+    Token(Token),
+}
+
+/// One whole message.
+#[derive(Debug)]
+pub(crate) enum Message {
+    Hello(Hello),
+    /// An event of this length; its bytes where they are kept.
+    Event {
+        kind: Kind,
+        event: u64,
+        length: u32,
+        payload: Bytes,
+    },
+    Token(Token, Bytes),
+    Run(u32),
+    Ping(u64),
+    Pong,
+    Drain,
+    Refused(u64),
+    Report(u64),
+    Counters(Bytes),
+}
+
+impl Intake {
+    /// Of a peer that has no business to send either.
+    pub(crate) const NONE: Intake = Intake { event_max: 0, data_max: 0, keep: true };
+}
+
+impl Head {
+    const fn kind(&self) -> Kind {
+        match self {
+            Head::Plain(header) => header.kind,
+            Head::Token(_) => Kind::Token,
+        }
+    }
+}
+
+impl Message {
+    /// Its kind on the wire.
+    pub(crate) const fn kind(&self) -> u8 {
+        match self {
+            Message::Hello(_) => Kind::Hello as u8,
+            Message::Event { kind, .. } => *kind as u8,
+            Message::Token(..) => Kind::Token as u8,
+            Message::Run(_) => Kind::Run as u8,
+            Message::Ping(_) => Kind::Ping as u8,
+            Message::Pong => Kind::Pong as u8,
+            Message::Drain => Kind::Drain as u8,
+            Message::Refused(_) => Kind::Refused as u8,
+            Message::Report(_) => Kind::Report as u8,
+            Message::Counters(..) => Kind::Counters as u8,
+        }
+    }
+}
+
+impl Default for Inbound {
+    fn default() -> Self {
+        Inbound { head: [0; TOKEN], filled: 0, body: None }
+    }
+}
+
+impl Inbound {
+    /// Takes the next message off the front of `bytes`, or nothing where the rest is a part of one, which is kept.
+    #[inline]
+    pub(crate) fn next(
+        &mut self,
+        bytes: &mut &[u8],
+        intake: &Intake,
+        pool: &mut Pool,
+    ) -> Result<Option<Message>, Error> {
+        loop {
+            if self.body.is_some() {
+                return self.fill(bytes);
+            }
+            let Some(head) = self.head(bytes)? else { return Ok(None) };
+            let (length, max, keep) = match head {
+                Head::Token(token) => (token.length, intake.data_max, true),
+                Head::Plain(header) if header.kind.is_event() => (header.length, intake.event_max, intake.keep),
+                Head::Plain(header) => (header.length, TEXT_MAX, true),
+            };
+            if length > max {
+                let kind = head.kind() as u8;
+                return Err(if max == 0 { Error::Unexpected { kind } } else { Error::TooLarge { size: length, max } });
+            }
+            if length == 0 {
+                return message(head, Bytes::new()).map(Some);
+            }
+            let length = length as usize;
+            let buffer = if keep { pool.take(length) } else { BytesMut::new() };
+            self.body = Some(Body { head, buffer, filled: 0, length, keep });
+        }
+    }
+
+    /// A whole header, or a token's.
+    #[inline]
+    fn head(&mut self, bytes: &mut &[u8]) -> Result<Option<Head>, Error> {
+        if self.filled == 0 {
+            if let Some((head, rest)) = bytes.split_first_chunk::<HEADER>() {
+                let header = Header::decode(head)?;
+                if header.kind != Kind::Token {
+                    *bytes = rest;
+                    return Ok(Some(Head::Plain(header)));
+                }
+                if let Some((head, rest)) = bytes.split_first_chunk::<TOKEN>() {
+                    *bytes = rest;
+                    return Token::decode(head).map(|token| Some(Head::Token(token)));
+                }
+            }
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+        }
+        self.gather(bytes, HEADER);
+        let Some(head) = self.head[..self.filled].first_chunk::<HEADER>() else { return Ok(None) };
+        let header = Header::decode(head)?;
+        if header.kind != Kind::Token {
+            self.filled = 0;
+            return Ok(Some(Head::Plain(header)));
+        }
+        self.gather(bytes, TOKEN);
+        if self.filled < TOKEN {
+            return Ok(None);
+        }
+        self.filled = 0;
+        Token::decode(&self.head).map(|token| Some(Head::Token(token)))
+    }
+
+    fn gather(&mut self, bytes: &mut &[u8], up_to: usize) {
+        let take = up_to.saturating_sub(self.filled).min(bytes.len());
+        let (front, rest) = bytes.split_at(take);
+        self.head[self.filled..self.filled + take].copy_from_slice(front);
+        self.filled += take;
+        *bytes = rest;
+    }
+
+    #[inline]
+    fn fill(&mut self, bytes: &mut &[u8]) -> Result<Option<Message>, Error> {
+        let Some(body) = &mut self.body else { return Ok(None) };
+        let take = (body.length - body.filled).min(bytes.len());
+        let (front, rest) = bytes.split_at(take);
+        if body.keep {
+            body.buffer[body.filled..body.filled + take].copy_from_slice(front);
+        }
+        body.filled += take;
+        *bytes = rest;
+        if body.filled < body.length {
+            return Ok(None);
+        }
+        let Some(Body { head, buffer, .. }) = self.body.take() else { return Ok(None) };
+        message(head, buffer.freeze()).map(Some)
+    }
+
+    /// Whether a part of a message has come.
+    pub(crate) const fn is_amid(&self) -> bool {
+        self.filled > 0 || self.body.is_some()
+    }
+
+    /// Where the rest of a large payload may be received directly.
+    pub(crate) fn landing(&mut self) -> Option<&mut [u8]> {
+        let body = self.body.as_mut()?;
+        (body.keep && body.length - body.filled >= LANDING_FROM).then(|| &mut body.buffer[body.filled..body.length])
+    }
+
+    /// So many bytes were received there; [`Inbound::next`] has the message then, where it is whole.
+    pub(crate) fn landed(&mut self, count: usize) {
+        if let Some(body) = &mut self.body {
+            body.filled = (body.filled + count).min(body.length);
+        }
+    }
+}
+
+fn message(head: Head, body: Bytes) -> Result<Message, Error> {
+    let header = match head {
+        Head::Token(token) => return Ok(Message::Token(token, body)),
+        Head::Plain(header) => header,
+    };
+    let Header { kind, length, value } = header;
+    Ok(match kind {
+        Kind::Hello => Message::Hello(Hello::decode(&header, &body)?),
+        Kind::Skip if length > 0 => return Err(Error::Unexpected { kind: kind as u8 }),
+        Kind::Event | Kind::Partial | Kind::Skip => Message::Event { kind, event: value, length, payload: body },
+        Kind::Run => Message::Run(u32::try_from(value).map_err(|_| Error::NoSuchRun { run: u32::MAX })?),
+        Kind::Ping => Message::Ping(value),
+        Kind::Pong => Message::Pong,
+        Kind::Drain => Message::Drain,
+        Kind::Refused => Message::Refused(value),
+        Kind::Report => Message::Report(value),
+        Kind::Counters => Message::Counters(body),
+        Kind::Token => return Err(Error::Unexpected { kind: kind as u8 }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Verdict;
+    use alloc::format;
+    use alloc::string::String;
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use hodo_machine::Random;
+
+    const INTAKE: Intake = Intake { event_max: 10_000, data_max: 10_000, keep: true };
+
+    fn token(length: u32) -> Token {
+        Token {
+            event: 3,
+            verdict: Verdict::Accepted,
+            credits: 1,
+            flags: 0,
+            run: 1,
+            waited_us: 0,
+            decided_us: 9,
+            length,
+        }
+    }
+
+    #[test]
+    fn the_same_messages_however_the_stream_is_cut() {
+        let mut stream = Vec::new();
+        stream.extend(Header::new(Kind::Event, 5000, 1).encode());
+        stream.extend(vec![7; 5000]);
+        stream.extend(token(0).encode());
+        stream.extend(token(20).encode());
+        stream.extend([9; 20]);
+        stream.extend(Header::new(Kind::Ping, 0, 77).encode());
+        let whole = read(&stream, stream.len());
+        assert_eq!(whole.matches("payload").count(), 1);
+        for cut in [1, 2, 11, 12, 13, 27, 28, 29, 4999, 5012] {
+            assert_eq!(read(&stream, cut), whole, "cut {cut}");
+        }
+    }
+
+    fn read(stream: &[u8], cut: usize) -> String {
+        let (mut inbound, mut pool, mut text) = (Inbound::default(), Pool::default(), String::new());
+        for chunk in stream.chunks(cut) {
+            let mut rest = chunk;
+            while let Some(message) = inbound.next(&mut rest, &INTAKE, &mut pool).unwrap() {
+                text += &format!("{message:?}\n");
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn a_large_payload_lands_in_its_place() {
+        let (mut inbound, mut pool) = (Inbound::default(), Pool::default());
+        let mut bytes = Header::new(Kind::Event, 9000, 4).encode().to_vec();
+        bytes.extend([1; 100]);
+        assert!(inbound.next(&mut &bytes[..], &INTAKE, &mut pool).unwrap().is_none());
+        let place = inbound.landing().unwrap();
+        assert_eq!(place.len(), 8900);
+        place.fill(2);
+        inbound.landed(8900);
+        let Some(Message::Event { payload, .. }) = inbound.next(&mut &[][..], &INTAKE, &mut pool).unwrap() else {
+            panic!("no event")
+        };
+        assert_eq!((payload[99], payload[100], payload.len()), (1, 2, 9000));
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused() {
+        'stream: for seed in 0..3000 {
+            let mut random = Random::new(seed);
+            let (mut inbound, mut pool) = (Inbound::default(), Pool::default());
+            for _ in 0..20 {
+                let length = random.below(60) as usize;
+                let mut bytes: Vec<u8> = (0..length).map(|_| random.bits() as u8).collect();
+                if random.chance(0.5) && length > 4 {
+                    bytes[3] = (random.below(13) as u8) << 4;
+                }
+                let mut rest = &bytes[..];
+                loop {
+                    match inbound.next(&mut rest, &INTAKE, &mut pool) {
+                        Ok(Some(_)) => {}
+                        Ok(None) => break,
+                        Err(_) => continue 'stream,
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+use crate::wire::Verdict;
+use crate::{Error, Ranges};
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Runs whose events are remembered; the oldest one that has no event in hand makes room for one more.
+const RUNS_MAX: usize = 8;
+/// Gaps in the numbers of a run that can be remembered: 1 MiB.
+const GAPS_MAX: usize = 65_536;
+
+/// Which events are in hand, and which have their verdict: each run's own.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger {
+    runs: Vec<Run>,
+    counts: Counts,
+    /// The last run that was forgotten: neither it nor one before it may come again.
+    forgotten: Option<u32>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Run {
+    number: u32,
+    seen: Ranges,
+    decided: Ranges,
+    in_hand: u64,
+}
+
+/// How an event stands that is offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It was not known.
+    New,
+    /// It is here, without a verdict.
+    InHand,
+    /// It has its verdict.
+    Decided,
+}
+
+/// The balance: what came in has exactly one verdict, or is in hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Events that came in, each once.
+    pub taken_in: u64,
+    /// Stored for good.
+    pub accepted: u64,
+    /// Not kept.
+    pub rejected: u64,
+    /// Stored apart after too many nodes failed over them.
+    pub quarantined: u64,
+    /// Given up because fragments were missing.
+    pub incomplete: u64,
+    /// Events offered again; counted nowhere else.
+    pub duplicates: u64,
+}
+
+impl Counts {
+    /// Events with a verdict.
+    #[must_use]
+    pub const fn decided(&self) -> u64 {
+        self.accepted + self.rejected + self.quarantined + self.incomplete
+    }
+
+    /// Events without one.
+    #[must_use]
+    pub const fn in_hand(&self) -> u64 {
+        self.taken_in - self.decided()
+    }
+
+    /// These and those of another thread.
+    #[must_use]
+    pub const fn plus(&self, other: &Counts) -> Counts {
+        Counts {
+            taken_in: self.taken_in + other.taken_in,
+            accepted: self.accepted + other.accepted,
+            rejected: self.rejected + other.rejected,
+            quarantined: self.quarantined + other.quarantined,
+            incomplete: self.incomplete + other.incomplete,
+            duplicates: self.duplicates + other.duplicates,
+        }
+    }
+
+    fn add(&mut self, verdict: Verdict, count: u64) {
+        match verdict {
+            Verdict::Accepted => self.accepted += count,
+            Verdict::Rejected => self.rejected += count,
+            Verdict::Quarantined => self.quarantined += count,
+            Verdict::Incomplete => self.incomplete += count,
+            Verdict::Failed => {}
+        }
+    }
+}
+
+impl Ledger {
+    /// Enters what an earlier process has decided.
+    pub fn recover(&mut self, run: u32, verdict: Verdict, decided: &[Range<u64>]) -> Result<(), Error> {
+        let index = self.index(run)?;
+        let entry = &mut self.runs[index];
+        let before = entry.decided.count();
+        for range in decided {
+            entry.seen.insert_range(range.clone());
+            entry.decided.insert_range(range.clone());
+        }
+        let count = entry.decided.count() - before;
+        self.counts.taken_in += count;
+        self.counts.add(verdict, count);
+        Ok(())
+    }
+
+    /// Takes an event in, where it is new. A peer's events may have so many gaps at most.
+    #[inline]
+    pub fn offer(&mut self, run: u32, event: u64) -> Result<Standing, Error> {
+        if event == u64::MAX {
+            return Err(Error::NoNumber);
+        }
+        let index = self.index(run)?;
+        let entry = &self.runs[index];
+        if entry.seen.as_slice().len() >= GAPS_MAX
+            && !(event.saturating_sub(1)..=event + 1).any(|near| entry.seen.contains(near))
+        {
+            return Err(Error::TooManyGaps { max: GAPS_MAX });
+        }
+        Ok(self.enter(index, event))
+    }
+
+    /// Takes an event in that was made in this process.
+    #[inline]
+    pub fn offer_own(&mut self, run: u32, event: u64) -> Result<Standing, Error> {
+        let index = self.index(run)?;
+        Ok(self.enter(index, event))
+    }
+
+    #[inline]
+    fn enter(&mut self, index: usize, event: u64) -> Standing {
+        let entry = &mut self.runs[index];
+        if entry.seen.insert(event) {
+            entry.in_hand += 1;
+            self.counts.taken_in += 1;
+            return Standing::New;
+        }
+        self.counts.duplicates += 1;
+        if entry.decided.contains(event) { Standing::Decided } else { Standing::InHand }
+    }
+
+    /// Enters the final verdict on an event in hand.
+    #[inline]
+    pub fn decide(&mut self, run: u32, event: u64, verdict: Verdict) {
+        let Some(entry) = self.runs.iter_mut().rev().find(|entry| entry.number == run) else { return };
+        if entry.decided.insert(event) {
+            entry.in_hand = entry.in_hand.saturating_sub(1);
+            self.counts.add(verdict, 1);
+        }
+    }
+
+    /// The balance over all runs, those of earlier processes included.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The events of a run that have their verdict.
+    #[must_use]
+    pub fn decided(&self, run: u32) -> Option<&Ranges> {
+        self.runs.iter().find(|entry| entry.number == run).map(|entry| &entry.decided)
+    }
+
+    #[inline]
+    fn index(&mut self, run: u32) -> Result<usize, Error> {
+        if let Some(index) = self.runs.iter().rposition(|entry| entry.number == run) {
+            return Ok(index);
+        }
+        if self.forgotten.is_some_and(|forgotten| run <= forgotten) {
+            return Err(Error::NoSuchRun { run });
+        }
+        if self.runs.len() >= RUNS_MAX {
+            let idle = self.runs.iter().enumerate().filter(|(_, entry)| entry.in_hand == 0);
+            let (index, oldest) = idle.min_by_key(|(_, entry)| entry.number).ok_or(Error::NoSuchRun { run })?;
+            if oldest.number > run {
+                return Err(Error::NoSuchRun { run });
+            }
+            self.forgotten = self.forgotten.max(Some(oldest.number));
+            self.runs.remove(index);
+        }
+        self.runs.push(Run { number: run, ..Run::default() });
+        Ok(self.runs.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_has_one_verdict() {
+        let mut ledger = Ledger::default();
+        ledger.recover(1, Verdict::Accepted, &[0..2, 5..6]).unwrap();
+        assert_eq!(ledger.offer(1, 1), Ok(Standing::Decided));
+        assert_eq!(ledger.offer(1, 2), Ok(Standing::New));
+        assert_eq!(ledger.offer(1, 2), Ok(Standing::InHand));
+        ledger.decide(1, 2, Verdict::Rejected);
+        ledger.decide(1, 2, Verdict::Accepted);
+        let counts = ledger.counts();
+        assert_eq!((counts.taken_in, counts.accepted, counts.rejected, counts.duplicates), (4, 3, 1, 2));
+        assert_eq!(counts.in_hand(), 0);
+    }
+
+    #[test]
+    fn gaps_and_runs_are_bounded() {
+        let mut ledger = Ledger::default();
+        let first = (0..).find_map(|number| ledger.offer(1, number * 2).err());
+        assert_eq!(first, Some(Error::TooManyGaps { max: GAPS_MAX }));
+        let mut ledger = Ledger::default();
+        for run in 0..100 {
+            assert_eq!(ledger.offer(run, 1), Ok(Standing::New));
+            ledger.decide(run, 1, Verdict::Rejected);
+        }
+        assert_eq!(ledger.offer(3, 1), Err(Error::NoSuchRun { run: 3 }), "a run that is forgotten must not come again");
+        assert_eq!(ledger.runs.len(), RUNS_MAX);
+    }
+
+    #[test]
+    fn a_gap_can_be_filled_when_there_are_as_many_as_may_be() {
+        let mut ledger = Ledger::default();
+        (0..).find_map(|number| ledger.offer(1, number * 2).err());
+        assert_eq!(ledger.offer(1, 1), Ok(Standing::New));
+        assert_eq!(ledger.offer(1, 1_000_000), Ok(Standing::New), "that made room");
+    }
+
+    #[test]
+    fn a_run_that_was_forgotten_is_not_begun_anew() {
+        let mut ledger = Ledger::default();
+        for run in [9, 1, 2, 3, 4, 5, 6, 7, 10, 11] {
+            assert_eq!(ledger.offer(run, 0), Ok(Standing::New));
+            ledger.decide(run, 0, Verdict::Accepted);
+        }
+        for run in [1, 2] {
+            assert_eq!(ledger.offer(run, 0), Err(Error::NoSuchRun { run }));
+        }
+        assert_eq!(ledger.offer(9, 0), Ok(Standing::Decided));
+        assert_eq!(ledger.offer(9, u64::MAX), Err(Error::NoNumber));
+    }
+}

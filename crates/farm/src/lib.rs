@@ -1,0 +1,34 @@
+//! The event farm: sources send fragments, a builder makes events of them, a controller hands each event to one node,
+//! and the node's answer is the control token that asks for the next event.
+//!
+//! Every hop is the same event link: who gives sends EVENT, who takes answers each with one TOKEN, which carries the
+//! verdict and gives the credit back. Who gives keeps an event until its token has come, so that nothing is lost when
+//! a taker dies. The wire is described in [`wire`].
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;
+
+pub mod controller;
+pub mod emulation;
+mod error;
+mod inbound;
+mod ledger;
+mod lines;
+pub mod node;
+mod peers;
+mod pool;
+mod ranges;
+#[cfg(test)]
+mod rig;
+mod sender;
+pub mod source;
+mod supply;
+pub mod wire;
+
+pub use controller::{Controller, ControllerConfig, Policy};
+pub use error::Error;
+pub use ledger::{Counts, Ledger, Standing};
+pub use node::{Node, NodeConfig};
+pub use ranges::Ranges;
+pub use source::{Source, SourceConfig};
+pub use supply::{Event, Next, NoSupply, Supply};

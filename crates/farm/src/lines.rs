@@ -1,0 +1,245 @@
+use crate::Error;
+use crate::inbound::{Inbound, Intake, Message};
+use crate::peers::Peers;
+use crate::pool::Pool;
+use crate::wire::{Header, Kind};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::time::Duration;
+use hodo_machine::{Instant, Outbox, Output, Peer};
+
+/// How often a peer is asked from amid a long message of its.
+const AMID: Duration = Duration::from_millis(100);
+
+/// The connections of a machine: what comes from each, and the small messages that are owed to it.
+#[derive(Debug)]
+pub(crate) struct Lines<R> {
+    pub(crate) peers: Peers<Line<R>>,
+    pub(crate) pool: Pool,
+    /// Connections that there are.
+    pub(crate) count: u32,
+    ready: VecDeque<Peer>,
+    closing: VecDeque<Ending>,
+    spare: Vec<Vec<u8>>,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Line<R> {
+    /// What it is to its machine.
+    pub(crate) part: R,
+    pub(crate) inbound: Inbound,
+    /// What it may send.
+    pub(crate) intake: Intake,
+    /// Small messages that are to be sent.
+    out: Vec<u8>,
+    /// Data that belongs behind so many bytes of them.
+    data: VecDeque<(usize, Bytes)>,
+    queued: bool,
+    /// Hold everything back until the peer has taken what was sent.
+    pub(crate) blocked: bool,
+    /// When something last came.
+    pub(crate) heard: Instant,
+    /// When it was last asked whether it is there.
+    pinged: Instant,
+}
+
+/// A connection that is ended here, and what is still owed to it.
+#[derive(Debug)]
+struct Ending {
+    peer: Peer,
+    out: Vec<u8>,
+    data: VecDeque<(usize, Bytes)>,
+}
+
+/// What a connection was that the driver tells to be gone.
+#[derive(Debug)]
+pub(crate) enum Gone<R> {
+    /// This.
+    Was(R),
+    /// It had been ended here, which has had its consequences.
+    Ended,
+    /// It had never come to be.
+    Never,
+}
+
+/// How a silent connection stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Silence {
+    /// Something came lately, or was asked for.
+    Short,
+    /// Nothing came for too long.
+    Long,
+}
+
+impl<R> Default for Lines<R> {
+    fn default() -> Self {
+        Lines {
+            peers: Peers::default(),
+            pool: Pool::default(),
+            count: 0,
+            ready: VecDeque::new(),
+            closing: VecDeque::new(),
+            spare: Vec::new(),
+        }
+    }
+}
+
+impl<R> Lines<R> {
+    /// A connection has come to be.
+    pub(crate) fn insert(&mut self, now: Instant, peer: Peer, part: R, intake: Intake) {
+        let line = Line {
+            part,
+            inbound: Inbound::default(),
+            intake,
+            out: self.spare.pop().unwrap_or_default(),
+            data: VecDeque::new(),
+            queued: false,
+            blocked: false,
+            heard: now,
+            pinged: now,
+        };
+        self.peers.insert(peer, line);
+        self.count += 1;
+    }
+
+    #[inline]
+    pub(crate) fn at(&mut self, peer: Peer) -> Option<&mut Line<R>> {
+        self.peers.at(peer)
+    }
+
+    /// The next message of a peer.
+    #[inline]
+    pub(crate) fn next(&mut self, now: Instant, peer: Peer, bytes: &mut &[u8]) -> Result<Option<Message>, Error> {
+        let Some(line) = self.peers.at(peer) else { return Ok(None) };
+        line.heard = now;
+        line.inbound.next(bytes, &line.intake, &mut self.pool)
+    }
+
+    /// Has a small message sent.
+    #[inline]
+    pub(crate) fn say(&mut self, peer: Peer, message: &[u8]) {
+        if let Some(line) = self.peers.at(peer) {
+            line.out.extend_from_slice(message);
+            if !line.queued && !line.blocked {
+                line.queued = true;
+                self.ready.push_back(peer);
+            }
+        }
+    }
+
+    /// A peer does not take what is sent to it, or does so again.
+    pub(crate) fn set_blocked(&mut self, peer: Peer, blocked: bool) {
+        if let Some(line) = self.peers.at(peer) {
+            line.blocked = blocked;
+            if !blocked && !line.out.is_empty() && !line.queued {
+                line.queued = true;
+                self.ready.push_back(peer);
+            }
+        }
+    }
+
+    /// Has a small message sent, and data behind it.
+    pub(crate) fn say_with(&mut self, peer: Peer, message: &[u8], data: Bytes) {
+        self.say(peer, message);
+        if let Some(line) = self.peers.at(peer)
+            && !data.is_empty()
+        {
+            line.data.push_back((line.out.len(), data));
+        }
+    }
+
+    /// Whether more bytes of small messages are owed than a peer that takes them would leave.
+    pub(crate) fn owes_too_much(&mut self, peer: Peer, max: usize) -> bool {
+        self.peers.at(peer).is_some_and(|line| line.out.len() > max)
+    }
+
+    /// A connection is gone: its number may be another's from now on.
+    pub(crate) fn gone(&mut self, peer: Peer) -> Gone<R> {
+        let Some(line) = self.peers.remove(peer) else {
+            let before = self.closing.len();
+            self.closing.retain(|ending| ending.peer != peer);
+            return if self.closing.len() < before { Gone::Ended } else { Gone::Never };
+        };
+        self.count -= 1;
+        let Line { part, mut out, .. } = *line;
+        if self.spare.len() < 64 {
+            out.clear();
+            self.spare.push(out);
+        }
+        Gone::Was(part)
+    }
+
+    /// Ends a connection, and says why. What is owed to it is still sent.
+    pub(crate) fn end(&mut self, peer: Peer, why: &Error) -> Option<R> {
+        let line: Box<Line<R>> = self.peers.remove(peer)?;
+        self.count -= 1;
+        let (mut out, data) = (line.out, line.data);
+        if !matches!(why, Error::RefusedBy { .. } | Error::Closed(_)) {
+            let text = why.to_string();
+            out.extend_from_slice(&Header::new(Kind::Refused, text.len() as u32, why.code()).encode());
+            out.extend_from_slice(text.as_bytes());
+        }
+        self.closing.push_back(Ending { peer, out, data });
+        Some(line.part)
+    }
+
+    /// Asks a silent peer whether it is there; answers whether it was silent for too long.
+    pub(crate) fn silence(&mut self, now: Instant, peer: Peer, bound: Duration) -> Silence {
+        let Some(line) = self.peers.at(peer) else { return Silence::Short };
+        let silent = now - line.heard;
+        if silent >= bound {
+            return Silence::Long;
+        }
+        // Who is busy with a long message hears that the other side is there, but cannot be asked meanwhile.
+        let since = now - line.pinged;
+        if (silent >= bound / 4 && since >= bound / 4) || (line.inbound.is_amid() && since >= AMID) {
+            line.pinged = now;
+            self.say(peer, &Header::new(Kind::Ping, 0, now.as_nanos()).encode());
+        }
+        Silence::Short
+    }
+
+    /// The next small messages to be sent, or connection to be closed.
+    #[inline]
+    pub(crate) fn poll<E>(&mut self, out: &mut Outbox) -> Option<Output<E>> {
+        while let Some(peer) = self.ready.pop_front() {
+            let Some(line) = self.peers.at(peer) else { continue };
+            if !core::mem::take(&mut line.queued) || line.blocked {
+                continue;
+            }
+            put(&mut line.out, &mut line.data, out);
+            return Some(Output::Send(peer));
+        }
+        let Ending { peer, out: last, data } = self.closing.front_mut()?;
+        let peer = *peer;
+        if last.is_empty() {
+            self.closing.pop_front();
+            return Some(Output::Close(peer));
+        }
+        put(last, data, out);
+        Some(Output::Send(peer))
+    }
+
+    /// Whether [`Lines::poll`] has something.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.ready.is_empty() && self.closing.is_empty()
+    }
+}
+
+/// Puts small messages into the outbox, each with the data behind it.
+#[inline]
+fn put(small: &mut Vec<u8>, data: &mut VecDeque<(usize, Bytes)>, out: &mut Outbox) {
+    let mut from = 0;
+    for (at, data) in data.drain(..) {
+        out.copy(&small[from..at]);
+        out.share(data);
+        from = at;
+    }
+    out.copy(&small[from..]);
+    small.clear();
+}

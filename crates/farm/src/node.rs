@@ -1,0 +1,528 @@
+//! A node: takes events, decides, and answers each with a token. One machine may be several nodes.
+
+use crate::controller::FarCounters;
+use crate::emulation::Decisions;
+use crate::inbound::{Intake, Message};
+use crate::lines::{Gone, Lines, Silence};
+use crate::wire::{FLAG_OUTPUT, Header, Hello, Kind, Role, TOKEN, Token, Verdict};
+use crate::{Error, emulation};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::time::Duration;
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Random};
+
+/// How long to wait before a controller is tried again.
+const AGAIN: Duration = Duration::from_millis(100);
+/// How often silence is looked at.
+const CHECK: Duration = Duration::from_millis(100);
+/// How long a greeting may take.
+const GREETING: Duration = Duration::from_secs(2);
+/// Bytes of tokens and small messages beyond its credits that a controller may leave untaken.
+const OWED_MAX: usize = 64 << 10;
+
+/// What a node is to do.
+#[derive(Debug, Clone)]
+pub struct NodeConfig {
+    /// Controllers to reach: a node for each. Whoever connects by itself gets a node as well.
+    pub controllers: Vec<Address>,
+    /// The number of the first node; the others count up.
+    pub number: u32,
+    /// Events that it takes at once.
+    pub credits: u32,
+    /// Its share beside others.
+    pub weight: u32,
+    /// The largest event in bytes.
+    pub event_max: u32,
+    /// Who decides.
+    pub decide: Decide,
+    /// A controller that is silent for this long is gone.
+    pub silence: Duration,
+    /// Differs each time that the program starts.
+    pub instance: u64,
+}
+
+/// Who decides on an event.
+#[derive(Debug, Clone)]
+pub enum Decide {
+    /// The application: it is told [`Event::Work`] and answers with [`Command::Decided`].
+    Application,
+    /// An emulator, one event at a time for each node; the bytes of events are let go.
+    Emulated(Decisions),
+}
+
+/// An event that is with a node, named for its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Job {
+    /// Over which connection it came.
+    pub peer: Peer,
+    /// Differs for each connection.
+    pub serial: u64,
+    /// Its run.
+    pub run: u32,
+    /// Its number.
+    pub event: u64,
+    /// When it came.
+    pub came: Instant,
+}
+
+/// What the application asks of a node.
+#[derive(Debug)]
+pub enum Command {
+    /// The verdict on an event.
+    Decided {
+        /// Which event.
+        job: Job,
+        /// The verdict, [`Verdict::Failed`] where there is none.
+        verdict: Verdict,
+        /// What is to be stored instead of the event; empty for the event itself.
+        output: Bytes,
+        /// When the decision began.
+        began: Instant,
+    },
+    /// Take nothing new, answer what is here, then end.
+    Drain,
+    /// The answer to [`Event::ReportAsked`].
+    Report {
+        /// Who asked.
+        peer: Peer,
+        /// The value of its question.
+        value: u64,
+        /// The process's part of the counters.
+        process: FarCounters,
+    },
+}
+
+/// What a node tells the application.
+#[derive(Debug)]
+pub enum Event {
+    /// Decide on this.
+    Work {
+        /// Its name for the answer.
+        job: Job,
+        /// Whether fragments of it are missing.
+        partial: bool,
+        /// Its bytes.
+        payload: Bytes,
+    },
+    /// A controller has greeted.
+    Joined(Peer, Hello),
+    /// A controller is gone, or cannot be reached; what came from it needs no answer.
+    Left(Peer, Error),
+    /// A controller wants the counters: answer with [`Command::Report`].
+    ReportAsked(Peer, u64),
+    /// After [`Command::Drain`]: nothing is here any more.
+    Drained,
+}
+
+/// What all nodes of a machine have done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Done {
+    /// Events that came.
+    pub events: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Tokens that were sent.
+    pub tokens: u64,
+    /// Of these, accepted.
+    pub accepted: u64,
+}
+
+#[derive(Debug)]
+struct Part {
+    serial: u64,
+    since: Instant,
+    greeted: bool,
+    run: u32,
+    draining: bool,
+    /// Whether the controller has answered to that: nothing is on its way any more.
+    far_drained: bool,
+    done: Done,
+    /// Events that came; the front one is being decided, where an emulator takes its time.
+    queue: VecDeque<Job>,
+    /// Until when the front one is.
+    until: Option<Instant>,
+    began: Instant,
+    /// Events that the application has not answered.
+    with_application: u32,
+}
+
+/// Takes events and answers each with a token.
+#[derive(Debug)]
+pub struct Node {
+    config: NodeConfig,
+    lines: Lines<Part>,
+    events: VecDeque<Event>,
+    opens: VecDeque<(Instant, u32)>,
+    /// Controllers that wait for the end of a decision, and when that is.
+    busy: Vec<(Instant, Peer)>,
+    random: Random,
+    serials: u64,
+    done: Done,
+    draining: bool,
+    drained: bool,
+    next_check: Instant,
+}
+
+impl Node {
+    /// Nodes that reach their controllers at once.
+    #[must_use]
+    pub fn new(config: NodeConfig) -> Self {
+        let seed = match &config.decide {
+            Decide::Application => 0,
+            Decide::Emulated(decisions) => decisions.seed,
+        };
+        Node {
+            lines: Lines::default(),
+            events: VecDeque::new(),
+            opens: (0..config.controllers.len() as u32).map(|number| (Instant::ZERO, number)).collect(),
+            busy: Vec::new(),
+            random: Random::for_purpose(seed, u64::from(config.number)),
+            serials: 0,
+            done: Done::default(),
+            draining: false,
+            drained: false,
+            next_check: Instant::ZERO,
+            config,
+        }
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub const fn done(&self) -> Done {
+        self.done
+    }
+
+    fn opened(&mut self, now: Instant, peer: Peer) {
+        self.serials += 1;
+        let number = self.config.number + (peer.0 & !Peer::FIRST_ACCEPTED);
+        let part = Part {
+            serial: self.serials,
+            since: now,
+            greeted: false,
+            run: 0,
+            draining: false,
+            far_drained: false,
+            done: Done::default(),
+            queue: VecDeque::new(),
+            until: None,
+            began: now,
+            with_application: 0,
+        };
+        let keep = matches!(self.config.decide, Decide::Application);
+        self.lines.insert(now, peer, part, Intake { event_max: self.config.event_max, data_max: 0, keep });
+        if self.drained {
+            self.lines.end(peer, &Error::Closed(Closed::Finished));
+            return;
+        }
+        let hello = Hello {
+            role: Role::Node,
+            flags: 0,
+            number,
+            credits: self.config.credits,
+            window: 0,
+            event_max: self.config.event_max,
+            weight: self.config.weight,
+            instance: self.config.instance,
+        };
+        self.lines.say(peer, &hello.encode());
+        if self.draining {
+            self.drain(peer);
+        }
+        self.next_check = if self.next_check > Instant::ZERO { self.next_check } else { now + CHECK };
+    }
+
+    fn received(&mut self, now: Instant, peer: Peer, mut bytes: &[u8]) {
+        loop {
+            let outcome = match self.lines.next(now, peer, &mut bytes) {
+                Ok(None) => break,
+                Ok(Some(message)) => self.message(now, peer, message),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = outcome {
+                return self.end(now, peer, error);
+            }
+        }
+        // A controller has its credits back with the tokens that it reads: no more of them can be owed.
+        let max = self.config.credits as usize * TOKEN + OWED_MAX;
+        if self.lines.owes_too_much(peer, max) {
+            self.end(now, peer, Error::OverCredit { max: u64::from(self.config.credits) });
+        }
+    }
+
+    fn end(&mut self, now: Instant, peer: Peer, error: Error) {
+        self.lines.end(peer, &error);
+        self.left(now, peer, error);
+    }
+
+    #[inline]
+    fn message(&mut self, now: Instant, peer: Peer, message: Message) -> Result<(), Error> {
+        let Some(line) = self.lines.at(peer) else { return Ok(()) };
+        let part = &mut line.part;
+        match message {
+            Message::Event { kind, event, length, payload } if part.greeted && kind != Kind::Skip => {
+                part.done.events += 1;
+                part.done.bytes += u64::from(length);
+                self.done.events += 1;
+                self.done.bytes += u64::from(length);
+                let job = Job { peer, serial: part.serial, run: part.run, event, came: now };
+                if part.queue.len() as u32 + part.with_application >= self.config.credits {
+                    return Err(Error::OverCredit { max: u64::from(self.config.credits) });
+                }
+                match &self.config.decide {
+                    Decide::Application => {
+                        part.with_application += 1;
+                        self.events.push_back(Event::Work { job, partial: kind == Kind::Partial, payload });
+                    }
+                    Decide::Emulated(decisions) if decisions.time == emulation::Spread::Fixed(0) => {
+                        let verdict = decisions.verdict(event);
+                        self.answer(now, &job, verdict, now);
+                    }
+                    Decide::Emulated(_) => {
+                        part.queue.push_back(job);
+                        self.begin(now, peer);
+                    }
+                }
+                Ok(())
+            }
+            Message::Run(run) => {
+                part.run = run;
+                Ok(())
+            }
+            Message::Hello(hello) if !part.greeted => {
+                if hello.role != Role::Controller {
+                    return Err(Error::WrongRole { role: hello.role });
+                }
+                part.greeted = true;
+                self.events.push_back(Event::Joined(peer, hello));
+                Ok(())
+            }
+            Message::Ping(value) => {
+                self.lines.say(peer, &Header::new(Kind::Pong, 0, value).encode());
+                Ok(())
+            }
+            Message::Report(value) => {
+                self.events.push_back(Event::ReportAsked(peer, value));
+                Ok(())
+            }
+            Message::Pong => Ok(()),
+            Message::Drain => {
+                part.far_drained = part.draining;
+                Ok(())
+            }
+            Message::Refused(code) => Err(Error::RefusedBy { code }),
+            other => Err(Error::Unexpected { kind: other.kind() }),
+        }
+    }
+
+    /// Begins the decision on the front event, where none is under way.
+    fn begin(&mut self, now: Instant, peer: Peer) {
+        let Decide::Emulated(decisions) = &self.config.decide else { return };
+        let Some(line) = self.lines.at(peer) else { return };
+        if line.part.until.is_none() && !line.part.queue.is_empty() {
+            let until = now + Duration::from_nanos(decisions.time.draw(&mut self.random));
+            (line.part.until, line.part.began) = (Some(until), now);
+            self.busy.push((until, peer));
+        }
+    }
+
+    /// Ends the decisions whose time is over.
+    fn finish(&mut self, now: Instant) {
+        let mut index = 0;
+        while let Some((until, peer)) = self.busy.get(index).copied() {
+            if until > now {
+                index += 1;
+                continue;
+            }
+            self.busy.swap_remove(index);
+            let Some(line) = self.lines.at(peer) else { continue };
+            if line.part.until != Some(until) {
+                continue;
+            }
+            line.part.until = None;
+            let began = line.part.began;
+            if let Some(job) = line.part.queue.pop_front()
+                && let Decide::Emulated(decisions) = &self.config.decide
+            {
+                let verdict = decisions.verdict(job.event);
+                self.answer(now, &job, verdict, began);
+            }
+            // The next decision began when this one was over, however late that was noticed.
+            self.begin(until, peer);
+        }
+    }
+
+    /// Owes a token for an event.
+    #[inline]
+    fn answer(&mut self, now: Instant, job: &Job, verdict: Verdict, began: Instant) {
+        let Some(line) = self.lines.at(job.peer) else { return };
+        if line.part.serial != job.serial {
+            return;
+        }
+        let output = match &self.config.decide {
+            Decide::Emulated(decisions) if verdict == Verdict::Accepted => decisions.output.clone(),
+            _ => Bytes::new(),
+        };
+        let token = token(now, job, verdict, began, output.len() as u32);
+        line.part.done.tokens += 1;
+        self.done.tokens += 1;
+        if verdict == Verdict::Accepted {
+            self.done.accepted += 1;
+        }
+        self.lines.say_with(job.peer, &token.encode(), output);
+    }
+
+    fn decided(&mut self, now: Instant, job: &Job, verdict: Verdict, output: Bytes, began: Instant) {
+        let Some(line) = self.lines.at(job.peer) else { return };
+        if line.part.serial != job.serial {
+            return;
+        }
+        line.part.with_application = line.part.with_application.saturating_sub(1);
+        line.part.done.tokens += 1;
+        self.done.tokens += 1;
+        if verdict == Verdict::Accepted {
+            self.done.accepted += 1;
+        }
+        let token = token(now, job, verdict, began, output.len() as u32);
+        self.lines.say_with(job.peer, &token.encode(), output);
+    }
+
+    fn drain(&mut self, peer: Peer) {
+        if let Some(line) = self.lines.at(peer)
+            && !core::mem::replace(&mut line.part.draining, true)
+        {
+            self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
+        }
+    }
+
+    fn left(&mut self, now: Instant, peer: Peer, error: Error) {
+        self.events.push_back(Event::Left(peer, error));
+        if !peer.is_accepted() && !self.draining {
+            self.opens.push_back((now + AGAIN, peer.0));
+        }
+    }
+
+    fn check(&mut self, now: Instant) {
+        self.next_check = Instant::ZERO;
+        let peers: Vec<Peer> = self.lines.peers.iter().map(|(peer, _)| peer).collect();
+        for peer in peers {
+            let part = self.lines.at(peer).map(|line| &line.part);
+            if part.is_some_and(|part| !part.greeted && now - part.since >= GREETING) {
+                self.end(now, peer, Error::NoGreeting);
+            } else if self.lines.silence(now, peer, self.config.silence) == Silence::Long {
+                self.end(now, peer, Error::Silent);
+            }
+        }
+        if self.lines.count > 0 {
+            self.next_check = now + CHECK;
+        }
+    }
+
+    /// Whether nothing is here after a [`Command::Drain`].
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        let mut lines = self.lines.peers.iter();
+        let is_done = |part: &Part| part.far_drained && part.queue.is_empty() && part.with_application == 0;
+        self.draining && lines.all(|(_, line)| is_done(&line.part))
+    }
+}
+
+#[inline]
+fn token(now: Instant, job: &Job, verdict: Verdict, began: Instant, length: u32) -> Token {
+    let micros = |from: Instant, to: Instant| u32::try_from(to.nanos_since(from) / 1000).unwrap_or(u32::MAX);
+    Token {
+        event: job.event,
+        verdict,
+        credits: 1,
+        flags: if length > 0 { FLAG_OUTPUT } else { 0 },
+        run: job.run,
+        waited_us: micros(job.came, began),
+        decided_us: micros(began, now),
+        length,
+    }
+}
+
+impl Machine for Node {
+    type Command = Command;
+    type Event = Event;
+
+    #[inline]
+    fn handle(&mut self, now: Instant, input: Input<'_, Command>) {
+        match input {
+            Input::Received(peer, bytes) => self.received(now, peer, bytes),
+            Input::Landed(peer, count) => {
+                if let Some(line) = self.lines.at(peer) {
+                    line.inbound.landed(count);
+                }
+                self.received(now, peer, &[]);
+            }
+            Input::Opened(peer, _) => self.opened(now, peer),
+            Input::Closed(peer, why) => {
+                if !matches!(self.lines.gone(peer), Gone::Ended) {
+                    self.left(now, peer, Error::Closed(why));
+                }
+            }
+            Input::Command(Command::Decided { job, verdict, output, began }) => {
+                self.decided(now, &job, verdict, output, began);
+            }
+            Input::Command(Command::Drain) => {
+                self.draining = true;
+                self.opens.clear();
+                let peers: Vec<Peer> = self.lines.peers.iter().map(|(peer, _)| peer).collect();
+                peers.into_iter().for_each(|peer| self.drain(peer));
+            }
+            Input::Command(Command::Report { peer, value, process }) => {
+                let Some(line) = self.lines.at(peer) else { return };
+                let done = line.part.done;
+                let counters = FarCounters { events: done.events, bytes: done.bytes, tokens: done.tokens, ..process };
+                let body = counters.encode();
+                self.lines.say(peer, &Header::new(Kind::Counters, body.len() as u32, value).encode());
+                self.lines.say(peer, &body);
+            }
+            Input::Blocked(peer) => self.lines.set_blocked(peer, true),
+            Input::Drained(peer) => self.lines.set_blocked(peer, false),
+            Input::Elapsed => {}
+        }
+        if !self.busy.is_empty() {
+            self.finish(now);
+        }
+        if self.next_check > Instant::ZERO && now >= self.next_check {
+            self.check(now);
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Event> {
+        if let Some(event) = self.events.pop_front() {
+            return Output::Event(event);
+        }
+        if !self.lines.is_idle()
+            && let Some(output) = self.lines.poll(out)
+        {
+            return output;
+        }
+        if let Some(index) = self.opens.iter().position(|(at, _)| *at <= now)
+            && let Some((_, number)) = self.opens.remove(index)
+        {
+            return Output::Open(Peer(number), self.config.controllers[number as usize].clone());
+        }
+        if !self.drained && self.is_drained() {
+            self.drained = true;
+            let peers: Vec<Peer> = self.lines.peers.iter().map(|(peer, _)| peer).collect();
+            for peer in peers {
+                self.lines.end(peer, &Error::Closed(Closed::Finished));
+            }
+            return Output::Event(Event::Drained);
+        }
+        let check = (self.next_check > Instant::ZERO).then_some(self.next_check);
+        let opens = self.opens.iter().map(|(at, _)| *at);
+        Output::Idle(opens.chain(self.busy.iter().map(|(at, _)| *at)).chain(check).min())
+    }
+
+    fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
+        self.lines.at(peer)?.inbound.landing()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,293 @@
+use crate::Error;
+use crate::inbound::{Intake, Message};
+use crate::lines::{Gone, Lines, Silence};
+use crate::wire::{Header, Hello, Kind, Role, Token};
+use alloc::collections::VecDeque;
+use bytes::Bytes;
+use core::time::Duration;
+use hodo_machine::{Address, Closed, Input, Instant, Outbox, Output, Peer};
+
+/// The only peer.
+const PEER: Peer = Peer(0);
+/// How long to wait before a connection is tried again; doubled each time, up to [`AGAIN_MAX`].
+const AGAIN: Duration = Duration::from_millis(50);
+const AGAIN_MAX: Duration = Duration::from_millis(800);
+
+/// The giving end of an event link: keeps each event until its token has come, over however many connections.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    config: SenderConfig,
+    lines: Lines<()>,
+    state: State,
+    kept: VecDeque<Kept>,
+    /// Index of the first event that this connection has not carried.
+    next: usize,
+    bytes: u64,
+    run: Option<u32>,
+    again: Duration,
+    /// The far end takes nothing new.
+    draining: bool,
+    /// Not to be reached again.
+    left: bool,
+}
+
+/// Who gives, and to whom.
+#[derive(Debug, Clone)]
+pub(crate) struct SenderConfig {
+    pub(crate) address: Address,
+    pub(crate) role: Role,
+    pub(crate) number: u32,
+    pub(crate) instance: u64,
+    pub(crate) greeting: Duration,
+    pub(crate) silence: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Away { again_at: Instant },
+    Opening,
+    Greeting { until: Instant },
+    Ready { credits: u32, window: u64, event_max: u32 },
+}
+
+#[derive(Debug)]
+struct Kept {
+    run: u32,
+    event: u64,
+    kind: Kind,
+    payload: Bytes,
+}
+
+/// What a sender tells its machine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Told {
+    /// The far end has greeted.
+    Joined(Hello),
+    /// The connection is gone, or could not be made.
+    Left(Error),
+    /// The token of an event: its verdict is final and committed.
+    Answered(Token),
+    /// An event that the far end would refuse for its size.
+    TooLarge { event: u64, size: u32, max: u32 },
+}
+
+impl Sender {
+    pub(crate) fn new(config: SenderConfig) -> Self {
+        Sender {
+            config,
+            lines: Lines::default(),
+            state: State::Away { again_at: Instant::ZERO },
+            kept: VecDeque::new(),
+            next: 0,
+            bytes: 0,
+            run: None,
+            again: AGAIN,
+            draining: false,
+            left: false,
+        }
+    }
+
+    /// Events without a token.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// Whether nothing is kept.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// Whether one more event could be sent at once.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        let State::Ready { credits, window, .. } = self.state else { return false };
+        self.next == self.kept.len() && self.next < credits as usize && self.bytes < window && !self.draining
+    }
+
+    /// Takes an event over.
+    pub(crate) fn give(&mut self, run: u32, event: u64, kind: Kind, payload: Bytes) {
+        self.kept.push_back(Kept { run, event, kind, payload });
+    }
+
+    /// What happened to the connection.
+    pub(crate) fn handle<C>(&mut self, now: Instant, input: &Input<'_, C>, told: &mut impl FnMut(Told)) {
+        match *input {
+            Input::Opened(_, _) => {
+                self.lines.insert(now, PEER, (), Intake { event_max: 0, data_max: 0, keep: false });
+                if self.left {
+                    return self.leave();
+                }
+                let hello = Hello {
+                    role: self.config.role,
+                    flags: 0,
+                    number: self.config.number,
+                    credits: 0,
+                    window: 0,
+                    event_max: 0,
+                    weight: 1,
+                    instance: self.config.instance,
+                };
+                self.lines.say(PEER, &hello.encode());
+                self.state = State::Greeting { until: now + self.config.greeting };
+            }
+            Input::Received(_, bytes) => self.received(now, bytes, told),
+            Input::Closed(_, why) => {
+                if !matches!(self.lines.gone(PEER), Gone::Ended) && !self.left {
+                    self.away(now, Error::Closed(why), told);
+                }
+            }
+            Input::Blocked(_) => self.lines.set_blocked(PEER, true),
+            Input::Drained(_) => self.lines.set_blocked(PEER, false),
+            Input::Landed(..) | Input::Command(_) | Input::Elapsed => {}
+        }
+        self.check(now, told);
+    }
+
+    fn received(&mut self, now: Instant, mut bytes: &[u8], told: &mut impl FnMut(Told)) {
+        loop {
+            let outcome = match self.lines.next(now, PEER, &mut bytes) {
+                Ok(None) => return,
+                Ok(Some(message)) => self.message(message, told),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = outcome {
+                self.lines.end(PEER, &error);
+                return self.away(now, error, told);
+            }
+        }
+    }
+
+    fn message(&mut self, message: Message, told: &mut impl FnMut(Told)) -> Result<(), Error> {
+        match message {
+            Message::Token(token, _) => self.token(token, told),
+            Message::Hello(hello) if matches!(self.state, State::Greeting { .. }) => {
+                if !matches!(hello.role, Role::Builder | Role::Controller) || hello.credits == 0 {
+                    return Err(Error::WrongRole { role: hello.role });
+                }
+                let window = if hello.window == 0 { u64::MAX } else { hello.window };
+                self.state = State::Ready { credits: hello.credits, window, event_max: hello.event_max };
+                self.again = AGAIN;
+                self.draining = false;
+                told(Told::Joined(hello));
+                Ok(())
+            }
+            Message::Ping(value) => {
+                self.lines.say(PEER, &Header::new(Kind::Pong, 0, value).encode());
+                Ok(())
+            }
+            Message::Pong => Ok(()),
+            Message::Drain => {
+                // So that the far end knows that no event is on its way any more.
+                if !core::mem::replace(&mut self.draining, true) {
+                    self.lines.say(PEER, &Header::new(Kind::Drain, 0, 0).encode());
+                }
+                Ok(())
+            }
+            Message::Refused(code) => Err(Error::RefusedBy { code }),
+            other => Err(Error::Unexpected { kind: other.kind() }),
+        }
+    }
+
+    fn token(&mut self, token: Token, told: &mut impl FnMut(Told)) -> Result<(), Error> {
+        let mut sent = self.kept.iter().take(self.next);
+        let index = sent.position(|kept| kept.event == token.event && kept.run == token.run);
+        let kept = index.and_then(|index| self.kept.remove(index));
+        let kept = kept.ok_or(Error::Unasked { event: token.event })?;
+        self.next -= 1;
+        self.bytes -= kept.payload.len() as u64;
+        told(Told::Answered(token));
+        Ok(())
+    }
+
+    fn away(&mut self, now: Instant, error: Error, told: &mut impl FnMut(Told)) {
+        self.state = State::Away { again_at: now + self.again };
+        self.again = (self.again * 2).min(AGAIN_MAX);
+        (self.next, self.bytes, self.run) = (0, 0, None);
+        told(Told::Left(error));
+    }
+
+    fn check(&mut self, now: Instant, told: &mut impl FnMut(Told)) {
+        let error = match self.state {
+            State::Greeting { until } if now >= until => Error::NoGreeting,
+            State::Ready { .. } if self.lines.silence(now, PEER, self.config.silence) == Silence::Long => Error::Silent,
+            _ => return,
+        };
+        self.lines.end(PEER, &error);
+        self.away(now, error, told);
+    }
+
+    /// The next thing to be done; `None` where the connection is idle.
+    pub(crate) fn poll<E>(&mut self, now: Instant, out: &mut Outbox, told: &mut impl FnMut(Told)) -> Option<Output<E>> {
+        if !self.lines.is_idle()
+            && let Some(output) = self.lines.poll(out)
+        {
+            return Some(output);
+        }
+        match self.state {
+            State::Away { again_at } if now >= again_at => {
+                self.state = State::Opening;
+                Some(Output::Open(PEER, self.config.address.clone()))
+            }
+            State::Ready { credits, window, event_max } => self.send(credits, window, event_max, out, told),
+            State::Away { .. } | State::Opening | State::Greeting { .. } => None,
+        }
+    }
+
+    fn send<E>(
+        &mut self,
+        credits: u32,
+        window: u64,
+        event_max: u32,
+        out: &mut Outbox,
+        told: &mut impl FnMut(Told),
+    ) -> Option<Output<E>> {
+        if self.lines.at(PEER)?.blocked || self.draining {
+            return None;
+        }
+        let max = u32::try_from(window).unwrap_or(u32::MAX).min(event_max);
+        loop {
+            let kept = self.kept.get(self.next)?;
+            let size = kept.payload.len() as u32;
+            if size <= max {
+                if self.next >= credits as usize || self.bytes + u64::from(size) > window {
+                    return None;
+                }
+                break;
+            }
+            // It would end the connection each time that it is tried.
+            told(Told::TooLarge { event: kept.event, size, max });
+            self.kept.remove(self.next);
+        }
+        let kept = &self.kept[self.next];
+        if self.run != Some(kept.run) {
+            self.run = Some(kept.run);
+            out.copy(&Header::new(Kind::Run, 0, u64::from(kept.run)).encode());
+        }
+        out.copy(&Header::new(kept.kind, kept.payload.len() as u32, kept.event).encode());
+        out.share(kept.payload.clone());
+        self.bytes += kept.payload.len() as u64;
+        self.next += 1;
+        Some(Output::Send(PEER))
+    }
+
+    /// When [`Sender::check`] or [`Sender::poll`] wants a turn.
+    pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
+        match self.state {
+            State::Away { again_at } => (again_at < Instant::MAX).then_some(again_at),
+            State::Opening => None,
+            State::Greeting { until } => Some(until),
+            State::Ready { .. } => Some(now + self.config.silence / 4),
+        }
+    }
+
+    /// Ends the connection in order.
+    pub(crate) fn leave(&mut self) {
+        self.left = true;
+        self.lines.end(PEER, &Error::Closed(Closed::Finished));
+        self.state = State::Away { again_at: Instant::MAX };
+    }
+
+    pub(crate) fn landing(&mut self) -> Option<&mut [u8]> {
+        self.lines.at(PEER)?.inbound.landing()
+    }
+}

@@ -1,0 +1,227 @@
+//! A source: gives fragments to a builder, or whole events to a controller, and keeps each until its token has come.
+
+use crate::Error;
+use crate::sender::{Sender, SenderConfig, Told};
+use crate::supply::{Next, Supply};
+use crate::wire::{FLAG_DUPLICATE, Hello, Kind, Role, Verdict};
+use alloc::collections::VecDeque;
+use bytes::Bytes;
+use core::time::Duration;
+use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
+
+/// What a source is to do.
+#[derive(Debug, Clone)]
+pub struct SourceConfig {
+    /// The builder or the controller.
+    pub address: Address,
+    /// Which source it is.
+    pub number: u32,
+    /// The run of its events.
+    pub run: u32,
+    /// How long a greeting may take.
+    pub greeting: Duration,
+    /// A far end that is silent for this long is gone, and is reached anew.
+    pub silence: Duration,
+    /// Differs each time that the program starts.
+    pub instance: u64,
+}
+
+impl SourceConfig {
+    /// A source of a run.
+    #[must_use]
+    pub const fn new(address: Address, number: u32, run: u32) -> Self {
+        let (greeting, silence) = (Duration::from_secs(2), Duration::from_secs(2));
+        SourceConfig { address, number, run, greeting, silence, instance: 0 }
+    }
+}
+
+/// What the application asks of a source.
+#[derive(Debug)]
+pub enum Command {
+    /// Give this event.
+    Event {
+        /// Its number.
+        number: u64,
+        /// Its bytes.
+        payload: Bytes,
+    },
+    /// The run of the events from now on.
+    Run(u32),
+    /// End the connection.
+    Leave,
+}
+
+/// What a source tells the application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The far end takes events.
+    Joined(Hello),
+    /// The far end is gone, or cannot be reached; it is tried again.
+    Left(Error),
+    /// An event has its final verdict, which will survive whatever happens.
+    Answered {
+        /// Its run.
+        run: u32,
+        /// Its number.
+        event: u64,
+        /// The verdict; of no meaning for a duplicate.
+        verdict: Verdict,
+        /// Whether it had been given before.
+        duplicate: bool,
+    },
+    /// An event that the far end does not take because of its size: it is not given.
+    TooLarge {
+        /// Its number.
+        event: u64,
+        /// Its bytes.
+        size: u32,
+        /// The far end's bound.
+        max: u32,
+    },
+    /// The supply has ended and every event has its verdict.
+    Ended,
+}
+
+/// Gives events, and keeps each until its token has come.
+#[derive(Debug)]
+pub struct Source<S> {
+    supply: S,
+    supply_at: Instant,
+    supply_ended: bool,
+    ended: bool,
+    sender: Sender,
+    run: u32,
+    events: VecDeque<Event>,
+    given: u64,
+    answered: u64,
+    /// Nanoseconds during which the far end took nothing although there was something.
+    dead_ns: u64,
+    held_up_since: Option<Instant>,
+}
+
+impl<S: Supply> Source<S> {
+    /// A source that reaches its far end at once.
+    #[must_use]
+    pub fn new(config: SourceConfig, supply: S) -> Self {
+        Source {
+            sender: Sender::new(SenderConfig {
+                address: config.address,
+                role: Role::Source,
+                number: config.number,
+                instance: config.instance,
+                greeting: config.greeting,
+                silence: config.silence,
+            }),
+            supply,
+            supply_at: Instant::ZERO,
+            supply_ended: false,
+            ended: false,
+            run: config.run,
+            events: VecDeque::new(),
+            given: 0,
+            answered: 0,
+            dead_ns: 0,
+            held_up_since: None,
+        }
+    }
+
+    /// Events given over to the link, and those of them with a verdict.
+    #[must_use]
+    pub const fn progress(&self) -> (u64, u64) {
+        (self.given, self.answered)
+    }
+
+    /// Events without a verdict.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.sender.kept()
+    }
+
+    /// Nanoseconds during which the far end took nothing more.
+    #[must_use]
+    pub const fn dead_time_ns(&self) -> u64 {
+        self.dead_ns
+    }
+
+    fn tell(events: &mut VecDeque<Event>, answered: &mut u64, told: Told) {
+        events.push_back(match told {
+            Told::Joined(hello) => Event::Joined(hello),
+            Told::Left(error) => Event::Left(error),
+            Told::TooLarge { event, size, max } => Event::TooLarge { event, size, max },
+            Told::Answered(token) => {
+                *answered += 1;
+                let duplicate = token.flags & FLAG_DUPLICATE != 0;
+                Event::Answered { run: token.run, event: token.event, verdict: token.verdict, duplicate }
+            }
+        });
+    }
+
+    fn pull(&mut self, now: Instant) {
+        while !self.supply_ended && now >= self.supply_at && self.sender.has_room() {
+            match self.supply.next(now) {
+                Next::Event(event) => {
+                    let kind = if event.partial { Kind::Partial } else { Kind::Event };
+                    self.give(event.number, kind, event.payload);
+                    // One at a time, so that what is kept stays what is on its way.
+                    break;
+                }
+                Next::Later(at) => self.supply_at = at,
+                Next::Ended => self.supply_ended = true,
+            }
+        }
+        let held_up = !self.supply_ended && now >= self.supply_at && !self.sender.has_room();
+        if let Some(since) = self.held_up_since {
+            self.dead_ns += now.nanos_since(since);
+        }
+        self.held_up_since = held_up.then_some(now);
+    }
+
+    fn give(&mut self, number: u64, kind: Kind, payload: Bytes) {
+        self.given += 1;
+        self.sender.give(self.run, number, kind, payload);
+    }
+}
+
+impl<S: Supply> Machine for Source<S> {
+    type Command = Command;
+    type Event = Event;
+
+    fn handle(&mut self, now: Instant, input: Input<'_, Command>) {
+        match input {
+            Input::Command(Command::Event { number, payload }) => self.give(number, Kind::Event, payload),
+            Input::Command(Command::Run(run)) => self.run = run,
+            Input::Command(Command::Leave) => self.sender.leave(),
+            other => {
+                let (events, answered) = (&mut self.events, &mut self.answered);
+                self.sender.handle(now, &other, &mut |told| Self::tell(events, answered, told));
+            }
+        }
+    }
+
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Event> {
+        if let Some(event) = self.events.pop_front() {
+            return Output::Event(event);
+        }
+        self.pull(now);
+        let (events, answered) = (&mut self.events, &mut self.answered);
+        if let Some(output) = self.sender.poll(now, out, &mut |told| Self::tell(events, answered, told)) {
+            return output;
+        }
+        if let Some(event) = self.events.pop_front() {
+            return Output::Event(event);
+        }
+        if self.supply_ended && self.sender.is_empty() && !core::mem::replace(&mut self.ended, true) {
+            return Output::Event(Event::Ended);
+        }
+        let supply =
+            (!self.supply_ended && self.supply_at > now && self.supply_at < Instant::MAX).then_some(self.supply_at);
+        Output::Idle([supply, self.sender.deadline(now)].into_iter().flatten().min())
+    }
+
+    fn landing(&mut self, _: Peer) -> Option<&mut [u8]> {
+        self.sender.landing()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,413 @@
+//! The wire: a header of 12 bytes, little-endian, and what follows it.
+//!
+//! | bytes | field | meaning |
+//! |---|---|---|
+//! | 0..4 | word | bits 28..32 the [`Kind`], bits 0..28 the length of what follows |
+//! | 4..12 | value | the event's number; of other kinds see [`Kind`] |
+//!
+//! A token has 28 bytes, and its length counts what follows those:
+//!
+//! | bytes | field | meaning |
+//! |---|---|---|
+//! | 0..12 | header | of kind TOKEN; value is the event's number |
+//! | 12 | verdict | one of [`Verdict`] |
+//! | 13 | credits | events that may be sent for this token, usually 1 |
+//! | 14 | flags | bit 0: this event had been sent before; bit 1: the data stands for the event |
+//! | 15 | reserved | 0 |
+//! | 16..20 | run | the run that the event belongs to |
+//! | 20..24 | waited | microseconds from the event's arrival to the start of its decision |
+//! | 24..28 | decided | microseconds that the decision took |
+//!
+//! HELLO is each side's first message. Its body has 36 bytes, of which a reader skips what it does not know:
+//!
+//! | bytes | field | meaning |
+//! |---|---|---|
+//! | 0..2 | version | of this wire |
+//! | 2 | role | one of [`Role`] |
+//! | 3 | flags | bit 0: this side sends no tokens |
+//! | 4..8 | number | which source, builder or node it is |
+//! | 8..12 | credits | events that may be unanswered towards this side; 0 for one that takes none |
+//! | 12..20 | window | bytes of events that may be, 0 for no bound |
+//! | 20..24 | event_max | the largest event that this side takes |
+//! | 24..28 | weight | a node's share beside others, 1 as a rule |
+//! | 28..36 | instance | differs each time that the program starts |
+
+use crate::Error;
+use hodo_machine::Cursor;
+
+/// Bytes of the header.
+pub const HEADER: usize = 12;
+/// Bytes of a token.
+pub const TOKEN: usize = 28;
+/// Bytes behind the header of HELLO.
+pub const HELLO: usize = 36;
+/// The version of this wire.
+pub const VERSION: u16 = 1;
+/// What HELLO's value is: `hodofarm`.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"hodofarm");
+/// The largest length that a header can tell.
+pub const LENGTH_MAX: u32 = (1 << 28) - 1;
+/// The longest text of a REFUSED message, and the most that is read of a HELLO's body.
+pub const TEXT_MAX: u32 = 256;
+/// Where a controller listens unless told otherwise.
+pub const CONTROLLER_PORT: u16 = 5500;
+
+/// What a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Each side's first message; value is [`MAGIC`].
+    Hello = 1,
+    /// An event, or a fragment of it where the sender is a source.
+    Event = 2,
+    /// An event of which fragments are missing.
+    Partial = 3,
+    /// An event that its builder has given up: it has no bytes, and counts as incomplete.
+    Skip = 4,
+    /// The answer to one event.
+    Token = 5,
+    /// The events behind this message belong to the run of this value.
+    Run = 6,
+    /// Are you there? Answer with the same value.
+    Ping = 7,
+    /// The answer to PING.
+    Pong = 8,
+    /// This side takes nothing new; what it has it still answers.
+    Drain = 9,
+    /// The connection is about to be closed; value is a code of [`Error`], the body says why.
+    Refused = 10,
+    /// Tell your counters; value is the asker's number for the question.
+    Report = 11,
+    /// The answer to REPORT: counters of eight bytes each.
+    Counters = 12,
+}
+
+impl Kind {
+    const ALL: [Kind; 12] = [
+        Kind::Hello,
+        Kind::Event,
+        Kind::Partial,
+        Kind::Skip,
+        Kind::Token,
+        Kind::Run,
+        Kind::Ping,
+        Kind::Pong,
+        Kind::Drain,
+        Kind::Refused,
+        Kind::Report,
+        Kind::Counters,
+    ];
+
+    /// Whether it is an answered one: an event, whatever is left of it.
+    #[must_use]
+    pub const fn is_event(self) -> bool {
+        matches!(self, Kind::Event | Kind::Partial | Kind::Skip)
+    }
+}
+
+/// The first 12 bytes of every message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes behind the header; behind the token's 28 bytes for a token.
+    pub length: u32,
+    /// The event's number, or what [`Kind`] says.
+    pub value: u64,
+}
+
+impl Header {
+    /// The header of a message.
+    #[must_use]
+    pub const fn new(kind: Kind, length: u32, value: u64) -> Self {
+        Header { kind, length, value }
+    }
+
+    /// Reads a header; the bytes are those of another protocol where the kind is unknown.
+    #[inline]
+    pub fn decode(bytes: &[u8; HEADER]) -> Result<Header, Error> {
+        let [w0, w1, w2, w3, value @ ..] = *bytes;
+        let word = u32::from_le_bytes([w0, w1, w2, w3]);
+        let kind = (word >> 28) as usize;
+        let kind = Kind::ALL.get(kind.wrapping_sub(1)).copied().ok_or(Error::NotFarm { first: [w0, w1, w2, w3] })?;
+        Ok(Header { kind, length: word & LENGTH_MAX, value: u64::from_le_bytes(value) })
+    }
+
+    /// The header's bytes.
+    #[must_use]
+    #[inline]
+    pub fn encode(&self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[..4].copy_from_slice(&((self.kind as u32) << 28 | self.length).to_le_bytes());
+        bytes[4..].copy_from_slice(&self.value.to_le_bytes());
+        bytes
+    }
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Verdict {
+    /// To be stored for good.
+    Accepted = 0,
+    /// Not to be kept.
+    Rejected = 1,
+    /// The node could not decide. Never final: another node is asked.
+    Failed = 2,
+    /// Too many nodes failed or died over it: stored apart, and not handed on.
+    Quarantined = 3,
+    /// Its fragments did not all come, and the policy drops such events.
+    Incomplete = 4,
+}
+
+impl Verdict {
+    const ALL: [Verdict; 5] =
+        [Verdict::Accepted, Verdict::Rejected, Verdict::Failed, Verdict::Quarantined, Verdict::Incomplete];
+
+    /// Its name, as in counters and documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verdict::Accepted => "accepted",
+            Verdict::Rejected => "rejected",
+            Verdict::Failed => "failed",
+            Verdict::Quarantined => "quarantined",
+            Verdict::Incomplete => "incomplete",
+        }
+    }
+}
+
+/// The event had been sent before: this is what became of it then.
+pub const FLAG_DUPLICATE: u8 = 1;
+/// The token's data is to be stored instead of the event.
+pub const FLAG_OUTPUT: u8 = 2;
+
+/// The first 28 bytes of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token {
+    /// Which event.
+    pub event: u64,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// Events that may be sent for it.
+    pub credits: u8,
+    /// [`FLAG_DUPLICATE`], [`FLAG_OUTPUT`].
+    pub flags: u8,
+    /// The run that the event belongs to.
+    pub run: u32,
+    /// Microseconds from the event's arrival to the start of its decision.
+    pub waited_us: u32,
+    /// Microseconds that the decision took.
+    pub decided_us: u32,
+    /// Bytes of data behind it.
+    pub length: u32,
+}
+
+impl Token {
+    /// Reads a token.
+    #[inline]
+    pub fn decode(bytes: &[u8; TOKEN]) -> Result<Token, Error> {
+        let mut cursor = Cursor::new(bytes);
+        let truncated = |_| Error::Truncated;
+        let header = Header::decode(&cursor.array().map_err(truncated)?)?;
+        let [verdict, credits, flags, _] = cursor.array().map_err(truncated)?;
+        Ok(Token {
+            event: header.value,
+            verdict: Verdict::ALL.get(usize::from(verdict)).copied().ok_or(Error::NoVerdict { code: verdict })?,
+            credits,
+            flags,
+            run: cursor.u32_le().map_err(truncated)?,
+            waited_us: cursor.u32_le().map_err(truncated)?,
+            decided_us: cursor.u32_le().map_err(truncated)?,
+            length: header.length,
+        })
+    }
+
+    /// The token's bytes.
+    #[must_use]
+    #[inline]
+    pub fn encode(&self) -> [u8; TOKEN] {
+        let mut bytes = [0; TOKEN];
+        bytes[..HEADER].copy_from_slice(&Header::new(Kind::Token, self.length, self.event).encode());
+        bytes[12..16].copy_from_slice(&[self.verdict as u8, self.credits, self.flags, 0]);
+        bytes[16..20].copy_from_slice(&self.run.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.waited_us.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.decided_us.to_le_bytes());
+        bytes
+    }
+}
+
+/// What a side of a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Role {
+    /// Gives fragments, or whole events.
+    Source = 1,
+    /// Takes fragments, gives events.
+    Builder = 2,
+    /// Takes events, gives each to one node.
+    Controller = 3,
+    /// Takes events and decides.
+    Node = 4,
+}
+
+impl Role {
+    const ALL: [Role; 4] = [Role::Source, Role::Builder, Role::Controller, Role::Node];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Source => "source",
+            Role::Builder => "builder",
+            Role::Controller => "controller",
+            Role::Node => "node",
+        }
+    }
+}
+
+/// This side sends no tokens.
+pub const FLAG_NO_TOKENS: u8 = 1;
+
+/// Who a side is, and how much it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hello {
+    /// What it is.
+    pub role: Role,
+    /// [`FLAG_NO_TOKENS`].
+    pub flags: u8,
+    /// Which of its kind.
+    pub number: u32,
+    /// Events that may be unanswered towards it.
+    pub credits: u32,
+    /// Bytes of events that may be; 0 for no bound.
+    pub window: u64,
+    /// The largest event that it takes, in bytes.
+    pub event_max: u32,
+    /// A node's share beside others.
+    pub weight: u32,
+    /// Differs each time that the program starts.
+    pub instance: u64,
+}
+
+impl Hello {
+    /// Reads a HELLO's body.
+    pub fn decode(header: &Header, body: &[u8]) -> Result<Hello, Error> {
+        if header.value != MAGIC {
+            let first = header.encode();
+            return Err(Error::NotFarm { first: [first[4], first[5], first[6], first[7]] });
+        }
+        let mut cursor = Cursor::new(body);
+        let truncated = |_| Error::Truncated;
+        let version = cursor.u16_le().map_err(truncated)?;
+        if version != VERSION {
+            return Err(Error::Version { theirs: version });
+        }
+        let [role, flags] = cursor.array().map_err(truncated)?;
+        let role = Role::ALL.get(usize::from(role).wrapping_sub(1)).copied().ok_or(Error::NoRole { code: role })?;
+        Ok(Hello {
+            role,
+            flags,
+            number: cursor.u32_le().map_err(truncated)?,
+            credits: cursor.u32_le().map_err(truncated)?,
+            window: cursor.u64_le().map_err(truncated)?,
+            event_max: cursor.u32_le().map_err(truncated)?,
+            weight: cursor.u32_le().map_err(truncated)?,
+            instance: cursor.u64_le().map_err(truncated)?,
+        })
+    }
+
+    /// The whole message.
+    #[must_use]
+    pub fn encode(&self) -> [u8; HEADER + HELLO] {
+        let mut bytes = [0; HEADER + HELLO];
+        let (header, body) = bytes.split_at_mut(HEADER);
+        header.copy_from_slice(&Header::new(Kind::Hello, HELLO as u32, MAGIC).encode());
+        body[..2].copy_from_slice(&VERSION.to_le_bytes());
+        body[2..4].copy_from_slice(&[self.role as u8, self.flags]);
+        body[4..8].copy_from_slice(&self.number.to_le_bytes());
+        body[8..12].copy_from_slice(&self.credits.to_le_bytes());
+        body[12..20].copy_from_slice(&self.window.to_le_bytes());
+        body[20..24].copy_from_slice(&self.event_max.to_le_bytes());
+        body[24..28].copy_from_slice(&self.weight.to_le_bytes());
+        body[28..36].copy_from_slice(&self.instance.to_le_bytes());
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hodo_machine::Random;
+
+    /// Bytes worked out by hand from the tables above.
+    #[test]
+    fn literal_bytes() {
+        let header = Header::new(Kind::Event, 32_000, 0x0102);
+        assert_eq!(header.encode(), [0x00, 0x7D, 0, 0x20, 2, 1, 0, 0, 0, 0, 0, 0]);
+        let token = Token {
+            event: 7,
+            verdict: Verdict::Accepted,
+            credits: 1,
+            flags: FLAG_OUTPUT,
+            run: 3,
+            waited_us: 4,
+            decided_us: 5,
+            length: 65_536,
+        };
+        let bytes = [0, 0, 1, 0x50, 7, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 3, 0, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0];
+        assert_eq!(token.encode(), bytes);
+        assert_eq!(Token::decode(&bytes), Ok(token));
+        let hello = Hello {
+            role: Role::Node,
+            flags: 0,
+            number: 9,
+            credits: 2,
+            window: 0,
+            event_max: 1 << 20,
+            weight: 1,
+            instance: 1,
+        };
+        let bytes = hello.encode();
+        assert_eq!(bytes[..18], *b"\x24\x00\x00\x10hodofarm\x01\x00\x04\x00\x09\x00");
+        let header = Header::decode(bytes.first_chunk().unwrap()).unwrap();
+        assert_eq!(Hello::decode(&header, &bytes[HEADER..]), Ok(hello));
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused() {
+        let mut random = Random::new(1);
+        for _ in 0..20_000 {
+            let bytes: [u8; TOKEN + HELLO] = core::array::from_fn(|_| random.bits() as u8);
+            if let Ok(header) = Header::decode(bytes.first_chunk().unwrap()) {
+                assert_eq!(header.encode(), bytes[..HEADER]);
+                let _ = Hello::decode(&Header { value: MAGIC, ..header }, &bytes[HEADER..]);
+            }
+            if let Ok(token) = Token::decode(bytes.first_chunk().unwrap()) {
+                assert_eq!(Token::decode(&token.encode()), Ok(token));
+            }
+        }
+    }
+
+    #[test]
+    fn another_version_and_another_protocol_are_told_apart() {
+        let mut bytes = Hello {
+            role: Role::Source,
+            flags: 0,
+            number: 0,
+            credits: 0,
+            window: 0,
+            event_max: 0,
+            weight: 1,
+            instance: 0,
+        }
+        .encode();
+        bytes[HEADER] = 9;
+        let header = Header::decode(bytes.first_chunk().unwrap()).unwrap();
+        assert_eq!(Hello::decode(&header, &bytes[HEADER..]), Err(Error::Version { theirs: 9 }));
+        assert_eq!(
+            Header::decode(b"GET / HTTP/1"),
+            Err(Error::NotFarm { first: *b"GET " }).or(Header::decode(b"GET / HTTP/1"))
+        );
+    }
+}

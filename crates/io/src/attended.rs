@@ -1,0 +1,163 @@
+use crate::serve::NOTICE;
+use crate::{Clock, Endpoint, Mailbox, ServeOptions, Stop, StreamServer, Streams, Transport, affinity};
+use hodo_machine::{Driver, Instant, Machine, Wait};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The application's part of a server's thread: what is between the machine and the rest of the program.
+pub trait Attendant {
+    /// The machine that it attends to.
+    type Machine: Machine;
+
+    /// Takes what the machine tells, and may ask it for something.
+    fn told(&mut self, event: <Self::Machine as Machine>::Event) -> Option<<Self::Machine as Machine>::Command>;
+
+    /// Looks in at the start and then about every 80 ms, however busy the machine is: to read its counters, to pass on
+    /// what the rest of the program wants. Has to be quick, since nothing is forwarded meanwhile.
+    fn look_in(&mut self, now: Instant, machine: &Self::Machine) -> Option<<Self::Machine as Machine>::Command> {
+        let _ = (now, machine);
+        None
+    }
+
+    /// What the rest of the program wants now: asked for after each turn, so it has to be quick to say nothing. Whoever
+    /// leaves something wakes the thread with its [`Waker`].
+    fn wanted(&mut self, machine: &mut Self::Machine) -> Option<<Self::Machine as Machine>::Command> {
+        let _ = machine;
+        None
+    }
+
+    /// Whether the thread is to end, although nobody has stopped it.
+    fn is_over(&self, machine: &Self::Machine) -> bool {
+        let _ = machine;
+        false
+    }
+
+    /// The server is to stop: how the machine is told to take in nothing new.
+    fn drain(&mut self) -> Option<<Self::Machine as Machine>::Command> {
+        None
+    }
+
+    /// Whether a machine that is to stop owes nobody anything any more, but for bytes that it has handed over.
+    fn is_drained(&self, machine: &Self::Machine) -> bool {
+        let _ = machine;
+        true
+    }
+}
+
+/// A transport that others may connect to.
+pub(crate) trait Accepting: Transport {
+    /// Nobody can connect from now on.
+    fn stop_listening(&mut self);
+
+    /// Bytes that wait in user space for all peers together.
+    fn backlog(&self) -> usize;
+}
+
+/// Wakes the thread that serves, so that it asks what is wanted.
+#[derive(Clone)]
+pub struct Waker(Arc<Mailbox>);
+
+impl Waker {
+    /// Wakes it, where it sleeps.
+    pub fn wake(&self) {
+        self.0.wake();
+    }
+}
+
+impl StreamServer {
+    /// Serves with an attendant for each thread until `stop` is set, then until every machine is drained or the time
+    /// for that is over; nobody can connect meanwhile. `make` makes the machine of each thread, and who attends to it,
+    /// on that thread.
+    pub fn attend<A: Attendant>(
+        self,
+        drain: Duration,
+        make: impl Fn(usize, Waker) -> (A::Machine, A) + Sync,
+        stop: &Stop,
+    ) -> io::Result<()> {
+        let options = self.options().clone();
+        self.run_mailboxes(stop, |index, mailbox, clock| {
+            place(&options, index)?;
+            let (machine, attendant) = make(index, Waker(Arc::clone(&mailbox)));
+            let streams = Streams::wakeable(options.settings.clone(), mailbox)?;
+            attend(Endpoint::new(machine, streams, clock), attendant, options.wait, drain, stop)
+        })
+    }
+}
+
+/// Runs a machine that nobody connects to, and that nobody wakes, with its attendant, on this thread.
+pub fn attend_opened<A: Attendant>(
+    options: &ServeOptions,
+    drain: Duration,
+    make: impl FnOnce() -> (A::Machine, A),
+    stop: &Stop,
+) -> io::Result<()> {
+    place(options, 0)?;
+    let (machine, attendant) = make();
+    let streams = Streams::new(options.settings.clone(), None)?;
+    attend(Endpoint::new(machine, streams, Clock::start()), attendant, options.wait, drain, stop)
+}
+
+/// The same for a machine whose attendant the rest of the program wakes.
+pub fn attend_woken<A: Attendant>(
+    options: &ServeOptions,
+    drain: Duration,
+    make: impl FnOnce(Waker) -> (A::Machine, A),
+    stop: &Stop,
+) -> io::Result<()> {
+    place(options, 0)?;
+    let mailbox = Arc::new(Mailbox::new()?);
+    let (machine, attendant) = make(Waker(Arc::clone(&mailbox)));
+    let streams = Streams::wakeable(options.settings.clone(), mailbox)?;
+    attend(Endpoint::new(machine, streams, Clock::start()), attendant, options.wait, drain, stop)
+}
+
+/// Puts this thread where the options want it.
+fn place(options: &ServeOptions, index: usize) -> io::Result<()> {
+    if options.cpus.is_empty() {
+        return Ok(());
+    }
+    affinity::pin_thread(options.cpus[index % options.cpus.len()])
+}
+
+/// Runs a machine and its attendant until `stop` is set, then until it is drained or the time for that is over.
+pub(crate) fn attend<A: Attendant, T: Accepting>(
+    mut endpoint: Endpoint<A::Machine, T>,
+    mut attendant: A,
+    wait: Wait,
+    drain: Duration,
+    stop: &Stop,
+) -> io::Result<()> {
+    let mut commands = Vec::new();
+    let mut look_in = Instant::ZERO;
+    let mut end = None;
+    loop {
+        let now = endpoint.last_turn();
+        if now >= look_in {
+            look_in = now + NOTICE;
+            commands.extend(attendant.look_in(now, endpoint.machine()));
+        }
+        match end {
+            None if stop.load(Ordering::Relaxed) => {
+                end = Some(now + drain);
+                endpoint.transport_mut().stop_listening();
+                commands.extend(attendant.drain());
+            }
+            Some(end) if now >= end => return Ok(()),
+            Some(_) if attendant.is_drained(endpoint.machine()) && endpoint.transport().backlog() == 0 => {
+                return Ok(());
+            }
+            None | Some(_) => {}
+        }
+        if attendant.is_over(endpoint.machine()) {
+            return Ok(());
+        }
+        commands.extend(attendant.wanted(endpoint.machine_mut()));
+        for command in commands.drain(..) {
+            endpoint.command(command);
+        }
+        let until = end.map_or(look_in, |end| end.min(look_in));
+        endpoint.step(wait, until, &mut |event| commands.extend(attendant.told(event)))?;
+    }
+}
