@@ -120,3 +120,16 @@ def test_the_example_writes_hdf5(store, tmp_path):
             first, end = run["offset"][index : index + 2]
             assert bytes(run["data"][first:end]) == bytes([number]) * (13 * number)
         assert list(file["run 8/event"]) == [1 << 40]
+
+
+def test_a_controller_goes_on_where_it_was_stopped(tmp_path):
+    folder = tmp_path / "store"
+    for events in (4000, 8000):
+        made = ["--events", events, "--size", 2000, "--until-done", "--segment", "64K", "--store", folder]
+        with command.started("farm", "controller", "--listen", "127.0.0.1:0", "--no-metrics", *made) as controller:
+            at = command.announced(controller, r"listening on ([\d.]+:\d+)")[1]
+            with command.started("farm", "node", "--to", at, "--accept", "0.1"):
+                assert controller.wait(command.BOUND_S) == 0
+        done = command.hodo("farm", "verify", folder)
+        assert done.returncode == 0, done.stdout
+        assert f"run 1: {events} events" in done.stdout

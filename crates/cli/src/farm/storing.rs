@@ -68,10 +68,8 @@ impl Storing {
             commits: AtomicU64::new(0),
         });
         let writer = Arc::clone(&shared);
-        let thread = std::thread::spawn(move || {
-            hodo_io::affinity::leave_descriptors();
-            write(store, &writer, every);
-        });
+        // In the common table of descriptors: its files and the wakers of the threads that serve are in that one.
+        let thread = std::thread::spawn(move || write(store, &writer, every));
         Storing { shared, thread: Some(thread) }
     }
 
