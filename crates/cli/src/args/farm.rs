@@ -1,5 +1,5 @@
 use super::units::Cpus;
-use super::{FarmRun, spread, units};
+use super::{FarmExport, FarmRun, FarmVerify, spread, units};
 use clap::{Args, Subcommand, ValueEnum};
 use hodo_catalog::farm::emulation::{Accept, Spread};
 use hodo_catalog::farm::{Policy, wire};
@@ -34,6 +34,10 @@ pub enum FarmCommand {
     Node(FarmNode),
     /// Run a whole farm, as a file says.
     Run(FarmRun),
+    /// Write stored events to a Parquet file.
+    Export(FarmExport),
+    /// Is every byte of a store as it was written?
+    Verify(FarmVerify),
 }
 
 /// Who gets the next event.
