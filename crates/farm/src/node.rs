@@ -15,7 +15,7 @@ use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Pee
 /// How long to wait before a controller is tried again.
 const AGAIN: Duration = Duration::from_millis(100);
 /// How often silence is looked at.
-const CHECK: Duration = Duration::from_millis(100);
+const CHECK: Duration = Duration::from_millis(500);
 /// How long a greeting may take.
 const GREETING: Duration = Duration::from_secs(2);
 /// Bytes of tokens and small messages beyond its credits that a controller may leave untaken.
