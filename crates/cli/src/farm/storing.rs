@@ -68,10 +68,8 @@ impl Storing {
             commits: AtomicU64::new(0),
         });
         let writer = Arc::clone(&shared);
-        let thread = std::thread::spawn(move || {
-            hodo_io::affinity::leave_descriptors();
-            write(store, &writer, every);
-        });
+        // It keeps the common table of descriptors: the store's files and the wakers are in it.
+        let thread = std::thread::spawn(move || write(store, &writer, every));
         Storing { shared, thread: Some(thread) }
     }
 
@@ -200,7 +198,7 @@ fn tell(shared: &Shared, inbox: &Inbox, verdicts: &mut Vec<Final>) {
     if verdicts.is_empty() {
         return;
     }
-    let kept = verdicts.iter().filter(|verdict| !verdict.data.is_empty());
+    let kept = verdicts.iter().filter(|verdict| matches!(verdict.verdict, Verdict::Accepted | Verdict::Quarantined));
     let (events, bytes) = kept.fold((0, 0), |(events, bytes), kept| (events + 1, bytes + kept.data.len() as u64));
     shared.stored.fetch_add(events, Ordering::Relaxed);
     shared.stored_bytes.fetch_add(bytes, Ordering::Relaxed);
