@@ -2,6 +2,7 @@
 
 mod attending;
 mod controller;
+mod deciders;
 mod lines;
 mod metrics;
 mod node;
