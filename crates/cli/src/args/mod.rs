@@ -16,7 +16,9 @@ mod traced;
 pub mod units;
 
 pub use bench::{Bench, Choice, Measure};
-pub use farm::{Farm, FarmCommand, FarmController, FarmDurability, FarmMade, FarmNode, FarmProcess, FarmSource};
+pub use farm::{
+    Farm, FarmCommand, FarmController, FarmDeciders, FarmDurability, FarmMade, FarmNode, FarmProcess, FarmSource,
+};
 pub use farm_files::{FarmExport, FarmKept, FarmVerify};
 pub use farm_run::{FarmRun, Launch};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};

@@ -2,6 +2,7 @@
 
 mod attending;
 mod controller;
+mod deciders;
 mod export;
 mod lines;
 mod metrics;

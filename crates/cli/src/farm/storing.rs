@@ -199,7 +199,7 @@ fn tell(shared: &Shared, inbox: &Inbox, verdicts: &mut Vec<Final>) {
     if verdicts.is_empty() {
         return;
     }
-    let kept = verdicts.iter().filter(|verdict| !verdict.data.is_empty());
+    let kept = verdicts.iter().filter(|verdict| matches!(verdict.verdict, Verdict::Accepted | Verdict::Quarantined));
     let (events, bytes) = kept.fold((0, 0), |(events, bytes), kept| (events + 1, bytes + kept.data.len() as u64));
     shared.stored.fetch_add(events, Ordering::Relaxed);
     shared.stored_bytes.fetch_add(bytes, Ordering::Relaxed);
