@@ -2,9 +2,9 @@ use super::lines::Lines;
 use hodo_catalog::farm::controller::Final;
 use hodo_catalog::farm::wire::Verdict;
 use hodo_io::Waker;
-use hodo_store::{Record, Store};
+use hodo_store::{Options, Record, Recovered, Store};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -55,8 +55,8 @@ pub struct Stored {
 }
 
 impl Storing {
-    /// Begins to write for so many threads.
-    pub fn start(store: Store, threads: usize, every: Duration) -> Self {
+    /// Opens a store, and begins to write for so many threads. Answers with what is in it.
+    pub fn start(options: Options, threads: usize, every: Duration) -> Result<(Self, Recovered), hodo_store::Error> {
         let shared = Arc::new(Shared {
             inboxes: (0..threads).map(|_| Inbox::default()).collect(),
             asleep: Mutex::new(false),
@@ -68,11 +68,20 @@ impl Storing {
             commits: AtomicU64::new(0),
         });
         let writer = Arc::clone(&shared);
+        let (send, receive) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             hodo_io::affinity::leave_descriptors();
-            write(store, &writer, every);
+            // Here, because the store's descriptors are to be in this thread's table.
+            let opened = Store::open(options).map(|(store, recovered)| {
+                let _ = send.send(Ok(recovered));
+                write(store, &writer, every);
+            });
+            if let Err(error) = opened {
+                let _ = send.send(Err(error));
+            }
         });
-        Storing { shared, thread: Some(thread) }
+        let recovered = receive.recv().expect("the writer says whether it has a store")?;
+        Ok((Storing { shared, thread: Some(thread) }, recovered))
     }
 
     /// For the thread with this index.
