@@ -53,7 +53,11 @@ impl Builder {
         }
         let Some(line) = self.lines.at(peer) else { return Ok(()) };
         line.heard = now;
-        let Part::Source(giver) = &line.part else { return Err(Error::NoGreeting) };
+        let Part::Source(giver) = &line.part else {
+            // It knows a builder that was here before: it is to greet anew.
+            self.end(peer, Error::NoGreeting);
+            return Err(Error::NoGreeting);
+        };
         if giver.hello.number != segment.source {
             return Err(Error::Unexpected { kind: Kind::Segment as u8 });
         }

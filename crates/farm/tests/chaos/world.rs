@@ -118,6 +118,7 @@ impl World {
                 },
                 answered: Ranges::default(),
                 gap: Duration::from_micros(self.random.below(10_000)),
+                datagram: self.net.datagrams_to.map(|_| 1400),
             };
             self.total = if builder.is_some() { events as usize } else { self.total + memory.numbers.len() };
             self.memories.insert(host, memory);
@@ -192,6 +193,8 @@ impl World {
     fn new_builder(&mut self, sources: u32) {
         let host = self.net.place_for_one();
         let policy = self.random.below(2) as usize;
+        let datagrams = self.random.chance(0.5);
+        self.net.datagrams_to = datagrams.then_some(host);
         let config = BuilderConfig {
             patience: Duration::from_millis(20 + self.random.below(100)),
             incomplete: Incomplete::ALL[policy].0,
@@ -199,6 +202,7 @@ impl World {
             pool_bytes: 100_000,
             source_credits: SOURCE_CREDITS,
             silence: Duration::from_millis(300),
+            datagrams,
             ..BuilderConfig::new(Address::Node(CONTROLLER), sources)
         };
         self.builder = Some((host, config));
