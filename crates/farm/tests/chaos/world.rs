@@ -105,6 +105,7 @@ impl World {
             self.new_builder(sources as u32);
         }
         let builder = self.builder.as_ref().map(|(host, _)| *host);
+        let gap = Duration::from_micros(self.random.below(10_000));
         for number in 0..sources {
             let host = self.net.place_for_one();
             let memory = Memory {
@@ -117,7 +118,8 @@ impl World {
                     Some(_) => (0..events).collect(),
                 },
                 answered: Ranges::default(),
-                gap: Duration::from_micros(self.random.below(10_000)),
+                // Fragments of one event come at one time.
+                gap: if builder.is_some() { gap } else { Duration::from_micros(self.random.below(10_000)) },
                 datagram: self.net.datagrams_to.map(|_| 1400),
             };
             self.total = if builder.is_some() { events as usize } else { self.total + memory.numbers.len() };
