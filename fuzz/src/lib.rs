@@ -11,6 +11,7 @@ mod ipbus_client;
 mod ipbus_hub;
 mod raw;
 mod shared;
+mod store;
 mod text;
 
 pub use drive::{Script, Step, drive};
@@ -49,6 +50,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "address_table", run: device_files::address_table, slowness: 4 },
     Target { name: "connections", run: device_files::connections, slowness: 2 },
     Target { name: "device_uri", run: device_files::device_uri, slowness: 2 },
+    Target { name: "store_segment", run: store::segment, slowness: 2 },
+    Target { name: "store_verdicts", run: store::verdicts, slowness: 1 },
     Target { name: "result_json", run: text::result_json, slowness: 1 },
 ];
 

@@ -1,6 +1,7 @@
 //! The only place that names every protocol: from a URI to a link or a server.
 
 mod boards;
+mod deciders;
 mod device;
 mod error;
 mod ipbus_files;
@@ -33,6 +34,7 @@ pub mod ipbus {
 
 /// The event farm for applications.
 pub mod farm {
+    pub use crate::deciders::{Decider, Deciding, Decision, Notice, Undecided, decide, process_counters};
     pub use hodo_farm::*;
 }
 

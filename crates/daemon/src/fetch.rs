@@ -10,9 +10,18 @@ const PEER: Peer = Peer(0);
 
 /// Reads a page of a daemon that runs, within this time.
 pub fn fetch(address: SocketAddr, path: &str, within: Duration) -> Result<String, Error> {
+    visit("GET", address, path, within)
+}
+
+/// Has a daemon do something, within this time; answers what it says.
+pub fn act(address: SocketAddr, path: &str, within: Duration) -> Result<String, Error> {
+    visit("POST", address, path, within)
+}
+
+fn visit(method: &str, address: SocketAddr, path: &str, within: Duration) -> Result<String, Error> {
     let failed = |why: String| Error::Page { page: format!("http://{address}{path}"), why };
     let streams = Streams::new(SocketSettings::default(), None).map_err(|error| failed(error.to_string()))?;
-    let mut endpoint = Endpoint::new(Visitor::new(address, path), streams, Clock::start());
+    let mut endpoint = Endpoint::new(Visitor::new(method, address, path), streams, Clock::start());
     let until = endpoint.now() + within;
     let mut told = None;
     while told.is_none() && endpoint.now() < until {
@@ -52,8 +61,10 @@ enum State {
 }
 
 impl Visitor {
-    fn new(address: SocketAddr, path: &str) -> Self {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").into_bytes();
+    fn new(method: &str, address: SocketAddr, path: &str) -> Self {
+        let length = if method == "POST" { "Content-Length: 0\r\n" } else { "" };
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n{length}Connection: close\r\n\r\n");
+        let request = request.into_bytes();
         Visitor { address, request, read: Vec::new(), state: State::New }
     }
 }
@@ -109,6 +120,23 @@ mod tests {
         assert_eq!(fetch(site.address(), "/long", LONG).map(|page| page.len()), Ok(500_000));
         let error = fetch(site.address(), "/none", LONG).expect_err("there is none");
         assert!(error.to_string().contains("404 Not Found"), "{error}");
+    }
+
+    #[test]
+    fn has_done_what_a_site_does() {
+        let act_on = |query: &str| Reply::text(if query == "number=7" { 200 } else { 400 }, query);
+        let pages = Pages::default().with("/page", || Reply::text(200, "")).with_action("/run", act_on);
+        let site = Site::open(([127, 0, 0, 1], 0).into(), pages).expect("a port is free");
+        assert_eq!(act(site.address(), "/run?number=7", LONG).as_deref(), Ok("number=7"));
+        for (says, done) in [
+            ("400 Bad Request", act(site.address(), "/run", LONG)),
+            ("405 Method Not Allowed`: this takes POST only", fetch(site.address(), "/run", LONG)),
+            ("405 Method Not Allowed`: this takes GET, HEAD only", act(site.address(), "/page", LONG)),
+            ("404 Not Found", act(site.address(), "/none", LONG)),
+        ] {
+            let error = done.expect_err(says).to_string();
+            assert!(error.contains(says), "{error}");
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-use crate::request::{HEAD_MAX, Refusal, parse};
-use hodo_machine::{Bytes, Input, Instant, Machine, Outbox, Output, Peer};
+use crate::request::{HEAD_MAX, Method, Refusal, parse};
+use hodo_machine::{Address, Bytes, Input, Instant, Machine, Outbox, Output, Peer};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ const INPUT_MAX: usize = 2 * HEAD_MAX;
 /// How often silence is looked at.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// The far end of HTTP/1.1 connections on which pages are read: no bodies are taken, and one request of a connection is
-/// answered at a time.
+/// The far end of HTTP/1.1 connections on which pages are read, and things are asked to be done: no bodies are taken, and
+/// one request of a connection is answered at a time.
 #[derive(Debug, Default)]
 pub struct Http {
     connections: BTreeMap<Peer, Connection>,
@@ -20,15 +20,23 @@ pub struct Http {
     next_tag: u64,
 }
 
-/// A page is asked for.
+/// A page is asked for, or that something be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// Says with the answer what it answers.
     pub tag: u64,
     /// By whom.
     pub peer: Peer,
-    /// Which.
+    /// Which, or what.
     pub path: String,
+    /// What follows the path's question mark.
+    pub query: String,
+    /// Whether something is to be done.
+    pub acts: bool,
+    /// Whether it comes from this host.
+    pub is_local: bool,
+    /// Whether a page in a browser asks.
+    pub from_page: bool,
 }
 
 /// The page that was asked for.
@@ -51,7 +59,14 @@ pub struct Reply {
     pub content_type: &'static str,
     /// What it says.
     pub body: String,
+    /// The methods that are allowed instead, with status 405.
+    pub allow: &'static str,
 }
+
+/// The methods of a page.
+pub(crate) const TO_READ: &str = "GET, HEAD";
+/// That of an action.
+pub(crate) const TO_ACT: &str = "POST";
 
 #[derive(Debug)]
 struct Connection {
@@ -64,6 +79,7 @@ struct Connection {
     /// Nothing more is read from it.
     ending: bool,
     heard: Instant,
+    is_local: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -88,9 +104,10 @@ impl Act {
 }
 
 impl Connection {
-    fn new(now: Instant) -> Self {
+    fn new(now: Instant, from: &Address) -> Self {
         let (input, answering) = (Vec::new(), None);
-        Connection { input, answering, overrun: false, blocked: false, ending: false, heard: now }
+        let is_local = matches!(from, Address::Socket(from) if from.ip().to_canonical().is_loopback());
+        Connection { input, answering, overrun: false, blocked: false, ending: false, heard: now, is_local }
     }
 }
 
@@ -98,24 +115,32 @@ impl Reply {
     /// A page of plain text.
     #[must_use]
     pub fn text(status: u16, body: impl Into<String>) -> Self {
-        Reply { status, content_type: "text/plain; charset=utf-8", body: body.into() }
+        Reply { status, content_type: "text/plain; charset=utf-8", body: body.into(), allow: "" }
     }
 
     /// A page of JSON.
     #[must_use]
     pub fn json(body: impl Into<String>) -> Self {
-        Reply { status: 200, content_type: "application/json", body: body.into() }
+        Reply { status: 200, content_type: "application/json", body: body.into(), allow: "" }
+    }
+
+    /// The method is none for this path; these are.
+    pub(crate) fn not_allowed(allow: &'static str) -> Self {
+        let text = format!("this takes {allow} only\n");
+        Reply { allow, ..Reply::text(405, text) }
     }
 
     fn refusal(refusal: Refusal) -> Self {
         let status = refusal.status();
-        Reply::text(status, format!("{}: this only gives pages to read, over HTTP/1.1\n", reason(status)))
+        let allow = if status == 405 { "GET, HEAD, POST" } else { "" };
+        let text = format!("{}: this gives pages to read, and takes no bodies, over HTTP/1.1\n", reason(status));
+        Reply { allow, ..Reply::text(status, text) }
     }
 
     /// What goes ahead of the body.
     fn head(&self, keeps: bool) -> String {
-        let Reply { status, content_type, body } = self;
-        let allow = if *status == 405 { "Allow: GET, HEAD\r\n" } else { "" };
+        let Reply { status, content_type, body, allow } = self;
+        let allow = if allow.is_empty() { String::new() } else { format!("Allow: {allow}\r\n") };
         let connection = if keeps { "keep-alive" } else { "close" };
         format!(
             "HTTP/1.1 {status} {}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n{allow}\
@@ -130,8 +155,11 @@ fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
         400 => "Bad Request",
+        403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
+        409 => "Conflict",
+        413 => "Content Too Large",
         431 => "Request Header Fields Too Large",
         503 => "Service Unavailable",
         505 => "HTTP Version Not Supported",
@@ -151,9 +179,12 @@ impl Http {
                 connection.input.drain(..length);
                 let tag = self.next_tag;
                 let keeps = request.keeps && !connection.overrun;
-                connection.answering = Some(Wants { tag, head_only: request.head_only, keeps });
+                let (head_only, acts) = (request.method == Method::Head, request.method == Method::Post);
+                connection.answering = Some(Wants { tag, head_only, keeps });
                 self.next_tag += 1;
-                self.outputs.push_back(Act::Ask(Asked { tag, peer, path: request.path }));
+                let (is_local, from_page) = (connection.is_local, request.from_page);
+                let (path, query) = (request.path, request.query);
+                self.outputs.push_back(Act::Ask(Asked { tag, peer, path, query, acts, is_local, from_page }));
             }
             Ok(None) => {}
             Err(refusal) => {
@@ -220,8 +251,8 @@ impl Machine for Http {
 
     fn handle(&mut self, now: Instant, input: Input<'_, Answer>) {
         match input {
-            Input::Opened(peer, _) => {
-                self.connections.insert(peer, Connection::new(now));
+            Input::Opened(peer, from) => {
+                self.connections.insert(peer, Connection::new(now, from));
                 self.sweep.get_or_insert(now + SWEEP);
             }
             Input::Received(peer, bytes) => self.received(now, peer, bytes),
@@ -268,7 +299,6 @@ impl Machine for Http {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hodo_machine::Address;
 
     const PEER: Peer = Peer(Peer::FIRST_ACCEPTED);
 
@@ -277,7 +307,7 @@ mod tests {
         let (mut found, mut out) = (Vec::new(), Outbox::new());
         loop {
             match http.poll(now, &mut out) {
-                Output::Event(Asked { tag, peer, path }) => {
+                Output::Event(Asked { tag, peer, path, .. }) => {
                     let reply = Reply::text(if path == "/" { 200 } else { 404 }, "page");
                     http.handle(now, Input::Command(Answer { tag, peer, reply }));
                     found.push(format!("asks {path}"));
@@ -325,6 +355,8 @@ mod tests {
     #[test]
     fn refuses_and_closes() {
         let found = told(&mut opened(), b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+        assert!(found[0].starts_with("HTTP/1.1 413 Content Too Large: ") && found[1] == "closed", "{found:?}");
+        let found = told(&mut opened(), b"DELETE / HTTP/1.1\r\nHost: a\r\n\r\n");
         assert!(found[0].starts_with("HTTP/1.1 405 Method Not Allowed: ") && found[1] == "closed", "{found:?}");
         let found = told(&mut opened(), &[b'a'; 100_000]);
         assert!(found[0].starts_with("HTTP/1.1 431 ") && found[1] == "closed", "{found:?}");

@@ -4,13 +4,31 @@ pub(crate) const HEAD_MAX: usize = 8 << 10;
 /// The head of an HTTP/1.x request (RFC 9112), as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
+    /// What is asked for.
+    pub method: Method,
     /// The path, from its first slash, without a query.
     pub path: String,
-    /// Whether only the head of the answer is wanted.
-    pub head_only: bool,
+    /// What follows the path's question mark.
+    pub query: String,
+    /// Whether a page in a browser asks, and not a program or a person.
+    pub from_page: bool,
     /// Whether the connection may be used again after the answer.
     pub keeps: bool,
 }
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// To read a page.
+    Get,
+    /// To read only the head of the answer.
+    Head,
+    /// To have something done.
+    Post,
+}
+
+/// Headers that pages in browsers cannot help to send with what they have done elsewhere, and other programs do not.
+const FROM_PAGES: [&str; 3] = ["origin", "referer", "sec-fetch-site"];
 
 /// Why a request is not answered as it wants. What follows it on the connection cannot be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +36,10 @@ pub struct Request {
 pub enum Refusal {
     /// It is no request, or one of HTTP/1.1 without `Host`.
     Malformed,
-    /// It asks for something else than to read.
+    /// It asks for something else than to read, or to have something done.
     MethodNotAllowed,
+    /// It has something done with a body, and none is taken.
+    BodyNotTaken,
     /// Its head passes the bound of 8 KiB.
     HeadTooLarge,
     /// It is of another version of HTTP.
@@ -33,6 +53,7 @@ impl Refusal {
         match self {
             Refusal::Malformed => 400,
             Refusal::MethodNotAllowed => 405,
+            Refusal::BodyNotTaken => 413,
             Refusal::HeadTooLarge => 431,
             Refusal::VersionNotSupported => 505,
         }
@@ -50,7 +71,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Refusal> {
     let head = std::str::from_utf8(&window[start..start + length]).map_err(|_| Refusal::Malformed)?;
     let mut lines = head.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
     let (method, target, minor) = request_line(lines.next().unwrap_or_default())?;
-    let (mut keeps, mut has_host, mut has_body) = (minor > 0, false, false);
+    let (mut keeps, mut has_host, mut has_body, mut from_page) = (minor > 0, false, false, false);
     for line in lines.take_while(|line| !line.is_empty()) {
         let (name, value) = line.split_once(':').ok_or(Refusal::Malformed)?;
         if name.is_empty() || name.contains([' ', '\t']) {
@@ -64,18 +85,23 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Refusal> {
             "host" => has_host = true,
             "content-length" => has_body |= value.trim() != "0",
             "transfer-encoding" => has_body = true,
-            _ => {}
+            name => from_page |= FROM_PAGES.contains(&name),
         }
     }
-    if !matches!(method, "GET" | "HEAD") {
-        return Err(Refusal::MethodNotAllowed);
-    }
+    let method = match method {
+        "GET" => Method::Get,
+        "HEAD" => Method::Head,
+        "POST" if has_body => return Err(Refusal::BodyNotTaken),
+        "POST" => Method::Post,
+        _ => return Err(Refusal::MethodNotAllowed),
+    };
     if minor > 0 && !has_host {
         return Err(Refusal::Malformed);
     }
-    let path = path(target).ok_or(Refusal::Malformed)?.to_owned();
+    let (path, query) = path(target).ok_or(Refusal::Malformed)?;
+    let (path, query) = (path.to_owned(), query.to_owned());
     // A body is not read, so that nothing can be read after it.
-    let request = Request { path, head_only: method == "HEAD", keeps: keeps && !has_body };
+    let request = Request { method, path, query, from_page, keeps: keeps && !has_body };
     Ok(Some((request, start + length)))
 }
 
@@ -105,21 +131,22 @@ fn request_line(line: &str) -> Result<(&str, &str, u8), Refusal> {
     Ok((method, target, minor))
 }
 
-/// The path of a target in origin form, or in absolute form, which servers have to take as well.
-fn path(target: &str) -> Option<&str> {
+/// Path and query of a target in origin form, or in absolute form, which servers have to take as well.
+fn path(target: &str) -> Option<(&str, &str)> {
     let target = match target.strip_prefix("http://") {
         Some(absolute) => absolute.find('/').map_or("/", |slash| &absolute[slash..]),
         None => target,
     };
-    target.starts_with('/').then(|| target.split('?').next().unwrap_or(target))
+    target.starts_with('/').then(|| target.split_once('?').unwrap_or((target, "")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn request(path: &str, head_only: bool, keeps: bool) -> Request {
-        Request { path: path.to_owned(), head_only, keeps }
+    fn request(target: &str, method: Method, keeps: bool) -> Request {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        Request { method, path: path.to_owned(), query: query.to_owned(), from_page: false, keeps }
     }
 
     /// As curl 7.88, Prometheus 2.42 and wget 1.21 send them, and what RFC 9112 asks servers to take.
@@ -128,25 +155,41 @@ mod tests {
         for (text, expected) in [
             (
                 "GET /metrics HTTP/1.1\r\nHost: a:1\r\nUser-Agent: curl/7.88.1\r\nAccept: */*\r\n\r\n",
-                ("/metrics", false, true),
+                ("/metrics", Method::Get, true),
             ),
             (
                 "GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/plain;version=0.0.4;q=0.3\r\n\
                  Accept-Encoding: gzip\r\nX-Prometheus-Scrape-Timeout-Seconds: 10\r\n\r\n",
-                ("/metrics", false, true),
+                ("/metrics", Method::Get, true),
             ),
-            ("HEAD /health?x=1 HTTP/1.1\r\nhost:a\r\nConnection: Close\r\n\r\n", ("/health", true, false)),
-            ("GET / HTTP/1.0\r\n\r\n", ("/", false, false)),
-            ("GET / HTTP/1.0\r\nConnection: x, Keep-Alive\r\n\r\n", ("/", false, true)),
-            ("\r\n\nGET http://a:1/b?c HTTP/1.1\nHost: a\n\n", ("/b", false, true)),
-            ("GET http://a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n", ("/", false, false)),
+            ("HEAD /health?x=1 HTTP/1.1\r\nhost:a\r\nConnection: Close\r\n\r\n", ("/health?x=1", Method::Head, false)),
+            ("GET / HTTP/1.0\r\n\r\n", ("/", Method::Get, false)),
+            ("GET / HTTP/1.0\r\nConnection: x, Keep-Alive\r\n\r\n", ("/", Method::Get, true)),
+            ("\r\n\nGET http://a:1/b?c HTTP/1.1\nHost: a\n\n", ("/b?c", Method::Get, true)),
+            ("GET http://a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n", ("/", Method::Get, false)),
+            (
+                "POST /run?number=7 HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
+                ("/run?number=7", Method::Post, true),
+            ),
         ] {
-            let (path, head_only, keeps) = expected;
+            let (target, method, keeps) = expected;
             let bytes = text.as_bytes();
-            assert_eq!(parse(bytes), Ok(Some((request(path, head_only, keeps), bytes.len()))), "{text}");
+            assert_eq!(parse(bytes), Ok(Some((request(target, method, keeps), bytes.len()))), "{text}");
             for length in 0..bytes.len() {
                 assert_eq!(parse(&bytes[..length]), Ok(None), "the first {length} bytes of {text}");
             }
+        }
+    }
+
+    /// As Chromium 120 and Firefox 115 send them with a form or a script of another site.
+    #[test]
+    fn a_page_in_a_browser_is_known() {
+        for header in
+            ["Origin: http://evil.example", "origin: null", "Referer: http://a/", "Sec-Fetch-Site: cross-site"]
+        {
+            let text = format!("POST /stop HTTP/1.1\r\nHost: a\r\n{header}\r\nContent-Length: 0\r\n\r\n");
+            let (request, _) = parse(text.as_bytes()).expect("it is a request").expect("it is whole");
+            assert!(request.from_page, "{header}");
         }
     }
 
@@ -154,7 +197,9 @@ mod tests {
     fn refuses_what_it_cannot_answer() {
         let long = format!("GET /{} HTTP/1.1\r\n", "a".repeat(HEAD_MAX));
         for (text, refusal) in [
-            ("POST / HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::MethodNotAllowed),
+            ("PUT / HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::MethodNotAllowed),
+            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n", Refusal::BodyNotTaken),
+            ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", Refusal::BodyNotTaken),
             ("get / HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::MethodNotAllowed),
             ("GET / HTTP/1.1\r\n\r\n", Refusal::Malformed),
             ("GET / HTTP/1.1\r\nHost\r\n\r\n", Refusal::Malformed),

@@ -1,5 +1,5 @@
 use crate::exposition::CONTENT_TYPE;
-use crate::http::{Answer, Asked, Http, Reply};
+use crate::http::{Answer, Asked, Http, Reply, TO_ACT, TO_READ};
 use crate::{Error, Health, Registry};
 use hodo_io::{ServeOptions, SocketSettings, Stop, StreamServer, affinity};
 use hodo_machine::{Address, Wait};
@@ -14,19 +14,34 @@ pub const HEALTH: &str = "/health";
 /// Connections at once. Each may keep one page waiting.
 const PEERS_MAX: usize = 16;
 
-/// Pages by their paths. They are made on the thread that answers, which has no descriptors but its own.
+/// Who may have something done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Control {
+    /// Programs and people of this host.
+    #[default]
+    Local,
+    /// Whoever can reach the pages.
+    Everybody,
+    /// Nobody.
+    Nobody,
+}
+
+/// Pages and actions by their paths. They are made on the thread that answers, which has no descriptors but its own.
 #[derive(Default)]
 pub struct Pages {
     pages: Vec<(&'static str, Box<Page>)>,
+    actions: Vec<(&'static str, Box<Action>)>,
+    control: Control,
 }
 
 type Page = dyn Fn() -> Reply + Send + Sync;
+type Action = dyn Fn(&str) -> Reply + Send + Sync;
 
 impl Pages {
     /// `/metrics` for Prometheus, and `/health`: 200 while the daemon serves, else 503.
     #[must_use]
     pub fn new(registry: Arc<Registry>, health: Arc<Health>) -> Self {
-        let metrics = move || Reply { status: 200, content_type: CONTENT_TYPE, body: registry.text() };
+        let metrics = move || Reply { content_type: CONTENT_TYPE, ..Reply::text(200, registry.text()) };
         let health = move || match health.word() {
             Ok(word) => Reply::text(200, format!("{word}\n")),
             Err(why) => Reply::text(503, format!("{why}\n")),
@@ -41,13 +56,49 @@ impl Pages {
         self
     }
 
-    fn reply(&self, path: &str) -> Reply {
-        if let Some((_, page)) = self.pages.iter().find(|(known, _)| *known == path) {
-            return page();
+    /// With one more action, which a POST without a body has done; it is told the query. Pages in browsers are refused, so
+    /// that no web site can have it done through the browser of somebody who may.
+    #[must_use]
+    pub fn with_action(mut self, path: &'static str, act: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Self {
+        self.actions.push((path, Box::new(act)));
+        self
+    }
+
+    /// With others who may have something done than this host.
+    #[must_use]
+    pub fn controlled_by(self, control: Control) -> Self {
+        Pages { control, ..self }
+    }
+
+    fn reply(&self, asked: &Asked) -> Reply {
+        let page = self.pages.iter().find(|(known, _)| *known == asked.path);
+        let action = self.actions.iter().find(|(known, _)| *known == asked.path);
+        match (page, action) {
+            (Some((_, page)), _) if !asked.acts => page(),
+            (None, Some((_, act))) if asked.acts => self.refusal(asked).unwrap_or_else(|| act(&asked.query)),
+            (Some(_), _) => Reply::not_allowed(TO_READ),
+            (None, Some(_)) => Reply::not_allowed(TO_ACT),
+            (None, None) => {
+                let paths: Vec<&str> = self.pages.iter().map(|(path, _)| *path).collect();
+                let mut text = format!("There is: {}\n", paths.join(" "));
+                if !self.actions.is_empty() && self.control != Control::Nobody {
+                    let paths: Vec<&str> = self.actions.iter().map(|(path, _)| *path).collect();
+                    text += &format!("To have done with POST: {}\n", paths.join(" "));
+                }
+                Reply::text(if asked.path == "/" && !asked.acts { 200 } else { 404 }, text)
+            }
         }
-        let paths: Vec<&str> = self.pages.iter().map(|(path, _)| *path).collect();
-        let status = if path == "/" { 200 } else { 404 };
-        Reply::text(status, format!("There is: {}\n", paths.join(" ")))
+    }
+
+    /// Why something is not done for whoever asks.
+    fn refusal(&self, asked: &Asked) -> Option<Reply> {
+        let why = match self.control {
+            Control::Nobody => "nothing is done from here",
+            _ if asked.from_page => "nothing is done for pages in browsers",
+            Control::Local if !asked.is_local => "this is done for programs of the same host only",
+            Control::Local | Control::Everybody => return None,
+        };
+        Some(Reply::text(403, format!("{why}\n")))
     }
 }
 
@@ -75,7 +126,10 @@ impl Site {
             };
             // Whoever opens the site waits for this.
             let _ = told.send(Ok(server.address().clone()));
-            let answer = |Asked { tag, peer, path }| Some(Answer { tag, peer, reply: pages.reply(&path) });
+            let answer = |asked: Asked| {
+                let reply = pages.reply(&asked);
+                Some(Answer { tag: asked.tag, peer: asked.peer, reply })
+            };
             // Where the poller itself fails there are no pages any more; what the daemon is there for goes on.
             let _ = server.run(Http::default, answer, &until);
         });
@@ -107,4 +161,29 @@ impl Drop for Site {
 fn options() -> ServeOptions {
     let settings = SocketSettings { peers_max: PEERS_MAX, ..SocketSettings::default() };
     ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hodo_machine::Peer;
+
+    #[test]
+    fn something_is_done_only_for_those_who_may() {
+        let pages = |control| Pages::default().with_action("/stop", |_| Reply::text(200, "")).controlled_by(control);
+        let status = |control, is_local, from_page| {
+            let (path, query) = ("/stop".to_owned(), String::new());
+            pages(control).reply(&Asked { tag: 0, peer: Peer(0), path, query, acts: true, is_local, from_page }).status
+        };
+        for (control, is_local, from_page, expected) in [
+            (Control::Local, true, false, 200),
+            (Control::Local, false, false, 403),
+            (Control::Local, true, true, 403),
+            (Control::Everybody, false, false, 200),
+            (Control::Everybody, false, true, 403),
+            (Control::Nobody, true, false, 403),
+        ] {
+            assert_eq!(status(control, is_local, from_page), expected, "{control:?} {is_local} {from_page}");
+        }
+    }
 }

@@ -21,8 +21,8 @@ pub trait Attendant {
         None
     }
 
-    /// What the rest of the program wants now: asked for after each turn, so it has to be quick to say nothing. Whoever
-    /// leaves something wakes the thread with its [`Waker`].
+    /// What the rest of the program wants now: asked after each turn until it is nothing, so it has to be quick to say
+    /// so. Whoever leaves something wakes the thread with its [`Waker`].
     fn wanted(&mut self, machine: &mut Self::Machine) -> Option<<Self::Machine as Machine>::Command> {
         let _ = machine;
         None
@@ -153,7 +153,9 @@ pub(crate) fn attend<A: Attendant, T: Accepting>(
         if attendant.is_over(endpoint.machine()) {
             return Ok(());
         }
-        commands.extend(attendant.wanted(endpoint.machine_mut()));
+        while let Some(command) = attendant.wanted(endpoint.machine_mut()) {
+            commands.push(command);
+        }
         for command in commands.drain(..) {
             endpoint.command(command);
         }

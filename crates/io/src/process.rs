@@ -30,6 +30,30 @@ pub fn terminate(pid: u32) -> io::Result<()> {
     unsafe { check(libc::kill(pid, libc::SIGTERM)).map(drop) }
 }
 
+/// Kills a process that leads a group, and all of the group, with SIGKILL. The process must not have been collected yet,
+/// lest its number is somebody else's.
+pub fn kill_group(leader: u32) -> io::Result<()> {
+    // 0 and 1 would mean our own group and everybody.
+    let leader = i32::try_from(leader).ok().filter(|pid| *pid > 1).ok_or(io::ErrorKind::InvalidInput)?;
+    // SAFETY: takes no pointers.
+    unsafe { check(libc::kill(-leader, libc::SIGKILL)).map(drop) }
+}
+
+/// Waits until a child has ended, and leaves it to be collected, so that its number stays its own.
+pub fn await_end(child: u32) -> io::Result<()> {
+    loop {
+        // SAFETY: the pointer is to a live siginfo_t, of which all zeroes are one.
+        let done = unsafe {
+            let mut ended: libc::siginfo_t = std::mem::zeroed();
+            check(libc::waitid(libc::P_PID, child, &raw mut ended, libc::WEXITED | libc::WNOWAIT))
+        };
+        match done {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other.map(drop),
+        }
+    }
+}
+
 /// A write lock on all of a file.
 fn whole() -> libc::flock {
     libc::flock {
@@ -64,6 +88,20 @@ mod tests {
         drop(first);
         assert!(lock(&second).expect("it can be taken"));
         std::fs::remove_file(path).expect("it was made");
+    }
+
+    #[test]
+    fn a_group_ends_with_its_leader_and_is_collected_after() {
+        use std::os::unix::process::CommandExt;
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "sleep 60 & wait"]).process_group(0);
+        let mut child = command.spawn().expect("`sh` is everywhere");
+        kill_group(child.id()).expect("it is ours");
+        await_end(child.id()).expect("it is ours");
+        await_end(child.id()).expect("it was not collected");
+        assert_eq!(child.wait().expect("it has ended").code(), None);
+        assert!(await_end(child.id()).is_err(), "it was collected");
+        assert!(kill_group(0).is_err() && kill_group(1).is_err());
     }
 
     #[test]

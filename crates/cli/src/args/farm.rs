@@ -1,9 +1,10 @@
 use super::units::Cpus;
-use super::{FarmRun, spread, units};
+use super::{FarmExport, FarmRun, FarmVerify, spread, units};
 use clap::{Args, Subcommand, ValueEnum};
 use hodo_catalog::farm::emulation::{Accept, Spread};
 use hodo_catalog::farm::{Policy, wire};
 use hodo_machine::Wait;
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,6 +35,10 @@ pub enum FarmCommand {
     Node(FarmNode),
     /// Run a whole farm, as a file says.
     Run(FarmRun),
+    /// Write stored events to a Parquet file.
+    Export(FarmExport),
+    /// Is every byte of a store as it was written?
+    Verify(FarmVerify),
 }
 
 /// Who gets the next event.
@@ -235,9 +240,9 @@ pub struct FarmNode {
     /// The number of the first of them; the others count up.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub number: u32,
-    /// Events that each takes at once.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    pub credits: u32,
+    /// Events that each takes at once [default: 2, or 2 for each of the workers].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub credits: Option<u32>,
     /// Its share beside other nodes, where the controller goes by weights.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub weight: u32,
@@ -256,10 +261,34 @@ pub struct FarmNode {
     /// Of the times, and of the events that are accepted.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Who decides instead.
+    #[command(flatten)]
+    pub deciders: FarmDeciders,
     /// How it runs.
     #[command(flatten)]
     pub process: FarmProcess,
 }
+
+/// The program that decides in place of the emulator.
+#[derive(Debug, Args)]
+pub struct FarmDeciders {
+    /// A program that decides on one event after the other, over its standard input and output; all that follows is its.
+    #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, conflicts_with_all = EMULATOR)]
+    pub command: Option<Vec<OsString>>,
+    /// A program that is run for each event, which is its standard input: exit status 0 accepts, 1 rejects, any other is a
+    /// failure; what it prints is stored in place of the event. All that follows is its.
+    #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, conflicts_with_all = EMULATOR, conflicts_with = "command")]
+    pub exec: Option<Vec<OsString>>,
+    /// Processes that decide at the same time.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub workers: u16,
+    /// A decision that takes longer has failed, and its process is killed.
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = units::span)]
+    pub decide_within: Duration,
+}
+
+/// What only an emulator takes.
+const EMULATOR: [&str; 4] = ["accept", "output", "time", "seed"];
 
 const CONTROLLER_EXAMPLES: &str = "\
 Examples:
@@ -269,4 +298,6 @@ Examples:
 const NODE_EXAMPLES: &str = "\
 Examples:
   hodo farm node --to controller:5500 --credits 2
-  hodo farm node --count 20 --time exponential:1ms --accept 0.01      twenty nodes that are emulated";
+  hodo farm node --count 20 --time exponential:1ms --accept 0.01      twenty nodes that are emulated
+  hodo farm node --workers 8 --command python3 decide.py              eight processes that decide
+  hodo farm node --exec ./decide                                      a process for each event";

@@ -2,6 +2,7 @@
 
 mod bench;
 mod farm;
+mod farm_files;
 mod farm_run;
 mod hub;
 mod ipbus;
@@ -15,7 +16,10 @@ mod traced;
 pub mod units;
 
 pub use bench::{Bench, Choice, Measure};
-pub use farm::{Farm, FarmCommand, FarmController, FarmDurability, FarmMade, FarmNode, FarmProcess, FarmSource};
+pub use farm::{
+    Farm, FarmCommand, FarmController, FarmDeciders, FarmDurability, FarmMade, FarmNode, FarmProcess, FarmSource,
+};
+pub use farm_files::{FarmExport, FarmKept, FarmVerify};
 pub use farm_run::{FarmRun, Launch};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};
 pub use ipbus::{

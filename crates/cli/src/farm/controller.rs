@@ -16,7 +16,7 @@ use hodo_catalog::farm::{Controller, ControllerConfig, Ledger, Next, Policy, Ran
 use hodo_daemon::{Daemon, Options, Reply, Snapshot};
 use hodo_io::StreamServer;
 use hodo_machine::{Address, Instant};
-use hodo_store::{Durability, Recovered};
+use hodo_store::{Durability, Recovered, Store};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -86,12 +86,11 @@ fn open_store(asked: &FarmController, threads: usize) -> Result<(Option<Storing>
     };
     let options =
         hodo_store::Options { segment_bytes: asked.segment, durability, ..hodo_store::Options::new(directory) };
-    let started = Storing::start(options, threads, asked.commit_every);
-    let (storing, recovered) = started.map_err(|error| Error::Failed(format!("--store: {error}")))?;
+    let (store, recovered) = Store::open(options).map_err(|error| Error::Failed(format!("--store: {error}")))?;
     for damage in &recovered.damaged {
         eprintln!("hodo farm controller: {damage:?}");
     }
-    Ok((Some(storing), recovered))
+    Ok((Some(Storing::start(store, threads, asked.commit_every)), recovered))
 }
 
 /// Pages, signals, and the manager of services.

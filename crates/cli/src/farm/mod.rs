@@ -2,6 +2,8 @@
 
 mod attending;
 mod controller;
+mod deciders;
+mod export;
 mod lines;
 mod metrics;
 mod node;
@@ -10,6 +12,7 @@ mod run;
 mod seen;
 mod source;
 mod storing;
+mod verify;
 
 use crate::args::{Farm, FarmCommand, FarmMade, FarmProcess, units::Cpus};
 use crate::{Error, Outcome, congestion};
@@ -24,6 +27,8 @@ pub fn run(farm: &Farm) -> Result<Outcome, Error> {
         FarmCommand::Source(source) => source::run(source),
         FarmCommand::Node(node) => node::run(node),
         FarmCommand::Run(asked) => run::run(asked),
+        FarmCommand::Export(asked) => export::run(asked),
+        FarmCommand::Verify(asked) => verify::run(asked),
     }
 }
 

@@ -1,15 +1,13 @@
 //! `hodo farm node`: takes events and decides.
 
 use super::lines::Lines;
-use super::{instance, serve_options};
+use super::{deciders, instance, serve_options};
 use crate::args::FarmNode;
 use crate::serve::at_the_end_of_stdin;
 use crate::{Error, Outcome, interrupt};
-use hodo_catalog::farm::controller::FarCounters;
 use hodo_catalog::farm::emulation::Decisions;
 use hodo_catalog::farm::node::{Command, Decide, Event};
-use hodo_catalog::farm::{Node, NodeConfig};
-use hodo_io::usage::ProcessUsage;
+use hodo_catalog::farm::{Deciding, Node, NodeConfig, process_counters};
 use hodo_io::{Attendant, attend_opened};
 use hodo_machine::{Address, Instant};
 use std::time::Duration;
@@ -17,12 +15,19 @@ use std::time::Duration;
 /// How long events that are being decided may take when the node is to stop.
 const DRAIN: Duration = Duration::from_secs(5);
 
+/// Events that are here for each that is being decided, so that none is waited for.
+const CREDITS: u32 = 2;
+
 /// Decides until a signal comes.
 pub fn run(asked: &FarmNode) -> Result<Outcome, Error> {
     let options = serve_options(&asked.process, 1, asked.count as usize + 16)?;
     let stop = interrupt::flag()?;
     if asked.process.until_stdin_closes {
         at_the_end_of_stdin(&stop);
+    }
+    if asked.deciders.command.is_some() || asked.deciders.exec.is_some() {
+        let deciding = Deciding { serve: options, node: config(asked), drain: DRAIN };
+        return deciders::run(&asked.deciders, deciding, asked.process.verbose, &stop);
     }
     let node = Node::new(config(asked));
     let attending = Attending { lines: Lines::of("node"), verbose: asked.process.verbose };
@@ -41,7 +46,7 @@ fn config(asked: &FarmNode) -> NodeConfig {
     NodeConfig {
         controllers: vec![Address::Socket(asked.to); asked.count as usize],
         number: asked.number,
-        credits: asked.credits,
+        credits: asked.credits.unwrap_or(CREDITS * u32::from(asked.deciders.workers)),
         weight: asked.weight,
         event_max: u32::try_from(asked.event_max).unwrap_or(u32::MAX).min(hodo_catalog::farm::wire::LENGTH_MAX),
         decide: Decide::Emulated(decisions),
@@ -53,20 +58,6 @@ fn config(asked: &FarmNode) -> NodeConfig {
 struct Attending {
     lines: Lines,
     verbose: bool,
-}
-
-/// What a controller is told of this process.
-pub fn process_counters() -> FarCounters {
-    let usage = ProcessUsage::of_process();
-    FarCounters {
-        process: u64::from(std::process::id()),
-        user_ns: (usage.user_s * 1e9) as u64,
-        system_ns: (usage.system_s * 1e9) as u64,
-        voluntary: usage.voluntary_switches,
-        involuntary: usage.involuntary_switches,
-        max_rss_bytes: usage.max_rss_bytes,
-        ..FarCounters::default()
-    }
 }
 
 impl Attendant for Attending {

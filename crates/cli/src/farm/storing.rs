@@ -2,9 +2,9 @@ use super::lines::Lines;
 use hodo_catalog::farm::controller::Final;
 use hodo_catalog::farm::wire::Verdict;
 use hodo_io::Waker;
-use hodo_store::{Options, Record, Recovered, Store};
+use hodo_store::{Record, Store};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -55,8 +55,8 @@ pub struct Stored {
 }
 
 impl Storing {
-    /// Opens a store, and begins to write for so many threads. Answers with what is in it.
-    pub fn start(options: Options, threads: usize, every: Duration) -> Result<(Self, Recovered), hodo_store::Error> {
+    /// Begins to write for so many threads.
+    pub fn start(store: Store, threads: usize, every: Duration) -> Self {
         let shared = Arc::new(Shared {
             inboxes: (0..threads).map(|_| Inbox::default()).collect(),
             asleep: Mutex::new(false),
@@ -68,20 +68,10 @@ impl Storing {
             commits: AtomicU64::new(0),
         });
         let writer = Arc::clone(&shared);
-        let (send, receive) = mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            hodo_io::affinity::leave_descriptors();
-            // Here, because the store's descriptors are to be in this thread's table.
-            let opened = Store::open(options).map(|(store, recovered)| {
-                let _ = send.send(Ok(recovered));
-                write(store, &writer, every);
-            });
-            if let Err(error) = opened {
-                let _ = send.send(Err(error));
-            }
-        });
-        let recovered = receive.recv().expect("the writer says whether it has a store")?;
-        Ok((Storing { shared, thread: Some(thread) }, recovered))
+        // In the common table of descriptors: the wakers of the threads that serve are in that one, and in a table of
+        // this thread's own their numbers may be those of the store's files, which a wake would write into.
+        let thread = std::thread::spawn(move || write(store, &writer, every));
+        Storing { shared, thread: Some(thread) }
     }
 
     /// For the thread with this index.
@@ -209,7 +199,7 @@ fn tell(shared: &Shared, inbox: &Inbox, verdicts: &mut Vec<Final>) {
     if verdicts.is_empty() {
         return;
     }
-    let kept = verdicts.iter().filter(|verdict| !verdict.data.is_empty());
+    let kept = verdicts.iter().filter(|verdict| matches!(verdict.verdict, Verdict::Accepted | Verdict::Quarantined));
     let (events, bytes) = kept.fold((0, 0), |(events, bytes), kept| (events + 1, bytes + kept.data.len() as u64));
     shared.stored.fetch_add(events, Ordering::Relaxed);
     shared.stored_bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -1,0 +1,215 @@
+//! Nodes of a farm whose decisions the application takes, on threads of its own.
+
+mod desk;
+
+use desk::{Answer, Desk};
+use hodo_farm::controller::FarCounters;
+use hodo_farm::node::{Command, Decide, Done, Event, Job};
+use hodo_farm::wire::{Hello, Verdict};
+use hodo_farm::{Error, Node, NodeConfig};
+use hodo_io::usage::ProcessUsage;
+use hodo_io::{Attendant, ServeOptions, Stop, attend_woken};
+use hodo_machine::{Bytes, Instant, Peer};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Decides on events, one at a time. A function from an event to a decision is one.
+pub trait Decider: Send {
+    /// Decides on an event. A panic is the same as [`Decision::Failed`].
+    fn decide(&mut self, event: &Undecided) -> Decision;
+
+    /// Asked before each event: for how long it takes none, where it has to rest. The others get them meanwhile.
+    fn rests(&mut self) -> Option<Duration> {
+        None
+    }
+}
+
+impl<F: FnMut(&Undecided) -> Decision + Send> Decider for F {
+    fn decide(&mut self, event: &Undecided) -> Decision {
+        self(event)
+    }
+}
+
+/// An event without a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undecided {
+    /// Its run.
+    pub run: u32,
+    /// Its number in the run.
+    pub event: u64,
+    /// Whether fragments of it are missing.
+    pub partial: bool,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+/// What becomes of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// It is stored.
+    Accept,
+    /// This is stored in its place; where this is empty, the event itself.
+    AcceptAs(Bytes),
+    /// It is not.
+    Reject,
+    /// No decision, for this reason: another node is asked, and in the end the event is quarantined.
+    Failed(String),
+}
+
+/// How nodes run.
+#[derive(Debug)]
+pub struct Deciding {
+    /// How the thread that speaks to the controllers runs; with several processors it has the first one, and the
+    /// deciders have the others in turn.
+    pub serve: ServeOptions,
+    /// The nodes; who decides is left out.
+    pub node: NodeConfig,
+    /// How long events that are here may take when the nodes are to stop.
+    pub drain: Duration,
+}
+
+/// What happens meanwhile.
+#[derive(Debug)]
+pub enum Notice<'a> {
+    /// A controller has greeted.
+    Joined(Hello),
+    /// A controller is gone, or cannot be reached; it is tried again.
+    Left(Error),
+    /// There is no decision on an event.
+    Failed {
+        /// Its number.
+        event: u64,
+        /// Why.
+        why: &'a str,
+    },
+    /// Some time has passed; so much was done.
+    Passed(Done),
+}
+
+/// Takes events from the controllers, and has each decided by one of the deciders, each on a thread of its own, until
+/// `stop` is set.
+///
+/// Events wait here within the credits of the nodes; the controllers are answered meanwhile, however long a decision
+/// takes. One that is under way when the time for an orderly end is over is not waited for.
+pub fn decide<D: Decider + 'static>(
+    deciding: Deciding,
+    deciders: Vec<D>,
+    told: impl FnMut(Notice<'_>),
+    stop: &Stop,
+) -> io::Result<()> {
+    let Deciding { serve, node, drain } = deciding;
+    let node = NodeConfig { decide: Decide::Application, ..node };
+    let desk = Arc::new(Desk::new(deciders.len()));
+    for (index, decider) in deciders.into_iter().enumerate() {
+        let at_desk = Arc::clone(&desk);
+        let cpu = serve.cpus.get(1..).filter(|others| !others.is_empty()).map(|others| others[index % others.len()]);
+        let thread = std::thread::Builder::new().name(format!("decider {index}"));
+        thread.spawn(move || at_desk.work(decider, cpu)).inspect_err(|_| desk.close(Duration::ZERO))?;
+    }
+    let at_desk = Arc::clone(&desk);
+    let attended = attend_woken(
+        &serve,
+        drain,
+        move |waker| {
+            at_desk.set_waker(waker);
+            let (answers, bounds) = (VecDeque::new(), BTreeMap::new());
+            (Node::new(node), Attending { desk: at_desk, answers, bounds, told })
+        },
+        stop,
+    );
+    desk.close(drain);
+    attended
+}
+
+/// What a controller that asks is told of this process.
+#[must_use]
+pub fn process_counters() -> FarCounters {
+    let usage = ProcessUsage::of_process();
+    FarCounters {
+        process: u64::from(std::process::id()),
+        user_ns: (usage.user_s * 1e9) as u64,
+        system_ns: (usage.system_s * 1e9) as u64,
+        voluntary: usage.voluntary_switches,
+        involuntary: usage.involuntary_switches,
+        max_rss_bytes: usage.max_rss_bytes,
+        ..FarCounters::default()
+    }
+}
+
+struct Attending<T> {
+    desk: Arc<Desk>,
+    answers: VecDeque<Answer>,
+    /// The most that each controller takes in an answer.
+    bounds: BTreeMap<Peer, u32>,
+    told: T,
+}
+
+impl<T: FnMut(Notice<'_>)> Attending<T> {
+    /// The command that tells a controller the answer.
+    fn answer(&mut self, Answer { job, decision, began }: Answer) -> Command {
+        let max = self.bounds.get(&job.peer).copied().unwrap_or(u32::MAX) as usize;
+        let (verdict, output) = match decision {
+            Decision::Accept => (Verdict::Accepted, Bytes::new()),
+            Decision::AcceptAs(output) if output.len() <= max => (Verdict::Accepted, output),
+            Decision::AcceptAs(output) => {
+                let why = format!("its output of {} bytes is over the controller's bound of {max}", output.len());
+                (self.failed(&job, &why), Bytes::new())
+            }
+            Decision::Reject => (Verdict::Rejected, Bytes::new()),
+            Decision::Failed(why) => (self.failed(&job, &why), Bytes::new()),
+        };
+        Command::Decided { job, verdict, output, began }
+    }
+
+    fn failed(&mut self, job: &Job, why: &str) -> Verdict {
+        (self.told)(Notice::Failed { event: job.event, why });
+        Verdict::Failed
+    }
+}
+
+impl<T: FnMut(Notice<'_>)> Attendant for Attending<T> {
+    type Machine = Node;
+
+    fn told(&mut self, event: Event) -> Option<Command> {
+        match event {
+            Event::Work { job, partial, payload } => self.desk.lay(job, partial, payload),
+            Event::Joined(peer, hello) => {
+                self.bounds.insert(peer, hello.event_max);
+                (self.told)(Notice::Joined(hello));
+            }
+            Event::Left(peer, error) => {
+                self.bounds.remove(&peer);
+                self.desk.take_back(peer);
+                (self.told)(Notice::Left(error));
+            }
+            Event::ReportAsked(peer, value) => {
+                return Some(Command::Report { peer, value, process: process_counters() });
+            }
+            Event::Drained => {}
+        }
+        None
+    }
+
+    fn wanted(&mut self, _: &mut Node) -> Option<Command> {
+        if self.answers.is_empty() {
+            self.desk.collect(&mut self.answers);
+        }
+        let answer = self.answers.pop_front()?;
+        Some(self.answer(answer))
+    }
+
+    fn look_in(&mut self, _: Instant, node: &Node) -> Option<Command> {
+        (self.told)(Notice::Passed(node.done()));
+        None
+    }
+
+    fn drain(&mut self) -> Option<Command> {
+        Some(Command::Drain)
+    }
+
+    fn is_drained(&self, node: &Node) -> bool {
+        node.is_drained()
+    }
+}

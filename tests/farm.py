@@ -1,0 +1,87 @@
+"""An event farm of real processes for a test."""
+
+import contextlib
+import json
+import re
+import signal
+import urllib.error
+import urllib.request
+
+import command
+
+FINAL = ["accepted", "rejected", "quarantined", "incomplete"]
+
+
+class Controller:
+    """A controller that runs, and its pages."""
+
+    def __init__(self, process):
+        self.process = process
+        said = "".join(process.stdout.readline() for _ in range(2))
+        listening, pages = re.search(r"listening on ([\d.:]+)", said), re.search(r"http://([\d.:]+)", said)
+        assert listening and pages, f"the controller does not say where it is:\n{said}{process.stdout.read()}"
+        self.at, self.pages = listening[1], pages[1]
+
+    def ask(self, path, method="GET", headers=None, data=None):
+        """Status and text of a page, or of what an action answers."""
+        request = urllib.request.Request(f"http://{self.pages}{path}", method=method, headers=headers or {}, data=data)
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def page(self, path):
+        status, text = self.ask(path)
+        assert status == 200, f"{path}: {status} {text}"
+        return text
+
+    def farm(self):
+        return json.loads(self.page("/farm"))
+
+    def act(self, path):
+        status, text = self.ask(path, "POST")
+        assert status == 200, f"{path}: {status} {text}"
+        return text
+
+    def events(self):
+        return self.farm()["events"]
+
+    def wait_for(self, condition, what, within=30):
+        command.wait_until(lambda: condition(self.farm()), what, within)
+
+    def wait_for_nodes(self, count):
+        self.wait_for(lambda farm: farm["connections"]["nodes"] == count, f"{count} nodes are there")
+
+    def balanced(self):
+        """The events, once each that was taken in has its verdict."""
+        self.wait_for(lambda farm: farm["events"]["in_hand"] == 0, "no event is in hand")
+        events = self.events()
+        assert events["taken_in"] == sum(events[verdict] for verdict in FINAL), events
+        return events
+
+    def end(self):
+        """Ends it in order; answers its status and what it has said."""
+        self.process.send_signal(signal.SIGTERM)
+        said = self.process.communicate(timeout=30)[0]
+        return self.process.returncode, said
+
+
+@contextlib.contextmanager
+def controller(*options, **more):
+    at = ["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]
+    with command.started("farm", "controller", *at, *options, **more) as process:
+        yield Controller(process)
+
+
+@contextlib.contextmanager
+def node(controller, *options, **more):
+    with command.started("farm", "node", "--to", controller.at, *options, **more) as process:
+        yield process
+
+
+def source(controller, *options, within=command.BOUND_S):
+    """Gives events to the end; answers what the source has said."""
+    done = command.hodo("farm", "source", "--to", controller.at, *options, within=within)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    return done.stdout
