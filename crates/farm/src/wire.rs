@@ -83,7 +83,8 @@ pub enum Kind {
     Ping = 7,
     /// The answer to PING.
     Pong = 8,
-    /// This side takes nothing new; what it has it still answers.
+    /// This side takes nothing new; what it has it still answers. Who gives answers with the same: no event is on its way
+    /// behind that.
     Drain = 9,
     /// The connection is about to be closed; value is a code of [`Error`], the body says why.
     Refused = 10,
