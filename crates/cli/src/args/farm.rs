@@ -1,5 +1,5 @@
 use super::units::Cpus;
-use super::{FarmExport, FarmRun, FarmVerify, spread, units};
+use super::{FarmBench, FarmExport, FarmRun, FarmVerify, spread, units};
 use clap::{Args, Subcommand, ValueEnum};
 use hodo_catalog::farm::emulation::{Accept, Spread};
 use hodo_catalog::farm::{Policy, wire};
@@ -33,6 +33,8 @@ pub enum FarmCommand {
     Source(FarmSource),
     /// Take events and decide.
     Node(FarmNode),
+    /// How fast is a farm on this machine?
+    Bench(Box<FarmBench>),
     /// Run a whole farm, as a file says.
     Run(FarmRun),
     /// Write stored events to a Parquet file.

@@ -2,6 +2,7 @@
 
 mod bench;
 mod farm;
+mod farm_bench;
 mod farm_files;
 mod farm_run;
 mod hub;
@@ -17,8 +18,10 @@ pub mod units;
 
 pub use bench::{Bench, Choice, Measure};
 pub use farm::{
-    Farm, FarmCommand, FarmController, FarmDeciders, FarmDurability, FarmMade, FarmNode, FarmProcess, FarmSource,
+    Farm, FarmCommand, FarmController, FarmDeciders, FarmDurability, FarmMade, FarmNode, FarmPolicy, FarmProcess,
+    FarmSource,
 };
+pub use farm_bench::{FarmBench, Preset};
 pub use farm_files::{FarmExport, FarmKept, FarmVerify};
 pub use farm_run::{FarmRun, Launch};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};

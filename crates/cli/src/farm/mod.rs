@@ -1,6 +1,7 @@
 //! `hodo farm`: the parts of an event farm.
 
 mod attending;
+mod bench;
 mod controller;
 mod deciders;
 mod export;
@@ -26,6 +27,7 @@ pub fn run(farm: &Farm) -> Result<Outcome, Error> {
         FarmCommand::Controller(controller) => controller::run(controller),
         FarmCommand::Source(source) => source::run(source),
         FarmCommand::Node(node) => node::run(node),
+        FarmCommand::Bench(asked) => bench::run(asked),
         FarmCommand::Run(asked) => run::run(asked),
         FarmCommand::Export(asked) => export::run(asked),
         FarmCommand::Verify(asked) => verify::run(asked),
