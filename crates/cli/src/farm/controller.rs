@@ -1,10 +1,12 @@
 //! `hodo farm controller`: takes events in, hands each to one node, stores what is accepted.
 
 use super::attending::{Attending, Own};
+use super::control;
 use super::lines::Lines;
+use super::reading::Reading;
 use super::seen::Seen;
 use super::storing::Storing;
-use super::{generator, instance, metrics, page, serve_options};
+use super::{generator, instance, metrics, page, serve_options, shares};
 use crate::args::{FarmController, FarmDurability};
 use crate::bench::LISTENING_ON;
 use crate::hub::PAGES_ON;
@@ -37,7 +39,9 @@ pub fn run(asked: &FarmController) -> Result<Outcome, Error> {
     let peers_max = (asked.nodes + asked.sources) as usize + MORE_PEERS;
     let options = serve_options(&asked.process, threads, peers_max)?;
     let seen: Arc<Vec<Arc<Snapshot<Seen>>>> = Arc::new((0..threads).map(|_| Arc::default()).collect());
-    let daemon = start_daemon(asked, &seen)?;
+    let control = control::Desk::new(threads);
+    let daemon = start_daemon(asked, &seen, &control)?;
+    control.set_stop(daemon.stop());
     let server = StreamServer::bind(&Address::Socket(asked.listen), options).map_err(|error| {
         let at = asked.listen;
         Error::Failed(format!("cannot listen on {at}: {error}; choose another address or port, or end who has it"))
@@ -68,6 +72,7 @@ pub fn run(asked: &FarmController) -> Result<Outcome, Error> {
             running: Arc::clone(&running),
             until_done: asked.until_done,
             lines: Lines::of("controller"),
+            orders: control.orders(index),
             state: Own::default(),
         };
         (controller, attending)
@@ -94,16 +99,34 @@ fn open_store(asked: &FarmController, threads: usize) -> Result<(Option<Storing>
 }
 
 /// Pages, signals, and the manager of services.
-fn start_daemon(asked: &FarmController, seen: &Arc<Vec<Arc<Snapshot<Seen>>>>) -> Result<Daemon, Error> {
+fn start_daemon(
+    asked: &FarmController,
+    seen: &Arc<Vec<Arc<Snapshot<Seen>>>>,
+    control: &control::Desk,
+) -> Result<Daemon, Error> {
     let http = (!asked.no_metrics).then_some(asked.metrics);
     let options = Options { http, pid_file: asked.pid_file.clone() };
-    let (run, policy) = (asked.run, policy_name(asked.policy.into()));
+    let policy = policy_name(asked.policy.into());
     let shown = Arc::clone(seen);
+    let look_now = move || look(&shown);
     let daemon = Daemon::start(&options, |pages| {
-        pages.with(page::PATH, move || match look(&shown) {
-            Some(seen) => Reply::text(200, format!("{:#}\n", page::page(&seen, run, policy))),
-            None => Reply::text(503, "the controller has not begun, or is stuck\n"),
-        })
+        let show = |reply: fn(&Seen, &str) -> Reply| {
+            let look_now = look_now.clone();
+            move || match look_now() {
+                Some(seen) => reply(&seen, policy),
+                None => Reply::text(503, "the controller has not begun, or is stuck\n"),
+            }
+        };
+        let pages = pages.controlled_by(asked.control.into());
+        let pages =
+            pages.with(page::PATH, show(|seen, policy| Reply::json(format!("{:#}\n", page::page(seen, policy)))));
+        let pages = pages.with(
+            shares::PATH,
+            show(|seen, policy| {
+                Reply::text(200, shares::text(&Reading::of(&page::page(seen, policy)).unwrap_or_default()))
+            }),
+        );
+        control.actions(pages, look_now)
     })?;
     let told = Arc::clone(seen);
     daemon.registry().source(move |exposition| {
@@ -134,6 +157,7 @@ fn policy_name(policy: Policy) -> &'static str {
 fn config(asked: &FarmController, threads: usize) -> ControllerConfig {
     ControllerConfig {
         run: asked.run,
+        configured: asked.configured,
         policy: asked.policy.into(),
         credits_max: asked.credits_max,
         event_max: u32::try_from(asked.event_max).unwrap_or(u32::MAX).min(hodo_catalog::farm::wire::LENGTH_MAX),

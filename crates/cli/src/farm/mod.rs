@@ -1,16 +1,22 @@
 //! `hodo farm`: the parts of an event farm.
 
 mod attending;
+mod control;
 mod controller;
 mod deciders;
 mod lines;
 mod metrics;
 mod node;
+mod operate;
+mod orders;
 mod page;
+mod reading;
 mod run;
 mod seen;
+mod shares;
 mod source;
 mod storing;
+mod top;
 
 use crate::args::{Farm, FarmCommand, FarmMade, FarmProcess, units::Cpus};
 use crate::{Error, Outcome, congestion};
@@ -25,6 +31,13 @@ pub fn run(farm: &Farm) -> Result<Outcome, Error> {
         FarmCommand::Source(source) => source::run(source),
         FarmCommand::Node(node) => node::run(node),
         FarmCommand::Run(asked) => run::run(asked),
+        FarmCommand::Status(of) => operate::status(of),
+        FarmCommand::Top(asked) => top::run(asked),
+        FarmCommand::Pause(of) => operate::act(of, "/pause"),
+        FarmCommand::Resume(of) => operate::act(of, "/resume"),
+        FarmCommand::SetRun(asked) => operate::act(&asked.of, &format!("/run?number={}", asked.number)),
+        FarmCommand::Drain(asked) => operate::drain(asked),
+        FarmCommand::Stop(asked) => operate::stop(asked),
     }
 }
 
