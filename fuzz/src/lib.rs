@@ -4,12 +4,14 @@
 
 mod device_files;
 mod drive;
+mod farm;
 mod http;
 mod ipbus;
 mod ipbus_client;
 mod ipbus_hub;
 mod raw;
 mod shared;
+mod store;
 mod text;
 
 pub use drive::{Script, Step, drive};
@@ -38,11 +40,18 @@ pub const TARGETS: &[Target] = &[
     Target { name: "ipbus_device", run: ipbus::device, slowness: 10 },
     Target { name: "ipbus_client", run: ipbus_client::machine, slowness: 10 },
     Target { name: "ipbus_hub_machine", run: ipbus_hub::machine, slowness: 10 },
+    Target { name: "farm_wire", run: farm::wire, slowness: 1 },
+    Target { name: "farm_controller", run: farm::controller, slowness: 10 },
+    Target { name: "farm_node", run: farm::node, slowness: 10 },
+    Target { name: "farm_source", run: farm::source, slowness: 10 },
+    Target { name: "farm_builder", run: farm::builder, slowness: 10 },
     Target { name: "http", run: http::server, slowness: 2 },
     Target { name: "uri", run: text::uri, slowness: 1 },
     Target { name: "address_table", run: device_files::address_table, slowness: 4 },
     Target { name: "connections", run: device_files::connections, slowness: 2 },
     Target { name: "device_uri", run: device_files::device_uri, slowness: 2 },
+    Target { name: "store_segment", run: store::segment, slowness: 2 },
+    Target { name: "store_verdicts", run: store::verdicts, slowness: 1 },
     Target { name: "result_json", run: text::result_json, slowness: 1 },
 ];
 

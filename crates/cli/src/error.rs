@@ -45,6 +45,12 @@ impl From<hodo_daemon::Error> for Error {
     }
 }
 
+impl From<hodo_store::Error> for Error {
+    fn from(error: hodo_store::Error) -> Self {
+        Error::Failed(error.to_string())
+    }
+}
+
 /// How a command that ran to its end came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {

@@ -10,6 +10,7 @@ fn help_is_as_accepted() {
         ("bench.txt", &["bench", "--help"]),
         ("serve.txt", &["serve", "--help"]),
         ("hub.txt", &["hub", "--help"]),
+        ("farm.txt", &["farm", "--help"]),
         ("limits.txt", &["limits", "--help"]),
         ("report.txt", &["report", "--help"]),
         ("compare.txt", &["compare", "--help"]),

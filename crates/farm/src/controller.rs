@@ -4,9 +4,10 @@ mod config;
 mod dispatch;
 mod nodes;
 mod report;
-mod sources;
+pub(crate) mod sources;
 mod verdicts;
 
+use crate::greetings::{Greetings, host};
 use crate::inbound::{Intake, Message};
 use crate::ledger::{Ledger, Standing};
 use crate::lines::{Gone, Lines, Silence};
@@ -18,7 +19,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 pub use config::{Command, ControllerConfig, Event, Final, Policy};
 use core::time::Duration;
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Random};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
 pub use nodes::NodeShare;
 use nodes::{Given, Held, NodeLine, Origin, Part, Queue};
 pub use report::{Counters, FarCounters, State};
@@ -30,8 +31,6 @@ const CHECK: Duration = Duration::from_millis(50);
 const AGAIN: Duration = Duration::from_millis(100);
 /// Bytes of small messages that may be owed to a peer which does not take them.
 const OWED_MAX: usize = 1 << 20;
-/// Connections from one host that may be without a greeting at once.
-const GREETING_MAX: u32 = 256;
 
 /// A verdict that its giver is to be told once it is committed.
 #[derive(Debug)]
@@ -67,7 +66,7 @@ pub struct Controller<S> {
     claims: BTreeMap<(u32, u64), Vec<Claim>>,
     events: VecDeque<Event>,
     opens: VecDeque<(Instant, u32)>,
-    greeting: BTreeMap<u64, u32>,
+    greetings: Greetings,
     serials: u64,
     sources: u32,
     run: u32,
@@ -105,7 +104,7 @@ impl<S: Supply> Controller<S> {
             claims: BTreeMap::new(),
             events: VecDeque::new(),
             opens: (0..config.nodes.len() as u32).map(|number| (Instant::ZERO, number)).collect(),
-            greeting: BTreeMap::new(),
+            greetings: Greetings::default(),
             serials: 0,
             sources: 0,
             run: config.run,
@@ -253,10 +252,8 @@ impl<S: Supply> Controller<S> {
             let hello = self.hello(0, 0);
             return self.lines.say(peer, &hello.encode());
         }
-        let greeting = self.greeting.entry(host).or_default();
-        *greeting += 1;
-        if *greeting > GREETING_MAX {
-            self.end(now, peer, Error::Full { max: GREETING_MAX });
+        if let Err(error) = self.greetings.begin(host) {
+            self.end(now, peer, error);
         }
     }
 
@@ -305,7 +302,7 @@ impl<S: Supply> Controller<S> {
                 let host = *host;
                 self.hello_came(now, peer, hello)?;
                 if peer.is_accepted() {
-                    self.greeted(host);
+                    self.greetings.over(host);
                 }
                 Ok(())
             }
@@ -337,15 +334,6 @@ impl<S: Supply> Controller<S> {
             }
             (_, Message::Refused(code)) => Err(Error::RefusedBy { code }),
             (_, other) => Err(Error::Unexpected { kind: other.kind() }),
-        }
-    }
-
-    fn greeted(&mut self, host: u64) {
-        if let Some(count) = self.greeting.get_mut(&host) {
-            *count -= 1;
-            if *count == 0 {
-                self.greeting.remove(&host);
-            }
         }
     }
 
@@ -390,7 +378,7 @@ impl<S: Supply> Controller<S> {
         let (hello, taken_back, share) = match part {
             Part::Greeting { host, .. } => {
                 if peer.is_accepted() {
-                    self.greeted(host);
+                    self.greetings.over(host);
                 }
                 self.counters.refused += 1;
                 return self.events.push_back(Event::Refused(peer, error));
@@ -537,17 +525,6 @@ impl<S: Supply> Machine for Controller<S> {
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
         self.lines.at(peer)?.inbound.landing()
-    }
-}
-
-/// One number for all connections from a host.
-fn host(address: &Address) -> u64 {
-    match address {
-        Address::Socket(address) => match address.ip() {
-            core::net::IpAddr::V4(ip) => u64::from(u32::from(ip)),
-            core::net::IpAddr::V6(ip) => Random::new((u128::from(ip) >> 64) as u64).bits() | 1 << 63,
-        },
-        _ => 0,
     }
 }
 

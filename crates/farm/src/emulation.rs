@@ -2,7 +2,6 @@
 
 use crate::supply::{Event, Next, Supply};
 use crate::wire::Verdict;
-use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
 use hodo_machine::{Instant, Random};
 
@@ -120,7 +119,9 @@ pub struct GeneratorConfig {
 #[derive(Debug)]
 pub struct Generator {
     config: GeneratorConfig,
-    blocks: Vec<Bytes>,
+    /// The different events, one behind the other.
+    slab: Bytes,
+    largest: usize,
     made: u64,
     random: Random,
     due: Option<Instant>,
@@ -133,15 +134,15 @@ impl Generator {
     #[must_use]
     pub fn new(config: GeneratorConfig, done: crate::Ranges) -> Self {
         let largest = config.size.largest() as usize;
-        let blocks = (0..config.pool.max(1) as u64).map(|index| {
-            let mut random = Random::for_purpose(config.seed, index);
-            let mut block = BytesMut::zeroed(largest);
-            for chunk in block.chunks_mut(8) {
-                chunk.copy_from_slice(&random.bits().to_le_bytes()[..chunk.len()]);
-            }
-            block.freeze()
-        });
-        Generator { blocks: blocks.collect(), made: 0, random: Random::new(config.seed), due: None, done, config }
+        // One piece of memory with one count of shares: a count of its own for each event would be a line of the
+        // cache that is never there when it is wanted.
+        let mut slab = BytesMut::zeroed(largest * config.pool.max(1));
+        let mut random = Random::for_purpose(config.seed, 0);
+        for chunk in slab.chunks_mut(8) {
+            chunk.copy_from_slice(&random.bits().to_le_bytes()[..chunk.len()]);
+        }
+        let slab = slab.freeze();
+        Generator { slab, largest, made: 0, random: Random::new(config.seed), due: None, done, config }
     }
 
     /// Bytes of the event with this number, where its size is spread: it follows from the number.
@@ -149,22 +150,22 @@ impl Generator {
         match self.config.size {
             Spread::Fixed(size) => size as usize,
             spread => {
-                let largest = self.blocks[0].len() as u64;
-                spread.draw(&mut Random::for_purpose(self.config.seed ^ 1, number)).min(largest) as usize
+                let drawn = spread.draw(&mut Random::for_purpose(self.config.seed ^ 1, number));
+                drawn.min(self.largest as u64) as usize
             }
         }
     }
 
     fn event(&mut self, number: u64) -> Event {
         let size = self.size(number);
-        let block = &self.blocks[(self.made % self.blocks.len() as u64) as usize];
+        let start = (self.made % self.config.pool.max(1) as u64) as usize * self.largest;
         let payload = if self.config.numbered && size >= 8 {
             let mut bytes = BytesMut::with_capacity(size);
             bytes.extend_from_slice(&number.to_le_bytes());
-            bytes.extend_from_slice(&block[8..size]);
+            bytes.extend_from_slice(&self.slab[start + 8..start + size]);
             bytes.freeze()
         } else {
-            block.slice(..size)
+            self.slab.slice(start..start + size)
         };
         Event { number, payload, partial: false }
     }
@@ -211,6 +212,7 @@ impl Supply for Generator {
 mod tests {
     use super::*;
     use crate::Ranges;
+    use alloc::vec::Vec;
 
     fn config() -> GeneratorConfig {
         GeneratorConfig {

@@ -93,6 +93,13 @@ pub enum Error {
     Closed(Closed),
     /// An event with the number 2^64 - 1, which none may have.
     NoNumber,
+    /// A source that is not expected.
+    NoSuchSource {
+        /// Its number.
+        number: u32,
+        /// Sources that are expected.
+        sources: u32,
+    },
 }
 
 impl Error {
@@ -120,13 +127,14 @@ impl Error {
             Error::RefusedBy { .. } => 18,
             Error::Closed(_) => 19,
             Error::NoNumber => 20,
+            Error::NoSuchSource { .. } => 21,
         }
     }
 
     /// Whether the peer broke the rules, rather than being gone or late.
     #[must_use]
     pub const fn is_misbehaviour(&self) -> bool {
-        self.code() <= 14 || matches!(self, Error::NoNumber)
+        self.code() <= 14 || matches!(self, Error::NoNumber | Error::NoSuchSource { .. })
     }
 }
 
@@ -164,6 +172,9 @@ impl fmt::Display for Error {
             Error::Overdue { event } => write!(f, "event {event} was not answered in time"),
             Error::RefusedBy { code } => write!(f, "the far end refused this connection (code {code})"),
             Error::Closed(why) => why.fmt(f),
+            Error::NoSuchSource { number, sources } => {
+                write!(f, "source {number} is none of the {sources} expected; number them from 0 on")
+            }
             Error::NoNumber => f.write_str("an event has the number 2^64 - 1, which none may have"),
         }
     }

@@ -8,9 +8,11 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+pub mod builder;
 pub mod controller;
 pub mod emulation;
 mod error;
+mod greetings;
 mod inbound;
 mod ledger;
 mod lines;
@@ -25,6 +27,7 @@ pub mod source;
 mod supply;
 pub mod wire;
 
+pub use builder::{Builder, BuilderConfig, Incomplete};
 pub use controller::{Controller, ControllerConfig, Policy};
 pub use error::Error;
 pub use ledger::{Counts, Ledger, Standing};

@@ -14,8 +14,6 @@ use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Pee
 
 /// How long to wait before a controller is tried again.
 const AGAIN: Duration = Duration::from_millis(100);
-/// How often silence is looked at.
-const CHECK: Duration = Duration::from_millis(100);
 /// How long a greeting may take.
 const GREETING: Duration = Duration::from_secs(2);
 /// Bytes of tokens and small messages beyond its credits that a controller may leave untaken.
@@ -229,7 +227,7 @@ impl Node {
         if self.draining {
             self.drain(peer);
         }
-        self.next_check = if self.next_check > Instant::ZERO { self.next_check } else { now + CHECK };
+        self.next_check = if self.next_check > Instant::ZERO { self.next_check } else { now + self.check_every() };
     }
 
     fn received(&mut self, now: Instant, peer: Peer, mut bytes: &[u8]) {
@@ -402,6 +400,12 @@ impl Node {
         }
     }
 
+    /// How often greetings and silence are looked at: seldom, because a lone connection is read without a poller as long
+    /// as nothing is due soon.
+    fn check_every(&self) -> Duration {
+        (self.config.silence / 6).clamp(Duration::from_millis(10), Duration::from_millis(200))
+    }
+
     fn check(&mut self, now: Instant) {
         self.next_check = Instant::ZERO;
         let peers: Vec<Peer> = self.lines.peers.iter().map(|(peer, _)| peer).collect();
@@ -414,7 +418,7 @@ impl Node {
             }
         }
         if self.lines.count > 0 {
-            self.next_check = now + CHECK;
+            self.next_check = now + self.check_every();
         }
     }
 

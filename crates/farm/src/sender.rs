@@ -67,8 +67,10 @@ pub(crate) enum Told {
     Left(Error),
     /// The token of an event: its verdict is final and committed.
     Answered(Token),
+    /// The far end takes nothing new.
+    Draining,
     /// An event that the far end would refuse for its size.
-    TooLarge { event: u64, size: u32, max: u32 },
+    TooLarge { run: u32, event: u64, size: u32, max: u32 },
 }
 
 impl Sender {
@@ -102,6 +104,16 @@ impl Sender {
     pub(crate) fn has_room(&self) -> bool {
         let State::Ready { credits, window, .. } = self.state else { return false };
         self.next == self.kept.len() && self.next < credits as usize && self.bytes < window && !self.draining
+    }
+
+    /// Whether the far end takes nothing new.
+    pub(crate) const fn is_draining(&self) -> bool {
+        self.draining
+    }
+
+    /// Whether an event waits to be sent.
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.next < self.kept.len()
     }
 
     /// Takes an event over.
@@ -180,6 +192,7 @@ impl Sender {
                 // So that the far end knows that no event is on its way any more.
                 if !core::mem::replace(&mut self.draining, true) {
                     self.lines.say(PEER, &Header::new(Kind::Drain, 0, 0).encode());
+                    told(Told::Draining);
                 }
                 Ok(())
             }
@@ -255,7 +268,7 @@ impl Sender {
                 break;
             }
             // It would end the connection each time that it is tried.
-            told(Told::TooLarge { event: kept.event, size, max });
+            told(Told::TooLarge { run: kept.run, event: kept.event, size, max });
             self.kept.remove(self.next);
         }
         let kept = &self.kept[self.next];

@@ -147,7 +147,8 @@ impl<S: Supply> Source<S> {
         events.push_back(match told {
             Told::Joined(hello) => Event::Joined(hello),
             Told::Left(error) => Event::Left(error),
-            Told::TooLarge { event, size, max } => Event::TooLarge { event, size, max },
+            Told::Draining => return,
+            Told::TooLarge { event, size, max, .. } => Event::TooLarge { event, size, max },
             Told::Answered(token) => {
                 *answered += 1;
                 let duplicate = token.flags & FLAG_DUPLICATE != 0;

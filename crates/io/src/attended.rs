@@ -160,7 +160,9 @@ pub(crate) fn attend<A: Attendant, T: Accepting>(
         for command in commands.drain(..) {
             endpoint.command(command);
         }
-        let until = end.map_or(look_in, |end| end.min(look_in));
+        // Not the next look itself: a lone stream is read directly as long as nothing is due soon.
+        let look_up = now + NOTICE;
+        let until = end.map_or(look_up, |end| end.min(look_up));
         endpoint.step(wait, until, &mut |event| commands.extend(attendant.told(event)))?;
     }
 }

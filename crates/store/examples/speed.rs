@@ -13,7 +13,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = || clock.now().as_nanos() as f64 / 1e9;
     for durability in [Durability::Process, Durability::Disk] {
         let place = folder.join(format!("{durability:?}").to_lowercase());
-        let mut store = Store::open(Options { durability, ..Options::new(&place) })?.0;
+        let (mut store, recovered) = Store::open(Options { durability, ..Options::new(&place) })?;
+        if !recovered.runs.is_empty() {
+            return Err(format!("{} is not empty: what is decided is not written again", place.display()).into());
+        }
         let data = vec![0x5A; 65_536];
         let count = 30_000;
         let started = seconds();

@@ -41,7 +41,16 @@ pub enum Error {
     },
     /// The event has the number `u64::MAX`, which stands for none.
     EventNumber,
+    /// A place for uploads cannot be used.
+    #[cfg(feature = "cloud")]
+    Destination {
+        /// Its URL.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A file for the export could not be made.
+    #[cfg(feature = "parquet")]
     Export {
         /// The file.
         path: PathBuf,
@@ -87,6 +96,9 @@ impl fmt::Display for Error {
                 write!(f, "an event of {bytes} bytes: at most {} can be stored", crate::DATA_MAX)
             }
             Error::EventNumber => write!(f, "event {} cannot be stored: this number stands for none", u64::MAX),
+            #[cfg(feature = "cloud")]
+            Error::Destination { url, reason } => write!(f, "cannot upload to {url}: {reason}"),
+            #[cfg(feature = "parquet")]
             Error::Export { path, reason } => write!(f, "cannot export to {}: {reason}", path.display()),
         }
     }

@@ -6,8 +6,13 @@
 //! every byte, [`verify`] checks a folder. The format is in `docs/farm-files.md`.
 
 mod block;
+pub mod bytes;
+#[cfg(feature = "cloud")]
+mod cloud;
 mod directory;
 mod error;
+#[cfg(feature = "parquet")]
+mod export;
 mod index;
 mod ledger;
 mod ranges;
@@ -17,13 +22,19 @@ mod recovery;
 mod scan;
 mod store;
 mod tail;
+mod upload;
 mod verdicts;
 mod verify;
 
+#[cfg(feature = "cloud")]
+pub use cloud::Cloud;
 pub use error::Error;
+#[cfg(feature = "parquet")]
+pub use export::{Exported, Selection, export};
 pub use ranges::Ranges;
 pub use reader::{Item, Reader};
 pub use record::{Record, Verdict};
 pub use recovery::{Damage, Recovered, RunLedger};
 pub use store::{Committed, DATA_MAX, Durability, Options, Put, Store};
+pub use upload::{Destination, Folder, Pace, Uploader, Uploads};
 pub use verify::{Finding, Verified, verify};

@@ -263,6 +263,13 @@ pub fn add(header: &Header, data: &[u8], into: &mut Verdicts) -> bool {
     }
 }
 
+/// Has this segment an end?
+pub fn is_closed(path: &Path, number: u64) -> Result<bool, Error> {
+    let file = File::open(path).map_err(Error::io("open", path))?;
+    let footer = Scan::new(file, number).and_then(|mut scan| footer(&mut scan));
+    Ok(footer.map_err(Error::io("read", path))?.is_some())
+}
+
 /// The verdicts of a closed segment, without looking at its events.
 fn footer<S: Source>(scan: &mut Scan<S>) -> io::Result<Option<Verdicts>> {
     let Some(end) = scan.length().checked_sub(HEADER as u64) else { return Ok(None) };

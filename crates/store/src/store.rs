@@ -63,7 +63,7 @@ impl Options {
 pub enum Put {
     /// It is taken, and durable after the next commit.
     Taken,
-    /// The event has a verdict already, which stays; this record is only counted.
+    /// The event has a verdict already, durable or waiting for a commit, which stays; this record is only counted.
     AlreadyDecided,
 }
 

@@ -1,6 +1,6 @@
 use super::farm_operate::PAGES;
 use super::units::Cpus;
-use super::{FarmControl, FarmEnd, FarmPages, FarmRun, FarmSetRun, FarmTop, spread, units};
+use super::{FarmControl, FarmEnd, FarmExport, FarmPages, FarmRun, FarmSetRun, FarmTop, FarmVerify, spread, units};
 use clap::{Args, Subcommand, ValueEnum};
 use hodo_catalog::farm::emulation::{Accept, Spread};
 use hodo_catalog::farm::{Policy, wire};
@@ -48,6 +48,10 @@ pub enum FarmCommand {
     Stop(FarmEnd),
     /// Give the events that a controller makes another run's number.
     SetRun(FarmSetRun),
+    /// Write stored events to a Parquet file.
+    Export(FarmExport),
+    /// Is every byte of a store as it was written?
+    Verify(FarmVerify),
 }
 
 /// Who gets the next event.

@@ -4,6 +4,7 @@ mod attending;
 mod control;
 mod controller;
 mod deciders;
+mod export;
 mod lines;
 mod metrics;
 mod node;
@@ -17,6 +18,7 @@ mod shares;
 mod source;
 mod storing;
 mod top;
+mod verify;
 
 use crate::args::{Farm, FarmCommand, FarmMade, FarmProcess, units::Cpus};
 use crate::{Error, Outcome, congestion};
@@ -38,6 +40,8 @@ pub fn run(farm: &Farm) -> Result<Outcome, Error> {
         FarmCommand::SetRun(asked) => operate::act(&asked.of, &format!("/run?number={}", asked.number)),
         FarmCommand::Drain(asked) => operate::drain(asked),
         FarmCommand::Stop(asked) => operate::stop(asked),
+        FarmCommand::Export(asked) => export::run(asked),
+        FarmCommand::Verify(asked) => verify::run(asked),
     }
 }
 

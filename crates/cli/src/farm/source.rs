@@ -8,10 +8,16 @@ use crate::{Error, Outcome, interrupt, terminal};
 use hodo_catalog::farm::emulation::Generator;
 use hodo_catalog::farm::source::{Command, Event};
 use hodo_catalog::farm::wire::Verdict;
-use hodo_catalog::farm::{Ranges, Source, SourceConfig};
+use hodo_catalog::farm::{Next, Ranges, Source, SourceConfig, Supply};
 use hodo_io::{Attendant, attend_opened};
 use hodo_machine::{Address, Instant};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// How long verdicts may take when the source is to stop.
+const DRAIN: Duration = Duration::from_secs(5);
 
 /// Gives events until all have their verdict, or a signal comes.
 pub fn run(asked: &FarmSource) -> Result<Outcome, Error> {
@@ -21,21 +27,23 @@ pub fn run(asked: &FarmSource) -> Result<Outcome, Error> {
         at_the_end_of_stdin(&stop);
     }
     let made = generator(&asked.made, asked.first, asked.step, asked.made.events);
+    let supply = UntilStopped { generator: Generator::new(made, Ranges::default()), stop: Arc::clone(&stop) };
     let config =
         SourceConfig { instance: instance(), ..SourceConfig::new(Address::Socket(asked.to), asked.number, asked.run) };
     let mut summary = Summary::default();
     let attending =
         Attending { lines: Lines::of("source"), verbose: asked.process.verbose, over: false, summary: &mut summary };
-    let make = || (Source::new(config, Generator::new(made, Ranges::default())), attending);
-    attend_opened(&options, Duration::ZERO, make, &stop)
+    let make = || (Source::new(config, supply), attending);
+    attend_opened(&options, DRAIN, make, &stop)
         .map_err(|error| Error::Failed(format!("giving events to {}: {error}", asked.to)))?;
-    let Summary { accepted, rejected, quarantined, incomplete, duplicate, kept, .. } = summary;
+    let Summary { accepted, rejected, quarantined, incomplete, duplicate, .. } = summary;
+    let kept = summary.kept.get();
     terminal::print(&format!(
         "source {}: {accepted} accepted, {rejected} rejected, {quarantined} quarantined, {incomplete} incomplete, \
          {duplicate} given twice, {kept} without a verdict\n",
         asked.number
     ))?;
-    Ok(if summary.kept == 0 && summary.too_large == 0 { Outcome::Done } else { Outcome::Failed })
+    Ok(if summary.kept.get() == 0 && summary.too_large == 0 { Outcome::Done } else { Outcome::Failed })
 }
 
 #[derive(Default)]
@@ -46,7 +54,23 @@ struct Summary {
     incomplete: u64,
     duplicate: u64,
     too_large: u64,
-    kept: usize,
+    kept: Cell<usize>,
+}
+
+/// Makes events until the source is to stop; those that were given get their verdict then.
+struct UntilStopped {
+    generator: Generator,
+    stop: Arc<AtomicBool>,
+}
+
+impl Supply for UntilStopped {
+    fn next(&mut self, now: Instant) -> Next {
+        if self.stop.load(Ordering::Relaxed) { Next::Ended } else { self.generator.next(now) }
+    }
+
+    fn is_paced(&self) -> bool {
+        self.generator.is_paced()
+    }
 }
 
 struct Attending<'a> {
@@ -57,7 +81,7 @@ struct Attending<'a> {
 }
 
 impl Attendant for Attending<'_> {
-    type Machine = Source<Generator>;
+    type Machine = Source<UntilStopped>;
 
     fn told(&mut self, event: Event) -> Option<Command> {
         match event {
@@ -84,25 +108,26 @@ impl Attendant for Attending<'_> {
         None
     }
 
-    fn is_over(&self, _: &Source<Generator>) -> bool {
+    fn is_over(&self, _: &Source<UntilStopped>) -> bool {
         self.over
     }
 
-    fn look_in(&mut self, _: Instant, source: &Source<Generator>) -> Option<Command> {
+    fn look_in(&mut self, _: Instant, source: &Source<UntilStopped>) -> Option<Command> {
         self.lines.look_in();
-        self.summary.kept = source.kept();
+        self.summary.kept.set(source.kept());
         None
     }
 
-    fn drain(&mut self) -> Option<Command> {
-        Some(Command::Leave)
+    fn is_drained(&self, source: &Source<UntilStopped>) -> bool {
+        self.summary.kept.set(source.kept());
+        source.kept() == 0
     }
 }
 
 impl Drop for Attending<'_> {
     fn drop(&mut self) {
         if self.over {
-            self.summary.kept = 0;
+            self.summary.kept.set(0);
         }
     }
 }

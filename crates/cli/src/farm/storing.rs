@@ -68,7 +68,8 @@ impl Storing {
             commits: AtomicU64::new(0),
         });
         let writer = Arc::clone(&shared);
-        // It keeps the common table of descriptors: the store's files and the wakers are in it.
+        // In the common table of descriptors: the wakers of the threads that serve are in that one, and in a table of
+        // this thread's own their numbers may be those of the store's files, which a wake would write into.
         let thread = std::thread::spawn(move || write(store, &writer, every));
         Storing { shared, thread: Some(thread) }
     }

@@ -49,7 +49,7 @@ impl Allocation {
             let _ = send.send(line);
         });
         let stdin = child.stdin.take();
-        Ok(Asked { keeper: Some(Keeper { child, stdin }), receive })
+        Ok(Asked { keeper: Some(Keeper { child, stdin, has_nodes: false }), receive })
     }
 }
 
@@ -69,7 +69,8 @@ impl Asked {
             Err(RecvTimeoutError::Disconnected) => String::new(),
         };
         match (line.split_once(' '), self.keeper.take()) {
-            (Some((job, nodes)), Some(keeper)) => {
+            (Some((job, nodes)), Some(mut keeper)) => {
+                keeper.has_nodes = true;
                 Ok(Some(Allocation { job: job.to_owned(), hosts: expand(nodes.trim())?, _keeper: Some(keeper) }))
             }
             _ => {
@@ -85,13 +86,16 @@ impl Asked {
 struct Keeper {
     child: Child,
     stdin: Option<ChildStdin>,
+    has_nodes: bool,
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        // One that has no nodes yet reads no input; SIGTERM ends its waiting.
-        let _ = hodo_io::process::terminate(self.child.id());
+        if !self.has_nodes {
+            // It reads no input yet; SIGTERM ends its waiting.
+            let _ = hodo_io::process::terminate(self.child.id());
+        }
         let _ = self.child.wait();
     }
 }

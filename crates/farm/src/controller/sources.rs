@@ -10,6 +10,9 @@ use crate::wire::{FLAG_DUPLICATE, Header, Hello, Kind, Verdict};
 use bytes::Bytes;
 use hodo_machine::{Instant, Peer};
 
+/// Bytes that an event takes beside its payload.
+pub(super) const HELD: u64 = 128;
+
 /// A source or a builder, as the controller sees it.
 #[derive(Debug)]
 pub(crate) struct Giver {
@@ -26,11 +29,27 @@ pub(crate) struct Giver {
     pub(crate) bytes: u64,
     /// Bytes of events without a verdict.
     pub(crate) in_hand: u64,
-    /// Whether it has said that it gives no more.
+    /// Whether it was told to give no more, and whether it has said that it does so.
+    pub(crate) told_to_drain: bool,
     pub(crate) drained: bool,
 }
 
 impl Giver {
+    pub(crate) fn new(hello: Hello, serial: u64, run: u32, credits: u32, window: u64) -> Self {
+        Giver {
+            hello,
+            serial,
+            run,
+            credits,
+            window,
+            outstanding: 0,
+            bytes: 0,
+            in_hand: 0,
+            told_to_drain: false,
+            drained: false,
+        }
+    }
+
     /// Enters an event that has come.
     #[inline]
     pub(crate) fn enter(&mut self, length: u32) -> Result<(), Error> {
@@ -71,17 +90,7 @@ impl<S: Supply> Controller<S> {
         self.lines.say(peer, &answer.encode());
         if let Some(line) = self.lines.at(peer) {
             line.intake = Intake { event_max: self.config.event_max, data_max: 0, keep: true };
-            line.part = Part::Giver(Giver {
-                hello,
-                serial,
-                run,
-                credits,
-                window,
-                outstanding: 0,
-                bytes: 0,
-                in_hand: 0,
-                drained: false,
-            });
+            line.part = Part::Giver(Giver::new(hello, serial, run, credits, window));
         }
         if self.state == State::Draining {
             self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
@@ -104,7 +113,7 @@ impl<S: Supply> Controller<S> {
             Standing::New => {
                 self.counters.bytes_in += u64::from(length);
                 if let Some(giver) = giver(&mut self.lines, peer, serial) {
-                    giver.in_hand += u64::from(length);
+                    giver.in_hand += u64::from(length) + HELD;
                 }
                 let origin = Origin::Peer(peer, serial);
                 let held = Held { run, event, kind, deaths: 0, payload, origin, came: now };

@@ -1,5 +1,5 @@
 use super::nodes::{Given, Held, Origin, node};
-use super::sources::giver;
+use super::sources::{HELD, giver};
 use super::{Controller, Event, Final, Owed};
 use crate::Error;
 use crate::supply::Supply;
@@ -81,10 +81,10 @@ impl<S: Supply> Controller<S> {
         let token = answer(run, event, verdict, 0);
         if let Origin::Peer(peer, serial) = origin {
             if let Some(giver) = giver(&mut self.lines, peer, serial) {
-                giver.in_hand = giver.in_hand.saturating_sub(u64::from(length));
+                giver.in_hand = giver.in_hand.saturating_sub(u64::from(length) + HELD);
                 self.owed.push_back(Owed { sequence, peer, serial, token, length });
             } else {
-                self.orphaned = self.orphaned.saturating_sub(u64::from(length));
+                self.orphaned = self.orphaned.saturating_sub(u64::from(length) + HELD);
             }
         }
         if !self.claims.is_empty()

@@ -17,8 +17,8 @@ const TICK: Duration = Duration::from_millis(50);
 /// How long after its death a process is started again: at first, and at most; what ran for longer than that begins anew.
 const BACK_OFF: Duration = Duration::from_millis(250);
 const BACK_OFF_MAX: Duration = Duration::from_secs(10);
-/// What a process has to end in when its controller has gone.
-const ABANDONED: Duration = Duration::from_secs(5);
+/// What a process has to end in when its controller has gone; a source waits half as long for its verdicts.
+const ABANDONED: Duration = Duration::from_secs(10);
 /// Lines of a process that are shown where it fails.
 const LAST_LINES: usize = 5;
 
@@ -145,6 +145,11 @@ impl Conduct<'_> {
         Ok(true)
     }
 
+    /// Whether any of a role runs, or is to run again.
+    fn is_there(&self, role: Role) -> bool {
+        self.posts.iter().any(|post| post.process.role == role && post.is_there())
+    }
+
     fn of(&self, role: Role) -> Vec<usize> {
         (0..self.posts.len()).filter(|post| self.posts[*post].process.role == role).collect()
     }
@@ -204,7 +209,7 @@ impl Conduct<'_> {
                 self.course.interrupted = true;
                 return Ok(());
             }
-            let is_there = |role| self.of(role).iter().any(|post| self.posts[*post].is_there());
+            let is_there = |role| self.is_there(role);
             if !is_there(Role::Node) {
                 self.course.failures.push("no node is left".to_owned());
                 return Ok(());
@@ -272,8 +277,12 @@ impl Conduct<'_> {
         match self.crew.next(TICK) {
             Some(News::Said(child, line)) => self.said(self.post_of[child], &line)?,
             Some(News::Complained(child, line)) => {
+                let is_expected = self.is_ending || !self.is_there(Role::Controller);
                 let post = &mut self.posts[self.post_of[child]];
-                eprintln!("{} | {line}", post.process.name);
+                // Of a controller that ends in order nodes complain; that is told of those which fail over it.
+                if !(is_expected && post.process.role == Role::Node) {
+                    eprintln!("{} | {line}", post.process.name);
+                }
                 if post.said.len() == LAST_LINES {
                     post.said.pop_front();
                 }

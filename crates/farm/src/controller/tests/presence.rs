@@ -1,6 +1,7 @@
 //! Who comes, who leaves, who is silent.
 
 use super::*;
+use crate::greetings::GREETING_MAX;
 
 #[test]
 fn a_node_drains_and_leaves_without_blame() {
@@ -93,9 +94,9 @@ fn connections_without_a_greeting_are_bounded() {
     farm.say(accepted(0), &hello(Role::Node, 0, 1).encode());
     farm.say(accepted(1), &hello(Role::Node, 1, 1).encode());
     assert_eq!(why_left(&mut farm, accepted(1)), Some(Error::Full { max: 1 }));
-    assert_eq!(farm.machine.greeting.values().copied().collect::<Vec<_>>(), [GREETING_MAX - 2]);
+    assert_eq!(farm.machine.greetings.hosts.values().copied().collect::<Vec<_>>(), [GREETING_MAX - 2]);
     (2..GREETING_MAX).for_each(|number| farm.close(accepted(number)));
-    assert!(farm.machine.greeting.is_empty());
+    assert!(farm.machine.greetings.hosts.is_empty());
 }
 
 #[test]

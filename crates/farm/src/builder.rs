@@ -1,0 +1,341 @@
+//! The builder: makes events of the fragments of its sources, and gives each to the controller.
+//!
+//! A built event is its fragments in the order of their sources' numbers, each behind 8 bytes, little-endian: the
+//! number, and the fragment's length.
+
+mod assembly;
+mod config;
+mod intake;
+
+use crate::Error;
+use crate::controller::sources::Giver;
+use crate::greetings::{Greetings, host};
+use crate::inbound::Intake;
+use crate::lines::{Gone, Lines, Silence};
+use crate::sender::{Sender, SenderConfig, Told};
+use crate::wire::{FLAG_DUPLICATE, Header, Kind, Role, Token, Verdict};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+pub use assembly::FRAGMENT;
+use assembly::{Assembly, Claim, Key};
+use bytes::Bytes;
+pub use config::{BuilderConfig, Command, Counters, Event, Incomplete};
+use core::time::Duration;
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
+
+/// How often greetings and silence are looked at.
+const CHECK: Duration = Duration::from_millis(50);
+/// Bytes of tokens that a source may leave untaken.
+const OWED_MAX: usize = 1 << 20;
+
+/// What a peer is to the builder.
+#[derive(Debug)]
+enum Part {
+    Greeting { since: Instant, host: u64 },
+    Source(Giver),
+}
+
+/// Makes events of fragments.
+#[derive(Debug)]
+pub struct Builder {
+    config: BuilderConfig,
+    lines: Lines<Part>,
+    sender: Sender,
+    /// What the sender has told and was not looked at yet.
+    told: Vec<Told>,
+    assembly: Assembly,
+    events: VecDeque<Event>,
+    greetings: Greetings,
+    /// The connection of each source.
+    places: Vec<Option<Peer>>,
+    serials: u64,
+    counters: Counters,
+    /// Since when no fragment is taken in.
+    draining: Option<Instant>,
+    drained: bool,
+    held_up_since: Option<Instant>,
+    next_check: Option<Instant>,
+}
+
+impl Builder {
+    /// A builder that reaches its controller at once.
+    #[must_use]
+    pub fn new(config: BuilderConfig) -> Self {
+        let sender = Sender::new(SenderConfig {
+            address: config.controller.clone(),
+            role: Role::Builder,
+            number: config.number,
+            instance: config.instance,
+            greeting: config.greeting,
+            silence: config.silence,
+        });
+        Builder {
+            lines: Lines::default(),
+            sender,
+            told: Vec::new(),
+            assembly: Assembly::new(config.sources, config.patience),
+            events: VecDeque::new(),
+            greetings: Greetings::default(),
+            places: alloc::vec![None; config.sources as usize],
+            serials: 0,
+            counters: Counters::default(),
+            draining: None,
+            drained: false,
+            held_up_since: None,
+            next_check: None,
+            config,
+        }
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let (open, all) = self.assembly.counts();
+        Counters {
+            events_open: open as u64,
+            events_waiting: (all - open) as u64,
+            sources: self.places.iter().flatten().count() as u64,
+            is_draining: self.draining.is_some(),
+            ..self.counters
+        }
+    }
+
+    /// Whether no event is in hand and no fragment will come.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        let silent = |line: &crate::lines::Line<Part>| !matches!(&line.part, Part::Source(giver) if !giver.drained);
+        self.draining.is_some()
+            && self.assembly.counts().1 == 0
+            && self.lines.peers.iter().all(|(_, line)| silent(line))
+    }
+
+    /// Gives an event on, with what is here of it.
+    fn give(&mut self, (run, event): Key) {
+        let Some(built) = self.assembly.build((run, event), self.config.incomplete) else { return };
+        if built.missing == 0 {
+            self.counters.complete += 1;
+        } else {
+            let missing = built.missing;
+            self.counters.incomplete += 1;
+            self.counters.lost_fragments += u64::from(missing);
+            self.events.push_back(Event::Incomplete { run, event, missing });
+        }
+        self.sender.give(run, event, built.kind, built.payload);
+    }
+
+    /// Looks at what the sender has told.
+    fn hear(&mut self) {
+        for told in core::mem::take(&mut self.told) {
+            match told {
+                Told::Joined(hello) => {
+                    self.events.push_back(Event::Reached(hello));
+                    if self.draining.is_none() {
+                        self.drain_sources(false);
+                    }
+                }
+                Told::Left(error) => self.events.push_back(Event::Lost(error)),
+                Told::Draining => self.drain_sources(true),
+                Told::TooLarge { run, event, size, max } => {
+                    self.events.push_back(Event::TooLarge { run, event, size, max });
+                    self.sender.give(run, event, Kind::Skip, Bytes::new());
+                }
+                Told::Answered(token) => self.answered(&token),
+            }
+        }
+    }
+
+    /// Sources give nothing while the controller takes nothing. One that takes events again has them come anew.
+    fn drain_sources(&mut self, drain: bool) {
+        let places = self.places.clone();
+        for peer in places.into_iter().flatten() {
+            let Some(Part::Source(giver)) = self.lines.at(peer).map(|line| &mut line.part) else { continue };
+            if drain && !core::mem::replace(&mut giver.told_to_drain, true) {
+                self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
+            } else if !drain && giver.told_to_drain {
+                self.end(peer, Error::Closed(Closed::Finished));
+            }
+        }
+    }
+
+    /// An event has its verdict: so has each of its fragments.
+    fn answered(&mut self, token: &Token) {
+        self.counters.answered += 1;
+        let is_duplicate = token.flags & FLAG_DUPLICATE != 0;
+        self.counters.duplicates += u64::from(is_duplicate);
+        let claims = self.assembly.decide((token.run, token.event), token.verdict);
+        for claim in claims {
+            self.tell(&claim, token.run, token.event, token.verdict, token.flags & FLAG_DUPLICATE);
+        }
+    }
+
+    fn tell(&mut self, claim: &Claim, run: u32, event: u64, verdict: Verdict, flags: u8) {
+        let token = Token { event, verdict, credits: 1, flags, run, waited_us: 0, decided_us: 0, length: 0 };
+        if let Some(giver) = source(&mut self.lines, claim.peer, claim.serial) {
+            giver.answered(claim.length);
+            self.lines.say(claim.peer, &token.encode());
+        }
+    }
+
+    /// Sends a source away.
+    fn end(&mut self, peer: Peer, error: Error) {
+        if let Some(part) = self.lines.end(peer, &error) {
+            self.gone(peer, part, error);
+        }
+    }
+
+    fn gone(&mut self, peer: Peer, part: Part, error: Error) {
+        if error.is_misbehaviour() {
+            self.counters.misbehaved += 1;
+        }
+        match part {
+            Part::Greeting { host, .. } => {
+                self.greetings.over(host);
+                self.counters.refused += 1;
+                self.events.push_back(Event::Refused(peer, error));
+            }
+            Part::Source(giver) => {
+                if let Some(place) = self.places.get_mut(giver.hello.number as usize)
+                    && *place == Some(peer)
+                {
+                    *place = None;
+                }
+                self.events.push_back(Event::Left { peer, hello: giver.hello, error });
+            }
+        }
+    }
+
+    /// Looks at greetings and silence.
+    fn check(&mut self, now: Instant) {
+        let late = self.draining.is_some_and(|since| now - since >= self.config.silence);
+        let peers: Vec<Peer> = self.lines.peers.iter().map(|(peer, _)| peer).collect();
+        for peer in peers {
+            let Some(line) = self.lines.at(peer) else { continue };
+            match &mut line.part {
+                Part::Greeting { since, .. } if now - *since >= self.config.greeting => {
+                    self.end(peer, Error::NoGreeting);
+                    continue;
+                }
+                Part::Greeting { .. } => continue,
+                // One that does not answer to DRAIN gives no more all the same.
+                Part::Source(giver) => giver.drained |= late,
+            }
+            if self.lines.silence(now, peer, self.config.silence) == Silence::Long {
+                self.end(peer, Error::Silent);
+            }
+        }
+        self.next_check = (self.lines.count > 0).then_some(now + CHECK);
+    }
+
+    fn handle_source(&mut self, now: Instant, peer: Peer, input: &Input<'_, Command>) {
+        match *input {
+            Input::Opened(_, address) => self.opened(now, peer, address),
+            Input::Received(_, bytes) => self.received(now, peer, bytes),
+            Input::Landed(_, count) => {
+                if let Some(line) = self.lines.at(peer) {
+                    line.inbound.landed(count);
+                }
+                self.received(now, peer, &[]);
+            }
+            Input::Closed(_, why) => match self.lines.gone(peer) {
+                Gone::Was(part) => self.gone(peer, part, Error::Closed(why)),
+                Gone::Ended | Gone::Never => {}
+            },
+            Input::Blocked(_) => self.lines.set_blocked(peer, true),
+            Input::Drained(_) => self.lines.set_blocked(peer, false),
+            Input::Command(_) | Input::Elapsed => {}
+        }
+    }
+
+    fn opened(&mut self, now: Instant, peer: Peer, address: &Address) {
+        let host = host(address);
+        self.lines.insert(now, peer, Part::Greeting { since: now, host }, Intake::NONE);
+        self.next_check = self.next_check.or(Some(now + CHECK));
+        if let Err(error) = self.greetings.begin(host) {
+            self.end(peer, error);
+        }
+    }
+
+    /// Adds up the time during which built events could not be given on.
+    fn account(&mut self, now: Instant) {
+        if let Some(since) = self.held_up_since {
+            self.counters.dead_time_ns += now.nanos_since(since);
+        }
+        self.held_up_since = self.sender.is_held_up().then_some(now);
+    }
+}
+
+/// A source, while it has the connection with this serial number.
+fn source(lines: &mut Lines<Part>, peer: Peer, serial: u64) -> Option<&mut Giver> {
+    match &mut lines.at(peer)?.part {
+        Part::Source(giver) if giver.serial == serial => Some(giver),
+        _ => None,
+    }
+}
+
+impl Machine for Builder {
+    type Command = Command;
+    type Event = Event;
+
+    fn handle(&mut self, now: Instant, input: Input<'_, Command>) {
+        match input {
+            Input::Command(Command::Drain) => {
+                self.draining = self.draining.or(Some(now));
+                self.drain_sources(true);
+            }
+            Input::Opened(peer, _)
+            | Input::Received(peer, _)
+            | Input::Landed(peer, _)
+            | Input::Closed(peer, _)
+            | Input::Blocked(peer)
+            | Input::Drained(peer)
+                if peer.is_accepted() =>
+            {
+                self.handle_source(now, peer, &input);
+            }
+            other => {
+                let heard = &mut self.told;
+                self.sender.handle(now, &other, &mut |told| heard.push(told));
+                self.hear();
+            }
+        }
+        while let Some(key) = self.assembly.overdue(now) {
+            self.give(key);
+        }
+        if self.next_check.is_some_and(|at| at <= now) {
+            self.check(now);
+        }
+    }
+
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Event> {
+        if let Some(event) = self.events.pop_front() {
+            return Output::Event(event);
+        }
+        if !self.lines.is_idle()
+            && let Some(output) = self.lines.poll(out)
+        {
+            return output;
+        }
+        let heard = &mut self.told;
+        if let Some(output) = self.sender.poll(now, out, &mut |told| heard.push(told)) {
+            return output;
+        }
+        if !self.told.is_empty() {
+            self.hear();
+            return self.poll(now, out);
+        }
+        self.account(now);
+        if !self.drained && self.is_drained() {
+            self.drained = true;
+            return Output::Event(Event::Drained);
+        }
+        let deadlines = [self.assembly.next_deadline(), self.sender.deadline(now), self.next_check];
+        Output::Idle(deadlines.into_iter().flatten().min())
+    }
+
+    fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
+        if peer.is_accepted() { self.lines.at(peer)?.inbound.landing() } else { self.sender.landing() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,230 @@
+use super::Incomplete;
+use crate::Error;
+use crate::ledger::{Ledger, Standing};
+use crate::wire::{Kind, Verdict};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use bytes::{BufMut, Bytes, BytesMut};
+use core::time::Duration;
+use hodo_machine::{Instant, Peer};
+
+/// Bytes before each fragment of a built event: the source's number and the fragment's length.
+pub const FRAGMENT: usize = 8;
+
+/// A run and the number of an event in it.
+pub(crate) type Key = (u32, u64);
+
+/// A fragment that awaits its token: who has sent it, and over which connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Claim {
+    pub(crate) source: u32,
+    pub(crate) peer: Peer,
+    pub(crate) serial: u64,
+    pub(crate) length: u32,
+}
+
+/// What a fragment did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Others are missing.
+    Waits,
+    /// It was the last.
+    Completes,
+    /// Its event went on without it.
+    Late,
+    /// It was here already.
+    Duplicate,
+    /// Its event had its verdict already: there is nothing to wait for.
+    Decided,
+}
+
+/// An event that is made of its fragments, to be given on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Built {
+    pub(crate) kind: Kind,
+    pub(crate) payload: Bytes,
+    /// Fragments that it lacks.
+    pub(crate) missing: u32,
+}
+
+/// Events whose fragments come, and those that wait for their verdict.
+#[derive(Debug)]
+pub(crate) struct Assembly {
+    sources: u32,
+    patience: Duration,
+    ledger: Ledger,
+    events: BTreeMap<Key, InHand>,
+    /// Until when the fragments of each event are waited for, in order.
+    deadlines: VecDeque<(Instant, Key)>,
+    /// Bytes of each source's fragments.
+    in_hand: Vec<u64>,
+    open: usize,
+}
+
+#[derive(Debug)]
+struct InHand {
+    fragments: Vec<Fragment>,
+    missing: u32,
+    is_given: bool,
+    claims: Vec<Claim>,
+}
+
+#[derive(Debug, Clone, Default)]
+enum Fragment {
+    #[default]
+    Missing,
+    /// The source has none of this event.
+    Skipped,
+    Here {
+        payload: Bytes,
+        length: u32,
+        partial: bool,
+    },
+}
+
+impl Assembly {
+    pub(crate) fn new(sources: u32, patience: Duration) -> Self {
+        Assembly {
+            sources,
+            patience,
+            ledger: Ledger::default(),
+            events: BTreeMap::new(),
+            deadlines: VecDeque::new(),
+            in_hand: alloc::vec![0; sources as usize],
+            open: 0,
+        }
+    }
+
+    /// Events of which fragments are awaited, and all that are here.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.open, self.events.len())
+    }
+
+    /// Bytes of a source's fragments.
+    pub(crate) fn in_hand(&self, source: u32) -> u64 {
+        self.in_hand.get(source as usize).copied().unwrap_or(0)
+    }
+
+    /// Takes a fragment in.
+    pub(crate) fn offer(
+        &mut self,
+        now: Instant,
+        (run, event): Key,
+        claim: Claim,
+        kind: Kind,
+        payload: Bytes,
+    ) -> Result<Outcome, Error> {
+        let index = claim.source as usize;
+        let held = self.in_hand.get_mut(index).ok_or(Error::Unexpected { kind: kind as u8 })?;
+        match self.ledger.offer(run, event)? {
+            Standing::Decided => return Ok(Outcome::Decided),
+            Standing::InHand => {}
+            Standing::New => {
+                let fragments = alloc::vec![Fragment::Missing; self.sources as usize];
+                let event_in_hand = InHand { fragments, missing: self.sources, is_given: false, claims: Vec::new() };
+                self.events.insert((run, event), event_in_hand);
+                self.deadlines.push_back((now + self.patience, (run, event)));
+                self.open += 1;
+            }
+        }
+        let Some(in_hand) = self.events.get_mut(&(run, event)) else { return Ok(Outcome::Decided) };
+        in_hand.claims.push(claim);
+        let place = &mut in_hand.fragments[index];
+        if !matches!(place, Fragment::Missing) {
+            return Ok(Outcome::Duplicate);
+        }
+        if in_hand.is_given {
+            // So that it is late once, and a duplicate from then on.
+            *place = Fragment::Skipped;
+            return Ok(Outcome::Late);
+        }
+        *place = match kind {
+            Kind::Skip => Fragment::Skipped,
+            _ => {
+                *held += u64::from(claim.length);
+                Fragment::Here { payload, length: claim.length, partial: kind == Kind::Partial }
+            }
+        };
+        in_hand.missing -= 1;
+        Ok(if in_hand.missing == 0 { Outcome::Completes } else { Outcome::Waits })
+    }
+
+    /// Forgets the claims of an event that are of connections which are gone.
+    pub(crate) fn retain_claims(&mut self, key: Key, is_alive: impl FnMut(&Claim) -> bool) {
+        if let Some(in_hand) = self.events.get_mut(&key) {
+            in_hand.claims.retain(is_alive);
+        }
+    }
+
+    /// An event whose fragments have been waited for long enough.
+    pub(crate) fn overdue(&mut self, now: Instant) -> Option<Key> {
+        self.next_deadline().filter(|deadline| *deadline <= now)?;
+        Some(self.deadlines.pop_front()?.1)
+    }
+
+    /// When the next event is given up.
+    pub(crate) fn next_deadline(&mut self) -> Option<Instant> {
+        while let Some((deadline, key)) = self.deadlines.front() {
+            if self.events.get(key).is_some_and(|in_hand| !in_hand.is_given) {
+                return Some(*deadline);
+            }
+            self.deadlines.pop_front();
+        }
+        None
+    }
+
+    /// Makes an event of what is here of it.
+    pub(crate) fn build(&mut self, key: Key, incomplete: Incomplete) -> Option<Built> {
+        let in_hand = self.events.get_mut(&key).filter(|in_hand| !in_hand.is_given)?;
+        in_hand.is_given = true;
+        self.open -= 1;
+        let (mut size, mut missing, mut is_whole) = (0, 0, true);
+        for fragment in &in_hand.fragments {
+            match fragment {
+                Fragment::Here { payload, partial, .. } => {
+                    size += FRAGMENT + payload.len();
+                    is_whole &= !partial;
+                }
+                Fragment::Missing | Fragment::Skipped => missing += 1,
+            }
+        }
+        if missing == self.sources || (missing > 0 && incomplete == Incomplete::Drop) {
+            in_hand.let_go();
+            return Some(Built { kind: Kind::Skip, payload: Bytes::new(), missing });
+        }
+        let mut bytes = BytesMut::with_capacity(size);
+        for (number, fragment) in (0..).zip(&in_hand.fragments) {
+            if let Fragment::Here { payload, length, .. } = fragment {
+                bytes.put_u32_le(number);
+                bytes.put_u32_le(*length);
+                bytes.put_slice(payload);
+            }
+        }
+        in_hand.let_go();
+        let kind = if missing == 0 && is_whole { Kind::Event } else { Kind::Partial };
+        Some(Built { kind, payload: bytes.freeze(), missing })
+    }
+
+    /// The verdict on an event: answers whom it is to be told to.
+    pub(crate) fn decide(&mut self, (run, event): Key, verdict: Verdict) -> Vec<Claim> {
+        let Some(in_hand) = self.events.remove(&(run, event)) else { return Vec::new() };
+        self.ledger.decide(run, event, verdict);
+        for (fragment, held) in in_hand.fragments.iter().zip(&mut self.in_hand) {
+            if let Fragment::Here { length, .. } = fragment {
+                *held = held.saturating_sub(u64::from(*length));
+            }
+        }
+        in_hand.claims
+    }
+}
+
+impl InHand {
+    /// The built event has the bytes now.
+    fn let_go(&mut self) {
+        for fragment in &mut self.fragments {
+            if let Fragment::Here { payload, .. } = fragment {
+                *payload = Bytes::new();
+            }
+        }
+    }
+}

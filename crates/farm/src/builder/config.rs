@@ -1,0 +1,166 @@
+use crate::Error;
+use crate::wire::Hello;
+use core::time::Duration;
+use hodo_machine::{Address, Peer};
+
+/// What becomes of an event of which fragments are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Incomplete {
+    /// It is given on with what there is, and flagged.
+    #[default]
+    Forward,
+    /// It is given up, and counts as incomplete.
+    Drop,
+}
+
+impl Incomplete {
+    /// Both, with their names.
+    pub const ALL: [(Incomplete, &'static str); 2] = [(Incomplete::Forward, "forward"), (Incomplete::Drop, "drop")];
+}
+
+/// What a builder is to do.
+#[derive(Debug, Clone)]
+pub struct BuilderConfig {
+    /// Who takes the events.
+    pub controller: Address,
+    /// Which builder it is.
+    pub number: u32,
+    /// Sources expected: they have the numbers from 0 on.
+    pub sources: u32,
+    /// How long the fragments of an event are waited for, from the first on.
+    pub patience: Duration,
+    /// What becomes of an event of which fragments are missing then.
+    pub incomplete: Incomplete,
+    /// The largest fragment in bytes.
+    pub fragment_max: u32,
+    /// Memory for fragments, in bytes: each source gets its part.
+    pub pool_bytes: u64,
+    /// Fragments that a source may have unanswered.
+    pub source_credits: u32,
+    /// How long a greeting may take.
+    pub greeting: Duration,
+    /// A peer that is silent for this long is gone.
+    pub silence: Duration,
+    /// Differs each time that the program starts.
+    pub instance: u64,
+}
+
+impl BuilderConfig {
+    /// A builder of events from so many sources.
+    #[must_use]
+    pub const fn new(controller: Address, sources: u32) -> Self {
+        BuilderConfig {
+            controller,
+            number: 0,
+            sources,
+            patience: Duration::from_secs(1),
+            incomplete: Incomplete::Forward,
+            fragment_max: 1 << 20,
+            pool_bytes: 256 << 20,
+            source_credits: 4096,
+            greeting: Duration::from_secs(2),
+            silence: Duration::from_millis(1000),
+            instance: 0,
+        }
+    }
+
+    /// Bytes of fragments that a source may have unanswered.
+    pub(crate) fn window(&self) -> u64 {
+        (self.pool_bytes / u64::from(self.sources.max(1))).max(u64::from(self.fragment_max))
+    }
+}
+
+/// What the application asks of a builder.
+#[derive(Debug)]
+pub enum Command {
+    /// Take no new fragments; tell [`Event::Drained`] when no event is in hand.
+    Drain,
+}
+
+/// What a builder tells the application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The controller takes events.
+    Reached(Hello),
+    /// The controller is gone, or cannot be reached; it is tried again.
+    Lost(Error),
+    /// A source has greeted.
+    Joined {
+        /// Which connection.
+        peer: Peer,
+        /// What it says of itself.
+        hello: Hello,
+    },
+    /// A source is gone, or was sent away.
+    Left {
+        /// Which connection.
+        peer: Peer,
+        /// What it said of itself.
+        hello: Hello,
+        /// Why.
+        error: Error,
+    },
+    /// A connection was refused before it had greeted.
+    Refused(Peer, Error),
+    /// An event was given on, or given up, without all its fragments.
+    Incomplete {
+        /// Its run.
+        run: u32,
+        /// Its number.
+        event: u64,
+        /// Fragments that it lacks.
+        missing: u32,
+    },
+    /// An event that the controller does not take because of its size: it was given up.
+    TooLarge {
+        /// Its run.
+        run: u32,
+        /// Its number.
+        event: u64,
+        /// Its bytes.
+        size: u32,
+        /// The controller's bound.
+        max: u32,
+    },
+    /// No event is in hand, and no fragment will come.
+    Drained,
+}
+
+/// What a builder counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Fragments that came.
+    pub fragments: u64,
+    /// Bytes of them.
+    pub bytes_in: u64,
+    /// Events given on with all their fragments.
+    pub complete: u64,
+    /// Events given on, or given up, without some of them.
+    pub incomplete: u64,
+    /// Fragments that did not come in time.
+    pub lost_fragments: u64,
+    /// Fragments that came when their event had gone on without them.
+    pub late_fragments: u64,
+    /// Fragments that came again.
+    pub duplicate_fragments: u64,
+    /// Fragments of runs that are over, or with too many gaps before them.
+    pub unexpected_fragments: u64,
+    /// Events with their verdict.
+    pub answered: u64,
+    /// Of these, those that the controller had already.
+    pub duplicates: u64,
+    /// Nanoseconds during which the controller took nothing although there was something.
+    pub dead_time_ns: u64,
+    /// Connections refused before they had greeted.
+    pub refused: u64,
+    /// Connections ended because the peer broke the rules.
+    pub misbehaved: u64,
+    /// Events of which fragments are awaited now.
+    pub events_open: u64,
+    /// Built events that wait for their verdict now.
+    pub events_waiting: u64,
+    /// Sources that are there.
+    pub sources: u64,
+    /// Whether it takes no new fragments.
+    pub is_draining: bool,
+}

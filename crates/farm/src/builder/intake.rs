@@ -1,0 +1,131 @@
+use super::assembly::{Claim, Outcome};
+use super::{Builder, Event, OWED_MAX, Part, source};
+use crate::Error;
+use crate::controller::sources::Giver;
+use crate::inbound::{Intake, Message};
+use crate::wire::{FLAG_DUPLICATE, Header, Hello, Kind, Role, Verdict};
+use bytes::Bytes;
+use hodo_machine::{Instant, Peer};
+
+impl Builder {
+    pub(super) fn received(&mut self, now: Instant, peer: Peer, mut bytes: &[u8]) {
+        loop {
+            let outcome = match self.lines.next(now, peer, &mut bytes) {
+                Ok(None) => return,
+                Ok(Some(message)) => self.message(now, peer, message),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = outcome {
+                return self.end(peer, error);
+            }
+        }
+    }
+
+    fn message(&mut self, now: Instant, peer: Peer, message: Message) -> Result<(), Error> {
+        let Some(line) = self.lines.at(peer) else { return Ok(()) };
+        match (&mut line.part, message) {
+            (Part::Source(giver), Message::Event { kind, event, length, payload }) => {
+                giver.enter(length)?;
+                let claim = Claim { source: giver.hello.number, peer, serial: giver.serial, length };
+                let key = (giver.run, event);
+                self.fragment(now, key, claim, kind, payload)
+            }
+            (Part::Source(giver), Message::Run(run)) => {
+                giver.run = run;
+                Ok(())
+            }
+            (Part::Source(giver), Message::Drain) => {
+                giver.drained = giver.told_to_drain;
+                Ok(())
+            }
+            (Part::Greeting { host, .. }, Message::Hello(hello)) => {
+                let host = *host;
+                self.source_came(peer, hello)?;
+                self.greetings.over(host);
+                Ok(())
+            }
+            (Part::Greeting { .. }, _) => Err(Error::NoGreeting),
+            (_, Message::Ping(value)) => {
+                self.lines.say(peer, &Header::new(Kind::Pong, 0, value).encode());
+                self.look_at_owed(peer)
+            }
+            (_, Message::Pong) => Ok(()),
+            (_, Message::Refused(code)) => Err(Error::RefusedBy { code }),
+            (_, other) => Err(Error::Unexpected { kind: other.kind() }),
+        }
+    }
+
+    /// A source has greeted: it takes the place of an earlier connection of its own.
+    fn source_came(&mut self, peer: Peer, hello: Hello) -> Result<(), Error> {
+        if hello.role != Role::Source {
+            return Err(Error::WrongRole { role: hello.role });
+        }
+        let (number, sources) = (hello.number, self.config.sources);
+        let place = self.places.get_mut(number as usize).ok_or(Error::NoSuchSource { number, sources })?;
+        if let Some(before) = place.replace(peer) {
+            self.end(before, Error::Replaced { number });
+        }
+        self.serials += 1;
+        let (serial, credits, window) = (self.serials, self.config.source_credits, self.config.window());
+        let is_draining = self.draining.is_some() || self.sender.is_draining();
+        let answer = Hello {
+            role: Role::Builder,
+            flags: 0,
+            number: self.config.number,
+            credits,
+            window,
+            event_max: self.config.fragment_max,
+            weight: 1,
+            instance: self.config.instance,
+        };
+        self.lines.say(peer, &answer.encode());
+        if is_draining {
+            self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
+        }
+        if let Some(line) = self.lines.at(peer) {
+            line.intake = Intake { event_max: self.config.fragment_max, data_max: 0, keep: true };
+            let giver = Giver { told_to_drain: is_draining, ..Giver::new(hello, serial, 0, credits, window) };
+            line.part = Part::Source(giver);
+        }
+        self.events.push_back(Event::Joined { peer, hello });
+        Ok(())
+    }
+
+    fn fragment(
+        &mut self,
+        now: Instant,
+        (run, event): (u32, u64),
+        claim: Claim,
+        kind: Kind,
+        payload: Bytes,
+    ) -> Result<(), Error> {
+        self.counters.fragments += 1;
+        self.counters.bytes_in += u64::from(claim.length);
+        // A connection has its window, and so may have had the one before it.
+        let max = 2 * self.config.window();
+        if self.assembly.in_hand(claim.source) + u64::from(claim.length) > max {
+            return Err(Error::OverCredit { max });
+        }
+        let outcome = self.assembly.offer(now, (run, event), claim, kind, payload);
+        match outcome.inspect_err(|_| self.counters.unexpected_fragments += 1)? {
+            Outcome::Waits => {}
+            Outcome::Completes => self.give((run, event)),
+            Outcome::Late => self.counters.late_fragments += 1,
+            Outcome::Duplicate => {
+                self.counters.duplicate_fragments += 1;
+                let lines = &mut self.lines;
+                self.assembly.retain_claims((run, event), |claim| source(lines, claim.peer, claim.serial).is_some());
+            }
+            Outcome::Decided => {
+                self.counters.duplicate_fragments += 1;
+                self.tell(&claim, run, event, Verdict::Rejected, FLAG_DUPLICATE);
+            }
+        }
+        self.look_at_owed(claim.peer)
+    }
+
+    fn look_at_owed(&mut self, peer: Peer) -> Result<(), Error> {
+        let max = OWED_MAX as u64;
+        if self.lines.owes_too_much(peer, OWED_MAX) { Err(Error::OverCredit { max }) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,268 @@
+use super::*;
+use crate::inbound::Message;
+use crate::rig::{Rig, accepted, event, hello, message, plain, token_of};
+use crate::wire::Hello;
+use alloc::vec;
+
+const MILLI: Duration = Duration::from_millis(1);
+const UP: Peer = Peer(0);
+
+fn config() -> BuilderConfig {
+    BuilderConfig {
+        patience: 100 * MILLI,
+        fragment_max: 1000,
+        pool_bytes: 4000,
+        source_credits: 50,
+        number: 7,
+        ..BuilderConfig::new(Address::Node(1), 2)
+    }
+}
+
+/// A builder of two sources that has reached its controller.
+fn builder(config: BuilderConfig) -> Rig<Builder> {
+    let mut rig = Rig::new(Builder::new(config));
+    reach(&mut rig);
+    rig
+}
+
+fn reach(rig: &mut Rig<Builder>) {
+    rig.open(UP);
+    assert!(matches!(rig.take(UP)[..], [Message::Hello(Hello { role: Role::Builder, number: 7, .. })]));
+    rig.say(UP, &Hello { event_max: 1100, ..hello(Role::Controller, 0, 100) }.encode());
+}
+
+fn source_at(rig: &mut Rig<Builder>, number: u32, place: u32) -> Peer {
+    let peer = accepted(place);
+    rig.open(peer);
+    rig.say(peer, &hello(Role::Source, number, 0).encode());
+    rig.say(peer, &plain(Kind::Run, 1));
+    peer
+}
+
+fn sources(rig: &mut Rig<Builder>) -> [Peer; 2] {
+    let peers = [0, 1].map(|number| source_at(rig, number, number));
+    for peer in peers {
+        assert!(matches!(rig.take(peer)[..], [Message::Hello(Hello { role: Role::Builder, credits: 50, .. })]));
+    }
+    peers
+}
+
+/// What the controller got: kind, number and bytes of each event.
+fn built(rig: &mut Rig<Builder>) -> Vec<(Kind, u64, Vec<u8>)> {
+    let messages = rig.take(UP).into_iter();
+    messages
+        .filter_map(|message| match message {
+            Message::Event { kind, event, payload, .. } => Some((kind, event, payload.to_vec())),
+            _ => None,
+        })
+        .collect()
+}
+
+fn verdict(rig: &mut Rig<Builder>, event: u64, verdict: Verdict) {
+    rig.say(UP, &token_of(1, event, verdict).encode());
+}
+
+fn errors(rig: &mut Rig<Builder>) -> Vec<Error> {
+    let events = rig.drain_events().into_iter();
+    events
+        .filter_map(|event| match event {
+            Event::Left { error, .. } | Event::Refused(_, error) => Some(error),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn an_event_is_its_fragments_in_order_and_each_source_gets_its_token() {
+    let mut rig = builder(config());
+    let [first, second] = sources(&mut rig);
+    rig.say(second, &event(5, b"bcd"));
+    assert_eq!(built(&mut rig), []);
+    rig.say(first, &event(5, b"a"));
+    let bytes = b"\0\0\0\0\x01\0\0\0a\x01\0\0\0\x03\0\0\0bcd".to_vec();
+    assert_eq!(built(&mut rig), [(Kind::Event, 5, bytes)]);
+    assert_eq!((rig.tokens(first), rig.tokens(second)), (vec![], vec![]), "it has no verdict yet");
+    verdict(&mut rig, 5, Verdict::Accepted);
+    for peer in [first, second] {
+        assert_eq!(rig.tokens(peer), [token_of(1, 5, Verdict::Accepted)]);
+    }
+    let counters = rig.machine.counters();
+    assert_eq!((counters.complete, counters.fragments, counters.answered), (1, 2, 1));
+    assert_eq!((counters.events_open, counters.events_waiting, counters.sources), (0, 0, 2));
+}
+
+#[test]
+fn what_is_missing_is_waited_for_and_then_flagged() {
+    let mut rig = builder(config());
+    let [first, second] = sources(&mut rig);
+    rig.say(first, &event(5, b"a"));
+    rig.wait(99 * MILLI, &[UP, first, second]);
+    assert_eq!(built(&mut rig), []);
+    rig.wait(2 * MILLI, &[UP, first, second]);
+    assert_eq!(built(&mut rig), [(Kind::Partial, 5, b"\0\0\0\0\x01\0\0\0a".to_vec())]);
+    assert!(rig.drain_events().contains(&Event::Incomplete { run: 1, event: 5, missing: 1 }));
+    rig.say(second, &event(5, b"late"));
+    rig.say(second, &event(5, b"late"));
+    verdict(&mut rig, 5, Verdict::Rejected);
+    assert_eq!(rig.tokens(first), [token_of(1, 5, Verdict::Rejected)]);
+    assert_eq!(rig.tokens(second), [token_of(1, 5, Verdict::Rejected); 2], "who is late gets its token too");
+    let counters = rig.machine.counters();
+    assert_eq!((counters.incomplete, counters.lost_fragments, counters.complete), (1, 1, 0));
+    assert_eq!((counters.late_fragments, counters.duplicate_fragments), (1, 1));
+}
+
+#[test]
+fn or_given_up() {
+    let mut rig = builder(BuilderConfig { incomplete: Incomplete::Drop, ..config() });
+    let [first, _] = sources(&mut rig);
+    rig.say(first, &event(5, b"a"));
+    rig.wait(101 * MILLI, &[UP, first]);
+    assert_eq!(built(&mut rig), [(Kind::Skip, 5, vec![])]);
+    verdict(&mut rig, 5, Verdict::Incomplete);
+    assert_eq!(rig.tokens(first), [token_of(1, 5, Verdict::Incomplete)]);
+}
+
+#[test]
+fn a_source_that_has_nothing_of_an_event_says_so() {
+    let mut rig = builder(config());
+    let [first, second] = sources(&mut rig);
+    rig.say(first, &plain(Kind::Skip, 5));
+    rig.say(second, &event(5, b"b"));
+    assert_eq!(built(&mut rig), [(Kind::Partial, 5, b"\x01\0\0\0\x01\0\0\0b".to_vec())]);
+    rig.say(first, &message(Kind::Partial, 6, b"half"));
+    rig.say(second, &event(6, b"b"));
+    assert!(matches!(built(&mut rig)[..], [(Kind::Partial, 6, _)]), "part of a fragment is not all of it");
+    [first, second].into_iter().for_each(|peer| rig.say(peer, &plain(Kind::Skip, 7)));
+    assert_eq!(built(&mut rig), [(Kind::Skip, 7, vec![])]);
+}
+
+#[test]
+fn a_fragment_that_comes_again_is_answered_and_counted() {
+    let mut rig = builder(config());
+    let [first, second] = sources(&mut rig);
+    (0..2).for_each(|_| rig.say(first, &event(5, b"a")));
+    rig.say(second, &event(5, b"b"));
+    verdict(&mut rig, 5, Verdict::Accepted);
+    assert_eq!(rig.tokens(first).len(), 2);
+    rig.say(second, &event(5, b"b"));
+    let tokens = rig.tokens(second);
+    assert_eq!((tokens.len(), tokens[1].flags), (2, FLAG_DUPLICATE));
+    assert_eq!((rig.machine.counters().duplicate_fragments, built(&mut rig).len()), (2, 1));
+}
+
+#[test]
+fn a_source_that_comes_again_replaces_itself_and_gets_the_tokens() {
+    let mut rig = builder(config());
+    let [first, second] = sources(&mut rig);
+    rig.say(first, &event(5, b"a"));
+    let again = source_at(&mut rig, 0, 9);
+    assert_eq!((rig.closed.clone(), errors(&mut rig)), (vec![first], vec![Error::Replaced { number: 0 }]));
+    rig.say(again, &event(5, b"a"));
+    rig.say(second, &event(5, b"b"));
+    verdict(&mut rig, 5, Verdict::Accepted);
+    assert_eq!(rig.tokens(again), [token_of(1, 5, Verdict::Accepted)]);
+    assert_eq!(rig.machine.counters().sources, 2);
+}
+
+#[test]
+fn only_sources_that_are_expected_are_taken() {
+    let mut rig = builder(config());
+    source_at(&mut rig, 2, 0);
+    assert_eq!(errors(&mut rig), [Error::NoSuchSource { number: 2, sources: 2 }]);
+    rig.open(accepted(0));
+    rig.say(accepted(0), &hello(Role::Node, 0, 1).encode());
+    assert_eq!(errors(&mut rig), [Error::WrongRole { role: Role::Node }]);
+    rig.open(accepted(0));
+    rig.say(accepted(0), &event(1, b"a"));
+    assert_eq!(errors(&mut rig), [Error::Unexpected { kind: 2 }]);
+}
+
+#[test]
+fn its_memory_is_bounded_by_credits_and_windows() {
+    let mut rig = builder(config());
+    let [first, second] = sources(&mut rig);
+    (0..3).for_each(|number| rig.say(first, &event(number, &[0; 1000])));
+    (0..51).for_each(|number| rig.say(second, &event(number, b"")));
+    assert_eq!(errors(&mut rig), [Error::OverCredit { max: 2000 }, Error::OverCredit { max: 50 }]);
+    for round in 1..5 {
+        let first = source_at(&mut rig, 0, 0);
+        (0..2).for_each(|number| rig.say(first, &event(100 * round + number, &[0; 1000])));
+        if rig.is_open(first) {
+            rig.close(first);
+        }
+    }
+    assert!(errors(&mut rig).contains(&Error::OverCredit { max: 4000 }), "nor is it filled over many connections");
+}
+
+#[test]
+fn with_no_controller_it_holds_on_to_what_it_has() {
+    let mut rig = builder(config());
+    let [first, second] = sources(&mut rig);
+    rig.close(UP);
+    [first, second].into_iter().for_each(|peer| rig.say(peer, &event(5, b"a")));
+    rig.wait(60 * MILLI, &[first, second]);
+    reach(&mut rig);
+    assert_eq!(built(&mut rig).len(), 1);
+    rig.close(UP);
+    rig.wait(60 * MILLI, &[first, second]);
+    reach(&mut rig);
+    assert_eq!(built(&mut rig).len(), 1, "without a token it is given again");
+    verdict(&mut rig, 5, Verdict::Accepted);
+    assert_eq!(rig.tokens(first).len(), 1);
+    assert!(rig.machine.counters().dead_time_ns > 0);
+}
+
+#[test]
+fn an_event_that_the_controller_does_not_take_is_given_up() {
+    let mut rig = builder(config());
+    let [first, second] = sources(&mut rig);
+    [first, second].into_iter().for_each(|peer| rig.say(peer, &event(5, &[0; 600])));
+    assert_eq!(built(&mut rig), [(Kind::Skip, 5, vec![])]);
+    assert!(rig.drain_events().contains(&Event::TooLarge { run: 1, event: 5, size: 1216, max: 1100 }));
+    verdict(&mut rig, 5, Verdict::Incomplete);
+    assert_eq!(rig.tokens(first), [token_of(1, 5, Verdict::Incomplete)]);
+}
+
+#[test]
+fn a_controller_that_drains_has_the_sources_wait() {
+    let mut rig = builder(config());
+    let peers = sources(&mut rig);
+    rig.say(UP, &plain(Kind::Drain, 0));
+    assert!(matches!(rig.take(UP)[..], [Message::Drain]));
+    for peer in peers {
+        assert!(matches!(rig.take(peer)[..], [Message::Drain]));
+    }
+    rig.close(UP);
+    rig.wait(60 * MILLI, &peers);
+    reach(&mut rig);
+    assert_eq!(rig.closed, peers, "they come again, and give again");
+}
+
+#[test]
+fn it_is_drained_when_what_it_has_is_decided() {
+    let mut rig = builder(config());
+    let [first, second] = sources(&mut rig);
+    rig.say(first, &event(5, b"a"));
+    rig.handle(Input::Command(Command::Drain));
+    let drained = |rig: &mut Rig<Builder>| rig.drain_events().contains(&Event::Drained);
+    [first, second].into_iter().for_each(|peer| rig.say(peer, &plain(Kind::Drain, 0)));
+    rig.wait(101 * MILLI, &[UP, first, second]);
+    assert!(!drained(&mut rig));
+    verdict(&mut rig, 5, Verdict::Accepted);
+    assert!(drained(&mut rig));
+    let third = source_at(&mut rig, 0, 3);
+    assert!(matches!(rig.take(third)[..], [Message::Hello(_), Message::Drain]));
+}
+
+#[test]
+fn who_is_silent_is_gone() {
+    let mut rig = builder(config());
+    let [first, second] = sources(&mut rig);
+    rig.open(accepted(5));
+    rig.wait(1500 * MILLI, &[UP, first]);
+    assert_eq!((rig.closed.clone(), errors(&mut rig)), (vec![second], vec![Error::Silent]));
+    rig.wait(1000 * MILLI, &[UP, first]);
+    assert_eq!(errors(&mut rig), [Error::NoGreeting]);
+    rig.wait(5000 * MILLI, &[first]);
+    assert!(rig.closed.contains(&UP));
+}

@@ -1,0 +1,316 @@
+//! What is done to the farm, what its applications do, and what is checked meanwhile.
+
+use super::{Action, COMMIT, CONTROLLER, NOISE, SOURCE_CREDITS, World};
+use crate::net::Happening;
+use crate::programs::{Program, expected, is_of};
+use hodo_farm::builder::Event as BuilderEvent;
+use hodo_farm::controller::{self, Event as ControllerEvent, Final};
+use hodo_farm::node::{self, Event as NodeEvent};
+use hodo_farm::source::Event as SourceEvent;
+use hodo_farm::wire::{Hello, Role, Token, Verdict};
+use hodo_farm::{Controller, Error, NoSupply};
+use hodo_machine::{Input, Machine, Peer};
+
+impl World {
+    pub(super) fn act(&mut self, action: Action) {
+        let silently = self.random.chance(0.3);
+        match action {
+            Action::KillNode => {
+                if let Some(host) = self.one_of_the_nodes() {
+                    self.kill(host, silently);
+                }
+            }
+            Action::Stop => {
+                let hosts = self.net.hosts.len() as u64;
+                let host = self.random.below(hosts) as u32;
+                self.net.hosts[host as usize].stopped = true;
+                self.plan_in(1200, Action::Resume(host));
+            }
+            Action::Resume(host) => self.net.resume(host),
+            Action::Leave => {
+                if let Some(host) = self.one_of_the_nodes() {
+                    self.tell_node(host, node::Command::Drain);
+                    self.plan_in(1000, Action::Start(host));
+                }
+            }
+            Action::Join => {
+                let emulated = self.poison.is_empty();
+                self.new_node(emulated, false);
+            }
+            Action::Start(host) => self.start(host),
+            Action::Reset => self.net.reset_one(),
+            Action::KillSource => {
+                let hosts: Vec<u32> = self.memories.keys().copied().collect();
+                let host = hosts[self.random.below(hosts.len() as u64) as usize];
+                self.kill(host, silently);
+            }
+            Action::KillBuilder => {
+                if let Some(host) = self.builder.as_ref().map(|(host, _)| *host) {
+                    self.kill(host, silently);
+                }
+            }
+            Action::KillController => {
+                // What the storage has written may be in its log although nobody was told.
+                let count = self.random.below(self.storage.written.len() as u64 + 1) as usize;
+                self.storage.commit(count);
+                self.storage.written.clear();
+                self.kill(CONTROLLER, silently);
+            }
+            Action::FillDisk => {
+                self.storage.is_full = true;
+                self.plan_in(800, Action::EmptyDisk);
+            }
+            Action::EmptyDisk => {
+                self.storage.is_full = false;
+                self.commit_later();
+            }
+            Action::Pause => {
+                self.command(controller::Command::Pause);
+                self.plan_in(500, Action::GoOn);
+            }
+            Action::GoOn => self.command(controller::Command::Resume),
+            Action::Noise => {
+                let host = self.net.place_for_one();
+                let greets = self.random.chance(0.7);
+                self.net.start(host, Program::Noise { opened: false, greets });
+                (0..5).for_each(|_| self.plan_in(300, Action::NoiseSays(host)));
+            }
+            Action::NoiseSays(host) => self.make_noise(host),
+        }
+    }
+
+    fn one_of_the_nodes(&mut self) -> Option<u32> {
+        let hosts: Vec<u32> = self.nodes.keys().copied().collect();
+        hosts.get(self.random.below(hosts.len() as u64) as usize).copied()
+    }
+
+    /// Ends a program, which starts again a little later.
+    fn kill(&mut self, host: u32, silently: bool) {
+        if self.net.hosts[host as usize].program.is_some() {
+            self.net.kill(host, silently);
+            self.plan_in(400, Action::Start(host));
+        }
+    }
+
+    fn make_noise(&mut self, host: u32) {
+        let peer = Peer(0);
+        if !self.net.has_peer(host, peer) {
+            return;
+        }
+        let Some(Program::Noise { greets, .. }) = &mut self.net.hosts[host as usize].program else { return };
+        let hello = Hello {
+            role: Role::Node,
+            flags: 0,
+            number: NOISE,
+            credits: 2,
+            window: 0,
+            event_max: 10_000,
+            weight: 1,
+            instance: 0,
+        };
+        let bytes = if std::mem::take(greets) {
+            hello.encode().to_vec()
+        } else if self.random.chance(0.5) {
+            let event = self.random.below(100);
+            let (verdict, flags) = (Verdict::Accepted, 0);
+            let token = Token { event, verdict, credits: 9, flags, run: 1, waited_us: 0, decided_us: 0, length: 0 };
+            token.encode().to_vec()
+        } else {
+            (0..self.random.below(100)).map(|_| self.random.bits() as u8).collect()
+        };
+        self.net.send(host, peer, bytes);
+    }
+
+    fn controller(&mut self) -> Option<&mut Controller<NoSupply>> {
+        match &mut self.net.hosts[CONTROLLER as usize].program {
+            Some(Program::Controller(controller)) => Some(controller),
+            _ => None,
+        }
+    }
+
+    pub(super) fn command(&mut self, command: controller::Command) {
+        let now = self.net.now;
+        if let Some(controller) = self.controller() {
+            controller.handle(now, Input::Command(command));
+            self.net.poll_later(CONTROLLER);
+        }
+    }
+
+    fn tell_node(&mut self, host: u32, command: node::Command) {
+        let now = self.net.now;
+        if let Some(Program::Node(node)) = &mut self.net.hosts[host as usize].program {
+            node.handle(now, Input::Command(command));
+            self.net.poll_later(host);
+        }
+    }
+
+    /// What an application had planned is due.
+    pub(super) fn own(&mut self, host: u32, what: u64) {
+        if what == COMMIT {
+            self.storage.due = false;
+            if self.storage.is_full {
+                return;
+            }
+            let count = 1 + self.random.below(self.storage.written.len() as u64) as usize;
+            self.storage.commit(count);
+            if !self.storage.written.is_empty() {
+                self.commit_later();
+            }
+            return self.command(controller::Command::Committed(self.storage.committed));
+        }
+        let Some(job) = self.jobs.remove(&what) else { return };
+        let verdict = if self.random.chance(0.01) { Verdict::Failed } else { expected(job.event) };
+        let output = if self.random.chance(0.2) { vec![7; 6000].into() } else { Vec::new().into() };
+        let output = if verdict == Verdict::Accepted { output } else { Vec::new().into() };
+        self.tell_node(host, node::Command::Decided { job, verdict, output, began: job.came });
+    }
+
+    fn later(&mut self, host: u32, micros: u64, what: u64) {
+        let at = self.net.now + self.net.micros(micros);
+        let generation = self.net.hosts[host as usize].generation;
+        self.net.at(at, Happening::Own { host, generation, what });
+    }
+
+    fn commit_later(&mut self) {
+        if !self.storage.due && !self.storage.is_full && !self.storage.written.is_empty() {
+            self.storage.due = true;
+            self.later(CONTROLLER, 5000, COMMIT);
+        }
+    }
+
+    pub(super) fn source_told(&mut self, host: u32, event: &SourceEvent) {
+        match *event {
+            SourceEvent::Answered { run, event, verdict, duplicate } => {
+                let memory = self.memories.get_mut(&host).expect("a source");
+                let stored = self.storage.log.get(&(run, event)).copied();
+                assert!(stored.is_some(), "a source is told of event {event} before it is in the log");
+                assert!(
+                    duplicate || stored == Some(verdict),
+                    "event {event}: {verdict:?} is told, {stored:?} is stored"
+                );
+                memory.answered.insert(event);
+            }
+            SourceEvent::Left(error) => check_honest(&error),
+            SourceEvent::TooLarge { event, .. } => panic!("event {event} is too large"),
+            SourceEvent::Joined(_) | SourceEvent::Ended => {}
+        }
+    }
+
+    pub(super) fn node_told(&mut self, host: u32, event: NodeEvent) {
+        match event {
+            NodeEvent::Work { job, payload: bytes, partial } => {
+                assert!(self.is_of(&bytes, job.run, job.event, partial), "event {}", job.event);
+                if self.poison.contains(&job.event) {
+                    return self.kill(host, false);
+                }
+                let what = self.entries;
+                self.entries += 1;
+                self.jobs.insert(what, job);
+                self.later(host, 3000, what);
+            }
+            NodeEvent::Left(_, error) => check_honest(&error),
+            NodeEvent::Drained => {
+                self.net.carry_out(host, &mut Vec::new());
+                self.net.kill(host, false);
+            }
+            NodeEvent::Joined(..) | NodeEvent::ReportAsked(..) => {}
+        }
+    }
+
+    fn is_of(&self, bytes: &[u8], run: u32, event: u64, partial: bool) -> bool {
+        let sources = self.builder.as_ref().map(|(_, config)| config.sources);
+        is_of(bytes, run, event, sources, self.source_of(event), partial)
+    }
+
+    fn source_of(&self, event: u64) -> u32 {
+        let of = self.memories.values().find(|memory| memory.numbers.contains(&event));
+        of.expect("each event has a source").number
+    }
+
+    pub(super) fn controller_told(&mut self, event: ControllerEvent) {
+        match event {
+            ControllerEvent::Verdict(last) => {
+                self.check_final(&last);
+                self.storage.written.push_back(last);
+                self.commit_later();
+            }
+            ControllerEvent::Left { hello, error, .. } if hello.number < NOISE => check_honest(&error),
+            ControllerEvent::Drained => self.is_drained = true,
+            _ => {}
+        }
+    }
+
+    pub(super) fn builder_told(event: &BuilderEvent) {
+        match event {
+            BuilderEvent::Left { error: Error::Replaced { .. }, .. } => {}
+            BuilderEvent::Left { error, .. } | BuilderEvent::Refused(_, error) | BuilderEvent::Lost(error) => {
+                check_honest(error);
+            }
+            _ => {}
+        }
+    }
+
+    fn check_final(&self, last: &Final) {
+        let Final { run, event, verdict, ref data, attempts, partial, node, .. } = *last;
+        let is_poison = self.poison.contains(&event);
+        let is_whole = self.is_of(data, run, event, partial);
+        match verdict {
+            Verdict::Quarantined => {
+                assert!(is_whole && attempts == 3, "event {event}");
+            }
+            Verdict::Accepted => assert!(is_whole || data[..] == [7; 6000], "event {event}"),
+            Verdict::Incomplete => {
+                assert!(self.builder.is_some() && partial && data.is_empty(), "event {event}");
+                return;
+            }
+            _ => assert!(data.is_empty(), "event {event}"),
+        }
+        // Noise that was given an event may say what it likes of it.
+        if verdict != Verdict::Quarantined && node != NOISE {
+            assert!(verdict == expected(event) && !is_poison, "event {event} is {verdict:?}");
+        }
+    }
+
+    pub(super) fn is_done(&mut self) -> bool {
+        let total = self.total;
+        self.storage.log.len() == total
+            && self.agenda.is_empty()
+            && self.memories.values().all(super::Memory::is_done)
+            && self.controller().is_some_and(|controller| controller.counts().in_hand() == 0)
+    }
+
+    pub(super) fn check_balance(&mut self) {
+        let counts = self.controller().expect("it runs").counts();
+        let of = |verdict| self.storage.log.values().filter(|is| **is == verdict).count() as u64;
+        let stored = [Verdict::Accepted, Verdict::Rejected, Verdict::Quarantined, Verdict::Incomplete].map(of);
+        assert_eq!([counts.accepted, counts.rejected, counts.quarantined, counts.incomplete], stored);
+        assert_eq!((counts.taken_in, counts.decided()), (self.total as u64, self.total as u64));
+    }
+
+    pub(super) fn check_bounds(&mut self) {
+        let sources = self.memories.len() as u64;
+        if let Some(controller) = self.controller() {
+            let in_hand = controller.counts().in_hand();
+            assert!(in_hand <= 3 * sources * u64::from(SOURCE_CREDITS), "{in_hand} events are in hand");
+        }
+        for host in self.memories.keys() {
+            if let Some(Program::Source(source)) = &self.net.hosts[*host as usize].program {
+                assert!(source.kept() <= SOURCE_CREDITS as usize + 1, "{} events are kept", source.kept());
+            }
+        }
+    }
+
+    pub(super) fn story(&mut self) -> String {
+        let (stored, total, written) = (self.storage.log.len(), self.total, self.storage.written.len());
+        let memories: Vec<_> = self.memories.values().map(|memory| memory.answered.count()).collect();
+        let counters =
+            self.controller().map(|controller| (controller.counts(), controller.counters(), controller.shares()));
+        format!("{stored} of {total} stored, {written} written, answered {memories:?}, {counters:?}")
+    }
+}
+
+/// Those who keep the rules are not told that they broke them.
+fn check_honest(error: &Error) {
+    assert!(!error.is_misbehaviour() || matches!(error, Error::Full { .. }), "{error}");
+    assert!(!matches!(error, Error::RefusedBy { code } if *code <= 12), "{error}");
+}

@@ -1,0 +1,71 @@
+//! The bytes of a store never change unnoticed: `golden/` was written by this test, and others read it.
+
+mod scratch;
+
+use hodo_store::{Options, Record, Store, Verdict};
+use scratch::Scratch;
+use std::fs;
+use std::path::Path;
+
+/// Event n of run 7 has 13 n bytes of the value n; every third is accepted, 7 and 21 are quarantined, 8 is incomplete.
+fn write(folder: &Path) {
+    let (mut store, _) = Store::open(Options { segment_bytes: 1200, ..Options::new(folder) }).expect("it is new");
+    for event in 0..30_u8 {
+        let verdict = match event {
+            7 | 21 => Verdict::Quarantined,
+            8 => Verdict::Incomplete,
+            _ if event.is_multiple_of(3) => Verdict::Accepted,
+            _ => Verdict::Rejected,
+        };
+        store
+            .put(&Record {
+                run: 7,
+                event: event.into(),
+                verdict,
+                node: 100 + u32::from(event) % 4,
+                attempts: if verdict == Verdict::Quarantined { 3 } else { 1 },
+                partial: event == 9,
+                time_ns: 1_700_000_000_000_000_000 + u64::from(event),
+                data: &vec![event; 13 * usize::from(event)],
+            })
+            .expect("the disk has room");
+        if event % 7 == 6 {
+            store.commit().expect("the disk has room");
+        }
+    }
+    store.put(&record_of_another_run()).expect("the disk has room");
+    store.commit().expect("the disk has room");
+}
+
+fn record_of_another_run() -> Record<'static> {
+    Record {
+        run: 8,
+        event: 1 << 40,
+        verdict: Verdict::Accepted,
+        node: 1,
+        attempts: 1,
+        partial: false,
+        time_ns: 0,
+        data: b"",
+    }
+}
+
+#[test]
+fn a_store_is_these_bytes() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        let _ = fs::remove_dir_all(&golden);
+        write(&golden);
+        fs::remove_file(golden.join("lock")).expect("it is there");
+    }
+    let scratch = Scratch::new("golden");
+    write(scratch.path());
+    let files = [scratch.files("segment-"), scratch.files("ledger")].concat();
+    assert!(files.len() > 2);
+    for file in &files {
+        let name = file.file_name().expect("a file has a name");
+        let accepted = fs::read(golden.join(name)).unwrap_or_default();
+        assert!(accepted == fs::read(file).expect("it was written"), "{name:?} is not as accepted: a new version?");
+    }
+    assert_eq!(fs::read_dir(golden).expect("it is there").count(), files.len());
+}
