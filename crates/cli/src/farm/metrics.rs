@@ -21,6 +21,7 @@ pub fn tell(seen: &Seen, to: &mut Exposition) {
         ("farm_events_given_total", "Events given to nodes, each time counted.", counters.given),
         ("farm_events_redispatched_total", "Times that an event went to another node.", counters.redispatched),
         ("farm_events_found_no_token_total", "Events that found no token.", counters.waited_for_token),
+        ("farm_taken_in_bytes_total", "Bytes of events that came in.", counters.bytes_in),
         ("farm_given_bytes_total", "Bytes of events given to nodes.", counters.given_bytes),
         ("farm_tokens_total", "Tokens that came.", counters.tokens),
         ("farm_tokens_unasked_total", "Tokens for events that their sender had not.", counters.unasked),
