@@ -1,6 +1,8 @@
 use super::farm_operate::PAGES;
 use super::units::Cpus;
-use super::{FarmControl, FarmEnd, FarmExport, FarmPages, FarmRun, FarmSetRun, FarmTop, FarmVerify, spread, units};
+use super::{
+    FarmControl, FarmEnd, FarmExport, FarmPages, FarmReport, FarmRun, FarmSetRun, FarmTop, FarmVerify, spread, units,
+};
 use clap::{Args, Subcommand, ValueEnum};
 use hodo_catalog::farm::emulation::{Accept, Spread};
 use hodo_catalog::farm::{Policy, wire};
@@ -38,6 +40,8 @@ pub enum FarmCommand {
     Status(FarmPages),
     /// The same and the rates, live.
     Top(FarmTop),
+    /// A run so far as a document of results, with the balance and the nodes.
+    Report(FarmReport),
     /// Have no more events given to nodes; what they have they answer.
     Pause(FarmPages),
     /// Begin, or go on after pause or drain.

@@ -2,6 +2,7 @@ use super::units;
 use clap::{Args, ValueEnum};
 use hodo_daemon::Control;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Where a controller's pages are, unless told otherwise.
@@ -70,4 +71,18 @@ pub struct FarmTop {
     /// Look twice, show what went on between, and end.
     #[arg(long)]
     pub once: bool,
+}
+
+/// What of a run is written.
+#[derive(Debug, Args)]
+pub struct FarmReport {
+    /// Where a controller's pages are, or a file with what its page /farm has told.
+    #[arg(value_name = "ADDR|FILE", default_value = PAGES)]
+    pub of: String,
+    /// One self-contained page.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// The whole document (schema hodo.result/1).
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }

@@ -21,7 +21,7 @@ pub use farm::{
     Farm, FarmCommand, FarmController, FarmDeciders, FarmDurability, FarmMade, FarmNode, FarmProcess, FarmSource,
 };
 pub use farm_files::{FarmExport, FarmKept, FarmVerify};
-pub use farm_operate::{FarmControl, FarmEnd, FarmPages, FarmSetRun, FarmTop};
+pub use farm_operate::{FarmControl, FarmEnd, FarmPages, FarmReport, FarmSetRun, FarmTop, PAGES as FARM_PAGES};
 pub use farm_run::{FarmRun, Launch};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};
 pub use ipbus::{

@@ -3,10 +3,9 @@
 use super::attending::{Attending, Own};
 use super::control;
 use super::lines::Lines;
-use super::reading::Reading;
 use super::seen::Seen;
 use super::storing::Storing;
-use super::{generator, instance, metrics, page, serve_options, shares};
+use super::{generator, instance, pages, serve_options};
 use crate::args::{FarmController, FarmDurability};
 use crate::bench::LISTENING_ON;
 use crate::hub::PAGES_ON;
@@ -14,19 +13,16 @@ use crate::serve::at_the_end_of_stdin;
 use crate::{Error, Outcome, terminal};
 use hodo_catalog::farm::emulation::Generator;
 use hodo_catalog::farm::wire::Verdict;
-use hodo_catalog::farm::{Controller, ControllerConfig, Ledger, Next, Policy, Ranges, Supply};
-use hodo_daemon::{Daemon, Options, Reply, Snapshot};
+use hodo_catalog::farm::{Controller, ControllerConfig, Ledger, Next, Ranges, Supply};
+use hodo_daemon::Snapshot;
 use hodo_io::StreamServer;
 use hodo_machine::{Address, Instant};
 use hodo_store::{Durability, Recovered, Store};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::time::Duration;
 
 /// Connections that the driver accepts beyond the controller's own bounds, so that it counts those that it turns away.
 const MORE_PEERS: usize = 1024;
-/// How long a page waits for what it shows.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Is a controller until a signal comes, or until what it was to make has its verdict.
 pub fn run(asked: &FarmController) -> Result<Outcome, Error> {
@@ -40,7 +36,7 @@ pub fn run(asked: &FarmController) -> Result<Outcome, Error> {
     let options = serve_options(&asked.process, threads, peers_max)?;
     let seen: Arc<Vec<Arc<Snapshot<Seen>>>> = Arc::new((0..threads).map(|_| Arc::default()).collect());
     let control = control::Desk::new(threads);
-    let daemon = start_daemon(asked, &seen, &control)?;
+    let daemon = pages::start(asked, &seen, &control)?;
     control.set_stop(daemon.stop());
     let server = StreamServer::bind(&Address::Socket(asked.listen), options).map_err(|error| {
         let at = asked.listen;
@@ -96,62 +92,6 @@ fn open_store(asked: &FarmController, threads: usize) -> Result<(Option<Storing>
         eprintln!("hodo farm controller: {damage:?}");
     }
     Ok((Some(Storing::start(store, threads, asked.commit_every)), recovered))
-}
-
-/// Pages, signals, and the manager of services.
-fn start_daemon(
-    asked: &FarmController,
-    seen: &Arc<Vec<Arc<Snapshot<Seen>>>>,
-    control: &control::Desk,
-) -> Result<Daemon, Error> {
-    let http = (!asked.no_metrics).then_some(asked.metrics);
-    let options = Options { http, pid_file: asked.pid_file.clone() };
-    let policy = policy_name(asked.policy.into());
-    let shown = Arc::clone(seen);
-    let look_now = move || look(&shown);
-    let daemon = Daemon::start(&options, |pages| {
-        let show = |reply: fn(&Seen, &str) -> Reply| {
-            let look_now = look_now.clone();
-            move || match look_now() {
-                Some(seen) => reply(&seen, policy),
-                None => Reply::text(503, "the controller has not begun, or is stuck\n"),
-            }
-        };
-        let pages = pages.controlled_by(asked.control.into());
-        let pages =
-            pages.with(page::PATH, show(|seen, policy| Reply::json(format!("{:#}\n", page::page(seen, policy)))));
-        let pages = pages.with(
-            shares::PATH,
-            show(|seen, policy| {
-                Reply::text(200, shares::text(&Reading::of(&page::page(seen, policy)).unwrap_or_default()))
-            }),
-        );
-        control.actions(pages, look_now)
-    })?;
-    let told = Arc::clone(seen);
-    daemon.registry().source(move |exposition| {
-        if let Some(seen) = look(&told) {
-            metrics::tell(&seen, exposition);
-        }
-    });
-    Ok(daemon)
-}
-
-/// What all threads have seen, together.
-fn look(threads: &[Arc<Snapshot<Seen>>]) -> Option<Seen> {
-    let mut all: Option<Seen> = None;
-    for thread in threads {
-        let seen = thread.ask(PATIENCE)?;
-        all = Some(match all {
-            None => (*seen).clone(),
-            Some(all) => all.add(&seen),
-        });
-    }
-    all
-}
-
-fn policy_name(policy: Policy) -> &'static str {
-    Policy::ALL.into_iter().find(|(known, _)| *known == policy).map_or("", |(_, name)| name)
 }
 
 fn config(asked: &FarmController, threads: usize) -> ControllerConfig {

@@ -11,12 +11,15 @@ mod node;
 mod operate;
 mod orders;
 mod page;
+mod pages;
 mod reading;
+mod report;
 mod run;
 mod seen;
 mod shares;
 mod source;
 mod storing;
+mod timeline;
 mod top;
 mod verify;
 
@@ -35,6 +38,7 @@ pub fn run(farm: &Farm) -> Result<Outcome, Error> {
         FarmCommand::Run(asked) => run::run(asked),
         FarmCommand::Status(of) => operate::status(of),
         FarmCommand::Top(asked) => top::run(asked),
+        FarmCommand::Report(asked) => report::run(asked),
         FarmCommand::Pause(of) => operate::act(of, "/pause"),
         FarmCommand::Resume(of) => operate::act(of, "/resume"),
         FarmCommand::SetRun(asked) => operate::act(&asked.of, &format!("/run?number={}", asked.number)),

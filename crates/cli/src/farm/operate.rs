@@ -5,6 +5,7 @@ use super::{page, shares};
 use crate::args::{FarmEnd, FarmPages};
 use crate::{Error, Outcome, terminal};
 use hodo_daemon::fetch;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// How long a controller may take for a page.
@@ -13,14 +14,14 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// What a controller tells of itself.
-pub fn read(of: &FarmPages) -> Result<Reading, Error> {
-    let text = fetch(of.pages, page::PATH, PATIENCE)?;
-    Reading::parse(&text).map_err(|why| Error::Failed(format!("http://{}{}: {why}", of.pages, page::PATH)))
+pub fn read(pages: SocketAddr) -> Result<Reading, Error> {
+    let text = fetch(pages, page::PATH, PATIENCE)?;
+    Reading::parse(&text).map_err(|why| Error::Failed(format!("http://{pages}{}: {why}", page::PATH)))
 }
 
 /// Shows what it does, and who got the events.
 pub fn status(of: &FarmPages) -> Result<Outcome, Error> {
-    let reading = read(of)?;
+    let reading = read(of.pages)?;
     terminal::print(&format!("{}\n{}", reading.text(), shares::text(&reading)))?;
     Ok(Outcome::Done)
 }
@@ -36,7 +37,7 @@ pub fn drain(asked: &FarmEnd) -> Result<Outcome, Error> {
     let until = Instant::now() + asked.within;
     hodo_daemon::act(asked.of.pages, "/drain", PATIENCE)?;
     loop {
-        let reading = read(&asked.of)?;
+        let reading = read(asked.of.pages)?;
         if reading.state != "draining" {
             terminal::print(&format!("run {}: {}\n", reading.run, reading.state))?;
             // Somebody else may have told it to go on.

@@ -1,4 +1,5 @@
 use super::seen::Seen;
+use super::timeline::Moment;
 use hodo_catalog::farm::controller::NodeShare;
 use serde_json::{Value, json};
 
@@ -6,10 +7,12 @@ use serde_json::{Value, json};
 pub const PATH: &str = "/farm";
 
 /// The state of a farm as its page tells it.
-pub fn page(seen: &Seen, policy: &str) -> Value {
+pub fn page(seen: &Seen, policy: &str, timeline: &[Moment]) -> Value {
     let (counts, counters) = (&seen.counts, &seen.counters);
     let shares = |of: &[NodeShare]| of.iter().map(node).collect::<Vec<Value>>();
     let (nodes, gone) = (shares(&seen.nodes), shares(&seen.gone));
+    // Seconds since the controller began, events with a verdict, bytes taken in.
+    let timeline: Vec<Value> = timeline.iter().map(|at| json!([at.at_s, at.decided, at.bytes_in])).collect();
     json!({
         "run": counters.run,
         "state": counters.state.name(),
@@ -48,6 +51,7 @@ pub fn page(seen: &Seen, policy: &str) -> Value {
         },
         "nodes": nodes,
         "nodes_gone": gone,
+        "timeline": timeline,
     })
 }
 

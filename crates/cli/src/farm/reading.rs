@@ -1,3 +1,4 @@
+use super::timeline::Moment;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -23,6 +24,8 @@ pub struct Reading {
     pub nodes: Vec<Node>,
     /// Nodes that are gone.
     pub gone: Vec<Node>,
+    /// How far it had come when.
+    pub timeline: Vec<Moment>,
 }
 
 /// The balance of events.
@@ -104,6 +107,7 @@ impl Reading {
             failing: page.pointer("/store/failing").and_then(Value::as_str).map(str::to_owned),
             nodes: nodes(page.get("nodes")?)?,
             gone: nodes(page.get("nodes_gone")?)?,
+            timeline: page.get("timeline")?.as_array()?.iter().map(moment).collect::<Option<_>>()?,
         })
     }
 
@@ -143,6 +147,11 @@ impl Reading {
         }
         text
     }
+}
+
+fn moment(value: &Value) -> Option<Moment> {
+    let [at_s, decided, bytes_in] = value.as_array()?.as_slice() else { return None };
+    Some(Moment { at_s: at_s.as_f64()?, decided: decided.as_u64()?, bytes_in: bytes_in.as_u64()? })
 }
 
 fn nodes(list: &Value) -> Option<Vec<Node>> {
@@ -185,13 +194,17 @@ mod tests {
         let share = NodeShare { number: 7, given: 5, answered: 4, decided_ns: 8000, ..NodeShare::default() };
         let mut seen = Seen { nodes: vec![share], gone: vec![share, share], ..Seen::default() };
         (seen.counts.taken_in, seen.counts.accepted, seen.counters.run) = (5, 4, 3);
-        let reading = Reading::parse(&page::page(&seen, "token-fifo").to_string()).expect("it is a page");
+        let reading = Reading::parse(
+            &page::page(&seen, "token-fifo", &[Moment { at_s: 0.5, decided: 4, bytes_in: 9 }]).to_string(),
+        )
+        .expect("it is a page");
         assert_eq!(
             (reading.run, &*reading.policy, reading.events.in_hand, reading.gone.len()),
             (3, "token-fifo", 1, 2)
         );
         assert!((reading.nodes[0].decided_us - 2.0).abs() < 1e-9);
         assert!(reading.text().contains("5 events in = 4 accepted"), "{}", reading.text());
+        assert_eq!(reading.timeline, [Moment { at_s: 0.5, decided: 4, bytes_in: 9 }]);
         assert!(Reading::parse("{}").is_err_and(|why| why.contains("controller")));
     }
 

@@ -37,7 +37,7 @@ fn line(text: &mut String, node: &Node, total: u64, note: &str) {
 }
 
 /// How evenly events are shared out over the nodes that are there.
-fn evenness(nodes: &[Node]) -> String {
+pub fn evenness(nodes: &[Node]) -> String {
     let given: Vec<f64> = nodes.iter().map(|node| node.given as f64).collect();
     let Some(least) = nodes.iter().map(|node| node.given).min() else { return "no nodes are there".to_owned() };
     let most = nodes.iter().map(|node| node.given).max().unwrap_or(least);

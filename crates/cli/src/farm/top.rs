@@ -27,7 +27,7 @@ pub fn run(asked: &FarmTop) -> Result<Outcome, Error> {
     let stop = interrupt::flag()?;
     let is_live = std::io::stdout().is_terminal() && !asked.once;
     // Before the screen is taken, so that a wrong address is told as any error.
-    let first = operate::read(&asked.of)?;
+    let first = operate::read(asked.of.pages)?;
     if is_live {
         terminal::print(ENTER)?;
     }
@@ -41,7 +41,7 @@ pub fn run(asked: &FarmTop) -> Result<Outcome, Error> {
 fn show(asked: &FarmTop, first: Reading, is_live: bool, stop: &AtomicBool) -> Result<(), Error> {
     let mut before = first;
     while !rest(asked.every, stop) {
-        let text = match operate::read(&asked.of) {
+        let text = match operate::read(asked.of.pages) {
             Ok(now) => {
                 let rows = if is_live { rows() } else { ROWS };
                 let text = view(&asked.of.pages.to_string(), &before, &now, rows);
