@@ -4,6 +4,7 @@ mod bench;
 mod farm;
 mod farm_bench;
 mod farm_files;
+mod farm_operate;
 mod farm_run;
 mod hub;
 mod ipbus;
@@ -23,6 +24,7 @@ pub use farm::{
 };
 pub use farm_bench::{FarmBench, Preset};
 pub use farm_files::{FarmExport, FarmKept, FarmVerify};
+pub use farm_operate::{FarmControl, FarmEnd, FarmPages, FarmReport, FarmSetRun, FarmTop, PAGES as FARM_PAGES};
 pub use farm_run::{FarmRun, Launch};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};
 pub use ipbus::{
