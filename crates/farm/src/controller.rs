@@ -2,6 +2,7 @@
 
 mod config;
 mod dispatch;
+mod even;
 mod nodes;
 mod report;
 pub(crate) mod sources;
@@ -19,6 +20,8 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 pub use config::{Command, ControllerConfig, Event, Final, Policy};
 use core::time::Duration;
+use even::Even;
+pub use even::Pace;
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
 pub use nodes::NodeShare;
 use nodes::{Given, Held, NodeLine, Origin, Part, Queue};
@@ -54,6 +57,7 @@ pub struct Controller<S> {
     supply_ended: bool,
     lines: Lines<Part>,
     queue: Queue,
+    even: Even,
     /// Events that wait for a token.
     waiting: VecDeque<Held>,
     /// Events over which a node failed or died: each is given to a node that has nothing else.
@@ -95,6 +99,7 @@ impl<S: Supply> Controller<S> {
             supply_ended: false,
             lines: Lines::default(),
             queue: Queue::new(config.policy),
+            even: Even::new(config.ahead_max.filter(|_| config.policy == Policy::TokenFifo), config.pace.clone()),
             waiting: VecDeque::new(),
             suspects: VecDeque::new(),
             ledger,
@@ -332,6 +337,10 @@ impl<S: Supply> Controller<S> {
                     line.part = Part::Node(NodeLine::new(hello, credits, now));
                     line.intake = Intake { event_max: 0, data_max: self.config.event_max, keep: true };
                 }
+                let served = self.even.start(&self.queue, &mut self.lines);
+                if let Some((_, node)) = nodes::node(&mut self.lines, peer) {
+                    node.served = served;
+                }
                 self.queue.join(&mut self.lines, peer);
                 self.suspects_due = true;
             }
@@ -370,6 +379,7 @@ impl<S: Supply> Controller<S> {
             }
             Part::Node(node) => {
                 self.queue.leave(peer);
+                self.even.forget(peer);
                 self.counters.nodes_lost += 1;
                 let taken_back = node.given.len() as u32;
                 let number = node.hello.number;
@@ -487,8 +497,14 @@ impl<S: Supply> Machine for Controller<S> {
         {
             return Output::Open(Peer(number), self.config.nodes[number as usize].clone());
         }
-        if let Some(peer) = self.dispatch(now, out) {
-            return Output::Send(peer);
+        self.even.look_in(&self.queue, &mut self.lines);
+        loop {
+            if let Some(peer) = self.dispatch(now, out) {
+                return Output::Send(peer);
+            }
+            if !self.even.release(now, &mut self.queue, &mut self.lines) {
+                break;
+            }
         }
         self.account(now);
         if !self.drained && self.is_drained() && self.events.is_empty() {
@@ -499,7 +515,7 @@ impl<S: Supply> Machine for Controller<S> {
             (!self.supply_ended && self.supply_at > now && self.supply_at < Instant::MAX).then_some(self.supply_at);
         let check = (self.next_check > Instant::ZERO).then_some(self.next_check);
         let opens = self.opens.iter().map(|(at, _)| *at);
-        Output::Idle(opens.chain(supply).chain(check).min())
+        Output::Idle(opens.chain(supply).chain(check).chain(self.even.deadline()).min())
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {

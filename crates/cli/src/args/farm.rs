@@ -122,6 +122,9 @@ pub struct FarmController {
     /// Who gets the next event.
     #[arg(long, value_name = "POLICY", default_value = "token-fifo")]
     pub policy: FarmPolicy,
+    /// Of nodes that are equally fast none gets so many events more than another; 0: tokens strictly in their order.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub ahead: u64,
     /// Events that a node may have, whatever it offers.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub credits_max: u32,

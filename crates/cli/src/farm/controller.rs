@@ -10,6 +10,7 @@ use crate::bench::LISTENING_ON;
 use crate::hub::PAGES_ON;
 use crate::serve::at_the_end_of_stdin;
 use crate::{Error, Outcome, terminal};
+use hodo_catalog::farm::controller::Pace;
 use hodo_catalog::farm::emulation::Generator;
 use hodo_catalog::farm::wire::Verdict;
 use hodo_catalog::farm::{Controller, ControllerConfig, Ledger, Next, Policy, Ranges, Supply};
@@ -53,9 +54,12 @@ pub fn run(asked: &FarmController) -> Result<Outcome, Error> {
     }
     let running = Arc::new(AtomicU32::new(threads as u32));
     let done = done(&recovered, asked.run);
+    let shared = Pace::of(threads);
+    let pace = |index| (Arc::clone(&shared), index);
     let make = |index: usize, waker: hodo_io::Waker| {
         let ledger = if index == 0 { ledger(&recovered) } else { Ledger::default() };
-        let controller = Controller::new(config(asked, threads), supply(asked, index, threads, &done), ledger);
+        let controller =
+            Controller::new(config(asked, threads, pace(index)), supply(asked, index, threads, &done), ledger);
         let desk = storing.as_ref().map(|storing| storing.desk(index));
         if let Some(desk) = &desk {
             desk.set_waker(waker);
@@ -131,7 +135,7 @@ fn policy_name(policy: Policy) -> &'static str {
     Policy::ALL.into_iter().find(|(known, _)| *known == policy).map_or("", |(_, name)| name)
 }
 
-fn config(asked: &FarmController, threads: usize) -> ControllerConfig {
+fn config(asked: &FarmController, threads: usize, pace: (Arc<Pace>, usize)) -> ControllerConfig {
     ControllerConfig {
         run: asked.run,
         policy: asked.policy.into(),
@@ -142,6 +146,8 @@ fn config(asked: &FarmController, threads: usize) -> ControllerConfig {
         sources_max: if threads > 1 { 0 } else { asked.sources },
         nodes_max: asked.nodes,
         silence: asked.silence,
+        ahead_max: (asked.ahead > 0).then_some(asked.ahead),
+        pace: Some(pace),
         deadline: asked.deadline,
         deaths_max: asked.deaths,
         uncommitted_max: asked.store.is_some().then_some(asked.uncommitted),

@@ -1,6 +1,7 @@
-use super::FarCounters;
+use super::{FarCounters, Pace};
 use crate::Error;
 use crate::wire::{Hello, Verdict};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
@@ -61,6 +62,12 @@ pub struct ControllerConfig {
     pub uncommitted_max: Option<u64>,
     /// Events made here that may wait for a token, where they come on a schedule.
     pub waiting_max: usize,
+    /// Of nodes that are as fast as each other none gets so many events more than another: the token of one that is
+    /// ahead waits while others are busy. `None` for tokens strictly in the order in which they came. Of
+    /// [`Policy::TokenFifo`] only.
+    pub ahead_max: Option<u64>,
+    /// How far the nodes of other threads have come, and which thread this is.
+    pub pace: Option<(Arc<Pace>, usize)>,
     /// Nodes that this side opens connections to, and opens again when they are lost.
     pub nodes: Vec<Address>,
     /// Differs each time that the program starts.
@@ -84,6 +91,8 @@ impl Default for ControllerConfig {
             deaths_max: 3,
             uncommitted_max: None,
             waiting_max: 1024,
+            ahead_max: None,
+            pace: None,
             nodes: Vec::new(),
             instance: 0,
         }

@@ -60,6 +60,8 @@ pub(crate) struct NodeLine {
     pub(crate) run: u32,
     pub(crate) draining: bool,
     pub(crate) share: NodeShare,
+    /// Events that it has answered, and those that others had when it came.
+    pub(crate) served: u64,
     /// Events by weight, for [`Policy::Weighted`].
     pace: u64,
 }
@@ -107,6 +109,7 @@ impl NodeLine {
             run: 0,
             draining: false,
             share: NodeShare { number: hello.number, ..NodeShare::default() },
+            served: 0,
             pace: 0,
         }
     }
@@ -125,6 +128,7 @@ impl NodeLine {
         let given = self.given.remove(index).ok_or(Error::Unasked { event: token.event })?;
         let room = credits_max.saturating_sub(self.given.len() as u32 + self.credits);
         self.credits += u32::from(token.credits).min(room);
+        self.served += 1;
         let share = &mut self.share;
         share.answered += 1;
         share.waited_ns += u64::from(token.waited_us) * 1000;
