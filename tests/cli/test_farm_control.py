@@ -1,8 +1,12 @@
 """What an operator does with a farm that runs, over HTTP and with `hodo farm`."""
 
+import contextlib
 import json
+import os
+import pty
 import re
 import signal
+import subprocess
 import urllib.request
 
 import command
@@ -143,7 +147,7 @@ def test_the_table_of_nodes_says_how_events_are_shared_out():
 
 
 def test_top_shows_rates():
-    made = ["--events", 10**9, "--rate", 5000, "--size", 1000]
+    made = ["--events", 10**9, "--rate", 5000, "--size", 1000, "--drain", "100ms"]
     with farm.controller(*made) as controller, farm.node(controller, "--count", 2):
         controller.wait_for_nodes(2)
         shown = hodo("top", controller.pages, "--once", "--every", "500ms")
@@ -156,6 +160,26 @@ def test_top_shows_rates():
             top.send_signal(signal.SIGINT)
             assert top.wait(10) == 0
     hodo("top", controller.pages, status=1)
+
+
+def test_top_takes_the_screen_of_a_terminal_and_gives_it_back():
+    with farm.controller("--events", 10**9, "--rate", 1000, "--drain", "100ms") as controller, farm.node(controller):
+        ours, theirs = pty.openpty()
+        arguments = [command.HODO, "farm", "top", controller.pages, "--every", "50ms"]
+        top = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        while shown.count(b"\x1b[H") < 3:
+            shown += os.read(ours, 65536)
+        top.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):
+            while more := os.read(ours, 65536):
+                shown += more
+        os.close(ours)
+        assert top.wait(10) == 0
+        assert shown.startswith(b"\x1b[?1049h") and shown.endswith(b"\x1b[?1049l") and b"token-fifo" in shown
+        # Of 24 rows as a terminal of no size has: no screen scrolls.
+        assert all(screen.count(b"\n") < 24 for screen in shown.split(b"\x1b[H"))
 
 
 def test_the_page_is_json_by_its_type():

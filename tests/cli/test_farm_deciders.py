@@ -115,6 +115,22 @@ def test_a_long_decision_is_no_silence(tmp_path):
             assert controller.balanced()["rejected"] == 2
 
 
+def test_a_node_that_is_killed_leaves_its_events_to_others_and_no_process_behind(tmp_path):
+    deciding = ["--workers", 2, "--command", *program(tmp_path, "time.sleep(0.002); answer(number, number % 2)")]
+    with farm.controller() as controller:
+        with farm.node(controller, *deciding), farm.node(controller, "--number", 1, *deciding) as killed:
+            controller.wait_for_nodes(2)
+            with command.started("farm", "source", "--to", controller.at, "--events", 2000, *SMALL) as source:
+                controller.wait_for(lambda farm: farm["events"]["accepted"] > 100, "events are decided")
+                deciders = command.children(killed.pid)
+                killed.kill()
+                assert source.wait(60) == 0, source.stdout.read()
+            events = controller.balanced()
+            assert (events["accepted"], events["rejected"], events["taken_in"]) == (1000, 1000, 2000)
+            assert events["redispatched"] > 0 and len(deciders) == 2
+            command.wait_until(lambda: not any(map(command.is_there, deciders)), "its deciders have ended")
+
+
 def test_a_command_for_each_event(tmp_path):
     script = tmp_path / "decide"
     script.write_text('#!/bin/sh\n[ $((HODO_EVENT % 4)) = 0 ] && exec head -c 8\nexit $((HODO_EVENT % 4 == 3 ? 7 : 1))\n')
