@@ -196,7 +196,7 @@ impl Builder {
         }
         match part {
             Part::Greeting { host, .. } => {
-                self.greetings.over(host);
+                self.greetings.over(host, peer);
                 self.counters.refused += 1;
                 self.events.push_back(Event::Refused(peer, error));
             }
@@ -258,8 +258,8 @@ impl Builder {
         let host = host(address);
         self.lines.insert(now, peer, Part::Greeting { since: now, host }, Intake::NONE);
         self.next_check = self.next_check.or(Some(now + CHECK));
-        if let Err(error) = self.greetings.begin(host) {
-            self.end(peer, error);
+        if let Some((oldest, error)) = self.greetings.begin(host, peer) {
+            self.end(oldest, error);
         }
     }
 

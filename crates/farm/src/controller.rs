@@ -257,8 +257,8 @@ impl<S: Supply> Controller<S> {
             let hello = self.hello(0, 0);
             return self.lines.say(peer, &hello.encode());
         }
-        if let Err(error) = self.greetings.begin(host) {
-            self.end(now, peer, error);
+        if let Some((oldest, error)) = self.greetings.begin(host, peer) {
+            self.end(now, oldest, error);
         }
     }
 
@@ -307,7 +307,7 @@ impl<S: Supply> Controller<S> {
                 let host = *host;
                 self.hello_came(now, peer, hello)?;
                 if peer.is_accepted() {
-                    self.greetings.over(host);
+                    self.greetings.over(host, peer);
                 }
                 Ok(())
             }
@@ -387,7 +387,7 @@ impl<S: Supply> Controller<S> {
         let (hello, taken_back, share) = match part {
             Part::Greeting { host, .. } => {
                 if peer.is_accepted() {
-                    self.greetings.over(host);
+                    self.greetings.over(host, peer);
                 }
                 self.counters.refused += 1;
                 return self.events.push_back(Event::Refused(peer, error));

@@ -1,7 +1,8 @@
 use super::farm_operate::PAGES;
 use super::units::Cpus;
 use super::{
-    FarmControl, FarmEnd, FarmExport, FarmPages, FarmReport, FarmRun, FarmSetRun, FarmTop, FarmVerify, spread, units,
+    FarmBench, FarmControl, FarmEnd, FarmExport, FarmPages, FarmReport, FarmRun, FarmSetRun, FarmTop, FarmVerify,
+    spread, units,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use hodo_catalog::farm::emulation::{Accept, Spread};
@@ -34,6 +35,8 @@ pub enum FarmCommand {
     Source(FarmSource),
     /// Take events and decide.
     Node(FarmNode),
+    /// How fast is a farm on this machine?
+    Bench(Box<FarmBench>),
     /// Run a whole farm, as a file says.
     Run(FarmRun),
     /// What a controller does, and how events are shared out over its nodes.

@@ -1,6 +1,7 @@
 //! `hodo farm`: the parts of an event farm.
 
 mod attending;
+mod bench;
 mod control;
 mod controller;
 mod deciders;
@@ -35,6 +36,7 @@ pub fn run(farm: &Farm) -> Result<Outcome, Error> {
         FarmCommand::Controller(controller) => controller::run(controller),
         FarmCommand::Source(source) => source::run(source),
         FarmCommand::Node(node) => node::run(node),
+        FarmCommand::Bench(asked) => bench::run(asked),
         FarmCommand::Run(asked) => run::run(asked),
         FarmCommand::Status(of) => operate::status(of),
         FarmCommand::Top(asked) => top::run(asked),

@@ -7,7 +7,8 @@ use crate::args::FarmReport;
 use crate::output_file::OutputFile;
 use crate::{Error, Outcome, environment, terminal};
 use hodo_measure::{
-    Cpu, Document, Estimate, Interval, Loss, Measurement, Mode, Rate, SCHEMA, State, Test, Tool, Verdict, verdict,
+    Cpu, Document, Estimate, Fairness, Interval, Loss, Measurement, Mode, NodeShare, Rate, SCHEMA, State, Test, Tool,
+    Verdict, verdict,
 };
 use hodo_report::{Table, html_with};
 use std::net::SocketAddr;
@@ -86,6 +87,8 @@ fn measurement(of: &str, reading: &Reading) -> Measurement {
         verdict(&intervals)
     };
     let nodes = reading.nodes.len().max(1) as u64;
+    let share = |node: &Node| NodeShare { number: node.number as u32, events: node.answered };
+    let shares: Vec<NodeShare> = reading.nodes.iter().map(share).collect();
     let in_flight: u64 = reading.nodes.iter().map(|node| node.in_flight).sum();
     Measurement {
         protocol: "farm".to_owned(),
@@ -114,6 +117,8 @@ fn measurement(of: &str, reading: &Reading) -> Measurement {
         stages: Vec::new(),
         verdict,
         intervals,
+        fairness: Fairness::of(&shares.iter().map(|node| node.events).collect::<Vec<_>>(), elapsed_s, None),
+        nodes: shares,
     }
 }
 

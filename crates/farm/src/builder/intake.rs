@@ -41,7 +41,7 @@ impl Builder {
             (Part::Greeting { host, .. }, Message::Hello(hello)) => {
                 let host = *host;
                 self.source_came(peer, hello)?;
-                self.greetings.over(host);
+                self.greetings.over(host, peer);
                 Ok(())
             }
             (Part::Greeting { .. }, _) => Err(Error::NoGreeting),
