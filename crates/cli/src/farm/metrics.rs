@@ -1,4 +1,5 @@
 use super::seen::Seen;
+use hodo_catalog::farm::Error;
 use hodo_daemon::Exposition;
 
 /// Adds the metrics of a farm.
@@ -30,6 +31,9 @@ pub fn tell(seen: &Seen, to: &mut Exposition) {
         ("farm_commits_total", "Groups of verdicts that were committed.", seen.stored.commits),
     ] {
         to.counter(name, help, &[], count);
+    }
+    for (reason, count) in Error::REASONS.into_iter().zip(counters.ended).skip(1) {
+        to.counter("farm_connections_ended_total", "Connections that ended, by why.", &[("reason", reason)], count);
     }
     let dead_time_s = counters.dead_time_ns as f64 * 1e-9;
     to.counter("farm_dead_time_seconds_total", "Time in which events could not be given.", &[], dead_time_s);
