@@ -22,7 +22,7 @@ pub use config::{Command, ControllerConfig, Event, Final, Policy};
 use core::time::Duration;
 use even::Even;
 pub use even::Pace;
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
 pub use nodes::NodeShare;
 use nodes::{Given, Held, NodeLine, Origin, Part, Queue};
 pub use report::{Counters, FarCounters, State};
@@ -113,7 +113,7 @@ impl<S: Supply> Controller<S> {
             serials: 0,
             sources: 0,
             run: config.run,
-            state: State::Running,
+            state: if config.configured { State::Configured } else { State::Running },
             draining_since: Instant::ZERO,
             drained: false,
             suspects_due: false,
@@ -132,6 +132,18 @@ impl<S: Supply> Controller<S> {
         self.ledger.counts()
     }
 
+    /// What it does now.
+    #[must_use]
+    pub fn state(&self) -> State {
+        if self.state == State::Draining && self.is_drained() { State::Drained } else { self.state }
+    }
+
+    /// Whether everything that was to be made here has its verdict, and nobody else gives events.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.supply_ended && self.sources == 0 && self.is_drained()
+    }
+
     /// Everything else that is counted.
     #[must_use]
     pub fn counters(&self) -> Counters {
@@ -142,7 +154,8 @@ impl<S: Supply> Controller<S> {
             nodes: self.queue.nodes().len() as u64,
             sources: u64::from(self.sources),
             threads: 1,
-            state: self.state,
+            state: self.state(),
+            run: self.run,
             ..self.counters
         }
     }
@@ -167,8 +180,8 @@ impl<S: Supply> Controller<S> {
             && self.owed.is_empty()
             && (self.config.uncommitted_max.is_none() || self.told <= self.committed)
             && match self.state {
-                State::Draining => self.givers().all(|giver| giver.drained),
-                State::Running | State::Paused => self.supply_ended && self.sources == 0,
+                State::Draining | State::Drained => self.givers().all(|giver| giver.drained),
+                State::Configured | State::Running | State::Paused => self.supply_ended && self.sources == 0,
             }
     }
 
@@ -184,22 +197,15 @@ impl<S: Supply> Controller<S> {
             Command::Event { number, payload } => self.made(now, number, payload, Kind::Event),
             Command::Committed(count) => self.commit(count),
             Command::Pause if self.state == State::Running => self.state = State::Paused,
-            Command::Resume if self.state == State::Paused => self.state = State::Running,
-            // Who drains has told its sources so, and cannot take it back.
-            Command::Pause | Command::Resume => {}
+            Command::Resume => self.resume(now),
+            Command::Pause => {}
             Command::Run(run) => self.run = run,
             Command::Drain => {
                 if self.state == State::Draining {
                     return;
                 }
                 (self.state, self.draining_since, self.drained) = (State::Draining, now, false);
-                let givers: Vec<Peer> = self
-                    .lines
-                    .peers
-                    .iter()
-                    .filter(|(_, line)| matches!(line.part, Part::Giver(_)))
-                    .map(|(peer, _)| peer)
-                    .collect();
+                let givers = self.giver_peers();
                 for peer in givers {
                     self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
                 }
@@ -208,6 +214,21 @@ impl<S: Supply> Controller<S> {
                 for index in 0..self.queue.nodes().len() {
                     self.lines.say(self.queue.nodes()[index], &Header::new(Kind::Report, 0, 0).encode());
                 }
+            }
+        }
+    }
+
+    fn giver_peers(&self) -> Vec<Peer> {
+        let givers = self.lines.peers.iter().filter(|(_, line)| matches!(line.part, Part::Giver(_)));
+        givers.map(|(peer, _)| peer).collect()
+    }
+
+    fn resume(&mut self, now: Instant) {
+        if core::mem::replace(&mut self.state, State::Running) == State::Draining {
+            self.drained = false;
+            // Who was told to give no more cannot be told to go on: it begins anew, with a new connection.
+            for peer in self.giver_peers() {
+                self.end(now, peer, Error::Closed(Closed::Finished));
             }
         }
     }
@@ -366,7 +387,7 @@ impl<S: Supply> Controller<S> {
         if error.is_misbehaviour() {
             self.counters.misbehaved += 1;
         }
-        let (hello, taken_back) = match part {
+        let (hello, taken_back, share) = match part {
             Part::Greeting { host, .. } => {
                 if peer.is_accepted() {
                     self.greetings.over(host, peer);
@@ -378,7 +399,7 @@ impl<S: Supply> Controller<S> {
                 self.sources -= 1;
                 self.granted -= giver.window;
                 self.orphaned += giver.in_hand;
-                (giver.hello, 0)
+                (giver.hello, 0, None)
             }
             Part::Node(node) => {
                 self.queue.leave(peer);
@@ -391,10 +412,10 @@ impl<S: Supply> Controller<S> {
                 }
                 self.suspects.extend(node.reserved);
                 self.suspects_due = true;
-                (node.hello, taken_back)
+                (node.hello, taken_back, Some(node.share))
             }
         };
-        self.events.push_back(Event::Left { peer, hello, error, taken_back });
+        self.events.push_back(Event::Left { peer, hello, error, taken_back, share });
     }
 
     fn open_again(&mut self, now: Instant, peer: Peer) {

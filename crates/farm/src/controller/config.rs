@@ -1,4 +1,4 @@
-use super::{FarCounters, Pace};
+use super::{FarCounters, NodeShare, Pace};
 use crate::Error;
 use crate::wire::{Hello, Verdict};
 use alloc::sync::Arc;
@@ -36,6 +36,8 @@ impl Policy {
 pub struct ControllerConfig {
     /// The run of the events that are made here.
     pub run: u32,
+    /// Whether no event is given before [`Command::Resume`].
+    pub configured: bool,
     /// Who gets the next event.
     pub policy: Policy,
     /// Events that a node may have, whatever it offers.
@@ -78,6 +80,7 @@ impl Default for ControllerConfig {
     fn default() -> Self {
         ControllerConfig {
             run: 1,
+            configured: false,
             policy: Policy::TokenFifo,
             credits_max: 64,
             event_max: 16 << 20,
@@ -113,7 +116,7 @@ pub enum Command {
     Committed(u64),
     /// Give no events to nodes until [`Command::Resume`].
     Pause,
-    /// Go on.
+    /// Begin, or go on: also after [`Command::Drain`].
     Resume,
     /// Take no new events; tell [`Event::Drained`] when none is in hand.
     Drain,
@@ -145,6 +148,8 @@ pub enum Event {
         error: Error,
         /// Events that it had, which others get now.
         taken_back: u32,
+        /// What it has done, where it is a node.
+        share: Option<NodeShare>,
     },
     /// A connection was refused before it had greeted.
     Refused(Peer, Error),

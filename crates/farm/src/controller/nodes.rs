@@ -96,6 +96,24 @@ pub struct NodeShare {
     pub decided_ns: u64,
 }
 
+impl NodeShare {
+    /// What this and another connection of a node have done.
+    #[must_use]
+    pub const fn plus(&self, other: &NodeShare) -> NodeShare {
+        NodeShare {
+            number: self.number,
+            given: self.given + other.given,
+            bytes: self.bytes + other.bytes,
+            answered: self.answered + other.answered,
+            accepted: self.accepted + other.accepted,
+            failed: self.failed + other.failed,
+            in_flight: self.in_flight + other.in_flight,
+            waited_ns: self.waited_ns + other.waited_ns,
+            decided_ns: self.decided_ns + other.decided_ns,
+        }
+    }
+}
+
 impl NodeLine {
     pub(crate) fn new(hello: Hello, credits: u32, now: Instant) -> Self {
         NodeLine {

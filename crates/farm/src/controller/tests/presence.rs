@@ -154,3 +154,38 @@ fn it_is_not_drained_before_anything_has_come() {
     farm.handle(Input::Command(Command::Drain));
     assert!(is_drained_told(&mut farm));
 }
+
+#[test]
+fn configured_it_gives_nothing_until_it_is_told_to_begin() {
+    let mut farm = farm(ControllerConfig { configured: true, ..config() });
+    let (node, source) = (node(&mut farm, 0, 2), source(&mut farm, 0));
+    give(&mut farm, source, 0..2);
+    assert!(farm.given(node).is_empty() && farm.machine.state() == State::Configured);
+    farm.handle(Input::Command(Command::Pause));
+    assert_eq!(farm.machine.state(), State::Configured, "what has not begun is not paused");
+    farm.handle(Input::Command(Command::Resume));
+    assert_eq!((farm.given(node), farm.machine.state()), (vec![0, 1], State::Running));
+}
+
+#[test]
+fn after_it_was_drained_it_goes_on_when_it_is_told_to() {
+    let mut farm = farm(config());
+    let (node, source) = (node(&mut farm, 0, 2), source(&mut farm, 0));
+    give(&mut farm, source, [0]);
+    farm.handle(Input::Command(Command::Drain));
+    farm.say(source, &plain(Kind::Drain, 0));
+    assert_eq!(farm.machine.state(), State::Draining, "one is in hand");
+    farm.say(node, &token(0, Verdict::Rejected));
+    assert!(is_drained_told(&mut farm) && farm.machine.state() == State::Drained);
+    farm.handle(Input::Command(Command::Run(9)));
+    farm.handle(Input::Command(Command::Resume));
+    assert!(farm.machine.state() == State::Running && farm.machine.counters().run == 9);
+    assert!(!farm.is_open(source), "it cannot be told to go on, and begins anew");
+    let source = super::source(&mut farm, 0);
+    give(&mut farm, source, [1]);
+    farm.take(node);
+    farm.say(node, &token_of(9, 1, Verdict::Rejected).encode());
+    farm.handle(Input::Command(Command::Drain));
+    farm.say(source, &plain(Kind::Drain, 0));
+    assert!(is_drained_told(&mut farm), "it is told each time");
+}
