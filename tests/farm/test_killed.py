@@ -42,6 +42,17 @@ def test_sigkill_at_random_moments(farm, tmp_path, long):
     assert controller.end() == 0, controller.text()
 
 
+def test_sigkill_of_one_that_makes_its_events_itself(farm, tmp_path):
+    """What has its verdict is not made again, and all the rest is."""
+    events = 6000
+    made = ["--events", events, "--numbered", "--size", "uniform:100..3000", "--until-done", "--rate", "4000"]
+    nodes = []
+    for _, controller in lives(farm, tmp_path, 10, 4, *made, longest_s=0.2):
+        nodes = nodes or farm.nodes(controller.at, 3, "--accept", f"every:{EVERY}")
+    assert controller.done() == 0, controller.text()
+    ledger.balances(tmp_path, events, EVERY)
+
+
 def test_sigkill_while_segments_are_written(farm, tmp_path, long):
     """Every event is accepted, so that the store writes all the time; and what it had begun to write is cut off."""
     kills = 100 if long else 20

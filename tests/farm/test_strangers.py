@@ -1,5 +1,6 @@
 """Peers that break the rules, and bytes that are none of the farm's: refused with a reason, and nobody else notices."""
 
+import contextlib
 import itertools
 import random
 import re
@@ -8,6 +9,7 @@ import struct
 import threading
 import time
 
+import command
 import ledger
 import parts
 import peer
@@ -87,6 +89,25 @@ def test_random_bytes(at_work, long):
                 link.reset()
     page = at_work.until(lambda page: page["connections"]["sources"] == 1, "only the source is left")
     assert page["events"]["taken_in"] < 1 << 32, "no junk was taken for an event"
+
+
+def test_random_bytes_at_its_pages(at_work):
+    chance = random.Random(8)
+    pages = at_work.pages.removeprefix("http://")
+    for _ in range(100):
+        with peer.Peer(pages, ELSEWHERE) as link:
+            front = chance.choice([b"", b"GET /farm ", b"POST /stop HTTP/9\r\n"])
+            with contextlib.suppress(peer.Gone):
+                link.send(front + chance.randbytes(chance.choice([1, 100, 20_000])))
+                link.reset()
+    # It serves so many at a time, and sees after a moment that these are gone.
+    command.wait_until(lambda: answers(at_work), "the pages are there")
+    assert at_work.page()["state"] == "running"
+
+
+def answers(controller):
+    with contextlib.suppress(ConnectionError):
+        return bool(controller.page())
 
 
 def test_a_node_that_answers_garbage(at_work):
