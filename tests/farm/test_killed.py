@@ -9,19 +9,21 @@ import ledger
 EVERY = 5
 
 
-def lives(farm, store, kills, seed, *options, longest_s=0.4, after=lambda: None):
-    """A controller's lives on one port, of which each but the last ends with SIGKILL at a random moment."""
+def lives(farm, store, kills, seed, *options, longest_s=0.4, enough=lambda: True):
+    """A controller's lives on one port, of which each but the last ends with SIGKILL at a random moment. There are more
+    kills, up to ten times as many, as long as it is not `enough`."""
     chance = random.Random(seed)
-    listen = "127.0.0.1:0"
-    for life in range(kills + 1):
+    listen, last = "127.0.0.1:0", False
+    for life in range(10 * kills + 1):
         controller = farm.controller("--store", store, *options, listen=listen)
         yield life, controller
         listen = controller.at
-        if life < kills:
-            # Nothing is waited for: a moment is drawn, and more often an early one.
-            time.sleep(longest_s * chance.random() ** 2)
-            controller.kill()
-            after()
+        if last or life == 10 * kills:
+            return
+        # Nothing is waited for: a moment is drawn, and more often an early one.
+        time.sleep(longest_s * chance.random() ** 2)
+        controller.kill()
+        last = enough() and life + 1 >= kills
 
 
 def test_sigkill_at_random_moments(farm, tmp_path, long):
@@ -59,10 +61,11 @@ def test_sigkill_while_segments_are_written(farm, tmp_path, long):
     kills = 100 if long else 20
     source, torn = None, []
 
-    def look():
+    def enough():
         torn.append(is_torn(tmp_path))
+        return any(torn)
 
-    for life, controller in lives(farm, tmp_path, kills, 3, "--segment", "16M", longest_s=0.2, after=look):
+    for life, controller in lives(farm, tmp_path, kills, 3, "--segment", "16M", longest_s=0.2, enough=enough):
         if source is None:
             farm.nodes(controller.at, 2, "--accept", "1")
             source = farm.source(controller.at, "--size", "uniform:100K..1M", "--rate", "400")
