@@ -1,5 +1,5 @@
 use super::units::Cpus;
-use super::{FarmExport, FarmRun, FarmVerify, spread, units};
+use super::{FarmBuilder, FarmExport, FarmRun, FarmVerify, spread, units};
 use clap::{Args, Subcommand, ValueEnum};
 use hodo_catalog::farm::emulation::{Accept, Spread};
 use hodo_catalog::farm::{Policy, wire};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Where a controller listens, unless told otherwise.
-const CONTROLLER: &str = "127.0.0.1:5500";
+pub(super) const CONTROLLER: &str = "127.0.0.1:5500";
 /// Where its pages are.
 const PAGES: &str = "127.0.0.1:9205";
 
@@ -29,6 +29,8 @@ pub struct Farm {
 pub enum FarmCommand {
     /// Take events in, hand each to one node, store what is accepted.
     Controller(Box<FarmController>),
+    /// Make events of the fragments of several sources.
+    Builder(Box<FarmBuilder>),
     /// Give events, or fragments of them.
     Source(FarmSource),
     /// Take events and decide.

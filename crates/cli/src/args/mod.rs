@@ -2,6 +2,7 @@
 
 mod bench;
 mod farm;
+mod farm_builder;
 mod farm_files;
 mod farm_run;
 mod hub;
@@ -19,6 +20,7 @@ pub use bench::{Bench, Choice, Measure};
 pub use farm::{
     Farm, FarmCommand, FarmController, FarmDeciders, FarmDurability, FarmMade, FarmNode, FarmProcess, FarmSource,
 };
+pub use farm_builder::FarmBuilder;
 pub use farm_files::{FarmExport, FarmKept, FarmVerify};
 pub use farm_run::{FarmRun, Launch};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};

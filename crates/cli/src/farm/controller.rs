@@ -4,18 +4,14 @@ use super::attending::{Attending, Own};
 use super::lines::Lines;
 use super::seen::Seen;
 use super::storing::Storing;
-use super::{generator, instance, metrics, page, serve_options};
+use super::{generator, instance, listen, metrics, page, serve_options};
 use crate::args::{FarmController, FarmDurability};
-use crate::bench::LISTENING_ON;
-use crate::hub::PAGES_ON;
-use crate::serve::at_the_end_of_stdin;
-use crate::{Error, Outcome, terminal};
+use crate::{Error, Outcome};
 use hodo_catalog::farm::emulation::Generator;
 use hodo_catalog::farm::wire::Verdict;
 use hodo_catalog::farm::{Controller, ControllerConfig, Ledger, Next, Policy, Ranges, Supply};
 use hodo_daemon::{Daemon, Options, Reply, Snapshot};
-use hodo_io::StreamServer;
-use hodo_machine::{Address, Instant};
+use hodo_machine::Instant;
 use hodo_store::{Durability, Recovered, Store};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -24,7 +20,7 @@ use std::time::Duration;
 /// Connections that the driver accepts beyond the controller's own bounds, so that it counts those that it turns away.
 const MORE_PEERS: usize = 1024;
 /// How long a page waits for what it shows.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Is a controller until a signal comes, or until what it was to make has its verdict.
 pub fn run(asked: &FarmController) -> Result<Outcome, Error> {
@@ -38,19 +34,8 @@ pub fn run(asked: &FarmController) -> Result<Outcome, Error> {
     let options = serve_options(&asked.process, threads, peers_max)?;
     let seen: Arc<Vec<Arc<Snapshot<Seen>>>> = Arc::new((0..threads).map(|_| Arc::default()).collect());
     let daemon = start_daemon(asked, &seen)?;
-    let server = StreamServer::bind(&Address::Socket(asked.listen), options).map_err(|error| {
-        let at = asked.listen;
-        Error::Failed(format!("cannot listen on {at}: {error}; choose another address or port, or end who has it"))
-    })?;
-    if asked.process.until_stdin_closes {
-        at_the_end_of_stdin(daemon.stop());
-    }
+    let server = listen(asked.listen, options, &daemon, asked.process.until_stdin_closes)?;
     let at = server.address().to_string();
-    daemon.ready(&format!("{LISTENING_ON}{at}"));
-    terminal::print(&format!("{LISTENING_ON}{at}\n"))?;
-    if let Some(pages) = daemon.site() {
-        terminal::print(&format!("{PAGES_ON}{pages}\n"))?;
-    }
     let running = Arc::new(AtomicU32::new(threads as u32));
     let done = done(&recovered, asked.run);
     let make = |index: usize, waker: hodo_io::Waker| {
