@@ -1,5 +1,5 @@
 use super::units::Cpus;
-use super::{FarmBuilder, FarmExport, FarmRun, FarmVerify, spread, units};
+use super::{FarmBuilder, FarmExport, FarmRecorded, FarmRun, FarmVerify, spread, units};
 use clap::{Args, Subcommand, ValueEnum};
 use hodo_catalog::farm::emulation::{Accept, Spread};
 use hodo_catalog::farm::{Policy, wire};
@@ -205,6 +205,7 @@ pub struct FarmMade {
 
 /// Options of a source.
 #[derive(Debug, Args)]
+#[command(after_help = super::farm_replay::EXAMPLES)]
 pub struct FarmSource {
     /// The builder or the controller.
     #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
@@ -212,15 +213,18 @@ pub struct FarmSource {
     /// Which source it is.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub number: u32,
-    /// The run of its events.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub run: u32,
+    /// The run of its events [default: 1, or as recorded].
+    #[arg(long, value_name = "N")]
+    pub run: Option<u32>,
     /// The first event's number.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub first: u64,
     /// From one event's number to the next: the number of sources that make one run's events between them.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub step: u64,
+    /// Events that were recorded.
+    #[command(flatten)]
+    pub recorded: FarmRecorded,
     /// What it makes.
     #[command(flatten)]
     pub made: FarmMade,

@@ -4,6 +4,7 @@ mod bench;
 mod farm;
 mod farm_builder;
 mod farm_files;
+mod farm_replay;
 mod farm_run;
 mod hub;
 mod ipbus;
@@ -22,6 +23,7 @@ pub use farm::{
 };
 pub use farm_builder::FarmBuilder;
 pub use farm_files::{FarmExport, FarmKept, FarmVerify};
+pub use farm_replay::FarmRecorded;
 pub use farm_run::{FarmRun, Launch};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};
 pub use ipbus::{

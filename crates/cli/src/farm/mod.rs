@@ -9,6 +9,7 @@ mod lines;
 mod metrics;
 mod node;
 mod page;
+mod replay;
 mod run;
 mod seen;
 mod source;

@@ -1,6 +1,7 @@
 //! `hodo farm source`: gives events, or fragments of them.
 
 use super::lines::Lines;
+use super::replay::Replay;
 use super::{generator, instance, serve_options};
 use crate::args::FarmSource;
 use crate::serve::at_the_end_of_stdin;
@@ -26,10 +27,17 @@ pub fn run(asked: &FarmSource) -> Result<Outcome, Error> {
     if asked.process.until_stdin_closes {
         at_the_end_of_stdin(&stop);
     }
-    let made = generator(&asked.made, asked.first, asked.step, asked.made.events);
-    let supply = UntilStopped { generator: Generator::new(made, Ranges::default()), stop: Arc::clone(&stop) };
-    let config =
-        SourceConfig { instance: instance(), ..SourceConfig::new(Address::Socket(asked.to), asked.number, asked.run) };
+    let damaged = Arc::new(AtomicBool::new(false));
+    let given = match &asked.recorded.replay {
+        Some(path) => Given::Recorded(Box::new(Replay::open(path, asked, Arc::clone(&damaged))?)),
+        None => {
+            let made = generator(&asked.made, asked.first, asked.step, asked.made.events);
+            Given::Made(Box::new(Generator::new(made, Ranges::default())))
+        }
+    };
+    let supply = UntilStopped { given, stop: Arc::clone(&stop) };
+    let (to, run) = (Address::Socket(asked.to), asked.run.unwrap_or(1));
+    let config = SourceConfig { instance: instance(), ..SourceConfig::new(to, asked.number, run) };
     let mut summary = Summary::default();
     let attending =
         Attending { lines: Lines::of("source"), verbose: asked.process.verbose, over: false, summary: &mut summary };
@@ -43,7 +51,8 @@ pub fn run(asked: &FarmSource) -> Result<Outcome, Error> {
          {duplicate} given twice, {kept} without a verdict\n",
         asked.number
     ))?;
-    Ok(if summary.kept.get() == 0 && summary.too_large == 0 { Outcome::Done } else { Outcome::Failed })
+    let is_whole = summary.too_large == 0 && !damaged.load(Ordering::Relaxed);
+    Ok(if summary.kept.get() == 0 && is_whole { Outcome::Done } else { Outcome::Failed })
 }
 
 #[derive(Default)]
@@ -57,19 +66,39 @@ struct Summary {
     kept: Cell<usize>,
 }
 
-/// Makes events until the source is to stop; those that were given get their verdict then.
+/// Where its events come from.
+enum Given {
+    Made(Box<Generator>),
+    Recorded(Box<Replay>),
+}
+
+/// Gives events until the source is to stop; those that were given get their verdict then.
 struct UntilStopped {
-    generator: Generator,
+    given: Given,
     stop: Arc<AtomicBool>,
 }
 
 impl Supply for UntilStopped {
     fn next(&mut self, now: Instant) -> Next {
-        if self.stop.load(Ordering::Relaxed) { Next::Ended } else { self.generator.next(now) }
+        match &mut self.given {
+            _ if self.stop.load(Ordering::Relaxed) => Next::Ended,
+            Given::Made(generator) => generator.next(now),
+            Given::Recorded(replay) => replay.next(now),
+        }
+    }
+
+    fn run(&self) -> Option<u32> {
+        match &self.given {
+            Given::Made(_) => None,
+            Given::Recorded(replay) => replay.run(),
+        }
     }
 
     fn is_paced(&self) -> bool {
-        self.generator.is_paced()
+        match &self.given {
+            Given::Made(generator) => generator.is_paced(),
+            Given::Recorded(replay) => replay.is_paced(),
+        }
     }
 }
 
