@@ -113,7 +113,7 @@ def plan(credits, seconds):
 
 def reading(text):
     """What hodo's JSON says: the rate, the CPU of both sides, and the events of each node."""
-    found = measurement(text)
+    found = measurement(text, timed=False)
     cpu = found["cpu"]["local_ns_per_operation"] + found["cpu"]["remote_ns_per_operation"]
     nodes = [node["events"] for node in found["nodes"]]
     return figures(found["rate"]["operations_per_s"]["median"], cpu / 1000, [nodes])

@@ -5,7 +5,7 @@ use hodo_farm::controller::{Command, Event, FarCounters, Final};
 use hodo_farm::emulation::{Accept, Decisions, Spread};
 use hodo_farm::node::{self, Decide, Job};
 use hodo_farm::source::Command as SourceCommand;
-use hodo_farm::wire::{HEADER, HELLO, Header, Hello, TOKEN, Token, Verdict};
+use hodo_farm::wire::{HEADER, HELLO, Header, Hello, SEGMENT, Segment, TOKEN, Token, Verdict};
 use hodo_farm::{
     Builder, BuilderConfig, Controller, ControllerConfig, Incomplete, Ledger, NoSupply, Node, NodeConfig, Policy,
     Source, SourceConfig,
@@ -26,6 +26,11 @@ pub fn wire(input: &[u8]) {
         let (head, body) = again.split_first_chunk::<HEADER>().expect("it begins with a header");
         assert_eq!(body.len(), HELLO);
         assert_eq!(Header::decode(head).and_then(|header| Hello::decode(&header, body)), Ok(hello));
+    }
+    if let Some(bytes) = input.first_chunk::<SEGMENT>()
+        && let Ok(segment) = Segment::decode(bytes)
+    {
+        assert_eq!(segment.encode(), *bytes);
     }
     if let Some(bytes) = input.first_chunk::<TOKEN>()
         && let Ok(token) = Token::decode(bytes)
@@ -176,10 +181,12 @@ impl Machine for Deciding {
     }
 }
 
-/// The bytes are a script.
+/// The first byte chooses the transport; the rest is a script.
 pub fn source(input: &[u8]) {
-    let source = Source::new(SourceConfig::new(Address::Node(1), 0, 1), NoSupply);
-    drive(source, input, false, |bytes| {
+    let Some((choice, script)) = input.split_first() else { return };
+    let datagram = (choice & 1 != 0).then_some(40);
+    let source = Source::new(SourceConfig { datagram, ..SourceConfig::new(Address::Node(1), 0, 1) }, NoSupply);
+    drive(source, script, false, |bytes| {
         let (kind, rest) = bytes.split_first()?;
         let number = u64::from(rest.first().copied().unwrap_or(0));
         Some(match kind % 8 {
@@ -190,7 +197,8 @@ pub fn source(input: &[u8]) {
     });
 }
 
-/// The first byte chooses what becomes of incomplete events; the rest is a script.
+/// The first byte chooses what becomes of incomplete events, how many sources there are and the transport; the rest is
+/// a script.
 pub fn builder(input: &[u8]) {
     let Some((choice, script)) = input.split_first() else { return };
     let config = BuilderConfig {
@@ -199,6 +207,7 @@ pub fn builder(input: &[u8]) {
         fragment_max: EVENT_MAX,
         pool_bytes: 1 << 16,
         source_credits: 8,
+        datagrams: choice & 8 != 0,
         ..BuilderConfig::new(Address::Node(1), 1 + u32::from(choice / 2 % 3))
     };
     drive(Builder::new(config), script, true, |_| Some(BuilderCommand::Drain));

@@ -61,7 +61,7 @@ def test_a_dry_run_shows_commands_and_defaults(tmp_path):
         done = farms.run(file, option)
         assert done.returncode == 0, done.stderr
         assert len(re.findall(r"^\S+ farm node --until-stdin-closes --to=CONTROLLER ", done.stdout, re.M)) == 5
-        assert re.search(r"^# node: .*--credits=2\b", done.stdout, re.M), done.stdout
+        assert re.search(r"^# node: .*--weight=1\b", done.stdout, re.M), done.stdout
     done = farms.run(file, "--dry-run", "--launch", "slurm")
     assert "srun --jobid=JOB --job-name=node.4 --overlap" in done.stdout
     command.refused("farm", "run", file, "--dry-run", "--launch", "ssh", status=2, says=["without a host"])

@@ -5,7 +5,9 @@
 
 mod assembly;
 mod config;
+mod datagrams;
 mod intake;
+mod segments;
 
 use crate::Error;
 use crate::controller::sources::Giver;
@@ -22,6 +24,7 @@ use bytes::Bytes;
 pub use config::{BuilderConfig, Command, Counters, Event, Incomplete};
 use core::time::Duration;
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
+use segments::Segments;
 
 /// How often greetings and silence are looked at.
 const CHECK: Duration = Duration::from_millis(50);
@@ -44,6 +47,8 @@ pub struct Builder {
     /// What the sender has told and was not looked at yet.
     told: Vec<Told>,
     assembly: Assembly,
+    /// Fragments that come over datagrams and are not whole.
+    segments: Segments,
     events: VecDeque<Event>,
     greetings: Greetings,
     /// The connection of each source.
@@ -68,9 +73,11 @@ impl Builder {
             instance: config.instance,
             greeting: config.greeting,
             silence: config.silence,
+            datagram: None,
         });
         Builder {
-            lines: Lines::default(),
+            lines: Lines::over(config.datagrams),
+            segments: Segments::default(),
             sender,
             told: Vec::new(),
             assembly: Assembly::new(config.sources, config.patience),
@@ -208,7 +215,7 @@ impl Builder {
         }
         match part {
             Part::Greeting { host, .. } => {
-                self.greetings.over(host);
+                self.greetings.over(host, peer);
                 self.counters.refused += 1;
                 self.events.push_back(Event::Refused(peer, error));
             }
@@ -248,6 +255,7 @@ impl Builder {
     fn handle_source(&mut self, now: Instant, peer: Peer, input: &Input<'_, Command>) {
         match *input {
             Input::Opened(_, address) => self.opened(now, peer, address),
+            Input::Received(_, bytes) if self.config.datagrams => self.datagram(now, peer, bytes),
             Input::Received(_, bytes) => self.received(now, peer, bytes),
             Input::Landed(_, count) => {
                 if let Some(line) = self.lines.at(peer) {
@@ -269,8 +277,8 @@ impl Builder {
         let host = host(address);
         self.lines.insert(now, peer, Part::Greeting { since: now, host }, Intake::NONE);
         self.next_check = self.next_check.or(Some(now + CHECK));
-        if let Err(error) = self.greetings.begin(host) {
-            self.end(peer, error);
+        if let Some((oldest, error)) = self.greetings.begin(host, peer) {
+            self.end(oldest, error);
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod config;
 mod dispatch;
+mod even;
 mod nodes;
 mod report;
 pub(crate) mod sources;
@@ -19,7 +20,9 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 pub use config::{Command, ControllerConfig, Event, Final, Policy};
 use core::time::Duration;
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
+use even::Even;
+pub use even::Pace;
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
 pub use nodes::NodeShare;
 use nodes::{Given, Held, NodeLine, Origin, Part, Queue};
 pub use report::{Counters, FarCounters, State};
@@ -54,6 +57,7 @@ pub struct Controller<S> {
     supply_ended: bool,
     lines: Lines<Part>,
     queue: Queue,
+    even: Even,
     /// Events that wait for a token.
     waiting: VecDeque<Held>,
     /// Events over which a node failed or died: each is given to a node that has nothing else.
@@ -95,6 +99,7 @@ impl<S: Supply> Controller<S> {
             supply_ended: false,
             lines: Lines::default(),
             queue: Queue::new(config.policy),
+            even: Even::new(config.ahead_max.filter(|_| config.policy == Policy::TokenFifo), config.pace.clone()),
             waiting: VecDeque::new(),
             suspects: VecDeque::new(),
             ledger,
@@ -108,7 +113,7 @@ impl<S: Supply> Controller<S> {
             serials: 0,
             sources: 0,
             run: config.run,
-            state: State::Running,
+            state: if config.configured { State::Configured } else { State::Running },
             draining_since: Instant::ZERO,
             drained: false,
             suspects_due: false,
@@ -127,6 +132,18 @@ impl<S: Supply> Controller<S> {
         self.ledger.counts()
     }
 
+    /// What it does now.
+    #[must_use]
+    pub fn state(&self) -> State {
+        if self.state == State::Draining && self.is_drained() { State::Drained } else { self.state }
+    }
+
+    /// Whether everything that was to be made here has its verdict, and nobody else gives events.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.supply_ended && self.sources == 0 && self.is_drained()
+    }
+
     /// Everything else that is counted.
     #[must_use]
     pub fn counters(&self) -> Counters {
@@ -137,7 +154,8 @@ impl<S: Supply> Controller<S> {
             nodes: self.queue.nodes().len() as u64,
             sources: u64::from(self.sources),
             threads: 1,
-            state: self.state,
+            state: self.state(),
+            run: self.run,
             ..self.counters
         }
     }
@@ -162,8 +180,8 @@ impl<S: Supply> Controller<S> {
             && self.owed.is_empty()
             && (self.config.uncommitted_max.is_none() || self.told <= self.committed)
             && match self.state {
-                State::Draining => self.givers().all(|giver| giver.drained),
-                State::Running | State::Paused => self.supply_ended && self.sources == 0,
+                State::Draining | State::Drained => self.givers().all(|giver| giver.drained),
+                State::Configured | State::Running | State::Paused => self.supply_ended && self.sources == 0,
             }
     }
 
@@ -179,22 +197,15 @@ impl<S: Supply> Controller<S> {
             Command::Event { number, payload } => self.made(now, number, payload, Kind::Event),
             Command::Committed(count) => self.commit(count),
             Command::Pause if self.state == State::Running => self.state = State::Paused,
-            Command::Resume if self.state == State::Paused => self.state = State::Running,
-            // Who drains has told its sources so, and cannot take it back.
-            Command::Pause | Command::Resume => {}
+            Command::Resume => self.resume(now),
+            Command::Pause => {}
             Command::Run(run) => self.run = run,
             Command::Drain => {
                 if self.state == State::Draining {
                     return;
                 }
                 (self.state, self.draining_since, self.drained) = (State::Draining, now, false);
-                let givers: Vec<Peer> = self
-                    .lines
-                    .peers
-                    .iter()
-                    .filter(|(_, line)| matches!(line.part, Part::Giver(_)))
-                    .map(|(peer, _)| peer)
-                    .collect();
+                let givers = self.giver_peers();
                 for peer in givers {
                     self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
                 }
@@ -203,6 +214,21 @@ impl<S: Supply> Controller<S> {
                 for index in 0..self.queue.nodes().len() {
                     self.lines.say(self.queue.nodes()[index], &Header::new(Kind::Report, 0, 0).encode());
                 }
+            }
+        }
+    }
+
+    fn giver_peers(&self) -> Vec<Peer> {
+        let givers = self.lines.peers.iter().filter(|(_, line)| matches!(line.part, Part::Giver(_)));
+        givers.map(|(peer, _)| peer).collect()
+    }
+
+    fn resume(&mut self, now: Instant) {
+        if core::mem::replace(&mut self.state, State::Running) == State::Draining {
+            self.drained = false;
+            // Who was told to give no more cannot be told to go on: it begins anew, with a new connection.
+            for peer in self.giver_peers() {
+                self.end(now, peer, Error::Closed(Closed::Finished));
             }
         }
     }
@@ -231,8 +257,8 @@ impl<S: Supply> Controller<S> {
             let hello = self.hello(0, 0);
             return self.lines.say(peer, &hello.encode());
         }
-        if let Err(error) = self.greetings.begin(host) {
-            self.end(now, peer, error);
+        if let Some((oldest, error)) = self.greetings.begin(host, peer) {
+            self.end(now, oldest, error);
         }
     }
 
@@ -281,7 +307,7 @@ impl<S: Supply> Controller<S> {
                 let host = *host;
                 self.hello_came(now, peer, hello)?;
                 if peer.is_accepted() {
-                    self.greetings.over(host);
+                    self.greetings.over(host, peer);
                 }
                 Ok(())
             }
@@ -332,6 +358,10 @@ impl<S: Supply> Controller<S> {
                     line.part = Part::Node(NodeLine::new(hello, credits, now));
                     line.intake = Intake { event_max: 0, data_max: self.config.event_max, keep: true };
                 }
+                let served = self.even.start(&self.queue, &mut self.lines);
+                if let Some((_, node)) = nodes::node(&mut self.lines, peer) {
+                    node.served = served;
+                }
                 self.queue.join(&mut self.lines, peer);
                 self.suspects_due = true;
             }
@@ -354,10 +384,10 @@ impl<S: Supply> Controller<S> {
         if error.is_misbehaviour() {
             self.counters.misbehaved += 1;
         }
-        let (hello, taken_back) = match part {
+        let (hello, taken_back, share) = match part {
             Part::Greeting { host, .. } => {
                 if peer.is_accepted() {
-                    self.greetings.over(host);
+                    self.greetings.over(host, peer);
                 }
                 self.counters.refused += 1;
                 return self.events.push_back(Event::Refused(peer, error));
@@ -366,10 +396,11 @@ impl<S: Supply> Controller<S> {
                 self.sources -= 1;
                 self.granted -= giver.window;
                 self.orphaned += giver.in_hand;
-                (giver.hello, 0)
+                (giver.hello, 0, None)
             }
             Part::Node(node) => {
                 self.queue.leave(peer);
+                self.even.forget(peer);
                 self.counters.nodes_lost += 1;
                 let taken_back = node.given.len() as u32;
                 let number = node.hello.number;
@@ -378,10 +409,10 @@ impl<S: Supply> Controller<S> {
                 }
                 self.suspects.extend(node.reserved);
                 self.suspects_due = true;
-                (node.hello, taken_back)
+                (node.hello, taken_back, Some(node.share))
             }
         };
-        self.events.push_back(Event::Left { peer, hello, error, taken_back });
+        self.events.push_back(Event::Left { peer, hello, error, taken_back, share });
     }
 
     fn open_again(&mut self, now: Instant, peer: Peer) {
@@ -487,8 +518,14 @@ impl<S: Supply> Machine for Controller<S> {
         {
             return Output::Open(Peer(number), self.config.nodes[number as usize].clone());
         }
-        if let Some(peer) = self.dispatch(now, out) {
-            return Output::Send(peer);
+        self.even.look_in(&self.queue, &mut self.lines);
+        loop {
+            if let Some(peer) = self.dispatch(now, out) {
+                return Output::Send(peer);
+            }
+            if !self.even.release(now, &mut self.queue, &mut self.lines) {
+                break;
+            }
         }
         self.account(now);
         if !self.drained && self.is_drained() && self.events.is_empty() {
@@ -499,7 +536,7 @@ impl<S: Supply> Machine for Controller<S> {
             (!self.supply_ended && self.supply_at > now && self.supply_at < Instant::MAX).then_some(self.supply_at);
         let check = (self.next_check > Instant::ZERO).then_some(self.next_check);
         let opens = self.opens.iter().map(|(at, _)| *at);
-        Output::Idle(opens.chain(supply).chain(check).min())
+        Output::Idle(opens.chain(supply).chain(check).chain(self.even.deadline()).min())
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {

@@ -1,29 +1,31 @@
 use crate::Error;
-use alloc::collections::BTreeMap;
-use hodo_machine::{Address, Random};
+use alloc::collections::{BTreeMap, VecDeque};
+use hodo_machine::{Address, Peer, Random};
 
 /// Connections from one host that may be without a greeting at once.
 pub(crate) const GREETING_MAX: u32 = 256;
 
-/// How many connections from each host have not greeted yet.
+/// Which connections from each host have not greeted yet.
 #[derive(Debug, Default)]
 pub(crate) struct Greetings {
-    pub(crate) hosts: BTreeMap<u64, u32>,
+    pub(crate) hosts: BTreeMap<u64, VecDeque<Peer>>,
 }
 
 impl Greetings {
-    /// One more; an error where that is one too many. It counts until [`Greetings::over`] all the same.
-    pub(crate) fn begin(&mut self, host: u64) -> Result<(), Error> {
-        let count = self.hosts.entry(host).or_default();
-        *count += 1;
-        if *count > GREETING_MAX { Err(Error::Full { max: GREETING_MAX }) } else { Ok(()) }
+    /// One more. Answers with the oldest where that is one too many: whoever means it greets at once, and is not kept out
+    /// by others that do not.
+    pub(crate) fn begin(&mut self, host: u64, peer: Peer) -> Option<(Peer, Error)> {
+        let peers = self.hosts.entry(host).or_default();
+        peers.push_back(peer);
+        let oldest = *peers.front()?;
+        (peers.len() > GREETING_MAX as usize).then_some((oldest, Error::Full { max: GREETING_MAX }))
     }
 
     /// One has greeted, or is gone.
-    pub(crate) fn over(&mut self, host: u64) {
-        if let Some(count) = self.hosts.get_mut(&host) {
-            *count -= 1;
-            if *count == 0 {
+    pub(crate) fn over(&mut self, host: u64, peer: Peer) {
+        if let Some(peers) = self.hosts.get_mut(&host) {
+            peers.retain(|other| *other != peer);
+            if peers.is_empty() {
                 self.hosts.remove(&host);
             }
         }

@@ -226,7 +226,7 @@ fn message(head: Head, body: Bytes) -> Result<Message, Error> {
         Kind::Refused => Message::Refused(value),
         Kind::Report => Message::Report(value),
         Kind::Counters => Message::Counters(body),
-        Kind::Token => return Err(Error::Unexpected { kind: kind as u8 }),
+        Kind::Token | Kind::Segment => return Err(Error::Unexpected { kind: kind as u8 }),
     })
 }
 

@@ -2,7 +2,7 @@ use crate::Error;
 use crate::inbound::{Inbound, Intake, Message};
 use crate::peers::Peers;
 use crate::pool::Pool;
-use crate::wire::{Header, Kind};
+use crate::wire::{HEADER, Header, Kind, TOKEN};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
@@ -11,6 +11,8 @@ use bytes::Bytes;
 use core::time::Duration;
 use hodo_machine::{Instant, Outbox, Output, Peer};
 
+/// Bytes of small messages in one datagram.
+const DATAGRAM: usize = 1400;
 /// How often a peer is asked from amid a long message of its.
 const AMID: Duration = Duration::from_millis(100);
 
@@ -23,6 +25,8 @@ pub(crate) struct Lines<R> {
     pub(crate) count: u32,
     ready: VecDeque<Peer>,
     closing: VecDeque<Ending>,
+    /// Whether what is said goes as datagrams: whole messages, not too many in each.
+    datagrams: bool,
     spare: Vec<Vec<u8>>,
 }
 
@@ -83,12 +87,18 @@ impl<R> Default for Lines<R> {
             count: 0,
             ready: VecDeque::new(),
             closing: VecDeque::new(),
+            datagrams: false,
             spare: Vec::new(),
         }
     }
 }
 
 impl<R> Lines<R> {
+    /// Over streams, or over datagrams.
+    pub(crate) fn over(datagrams: bool) -> Self {
+        Lines { datagrams, ..Lines::default() }
+    }
+
     /// A connection has come to be.
     pub(crate) fn insert(&mut self, now: Instant, peer: Peer, part: R, intake: Intake) {
         let line = Line {
@@ -178,6 +188,10 @@ impl<R> Lines<R> {
         let line: Box<Line<R>> = self.peers.remove(peer)?;
         self.count -= 1;
         let (mut out, data) = (line.out, line.data);
+        if self.datagrams {
+            // Datagrams may be lost anyhow, and so may these.
+            out.clear();
+        }
         if !matches!(why, Error::RefusedBy { .. } | Error::Closed(_)) {
             let text = why.to_string();
             out.extend_from_slice(&Header::new(Kind::Refused, text.len() as u32, why.code()).encode());
@@ -211,6 +225,16 @@ impl<R> Lines<R> {
             if !core::mem::take(&mut line.queued) || line.blocked {
                 continue;
             }
+            if self.datagrams {
+                let count = whole(&line.out);
+                out.copy(&line.out[..count]);
+                line.out.drain(..count);
+                if !line.out.is_empty() {
+                    line.queued = true;
+                    self.ready.push_back(peer);
+                }
+                return Some(Output::Send(peer));
+            }
             put(&mut line.out, &mut line.data, out);
             return Some(Output::Send(peer));
         }
@@ -229,6 +253,20 @@ impl<R> Lines<R> {
     pub(crate) fn is_idle(&self) -> bool {
         self.ready.is_empty() && self.closing.is_empty()
     }
+}
+
+/// Bytes of the first small messages, as many as a datagram should hold.
+fn whole(messages: &[u8]) -> usize {
+    let mut end = 0;
+    while let Some(header) = messages[end..].first_chunk().and_then(|bytes| Header::decode(bytes).ok()) {
+        let head = if header.kind == Kind::Token { TOKEN } else { HEADER };
+        let next = end + head + header.length as usize;
+        if next > messages.len() || (end > 0 && next > DATAGRAM) {
+            break;
+        }
+        end = next;
+    }
+    if end == 0 { messages.len() } else { end }
 }
 
 /// Puts small messages into the outbox, each with the data behind it.

@@ -1,7 +1,7 @@
 use crate::Error;
-use crate::inbound::{Intake, Message};
+use crate::inbound::{Inbound, Intake, Message};
 use crate::lines::{Gone, Lines, Silence};
-use crate::wire::{Header, Hello, Kind, Role, Token};
+use crate::wire::{Header, Hello, Kind, Role, Segment, Token};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use core::time::Duration;
@@ -29,6 +29,9 @@ pub(crate) struct Sender {
     draining: bool,
     /// Not to be reached again.
     left: bool,
+    /// The event whose segments are being sent, and from where on.
+    amid: Option<(usize, u32)>,
+    hello_at: Instant,
 }
 
 /// Who gives, and to whom.
@@ -40,6 +43,8 @@ pub(crate) struct SenderConfig {
     pub(crate) instance: u64,
     pub(crate) greeting: Duration,
     pub(crate) silence: Duration,
+    /// Over datagrams: bytes of a fragment in one.
+    pub(crate) datagram: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +61,9 @@ struct Kept {
     event: u64,
     kind: Kind,
     payload: Bytes,
+    /// Over datagrams, when it is to be sent again, and how often it was sent.
+    again_at: Instant,
+    times: u32,
 }
 
 /// What a sender tells its machine.
@@ -76,8 +84,8 @@ pub(crate) enum Told {
 impl Sender {
     pub(crate) fn new(config: SenderConfig) -> Self {
         Sender {
+            lines: Lines::over(config.datagram.is_some()),
             config,
-            lines: Lines::default(),
             state: State::Away { again_at: Instant::ZERO },
             kept: VecDeque::new(),
             next: 0,
@@ -86,6 +94,8 @@ impl Sender {
             again: AGAIN,
             draining: false,
             left: false,
+            amid: None,
+            hello_at: Instant::MAX,
         }
     }
 
@@ -118,7 +128,7 @@ impl Sender {
 
     /// Takes an event over.
     pub(crate) fn give(&mut self, run: u32, event: u64, kind: Kind, payload: Bytes) {
-        self.kept.push_back(Kept { run, event, kind, payload });
+        self.kept.push_back(Kept { run, event, kind, payload, again_at: Instant::MAX, times: 0 });
     }
 
     /// What happened to the connection.
@@ -129,17 +139,7 @@ impl Sender {
                 if self.left {
                     return self.leave();
                 }
-                let hello = Hello {
-                    role: self.config.role,
-                    flags: 0,
-                    number: self.config.number,
-                    credits: 0,
-                    window: 0,
-                    event_max: 0,
-                    weight: 1,
-                    instance: self.config.instance,
-                };
-                self.lines.say(PEER, &hello.encode());
+                self.say_hello(now);
                 self.state = State::Greeting { until: now + self.config.greeting };
             }
             Input::Received(_, bytes) => self.received(now, bytes, told),
@@ -155,7 +155,27 @@ impl Sender {
         self.check(now, told);
     }
 
+    fn say_hello(&mut self, now: Instant) {
+        let hello = Hello {
+            role: self.config.role,
+            flags: 0,
+            number: self.config.number,
+            credits: 0,
+            window: 0,
+            event_max: 0,
+            weight: 1,
+            instance: self.config.instance,
+        };
+        self.lines.say(PEER, &hello.encode());
+        self.hello_at = if self.config.datagram.is_some() { now + AGAIN } else { Instant::MAX };
+    }
+
     fn received(&mut self, now: Instant, mut bytes: &[u8], told: &mut impl FnMut(Told)) {
+        if self.config.datagram.is_some()
+            && let Some(line) = self.lines.at(PEER)
+        {
+            line.inbound = Inbound::default();
+        }
         loop {
             let outcome = match self.lines.next(now, PEER, &mut bytes) {
                 Ok(None) => return,
@@ -163,6 +183,11 @@ impl Sender {
                 Err(error) => Err(error),
             };
             if let Err(error) = outcome {
+                if self.config.datagram.is_some() && !matches!(error, Error::RefusedBy { .. } | Error::WrongRole { .. })
+                {
+                    // Half a datagram, or one from long ago.
+                    return;
+                }
                 self.lines.end(PEER, &error);
                 return self.away(now, error, told);
             }
@@ -204,9 +229,19 @@ impl Sender {
     fn token(&mut self, token: Token, told: &mut impl FnMut(Told)) -> Result<(), Error> {
         let mut sent = self.kept.iter().take(self.next);
         let index = sent.position(|kept| kept.event == token.event && kept.run == token.run);
-        let kept = index.and_then(|index| self.kept.remove(index));
-        let kept = kept.ok_or(Error::Unasked { event: token.event })?;
+        let index = match (index, self.config.datagram) {
+            (Some(index), _) => index,
+            // A token may come twice.
+            (None, Some(_)) => return Ok(()),
+            (None, None) => return Err(Error::Unasked { event: token.event }),
+        };
+        let Some(kept) = self.kept.remove(index) else { return Ok(()) };
         self.next -= 1;
+        self.amid = match self.amid {
+            Some((at, _)) if at == index => None,
+            Some((at, from)) if at > index => Some((at - 1, from)),
+            amid => amid,
+        };
         self.bytes -= kept.payload.len() as u64;
         told(Told::Answered(token));
         Ok(())
@@ -215,13 +250,14 @@ impl Sender {
     fn away(&mut self, now: Instant, error: Error, told: &mut impl FnMut(Told)) {
         self.state = State::Away { again_at: now + self.again };
         self.again = (self.again * 2).min(AGAIN_MAX);
-        (self.next, self.bytes, self.run) = (0, 0, None);
+        (self.next, self.bytes, self.run, self.amid) = (0, 0, None, None);
         told(Told::Left(error));
     }
 
     fn check(&mut self, now: Instant, told: &mut impl FnMut(Told)) {
         let error = match self.state {
             State::Greeting { until } if now >= until => Error::NoGreeting,
+            State::Greeting { .. } if now >= self.hello_at => return self.say_hello(now),
             State::Ready { .. } if self.lines.silence(now, PEER, self.config.silence) == Silence::Long => Error::Silent,
             _ => return,
         };
@@ -241,19 +277,23 @@ impl Sender {
                 self.state = State::Opening;
                 Some(Output::Open(PEER, self.config.address.clone()))
             }
-            State::Ready { credits, window, event_max } => self.send(credits, window, event_max, out, told),
+            State::Ready { credits, window, event_max } => self.send(now, credits, window, event_max, out, told),
             State::Away { .. } | State::Opening | State::Greeting { .. } => None,
         }
     }
 
     fn send<E>(
         &mut self,
+        now: Instant,
         credits: u32,
         window: u64,
         event_max: u32,
         out: &mut Outbox,
         told: &mut impl FnMut(Told),
     ) -> Option<Output<E>> {
+        if self.config.datagram.is_some() && self.segment(now, out) {
+            return Some(Output::Send(PEER));
+        }
         if self.lines.at(PEER)?.blocked || self.draining {
             return None;
         }
@@ -270,6 +310,13 @@ impl Sender {
             // It would end the connection each time that it is tried.
             told(Told::TooLarge { run: kept.run, event: kept.event, size, max });
             self.kept.remove(self.next);
+        }
+        if self.config.datagram.is_some() {
+            self.bytes += self.kept[self.next].payload.len() as u64;
+            self.amid = Some((self.next, 0));
+            self.next += 1;
+            self.segment(now, out);
+            return Some(Output::Send(PEER));
         }
         let kept = &self.kept[self.next];
         if self.run != Some(kept.run) {
@@ -288,9 +335,36 @@ impl Sender {
         match self.state {
             State::Away { again_at } => (again_at < Instant::MAX).then_some(again_at),
             State::Opening => None,
-            State::Greeting { until } => Some(until),
-            State::Ready { .. } => Some(now + self.config.silence / 4),
+            State::Greeting { until } => Some(until.min(self.hello_at)),
+            State::Ready { .. } => {
+                let check = now + self.config.silence / 4;
+                let again = self.kept.iter().take(self.next).map(|kept| kept.again_at);
+                Some(if self.config.datagram.is_some() { again.fold(check, Instant::min) } else { check })
+            }
         }
+    }
+
+    /// The next segment of an event that is being sent, or of one that has no token for too long.
+    fn segment(&mut self, now: Instant, out: &mut Outbox) -> bool {
+        if self.lines.at(PEER).is_none_or(|line| line.blocked) {
+            return false;
+        }
+        let overdue = || self.kept.iter().take(self.next).position(|kept| kept.again_at <= now);
+        let Some((index, offset)) = self.amid.or_else(|| overdue().map(|index| (index, 0))) else { return false };
+        let (Some(kept), Some(size)) = (self.kept.get_mut(index), self.config.datagram) else { return false };
+        let total = kept.payload.len() as u32;
+        let length = (total - offset).min(size.max(1));
+        let Kept { run, event, kind, .. } = *kept;
+        let segment = Segment { event, run, source: self.config.number, kind, offset, total, length };
+        out.copy(&segment.encode());
+        out.share(kept.payload.slice(offset as usize..(offset + length) as usize));
+        let end = offset + length;
+        self.amid = (end < total).then_some((index, end));
+        if end == total {
+            kept.again_at = now + (AGAIN * (1 << kept.times.min(4)));
+            kept.times += 1;
+        }
+        true
     }
 
     /// Ends the connection in order.

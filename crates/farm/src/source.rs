@@ -24,6 +24,8 @@ pub struct SourceConfig {
     pub silence: Duration,
     /// Differs each time that the program starts.
     pub instance: u64,
+    /// Over datagrams to a builder that takes them: bytes of a fragment in one.
+    pub datagram: Option<u32>,
 }
 
 impl SourceConfig {
@@ -31,7 +33,7 @@ impl SourceConfig {
     #[must_use]
     pub const fn new(address: Address, number: u32, run: u32) -> Self {
         let (greeting, silence) = (Duration::from_secs(2), Duration::from_secs(2));
-        SourceConfig { address, number, run, greeting, silence, instance: 0 }
+        SourceConfig { address, number, run, greeting, silence, instance: 0, datagram: None }
     }
 }
 
@@ -111,6 +113,7 @@ impl<S: Supply> Source<S> {
                 instance: config.instance,
                 greeting: config.greeting,
                 silence: config.silence,
+                datagram: config.datagram,
             }),
             supply,
             supply_at: Instant::ZERO,

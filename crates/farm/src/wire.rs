@@ -18,6 +18,17 @@
 //! | 20..24 | waited | microseconds from the event's arrival to the start of its decision |
 //! | 24..28 | decided | microseconds that the decision took |
 //!
+//! Over datagrams a source gives its fragments as segments of 28 bytes and data. A datagram is one segment, or whole other
+//! messages; what has no token is sent again:
+//!
+//! | bytes | field | meaning |
+//! |---|---|---|
+//! | 0..12 | header | of kind SEGMENT; value is the event's number, the length that of the data behind the 28 bytes |
+//! | 12..16 | run | the run that the event belongs to |
+//! | 16..20 | source | the source's number |
+//! | 20..24 | offset | where in the fragment the data belongs |
+//! | 24..28 | total | bits 28..32 what the fragment is, as [`Kind`]: EVENT, PARTIAL, SKIP; bits 0..28 its length |
+//!
 //! HELLO is each side's first message. Its body has 36 bytes, of which a reader skips what it does not know:
 //!
 //! | bytes | field | meaning |
@@ -72,7 +83,8 @@ pub enum Kind {
     Ping = 7,
     /// The answer to PING.
     Pong = 8,
-    /// This side takes nothing new; what it has it still answers.
+    /// This side takes nothing new; what it has it still answers. Who gives answers with the same: no event is on its way
+    /// behind that.
     Drain = 9,
     /// The connection is about to be closed; value is a code of [`Error`], the body says why.
     Refused = 10,
@@ -80,10 +92,12 @@ pub enum Kind {
     Report = 11,
     /// The answer to REPORT: counters of eight bytes each.
     Counters = 12,
+    /// A part of a fragment, over datagrams.
+    Segment = 13,
 }
 
 impl Kind {
-    const ALL: [Kind; 12] = [
+    const ALL: [Kind; 13] = [
         Kind::Hello,
         Kind::Event,
         Kind::Partial,
@@ -96,6 +110,7 @@ impl Kind {
         Kind::Refused,
         Kind::Report,
         Kind::Counters,
+        Kind::Segment,
     ];
 
     /// Whether it is an answered one: an event, whatever is left of it.
@@ -237,6 +252,61 @@ impl Token {
     }
 }
 
+/// The first 28 bytes of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// Which event.
+    pub event: u64,
+    /// The run that it belongs to.
+    pub run: u32,
+    /// Which source's fragment.
+    pub source: u32,
+    /// What the fragment is: [`Kind::Event`], [`Kind::Partial`] or [`Kind::Skip`].
+    pub kind: Kind,
+    /// Where in the fragment the data belongs.
+    pub offset: u32,
+    /// Bytes of the fragment.
+    pub total: u32,
+    /// Bytes of the data behind this.
+    pub length: u32,
+}
+
+/// Bytes of a segment before its data.
+pub const SEGMENT: usize = 28;
+
+impl Segment {
+    /// Reads a segment: its data lies within its fragment.
+    pub fn decode(bytes: &[u8; SEGMENT]) -> Result<Segment, Error> {
+        let mut cursor = Cursor::new(bytes);
+        let truncated = |_| Error::Truncated;
+        let header = Header::decode(&cursor.array().map_err(truncated)?)?;
+        let run = cursor.u32_le().map_err(truncated)?;
+        let source = cursor.u32_le().map_err(truncated)?;
+        let offset = cursor.u32_le().map_err(truncated)?;
+        let word = cursor.u32_le().map_err(truncated)?;
+        let kind = [Kind::Event, Kind::Partial, Kind::Skip].into_iter().find(|kind| *kind as u32 == word >> 28);
+        let kind =
+            kind.filter(|_| header.kind == Kind::Segment).ok_or(Error::Unexpected { kind: header.kind as u8 })?;
+        let (total, length) = (word & LENGTH_MAX, header.length);
+        if offset.checked_add(length).is_none_or(|end| end > total) {
+            return Err(Error::TooLarge { size: offset.saturating_add(length), max: total });
+        }
+        Ok(Segment { event: header.value, run, source, kind, offset, total, length })
+    }
+
+    /// The segment's bytes before its data.
+    #[must_use]
+    pub fn encode(&self) -> [u8; SEGMENT] {
+        let mut bytes = [0; SEGMENT];
+        bytes[..HEADER].copy_from_slice(&Header::new(Kind::Segment, self.length, self.event).encode());
+        bytes[12..16].copy_from_slice(&self.run.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.source.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[24..28].copy_from_slice(&((self.kind as u32) << 28 | self.total).to_le_bytes());
+        bytes
+    }
+}
+
 /// What a side of a connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -358,6 +428,10 @@ mod tests {
         let bytes = [0, 0, 1, 0x50, 7, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 3, 0, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0];
         assert_eq!(token.encode(), bytes);
         assert_eq!(Token::decode(&bytes), Ok(token));
+        let segment = Segment { event: 7, run: 3, source: 2, kind: Kind::Event, offset: 1400, total: 1402, length: 2 };
+        let bytes = [2, 0, 0, 0xD0, 7, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 0x78, 5, 0, 0, 0x7A, 5, 0, 0x20];
+        assert_eq!(segment.encode(), bytes);
+        assert_eq!(Segment::decode(&bytes), Ok(segment));
         let hello = Hello {
             role: Role::Node,
             flags: 0,
@@ -382,6 +456,9 @@ mod tests {
             if let Ok(header) = Header::decode(bytes.first_chunk().unwrap()) {
                 assert_eq!(header.encode(), bytes[..HEADER]);
                 let _ = Hello::decode(&Header { value: MAGIC, ..header }, &bytes[HEADER..]);
+            }
+            if let Ok(segment) = Segment::decode(bytes.first_chunk().unwrap()) {
+                assert_eq!(segment.encode(), bytes[..SEGMENT]);
             }
             if let Ok(token) = Token::decode(bytes.first_chunk().unwrap()) {
                 assert_eq!(Token::decode(&token.encode()), Ok(token));

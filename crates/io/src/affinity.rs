@@ -53,7 +53,8 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
 /// Gives the calling thread a table of descriptors of its own, that holds only the three standard ones.
 ///
 /// Threads that share a table pay for it with each system call on a socket; a process with only one thread on its table
-/// does not (1 % of a round-trip on loopback). For threads that only watch: call it before the thread owns a descriptor.
+/// does not (1 % of a round-trip on loopback). For threads that only watch: call it before the thread owns a descriptor, and
+/// use nothing there that was opened before, such as a [`Waker`](crate::Waker).
 pub fn leave_descriptors() {
     close_from(libc::STDERR_FILENO as c_uint + 1, c_uint::MAX);
 }

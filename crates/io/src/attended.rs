@@ -55,7 +55,8 @@ pub(crate) trait Accepting: Transport {
     fn backlog(&self) -> usize;
 }
 
-/// Wakes the thread that serves, so that it asks what is wanted.
+/// Wakes the thread that serves, so that it asks what is wanted. Only for threads that share its table of descriptors: in
+/// one that has [left](affinity::leave_descriptors) it, the number of the waker's descriptor is another file's.
 #[derive(Clone)]
 pub struct Waker(Arc<Mailbox>);
 

@@ -130,7 +130,7 @@ impl Joint {
             }
             if self.streams.has_arrivals() {
                 self.streams.take_arrivals(clock)?;
-                if let Some(now) = self.streams.notice(clock, machine) {
+                if let Some(now) = self.streams.welcome(clock, machine) {
                     return Ok(Some(now));
                 }
             }
@@ -259,8 +259,15 @@ impl Transport for Joint {
         if let Some(now) = self.datagrams.notice(clock, machine) {
             return Ok(Some(now));
         }
+        if self.streams.is_to_welcome() {
+            return Ok(self.streams.welcome(clock, machine));
+        }
         if let Some(now) = self.ready(clock, machine)? {
             return Ok(Some(now));
+        }
+        if self.streams.has_arrived() {
+            let seen = self.look(clock, machine)?;
+            return Ok(seen.or_else(|| self.streams.welcome(clock, machine)));
         }
         if let Some(source) = self.datagrams.solo() {
             let seen = self.datagrams.look_on(source, clock, machine)?;

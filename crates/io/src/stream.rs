@@ -1,7 +1,7 @@
 mod accepting;
 
 use crate::backlog::{Backlog, SLICES, write_now};
-use crate::listener::Arrivals;
+use crate::listener::{Accepted, Arrivals};
 use crate::notice::{Notice, why};
 use crate::poller::{Poller, Ready, span_until};
 use crate::transport::{Batch, Ends, Run, Transport};
@@ -42,6 +42,10 @@ pub struct Streams {
     /// processor, so that a stream that is read directly is not watched.
     unwatched: Vec<Peer>,
     arrivals: Arrivals,
+    /// Connections that have come, and that the machine has not been told of.
+    arrived: VecDeque<Accepted>,
+    /// Whether it was told of one the last time.
+    welcomed: bool,
     /// When something was last received, or the clock last read in vain.
     pub(crate) heard: Instant,
     /// Until then more connections are expected.
@@ -96,6 +100,8 @@ impl Streams {
             untaken: Untaken::default(),
             unwatched: Vec::new(),
             arrivals,
+            arrived: VecDeque::new(),
+            welcomed: false,
             heard: Instant::ZERO,
             unsettled_until: Instant::ZERO,
             solo: None,
@@ -191,32 +197,6 @@ impl Streams {
         }
     }
 
-    #[inline]
-    pub(crate) fn has_arrivals(&self) -> bool {
-        self.arrivals.is_due(self.heard)
-    }
-
-    /// Takes in the connections that have come.
-    pub(crate) fn take_arrivals(&mut self, clock: &Clock) -> io::Result<()> {
-        let now = clock.now();
-        self.heard = now;
-        let room = self.settings.peers_max.saturating_sub(self.count);
-        let taken = self.arrivals.take(now, room, &self.settings)?;
-        if !taken.is_empty() {
-            self.unsettled_until = now + SETTLED;
-        }
-        for (fd, address) in taken {
-            let index = self.free.pop().unwrap_or_else(|| {
-                self.accepted.push(None);
-                (self.accepted.len() - 1) as u32
-            });
-            let peer = Peer(Peer::FIRST_ACCEPTED + index);
-            self.insert(peer, fd, address.clone(), false);
-            self.notices.push_back(Notice::Opened(peer, address));
-        }
-        Ok(())
-    }
-
     /// Cuts those who were closed and do not take what was sent to them before.
     #[inline]
     pub(crate) fn cut_untaken(&mut self, clock: &Clock) {
@@ -304,7 +284,7 @@ impl Streams {
     ) -> io::Result<Option<Instant>> {
         if ready.token == ARRIVALS {
             self.take_arrivals(clock)?;
-            return Ok(self.notice(clock, machine));
+            return Ok(self.welcome(clock, machine));
         }
         let peer = Peer(ready.token as u32);
         if ready.writable
@@ -535,10 +515,17 @@ impl Transport for Streams {
         if let Some(now) = self.notice(clock, machine) {
             return Ok(Some(now));
         }
+        if self.is_to_welcome() {
+            return Ok(self.welcome(clock, machine));
+        }
         while let Some(ready) = self.poller.next() {
             if let Some(now) = self.ready(ready, clock, machine)? {
                 return Ok(Some(now));
             }
+        }
+        if self.has_arrived() {
+            let seen = self.look(Some(Duration::ZERO), clock, machine)?;
+            return Ok(seen.or_else(|| self.welcome(clock, machine)));
         }
         let Some(spins) = wait.polls_for() else { return self.look(Some(Duration::ZERO), clock, machine) };
         if !spins.is_zero() {
@@ -553,7 +540,7 @@ impl Transport for Streams {
                 }
                 if self.has_arrivals() {
                     self.take_arrivals(clock)?;
-                    if let Some(now) = self.notice(clock, machine) {
+                    if let Some(now) = self.welcome(clock, machine) {
                         return Ok(Some(now));
                     }
                 }

@@ -153,6 +153,59 @@ pub struct Measurement {
     pub verdict: Verdict,
     /// The run over time, at most 200 entries.
     pub intervals: Vec<Interval>,
+    /// What each node of a farm had; empty for other links.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeShare>,
+    /// How evenly they had it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<Fairness>,
+}
+
+/// What one node of a farm had in the counted time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeShare {
+    /// Its number.
+    pub number: u32,
+    /// Events that it answered.
+    pub events: u64,
+}
+
+/// How evenly nodes were served.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Fairness {
+    /// Events of the node with the fewest, over those of the one with the most.
+    pub min_over_max: f64,
+    /// Jain's index: 1 for all alike, 1/n for all at one of n.
+    pub jain: f64,
+    /// The coefficient of variation.
+    pub variation: f64,
+    /// The length of the windows that `worst_window` is about.
+    pub window_s: f64,
+    /// The least `min_over_max` of any whole window; null where the run was shorter than one.
+    pub worst_window: Option<f64>,
+}
+
+impl Fairness {
+    /// Of these events of each node; `None` where there are none.
+    #[must_use]
+    pub fn of(events: &[u64], window_s: f64, worst_window: Option<f64>) -> Option<Self> {
+        let (least, most) = (*events.iter().min()?, *events.iter().max()?);
+        let count = events.len() as f64;
+        let sum: f64 = events.iter().map(|events| *events as f64).sum();
+        let squares: f64 = events.iter().map(|events| (*events as f64).powi(2)).sum();
+        if most == 0 {
+            return None;
+        }
+        let mean = sum / count;
+        let variance = (squares / count - mean * mean).max(0.0);
+        Some(Fairness {
+            min_over_max: least as f64 / most as f64,
+            jain: sum * sum / (count * squares),
+            variation: variance.sqrt() / mean,
+            window_s,
+            worst_window,
+        })
+    }
 }
 
 /// How fast.
@@ -379,4 +432,19 @@ pub struct Interval {
     pub operations: u64,
     /// Payload bytes of those.
     pub payload_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The 20 nodes of the published 17-hour run had from 9,168,862 to 10,709,545 events each; here the two ends of it.
+    #[test]
+    fn fairness_is_what_the_study_means_by_it() {
+        let fairness = Fairness::of(&[9_168_862, 10_709_545], 10.0, None).unwrap();
+        assert!((fairness.min_over_max - 0.856).abs() < 0.001, "{fairness:?}");
+        assert!((Fairness::of(&[5, 5, 5], 10.0, None).unwrap().jain - 1.0).abs() < 1e-12);
+        assert!((Fairness::of(&[9, 0, 0], 10.0, None).unwrap().jain - 1.0 / 3.0).abs() < 1e-12);
+        assert_eq!(Fairness::of(&[], 10.0, None), None);
+    }
 }

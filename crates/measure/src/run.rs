@@ -299,6 +299,8 @@ impl Run {
             stages: self.stages,
             verdict: self.verdict,
             intervals: self.intervals,
+            nodes: Vec::new(),
+            fairness: None,
         }
     }
 }

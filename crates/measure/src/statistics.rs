@@ -22,6 +22,20 @@ pub fn standard_deviation(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
+/// How evenly something is shared out, after Jain: 1 where all have the same, 1/n where one has all; 1 of nothing.
+#[must_use]
+pub fn jain(values: &[f64]) -> f64 {
+    let (sum, squares) = values.iter().fold((0.0, 0.0), |(sum, squares), value| (sum + value, squares + value * value));
+    if squares == 0.0 { 1.0 } else { sum * sum / (values.len() as f64 * squares) }
+}
+
+/// The least of these over the most; 1 of nothing.
+#[must_use]
+pub fn least_over_most(values: &[f64]) -> f64 {
+    let most = values.iter().copied().fold(0.0, f64::max);
+    if most == 0.0 { 1.0 } else { values.iter().copied().fold(f64::INFINITY, f64::min) / most }
+}
+
 /// The standard deviation as a share of the mean; 0 where the mean is 0.
 #[must_use]
 pub fn coefficient_of_variation(values: &[f64]) -> f64 {
@@ -123,6 +137,14 @@ fn student_within(t: f64, freedom: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_shared_out_evenly_is_known() {
+        assert_eq!((jain(&[]), least_over_most(&[])), (1.0, 1.0));
+        assert_eq!((jain(&[3.0; 4]), least_over_most(&[3.0; 4])), (1.0, 1.0));
+        assert_eq!((jain(&[8.0, 0.0, 0.0, 0.0]), least_over_most(&[8.0, 0.0])), (0.25, 0.0));
+        assert!((jain(&[1.0, 3.0]) - 0.8).abs() < 1e-12 && least_over_most(&[1.0, 4.0]) == 0.25);
+    }
     use crate::random::Random;
 
     #[test]

@@ -222,5 +222,6 @@ window.addEventListener('afterprint', () => {
 setTheme(themeNow());
 drawEnvironment();
 drawDoubts();
+drawTables();
 drawFull();
 choose(view.group);

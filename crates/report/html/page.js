@@ -1,6 +1,6 @@
 // The page: tests to choose from, their charts, the table, and everything in full.
 
-const { document: result, curves } = JSON.parse(document.getElementById('data').textContent);
+const { document: result, curves, tables } = JSON.parse(document.getElementById('data').textContent);
 const MEANINGS = {
   rate: 'as many operations as the window allows',
   latency: 'one operation at a time',
@@ -399,6 +399,29 @@ function drawPictures(shown) {
       ),
     );
   document.getElementById('pictures').replaceChildren(...sections);
+}
+
+function drawTables() {
+  const cells = (row, tag) => element('tr', null, ...row.map((text) => element(tag, null, text)));
+  const sections = tables.map(({ title, note, columns, rows }) =>
+    element(
+      'section',
+      { class: 'block' },
+      element('h2', null, title),
+      element('p', { class: 'quiet' }, note),
+      element(
+        'div',
+        { class: 'scroll' },
+        element(
+          'table',
+          null,
+          element('thead', null, cells(columns, 'th')),
+          element('tbody', null, ...rows.map((row) => cells(row, 'td'))),
+        ),
+      ),
+    ),
+  );
+  document.getElementById('tables').replaceChildren(...sections);
 }
 
 function choose(group) {

@@ -16,12 +16,31 @@ const SCRIPT: &str = concat!(
     include_str!("../html/full.js")
 );
 
+/// A table beside the measurements, of what they have no place for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Table {
+    /// What it is of.
+    pub title: String,
+    /// What it says, in a sentence.
+    pub note: String,
+    /// The heads of its columns; the first one names the rows.
+    pub columns: Vec<String>,
+    /// Its rows.
+    pub rows: Vec<Vec<String>>,
+}
+
 /// The page, complete in one file: style, script and data are inside.
 ///
 /// The data is the document as JSON, without the stored histograms; their curves stand beside it as points.
 #[must_use]
 pub fn html(document: &Document) -> String {
-    let data = data(document);
+    html_with(document, &[])
+}
+
+/// The page with tables of more.
+#[must_use]
+pub fn html_with(document: &Document, tables: &[Table]) -> String {
+    let data = data(document, tables);
     let title = escape_markup(&title(document));
     let mut page = String::with_capacity(PAGE.len() + STYLE.len() + SCRIPT.len() + data.len());
     let mut rest = PAGE;
@@ -53,7 +72,7 @@ fn title(document: &Document) -> String {
     clean(&format!("Hodoscope: {}", known.join(" on ")))
 }
 
-fn data(document: &Document) -> String {
+fn data(document: &Document, tables: &[Table]) -> String {
     let mut value = serde_json::to_value(document).expect("a document has string keys and no failing serializer");
     for measurement in value["measurements"].as_array_mut().into_iter().flatten() {
         if let Some(latency) = measurement["latency_ns"].as_object_mut() {
@@ -68,7 +87,9 @@ fn data(document: &Document) -> String {
         .iter()
         .map(|m| m.latency_ns.as_ref().map_or_else(Vec::new, |latency| curve(&latency.histogram)))
         .collect();
-    escape_script(&json!({ "document": value, "curves": curves }).to_string())
+    let table = |Table { title, note, columns, rows }: &Table| json!({ "title": title, "note": note, "columns": columns, "rows": rows });
+    let tables: Vec<Value> = tables.iter().map(table).collect();
+    escape_script(&json!({ "document": value, "curves": curves, "tables": tables }).to_string())
 }
 
 /// Above this, JavaScript's numbers are no longer exact.
@@ -126,6 +147,16 @@ mod tests {
         let data = page.split_once(r#"id="data">"#).unwrap().1.split_once("</script>").unwrap().0;
         assert!(!data.contains(['<', '>', '&', '\u{2028}']) && !page.contains("<!--"));
         assert_eq!(embedded(&page)["document"]["measurements"][0]["link"], hostile);
+    }
+
+    #[test]
+    fn tables_stand_beside_the_measurements() {
+        let row = vec!["0".to_owned(), "</script>".to_owned()];
+        let columns = vec!["node".to_owned(), "events".to_owned()];
+        let table = Table { title: "Nodes".to_owned(), note: "One.".to_owned(), columns, rows: vec![row] };
+        let value = embedded(&html_with(&sample::document(), &[table]));
+        assert_eq!(value["tables"][0]["rows"][0][1], "</script>");
+        assert_eq!(embedded(&html(&sample::document()))["tables"].as_array().map(Vec::len), Some(0));
     }
 
     #[test]

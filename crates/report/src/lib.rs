@@ -21,7 +21,7 @@ mod units;
 
 pub use compare::{Comparison, Pair, compare, comparison_table};
 pub use figure::Figure;
-pub use html::html;
+pub use html::{Table, html, html_with};
 pub use json::JsonError;
 pub use markdown::markdown;
 pub use sparkline::sparkline;

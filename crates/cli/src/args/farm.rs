@@ -1,5 +1,9 @@
+use super::farm_operate::PAGES;
 use super::units::Cpus;
-use super::{FarmBuilder, FarmExport, FarmRecorded, FarmRun, FarmVerify, spread, units};
+use super::{
+    FarmBench, FarmBuilder, FarmControl, FarmEnd, FarmExport, FarmPages, FarmRecorded, FarmReport, FarmRun, FarmSetRun,
+    FarmTop, FarmVerify, spread, units,
+};
 use clap::{Args, Subcommand, ValueEnum};
 use hodo_catalog::farm::emulation::{Accept, Spread};
 use hodo_catalog::farm::{Policy, wire};
@@ -11,8 +15,6 @@ use std::time::Duration;
 
 /// Where a controller listens, unless told otherwise.
 pub(super) const CONTROLLER: &str = "127.0.0.1:5500";
-/// Where its pages are.
-const PAGES: &str = "127.0.0.1:9205";
 
 const _: () = assert!(wire::CONTROLLER_PORT == 5500);
 
@@ -35,8 +37,26 @@ pub enum FarmCommand {
     Source(FarmSource),
     /// Take events and decide.
     Node(FarmNode),
+    /// How fast is a farm on this machine?
+    Bench(Box<FarmBench>),
     /// Run a whole farm, as a file says.
     Run(FarmRun),
+    /// What a controller does, and how events are shared out over its nodes.
+    Status(FarmPages),
+    /// The same and the rates, live.
+    Top(FarmTop),
+    /// A run so far as a document of results, with the balance and the nodes.
+    Report(FarmReport),
+    /// Have no more events given to nodes; what they have they answer.
+    Pause(FarmPages),
+    /// Begin, or go on after pause or drain.
+    Resume(FarmPages),
+    /// Take no new events in, and wait until those in hand have their verdicts.
+    Drain(FarmEnd),
+    /// Drain, then end the controller.
+    Stop(FarmEnd),
+    /// Give the events that a controller makes another run's number.
+    SetRun(FarmSetRun),
     /// Write stored events to a Parquet file.
     Export(FarmExport),
     /// Is every byte of a store as it was written?
@@ -124,6 +144,9 @@ pub struct FarmController {
     /// Who gets the next event.
     #[arg(long, value_name = "POLICY", default_value = "token-fifo")]
     pub policy: FarmPolicy,
+    /// Of nodes that are equally fast none gets so many events more than another; 0: tokens strictly in their order.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub ahead: u64,
     /// Events that a node may have, whatever it offers.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub credits_max: u32,
@@ -151,18 +174,25 @@ pub struct FarmController {
     /// The number of the run.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub run: u32,
+    /// Begin only when told to, with `hodo farm resume`; nodes and sources can connect before.
+    #[arg(long)]
+    pub configured: bool,
     /// Threads that share the nodes; more than 1 only for events that are made here.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
     /// Events that are made here.
     #[command(flatten)]
     pub made: FarmMade,
-    /// Where its pages are: /metrics for Prometheus, /health, /farm.
+    /// Where its pages are: /metrics for Prometheus, /health, /farm, /nodes, and the actions /pause, /resume, /drain,
+    /// /stop, /run.
     #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
     pub metrics: SocketAddr,
     /// No pages.
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
+    /// Who may pause, resume, drain and stop it over HTTP.
+    #[arg(long, value_name = "WHO", default_value = "local")]
+    pub control: FarmControl,
     /// Write the process number here; a second controller with the same file does not start.
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,

@@ -2,8 +2,10 @@
 
 mod bench;
 mod farm;
+mod farm_bench;
 mod farm_builder;
 mod farm_files;
+mod farm_operate;
 mod farm_replay;
 mod farm_run;
 mod hub;
@@ -19,10 +21,13 @@ pub mod units;
 
 pub use bench::{Bench, Choice, Measure};
 pub use farm::{
-    Farm, FarmCommand, FarmController, FarmDeciders, FarmDurability, FarmMade, FarmNode, FarmProcess, FarmSource,
+    Farm, FarmCommand, FarmController, FarmDeciders, FarmDurability, FarmMade, FarmNode, FarmPolicy, FarmProcess,
+    FarmSource,
 };
+pub use farm_bench::{FarmBench, Preset};
 pub use farm_builder::FarmBuilder;
 pub use farm_files::{FarmExport, FarmKept, FarmVerify};
+pub use farm_operate::{FarmControl, FarmEnd, FarmPages, FarmReport, FarmSetRun, FarmTop, PAGES as FARM_PAGES};
 pub use farm_replay::FarmRecorded;
 pub use farm_run::{FarmRun, Launch};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};

@@ -2,8 +2,8 @@
 
 mod page;
 
-use super::controller::PATIENCE;
 use super::lines::Lines;
+use super::pages::PATIENCE;
 use super::{instance, listen, serve_options};
 use crate::args::FarmBuilder;
 use crate::{Error, Outcome};

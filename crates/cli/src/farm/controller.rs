@@ -1,26 +1,25 @@
 //! `hodo farm controller`: takes events in, hands each to one node, stores what is accepted.
 
 use super::attending::{Attending, Own};
+use super::control;
 use super::lines::Lines;
 use super::seen::Seen;
 use super::storing::Storing;
-use super::{generator, instance, listen, metrics, page, serve_options};
+use super::{generator, instance, listen, pages, serve_options};
 use crate::args::{FarmController, FarmDurability};
 use crate::{Error, Outcome};
+use hodo_catalog::farm::controller::Pace;
 use hodo_catalog::farm::emulation::Generator;
 use hodo_catalog::farm::wire::Verdict;
-use hodo_catalog::farm::{Controller, ControllerConfig, Ledger, Next, Policy, Ranges, Supply};
-use hodo_daemon::{Daemon, Options, Reply, Snapshot};
+use hodo_catalog::farm::{Controller, ControllerConfig, Ledger, Next, Ranges, Supply};
+use hodo_daemon::Snapshot;
 use hodo_machine::Instant;
 use hodo_store::{Durability, Recovered, Store};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::time::Duration;
 
 /// Connections that the driver accepts beyond the controller's own bounds, so that it counts those that it turns away.
 const MORE_PEERS: usize = 1024;
-/// How long a page waits for what it shows.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Is a controller until a signal comes, or until what it was to make has its verdict.
 pub fn run(asked: &FarmController) -> Result<Outcome, Error> {
@@ -33,14 +32,19 @@ pub fn run(asked: &FarmController) -> Result<Outcome, Error> {
     let peers_max = (asked.nodes + asked.sources) as usize + MORE_PEERS;
     let options = serve_options(&asked.process, threads, peers_max)?;
     let seen: Arc<Vec<Arc<Snapshot<Seen>>>> = Arc::new((0..threads).map(|_| Arc::default()).collect());
-    let daemon = start_daemon(asked, &seen)?;
+    let control = control::Desk::new(threads);
+    let daemon = pages::start(asked, &seen, &control)?;
+    control.set_stop(daemon.stop());
     let server = listen(asked.listen, options, &daemon, asked.process.until_stdin_closes)?;
     let at = server.address().to_string();
     let running = Arc::new(AtomicU32::new(threads as u32));
     let done = done(&recovered, asked.run);
+    let shared = Pace::of(threads);
+    let pace = |index| (Arc::clone(&shared), index);
     let make = |index: usize, waker: hodo_io::Waker| {
         let ledger = if index == 0 { ledger(&recovered) } else { Ledger::default() };
-        let controller = Controller::new(config(asked, threads), supply(asked, index, threads, &done), ledger);
+        let controller =
+            Controller::new(config(asked, threads, pace(index)), supply(asked, index, threads, &done), ledger);
         let desk = storing.as_ref().map(|storing| storing.desk(index));
         if let Some(desk) = &desk {
             desk.set_waker(waker);
@@ -53,6 +57,7 @@ pub fn run(asked: &FarmController) -> Result<Outcome, Error> {
             running: Arc::clone(&running),
             until_done: asked.until_done,
             lines: Lines::of("controller"),
+            orders: control.orders(index),
             state: Own::default(),
         };
         (controller, attending)
@@ -78,47 +83,10 @@ fn open_store(asked: &FarmController, threads: usize) -> Result<(Option<Storing>
     Ok((Some(Storing::start(store, threads, asked.commit_every)), recovered))
 }
 
-/// Pages, signals, and the manager of services.
-fn start_daemon(asked: &FarmController, seen: &Arc<Vec<Arc<Snapshot<Seen>>>>) -> Result<Daemon, Error> {
-    let http = (!asked.no_metrics).then_some(asked.metrics);
-    let options = Options { http, pid_file: asked.pid_file.clone() };
-    let (run, policy) = (asked.run, policy_name(asked.policy.into()));
-    let shown = Arc::clone(seen);
-    let daemon = Daemon::start(&options, |pages| {
-        pages.with(page::PATH, move || match look(&shown) {
-            Some(seen) => Reply::text(200, format!("{:#}\n", page::page(&seen, run, policy))),
-            None => Reply::text(503, "the controller has not begun, or is stuck\n"),
-        })
-    })?;
-    let told = Arc::clone(seen);
-    daemon.registry().source(move |exposition| {
-        if let Some(seen) = look(&told) {
-            metrics::tell(&seen, exposition);
-        }
-    });
-    Ok(daemon)
-}
-
-/// What all threads have seen, together.
-fn look(threads: &[Arc<Snapshot<Seen>>]) -> Option<Seen> {
-    let mut all: Option<Seen> = None;
-    for thread in threads {
-        let seen = thread.ask(PATIENCE)?;
-        all = Some(match all {
-            None => (*seen).clone(),
-            Some(all) => all.add(&seen),
-        });
-    }
-    all
-}
-
-fn policy_name(policy: Policy) -> &'static str {
-    Policy::ALL.into_iter().find(|(known, _)| *known == policy).map_or("", |(_, name)| name)
-}
-
-fn config(asked: &FarmController, threads: usize) -> ControllerConfig {
+fn config(asked: &FarmController, threads: usize, pace: (Arc<Pace>, usize)) -> ControllerConfig {
     ControllerConfig {
         run: asked.run,
+        configured: asked.configured,
         policy: asked.policy.into(),
         credits_max: asked.credits_max,
         event_max: u32::try_from(asked.event_max).unwrap_or(u32::MAX).min(hodo_catalog::farm::wire::LENGTH_MAX),
@@ -127,6 +95,8 @@ fn config(asked: &FarmController, threads: usize) -> ControllerConfig {
         sources_max: if threads > 1 { 0 } else { asked.sources },
         nodes_max: asked.nodes,
         silence: asked.silence,
+        ahead_max: (asked.ahead > 0).then_some(asked.ahead),
+        pace: Some(pace),
         deadline: asked.deadline,
         deaths_max: asked.deaths,
         uncommitted_max: asked.store.is_some().then_some(asked.uncommitted),

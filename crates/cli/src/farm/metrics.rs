@@ -1,5 +1,7 @@
 use super::seen::Seen;
+use hodo_catalog::farm::controller::{NodeShare, State};
 use hodo_daemon::Exposition;
+use std::collections::BTreeMap;
 
 /// Adds the metrics of a farm.
 pub fn tell(seen: &Seen, to: &mut Exposition) {
@@ -19,6 +21,7 @@ pub fn tell(seen: &Seen, to: &mut Exposition) {
         ("farm_events_given_total", "Events given to nodes, each time counted.", counters.given),
         ("farm_events_redispatched_total", "Times that an event went to another node.", counters.redispatched),
         ("farm_events_found_no_token_total", "Events that found no token.", counters.waited_for_token),
+        ("farm_taken_in_bytes_total", "Bytes of events that came in.", counters.bytes_in),
         ("farm_given_bytes_total", "Bytes of events given to nodes.", counters.given_bytes),
         ("farm_tokens_total", "Tokens that came.", counters.tokens),
         ("farm_tokens_unasked_total", "Tokens for events that their sender had not.", counters.unasked),
@@ -31,8 +34,18 @@ pub fn tell(seen: &Seen, to: &mut Exposition) {
     ] {
         to.counter(name, help, &[], count);
     }
-    let dead_time_s = counters.dead_time_ns as f64 * 1e-9;
-    to.counter("farm_dead_time_seconds_total", "Time in which events could not be given.", &[], dead_time_s);
+    let help = "Time in which events waited and could not be given.";
+    to.counter("farm_dead_time_seconds_total", help, &[], seen.dead_time_s());
+    to.gauge("farm_run_number", "The run of the events that are made here.", &[], counters.run);
+    for state in State::ALL {
+        let labels = [("state", state.name())];
+        to.gauge(
+            "farm_state",
+            "What the controller does: 1 for its state.",
+            &labels,
+            u64::from(state == counters.state),
+        );
+    }
     for (name, help, value) in [
         ("farm_events_in_hand", "Events without a verdict.", counts.in_hand()),
         ("farm_events_waiting", "Events that wait for a token.", counters.events_waiting),
@@ -44,10 +57,25 @@ pub fn tell(seen: &Seen, to: &mut Exposition) {
     ] {
         to.gauge(name, help, &[], value);
     }
-    for node in &seen.nodes {
-        let number = node.number.to_string();
+    for (number, share) in by_number(seen) {
+        let number = number.to_string();
         let labels = [("node", &*number)];
-        to.counter("farm_node_events_total", "Events given to a node.", &labels, node.given);
-        to.gauge("farm_node_in_flight", "Events that are with a node.", &labels, node.in_flight);
+        to.counter("farm_node_events_total", "Events given to a node.", &labels, share.given);
+        to.counter("farm_node_accepted_total", "Events that a node has accepted.", &labels, share.accepted);
+        to.counter("farm_node_failed_total", "Events over which a node has failed.", &labels, share.failed);
+        let (waited_s, decided_s) = (share.waited_ns as f64 * 1e-9, share.decided_ns as f64 * 1e-9);
+        to.counter("farm_node_waited_seconds_total", "Time that events waited at a node.", &labels, waited_s);
+        to.counter("farm_node_decided_seconds_total", "Time that a node spent deciding.", &labels, decided_s);
+        to.gauge("farm_node_in_flight", "Events that are with a node.", &labels, share.in_flight);
     }
+}
+
+/// One entry for each number, of whoever has it now and had it before: a series may be there only once.
+fn by_number(seen: &Seen) -> BTreeMap<u32, NodeShare> {
+    let mut all: BTreeMap<u32, NodeShare> = BTreeMap::new();
+    for share in seen.nodes.iter().chain(&seen.gone) {
+        let sum = all.get(&share.number).map_or(*share, |before| before.plus(share));
+        all.insert(share.number, sum);
+    }
+    all
 }

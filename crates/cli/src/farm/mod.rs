@@ -1,19 +1,29 @@
 //! `hodo farm`: the parts of an event farm.
 
 mod attending;
+mod bench;
 mod builder;
+mod control;
 mod controller;
 mod deciders;
 mod export;
 mod lines;
 mod metrics;
 mod node;
+mod operate;
+mod orders;
 mod page;
+mod pages;
+mod reading;
 mod replay;
+mod report;
 mod run;
 mod seen;
+mod shares;
 mod source;
 mod storing;
+mod timeline;
+mod top;
 mod verify;
 
 use crate::args::{Farm, FarmCommand, FarmMade, FarmProcess, units::Cpus};
@@ -35,7 +45,16 @@ pub fn run(farm: &Farm) -> Result<Outcome, Error> {
         FarmCommand::Builder(builder) => builder::run(builder),
         FarmCommand::Source(source) => source::run(source),
         FarmCommand::Node(node) => node::run(node),
+        FarmCommand::Bench(asked) => bench::run(asked),
         FarmCommand::Run(asked) => run::run(asked),
+        FarmCommand::Status(of) => operate::status(of),
+        FarmCommand::Top(asked) => top::run(asked),
+        FarmCommand::Report(asked) => report::run(asked),
+        FarmCommand::Pause(of) => operate::act(of, "/pause"),
+        FarmCommand::Resume(of) => operate::act(of, "/resume"),
+        FarmCommand::SetRun(asked) => operate::act(&asked.of, &format!("/run?number={}", asked.number)),
+        FarmCommand::Drain(asked) => operate::drain(asked),
+        FarmCommand::Stop(asked) => operate::stop(asked),
         FarmCommand::Export(asked) => export::run(asked),
         FarmCommand::Verify(asked) => verify::run(asked),
     }

@@ -1,15 +1,20 @@
 use super::seen::Seen;
+use super::timeline::Moment;
+use hodo_catalog::farm::controller::NodeShare;
 use serde_json::{Value, json};
 
 /// Where a controller tells of itself, as JSON.
 pub const PATH: &str = "/farm";
 
 /// The state of a farm as its page tells it.
-pub fn page(seen: &Seen, run: u32, policy: &str) -> Value {
+pub fn page(seen: &Seen, policy: &str, timeline: &[Moment]) -> Value {
     let (counts, counters) = (&seen.counts, &seen.counters);
-    let nodes: Vec<Value> = seen.nodes.iter().map(node).collect();
+    let shares = |of: &[NodeShare]| of.iter().map(node).collect::<Vec<Value>>();
+    let (nodes, gone) = (shares(&seen.nodes), shares(&seen.gone));
+    // Seconds since the controller began, events with a verdict, bytes taken in.
+    let timeline: Vec<Value> = timeline.iter().map(|at| json!([at.at_s, at.decided, at.bytes_in])).collect();
     json!({
-        "run": run,
+        "run": counters.run,
         "state": counters.state.name(),
         "policy": policy,
         "uptime_s": seen.now.as_nanos() as f64 * 1e-9,
@@ -29,6 +34,7 @@ pub fn page(seen: &Seen, run: u32, policy: &str) -> Value {
         },
         "bytes": { "taken_in": counters.bytes_in, "given": counters.given_bytes, "answered": counters.token_bytes },
         "tokens": { "received": counters.tokens, "waiting": counters.tokens_waiting, "unasked": counters.unasked },
+        "dead_time_s": seen.dead_time_s(),
         "dead_time_share": seen.dead_share(),
         "connections": {
             "nodes": counters.nodes,
@@ -44,10 +50,12 @@ pub fn page(seen: &Seen, run: u32, policy: &str) -> Value {
             "failing": seen.stored.failing,
         },
         "nodes": nodes,
+        "nodes_gone": gone,
+        "timeline": timeline,
     })
 }
 
-fn node(share: &hodo_catalog::farm::controller::NodeShare) -> Value {
+fn node(share: &NodeShare) -> Value {
     let answered = share.answered.max(1);
     json!({
         "number": share.number,

@@ -11,12 +11,17 @@ pub struct Seen {
     pub counts: Counts,
     pub counters: Counters,
     pub nodes: Vec<NodeShare>,
+    /// What nodes had done that are gone.
+    pub gone: Vec<NodeShare>,
     pub stored: Stored,
+    /// Orders that every thread has carried out.
+    pub orders: u64,
 }
 
 impl Seen {
     pub fn of<S: Supply>(now: Instant, controller: &Controller<S>, stored: Stored) -> Self {
-        Seen { now, counts: controller.counts(), counters: controller.counters(), nodes: controller.shares(), stored }
+        let (counts, counters, nodes) = (controller.counts(), controller.counters(), controller.shares());
+        Seen { now, counts, counters, nodes, stored, gone: Vec::new(), orders: 0 }
     }
 
     /// Adds what another thread has seen.
@@ -25,13 +30,19 @@ impl Seen {
         self.counts = self.counts.plus(&other.counts);
         self.counters = self.counters.plus(&other.counters);
         self.nodes.extend(other.nodes.iter().copied());
+        self.gone.extend(other.gone.iter().copied());
         self.stored = other.stored.clone();
+        self.orders = self.orders.min(other.orders);
         self
     }
 
     /// The part of the time during which events waited and could not be given.
     pub fn dead_share(&self) -> f64 {
-        let threads = self.counters.threads.max(1) as f64;
-        self.counters.dead_time_ns as f64 / (self.now.as_nanos() as f64 * threads).max(1.0)
+        self.dead_time_s() * 1e9 / (self.now.as_nanos() as f64).max(1.0)
+    }
+
+    /// Seconds of it; the mean of the threads.
+    pub fn dead_time_s(&self) -> f64 {
+        self.counters.dead_time_ns as f64 * 1e-9 / self.counters.threads.max(1) as f64
     }
 }

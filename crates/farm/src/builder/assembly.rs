@@ -11,6 +11,9 @@ use hodo_machine::{Instant, Peer};
 /// Bytes before each fragment of a built event: the source's number and the fragment's length.
 pub const FRAGMENT: usize = 8;
 
+/// Bytes that a fragment takes beside its payload.
+pub(crate) const HELD: u64 = 64;
+
 /// A run and the number of an event in it.
 pub(crate) type Key = (u32, u64);
 
@@ -35,6 +38,17 @@ pub(crate) enum Outcome {
     /// It was here already.
     Duplicate,
     /// Its event had its verdict already: there is nothing to wait for.
+    Decided,
+}
+
+/// What is known of a fragment before it is taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Nothing.
+    No,
+    /// It is here.
+    Here,
+    /// Its event has its verdict.
     Decided,
 }
 
@@ -105,6 +119,24 @@ impl Assembly {
         self.in_hand.get(source as usize).copied().unwrap_or(0)
     }
 
+    /// What is known of a fragment that comes piece by piece.
+    pub(crate) fn knows(&self, (run, event): Key, claim: &Claim) -> Known {
+        match self.events.get(&(run, event)) {
+            Some(in_hand) if matches!(in_hand.fragments[claim.source as usize], Fragment::Missing) => Known::No,
+            Some(_) => Known::Here,
+            None if self.ledger.decided(run).is_some_and(|decided| decided.contains(event)) => Known::Decided,
+            None => Known::No,
+        }
+    }
+
+    /// A connection that has given a fragment again awaits its token once.
+    pub(crate) fn claim(&mut self, key: Key, claim: Claim) {
+        if let Some(in_hand) = self.events.get_mut(&key) {
+            in_hand.claims.retain(|other| other.source != claim.source);
+            in_hand.claims.push(claim);
+        }
+    }
+
     /// Takes a fragment in.
     pub(crate) fn offer(
         &mut self,
@@ -141,7 +173,7 @@ impl Assembly {
         *place = match kind {
             Kind::Skip => Fragment::Skipped,
             _ => {
-                *held += u64::from(claim.length);
+                *held += u64::from(claim.length) + HELD;
                 Fragment::Here { payload, length: claim.length, partial: kind == Kind::Partial }
             }
         };
@@ -217,7 +249,7 @@ impl Assembly {
         self.ledger.decide(run, event, verdict);
         for (fragment, held) in in_hand.fragments.iter().zip(&mut self.in_hand) {
             if let Fragment::Here { length, .. } = fragment {
-                *held = held.saturating_sub(u64::from(*length));
+                *held = held.saturating_sub(u64::from(*length) + HELD);
             }
         }
         in_hand.claims

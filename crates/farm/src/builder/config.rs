@@ -37,6 +37,8 @@ pub struct BuilderConfig {
     pub pool_bytes: u64,
     /// Fragments that a source may have unanswered.
     pub source_credits: u32,
+    /// Whether sources come over datagrams: their fragments are segments then, and what has no token is sent again.
+    pub datagrams: bool,
     /// How long a greeting may take.
     pub greeting: Duration,
     /// A peer that is silent for this long is gone.
@@ -58,6 +60,7 @@ impl BuilderConfig {
             fragment_max: 1 << 20,
             pool_bytes: 256 << 20,
             source_credits: 4096,
+            datagrams: false,
             greeting: Duration::from_secs(2),
             silence: Duration::from_millis(1000),
             instance: 0,
@@ -151,6 +154,8 @@ pub struct Counters {
     pub duplicates: u64,
     /// Nanoseconds during which the controller took nothing although there was something.
     pub dead_time_ns: u64,
+    /// Datagrams that could not be read, or were out of place.
+    pub bad_datagrams: u64,
     /// Connections refused before they had greeted.
     pub refused: u64,
     /// Connections ended because the peer broke the rules.

@@ -1,4 +1,4 @@
-use super::assembly::{Claim, Outcome};
+use super::assembly::{Claim, HELD, Outcome};
 use super::{Builder, Event, OWED_MAX, Part, source};
 use crate::Error;
 use crate::controller::sources::Giver;
@@ -21,7 +21,7 @@ impl Builder {
         }
     }
 
-    fn message(&mut self, now: Instant, peer: Peer, message: Message) -> Result<(), Error> {
+    pub(super) fn message(&mut self, now: Instant, peer: Peer, message: Message) -> Result<(), Error> {
         let Some(line) = self.lines.at(peer) else { return Ok(()) };
         match (&mut line.part, message) {
             (Part::Source(giver), Message::Event { kind, event, length, payload }) => {
@@ -41,7 +41,7 @@ impl Builder {
             (Part::Greeting { host, .. }, Message::Hello(hello)) => {
                 let host = *host;
                 self.source_came(peer, hello)?;
-                self.greetings.over(host);
+                self.greetings.over(host, peer);
                 Ok(())
             }
             (Part::Greeting { .. }, _) => Err(Error::NoGreeting),
@@ -56,18 +56,33 @@ impl Builder {
     }
 
     /// A source has greeted: it takes the place of an earlier connection of its own.
-    fn source_came(&mut self, peer: Peer, hello: Hello) -> Result<(), Error> {
+    pub(super) fn source_came(&mut self, peer: Peer, hello: Hello) -> Result<(), Error> {
         if hello.role != Role::Source {
             return Err(Error::WrongRole { role: hello.role });
         }
         let (number, sources) = (hello.number, self.config.sources);
         let place = self.places.get_mut(number as usize).ok_or(Error::NoSuchSource { number, sources })?;
-        if let Some(before) = place.replace(peer) {
+        if let Some(before) = place.replace(peer).filter(|before| *before != peer) {
             self.end(before, Error::Replaced { number });
         }
         self.serials += 1;
         let (serial, credits, window) = (self.serials, self.config.source_credits, self.config.window());
         let is_draining = self.draining.is_some() || self.sender.is_draining();
+        self.segments.forget(number);
+        if let Some(line) = self.lines.at(peer) {
+            line.intake = Intake { event_max: self.config.fragment_max, data_max: 0, keep: true };
+            let giver = Giver { told_to_drain: is_draining, ..Giver::new(hello, serial, 0, credits, window) };
+            line.part = Part::Source(giver);
+        }
+        self.greet(peer);
+        self.events.push_back(Event::Joined { peer, hello });
+        Ok(())
+    }
+
+    /// Answers a source's greeting.
+    pub(super) fn greet(&mut self, peer: Peer) {
+        let Some(Part::Source(giver)) = self.lines.at(peer).map(|line| &line.part) else { return };
+        let (credits, window, is_draining) = (giver.credits, giver.window, giver.told_to_drain);
         let answer = Hello {
             role: Role::Builder,
             flags: 0,
@@ -82,16 +97,9 @@ impl Builder {
         if is_draining {
             self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
         }
-        if let Some(line) = self.lines.at(peer) {
-            line.intake = Intake { event_max: self.config.fragment_max, data_max: 0, keep: true };
-            let giver = Giver { told_to_drain: is_draining, ..Giver::new(hello, serial, 0, credits, window) };
-            line.part = Part::Source(giver);
-        }
-        self.events.push_back(Event::Joined { peer, hello });
-        Ok(())
     }
 
-    fn fragment(
+    pub(super) fn fragment(
         &mut self,
         now: Instant,
         (run, event): (u32, u64),
@@ -102,7 +110,7 @@ impl Builder {
         self.counters.fragments += 1;
         self.counters.bytes_in += u64::from(claim.length);
         // A connection has its window, and so may have had the one before it.
-        let max = 2 * self.config.window();
+        let max = 2 * (self.config.window() + u64::from(self.config.source_credits) * HELD);
         if self.assembly.in_hand(claim.source) + u64::from(claim.length) > max {
             return Err(Error::OverCredit { max });
         }

@@ -1,6 +1,7 @@
-use super::FarCounters;
+use super::{FarCounters, NodeShare, Pace};
 use crate::Error;
 use crate::wire::{Hello, Verdict};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
@@ -35,6 +36,8 @@ impl Policy {
 pub struct ControllerConfig {
     /// The run of the events that are made here.
     pub run: u32,
+    /// Whether no event is given before [`Command::Resume`].
+    pub configured: bool,
     /// Who gets the next event.
     pub policy: Policy,
     /// Events that a node may have, whatever it offers.
@@ -61,6 +64,12 @@ pub struct ControllerConfig {
     pub uncommitted_max: Option<u64>,
     /// Events made here that may wait for a token, where they come on a schedule.
     pub waiting_max: usize,
+    /// Of nodes that are as fast as each other none gets so many events more than another: the token of one that is
+    /// ahead waits while others are busy. `None` for tokens strictly in the order in which they came. Of
+    /// [`Policy::TokenFifo`] only.
+    pub ahead_max: Option<u64>,
+    /// How far the nodes of other threads have come, and which thread this is.
+    pub pace: Option<(Arc<Pace>, usize)>,
     /// Nodes that this side opens connections to, and opens again when they are lost.
     pub nodes: Vec<Address>,
     /// Differs each time that the program starts.
@@ -71,6 +80,7 @@ impl Default for ControllerConfig {
     fn default() -> Self {
         ControllerConfig {
             run: 1,
+            configured: false,
             policy: Policy::TokenFifo,
             credits_max: 64,
             event_max: 16 << 20,
@@ -84,6 +94,8 @@ impl Default for ControllerConfig {
             deaths_max: 3,
             uncommitted_max: None,
             waiting_max: 1024,
+            ahead_max: None,
+            pace: None,
             nodes: Vec::new(),
             instance: 0,
         }
@@ -104,7 +116,7 @@ pub enum Command {
     Committed(u64),
     /// Give no events to nodes until [`Command::Resume`].
     Pause,
-    /// Go on.
+    /// Begin, or go on: also after [`Command::Drain`].
     Resume,
     /// Take no new events; tell [`Event::Drained`] when none is in hand.
     Drain,
@@ -136,6 +148,8 @@ pub enum Event {
         error: Error,
         /// Events that it had, which others get now.
         taken_back: u32,
+        /// What it has done, where it is a node.
+        share: Option<NodeShare>,
     },
     /// A connection was refused before it had greeted.
     Refused(Peer, Error),

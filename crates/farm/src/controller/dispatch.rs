@@ -9,7 +9,7 @@ impl<S: Supply> Controller<S> {
     /// The next event to be given, and to whom.
     #[inline]
     pub(super) fn dispatch(&mut self, now: Instant, out: &mut Outbox) -> Option<Peer> {
-        if self.state == State::Paused || self.is_full() {
+        if matches!(self.state, State::Paused | State::Configured) || self.is_full() {
             return None;
         }
         if self.suspects_due

@@ -60,6 +60,8 @@ pub(crate) struct NodeLine {
     pub(crate) run: u32,
     pub(crate) draining: bool,
     pub(crate) share: NodeShare,
+    /// Events that it has answered, and those that others had when it came.
+    pub(crate) served: u64,
     /// Events by weight, for [`Policy::Weighted`].
     pace: u64,
 }
@@ -94,6 +96,24 @@ pub struct NodeShare {
     pub decided_ns: u64,
 }
 
+impl NodeShare {
+    /// What this and another connection of a node have done.
+    #[must_use]
+    pub const fn plus(&self, other: &NodeShare) -> NodeShare {
+        NodeShare {
+            number: self.number,
+            given: self.given + other.given,
+            bytes: self.bytes + other.bytes,
+            answered: self.answered + other.answered,
+            accepted: self.accepted + other.accepted,
+            failed: self.failed + other.failed,
+            in_flight: self.in_flight + other.in_flight,
+            waited_ns: self.waited_ns + other.waited_ns,
+            decided_ns: self.decided_ns + other.decided_ns,
+        }
+    }
+}
+
 impl NodeLine {
     pub(crate) fn new(hello: Hello, credits: u32, now: Instant) -> Self {
         NodeLine {
@@ -107,6 +127,7 @@ impl NodeLine {
             run: 0,
             draining: false,
             share: NodeShare { number: hello.number, ..NodeShare::default() },
+            served: 0,
             pace: 0,
         }
     }
@@ -125,6 +146,7 @@ impl NodeLine {
         let given = self.given.remove(index).ok_or(Error::Unasked { event: token.event })?;
         let room = credits_max.saturating_sub(self.given.len() as u32 + self.credits);
         self.credits += u32::from(token.credits).min(room);
+        self.served += 1;
         let share = &mut self.share;
         share.answered += 1;
         share.waited_ns += u64::from(token.waited_us) * 1000;

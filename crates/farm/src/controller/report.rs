@@ -4,6 +4,8 @@ use hodo_machine::Cursor;
 /// What a controller does now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum State {
+    /// Nothing was begun: connections are taken, and no event is given to a node.
+    Configured,
     /// Events are given to nodes.
     #[default]
     Running,
@@ -11,16 +13,23 @@ pub enum State {
     Paused,
     /// None is taken in; what is in hand is brought to its end.
     Draining,
+    /// None is taken in, and none is in hand.
+    Drained,
 }
 
 impl State {
+    /// Every state.
+    pub const ALL: [State; 5] = [State::Configured, State::Running, State::Paused, State::Draining, State::Drained];
+
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            State::Configured => "configured",
             State::Running => "running",
             State::Paused => "paused",
             State::Draining => "draining",
+            State::Drained => "drained",
         }
     }
 }
@@ -68,6 +77,8 @@ pub struct Counters {
     pub threads: u64,
     /// What it does now.
     pub state: State,
+    /// The run of the events that are made here.
+    pub run: u32,
 }
 
 impl Counters {
@@ -94,7 +105,9 @@ impl Counters {
             sources: self.sources + other.sources,
             not_taken: self.not_taken + other.not_taken,
             threads: self.threads + other.threads,
-            state: self.state,
+            // One that is not done yet says so for all.
+            state: if other.state == State::Draining { other.state } else { self.state },
+            run: self.run,
         }
     }
 }

@@ -26,7 +26,7 @@ impl<S: Supply> Controller<S> {
         };
         node.answered_at = now;
         let came = node.credits - before;
-        let number = node.hello.number;
+        let (number, served) = (node.hello.number, node.served);
         match token.verdict {
             Verdict::Accepted => node.share.accepted += 1,
             Verdict::Failed => node.share.failed += 1,
@@ -37,7 +37,9 @@ impl<S: Supply> Controller<S> {
         self.suspects_due |= was_alone || node.reserved.is_some();
         self.counters.tokens += 1;
         self.counters.token_bytes += data.len() as u64;
-        self.queue.tokens_came(peer, came);
+        if !self.even.holds(now, peer, served, came) {
+            self.queue.tokens_came(peer, came);
+        }
         if was_alone {
             self.queue.unpark(&mut self.lines, peer);
         }

@@ -34,6 +34,8 @@ struct Connection {
     pipes: [Pipe; 2],
     opened: bool,
     dead: bool,
+    /// Whether it carries datagrams, any of which may be lost, and of whose end nobody is told.
+    datagrams: bool,
 }
 
 #[derive(Default)]
@@ -47,6 +49,11 @@ struct Pipe {
 
 #[derive(Debug, Clone, Copy)]
 pub enum Happening {
+    Datagram {
+        connection: usize,
+        side: usize,
+        parcel: usize,
+    },
     Arrives {
         connection: usize,
         side: usize,
@@ -86,6 +93,9 @@ pub struct Net {
     pub random: Random,
     pub hosts: Vec<Host>,
     pub steps: u64,
+    /// A host that is reached over datagrams.
+    pub datagrams_to: Option<u32>,
+    parcels: Vec<Vec<u8>>,
     connections: Vec<Connection>,
     schedule: BinaryHeap<Reverse<(Instant, u64, usize)>>,
     happenings: Vec<Option<Happening>>,
@@ -101,6 +111,8 @@ impl Net {
             random: Random::new(seed),
             hosts: Vec::new(),
             steps: 0,
+            datagrams_to: None,
+            parcels: Vec::new(),
             connections: Vec::new(),
             schedule: BinaryHeap::new(),
             happenings: Vec::new(),
@@ -156,7 +168,7 @@ impl Net {
         place.held.clear();
         for (connection, side) in std::mem::take(&mut place.peers).into_values() {
             self.connections[connection].peers[side] = None;
-            if !silently {
+            if !silently && !self.connections[connection].datagrams {
                 self.end_far(connection, side, Closed::Reset);
             }
         }
@@ -189,7 +201,9 @@ impl Net {
 
     /// Cuts a random connection, anywhere in its bytes.
     pub fn reset_one(&mut self) {
-        let alive = |connection: &Connection| !connection.dead && connection.peers.iter().all(Option::is_some);
+        let alive = |connection: &Connection| {
+            !connection.dead && !connection.datagrams && connection.peers.iter().all(Option::is_some)
+        };
         let candidates: Vec<usize> =
             (0..self.connections.len()).filter(|index| alive(&self.connections[*index])).collect();
         let Some(connection) = candidates.get(self.random.below(candidates.len() as u64) as usize).copied() else {
@@ -214,6 +228,7 @@ impl Net {
         match *happening {
             Happening::Arrives { connection, side }
             | Happening::Gone { connection, side, .. }
+            | Happening::Datagram { connection, side, .. }
             | Happening::Room { connection, side } => self.connections[connection].hosts[side],
             Happening::Asked { connection } => self.connections[connection].hosts[1],
             Happening::Opened { connection } => self.connections[connection].hosts[0],
@@ -242,6 +257,7 @@ impl Net {
                 }
             }
             Happening::Gone { connection, side, why } => self.gone(connection, side, why),
+            Happening::Datagram { connection, side, parcel } => self.datagram(connection, side, parcel),
             Happening::Room { connection, side } => {
                 let pipe = &mut self.connections[connection].pipes[1 - side];
                 if std::mem::take(&mut pipe.blocked)
@@ -278,21 +294,56 @@ impl Net {
         if self.connections[connection].peers[0].is_none() {
             return;
         }
-        let place = &mut self.hosts[host as usize];
+        let place = &self.hosts[host as usize];
         let is_server = matches!(&place.program, Some(program) if program.listens());
         if !is_server {
             let at = self.now + self.micros(1000);
             return self.at(at, Happening::Gone { connection, side: 0, why: Closed::Refused });
         }
+        let peer = self.accept(connection, host);
+        let at = self.now + self.micros(1000);
+        self.at(at, Happening::Opened { connection });
+        self.tell(host, &Input::Opened(peer, &Address::Node(from)));
+    }
+
+    fn accept(&mut self, connection: usize, host: u32) -> Peer {
+        let place = &mut self.hosts[host as usize];
         let number = place.free.pop().unwrap_or_else(|| {
             place.accepted += 1;
             Peer::FIRST_ACCEPTED + place.accepted - 1
         });
         place.peers.insert(number, (connection, 1));
         self.connections[connection].peers[1] = Some(Peer(number));
-        let at = self.now + self.micros(1000);
-        self.at(at, Happening::Opened { connection });
-        self.tell(host, &Input::Opened(Peer(number), &Address::Node(from)));
+        Peer(number)
+    }
+
+    /// One that is lost, or comes once or twice, whenever it likes.
+    fn send_datagram(&mut self, connection: usize, side: usize, bytes: &[u8]) {
+        assert!(bytes.len() <= 1500);
+        for _ in 0..1 + u8::from(self.random.chance(0.05)) {
+            if !self.random.chance(0.1) {
+                self.parcels.push(bytes.to_vec());
+                let at = self.now + self.micros(1000);
+                let parcel = self.parcels.len() - 1;
+                self.at(at, Happening::Datagram { connection, side, parcel });
+            }
+        }
+    }
+
+    /// The first one of a peer makes it known.
+    fn datagram(&mut self, connection: usize, side: usize, parcel: usize) {
+        let [from, host] = self.connections[connection].hosts;
+        let bytes = std::mem::take(&mut self.parcels[parcel]);
+        let peer = match self.connections[connection].peers[side] {
+            Some(peer) => peer,
+            None if side == 1 && self.hosts[host as usize].program.is_some() => {
+                let peer = self.accept(connection, host);
+                self.tell(host, &Input::Opened(peer, &Address::Node(from)));
+                peer
+            }
+            None => return,
+        };
+        self.tell(self.connections[connection].hosts[side], &Input::Received(peer, &bytes));
     }
 
     fn arrives(&mut self, connection: usize, side: usize) {
@@ -383,6 +434,9 @@ impl Net {
                 Output::Close(peer) => {
                     let (connection, side) = self.forget(host, peer).expect("only who is there is closed");
                     self.connections[connection].peers[side] = None;
+                    if self.connections[connection].datagrams {
+                        continue;
+                    }
                     let late = self.micros(500);
                     self.push(connection, 1 - side, None, late);
                 }
@@ -412,9 +466,13 @@ impl Net {
             pipes: [Pipe::default(), Pipe::default()],
             opened: false,
             dead: false,
+            datagrams: self.datagrams_to == Some(to),
         });
         let before = self.hosts[host as usize].peers.insert(peer.0, (connection, 0));
         assert_eq!(before, None, "host {host} opens {peer:?} twice");
+        if self.datagrams_to == Some(to) {
+            return self.at(self.now, Happening::Opened { connection });
+        }
         let at = self.now + self.micros(1000);
         self.at(at, Happening::Asked { connection });
         let at = self.now + Duration::from_secs(1);
@@ -424,6 +482,9 @@ impl Net {
     pub fn send(&mut self, host: u32, peer: Peer, bytes: Vec<u8>) {
         let found = self.hosts[host as usize].peers.get(&peer.0).copied();
         let (connection, side) = found.unwrap_or_else(|| panic!("host {host} sends to {peer:?}, which is gone"));
+        if self.connections[connection].datagrams {
+            return self.send_datagram(connection, 1 - side, &bytes);
+        }
         let late = if self.random.chance(0.02) { self.micros(20_000) } else { self.micros(200) };
         self.push(connection, 1 - side, Some(bytes), late);
         let pipe = &mut self.connections[connection].pipes[1 - side];

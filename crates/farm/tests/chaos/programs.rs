@@ -70,13 +70,18 @@ pub struct Memory {
     pub numbers: Vec<u64>,
     pub answered: Ranges,
     pub gap: Duration,
+    pub datagram: Option<u32>,
 }
 
 impl Memory {
     pub fn source(&self, now: Instant, instance: u64) -> Source<Tape> {
         let numbers = self.numbers.iter().copied().filter(|number| !self.answered.contains(*number)).collect();
         let tape = Tape { run: self.run, source: self.number, numbers, gap: self.gap, due: now };
-        let config = SourceConfig { instance, ..SourceConfig::new(Address::Node(self.to), self.number, self.run) };
+        let config = SourceConfig {
+            instance,
+            datagram: self.datagram,
+            ..SourceConfig::new(Address::Node(self.to), self.number, self.run)
+        };
         Source::new(config, tape)
     }
 

@@ -105,6 +105,7 @@ impl World {
             self.new_builder(sources as u32);
         }
         let builder = self.builder.as_ref().map(|(host, _)| *host);
+        let gap = Duration::from_micros(self.random.below(10_000));
         for number in 0..sources {
             let host = self.net.place_for_one();
             let memory = Memory {
@@ -117,7 +118,9 @@ impl World {
                     Some(_) => (0..events).collect(),
                 },
                 answered: Ranges::default(),
-                gap: Duration::from_micros(self.random.below(10_000)),
+                // Fragments of one event come at one time.
+                gap: if builder.is_some() { gap } else { Duration::from_micros(self.random.below(10_000)) },
+                datagram: self.net.datagrams_to.map(|_| 1400),
             };
             self.total = if builder.is_some() { events as usize } else { self.total + memory.numbers.len() };
             self.memories.insert(host, memory);
@@ -192,6 +195,8 @@ impl World {
     fn new_builder(&mut self, sources: u32) {
         let host = self.net.place_for_one();
         let policy = self.random.below(2) as usize;
+        let datagrams = self.random.chance(0.5);
+        self.net.datagrams_to = datagrams.then_some(host);
         let config = BuilderConfig {
             patience: Duration::from_millis(20 + self.random.below(100)),
             incomplete: Incomplete::ALL[policy].0,
@@ -199,6 +204,7 @@ impl World {
             pool_bytes: 100_000,
             source_credits: SOURCE_CREDITS,
             silence: Duration::from_millis(300),
+            datagrams,
             ..BuilderConfig::new(Address::Node(CONTROLLER), sources)
         };
         self.builder = Some((host, config));

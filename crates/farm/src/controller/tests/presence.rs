@@ -90,11 +90,12 @@ fn connections_without_a_greeting_are_bounded() {
     (0..GREETING_MAX).for_each(|number| farm.open(accepted(number)));
     assert_eq!(farm.closed, []);
     farm.open(accepted(GREETING_MAX));
-    assert_eq!(farm.closed, [accepted(GREETING_MAX)]);
-    farm.say(accepted(0), &hello(Role::Node, 0, 1).encode());
+    assert_eq!(farm.closed, [accepted(0)], "the oldest: whoever comes to work greets at once");
+    farm.say(accepted(GREETING_MAX), &hello(Role::Node, 0, 1).encode());
     farm.say(accepted(1), &hello(Role::Node, 1, 1).encode());
     assert_eq!(why_left(&mut farm, accepted(1)), Some(Error::Full { max: 1 }));
-    assert_eq!(farm.machine.greetings.hosts.values().copied().collect::<Vec<_>>(), [GREETING_MAX - 2]);
+    let greeting: Vec<usize> = farm.machine.greetings.hosts.values().map(VecDeque::len).collect();
+    assert_eq!(greeting, [GREETING_MAX as usize - 2]);
     (2..GREETING_MAX).for_each(|number| farm.close(accepted(number)));
     assert!(farm.machine.greetings.hosts.is_empty());
 }
@@ -150,4 +151,39 @@ fn it_is_not_drained_before_anything_has_come() {
     assert!(!is_drained_told(&mut farm));
     farm.handle(Input::Command(Command::Drain));
     assert!(is_drained_told(&mut farm));
+}
+
+#[test]
+fn configured_it_gives_nothing_until_it_is_told_to_begin() {
+    let mut farm = farm(ControllerConfig { configured: true, ..config() });
+    let (node, source) = (node(&mut farm, 0, 2), source(&mut farm, 0));
+    give(&mut farm, source, 0..2);
+    assert!(farm.given(node).is_empty() && farm.machine.state() == State::Configured);
+    farm.handle(Input::Command(Command::Pause));
+    assert_eq!(farm.machine.state(), State::Configured, "what has not begun is not paused");
+    farm.handle(Input::Command(Command::Resume));
+    assert_eq!((farm.given(node), farm.machine.state()), (vec![0, 1], State::Running));
+}
+
+#[test]
+fn after_it_was_drained_it_goes_on_when_it_is_told_to() {
+    let mut farm = farm(config());
+    let (node, source) = (node(&mut farm, 0, 2), source(&mut farm, 0));
+    give(&mut farm, source, [0]);
+    farm.handle(Input::Command(Command::Drain));
+    farm.say(source, &plain(Kind::Drain, 0));
+    assert_eq!(farm.machine.state(), State::Draining, "one is in hand");
+    farm.say(node, &token(0, Verdict::Rejected));
+    assert!(is_drained_told(&mut farm) && farm.machine.state() == State::Drained);
+    farm.handle(Input::Command(Command::Run(9)));
+    farm.handle(Input::Command(Command::Resume));
+    assert!(farm.machine.state() == State::Running && farm.machine.counters().run == 9);
+    assert!(!farm.is_open(source), "it cannot be told to go on, and begins anew");
+    let source = super::source(&mut farm, 0);
+    give(&mut farm, source, [1]);
+    farm.take(node);
+    farm.say(node, &token_of(9, 1, Verdict::Rejected).encode());
+    farm.handle(Input::Command(Command::Drain));
+    farm.say(source, &plain(Kind::Drain, 0));
+    assert!(is_drained_told(&mut farm), "it is told each time");
 }

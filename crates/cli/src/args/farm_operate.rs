@@ -1,0 +1,88 @@
+use super::units;
+use clap::{Args, ValueEnum};
+use hodo_daemon::Control;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where a controller's pages are, unless told otherwise.
+pub const PAGES: &str = "127.0.0.1:9205";
+
+/// Who may pause, resume, drain and stop a controller over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FarmControl {
+    /// Programs of the same host.
+    Local,
+    /// Whoever can reach its pages.
+    Everybody,
+    /// Nobody.
+    Nobody,
+}
+
+impl From<FarmControl> for Control {
+    fn from(control: FarmControl) -> Control {
+        match control {
+            FarmControl::Local => Control::Local,
+            FarmControl::Everybody => Control::Everybody,
+            FarmControl::Nobody => Control::Nobody,
+        }
+    }
+}
+
+/// Which controller is asked.
+#[derive(Debug, Clone, Args)]
+pub struct FarmPages {
+    /// Where its pages are.
+    #[arg(value_name = "ADDR", default_value = PAGES, value_parser = units::pages)]
+    pub pages: SocketAddr,
+}
+
+/// Which controller is to bring what is in hand to its end.
+#[derive(Debug, Args)]
+pub struct FarmEnd {
+    /// Which controller.
+    #[command(flatten)]
+    pub of: FarmPages,
+    /// How long to wait until it is done.
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = units::span)]
+    pub within: Duration,
+}
+
+/// Which controller is to give its events another run's number.
+#[derive(Debug, Args)]
+pub struct FarmSetRun {
+    /// The number of the run.
+    #[arg(value_name = "N")]
+    pub number: u32,
+    /// Which controller.
+    #[command(flatten)]
+    pub of: FarmPages,
+}
+
+/// What of a controller is watched.
+#[derive(Debug, Args)]
+pub struct FarmTop {
+    /// Which controller.
+    #[command(flatten)]
+    pub of: FarmPages,
+    /// From one look to the next.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
+    pub every: Duration,
+    /// Look twice, show what went on between, and end.
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// What of a run is written.
+#[derive(Debug, Args)]
+pub struct FarmReport {
+    /// Where a controller's pages are, or a file with what its page /farm has told.
+    #[arg(value_name = "ADDR|FILE", default_value = PAGES)]
+    pub of: String,
+    /// One self-contained page.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// The whole document (schema hodo.result/1).
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}

@@ -1,0 +1,216 @@
+use super::timeline::Moment;
+use serde_json::Value;
+use std::fmt::Write;
+
+/// What a controller's page tells, for those who read it.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    pub run: u64,
+    pub state: String,
+    pub policy: String,
+    pub uptime_s: f64,
+    pub dead_time_s: f64,
+    pub events: Events,
+    pub bytes_in: u64,
+    pub tokens_waiting: u64,
+    pub nodes_lost: u64,
+    pub sources: u64,
+    pub stored_events: u64,
+    pub stored_bytes: u64,
+    pub commits: u64,
+    /// Why the store takes nothing.
+    pub failing: Option<String>,
+    /// Nodes that are there.
+    pub nodes: Vec<Node>,
+    /// Nodes that are gone.
+    pub gone: Vec<Node>,
+    /// How far it had come when.
+    pub timeline: Vec<Moment>,
+}
+
+/// The balance of events.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Events {
+    pub taken_in: u64,
+    pub accepted: u64,
+    pub rejected: u64,
+    pub quarantined: u64,
+    pub incomplete: u64,
+    pub in_hand: u64,
+    pub duplicates: u64,
+    pub waiting: u64,
+    pub found_no_token: u64,
+    pub given: u64,
+    pub redispatched: u64,
+    pub uncommitted: u64,
+}
+
+impl Events {
+    /// Events with a verdict.
+    pub fn decided(&self) -> u64 {
+        self.accepted + self.rejected + self.quarantined + self.incomplete
+    }
+}
+
+/// A node's part.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Node {
+    pub number: u64,
+    pub given: u64,
+    pub answered: u64,
+    pub accepted: u64,
+    pub failed: u64,
+    pub in_flight: u64,
+    pub waited_us: f64,
+    pub decided_us: f64,
+}
+
+impl Reading {
+    /// Reads the page's text.
+    pub fn parse(text: &str) -> Result<Reading, String> {
+        let page: Value = serde_json::from_str(text).map_err(|why| format!("that is no JSON: {why}"))?;
+        Reading::of(&page).ok_or_else(|| "that is not what a controller of a farm tells".to_owned())
+    }
+
+    /// Reads the page.
+    pub fn of(page: &Value) -> Option<Reading> {
+        let count = |path: &str| page.pointer(path)?.as_u64();
+        let event = |name: &str| page.get("events")?.get(name)?.as_u64();
+        let text = |name: &str| page.get(name)?.as_str().map(str::to_owned);
+        Some(Reading {
+            run: count("/run")?,
+            state: text("state")?,
+            policy: text("policy")?,
+            uptime_s: page.get("uptime_s")?.as_f64()?,
+            dead_time_s: page.get("dead_time_s")?.as_f64()?,
+            events: Events {
+                taken_in: event("taken_in")?,
+                accepted: event("accepted")?,
+                rejected: event("rejected")?,
+                quarantined: event("quarantined")?,
+                incomplete: event("incomplete")?,
+                in_hand: event("in_hand")?,
+                duplicates: event("duplicates")?,
+                waiting: event("waiting")?,
+                found_no_token: event("found_no_token")?,
+                given: event("given")?,
+                redispatched: event("redispatched")?,
+                uncommitted: event("uncommitted")?,
+            },
+            bytes_in: count("/bytes/taken_in")?,
+            tokens_waiting: count("/tokens/waiting")?,
+            nodes_lost: count("/connections/nodes_lost")?,
+            sources: count("/connections/sources")?,
+            stored_events: count("/store/events")?,
+            stored_bytes: count("/store/bytes")?,
+            commits: count("/store/commits")?,
+            failing: page.pointer("/store/failing").and_then(Value::as_str).map(str::to_owned),
+            nodes: nodes(page.get("nodes")?)?,
+            gone: nodes(page.get("nodes_gone")?)?,
+            timeline: page.get("timeline")?.as_array()?.iter().map(moment).collect::<Option<_>>()?,
+        })
+    }
+
+    /// Its first lines for people: what it does, and the balance.
+    pub fn text(&self) -> String {
+        let Events { taken_in, accepted, rejected, quarantined, incomplete, in_hand, .. } = self.events;
+        let mut text = format!("run {}: {}, {}, up {}\n", self.run, self.state, self.policy, time(self.uptime_s));
+        let _ = writeln!(
+            text,
+            "{taken_in} events in = {accepted} accepted + {rejected} rejected + {quarantined} quarantined + {incomplete} \
+             incomplete + {in_hand} in hand"
+        );
+        let _ = writeln!(
+            text,
+            "{} nodes ({} lost), {} sources, {} tokens waiting, {} events waiting",
+            self.nodes.len(),
+            self.nodes_lost,
+            self.sources,
+            self.tokens_waiting,
+            self.events.waiting
+        );
+        let _ = writeln!(
+            text,
+            "{} events found no token, {} re-dispatched, {} duplicates, dead time {} ({:.2} %)",
+            self.events.found_no_token,
+            self.events.redispatched,
+            self.events.duplicates,
+            time(self.dead_time_s),
+            100.0 * self.dead_time_s / self.uptime_s.max(1e-9)
+        );
+        if self.commits > 0 {
+            let (events, bytes) = (self.stored_events, self.stored_bytes);
+            let _ = writeln!(text, "stored {events} events of {bytes} bytes, {} uncommitted", self.events.uncommitted);
+        }
+        if let Some(why) = &self.failing {
+            let _ = writeln!(text, "NOTHING CAN BE STORED: {why}");
+        }
+        text
+    }
+}
+
+fn moment(value: &Value) -> Option<Moment> {
+    let [at_s, decided, bytes_in] = value.as_array()?.as_slice() else { return None };
+    Some(Moment { at_s: at_s.as_f64()?, decided: decided.as_u64()?, bytes_in: bytes_in.as_u64()? })
+}
+
+fn nodes(list: &Value) -> Option<Vec<Node>> {
+    let node = |value: &Value| {
+        let count = |name: &str| value.get(name)?.as_u64();
+        let measure = |name: &str| value.get(name)?.as_f64();
+        Some(Node {
+            number: count("number")?,
+            given: count("given")?,
+            answered: count("answered")?,
+            accepted: count("accepted")?,
+            failed: count("failed")?,
+            in_flight: count("in_flight")?,
+            waited_us: measure("waited_us_mean")?,
+            decided_us: measure("decided_us_mean")?,
+        })
+    };
+    list.as_array()?.iter().map(node).collect()
+}
+
+/// A span of seconds: `12.3 s`, `4 min 05 s`, `3 h 07 min`.
+pub fn time(seconds: f64) -> String {
+    let whole = seconds.max(0.0) as u64;
+    match whole {
+        0..60 => format!("{seconds:.1} s"),
+        60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
+        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::farm::page;
+    use crate::farm::seen::Seen;
+    use hodo_catalog::farm::controller::NodeShare;
+
+    #[test]
+    fn reads_what_the_page_tells() {
+        let share = NodeShare { number: 7, given: 5, answered: 4, decided_ns: 8000, ..NodeShare::default() };
+        let mut seen = Seen { nodes: vec![share], gone: vec![share, share], ..Seen::default() };
+        (seen.counts.taken_in, seen.counts.accepted, seen.counters.run) = (5, 4, 3);
+        let reading = Reading::parse(
+            &page::page(&seen, "token-fifo", &[Moment { at_s: 0.5, decided: 4, bytes_in: 9 }]).to_string(),
+        )
+        .expect("it is a page");
+        assert_eq!(
+            (reading.run, &*reading.policy, reading.events.in_hand, reading.gone.len()),
+            (3, "token-fifo", 1, 2)
+        );
+        assert!((reading.nodes[0].decided_us - 2.0).abs() < 1e-9);
+        assert!(reading.text().contains("5 events in = 4 accepted"), "{}", reading.text());
+        assert_eq!(reading.timeline, [Moment { at_s: 0.5, decided: 4, bytes_in: 9 }]);
+        assert!(Reading::parse("{}").is_err_and(|why| why.contains("controller")));
+    }
+
+    #[test]
+    fn times_are_short() {
+        let expected = ["0.0 s", "59.9 s", "1 min 00 s", "2 h 05 min"];
+        assert_eq!([0.0, 59.9, 60.4, 7505.0].map(time), expected);
+    }
+}

@@ -1,0 +1,123 @@
+use super::nodes::{Part, Queue, node};
+use crate::lines::Lines;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use hodo_machine::{Instant, Peer};
+
+/// Who is ahead gets the next event when nothing else has been ready for this long: far less than a decision that is
+/// worth a farm takes, so that nodes which are faster than others still get all that they can do.
+const QUIET: Duration = Duration::from_micros(100);
+/// Tokens between two looks at which node has had the fewest events.
+const LOOK_EVERY: u32 = 32;
+
+/// How far the nodes of several threads have come.
+#[derive(Debug)]
+pub struct Pace(Vec<AtomicU64>);
+
+impl Pace {
+    /// Of so many threads.
+    #[must_use]
+    pub fn of(threads: usize) -> Arc<Self> {
+        Arc::new(Pace((0..threads).map(|_| AtomicU64::new(u64::MAX)).collect()))
+    }
+
+    fn fewest(&self) -> u64 {
+        self.0.iter().map(|fewest| fewest.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX)
+    }
+}
+
+/// Keeps nodes that are as fast as each other even: the token of one that is ahead waits, as long as others are busy.
+#[derive(Debug)]
+pub(crate) struct Even {
+    ahead_max: Option<u64>,
+    pace: Option<(Arc<Pace>, usize)>,
+    /// Events of the node that has had the fewest, as of the last look.
+    fewest: u64,
+    tokens: u32,
+    held: VecDeque<(Peer, u32)>,
+    /// When a token last came.
+    heard: Instant,
+}
+
+impl Even {
+    pub(crate) fn new(ahead_max: Option<u64>, pace: Option<(Arc<Pace>, usize)>) -> Self {
+        Even { ahead_max, pace, fewest: 0, tokens: 0, held: VecDeque::new(), heard: Instant::ZERO }
+    }
+
+    /// Where a node that comes now begins: with the others, not at nothing.
+    pub(crate) fn start(&mut self, queue: &Queue, lines: &mut Lines<Part>) -> u64 {
+        self.look(queue, lines);
+        if self.fewest == u64::MAX { 0 } else { self.fewest }
+    }
+
+    /// Tokens of a node that has had so many events; answers whether they are held back.
+    #[inline]
+    pub(crate) fn holds(&mut self, now: Instant, peer: Peer, served: u64, count: u32) -> bool {
+        let Some(ahead_max) = self.ahead_max else { return false };
+        self.heard = now;
+        self.tokens += 1;
+        if served <= self.fewest.saturating_add(ahead_max) || count == 0 {
+            return false;
+        }
+        self.held.push_back((peer, count));
+        true
+    }
+
+    pub(crate) fn forget(&mut self, peer: Peer) {
+        self.held.retain(|(held, _)| *held != peer);
+    }
+
+    /// Looks whether enough tokens have come since the last time.
+    #[inline]
+    pub(crate) fn look_in(&mut self, queue: &Queue, lines: &mut Lines<Part>) {
+        if self.tokens >= LOOK_EVERY {
+            self.look(queue, lines);
+        }
+    }
+
+    fn look(&mut self, queue: &Queue, lines: &mut Lines<Part>) {
+        self.tokens = 0;
+        let served = queue.nodes().iter().filter_map(|peer| node(lines, *peer).map(|(_, node)| node.served));
+        let here = served.min().unwrap_or(u64::MAX);
+        self.fewest = match &self.pace {
+            None => here,
+            Some((pace, index)) => {
+                pace.0[*index].store(here, Ordering::Relaxed);
+                pace.fewest()
+            }
+        };
+    }
+
+    /// Nothing else is to be done: tokens that need not be held back any more go to the queue. Answers whether any did.
+    #[inline]
+    pub(crate) fn release(&mut self, now: Instant, queue: &mut Queue, lines: &mut Lines<Part>) -> bool {
+        if self.held.is_empty() {
+            return false;
+        }
+        self.look(queue, lines);
+        let quiet = now >= self.heard + QUIET;
+        let bound = self.fewest.saturating_add(self.ahead_max.unwrap_or(u64::MAX));
+        let mut any = false;
+        for _ in 0..self.held.len() {
+            let Some((peer, count)) = self.held.pop_front() else { break };
+            match node(lines, peer) {
+                Some((_, node)) if !quiet && node.served > bound => self.held.push_back((peer, count)),
+                Some(_) => {
+                    queue.tokens_came(peer, count);
+                    any = true;
+                }
+                None => {}
+            }
+        }
+        any
+    }
+
+    /// When the tokens that are held back are let go.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        (!self.held.is_empty()).then(|| self.heard + QUIET)
+    }
+}

@@ -1,0 +1,87 @@
+"""The disk is full: events stop, the state says so; the disk is freed, and all goes on with nothing lost."""
+
+import contextlib
+import pathlib
+import subprocess
+
+import ledger
+import parts
+import pytest
+
+
+class SmallDisk:
+    """A file system of its own, in a mount namespace that a waiting shell holds; others see it below /proc."""
+
+    def __init__(self, folder, megabytes):
+        folder.mkdir()
+        script = f'mount -t tmpfs -o size={megabytes}m small "{folder}" && echo ready && read -r end'
+        self.holder = subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self.holder.stdout.readline() == "ready\n", "this needs root"
+        self.path = folder
+        # The same folder from outside.
+        self.seen = pathlib.Path(f"/proc/{self.holder.pid}/root{folder}")
+        self.inside = ["nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt"]
+
+    def close(self):
+        self.holder.stdin.close()
+        self.holder.stdout.close()
+        self.holder.wait(10)
+
+
+@pytest.fixture
+def disk(tmp_path):
+    with contextlib.closing(SmallDisk(tmp_path / "disk", 8)) as made:
+        yield made
+
+
+@pytest.mark.parametrize("durability", ["process", "disk"])
+def test_a_full_disk_holds_events_up_and_loses_none(farm, disk, durability):
+    ballast = disk.seen / "ballast"
+    ballast.write_bytes(bytes(6 << 20))
+    store = disk.path / "store"
+    options = ["--store", store, "--segment", "512K", "--durability", durability]
+    controller = farm.controller(*options, prefix=disk.inside)
+    farm.nodes(controller.at, 3, "--accept", "every:2")
+    source = farm.source(controller.at, "--size", "uniform:1K..8K", "--rate", "2000", "--events", "2000")
+    page = controller.until(lambda page: page["store"]["failing"], "the state says that the store is full")
+    assert "space" in page["store"]["failing"], page["store"]
+    assert controller.metrics()["farm_store_failing"] == 1
+    # What has no verdict that will survive has no token: the source is held up before all is given.
+    page = controller.until(lambda now: settled(controller, now), "events stop")
+    assert page["events"]["uncommitted"] > 0
+    assert source.process.poll() is None
+    ballast.unlink()
+    controller.until(lambda page: not page["store"]["failing"], "it goes on")
+    assert controller.metrics()["farm_store_failing"] == 0
+    assert source.done() == 0, source.text()
+    assert ledger.given(source) == 2000
+    page = controller.until(lambda page: page["events"]["in_hand"] == 0, "nothing is in hand")
+    counted = ledger.balances(disk.seen / "store", 2000, 2)
+    ledger.agrees(page, counted)
+    assert "no event is acknowledged until this is mended" in controller.text()
+    assert controller.end() == 0, controller.text()
+
+
+def settled(controller, page):
+    """Whether nothing more is committed while the store tries again, twice."""
+    later = controller.until(lambda now: now["uptime_s"] > page["uptime_s"] + 0.5, "time passes")
+    return later["store"]["commits"] == page["store"]["commits"] and later["store"]["failing"]
+
+
+def test_a_controller_that_is_killed_with_a_full_disk_goes_on_when_it_is_freed(farm, disk):
+    ballast = disk.seen / "ballast"
+    ballast.write_bytes(bytes(7 << 20))
+    options = ["--store", disk.path / "store", "--segment", "256K"]
+    controller = farm.controller(*options, prefix=disk.inside)
+    farm.nodes(controller.at, 3, "--accept", "every:2")
+    source = farm.source(controller.at, "--size", "uniform:1K..8K", "--rate", "2000", "--events", "1000")
+    controller.until(lambda page: page["store"]["failing"], "the store is full")
+    controller.kill()
+    ballast.unlink()
+    controller = farm.controller(*options, listen=controller.at, prefix=disk.inside)
+    assert source.done() == 0, source.text()
+    assert ledger.given(source) == 1000
+    page = controller.until(lambda page: page["events"]["in_hand"] == 0, "nothing is in hand")
+    ledger.agrees(page, ledger.balances(disk.seen / "store", 1000, 2))

@@ -1,0 +1,91 @@
+"""Sources that die: in the middle of an event, in the middle of a run, for a while or for good."""
+
+import ledger
+import parts
+import peer
+
+EVENTS = 300
+
+
+def event(number, size=2000):
+    return number.to_bytes(8, "little") + bytes(size - 8)
+
+
+def give(link, numbers):
+    for number in numbers:
+        link.send(peer.message(peer.EVENT, number, event(number)))
+
+
+def tokens(link, numbers):
+    """Waits for the tokens of just these, each once."""
+    left = set(numbers)
+    while left:
+        _, number, _ = link.of(peer.TOKEN)
+        left.remove(number)
+
+
+def test_one_that_dies_amid_an_event_and_comes_back(farm, tmp_path):
+    controller = farm.controller("--store", tmp_path, "--verbose")
+    farm.nodes(controller.at, 2, "--accept", "every:3")
+    with peer.greeted(controller.at, peer.SOURCE) as link:
+        give(link, range(100))
+        tokens(link, range(100))
+        give(link, range(100, 150))
+        # Half of an event, and it dies.
+        link.send(peer.message(peer.EVENT, 150, event(150)[:700], length=2000))
+        # Its answers are not read any more: some are lost with it.
+        controller.until(lambda page: page["events"]["taken_in"] >= 150, "all but the half are in")
+        link.reset()
+    page = controller.until(lambda page: page["connections"]["sources"] == 0, "it is gone")
+    page = controller.until(lambda page: page["events"]["in_hand"] == 0, "what it gave is decided")
+    assert page["events"]["taken_in"] == 150, "the half is no event"
+    with peer.greeted(controller.at, peer.SOURCE) as link:
+        # It does not know what was decided, gives everything without a token again, and goes on.
+        give(link, range(100, EVENTS))
+        tokens(link, range(100, EVENTS))
+    page = controller.page()
+    assert page["events"]["duplicates"] == 50
+    ledger.agrees(page, ledger.balances(tmp_path, EVENTS, 3))
+
+
+def test_one_that_is_killed_and_started_again(farm, tmp_path):
+    controller = farm.controller("--store", tmp_path)
+    farm.nodes(controller.at, 2, "--accept", "every:3")
+    options = ["--events", "3000", "--size", "uniform:1K..64K", "--rate", "3000"]
+    source = farm.source(controller.at, *options)
+    for target in (300, 900, 1500):
+        controller.has_decided(target)
+        source.kill()
+        # It remembers nothing, and begins anew.
+        source = farm.source(controller.at, *options)
+    assert source.done() == 0, source.text()
+    assert ledger.given(source) == 3000
+    page = controller.page()
+    assert page["events"]["duplicates"] >= 300
+    ledger.agrees(page, ledger.balances(tmp_path, 3000, 3, check=False))
+
+
+def test_one_that_dies_for_good_leaves_the_others_alone(farm, tmp_path):
+    controller = farm.controller("--store", tmp_path)
+    farm.nodes(controller.at, 2, "--accept", "every:3")
+    # Two make one run's events between them, and the third dies with an event half given.
+    whole = [
+        farm.source(controller.at, "--number", k, "--first", k, "--step", 3, "--events", 500, "--rate", 1000)
+        for k in range(2)
+    ]
+    with peer.greeted(controller.at, peer.SOURCE, number=2) as link:
+        give(link, range(2, 200, 3))
+        link.send(peer.message(peer.EVENT, 200, event(200)[:9], length=2000))
+        controller.until(lambda page: page["connections"]["sources"] == 3, "all three are there")
+        link.reset()
+    for source in whole:
+        assert source.done() == 0, source.text()
+        assert ledger.given(source) == 500
+    page = controller.until(lambda page: page["events"]["in_hand"] == 0, "nothing is in hand")
+    found = ledger.verdicts(tmp_path)
+    # The reset may overtake what was given last: that was never taken in, and is without a token.
+    dead = sorted(event for event in found if event % 3 == 2)
+    assert dead == list(range(2, 2 + 3 * len(dead), 3)) and len(dead) <= 66
+    assert sorted(event for event in found if event % 3 < 2) == [n for n in range(1500) if n % 3 < 2]
+    assert page["events"]["taken_in"] == len(found) == parts.decided(page)
+    ledger.verified(tmp_path)
