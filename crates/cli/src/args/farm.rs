@@ -2,7 +2,7 @@ use super::farm_operate::PAGES;
 use super::units::Cpus;
 use super::{
     FarmBench, FarmBuilder, FarmControl, FarmEnd, FarmExport, FarmPages, FarmRecorded, FarmReport, FarmRun, FarmSetRun,
-    FarmTop, FarmVerify, spread, units,
+    FarmTop, FarmUpload, FarmVerify, spread, units,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use hodo_catalog::farm::emulation::{Accept, Spread};
@@ -141,6 +141,9 @@ pub struct FarmController {
     /// A file of the store is closed at this size.
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
     pub segment: u64,
+    /// Where closed files go.
+    #[command(flatten)]
+    pub upload: FarmUpload,
     /// Who gets the next event.
     #[arg(long, value_name = "POLICY", default_value = "token-fifo")]
     pub policy: FarmPolicy,

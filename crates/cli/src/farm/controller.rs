@@ -4,8 +4,8 @@ use super::attending::{Attending, Own};
 use super::control;
 use super::lines::Lines;
 use super::seen::Seen;
-use super::storing::Storing;
-use super::{generator, instance, listen, pages, serve_options};
+use super::storing::{Storing, Upload};
+use super::{generator, instance, listen, pages, serve_options, uploading};
 use crate::args::{FarmController, FarmDurability};
 use crate::{Error, Outcome};
 use hodo_catalog::farm::controller::Pace;
@@ -80,7 +80,9 @@ fn open_store(asked: &FarmController, threads: usize) -> Result<(Option<Storing>
     for damage in &recovered.damaged {
         eprintln!("hodo farm controller: {damage:?}");
     }
-    Ok((Some(Storing::start(store, threads, asked.commit_every)), recovered))
+    let uploader = uploading::start(directory, &asked.upload)?;
+    let upload = uploader.map(|uploader| Upload { uploader, within: asked.drain });
+    Ok((Some(Storing::start(store, threads, asked.commit_every, upload)), recovered))
 }
 
 fn config(asked: &FarmController, threads: usize, pace: (Arc<Pace>, usize)) -> ControllerConfig {

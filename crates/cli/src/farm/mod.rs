@@ -24,6 +24,7 @@ mod source;
 mod storing;
 mod timeline;
 mod top;
+mod uploading;
 mod verify;
 
 use crate::args::{Farm, FarmCommand, FarmMade, FarmProcess, units::Cpus};
