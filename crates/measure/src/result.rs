@@ -1,6 +1,6 @@
 //! The result contract, version 1: the document that `hodo bench --json` writes.
 
-use crate::{Mode, Test};
+use crate::{Mode, Test, statistics};
 use serde::{Deserialize, Serialize};
 
 /// The name and version of the document's form.
@@ -189,19 +189,12 @@ impl Fairness {
     /// Of these events of each node; `None` where there are none.
     #[must_use]
     pub fn of(events: &[u64], window_s: f64, worst_window: Option<f64>) -> Option<Self> {
-        let (least, most) = (*events.iter().min()?, *events.iter().max()?);
-        let count = events.len() as f64;
-        let sum: f64 = events.iter().map(|events| *events as f64).sum();
-        let squares: f64 = events.iter().map(|events| (*events as f64).powi(2)).sum();
-        if most == 0 {
-            return None;
-        }
-        let mean = sum / count;
-        let variance = (squares / count - mean * mean).max(0.0);
+        events.iter().find(|events| **events > 0)?;
+        let events: Vec<f64> = events.iter().map(|events| *events as f64).collect();
         Some(Fairness {
-            min_over_max: least as f64 / most as f64,
-            jain: sum * sum / (count * squares),
-            variation: variance.sqrt() / mean,
+            min_over_max: statistics::least_over_most(&events),
+            jain: statistics::jain(&events),
+            variation: statistics::coefficient_of_variation(&events),
             window_s,
             worst_window,
         })
