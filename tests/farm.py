@@ -82,8 +82,8 @@ class Builder(Daemon):
 
 
 @contextlib.contextmanager
-def controller(*options, **more):
-    at = ["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]
+def controller(*options, listen="127.0.0.1:0", **more):
+    at = ["--listen", listen, "--metrics", "127.0.0.1:0"]
     with command.started("farm", "controller", *at, *options, **more) as process:
         yield Controller(process)
 

@@ -124,6 +124,27 @@ def test_a_builder_that_is_killed_and_started_again_loses_nothing_and_gives_noth
     assert all(event == ([0, 1, 2], False) for event in events.values())
 
 
+@pytest.mark.parametrize("end", ["kill", "terminate"])
+def test_a_controller_that_is_started_again_gets_each_event_once(tmp_path, end):
+    with contextlib.ExitStack() as all_of_them:
+        controller = all_of_them.enter_context(controller_and_node(tmp_path))
+        options = ["--sources", SOURCES, "--patience", "4s"]
+        builder = all_of_them.enter_context(farm.builder(controller, *options))
+        running = all_of_them.enter_context(sources(builder, "--events", 6000, "--rate", 2000))
+        for count in (1000, 3000):
+            controller.wait_for(lambda state, count=count: state["events"]["taken_in"] > count, "events come")
+            getattr(controller.process, end)()
+            controller.process.wait()
+            again = farm.controller("--store", tmp_path, listen=controller.at)
+            controller = all_of_them.enter_context(again)
+        for source in running:
+            ended(source)
+        assert controller.balanced()["accepted"] == 6000
+    events = stored(tmp_path)
+    assert set(events) == set(range(6000))
+    assert all(event == ([0, 1, 2], False) for event in events.values())
+
+
 def test_a_builder_drains_when_it_is_to_end_and_another_one_goes_on(tmp_path):
     options = ["--sources", SOURCES]
     with contextlib.ExitStack() as all_of_them:

@@ -6,6 +6,7 @@ use super::{generator, instance, serve_options};
 use crate::args::FarmSource;
 use crate::serve::at_the_end_of_stdin;
 use crate::{Error, Outcome, interrupt, terminal};
+use hodo_catalog::farm;
 use hodo_catalog::farm::emulation::Generator;
 use hodo_catalog::farm::source::{Command, Event};
 use hodo_catalog::farm::wire::Verdict;
@@ -19,6 +20,9 @@ use std::time::Duration;
 
 /// How long verdicts may take when the source is to stop.
 const DRAIN: Duration = Duration::from_secs(5);
+
+/// What the far end says where the events' numbers have more gaps than it remembers.
+const TOO_MANY_GAPS: u64 = farm::Error::TooManyGaps { max: 0 }.code();
 
 /// Gives events until all have their verdict, or a signal comes.
 pub fn run(asked: &FarmSource) -> Result<Outcome, Error> {
@@ -39,8 +43,13 @@ pub fn run(asked: &FarmSource) -> Result<Outcome, Error> {
     let (to, run) = (Address::Socket(asked.to), asked.run.unwrap_or(1));
     let config = SourceConfig { instance: instance(), ..SourceConfig::new(to, asked.number, run) };
     let mut summary = Summary::default();
-    let attending =
-        Attending { lines: Lines::of("source"), verbose: asked.process.verbose, over: false, summary: &mut summary };
+    let attending = Attending {
+        lines: Lines::of("source"),
+        verbose: asked.process.verbose,
+        over: false,
+        replays: asked.recorded.replay.is_some(),
+        summary: &mut summary,
+    };
     let make = || (Source::new(config, supply), attending);
     attend_opened(&options, DRAIN, make, &stop)
         .map_err(|error| Error::Failed(format!("giving events to {}: {error}", asked.to)))?;
@@ -51,7 +60,7 @@ pub fn run(asked: &FarmSource) -> Result<Outcome, Error> {
          {duplicate} given twice, {kept} without a verdict\n",
         asked.number
     ))?;
-    let is_whole = summary.too_large == 0 && !damaged.load(Ordering::Relaxed);
+    let is_whole = summary.too_large == 0 && !summary.gave_up && !damaged.load(Ordering::Relaxed);
     Ok(if summary.kept.get() == 0 && is_whole { Outcome::Done } else { Outcome::Failed })
 }
 
@@ -63,6 +72,8 @@ struct Summary {
     incomplete: u64,
     duplicate: u64,
     too_large: u64,
+    /// The far end will not take the rest, however often it is given.
+    gave_up: bool,
     kept: Cell<usize>,
 }
 
@@ -106,6 +117,7 @@ struct Attending<'a> {
     lines: Lines,
     verbose: bool,
     over: bool,
+    replays: bool,
     summary: &'a mut Summary,
 }
 
@@ -126,6 +138,10 @@ impl Attendant for Attending<'_> {
             Event::Joined(hello) if self.verbose => {
                 self.lines.say(&format!("the {} takes {} events at once", hello.role.name(), hello.credits));
             }
+            Event::Left(farm::Error::RefusedBy { code }) if self.replays && code == TOO_MANY_GAPS => {
+                self.summary.gave_up = true;
+                self.lines.say("the numbers of the recorded events have more gaps than a run may have; add --renumber");
+            }
             Event::Left(error) => self.lines.say(&format!("{error}; trying again")),
             Event::TooLarge { event, size, max } => {
                 self.summary.too_large += 1;
@@ -137,8 +153,9 @@ impl Attendant for Attending<'_> {
         None
     }
 
-    fn is_over(&self, _: &Source<UntilStopped>) -> bool {
-        self.over
+    fn is_over(&self, source: &Source<UntilStopped>) -> bool {
+        self.summary.kept.set(source.kept());
+        self.over || self.summary.gave_up
     }
 
     fn look_in(&mut self, _: Instant, source: &Source<UntilStopped>) -> Option<Command> {
