@@ -1,12 +1,16 @@
 """What an operator does with a farm that runs, over HTTP and with `hodo farm`."""
 
+import contextlib
 import json
+import os
+import pty
 import re
 import signal
+import subprocess
 import urllib.request
 
 import command
-import farm
+import farms
 import pytest
 
 ENDLESS = ["--size", "1000", "--rate", "2000", "--numbered"]
@@ -19,7 +23,7 @@ def hodo(*arguments, status=0):
 
 
 def test_pause_and_resume():
-    with farm.controller("--configured") as controller, farm.node(controller):
+    with farms.controller("--configured") as controller, farms.node(controller):
         with command.started("farm", "source", "--to", controller.at, *ENDLESS):
             assert controller.farm()["state"] == "configured"
             controller.wait_for(lambda farm: farm["events"]["waiting"] > 0, "an event has come")
@@ -35,7 +39,7 @@ def test_pause_and_resume():
 
 
 def test_after_drain_nothing_is_in_hand_and_it_goes_on_when_told_to():
-    with farm.controller() as controller, farm.node(controller, "--time", "5ms", "--credits", 4):
+    with farms.controller() as controller, farms.node(controller, "--time", "5ms", "--credits", 4):
         with command.started("farm", "source", "--to", controller.at, "--rate", 150) as source:
             controller.wait_for(lambda farm: farm["events"]["rejected"] > 50, "events are decided")
             assert hodo("drain", controller.pages) == "run 1: drained\n"
@@ -52,8 +56,8 @@ def test_after_drain_nothing_is_in_hand_and_it_goes_on_when_told_to():
 
 def test_runs_of_events_that_are_made_here_have_the_number_that_is_set(tmp_path):
     made = ["--events", 10**9, "--rate", 2000, "--size", 100]
-    with farm.controller("--run", 5, "--store", tmp_path / "store", *made) as controller:
-        with farm.node(controller, "--accept", "1"):
+    with farms.controller("--run", 5, "--store", tmp_path / "store", *made) as controller:
+        with farms.node(controller, "--accept", "1"):
             controller.wait_for(lambda farm: farm["events"]["accepted"] > 100, "events are accepted")
             assert hodo("set-run", 6, controller.pages) == "run 6: running\n"
             before = controller.events()["accepted"]
@@ -65,7 +69,7 @@ def test_runs_of_events_that_are_made_here_have_the_number_that_is_set(tmp_path)
 
 
 def test_stop_ends_what_is_in_hand_and_the_process():
-    with farm.controller() as controller, farm.node(controller, "--time", "300ms", "--credits", 2):
+    with farms.controller() as controller, farms.node(controller, "--time", "300ms", "--credits", 2):
         with command.started("farm", "source", "--to", controller.at, "--rate", 5):
             controller.wait_for(lambda farm: farm["events"]["in_hand"] > 0, "a node has events")
             assert hodo("stop", controller.pages) == "stopped\n"
@@ -76,7 +80,7 @@ def test_stop_ends_what_is_in_hand_and_the_process():
 
 def test_a_drained_controller_that_was_to_end_by_itself_waits_to_go_on():
     made = ["--events", 3000, "--rate", 2000, "--until-done"]
-    with farm.controller(*made) as controller, farm.node(controller):
+    with farms.controller(*made) as controller, farms.node(controller):
         hodo("drain", controller.pages)
         assert controller.process.poll() is None and controller.events()["taken_in"] < 3000
         controller.act("/resume")
@@ -85,7 +89,7 @@ def test_a_drained_controller_that_was_to_end_by_itself_waits_to_go_on():
 
 def test_threads_do_what_is_ordered_together():
     made = ["--threads", 3, "--events", 10**9, "--size", 100]
-    with farm.controller(*made) as controller, farm.node(controller, "--count", 6):
+    with farms.controller(*made) as controller, farms.node(controller, "--count", 6):
         controller.wait_for_nodes(6)
         assert controller.act("/pause") == "run 1: paused\n"
         controller.wait_for(lambda farm: farm["events"]["in_hand"] < 6, "tokens have come back")
@@ -110,24 +114,24 @@ def test_threads_do_what_is_ordered_together():
     ],
 )
 def test_what_is_not_done(path, method, headers, data, status, says):
-    with farm.controller() as controller:
+    with farms.controller() as controller:
         answered, text = controller.ask(path, method, headers, data)
         assert answered == status and says in text, text
         assert controller.farm()["state"] == "running" and controller.process.poll() is None
 
 
 def test_nobody_may_where_nobody_is_to():
-    with farm.controller("--control", "nobody") as controller:
+    with farms.controller("--control", "nobody") as controller:
         assert controller.ask("/pause", "POST")[0] == 403
         said = hodo("pause", controller.pages, status=1)
         assert "403" in said and controller.farm()["state"] == "running"
 
 
 def test_the_table_of_nodes_says_how_events_are_shared_out():
-    with farm.controller() as controller:
-        with farm.node(controller, "--count", 3, "--number", 10), farm.node(controller) as leaving:
+    with farms.controller() as controller:
+        with farms.node(controller, "--count", 3, "--number", 10), farms.node(controller) as leaving:
             controller.wait_for_nodes(4)
-            farm.source(controller, "--events", 4000, "--size", 100)
+            farms.source(controller, "--events", 4000, "--size", 100)
             leaving.send_signal(signal.SIGTERM)
             controller.wait_for_nodes(3)
             table = controller.page("/nodes")
@@ -143,8 +147,8 @@ def test_the_table_of_nodes_says_how_events_are_shared_out():
 
 
 def test_top_shows_rates():
-    made = ["--events", 10**9, "--rate", 5000, "--size", 1000]
-    with farm.controller(*made) as controller, farm.node(controller, "--count", 2):
+    made = ["--events", 10**9, "--rate", 5000, "--size", 1000, "--drain", "100ms"]
+    with farms.controller(*made) as controller, farms.node(controller, "--count", 2):
         controller.wait_for_nodes(2)
         shown = hodo("top", controller.pages, "--once", "--every", "500ms")
         rate = float(re.search(r"^in +([\d.]+)/s", shown, re.MULTILINE)[1])
@@ -158,8 +162,28 @@ def test_top_shows_rates():
     hodo("top", controller.pages, status=1)
 
 
+def test_top_takes_the_screen_of_a_terminal_and_gives_it_back():
+    with farms.controller("--events", 10**9, "--rate", 1000, "--drain", "100ms") as controller, farms.node(controller):
+        ours, theirs = pty.openpty()
+        arguments = [command.HODO, "farm", "top", controller.pages, "--every", "50ms"]
+        top = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        while shown.count(b"\x1b[H") < 3:
+            shown += os.read(ours, 65536)
+        top.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):
+            while more := os.read(ours, 65536):
+                shown += more
+        os.close(ours)
+        assert top.wait(10) == 0
+        assert shown.startswith(b"\x1b[?1049h") and shown.endswith(b"\x1b[?1049l") and b"token-fifo" in shown
+        # Of 24 rows as a terminal of no size has: no screen scrolls.
+        assert all(screen.count(b"\n") < 24 for screen in shown.split(b"\x1b[H"))
+
+
 def test_the_page_is_json_by_its_type():
-    with farm.controller() as controller:
+    with farms.controller() as controller:
         with urllib.request.urlopen(f"http://{controller.pages}/farm", timeout=20) as answer:
             assert answer.headers["Content-Type"] == "application/json"
             assert json.loads(answer.read())["state"] == "running"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import command
-import farm
+import farms
 import pytest
 
 DECIDER = command.ROOT / "docs/examples/farm_decider.py"
@@ -33,25 +33,25 @@ def program(folder, act):
 
 
 def test_a_store_takes_what_is_accepted_and_the_controller_ends_in_order(tmp_path):
-    with farm.controller("--store", tmp_path / "store") as controller:
-        with farm.node(controller, "--accept", "0.5"):
-            farm.source(controller, "--events", 2000, *SMALL)
+    with farms.controller("--store", tmp_path / "store") as controller:
+        with farms.node(controller, "--accept", "0.5"):
+            farms.source(controller, "--events", 2000, *SMALL)
         events = controller.balanced()
         assert events["taken_in"] == 2000 and events["uncommitted"] == 0
         assert controller.farm()["store"]["events"] == events["accepted"] > 500
         status, said = controller.end()
         assert status == 0, said
-    with farm.controller("--store", tmp_path / "store") as controller:
+    with farms.controller("--store", tmp_path / "store") as controller:
         assert controller.events()["accepted"] == events["accepted"]
         status, said = controller.end()
         assert status == 0 and "damage" not in said.lower(), said
 
 
 def test_the_python_example_decides():
-    with farm.controller() as controller:
+    with farms.controller() as controller:
         deciding = ["--workers", 3, "--command", sys.executable, DECIDER, "--threshold", 1500]
-        with farm.node(controller, *deciding) as node:
-            assert "1000 accepted" not in farm.source(controller, "--events", 1000, *SMALL)
+        with farms.node(controller, *deciding) as node:
+            assert "1000 accepted" not in farms.source(controller, "--events", 1000, *SMALL)
             assert len(command.children(node.pid)) == 3
             events = controller.balanced()
             assert 200 < events["accepted"] < 800 and events["accepted"] + events["rejected"] == 1000
@@ -65,9 +65,9 @@ def test_the_python_example_decides():
 
 def test_an_output_is_stored_in_place_of_the_event(tmp_path):
     act = "answer(number, 0, b'kept %d' % number)"
-    with farm.controller("--store", tmp_path / "store") as controller:
-        with farm.node(controller, "--command", *program(tmp_path, act)):
-            farm.source(controller, "--events", 50, "--size", "20000")
+    with farms.controller("--store", tmp_path / "store") as controller:
+        with farms.node(controller, "--command", *program(tmp_path, act)):
+            farms.source(controller, "--events", 50, "--size", "20000")
         assert controller.balanced()["accepted"] == 50
         assert controller.farm()["store"]["bytes"] == sum(len(b"kept %d" % number) for number in range(50))
         assert controller.end()[0] == 0
@@ -88,11 +88,11 @@ def test_an_output_is_stored_in_place_of_the_event(tmp_path):
     ],
 )
 def test_an_event_that_kills_deciders_is_quarantined_and_the_others_are_decided(tmp_path, act, says):
-    with farm.controller("--deaths", 3, "--silence", "500ms") as controller:
+    with farms.controller("--deaths", 3, "--silence", "500ms") as controller:
         command_line = ["--decide-within", "300ms", "--command", *program(tmp_path, act)]
-        with farm.node(controller, *command_line) as one, farm.node(controller, "--number", 1, *command_line):
+        with farms.node(controller, *command_line) as one, farms.node(controller, "--number", 1, *command_line):
             controller.wait_for_nodes(2)
-            said = farm.source(controller, "--events", 200, *SMALL)
+            said = farms.source(controller, "--events", 200, *SMALL)
             # With what was printed ahead of it, the answer to the event behind is lost as well.
             assert "199 rejected, 1 quarantined" in said, said
             controller.balanced()
@@ -108,20 +108,36 @@ def test_an_event_that_kills_deciders_is_quarantined_and_the_others_are_decided(
 
 def test_a_long_decision_is_no_silence(tmp_path):
     act = "time.sleep(1.5); answer(number, 1)"
-    with farm.controller("--silence", "400ms") as controller:
-        with farm.node(controller, "--command", *program(tmp_path, act)):
-            farm.source(controller, "--events", 2, *SMALL)
+    with farms.controller("--silence", "400ms") as controller:
+        with farms.node(controller, "--command", *program(tmp_path, act)):
+            farms.source(controller, "--events", 2, *SMALL)
             assert controller.farm()["connections"]["nodes_lost"] == 0
             assert controller.balanced()["rejected"] == 2
+
+
+def test_a_node_that_is_killed_leaves_its_events_to_others_and_no_process_behind(tmp_path):
+    deciding = ["--workers", 2, "--command", *program(tmp_path, "time.sleep(0.002); answer(number, number % 2)")]
+    with farms.controller() as controller:
+        with farms.node(controller, *deciding), farms.node(controller, "--number", 1, *deciding) as killed:
+            controller.wait_for_nodes(2)
+            with command.started("farm", "source", "--to", controller.at, "--events", 2000, *SMALL) as source:
+                controller.wait_for(lambda farm: farm["events"]["accepted"] > 100, "events are decided")
+                deciders = command.children(killed.pid)
+                killed.kill()
+                assert source.wait(60) == 0, source.stdout.read()
+            events = controller.balanced()
+            assert (events["accepted"], events["rejected"], events["taken_in"]) == (1000, 1000, 2000)
+            assert events["redispatched"] > 0 and len(deciders) == 2
+            command.wait_until(lambda: not any(map(command.is_there, deciders)), "its deciders have ended")
 
 
 def test_a_command_for_each_event(tmp_path):
     script = tmp_path / "decide"
     script.write_text('#!/bin/sh\n[ $((HODO_EVENT % 4)) = 0 ] && exec head -c 8\nexit $((HODO_EVENT % 4 == 3 ? 7 : 1))\n')
     script.chmod(0o755)
-    with farm.controller("--deaths", 2) as controller:
-        with farm.node(controller, "--workers", 2, "--exec", script):
-            said = farm.source(controller, "--events", 40, "--size", "100000")
+    with farms.controller("--deaths", 2) as controller:
+        with farms.node(controller, "--workers", 2, "--exec", script):
+            said = farms.source(controller, "--events", 40, "--size", "100000")
             assert "10 accepted, 20 rejected, 10 quarantined" in said, said
             assert controller.farm()["bytes"]["answered"] == 10 * 8
 
@@ -137,12 +153,12 @@ def test_the_rust_example_decides():
     target = os.environ.get("CARGO_TARGET_DIR", str(command.ROOT / "target"))
     build = ["cargo", "build", "--quiet", "--locked", "-p", "hodo-catalog", "--example", "decider"]
     subprocess.run(build, cwd=command.ROOT, check=True, timeout=600)
-    with farm.controller() as controller:
+    with farms.controller() as controller:
         decider = subprocess.Popen(
             [f"{target}/debug/examples/decider", controller.at, "3"], stdin=subprocess.PIPE, stderr=subprocess.PIPE
         )
         try:
-            farm.source(controller, "--events", 500, *SMALL)
+            farms.source(controller, "--events", 500, *SMALL)
             events = controller.balanced()
             assert events["accepted"] + events["rejected"] == 500 and events["accepted"] > 0
         finally:

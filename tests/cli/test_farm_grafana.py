@@ -4,7 +4,7 @@ import json
 import re
 
 import command
-import farm
+import farms
 
 DASHBOARD = command.ROOT / "docs/examples/farm-grafana.json"
 
@@ -21,8 +21,8 @@ def expressions(dashboard):
 
 def test_every_metric_and_label_of_the_dashboard_is_told():
     dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
-    with farm.controller() as controller, farm.node(controller):
-        farm.source(controller, "--events", 100)
+    with farms.controller() as controller, farms.node(controller):
+        farms.source(controller, "--events", 100)
         told = controller.page("/metrics")
     names = set(re.findall(r"^(\w+)[{ ]", told, re.MULTILINE))
     shown = list(expressions(dashboard))

@@ -3,7 +3,7 @@
 import contract
 
 import command
-import farm
+import farms
 
 
 def reported(of, folder, name):
@@ -16,7 +16,7 @@ def reported(of, folder, name):
 
 def test_a_run_is_reported_from_the_controller_and_from_what_it_told(tmp_path):
     made = ["--events", 10**9, "--rate", 2000, "--size", 1000, "--run", 12]
-    with farm.controller(*made) as controller, farm.node(controller, "--count", 3):
+    with farms.controller(*made) as controller, farms.node(controller, "--count", 3):
         controller.wait_for(lambda farm: len(farm["timeline"]) > 14, "it has run for some seconds")
         kept = tmp_path / "run12.json"
         kept.write_text(controller.page("/farm"), encoding="utf-8")
@@ -36,6 +36,6 @@ def test_a_run_is_reported_from_the_controller_and_from_what_it_told(tmp_path):
 
 
 def test_a_run_that_nothing_was_done_in_is_none(tmp_path):
-    with farm.controller() as controller:
+    with farms.controller() as controller:
         page, measurement = reported(controller.pages, tmp_path, "empty")
     assert measurement["verdict"]["state"] == "failed" and "no nodes are there" in page

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 /// Looks until what it sees satisfies, for so many looks at most.
-const LOOKS: u32 = 20;
+const LOOKS: u32 = 3;
 
 /// What stands between the pages and the threads of a controller.
 #[derive(Clone)]
