@@ -146,6 +146,13 @@ class Controller(Part):
         last = self.until(lambda page: page["uptime_s"] >= wanted, "time passes", seconds + PATIENCE_S)
         return (decided(last) - decided(first)) / (last["uptime_s"] - first["uptime_s"])
 
+    def reaches(self, rate_per_s, patience=10):
+        """Its rate, once it is so high over a second: the machine may be busy with something else for a while."""
+        give_up = time.monotonic() + patience
+        while (rate := self.rate(1)) < rate_per_s:
+            assert time.monotonic() < give_up, f"{rate} events/s, not {rate_per_s}\n{self.page()}"
+        return rate
+
 
 def decided(page):
     events = page["events"]

@@ -1,10 +1,12 @@
 """An event that kills its nodes is set apart after the third, and nothing else is."""
 
 import contextlib
+import sys
 import threading
 
 import farm_reader
 import ledger
+import parts
 import peer
 
 POISON = (137, 711)
@@ -45,7 +47,39 @@ class Mortal(threading.Thread):
             self.link.close()
 
 
-def test_it_is_quarantined_after_three_deaths(farm, tmp_path):
+DECIDER = """
+import os, farm_decider
+
+def decide(event):
+    number = int.from_bytes(event.data[:8], "little")
+    if number in {poison}:
+        os.abort()
+    return number % 10 == 0
+
+farm_decider.serve(decide)
+"""
+
+
+def test_one_that_kills_the_programs_that_decide(farm, tmp_path):
+    """The nodes stay, their programs die and are started again."""
+    program = tmp_path / "decide.py"
+    program.write_text(DECIDER.format(poison=set(POISON)), encoding="ascii")
+    store = tmp_path / "store"
+    controller = farm.controller("--store", store, "--deaths", "3")
+    environment = ["env", f"PYTHONPATH={parts.ROOT / 'docs/examples'}"]
+    nodes = farm.nodes(controller.at, 3, "--command", sys.executable, program, prefix=environment)
+    controller.has_nodes(3)
+    source = farm.source(controller.at, "--size", "uniform:100..2000", "--events", EVENTS)
+    assert source.done() == 0, source.text()
+    assert ledger.given(source) == EVENTS
+    page = controller.page()
+    assert page["events"]["quarantined"] == len(POISON) and page["connections"]["nodes_lost"] == 0
+    ledger.agrees(page, ledger.balances(store, EVENTS, 10, quarantined=POISON))
+    assert [event.attempts for event in farm_reader.events(store, verdict="quarantined")] == [3, 3]
+    assert all(node.process.poll() is None for node in nodes)
+
+
+def test_one_that_kills_its_nodes(farm, tmp_path):
     controller = farm.controller("--store", tmp_path, "--deaths", "3", "--verbose")
     nodes = [Mortal(controller.at, number) for number in range(5)]
     controller.has_nodes(5)

@@ -1,5 +1,6 @@
 """Peers that break the rules, and bytes that are none of the farm's: refused with a reason, and nobody else notices."""
 
+import contextlib
 import itertools
 import random
 import re
@@ -8,6 +9,7 @@ import struct
 import threading
 import time
 
+import command
 import ledger
 import parts
 import peer
@@ -32,7 +34,7 @@ def at_work(farm, tmp_path):
     controller.has_decided(NODES)
     yield controller
     assert not re.search(rf"(node [0-{NODES - 1}]|source 0) is gone", controller.text()), controller.text()
-    assert controller.rate(1) > 0.9 * NODES * NODE_RATE_PER_S
+    controller.reaches(0.9 * NODES * NODE_RATE_PER_S)
     assert source.end() == 0, source.text()
     page = controller.until(lambda page: page["events"]["in_hand"] == 0, "nothing is in hand")
     ledger.agrees(page, ledger.balances(tmp_path, ledger.given(source), 10))
@@ -40,14 +42,21 @@ def at_work(farm, tmp_path):
     assert controller.end() == 0
 
 
+def ended(controller, reason):
+    """Connections that ended for this reason, as the metrics tell."""
+    return controller.metrics()[f'farm_connections_ended_total{{reason="{reason}"}}']
+
+
 def test_another_protocol(at_work):
     for words in (b"GET / HTTP/1.1\r\nHost: farm\r\n\r\n", bytes(64), b"\xff" * 64, b"SSH-2.0-OpenSSH_9.2\r\n"):
-        before = at_work.metrics()["farm_connections_refused_total"]
         with peer.Peer(at_work.at) as link:
             link.send(words)
             link.wait_for_the_end()
-        at_work.until(lambda _, n=before: at_work.metrics()["farm_connections_refused_total"] > n, "it is counted")
-    assert "another protocol: it begins with" in at_work.text()
+    at_work.said("another protocol: it begins with")
+    counted = at_work.metrics()
+    assert counted["farm_connections_refused_total"] == 4
+    # What begins as a message of another kind would is one without a greeting, or too long.
+    assert ended(at_work, "another-protocol") >= 2, counted
 
 
 def test_another_version(at_work):
@@ -57,7 +66,8 @@ def test_another_version(at_work):
             code, words = link.refused()
             assert code == peer.VERSION and "version 9" in words
             link.wait_for_the_end()
-    assert "version 9 of the wire" in at_work.text()
+    at_work.said("version 9 of the wire")
+    assert ended(at_work, "version") == 2
 
 
 def test_random_bytes(at_work, long):
@@ -79,6 +89,25 @@ def test_random_bytes(at_work, long):
                 link.reset()
     page = at_work.until(lambda page: page["connections"]["sources"] == 1, "only the source is left")
     assert page["events"]["taken_in"] < 1 << 32, "no junk was taken for an event"
+
+
+def test_random_bytes_at_its_pages(at_work):
+    chance = random.Random(8)
+    pages = at_work.pages.removeprefix("http://")
+    for _ in range(100):
+        with peer.Peer(pages, ELSEWHERE) as link:
+            front = chance.choice([b"", b"GET /farm ", b"POST /stop HTTP/9\r\n"])
+            with contextlib.suppress(peer.Gone):
+                link.send(front + chance.randbytes(chance.choice([1, 100, 20_000])))
+                link.reset()
+    # It serves so many at a time, and sees after a moment that these are gone.
+    command.wait_until(lambda: answers(at_work), "the pages are there")
+    assert at_work.page()["state"] == "running"
+
+
+def answers(controller):
+    with contextlib.suppress(ConnectionError):
+        return bool(controller.page())
 
 
 def test_a_node_that_answers_garbage(at_work):
@@ -110,7 +139,7 @@ def test_tokens_never_asked_for(at_work):
         assert code == peer.UNASKED, "nor twice"
     at_work.has_nodes(NODES)
     assert at_work.page()["tokens"]["unasked"] == 2
-    assert at_work.metrics()["farm_tokens_unasked_total"] == 2
+    assert at_work.metrics()["farm_tokens_unasked_total"] == ended(at_work, "unasked-token") == 2
 
 
 def test_an_event_that_is_too_large(at_work):
@@ -124,7 +153,7 @@ def test_an_event_that_is_too_large(at_work):
         code, _ = link.refused()
         assert code == peer.TOO_LARGE
     at_work.has_nodes(NODES)
-    assert at_work.metrics()["farm_connections_misbehaved_total"] == 2
+    assert at_work.metrics()["farm_connections_misbehaved_total"] == ended(at_work, "too-large") == 2
 
 
 def test_duplicate_numbers_from_two_sources(at_work):
@@ -146,6 +175,8 @@ def test_connections_that_never_greet_keep_no_node_out(farm, at_work):
     at_work.has_nodes(NODES + 1, patience=1)
     page = at_work.until(lambda page: page["connections"]["refused"] == 400, "all are refused")
     assert page["connections"]["nodes"] == NODES + 1
+    # The oldest made room for those that came then, the node too.
+    assert 144 <= ended(at_work, "full") <= 145 and ended(at_work, "full") + ended(at_work, "no-greeting") == 400
     for link in silent:
         with pytest.raises(peer.Gone):
             while True:

@@ -381,6 +381,9 @@ impl<S: Supply> Controller<S> {
     }
 
     fn gone(&mut self, peer: Peer, part: Part, error: Error) {
+        if let Some(count) = self.counters.ended.get_mut(error.code() as usize) {
+            *count += 1;
+        }
         if error.is_misbehaviour() {
             self.counters.misbehaved += 1;
         }

@@ -131,6 +131,32 @@ impl Error {
         }
     }
 
+    /// What each code is called in counters; there is none with the code 0.
+    pub const REASONS: [&'static str; 22] = [
+        "none",
+        "another-protocol",
+        "version",
+        "truncated",
+        "no-role",
+        "no-verdict",
+        "wrong-role",
+        "unexpected",
+        "too-large",
+        "over-credit",
+        "unasked-token",
+        "too-many-gaps",
+        "no-such-run",
+        "full",
+        "replaced",
+        "no-greeting",
+        "silent",
+        "overdue",
+        "refused-by-it",
+        "closed",
+        "no-number",
+        "no-such-source",
+    ];
+
     /// Whether the peer broke the rules, rather than being gone or late.
     #[must_use]
     pub const fn is_misbehaviour(&self) -> bool {

@@ -61,6 +61,8 @@ pub struct Counters {
     pub refused: u64,
     /// Connections ended because the peer broke the rules.
     pub misbehaved: u64,
+    /// Connections that ended, by the code of why: see [`Error::REASONS`].
+    pub ended: [u64; Error::REASONS.len()],
     /// Nodes that were lost.
     pub nodes_lost: u64,
     /// Events that wait now.
@@ -97,6 +99,7 @@ impl Counters {
             unasked: self.unasked + other.unasked,
             refused: self.refused + other.refused,
             misbehaved: self.misbehaved + other.misbehaved,
+            ended: core::array::from_fn(|code| self.ended[code] + other.ended[code]),
             nodes_lost: self.nodes_lost + other.nodes_lost,
             events_waiting: self.events_waiting + other.events_waiting,
             tokens_waiting: self.tokens_waiting + other.tokens_waiting,

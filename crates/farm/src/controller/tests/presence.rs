@@ -94,6 +94,8 @@ fn connections_without_a_greeting_are_bounded() {
     farm.say(accepted(GREETING_MAX), &hello(Role::Node, 0, 1).encode());
     farm.say(accepted(1), &hello(Role::Node, 1, 1).encode());
     assert_eq!(why_left(&mut farm, accepted(1)), Some(Error::Full { max: 1 }));
+    let full = Error::Full { max: 1 }.code() as usize;
+    assert_eq!((farm.machine.counters().ended[full], Error::REASONS[full]), (2, "full"));
     let greeting: Vec<usize> = farm.machine.greetings.hosts.values().map(VecDeque::len).collect();
     assert_eq!(greeting, [GREETING_MAX as usize - 2]);
     (2..GREETING_MAX).for_each(|number| farm.close(accepted(number)));
