@@ -5,7 +5,7 @@ import runpy
 import struct
 
 import command
-import farm
+import farms
 import pytest
 
 READER = runpy.run_path(str(command.ROOT / "docs/examples/farm_reader.py"))
@@ -52,12 +52,12 @@ def stored(folder):
 
 @contextlib.contextmanager
 def controller_and_node(folder):
-    with farm.controller("--store", folder) as controller, farm.node(controller, "--accept", "1", "--count", 3):
+    with farms.controller("--store", folder) as controller, farms.node(controller, "--accept", "1", "--count", 3):
         yield controller
 
 
 def test_an_event_is_the_fragments_of_all_sources_in_order(tmp_path):
-    with controller_and_node(tmp_path) as controller, farm.builder(controller, "--sources", SOURCES) as builder:
+    with controller_and_node(tmp_path) as controller, farms.builder(controller, "--sources", SOURCES) as builder:
         assert builder.state()["connections"]["absent"] == [0, 1, 2]
         with sources(builder, "--events", 2000) as running:
             assert all("2000 accepted, 0 rejected" in ended(source) for source in running)
@@ -80,7 +80,7 @@ def test_an_event_is_the_fragments_of_all_sources_in_order(tmp_path):
 @pytest.mark.parametrize("incomplete", ["forward", "drop"])
 def test_events_without_the_fragments_of_a_dead_source_are_flagged_or_dropped(tmp_path, incomplete):
     options = ["--sources", SOURCES, "--patience", "200ms", "--incomplete", incomplete]
-    with controller_and_node(tmp_path) as controller, farm.builder(controller, *options) as builder:
+    with controller_and_node(tmp_path) as controller, farms.builder(controller, *options) as builder:
         with sources(builder, "--events", 3000, "--rate", 2000) as running:
             builder.wait_for(lambda state: state["events"]["complete"] > 500, "events are complete")
             running[1].kill()
@@ -107,13 +107,13 @@ def test_a_builder_that_is_killed_and_started_again_loses_nothing_and_gives_noth
     options = ["--sources", SOURCES, "--patience", "4s"]
     with contextlib.ExitStack() as all_of_them:
         controller = all_of_them.enter_context(controller_and_node(tmp_path))
-        builder = all_of_them.enter_context(farm.builder(controller, *options))
+        builder = all_of_them.enter_context(farms.builder(controller, *options))
         running = all_of_them.enter_context(sources(builder, "--events", 6000, "--rate", 2000))
         for count in (1000, 3000):
             controller.wait_for(lambda state, count=count: state["events"]["taken_in"] > count, "events come")
             builder.process.kill()
             builder.process.wait()
-            builder = all_of_them.enter_context(farm.builder(controller, *options, listen=builder.at))
+            builder = all_of_them.enter_context(farms.builder(controller, *options, listen=builder.at))
         for source in running:
             ended(source)
         assert controller.balanced()["accepted"] == 6000
@@ -129,13 +129,13 @@ def test_a_controller_that_is_started_again_gets_each_event_once(tmp_path, end):
     with contextlib.ExitStack() as all_of_them:
         controller = all_of_them.enter_context(controller_and_node(tmp_path))
         options = ["--sources", SOURCES, "--patience", "4s"]
-        builder = all_of_them.enter_context(farm.builder(controller, *options))
+        builder = all_of_them.enter_context(farms.builder(controller, *options))
         running = all_of_them.enter_context(sources(builder, "--events", 6000, "--rate", 2000))
         for count in (1000, 3000):
             controller.wait_for(lambda state, count=count: state["events"]["taken_in"] > count, "events come")
             getattr(controller.process, end)()
             controller.process.wait()
-            again = farm.controller("--store", tmp_path, listen=controller.at)
+            again = farms.controller("--store", tmp_path, listen=controller.at)
             controller = all_of_them.enter_context(again)
         for source in running:
             ended(source)
@@ -149,12 +149,12 @@ def test_a_builder_drains_when_it_is_to_end_and_another_one_goes_on(tmp_path):
     options = ["--sources", SOURCES]
     with contextlib.ExitStack() as all_of_them:
         controller = all_of_them.enter_context(controller_and_node(tmp_path))
-        builder = all_of_them.enter_context(farm.builder(controller, *options))
+        builder = all_of_them.enter_context(farms.builder(controller, *options))
         running = all_of_them.enter_context(sources(builder, "--events", 4000, "--rate", 2000))
         controller.wait_for(lambda state: state["events"]["taken_in"] > 1000, "events come")
         status, said = builder.end()
         assert status == 0, said
-        builder = all_of_them.enter_context(farm.builder(controller, *options, listen=builder.at))
+        builder = all_of_them.enter_context(farms.builder(controller, *options, listen=builder.at))
         for source in running:
             ended(source)
         assert controller.balanced()["accepted"] == 4000
@@ -162,7 +162,7 @@ def test_a_builder_drains_when_it_is_to_end_and_another_one_goes_on(tmp_path):
 
 
 def test_what_has_no_business_there_is_refused():
-    with farm.controller() as controller, farm.builder(controller, "--sources", 2, "--verbose") as builder:
+    with farms.controller() as controller, farms.builder(controller, "--sources", 2, "--verbose") as builder:
         with sources(builder, "--events", 1, numbers=[2]) as (source,):
             builder.wait_for(lambda state: state["connections"]["misbehaved"] > 0, "source 2 is refused")
             source.terminate()

@@ -3,7 +3,7 @@
 import runpy
 
 import command
-import farm
+import farms
 import pytest
 
 GOLDEN = command.ROOT / "crates/store/tests/golden"
@@ -20,8 +20,8 @@ def stored(folder, **choice):
 
 def taken(folder, store, *options):
     """What a controller stores of a replay that it wholly accepts, and what the source says."""
-    with farm.controller("--store", folder) as controller, farm.node(controller, "--accept", "1"):
-        said = farm.source(controller, "--replay", store, *options)
+    with farms.controller("--store", folder) as controller, farms.node(controller, "--accept", "1"):
+        said = farms.source(controller, "--replay", store, *options)
         controller.balanced()
     return stored(folder), said
 
@@ -30,9 +30,9 @@ def taken(folder, store, *options):
 def record(tmp_path_factory):
     """A store in segments, of events of many sizes."""
     folder = tmp_path_factory.mktemp("record")
-    with farm.controller("--store", folder, "--segment", "64K", "--run", 7) as controller:
-        with farm.node(controller, "--accept", "0.5"):
-            farm.source(controller, "--events", 1000, "--size", "uniform:0..3000", "--numbered", "--run", 7)
+    with farms.controller("--store", folder, "--segment", "64K", "--run", 7) as controller:
+        with farms.node(controller, "--accept", "0.5"):
+            farms.source(controller, "--events", 1000, "--size", "uniform:0..3000", "--numbered", "--run", 7)
             controller.balanced()
     assert len(list(folder.glob("segment-*.hodo"))) > 3
     return folder
@@ -45,8 +45,8 @@ def test_a_replay_gives_the_same_events(record, tmp_path):
 
 
 def test_the_order_is_that_of_the_record(record, tmp_path):
-    with farm.controller("--store", tmp_path) as controller, farm.node(controller, "--accept", "1", "--credits", 1):
-        farm.source(controller, "--replay", record)
+    with farms.controller("--store", tmp_path) as controller, farms.node(controller, "--accept", "1", "--credits", 1):
+        farms.source(controller, "--replay", record)
     order = [event.event for event in READER["events"](record)]
     assert [event.event for event in READER["events"](tmp_path)] == order
 
@@ -65,16 +65,16 @@ def test_flags_and_runs_are_as_recorded(tmp_path):
 
 def test_sources_share_a_record_and_numbers_can_be_without_gaps(record, tmp_path):
     all_of_them = [what(event) for event in READER["events"](record)]
-    with farm.controller("--store", tmp_path) as controller, farm.node(controller, "--accept", "1"):
+    with farms.controller("--store", tmp_path) as controller, farms.node(controller, "--accept", "1"):
         for first in range(3):
-            farm.source(controller, "--replay", record, "--renumber", "--first", first, "--step", 3, "--number", first)
+            farms.source(controller, "--replay", record, "--renumber", "--first", first, "--step", 3, "--number", first)
         controller.balanced()
     assert stored(tmp_path) == [(run, place, *rest) for place, (run, _, *rest) in enumerate(all_of_them)]
 
 
 def test_a_replay_has_a_rate_and_a_bound(record, tmp_path):
-    with farm.controller("--store", tmp_path) as controller, farm.node(controller, "--accept", "1"):
-        said = farm.source(controller, "--replay", record, "--rate", 200, "--events", 100)
+    with farms.controller("--store", tmp_path) as controller, farms.node(controller, "--accept", "1"):
+        said = farms.source(controller, "--replay", record, "--rate", 200, "--events", 100)
         assert "100 accepted" in said
         assert controller.farm()["uptime_s"] > 0.49, "100 events at 200 a second"
     assert stored(tmp_path) == sorted([what(event) for event in READER["events"](record)][:100])
@@ -86,7 +86,7 @@ def test_what_is_damaged_is_left_out_and_told(record, tmp_path):
     whole = bytearray(segment.read_bytes())
     whole[200] ^= 1
     bad.write_bytes(whole)
-    with farm.controller() as controller, farm.node(controller):
+    with farms.controller() as controller, farms.node(controller):
         done = command.hodo("farm", "source", "--to", controller.at, "--replay", bad)
         assert done.returncode == 1 and "left out: " in done.stderr and segment.name in done.stderr, done.stderr
         assert controller.balanced()["taken_in"] == len(stored(segment)) - 1
@@ -100,11 +100,11 @@ def test_what_cannot_be_replayed_is_named(tmp_path):
 
 def test_more_gaps_than_a_run_may_have_are_told_with_their_remedy(tmp_path):
     many = ["--events", 140_000, "--size", 16, "--until-done"]
-    with farm.controller("--store", tmp_path / "record", *many) as controller:
-        with farm.node(controller, "--accept", "every:2"):
+    with farms.controller("--store", tmp_path / "record", *many) as controller:
+        with farms.node(controller, "--accept", "every:2"):
             assert controller.process.wait(command.BOUND_S) == 0
-    with farm.controller("--store", tmp_path / "store") as controller, farm.node(controller, "--accept", "1"):
+    with farms.controller("--store", tmp_path / "store") as controller, farms.node(controller, "--accept", "1"):
         replay = ["farm", "source", "--to", controller.at, "--replay", tmp_path / "record"]
         command.refused(*replay, status=1, says=["more gaps than a run may have; add --renumber"])
-        said = farm.source(controller, "--replay", tmp_path / "record", "--renumber", "--run", 2)
+        said = farms.source(controller, "--replay", tmp_path / "record", "--renumber", "--run", 2)
         assert "70000 accepted" in said

@@ -1,7 +1,7 @@
 """Closed files of a store are copied elsewhere, and nothing waits for that."""
 
 import command
-import farm
+import farms
 
 GIVEN = ["--events", 3000, "--size", 2000]
 KEEP = ["--segment", "64K"]
@@ -16,14 +16,14 @@ def uploads(controller):
 
 
 def fill(controller, *options):
-    with farm.node(controller, "--accept", "0.2"):
-        farm.source(controller, *GIVEN, *options)
+    with farms.node(controller, "--accept", "0.2"):
+        farms.source(controller, *GIVEN, *options)
         return controller.balanced()
 
 
 def test_closed_segments_are_uploaded_while_the_farm_runs_and_the_last_one_at_its_end(tmp_path):
     store, there = tmp_path / "store", tmp_path / "there"
-    with farm.controller("--store", store, "--upload", there, *KEEP) as controller:
+    with farms.controller("--store", store, "--upload", there, *KEEP) as controller:
         fill(controller)
         closed = len(segments(store)) - 1
         assert closed > 5
@@ -40,12 +40,12 @@ def test_closed_segments_are_uploaded_while_the_farm_runs_and_the_last_one_at_it
 
 def test_a_controller_after_it_goes_on_with_what_is_left(tmp_path):
     store, there = tmp_path / "store", tmp_path / "there"
-    with farm.controller("--store", store, *KEEP) as controller:
+    with farms.controller("--store", store, *KEEP) as controller:
         assert uploads(controller) is None and "farm_upload" not in controller.page("/metrics")
         fill(controller)
         assert controller.end()[0] == 0
     for first in (3000, 6000):
-        with farm.controller("--store", store, "--upload", there, *KEEP) as controller:
+        with farms.controller("--store", store, "--upload", there, *KEEP) as controller:
             fill(controller, "--first", first)
             assert controller.end()[0] == 0
         if first == 3000:
@@ -58,7 +58,7 @@ def test_a_place_that_cannot_be_written_holds_nothing_up(tmp_path):
     blocked = tmp_path / "blocked"
     blocked.write_text("a file where a folder has to be", encoding="ascii")
     there = blocked / "there"
-    with farm.controller("--store", tmp_path / "store", "--upload", there, *KEEP) as controller:
+    with farms.controller("--store", tmp_path / "store", "--upload", there, *KEEP) as controller:
         assert fill(controller)["uncommitted"] == 0
         command.wait_until(lambda: uploads(controller)["failures"] > 0, "it was tried")
         seen = uploads(controller)
@@ -74,7 +74,7 @@ def test_a_place_that_cannot_be_written_holds_nothing_up(tmp_path):
 def test_what_is_left_at_the_end_is_told(tmp_path):
     blocked = tmp_path / "blocked"
     blocked.write_text("", encoding="ascii")
-    with farm.controller("--store", tmp_path / "store", "--upload", blocked / "there", *KEEP) as controller:
+    with farms.controller("--store", tmp_path / "store", "--upload", blocked / "there", *KEEP) as controller:
         fill(controller)
         status, said = controller.end()
     assert status == 0 and "segments are left to be uploaded by the next controller" in said, said
