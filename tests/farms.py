@@ -12,14 +12,14 @@ import command
 FINAL = ["accepted", "rejected", "quarantined", "incomplete"]
 
 
-class Controller:
-    """A controller that runs, and its pages."""
+class Daemon:
+    """One that listens, and its pages."""
 
     def __init__(self, process):
         self.process = process
         said = "".join(process.stdout.readline() for _ in range(2))
         listening, pages = re.search(r"listening on ([\d.:]+)", said), re.search(r"http://([\d.:]+)", said)
-        assert listening and pages, f"the controller does not say where it is:\n{said}{process.stdout.read()}"
+        assert listening and pages, f"it does not say where it is:\n{said}{process.stdout.read()}"
         self.at, self.pages = listening[1], pages[1]
 
     def ask(self, path, method="GET", headers=None, data=None):
@@ -36,13 +36,23 @@ class Controller:
         assert status == 200, f"{path}: {status} {text}"
         return text
 
-    def farm(self):
-        return json.loads(self.page("/farm"))
-
     def act(self, path):
         status, text = self.ask(path, "POST")
         assert status == 200, f"{path}: {status} {text}"
         return text
+
+    def end(self):
+        """Ends it in order; answers its status and what it has said."""
+        self.process.send_signal(signal.SIGTERM)
+        said = self.process.communicate(timeout=30)[0]
+        return self.process.returncode, said
+
+
+class Controller(Daemon):
+    """A controller that runs."""
+
+    def farm(self):
+        return json.loads(self.page("/farm"))
 
     def events(self):
         return self.farm()["events"]
@@ -60,18 +70,29 @@ class Controller:
         assert events["taken_in"] == sum(events[verdict] for verdict in FINAL), events
         return events
 
-    def end(self):
-        """Ends it in order; answers its status and what it has said."""
-        self.process.send_signal(signal.SIGTERM)
-        said = self.process.communicate(timeout=30)[0]
-        return self.process.returncode, said
+
+class Builder(Daemon):
+    """A builder that runs."""
+
+    def state(self):
+        return json.loads(self.page("/builder"))
+
+    def wait_for(self, condition, what, within=30):
+        command.wait_until(lambda: condition(self.state()), what, within)
 
 
 @contextlib.contextmanager
-def controller(*options, **more):
-    at = ["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]
+def controller(*options, listen="127.0.0.1:0", **more):
+    at = ["--listen", listen, "--metrics", "127.0.0.1:0"]
     with command.started("farm", "controller", *at, *options, **more) as process:
         yield Controller(process)
+
+
+@contextlib.contextmanager
+def builder(controller, *options, listen="127.0.0.1:0", **more):
+    at = ["--listen", listen, "--metrics", "127.0.0.1:0", "--to", controller.at]
+    with command.started("farm", "builder", *at, *options, **more) as process:
+        yield Builder(process)
 
 
 @contextlib.contextmanager

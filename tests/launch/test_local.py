@@ -61,7 +61,7 @@ def test_a_dry_run_shows_commands_and_defaults(tmp_path):
         done = farms.run(file, option)
         assert done.returncode == 0, done.stderr
         assert len(re.findall(r"^\S+ farm node --until-stdin-closes --to=CONTROLLER ", done.stdout, re.M)) == 5
-        assert re.search(r"^# node: .*--credits=2\b", done.stdout, re.M), done.stdout
+        assert re.search(r"^# node: .*--weight=1\b", done.stdout, re.M), done.stdout
     done = farms.run(file, "--dry-run", "--launch", "slurm")
     assert "srun --jobid=JOB --job-name=node.4 --overlap" in done.stdout
     command.refused("farm", "run", file, "--dry-run", "--launch", "ssh", status=2, says=["without a host"])
@@ -180,3 +180,15 @@ def is_closed(pipe, pid):
     name = os.readlink(pipe)
     ends = [os.readlink(entry) for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
     return name not in ends
+
+
+def test_a_farm_with_a_builder_runs_to_its_end(tmp_path):
+    text = SMALL.replace("count = 2", "count = 3\nsize = 1_000").replace("20_000", "5_000")
+    text = text.replace("[[source]]", "[builder]\nno_metrics = true\npatience = '5s'\n[[source]]")
+    done = farms.run(farms.write(tmp_path, text.format(store=tmp_path / "store")))
+    assert done.returncode == 0, done.stderr
+    assert farms.decided(done) == 3 * 5_000, "each source is told of every event"
+    assert "1 controller, 1 builder, 5 nodes, 3 sources" in done.stdout
+    assert re.search(r"; 5000 events in .* events/s$", done.stdout, re.MULTILINE), done.stdout
+    checked = command.hodo("farm", "verify", tmp_path / "store")
+    assert re.search(r"run 7: 5000 events = \d+ accepted \+ \d+ rejected \+ 0 q", checked.stdout), checked.stdout

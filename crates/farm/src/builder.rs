@@ -107,13 +107,19 @@ impl Builder {
         }
     }
 
-    /// Whether no event is in hand and no fragment will come.
+    /// The numbers of the sources that are not there.
+    #[must_use]
+    pub fn absent(&self) -> Vec<u32> {
+        (0..).zip(&self.places).filter(|(_, place)| place.is_none()).map(|(number, _)| number).collect()
+    }
+
+    /// Whether every event that was given on has its verdict, and no fragment will come. Of events that are not whole
+    /// the sources keep what they gave, for a builder after this one.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         let silent = |line: &crate::lines::Line<Part>| !matches!(&line.part, Part::Source(giver) if !giver.drained);
-        self.draining.is_some()
-            && self.assembly.counts().1 == 0
-            && self.lines.peers.iter().all(|(_, line)| silent(line))
+        let (open, all) = self.assembly.counts();
+        self.draining.is_some() && open == all && self.lines.peers.iter().all(|(_, line)| silent(line))
     }
 
     /// Gives an event on, with what is here of it.
@@ -130,13 +136,26 @@ impl Builder {
         self.sender.give(run, event, built.kind, built.payload);
     }
 
+    /// Gives on what was waited for long enough.
+    fn give_overdue(&mut self, now: Instant) {
+        // What is missing then is with sources that were told to stop: they give it when they may again.
+        let stopped = self.draining.is_some() || self.sender.is_draining();
+        if stopped && self.assembly.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.assembly.wait_on(now);
+        }
+        while let Some(key) = self.assembly.overdue(now) {
+            self.give(key);
+        }
+    }
+
     /// Looks at what the sender has told.
-    fn hear(&mut self) {
+    fn hear(&mut self, now: Instant) {
         for told in core::mem::take(&mut self.told) {
             match told {
                 Told::Joined(hello) => {
                     self.events.push_back(Event::Reached(hello));
                     if self.draining.is_none() {
+                        self.assembly.wait_on(now);
                         self.drain_sources(false);
                     }
                 }
@@ -303,12 +322,10 @@ impl Machine for Builder {
             other => {
                 let heard = &mut self.told;
                 self.sender.handle(now, &other, &mut |told| heard.push(told));
-                self.hear();
+                self.hear(now);
             }
         }
-        while let Some(key) = self.assembly.overdue(now) {
-            self.give(key);
-        }
+        self.give_overdue(now);
         if self.next_check.is_some_and(|at| at <= now) {
             self.check(now);
         }
@@ -328,7 +345,7 @@ impl Machine for Builder {
             return output;
         }
         if !self.told.is_empty() {
-            self.hear();
+            self.hear(now);
             return self.poll(now, out);
         }
         self.account(now);

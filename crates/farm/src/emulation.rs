@@ -115,6 +115,35 @@ pub struct GeneratorConfig {
     pub seed: u64,
 }
 
+/// Events at times of their own.
+#[derive(Debug)]
+pub struct Pace {
+    /// Nanoseconds between two events, on the average.
+    mean: f64,
+    poisson: bool,
+    random: Random,
+    due: Option<Instant>,
+}
+
+impl Pace {
+    /// So many events per second, the first at once; `poisson`: with times between them that are exponentially spread.
+    #[must_use]
+    pub fn new(rate: f64, poisson: bool, seed: u64) -> Self {
+        Pace { mean: 1e9 / rate.max(1e-9), poisson, random: Random::new(seed), due: None }
+    }
+
+    /// Takes the event that is due; where none is, when the next one will be.
+    pub fn take(&mut self, now: Instant) -> Result<(), Instant> {
+        let due = *self.due.get_or_insert(now);
+        if now < due {
+            return Err(due);
+        }
+        let gap = if self.poisson { Spread::Exponential(self.mean).draw(&mut self.random) } else { self.mean as u64 };
+        self.due = Some(due + core::time::Duration::from_nanos(gap));
+        Ok(())
+    }
+}
+
 /// Makes events.
 #[derive(Debug)]
 pub struct Generator {
@@ -123,8 +152,7 @@ pub struct Generator {
     slab: Bytes,
     largest: usize,
     made: u64,
-    random: Random,
-    due: Option<Instant>,
+    pace: Option<Pace>,
     /// Events that are not to be made again: they have their verdict.
     done: crate::Ranges,
 }
@@ -142,7 +170,8 @@ impl Generator {
             chunk.copy_from_slice(&random.bits().to_le_bytes()[..chunk.len()]);
         }
         let slab = slab.freeze();
-        Generator { slab, largest, made: 0, random: Random::new(config.seed), due: None, done, config }
+        let pace = config.rate.map(|rate| Pace::new(rate, config.poisson, config.seed));
+        Generator { slab, largest, made: 0, pace, done, config }
     }
 
     /// Bytes of the event with this number, where its size is spread: it follows from the number.
@@ -180,18 +209,8 @@ impl Supply for Generator {
             }
             let number = self.config.first + self.made * self.config.step.max(1);
             if !self.done.contains(number) {
-                if let Some(rate) = self.config.rate {
-                    let due = *self.due.get_or_insert(now);
-                    if now < due {
-                        return Next::Later(due);
-                    }
-                    let mean = 1e9 / rate.max(1e-9);
-                    let gap = if self.config.poisson {
-                        Spread::Exponential(mean).draw(&mut self.random)
-                    } else {
-                        mean as u64
-                    };
-                    self.due = Some(due + core::time::Duration::from_nanos(gap));
+                if let Some(Err(due)) = self.pace.as_mut().map(|pace| pace.take(now)) {
+                    return Next::Later(due);
                 }
                 let event = self.event(number);
                 self.made += 1;
@@ -204,7 +223,7 @@ impl Supply for Generator {
     }
 
     fn is_paced(&self) -> bool {
-        self.config.rate.is_some()
+        self.pace.is_some()
     }
 }
 

@@ -164,6 +164,7 @@ impl<S: Supply> Source<S> {
         while !self.supply_ended && now >= self.supply_at && self.sender.has_room() {
             match self.supply.next(now) {
                 Next::Event(event) => {
+                    self.run = self.supply.run().unwrap_or(self.run);
                     let kind = if event.partial { Kind::Partial } else { Kind::Event };
                     self.give(event.number, kind, event.payload);
                     // One at a time, so that what is kept stays what is on its way.

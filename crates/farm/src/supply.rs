@@ -28,6 +28,11 @@ pub trait Supply {
     /// The next event. Asked when there is a token for it, and at the instant of the last [`Next::Later`].
     fn next(&mut self, now: Instant) -> Next;
 
+    /// The run of the event that came last, where that is the supply's to say: a source goes by it, a controller by its own.
+    fn run(&self) -> Option<u32> {
+        None
+    }
+
     /// Whether events come on a schedule of their own, and wait for tokens; else one is made for each token.
     fn is_paced(&self) -> bool {
         false

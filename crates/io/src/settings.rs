@@ -1,5 +1,8 @@
 use std::time::Duration;
 
+/// Eight 32 KiB messages with their headers, and still in a core's second-level cache.
+const AT_ONCE: usize = 260 << 10;
+
 /// What is set on every socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketSettings {
@@ -11,6 +14,8 @@ pub struct SocketSettings {
     pub backlog_max: usize,
     /// Peers that may be there at once; one more is refused.
     pub peers_max: usize,
+    /// Bytes that are received from a stream at once, where its machine has no place for them.
+    pub at_once: usize,
     /// How long a stream that is closed may leave untaken what was sent to it before; then it is cut. One that is never
     /// read would otherwise be kept for ever.
     pub close_within: Duration,
@@ -25,6 +30,7 @@ impl Default for SocketSettings {
             socket_buffer: None,
             backlog_max: 256 << 10,
             peers_max: 16_384,
+            at_once: AT_ONCE,
             close_within: Duration::from_secs(10),
             cut_on_close: false,
         }

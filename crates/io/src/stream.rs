@@ -15,8 +15,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes received at once: eight 32 KiB messages with their headers, and still in a core's second-level cache.
-const BUFFER: usize = 260 << 10;
 /// A blocking receive looks at what else there is after this long; a nearer timer costs a sleep 1 us on a virtual machine.
 const LOOK_UP: Duration = Duration::from_millis(40);
 /// For this long after a connection came, the next one is waited for too: a client that connects anew for each
@@ -87,6 +85,7 @@ impl Streams {
         if let Some(watched) = arrivals.watched() {
             poller.add(watched, ARRIVALS, false)?;
         }
+        let buffer = vec![0; settings.at_once.max(1)].into_boxed_slice();
         Ok(Streams {
             settings,
             opened: Vec::new(),
@@ -94,7 +93,7 @@ impl Streams {
             free: Vec::new(),
             count: 0,
             poller,
-            buffer: vec![0; BUFFER].into_boxed_slice(),
+            buffer,
             notices: VecDeque::new(),
             full: Vec::new(),
             untaken: Untaken::default(),

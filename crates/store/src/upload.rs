@@ -85,6 +85,9 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     uploads: Uploads,
+    /// One more look, and no other after it.
+    finishing: bool,
+    finished: bool,
     ended: bool,
 }
 
@@ -116,6 +119,18 @@ impl Uploader {
     }
 }
 
+impl Uploader {
+    /// Looks once more, uploads what is closed by now, and stops: waits for that no longer than `within`, and answers what
+    /// was reached. What is not done then is done by the next one.
+    pub fn finish(&self, within: Duration) -> Uploads {
+        let mut state = self.shared.state();
+        state.finishing = true;
+        self.shared.changed.notify_all();
+        let waited = self.shared.changed.wait_timeout_while(state, within, |state| !state.finished);
+        waited.unwrap_or_else(PoisonError::into_inner).0.uploads.clone()
+    }
+}
+
 impl Drop for Uploader {
     /// Waits for the segment that is on its way.
     fn drop(&mut self) {
@@ -139,6 +154,7 @@ impl Work {
     fn run(mut self) {
         let mut pause = self.pace.first;
         loop {
+            let is_last = self.shared.state().finishing;
             let result = self.round();
             let mut state = self.shared.state();
             let wait = if let Err(why) = result {
@@ -151,7 +167,13 @@ impl Work {
                 pause = self.pace.first;
                 self.pace.look
             };
-            let ended = self.shared.changed.wait_timeout_while(state, wait, |state| !state.ended);
+            if is_last {
+                state.finished = true;
+                self.shared.changed.notify_all();
+                return;
+            }
+            let waits = |state: &mut State| !state.ended && !state.finishing;
+            let ended = self.shared.changed.wait_timeout_while(state, wait, waits);
             if ended.unwrap_or_else(PoisonError::into_inner).0.ended {
                 return;
             }

@@ -112,3 +112,31 @@ fn a_line_that_was_not_finished_counts_for_nothing() {
     drop(uploader);
     assert_eq!(fs::read_to_string(scratch.path().join("uploaded")).ok().as_deref(), Some("1\n"));
 }
+
+#[test]
+fn what_is_closed_at_the_end_arrives_before_it() {
+    let scratch = Scratch::new("end");
+    let (mut store, _) = Store::open(options(&scratch)).expect("it is empty");
+    let asleep = Pace { look: Duration::from_secs(3600), ..PACE };
+    let to = || Folder(scratch.path().join("there"));
+    let uploader = Uploader::start(scratch.path().to_owned(), to(), asleep).expect("the folder can be written to");
+    put(&mut store, 0..10);
+    store.close_segment().expect("the disk has room");
+    let uploads = uploader.finish(Duration::from_secs(60));
+    assert!(uploads.segments > 0 && uploads.waiting == 0, "{uploads:?}");
+    drop(uploader);
+    let (uploader, names) = start(&scratch, 0);
+    assert_eq!(uploader.finish(Duration::from_secs(60)), Uploads::default(), "nothing is left for the next");
+    assert!(names.try_recv().is_err());
+}
+
+#[test]
+fn an_end_does_not_wait_for_a_destination_that_fails() {
+    let scratch = Scratch::new("failing end");
+    let (mut store, _) = Store::open(options(&scratch)).expect("it is empty");
+    put(&mut store, 0..10);
+    store.close_segment().expect("the disk has room");
+    let (uploader, _names) = start(&scratch, u32::MAX);
+    let uploads = uploader.finish(Duration::from_secs(60));
+    assert!(uploads.waiting > 0 && uploads.failures > 0, "{uploads:?}");
+}

@@ -1,8 +1,8 @@
 use super::farm_operate::PAGES;
 use super::units::Cpus;
 use super::{
-    FarmBench, FarmControl, FarmEnd, FarmExport, FarmPages, FarmReport, FarmRun, FarmSetRun, FarmTop, FarmVerify,
-    spread, units,
+    FarmBench, FarmBuilder, FarmControl, FarmEnd, FarmExport, FarmPages, FarmRecorded, FarmReport, FarmRun, FarmSetRun,
+    FarmTop, FarmUpload, FarmVerify, spread, units,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use hodo_catalog::farm::emulation::{Accept, Spread};
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Where a controller listens, unless told otherwise.
-const CONTROLLER: &str = "127.0.0.1:5500";
+pub(super) const CONTROLLER: &str = "127.0.0.1:5500";
 
 const _: () = assert!(wire::CONTROLLER_PORT == 5500);
 
@@ -31,6 +31,8 @@ pub struct Farm {
 pub enum FarmCommand {
     /// Take events in, hand each to one node, store what is accepted.
     Controller(Box<FarmController>),
+    /// Make events of the fragments of several sources.
+    Builder(Box<FarmBuilder>),
     /// Give events, or fragments of them.
     Source(FarmSource),
     /// Take events and decide.
@@ -139,6 +141,9 @@ pub struct FarmController {
     /// A file of the store is closed at this size.
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
     pub segment: u64,
+    /// Where closed files go.
+    #[command(flatten)]
+    pub upload: FarmUpload,
     /// Who gets the next event.
     #[arg(long, value_name = "POLICY", default_value = "token-fifo")]
     pub policy: FarmPolicy,
@@ -233,6 +238,7 @@ pub struct FarmMade {
 
 /// Options of a source.
 #[derive(Debug, Args)]
+#[command(after_help = super::farm_replay::EXAMPLES)]
 pub struct FarmSource {
     /// The builder or the controller.
     #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
@@ -240,15 +246,18 @@ pub struct FarmSource {
     /// Which source it is.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub number: u32,
-    /// The run of its events.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub run: u32,
+    /// The run of its events [default: 1, or as recorded].
+    #[arg(long, value_name = "N")]
+    pub run: Option<u32>,
     /// The first event's number.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub first: u64,
     /// From one event's number to the next: the number of sources that make one run's events between them.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub step: u64,
+    /// Events that were recorded.
+    #[command(flatten)]
+    pub recorded: FarmRecorded,
     /// What it makes.
     #[command(flatten)]
     pub made: FarmMade,

@@ -3,9 +3,12 @@
 mod bench;
 mod farm;
 mod farm_bench;
+mod farm_builder;
 mod farm_files;
 mod farm_operate;
+mod farm_replay;
 mod farm_run;
+mod farm_upload;
 mod hub;
 mod ipbus;
 mod netperf;
@@ -23,9 +26,12 @@ pub use farm::{
     FarmSource,
 };
 pub use farm_bench::{FarmBench, Preset};
+pub use farm_builder::FarmBuilder;
 pub use farm_files::{FarmExport, FarmKept, FarmVerify};
 pub use farm_operate::{FarmControl, FarmEnd, FarmPages, FarmReport, FarmSetRun, FarmTop, PAGES as FARM_PAGES};
+pub use farm_replay::FarmRecorded;
 pub use farm_run::{FarmRun, Launch};
+pub use farm_upload::FarmUpload;
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};
 pub use ipbus::{
     Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,

@@ -91,6 +91,7 @@ impl Shape {
             congestion: self.congestion.clone(),
             socket_buffer: self.socket_buffer,
             peers_max: self.nodes as usize + 16,
+            at_once: super::AT_ONCE,
             ..SocketSettings::default()
         }
     }

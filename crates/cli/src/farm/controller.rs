@@ -4,20 +4,16 @@ use super::attending::{Attending, Own};
 use super::control;
 use super::lines::Lines;
 use super::seen::Seen;
-use super::storing::Storing;
-use super::{generator, instance, pages, serve_options};
+use super::storing::{Storing, Upload};
+use super::{generator, instance, listen, pages, serve_options, uploading};
 use crate::args::{FarmController, FarmDurability};
-use crate::bench::LISTENING_ON;
-use crate::hub::PAGES_ON;
-use crate::serve::at_the_end_of_stdin;
-use crate::{Error, Outcome, terminal};
+use crate::{Error, Outcome};
 use hodo_catalog::farm::controller::Pace;
 use hodo_catalog::farm::emulation::Generator;
 use hodo_catalog::farm::wire::Verdict;
 use hodo_catalog::farm::{Controller, ControllerConfig, Ledger, Next, Ranges, Supply};
 use hodo_daemon::Snapshot;
-use hodo_io::StreamServer;
-use hodo_machine::{Address, Instant};
+use hodo_machine::Instant;
 use hodo_store::{Durability, Recovered, Store};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -39,19 +35,8 @@ pub fn run(asked: &FarmController) -> Result<Outcome, Error> {
     let control = control::Desk::new(threads);
     let daemon = pages::start(asked, &seen, &control)?;
     control.set_stop(daemon.stop());
-    let server = StreamServer::bind(&Address::Socket(asked.listen), options).map_err(|error| {
-        let at = asked.listen;
-        Error::Failed(format!("cannot listen on {at}: {error}; choose another address or port, or end who has it"))
-    })?;
-    if asked.process.until_stdin_closes {
-        at_the_end_of_stdin(daemon.stop());
-    }
+    let server = listen(asked.listen, options, &daemon, asked.process.until_stdin_closes)?;
     let at = server.address().to_string();
-    daemon.ready(&format!("{LISTENING_ON}{at}"));
-    terminal::print(&format!("{LISTENING_ON}{at}\n"))?;
-    if let Some(pages) = daemon.site() {
-        terminal::print(&format!("{PAGES_ON}{pages}\n"))?;
-    }
     let running = Arc::new(AtomicU32::new(threads as u32));
     let done = done(&recovered, asked.run);
     let shared = Pace::of(threads);
@@ -95,7 +80,9 @@ fn open_store(asked: &FarmController, threads: usize) -> Result<(Option<Storing>
     for damage in &recovered.damaged {
         eprintln!("hodo farm controller: {damage:?}");
     }
-    Ok((Some(Storing::start(store, threads, asked.commit_every)), recovered))
+    let uploader = uploading::start(directory, &asked.upload)?;
+    let upload = uploader.map(|uploader| Upload { uploader, within: asked.drain });
+    Ok((Some(Storing::start(store, threads, asked.commit_every, upload)), recovered))
 }
 
 fn config(asked: &FarmController, threads: usize, pace: (Arc<Pace>, usize)) -> ControllerConfig {

@@ -63,6 +63,9 @@ pub fn tell(seen: &Seen, to: &mut Exposition) {
     ] {
         to.gauge(name, help, &[], value);
     }
+    if let Some(uploads) = &seen.stored.uploads {
+        tell_uploads(uploads, to);
+    }
     for (number, share) in by_number(seen) {
         let number = number.to_string();
         let labels = [("node", &*number)];
@@ -74,6 +77,17 @@ pub fn tell(seen: &Seen, to: &mut Exposition) {
         to.counter("farm_node_decided_seconds_total", "Time that a node spent deciding.", &labels, decided_s);
         to.gauge("farm_node_in_flight", "Events that are with a node.", &labels, share.in_flight);
     }
+}
+
+fn tell_uploads(uploads: &hodo_store::Uploads, to: &mut Exposition) {
+    for (name, help, count) in [
+        ("farm_uploaded_segments_total", "Closed segments of the store that were uploaded.", uploads.segments),
+        ("farm_uploaded_bytes_total", "Bytes of them.", uploads.bytes),
+        ("farm_upload_failures_total", "Uploads that failed, and were or are tried again.", uploads.failures),
+    ] {
+        to.counter(name, help, &[], count);
+    }
+    to.gauge("farm_uploads_waiting", "Closed segments that are not uploaded yet.", &[], uploads.waiting);
 }
 
 /// One entry for each number, of whoever has it now and had it before: a series may be there only once.

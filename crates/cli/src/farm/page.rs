@@ -48,6 +48,7 @@ pub fn page(seen: &Seen, policy: &str, timeline: &[Moment]) -> Value {
             "bytes": seen.stored.bytes,
             "commits": seen.stored.commits,
             "failing": seen.stored.failing,
+            "uploads": seen.stored.uploads.as_ref().map(uploads),
         },
         "nodes": nodes,
         "nodes_gone": gone,
@@ -67,5 +68,15 @@ fn node(share: &NodeShare) -> Value {
         "in_flight": share.in_flight,
         "waited_us_mean": share.waited_ns as f64 * 1e-3 / answered as f64,
         "decided_us_mean": share.decided_ns as f64 * 1e-3 / answered as f64,
+    })
+}
+
+fn uploads(uploads: &hodo_store::Uploads) -> Value {
+    json!({
+        "segments": uploads.segments,
+        "bytes": uploads.bytes,
+        "waiting": uploads.waiting,
+        "failures": uploads.failures,
+        "last_failure": uploads.last_failure,
     })
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a page waits for what it shows.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What each thread has seen.
 pub type All = Arc<Vec<Arc<Snapshot<Seen>>>>;

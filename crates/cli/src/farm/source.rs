@@ -1,10 +1,12 @@
 //! `hodo farm source`: gives events, or fragments of them.
 
 use super::lines::Lines;
+use super::replay::Replay;
 use super::{generator, instance, serve_options};
 use crate::args::FarmSource;
 use crate::serve::at_the_end_of_stdin;
 use crate::{Error, Outcome, interrupt, terminal};
+use hodo_catalog::farm;
 use hodo_catalog::farm::emulation::Generator;
 use hodo_catalog::farm::source::{Command, Event};
 use hodo_catalog::farm::wire::Verdict;
@@ -19,6 +21,9 @@ use std::time::Duration;
 /// How long verdicts may take when the source is to stop.
 const DRAIN: Duration = Duration::from_secs(5);
 
+/// What the far end says where the events' numbers have more gaps than it remembers.
+const TOO_MANY_GAPS: u64 = farm::Error::TooManyGaps { max: 0 }.code();
+
 /// Gives events until all have their verdict, or a signal comes.
 pub fn run(asked: &FarmSource) -> Result<Outcome, Error> {
     let options = serve_options(&asked.process, 1, 16)?;
@@ -26,13 +31,25 @@ pub fn run(asked: &FarmSource) -> Result<Outcome, Error> {
     if asked.process.until_stdin_closes {
         at_the_end_of_stdin(&stop);
     }
-    let made = generator(&asked.made, asked.first, asked.step, asked.made.events);
-    let supply = UntilStopped { generator: Generator::new(made, Ranges::default()), stop: Arc::clone(&stop) };
-    let config =
-        SourceConfig { instance: instance(), ..SourceConfig::new(Address::Socket(asked.to), asked.number, asked.run) };
+    let damaged = Arc::new(AtomicBool::new(false));
+    let given = match &asked.recorded.replay {
+        Some(path) => Given::Recorded(Box::new(Replay::open(path, asked, Arc::clone(&damaged))?)),
+        None => {
+            let made = generator(&asked.made, asked.first, asked.step, asked.made.events);
+            Given::Made(Box::new(Generator::new(made, Ranges::default())))
+        }
+    };
+    let supply = UntilStopped { given, stop: Arc::clone(&stop) };
+    let (to, run) = (Address::Socket(asked.to), asked.run.unwrap_or(1));
+    let config = SourceConfig { instance: instance(), ..SourceConfig::new(to, asked.number, run) };
     let mut summary = Summary::default();
-    let attending =
-        Attending { lines: Lines::of("source"), verbose: asked.process.verbose, over: false, summary: &mut summary };
+    let attending = Attending {
+        lines: Lines::of("source"),
+        verbose: asked.process.verbose,
+        over: false,
+        replays: asked.recorded.replay.is_some(),
+        summary: &mut summary,
+    };
     let make = || (Source::new(config, supply), attending);
     attend_opened(&options, DRAIN, make, &stop)
         .map_err(|error| Error::Failed(format!("giving events to {}: {error}", asked.to)))?;
@@ -43,7 +60,8 @@ pub fn run(asked: &FarmSource) -> Result<Outcome, Error> {
          {duplicate} given twice, {kept} without a verdict\n",
         asked.number
     ))?;
-    Ok(if summary.kept.get() == 0 && summary.too_large == 0 { Outcome::Done } else { Outcome::Failed })
+    let is_whole = summary.too_large == 0 && !summary.gave_up && !damaged.load(Ordering::Relaxed);
+    Ok(if summary.kept.get() == 0 && is_whole { Outcome::Done } else { Outcome::Failed })
 }
 
 #[derive(Default)]
@@ -54,22 +72,44 @@ struct Summary {
     incomplete: u64,
     duplicate: u64,
     too_large: u64,
+    /// The far end will not take the rest, however often it is given.
+    gave_up: bool,
     kept: Cell<usize>,
 }
 
-/// Makes events until the source is to stop; those that were given get their verdict then.
+/// Where its events come from.
+enum Given {
+    Made(Box<Generator>),
+    Recorded(Box<Replay>),
+}
+
+/// Gives events until the source is to stop; those that were given get their verdict then.
 struct UntilStopped {
-    generator: Generator,
+    given: Given,
     stop: Arc<AtomicBool>,
 }
 
 impl Supply for UntilStopped {
     fn next(&mut self, now: Instant) -> Next {
-        if self.stop.load(Ordering::Relaxed) { Next::Ended } else { self.generator.next(now) }
+        match &mut self.given {
+            _ if self.stop.load(Ordering::Relaxed) => Next::Ended,
+            Given::Made(generator) => generator.next(now),
+            Given::Recorded(replay) => replay.next(now),
+        }
+    }
+
+    fn run(&self) -> Option<u32> {
+        match &self.given {
+            Given::Made(_) => None,
+            Given::Recorded(replay) => replay.run(),
+        }
     }
 
     fn is_paced(&self) -> bool {
-        self.generator.is_paced()
+        match &self.given {
+            Given::Made(generator) => generator.is_paced(),
+            Given::Recorded(replay) => replay.is_paced(),
+        }
     }
 }
 
@@ -77,6 +117,7 @@ struct Attending<'a> {
     lines: Lines,
     verbose: bool,
     over: bool,
+    replays: bool,
     summary: &'a mut Summary,
 }
 
@@ -97,6 +138,10 @@ impl Attendant for Attending<'_> {
             Event::Joined(hello) if self.verbose => {
                 self.lines.say(&format!("the {} takes {} events at once", hello.role.name(), hello.credits));
             }
+            Event::Left(farm::Error::RefusedBy { code }) if self.replays && code == TOO_MANY_GAPS => {
+                self.summary.gave_up = true;
+                self.lines.say("the numbers of the recorded events have more gaps than a run may have; add --renumber");
+            }
             Event::Left(error) => self.lines.say(&format!("{error}; trying again")),
             Event::TooLarge { event, size, max } => {
                 self.summary.too_large += 1;
@@ -108,8 +153,9 @@ impl Attendant for Attending<'_> {
         None
     }
 
-    fn is_over(&self, _: &Source<UntilStopped>) -> bool {
-        self.over
+    fn is_over(&self, source: &Source<UntilStopped>) -> bool {
+        self.summary.kept.set(source.kept());
+        self.over || self.summary.gave_up
     }
 
     fn look_in(&mut self, _: Instant, source: &Source<UntilStopped>) -> Option<Command> {

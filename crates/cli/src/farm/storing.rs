@@ -2,7 +2,7 @@ use super::lines::Lines;
 use hodo_catalog::farm::controller::Final;
 use hodo_catalog::farm::wire::Verdict;
 use hodo_io::Waker;
-use hodo_store::{Record, Store};
+use hodo_store::{Record, Store, Uploader, Uploads};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -28,6 +28,13 @@ struct Shared {
     stored: AtomicU64,
     stored_bytes: AtomicU64,
     commits: AtomicU64,
+    upload: Option<Upload>,
+}
+
+/// Who copies closed segments elsewhere, and how long that may take at the end.
+pub struct Upload {
+    pub uploader: Uploader,
+    pub within: Duration,
 }
 
 #[derive(Default)]
@@ -52,11 +59,13 @@ pub struct Stored {
     pub commits: u64,
     /// Why nothing can be committed now, where that is so.
     pub failing: Option<String>,
+    /// What was copied elsewhere, where that is asked for.
+    pub uploads: Option<Uploads>,
 }
 
 impl Storing {
     /// Begins to write for so many threads.
-    pub fn start(store: Store, threads: usize, every: Duration) -> Self {
+    pub fn start(store: Store, threads: usize, every: Duration, upload: Option<Upload>) -> Self {
         let shared = Arc::new(Shared {
             inboxes: (0..threads).map(|_| Inbox::default()).collect(),
             asleep: Mutex::new(false),
@@ -66,6 +75,7 @@ impl Storing {
             stored: AtomicU64::new(0),
             stored_bytes: AtomicU64::new(0),
             commits: AtomicU64::new(0),
+            upload,
         });
         let writer = Arc::clone(&shared);
         // In the common table of descriptors: the wakers of the threads that serve are in that one, and in a table of
@@ -87,6 +97,11 @@ impl Drop for Storing {
         if let Some(thread) = self.thread.take() {
             // It has said what it had to say.
             let _ = thread.join();
+        }
+        if let Some(Upload { uploader, within }) = &self.shared.upload
+            && let left @ 1.. = uploader.finish(*within).waiting
+        {
+            Lines::of("controller").say(&format!("{left} segments are left to be uploaded by the next controller"));
         }
     }
 }
@@ -147,6 +162,7 @@ impl Desk {
             bytes: shared.stored_bytes.load(Ordering::Relaxed),
             commits: shared.commits.load(Ordering::Relaxed),
             failing: shared.failing.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            uploads: shared.upload.as_ref().map(|upload| upload.uploader.uploads()),
         }
     }
 }
@@ -173,6 +189,10 @@ fn write(mut store: Store, shared: &Shared, every: Duration) {
         }
         if taken.iter().all(Vec::is_empty) {
             if ending {
+                if shared.upload.is_some() {
+                    // Where it cannot be closed now, the next controller goes on with it.
+                    let _ = store.close_segment();
+                }
                 return;
             }
             continue;

@@ -194,6 +194,12 @@ impl Assembly {
         Some(self.deadlines.pop_front()?.1)
     }
 
+    /// Waits as long again for the fragments of every event.
+    pub(crate) fn wait_on(&mut self, now: Instant) {
+        let until = now + self.patience;
+        self.deadlines.iter_mut().for_each(|(deadline, _)| *deadline = until);
+    }
+
     /// When the next event is given up.
     pub(crate) fn next_deadline(&mut self) -> Option<Instant> {
         while let Some((deadline, key)) = self.deadlines.front() {

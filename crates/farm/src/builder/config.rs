@@ -76,7 +76,7 @@ impl BuilderConfig {
 /// What the application asks of a builder.
 #[derive(Debug)]
 pub enum Command {
-    /// Take no new fragments; tell [`Event::Drained`] when no event is in hand.
+    /// Take no new fragments; tell [`Event::Drained`] when what was given on has its verdict.
     Drain,
 }
 
@@ -125,7 +125,7 @@ pub enum Event {
         /// The controller's bound.
         max: u32,
     },
-    /// No event is in hand, and no fragment will come.
+    /// What was given on has its verdict, and no fragment will come.
     Drained,
 }
 

@@ -95,7 +95,9 @@ fn an_event_is_its_fragments_in_order_and_each_source_gets_its_token() {
 #[test]
 fn what_is_missing_is_waited_for_and_then_flagged() {
     let mut rig = builder(config());
+    assert_eq!(rig.machine.absent(), [0, 1]);
     let [first, second] = sources(&mut rig);
+    assert_eq!(rig.machine.absent(), []);
     rig.say(first, &event(5, b"a"));
     rig.wait(99 * MILLI, &[UP, first, second]);
     assert_eq!(built(&mut rig), []);
@@ -240,10 +242,27 @@ fn a_controller_that_drains_has_the_sources_wait() {
 }
 
 #[test]
-fn it_is_drained_when_what_it_has_is_decided() {
+fn what_a_stopped_source_has_not_given_is_waited_for() {
     let mut rig = builder(config());
     let [first, second] = sources(&mut rig);
     rig.say(first, &event(5, b"a"));
+    rig.say(UP, &plain(Kind::Drain, 0));
+    rig.wait(500 * MILLI, &[UP, first, second]);
+    rig.close(UP);
+    rig.wait(60 * MILLI, &[first, second]);
+    reach(&mut rig);
+    let [first, second] = [source_at(&mut rig, 0, 2), source_at(&mut rig, 1, 3)];
+    rig.wait(90 * MILLI, &[UP, first, second]);
+    [first, second].into_iter().for_each(|peer| rig.say(peer, &event(5, b"a")));
+    assert!(matches!(built(&mut rig)[..], [(Kind::Event, 5, _)]));
+}
+
+#[test]
+fn it_is_drained_when_what_it_gave_is_decided() {
+    let mut rig = builder(config());
+    let [first, second] = sources(&mut rig);
+    [first, second].into_iter().for_each(|peer| rig.say(peer, &event(5, b"a")));
+    rig.say(first, &event(6, b"a"));
     rig.handle(Input::Command(Command::Drain));
     let drained = |rig: &mut Rig<Builder>| rig.drain_events().contains(&Event::Drained);
     [first, second].into_iter().for_each(|peer| rig.say(peer, &plain(Kind::Drain, 0)));
@@ -251,6 +270,8 @@ fn it_is_drained_when_what_it_has_is_decided() {
     assert!(!drained(&mut rig));
     verdict(&mut rig, 5, Verdict::Accepted);
     assert!(drained(&mut rig));
+    assert!(matches!(built(&mut rig)[..], [(Kind::Event, 5, _)]), "the rest of 6 is for who comes next");
+    assert_eq!(rig.tokens(first), [token_of(1, 5, Verdict::Accepted)], "so it keeps its fragment of 6");
     let third = source_at(&mut rig, 0, 3);
     assert!(matches!(rig.take(third)[..], [Message::Hello(_), Message::Drain]));
 }
