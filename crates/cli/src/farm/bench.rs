@@ -3,7 +3,9 @@
 mod nodes;
 mod watch;
 
+use super::reading::Node;
 use super::seen::Seen;
+use super::shares::evenness;
 use super::storing::Stored;
 use crate::args::{FarmBench, Preset, units::Cpus};
 use crate::bench::{Outputs, Recorder};
@@ -336,18 +338,12 @@ fn shares(found: &Measurement) -> String {
             node.events as f64 / most as f64
         );
     }
-    if let Some(fairness) = &found.fairness {
-        let _ = write!(
-            text,
-            "least over most {:.3}, Jain {:.4}, variation {:.1} %",
-            fairness.min_over_max,
-            fairness.jain,
-            fairness.variation * 100.0
-        );
-        if let Some(worst) = fairness.worst_window {
-            let _ = write!(text, ", least over most of the worst {:.0} s {worst:.3}", fairness.window_s);
-        }
-        text.push('\n');
+    let nodes = found.nodes.iter().map(|node| Node { given: node.events, ..Node::default() });
+    let _ = writeln!(text, "{}", evenness(&nodes.collect::<Vec<_>>()));
+    if let Some((window_s, worst)) =
+        found.fairness.and_then(|fairness| Some((fairness.window_s, fairness.worst_window?)))
+    {
+        let _ = writeln!(text, "min/max of the worst {window_s:.0} s: {worst:.4}");
     }
     let cpu = |ns: Option<f64>| ns.unwrap_or(0.0) / 1000.0;
     let (here, there) = (cpu(found.cpu.local_ns_per_operation), cpu(found.cpu.remote_ns_per_operation));
