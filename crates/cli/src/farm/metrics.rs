@@ -38,8 +38,6 @@ pub fn tell(seen: &Seen, to: &mut Exposition) {
     for (reason, count) in Error::REASONS.into_iter().zip(counters.ended).skip(1) {
         to.counter("farm_connections_ended_total", "Connections that ended, by why.", &[("reason", reason)], count);
     }
-    let dead_time_s = counters.dead_time_ns as f64 * 1e-9;
-    to.counter("farm_dead_time_seconds_total", "Time in which events could not be given.", &[], dead_time_s);
     let help = "Time in which events waited and could not be given.";
     to.counter("farm_dead_time_seconds_total", help, &[], seen.dead_time_s());
     to.gauge("farm_run_number", "The run of the events that are made here.", &[], counters.run);
