@@ -2,8 +2,10 @@
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
+import time
 
 import command
 import pytest
@@ -30,6 +32,45 @@ def test_the_studys_version_2_reaches_the_limit_and_has_equal_nodes(farm):
     found = version_2(farm, credits=2)
     assert 0.94 <= found["events_per_s"] / LIMIT_PER_S <= 1.01, found
     assert min(found["node_events"]) / max(found["node_events"]) >= 0.99, found
+
+
+def test_ours_reaches_the_limit_with_equal_nodes_and_little_cpu(farm):
+    share, nodes, cores = ours(farm, credits=2)
+    assert 0.94 <= share <= 1.01
+    assert min(nodes) / max(nodes) >= 0.99, nodes
+    assert cores < 0.10
+
+
+def ours(farm, credits):
+    """The share of the limit, the events of each node, and the processors that the controller took."""
+    made = ["--events", 10_000_000, "--size", SIZE, "--congestion", "cubic"]
+    listen = ["--listen", f"{farm.address}:0", "--metrics", "127.0.0.1:0"]
+    with contextlib.ExitStack() as stack:
+        words = ["farm", "controller", *listen, *made]
+        controller = stack.enter_context(command.started(*words, prefix=farm.at_controller()))
+        at = re.search(r"listening on ([\d.:]+)", controller.stdout.readline())[1]
+        pages = re.search(r"http://([\d.:]+)", controller.stdout.readline())[1]
+        for number in range(NODES):
+            node = ["--to", at, "--number", number, "--credits", credits, "--accept", "0", "--congestion", "cubic"]
+            stack.enter_context(command.started("farm", "node", *node, prefix=farm.at_leaf(number)))
+        # The page is asked where it is: on the controller's own host.
+        fetch = "import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())"
+        ask = [*farm.at_controller(), sys.executable, "-c", fetch, f"http://{pages}/farm"]
+
+        def state():
+            return json.loads(subprocess.run(ask, capture_output=True, text=True, check=True, timeout=20).stdout)
+
+        command.wait_until(lambda: state()["connections"]["nodes"] == NODES, "all nodes are there")
+        # What the queues of the wires took at first is no rate.
+        first = state()["events"]["given"]
+        command.wait_until(lambda: state()["events"]["given"] > first + LIMIT_PER_S, "a second's events are given")
+        begin, cpu = state(), command.cpu_s(controller.pid)
+        time.sleep(SECONDS)
+        end, cpu = state(), command.cpu_s(controller.pid) - cpu
+    seconds = end["uptime_s"] - begin["uptime_s"]
+    before = {node["number"]: node["answered"] for node in begin["nodes"]}
+    nodes = [node["answered"] - before[node["number"]] for node in end["nodes"]]
+    return sum(nodes) / seconds / LIMIT_PER_S, nodes, cpu / seconds
 
 
 def version_2(farm, credits):
