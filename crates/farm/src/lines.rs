@@ -13,6 +13,8 @@ use hodo_machine::{Instant, Outbox, Output, Peer};
 
 /// Bytes of small messages in one datagram.
 const DATAGRAM: usize = 1400;
+/// Between two looks at silence there is less, unless this side was stopped itself.
+const STOPPED: Duration = Duration::from_millis(300);
 /// How often a peer is asked from amid a long message of its.
 const AMID: Duration = Duration::from_millis(100);
 
@@ -49,6 +51,8 @@ pub(crate) struct Line<R> {
     pub(crate) heard: Instant,
     /// When it was last asked whether it is there.
     pinged: Instant,
+    /// When it was last looked whether it is silent.
+    looked: Instant,
 }
 
 /// A connection that is ended here, and what is still owed to it.
@@ -111,6 +115,7 @@ impl<R> Lines<R> {
             blocked: false,
             heard: now,
             pinged: now,
+            looked: now,
         };
         self.peers.insert(peer, line);
         self.count += 1;
@@ -205,7 +210,10 @@ impl<R> Lines<R> {
     pub(crate) fn silence(&mut self, now: Instant, peer: Peer, bound: Duration) -> Silence {
         let Some(line) = self.peers.at(peer) else { return Silence::Short };
         let silent = now - line.heard;
-        if silent >= bound {
+        let unlooked = now - core::mem::replace(&mut line.looked, now);
+        // Whoever could not look for so long could not read either: what came meanwhile is read first.
+        let was_stopped = unlooked >= STOPPED.max(bound / 2);
+        if silent >= bound && !was_stopped {
             return Silence::Long;
         }
         // Who is busy with a long message hears that the other side is there, but cannot be asked meanwhile.

@@ -30,7 +30,7 @@ pub fn run(asked: &FarmNode) -> Result<Outcome, Error> {
         return deciders::run(&asked.deciders, deciding, asked.process.verbose, &stop);
     }
     let node = Node::new(config(asked));
-    let attending = Attending { lines: Lines::of("node"), verbose: asked.process.verbose };
+    let attending = Attending { lines: Lines::of("node"), verbose: asked.process.verbose, left: None };
     attend_opened(&options, DRAIN, || (node, attending), &stop)
         .map_err(|error| Error::Failed(format!("deciding for {}: {error}", asked.to)))?;
     Ok(Outcome::Done)
@@ -58,6 +58,8 @@ fn config(asked: &FarmNode) -> NodeConfig {
 struct Attending {
     lines: Lines,
     verbose: bool,
+    /// Why a controller could last not be reached.
+    left: Option<hodo_catalog::farm::Error>,
 }
 
 impl Attendant for Attending {
@@ -67,14 +69,20 @@ impl Attendant for Attending {
         match event {
             Event::ReportAsked(peer, value) => Some(Command::Report { peer, value, process: process_counters() }),
             Event::Left(_, error) => {
-                self.lines.say(&format!("{error}; trying again"));
+                // It is tried ten times a second: once for each reason is enough.
+                if self.left.replace(error) != Some(error) {
+                    self.lines.say(&format!("{error}; trying again"));
+                }
                 None
             }
-            Event::Joined(..) if self.verbose => {
-                self.lines.say("the controller has greeted");
+            Event::Joined(..) => {
+                self.left = None;
+                if self.verbose {
+                    self.lines.say("the controller has greeted");
+                }
                 None
             }
-            Event::Joined(..) | Event::Work { .. } | Event::Drained => None,
+            Event::Work { .. } | Event::Drained => None,
         }
     }
 
