@@ -43,7 +43,7 @@ def test_ours_reaches_the_limit_with_equal_nodes_and_little_cpu(farm):
 
 def ours(farm, credits):
     """The share of the limit, the events of each node, and the processors that the controller took."""
-    made = ["--events", 10_000_000, "--size", SIZE, "--congestion", "cubic"]
+    made = ["--events", 10_000_000, "--size", SIZE, "--congestion", "cubic", "--drain", "50ms"]
     listen = ["--listen", f"{farm.address}:0", "--metrics", "127.0.0.1:0"]
     with contextlib.ExitStack() as stack:
         words = ["farm", "controller", *listen, *made]
