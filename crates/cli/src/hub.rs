@@ -75,16 +75,8 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
             metrics::tell(&seen, exposition);
         }
     });
-    if serve.until_stdin_closes {
-        at_the_end_of_stdin(daemon.stop());
-    }
+    announce(&daemon, server.address(), serve.until_stdin_closes)?;
     let at = server.address().to_string();
-    // First of all, so that whoever waits for the lines finds it so.
-    daemon.ready(&format!("{LISTENING_ON}{at}"));
-    terminal::print(&format!("{LISTENING_ON}{at}\n"))?;
-    if let Some(pages) = daemon.site() {
-        terminal::print(&format!("{PAGES_ON}{pages}\n"))?;
-    }
     let make = |index| {
         let mut hub = Hub::new(config(serve), allow.clone());
         if serve.stages {
@@ -97,6 +89,20 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
     };
     server.run(make, daemon.stop()).map_err(|error| Error::Failed(format!("serving {at}: {error}")))?;
     Ok(Outcome::Done)
+}
+
+/// Says where a daemon listens, and where its pages are; one that is tied ends with its standard input.
+pub fn announce(daemon: &Daemon, at: &Address, is_tied: bool) -> Result<(), Error> {
+    if is_tied {
+        at_the_end_of_stdin(daemon.stop());
+    }
+    // First of all, so that whoever waits for the lines finds it so.
+    daemon.ready(&format!("{LISTENING_ON}{at}"));
+    terminal::print(&format!("{LISTENING_ON}{at}\n"))?;
+    match daemon.site() {
+        Some(pages) => terminal::print(&format!("{PAGES_ON}{pages}\n")),
+        None => Ok(()),
+    }
 }
 
 fn bind(serve: &args::HubServe, trace: Option<Arc<Trace>>) -> Result<JointServer, Error> {

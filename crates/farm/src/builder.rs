@@ -28,8 +28,6 @@ use segments::Segments;
 
 /// How often greetings and silence are looked at.
 const CHECK: Duration = Duration::from_millis(50);
-/// Bytes of tokens that a source may leave untaken.
-const OWED_MAX: usize = 1 << 20;
 
 /// What a peer is to the builder.
 #[derive(Debug)]
@@ -195,7 +193,7 @@ impl Builder {
     }
 
     fn tell(&mut self, claim: &Claim, run: u32, event: u64, verdict: Verdict, flags: u8) {
-        let token = Token { event, verdict, credits: 1, flags, run, waited_us: 0, decided_us: 0, length: 0 };
+        let token = Token::answer(run, event, verdict, flags);
         if let Some(giver) = source(&mut self.lines, claim.peer, claim.serial) {
             giver.answered(claim.length);
             self.lines.say(claim.peer, &token.encode());

@@ -8,6 +8,7 @@ mod report;
 pub(crate) mod sources;
 mod verdicts;
 
+use crate::dials::Dials;
 use crate::greetings::{Greetings, host};
 use crate::inbound::{Intake, Message};
 use crate::ledger::{Ledger, Standing};
@@ -30,10 +31,6 @@ use sources::Giver;
 
 /// How often greetings, silence and deadlines are looked at.
 const CHECK: Duration = Duration::from_millis(50);
-/// How long to wait before a node is tried again.
-const AGAIN: Duration = Duration::from_millis(100);
-/// Bytes of small messages that may be owed to a peer which does not take them.
-const OWED_MAX: usize = 1 << 20;
 
 /// A verdict that its giver is to be told once it is committed.
 #[derive(Debug)]
@@ -69,7 +66,7 @@ pub struct Controller<S> {
     /// Peers that have sent an event again while it is in hand.
     claims: BTreeMap<(u32, u64), Vec<Claim>>,
     events: VecDeque<Event>,
-    opens: VecDeque<(Instant, u32)>,
+    dials: Dials,
     greetings: Greetings,
     serials: u64,
     sources: u32,
@@ -108,7 +105,7 @@ impl<S: Supply> Controller<S> {
             owed: VecDeque::new(),
             claims: BTreeMap::new(),
             events: VecDeque::new(),
-            opens: (0..config.nodes.len() as u32).map(|number| (Instant::ZERO, number)).collect(),
+            dials: Dials::first(config.nodes.len()),
             greetings: Greetings::default(),
             serials: 0,
             sources: 0,
@@ -314,11 +311,7 @@ impl<S: Supply> Controller<S> {
             (Part::Greeting { .. }, _) => Err(Error::NoGreeting),
             (_, Message::Ping(value)) => {
                 self.lines.say(peer, &Header::new(Kind::Pong, 0, value).encode());
-                if self.lines.owes_too_much(peer, OWED_MAX) {
-                    Err(Error::OverCredit { max: OWED_MAX as u64 })
-                } else {
-                    Ok(())
-                }
+                self.lines.check_owed(peer)
             }
             (_, Message::Pong) => Ok(()),
             (Part::Node(node), Message::Drain) => {
@@ -377,7 +370,7 @@ impl<S: Supply> Controller<S> {
     fn end(&mut self, now: Instant, peer: Peer, error: Error) {
         let Some(part) = self.lines.end(peer, &error) else { return };
         self.gone(peer, part, error);
-        self.open_again(now, peer);
+        self.dials.again(now, peer);
     }
 
     fn gone(&mut self, peer: Peer, part: Part, error: Error) {
@@ -416,12 +409,6 @@ impl<S: Supply> Controller<S> {
             }
         };
         self.events.push_back(Event::Left { peer, hello, error, taken_back, share });
-    }
-
-    fn open_again(&mut self, now: Instant, peer: Peer) {
-        if !peer.is_accepted() {
-            self.opens.push_back((now + AGAIN, peer.0));
-        }
     }
 
     #[inline]
@@ -491,7 +478,7 @@ impl<S: Supply> Machine for Controller<S> {
                     Gone::Never => self.events.push_back(Event::Refused(peer, Error::Closed(why))),
                     Gone::Ended => return,
                 }
-                self.open_again(now, peer);
+                self.dials.again(now, peer);
             }
             Input::Blocked(peer) => self.lines.set_blocked(peer, true),
             Input::Drained(peer) => {
@@ -516,9 +503,7 @@ impl<S: Supply> Machine for Controller<S> {
         {
             return output;
         }
-        if let Some(index) = self.opens.iter().position(|(at, _)| *at <= now)
-            && let Some((_, number)) = self.opens.remove(index)
-        {
+        if let Some(number) = self.dials.due(now) {
             return Output::Open(Peer(number), self.config.nodes[number as usize].clone());
         }
         self.even.look_in(&self.queue, &mut self.lines);
@@ -538,8 +523,7 @@ impl<S: Supply> Machine for Controller<S> {
         let supply =
             (!self.supply_ended && self.supply_at > now && self.supply_at < Instant::MAX).then_some(self.supply_at);
         let check = (self.next_check > Instant::ZERO).then_some(self.next_check);
-        let opens = self.opens.iter().map(|(at, _)| *at);
-        Output::Idle(opens.chain(supply).chain(check).chain(self.even.deadline()).min())
+        Output::Idle([self.dials.deadline(), supply, check, self.even.deadline()].into_iter().flatten().min())
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {

@@ -10,6 +10,7 @@ extern crate alloc;
 
 pub mod builder;
 pub mod controller;
+mod dials;
 pub mod emulation;
 mod error;
 mod greetings;

@@ -13,6 +13,8 @@ use hodo_machine::{Instant, Outbox, Output, Peer};
 
 /// Bytes of small messages in one datagram.
 const DATAGRAM: usize = 1400;
+/// Bytes of small messages that a peer may leave untaken.
+pub(crate) const OWED_MAX: usize = 1 << 20;
 /// Between two looks at silence there is less, unless this side was stopped itself.
 const STOPPED: Duration = Duration::from_millis(300);
 /// How often a peer is asked from amid a long message of its.
@@ -165,6 +167,11 @@ impl<R> Lines<R> {
         {
             line.data.push_back((line.out.len(), data));
         }
+    }
+
+    /// Whether a peer leaves untaken what is owed to it.
+    pub(crate) fn check_owed(&mut self, peer: Peer) -> Result<(), Error> {
+        if self.owes_too_much(peer, OWED_MAX) { Err(Error::OverCredit { max: OWED_MAX as u64 }) } else { Ok(()) }
     }
 
     /// Whether more bytes of small messages are owed than a peer that takes them would leave.

@@ -1,6 +1,7 @@
 //! A node: takes events, decides, and answers each with a token. One machine may be several nodes.
 
 use crate::controller::FarCounters;
+use crate::dials::Dials;
 use crate::emulation::Decisions;
 use crate::inbound::{Intake, Message};
 use crate::lines::{Gone, Lines, Silence};
@@ -12,8 +13,6 @@ use bytes::Bytes;
 use core::time::Duration;
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Random};
 
-/// How long to wait before a controller is tried again.
-const AGAIN: Duration = Duration::from_millis(100);
 /// How long a greeting may take.
 const GREETING: Duration = Duration::from_secs(2);
 /// Bytes of tokens and small messages beyond its credits that a controller may leave untaken.
@@ -151,7 +150,7 @@ pub struct Node {
     config: NodeConfig,
     lines: Lines<Part>,
     events: VecDeque<Event>,
-    opens: VecDeque<(Instant, u32)>,
+    dials: Dials,
     /// Controllers that wait for the end of a decision, and when that is.
     busy: Vec<(Instant, Peer)>,
     random: Random,
@@ -173,7 +172,7 @@ impl Node {
         Node {
             lines: Lines::default(),
             events: VecDeque::new(),
-            opens: (0..config.controllers.len() as u32).map(|number| (Instant::ZERO, number)).collect(),
+            dials: Dials::first(config.controllers.len()),
             busy: Vec::new(),
             random: Random::for_purpose(seed, u64::from(config.number)),
             serials: 0,
@@ -395,8 +394,8 @@ impl Node {
 
     fn left(&mut self, now: Instant, peer: Peer, error: Error) {
         self.events.push_back(Event::Left(peer, error));
-        if !peer.is_accepted() && !self.draining {
-            self.opens.push_back((now + AGAIN, peer.0));
+        if !self.draining {
+            self.dials.again(now, peer);
         }
     }
 
@@ -471,7 +470,7 @@ impl Machine for Node {
             }
             Input::Command(Command::Drain) => {
                 self.draining = true;
-                self.opens.clear();
+                self.dials.stop();
                 let peers: Vec<Peer> = self.lines.peers.iter().map(|(peer, _)| peer).collect();
                 peers.into_iter().for_each(|peer| self.drain(peer));
             }
@@ -505,9 +504,7 @@ impl Machine for Node {
         {
             return output;
         }
-        if let Some(index) = self.opens.iter().position(|(at, _)| *at <= now)
-            && let Some((_, number)) = self.opens.remove(index)
-        {
+        if let Some(number) = self.dials.due(now) {
             return Output::Open(Peer(number), self.config.controllers[number as usize].clone());
         }
         if !self.drained && self.is_drained() {
@@ -519,8 +516,8 @@ impl Machine for Node {
             return Output::Event(Event::Drained);
         }
         let check = (self.next_check > Instant::ZERO).then_some(self.next_check);
-        let opens = self.opens.iter().map(|(at, _)| *at);
-        Output::Idle(opens.chain(self.busy.iter().map(|(at, _)| *at)).chain(check).min())
+        let busy = self.busy.iter().map(|(at, _)| *at);
+        Output::Idle(busy.chain(self.dials.deadline()).chain(check).min())
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {

@@ -219,6 +219,12 @@ pub struct Token {
 }
 
 impl Token {
+    /// The token that tells a giver what became of its event.
+    #[must_use]
+    pub const fn answer(run: u32, event: u64, verdict: Verdict, flags: u8) -> Self {
+        Token { event, verdict, credits: 1, flags, run, waited_us: 0, decided_us: 0, length: 0 }
+    }
+
     /// Reads a token.
     #[inline]
     pub fn decode(bytes: &[u8; TOKEN]) -> Result<Token, Error> {

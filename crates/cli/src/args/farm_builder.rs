@@ -1,6 +1,6 @@
 use super::{FarmProcess, units};
 use clap::{Args, ValueEnum};
-use hodo_catalog::farm::{Incomplete, wire};
+use hodo_catalog::farm::Incomplete;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -77,13 +77,6 @@ pub struct FarmBuilder {
     /// How it runs.
     #[command(flatten)]
     pub process: FarmProcess,
-}
-
-impl FarmBuilder {
-    /// The largest fragment, as the wire has it.
-    pub fn fragment_max(&self) -> u32 {
-        u32::try_from(self.event_max).unwrap_or(u32::MAX).min(wire::LENGTH_MAX)
-    }
 }
 
 const EXAMPLES: &str = "\

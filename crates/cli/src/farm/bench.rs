@@ -3,6 +3,7 @@
 mod nodes;
 mod watch;
 
+use super::pages;
 use super::reading::Node;
 use super::seen::Seen;
 use super::shares::evenness;
@@ -32,8 +33,6 @@ use watch::Watched;
 
 /// How often the controller is looked at.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a look may take.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// How long the nodes may take to come.
 const MEETING: Duration = Duration::from_secs(20);
 /// What goes ahead of the counted time.
@@ -222,12 +221,7 @@ fn generator(shape: &Shape, index: u64) -> GeneratorConfig {
 
 /// What all threads have seen, together.
 fn look(threads: &[Arc<Snapshot<Seen>>]) -> Result<Seen, Error> {
-    let mut all: Option<Seen> = None;
-    for thread in threads {
-        let seen = thread.ask(PATIENCE).ok_or_else(|| Error::Failed("the controller is stuck".to_owned()))?;
-        all = Some(all.map_or_else(|| (*seen).clone(), |all| all.add(&seen)));
-    }
-    all.ok_or_else(|| Error::Failed("the controller has no thread".to_owned()))
+    pages::look(threads).ok_or_else(|| Error::Failed("the controller is stuck".to_owned()))
 }
 
 /// Waits for the nodes, warms up, counts.

@@ -67,7 +67,7 @@ fn config(asked: &FarmBuilder) -> BuilderConfig {
         number: asked.number,
         patience: asked.patience,
         incomplete: asked.incomplete.into(),
-        fragment_max: asked.fragment_max(),
+        fragment_max: super::wire_length(asked.event_max),
         pool_bytes: asked.pool,
         source_credits: asked.credits,
         silence: asked.silence,

@@ -4,8 +4,8 @@ use super::attending::{Attending, Own};
 use super::control;
 use super::lines::Lines;
 use super::seen::Seen;
-use super::storing::{Storing, Upload};
-use super::{generator, instance, listen, pages, serve_options, uploading};
+use super::storing::{Storing, Upload, stored_verdict};
+use super::{generator, instance, listen, pages, serve_options, uploading, wire_length};
 use crate::args::{FarmController, FarmDurability};
 use crate::{Error, Outcome};
 use hodo_catalog::farm::controller::Pace;
@@ -91,7 +91,7 @@ fn config(asked: &FarmController, threads: usize, pace: (Arc<Pace>, usize)) -> C
         configured: asked.configured,
         policy: asked.policy.into(),
         credits_max: asked.credits_max,
-        event_max: u32::try_from(asked.event_max).unwrap_or(u32::MAX).min(hodo_catalog::farm::wire::LENGTH_MAX),
+        event_max: wire_length(asked.event_max),
         pool_bytes: asked.pool,
         // Events of sources need one table of what is known.
         sources_max: if threads > 1 { 0 } else { asked.sources },
@@ -151,13 +151,8 @@ fn done(recovered: &Recovered, run: u32) -> Ranges {
 fn ledger(recovered: &Recovered) -> Ledger {
     let mut ledger = Ledger::default();
     for (run, known) in &recovered.runs {
-        for (verdict, stored) in [
-            (Verdict::Accepted, hodo_store::Verdict::Accepted),
-            (Verdict::Rejected, hodo_store::Verdict::Rejected),
-            (Verdict::Quarantined, hodo_store::Verdict::Quarantined),
-            (Verdict::Incomplete, hodo_store::Verdict::Incomplete),
-        ] {
-            let ranges: Vec<_> = known.of(stored).iter().collect();
+        for verdict in [Verdict::Accepted, Verdict::Rejected, Verdict::Quarantined, Verdict::Incomplete] {
+            let ranges: Vec<_> = known.of(stored_verdict(verdict)).iter().collect();
             // The runs come in order, so that those which are not remembered any more are the oldest.
             let _ = ledger.recover(*run, verdict, &ranges);
         }

@@ -28,11 +28,10 @@ mod uploading;
 mod verify;
 
 use crate::args::{Farm, FarmCommand, FarmMade, FarmProcess, units::Cpus};
-use crate::bench::LISTENING_ON;
-use crate::hub::PAGES_ON;
-use crate::serve::at_the_end_of_stdin;
-use crate::{Error, Outcome, congestion, terminal};
+use crate::hub::announce;
+use crate::{Error, Outcome, congestion};
 use hodo_catalog::farm::emulation::GeneratorConfig;
+use hodo_catalog::farm::wire::LENGTH_MAX;
 use hodo_daemon::Daemon;
 use hodo_io::{ServeOptions, SocketSettings, StreamServer};
 use hodo_machine::Address;
@@ -84,20 +83,17 @@ fn serve_options(process: &FarmProcess, threads: usize, peers_max: usize) -> Res
     })
 }
 
+/// A size as the wire can tell it.
+fn wire_length(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX).min(LENGTH_MAX)
+}
+
 /// Listens, and says where, and where the pages are.
 fn listen(at: SocketAddr, options: ServeOptions, daemon: &Daemon, is_tied: bool) -> Result<StreamServer, Error> {
     let server = StreamServer::bind(&Address::Socket(at), options).map_err(|error| {
         Error::Failed(format!("cannot listen on {at}: {error}; choose another address or port, or end who has it"))
     })?;
-    if is_tied {
-        at_the_end_of_stdin(daemon.stop());
-    }
-    let at = server.address().to_string();
-    daemon.ready(&format!("{LISTENING_ON}{at}"));
-    terminal::print(&format!("{LISTENING_ON}{at}\n"))?;
-    if let Some(pages) = daemon.site() {
-        terminal::print(&format!("{PAGES_ON}{pages}\n"))?;
-    }
+    announce(daemon, server.address(), is_tied)?;
     Ok(server)
 }
 

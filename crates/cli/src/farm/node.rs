@@ -48,7 +48,7 @@ fn config(asked: &FarmNode) -> NodeConfig {
         number: asked.number,
         credits: asked.credits.unwrap_or(CREDITS * u32::from(asked.deciders.workers)),
         weight: asked.weight,
-        event_max: u32::try_from(asked.event_max).unwrap_or(u32::MAX).min(hodo_catalog::farm::wire::LENGTH_MAX),
+        event_max: super::wire_length(asked.event_max),
         decide: Decide::Emulated(decisions),
         silence: Duration::from_secs(2),
         instance: instance(),

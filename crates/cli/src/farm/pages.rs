@@ -64,9 +64,9 @@ fn follow(all: &All, timeline: &Timeline) {
 }
 
 /// What all threads have seen, together.
-fn look(all: &All) -> Option<Seen> {
+pub fn look(all: &[Arc<Snapshot<Seen>>]) -> Option<Seen> {
     let mut together: Option<Seen> = None;
-    for thread in all.iter() {
+    for thread in all {
         let seen = thread.ask(PATIENCE)?;
         together = Some(match together {
             None => (*seen).clone(),

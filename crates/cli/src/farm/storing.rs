@@ -168,7 +168,7 @@ impl Desk {
 }
 
 /// The store's word for a verdict.
-fn stored_verdict(verdict: Verdict) -> hodo_store::Verdict {
+pub fn stored_verdict(verdict: Verdict) -> hodo_store::Verdict {
     match verdict {
         Verdict::Accepted => hodo_store::Verdict::Accepted,
         Verdict::Rejected => hodo_store::Verdict::Rejected,

@@ -75,8 +75,7 @@ impl Builder {
             Known::Decided => {
                 // Its token was lost, or that of the connection before.
                 self.counters.duplicate_fragments += 1;
-                let (verdict, flags) = (Verdict::Rejected, FLAG_DUPLICATE);
-                let token = Token { event, verdict, credits: 1, flags, run, waited_us: 0, decided_us: 0, length: 0 };
+                let token = Token::answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
                 self.lines.say(peer, &token.encode());
                 return Ok(());
             }

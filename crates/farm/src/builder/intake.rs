@@ -1,5 +1,5 @@
 use super::assembly::{Claim, HELD, Outcome};
-use super::{Builder, Event, OWED_MAX, Part, source};
+use super::{Builder, Event, Part, source};
 use crate::Error;
 use crate::controller::sources::Giver;
 use crate::inbound::{Intake, Message};
@@ -47,7 +47,7 @@ impl Builder {
             (Part::Greeting { .. }, _) => Err(Error::NoGreeting),
             (_, Message::Ping(value)) => {
                 self.lines.say(peer, &Header::new(Kind::Pong, 0, value).encode());
-                self.look_at_owed(peer)
+                self.lines.check_owed(peer)
             }
             (_, Message::Pong) => Ok(()),
             (_, Message::Refused(code)) => Err(Error::RefusedBy { code }),
@@ -129,11 +129,6 @@ impl Builder {
                 self.tell(&claim, run, event, Verdict::Rejected, FLAG_DUPLICATE);
             }
         }
-        self.look_at_owed(claim.peer)
-    }
-
-    fn look_at_owed(&mut self, peer: Peer) -> Result<(), Error> {
-        let max = OWED_MAX as u64;
-        if self.lines.owes_too_much(peer, OWED_MAX) { Err(Error::OverCredit { max }) } else { Ok(()) }
+        self.lines.check_owed(claim.peer)
     }
 }

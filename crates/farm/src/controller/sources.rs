@@ -1,12 +1,11 @@
 use super::nodes::{Held, Origin, Part};
-use super::verdicts::answer;
-use super::{Controller, OWED_MAX, Owed, State};
+use super::{Controller, Owed, State};
 use crate::Error;
 use crate::inbound::Intake;
 use crate::ledger::Standing;
 use crate::lines::Lines;
 use crate::supply::Supply;
-use crate::wire::{FLAG_DUPLICATE, Header, Hello, Kind, Verdict};
+use crate::wire::{FLAG_DUPLICATE, Header, Hello, Kind, Token, Verdict};
 use bytes::Bytes;
 use hodo_machine::{Instant, Peer};
 
@@ -131,16 +130,13 @@ impl<S: Supply> Controller<S> {
                 claims.push((peer, serial, length));
             }
             Standing::Decided => {
-                let token = answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
+                let token = Token::answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
                 // The verdict may be told but not committed yet.
                 self.owed.push_back(Owed { sequence: self.told, peer, serial, token, length });
                 self.commit(self.committed);
             }
         }
-        if self.lines.owes_too_much(peer, OWED_MAX) {
-            return Err(Error::OverCredit { max: OWED_MAX as u64 });
-        }
-        Ok(())
+        self.lines.check_owed(peer)
     }
 }
 

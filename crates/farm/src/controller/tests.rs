@@ -1,4 +1,5 @@
 use super::*;
+use crate::lines::OWED_MAX;
 use crate::rig::{Rig, accepted, event, hello, message, plain, token, token_of};
 use crate::wire::{FLAG_DUPLICATE, Verdict};
 use crate::{NoSupply, emulation, supply};

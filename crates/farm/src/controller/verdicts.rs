@@ -80,7 +80,7 @@ impl<S: Supply> Controller<S> {
         self.ledger.decide(run, event, verdict);
         self.told += 1;
         let (sequence, length) = (self.told, payload.len() as u32);
-        let token = answer(run, event, verdict, 0);
+        let token = Token::answer(run, event, verdict, 0);
         if let Origin::Peer(peer, serial) = origin {
             if let Some(giver) = giver(&mut self.lines, peer, serial) {
                 giver.in_hand = giver.in_hand.saturating_sub(u64::from(length) + HELD);
@@ -124,9 +124,4 @@ impl<S: Supply> Controller<S> {
             }
         }
     }
-}
-
-/// The token that tells a giver what became of its event.
-pub(super) fn answer(run: u32, event: u64, verdict: Verdict, flags: u8) -> Token {
-    Token { event, verdict, credits: 1, flags, run, waited_us: 0, decided_us: 0, length: 0 }
 }
