@@ -30,7 +30,8 @@ def taken(folder, store, *options):
 def record(tmp_path_factory):
     """A store in segments, of events of many sizes."""
     folder = tmp_path_factory.mktemp("record")
-    with farms.controller("--store", folder, "--segment", "64K", "--run", 7) as controller:
+    # However slow the disk is, no commit holds more than a segment does.
+    with farms.controller("--store", folder, "--segment", "64K", "--uncommitted", 32, "--run", 7) as controller:
         with farms.node(controller, "--accept", "0.5"):
             farms.source(controller, "--events", 1000, "--size", "uniform:0..3000", "--numbered", "--run", 7)
             controller.balanced()

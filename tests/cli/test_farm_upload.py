@@ -4,7 +4,8 @@ import command
 import farms
 
 GIVEN = ["--events", 3000, "--size", 2000]
-KEEP = ["--segment", "64K"]
+# However slow the disk is, no commit holds more than two segments do.
+KEEP = ["--segment", "64K", "--uncommitted", 64]
 
 
 def segments(folder):
