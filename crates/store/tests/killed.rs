@@ -58,6 +58,7 @@ fn what_was_committed_survives_50_kills() {
 }
 
 /// When a writer is killed, after it has said how far it is.
+#[derive(Clone, Copy)]
 enum Moment {
     Rounds(u64),
     Growth,
