@@ -142,9 +142,12 @@ impl<D: Driver<Machine = Giver>> FarmLink<D> {
                 *credits = hello.credits.min(*credits);
                 *size_max = hello.event_max.min(*size_max);
             }
-            Event::Counters(_, counters) => {
+            Event::Counters(peer, counters) => {
                 *reports += 1;
                 far_end.received += counters.events;
+                if let Some(served) = far_end.served.get_mut(peer.0 as usize) {
+                    *served = counters.tokens;
+                }
                 if counters.process != 0 {
                     processes.insert(counters.process, usage(&counters));
                 }
@@ -181,7 +184,7 @@ impl<D: Driver<Machine = Giver>> Link for FarmLink<D> {
 
     fn far_end(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
         self.reports = 0;
-        self.far_end = FarEnd::default();
+        self.far_end = FarEnd { served: vec![0; self.nodes as usize], ..FarEnd::default() };
         self.processes.clear();
         self.driver.command(Command::Report);
         while self.reports < self.nodes {

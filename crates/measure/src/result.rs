@@ -186,6 +186,19 @@ pub struct Fairness {
 }
 
 impl Fairness {
+    /// Of these nodes; `None` where they had nothing.
+    #[must_use]
+    pub fn of_nodes(nodes: &[NodeShare], window_s: f64, worst_window: Option<f64>) -> Option<Self> {
+        let events: Vec<u64> = nodes.iter().map(|node| node.events).collect();
+        Fairness::of(&events, window_s, worst_window)
+    }
+
+    /// In words, for a verdict.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("shares of nodes {:.3} least over most, Jain's index {:.4}", self.min_over_max, self.jain)
+    }
+
     /// Of these events of each node; `None` where there are none.
     #[must_use]
     pub fn of(events: &[u64], window_s: f64, worst_window: Option<f64>) -> Option<Self> {
@@ -381,6 +394,19 @@ pub struct Verdict {
     pub state: State,
     /// In a sentence.
     pub text: String,
+}
+
+impl Verdict {
+    /// The same, with how even these nodes were, where there are several.
+    #[must_use]
+    pub fn with(mut self, nodes: &[NodeShare]) -> Verdict {
+        if nodes.len() > 1
+            && let Some(fairness) = Fairness::of_nodes(nodes, 0.0, None)
+        {
+            self.text = format!("{}; {}", self.text, fairness.text());
+        }
+        self
+    }
 }
 
 /// Whether the figures can be trusted.

@@ -283,13 +283,14 @@ fn watch(
         },
         loss: Loss::default(),
         stages: Vec::new(),
+        nodes: watched.nodes(),
         verdict: verdict(&watched, stop),
         intervals: watched.intervals().to_vec(),
         error: None,
     };
     let link = format!("farm://127.0.0.1?nodes={}", shape.nodes);
     let found = run.into_measurement("farm", &link, &shape.plan(until));
-    Ok(Measurement { nodes: watched.nodes(), fairness: watched.fairness(), ..found })
+    Ok(Measurement { fairness: watched.fairness(), ..found })
 }
 
 fn verdict(watched: &Watched, stop: &AtomicBool) -> Verdict {
@@ -298,7 +299,7 @@ fn verdict(watched: &Watched, stop: &AtomicBool) -> Verdict {
         verdict = Verdict { state: State::Interrupted, text: "interrupted".to_owned() };
     }
     if let Some(fairness) = watched.fairness() {
-        let _ = write!(verdict.text, "; shares of nodes {:.3} least over most", fairness.min_over_max);
+        let _ = write!(verdict.text, "; {}", fairness.text());
     }
     let (redispatched, lost) = watched.troubles();
     if lost > 0 || redispatched > 0 {
