@@ -304,7 +304,7 @@ impl Run {
             stages: self.stages,
             verdict: self.verdict,
             intervals: self.intervals,
-            fairness: Fairness::of_nodes(&self.nodes, self.elapsed_s, None),
+            fairness: Fairness::of_nodes(&self.nodes, self.elapsed_s, None).filter(|_| self.nodes.len() > 1),
             nodes: self.nodes,
         }
     }
