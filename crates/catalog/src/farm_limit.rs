@@ -6,6 +6,12 @@ use hodo_farm::wire::{HEADER, TOKEN};
 use hodo_measure::Binding;
 use hodo_measure::limits::{Bound, Packing, Path, WireCost};
 
+/// Bytes on the stream of an event of this size, and of its token with so much data behind it.
+#[must_use]
+pub const fn on_the_stream(size: u64, token_data: u64) -> (u64, u64) {
+    (size + HEADER as u64, TOKEN as u64 + token_data)
+}
+
 impl FarmOptions {
     /// Those of a farm's link that is open; nothing of others.
     pub(crate) fn of_opened(uri: &Uri) -> Option<FarmOptions> {
@@ -15,7 +21,7 @@ impl FarmOptions {
 
     /// Bytes on the stream of an event of this size, and of its token with the data that tokens bring on the average.
     pub(crate) fn messages(&self, size: u64) -> (u64, u64) {
-        (size + HEADER as u64, TOKEN as u64 + self.output_mean().ceil() as u64)
+        on_the_stream(size, self.output_mean().ceil() as u64)
     }
 
     /// What an event and its token cost the line, each way.
