@@ -28,6 +28,7 @@ pub use nodes::NodeShare;
 use nodes::{Given, Held, NodeLine, Origin, Part, Queue};
 pub use report::{Counters, FarCounters, State};
 use sources::Giver;
+use verdicts::Uncommitted;
 
 /// How often greetings, silence and deadlines are looked at.
 const CHECK: Duration = Duration::from_millis(50);
@@ -62,6 +63,7 @@ pub struct Controller<S> {
     ledger: Ledger,
     told: u64,
     committed: u64,
+    uncommitted: Uncommitted,
     owed: VecDeque<Owed>,
     /// Peers that have sent an event again while it is in hand.
     claims: BTreeMap<(u32, u64), Vec<Claim>>,
@@ -102,6 +104,7 @@ impl<S: Supply> Controller<S> {
             ledger,
             told: 0,
             committed: 0,
+            uncommitted: Uncommitted::default(),
             owed: VecDeque::new(),
             claims: BTreeMap::new(),
             events: VecDeque::new(),
@@ -148,6 +151,7 @@ impl<S: Supply> Controller<S> {
             events_waiting: (self.waiting.len() + self.suspects.len()) as u64,
             tokens_waiting: self.nodes().map(|node| u64::from(node.credits)).sum(),
             uncommitted: self.told - self.committed.min(self.told),
+            uncommitted_bytes: self.uncommitted.bytes(),
             nodes: self.queue.nodes().len() as u64,
             sources: u64::from(self.sources),
             threads: 1,

@@ -138,6 +138,9 @@ pub struct FarmController {
     /// Verdicts that may wait for their commit before no more events are given.
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(1..))]
     pub uncommitted: u64,
+    /// Bytes of what is to be stored that may wait so.
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
+    pub uncommitted_bytes: u64,
     /// A file of the store is closed at this size.
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
     pub segment: u64,
