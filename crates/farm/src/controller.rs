@@ -31,6 +31,7 @@ pub use report::{Counters, FarCounters, State};
 use sources::Giver;
 use stages::Stages;
 pub use stages::{AWAY, DECIDE, QUEUE, SEND, WAIT};
+use verdicts::Uncommitted;
 
 /// How often greetings, silence and deadlines are looked at.
 const CHECK: Duration = Duration::from_millis(50);
@@ -65,6 +66,7 @@ pub struct Controller<S> {
     ledger: Ledger,
     told: u64,
     committed: u64,
+    uncommitted: Uncommitted,
     owed: VecDeque<Owed>,
     /// Peers that have sent an event again while it is in hand.
     claims: BTreeMap<(u32, u64), Vec<Claim>>,
@@ -106,6 +108,7 @@ impl<S: Supply> Controller<S> {
             ledger,
             told: 0,
             committed: 0,
+            uncommitted: Uncommitted::default(),
             owed: VecDeque::new(),
             claims: BTreeMap::new(),
             events: VecDeque::new(),
@@ -153,6 +156,7 @@ impl<S: Supply> Controller<S> {
             events_waiting: (self.waiting.len() + self.suspects.len()) as u64,
             tokens_waiting: self.nodes().map(|node| u64::from(node.credits)).sum(),
             uncommitted: self.told - self.committed.min(self.told),
+            uncommitted_bytes: self.uncommitted.bytes(),
             nodes: self.queue.nodes().len() as u64,
             sources: u64::from(self.sources),
             threads: 1,

@@ -1,7 +1,9 @@
 use crate::Error;
 use crate::pool::Pool;
-use crate::wire::{HEADER, Header, Hello, Kind, TEXT_MAX, TOKEN, Token};
+use crate::wire::{HEADER, Header, Hello, Kind, Lacks, TEXT_MAX, TOKEN, Token};
+use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
+use core::ops::Range;
 
 /// A payload is received straight into its place while this much of it is outstanding.
 const LANDING_FROM: usize = 4096;
@@ -59,6 +61,10 @@ pub(crate) enum Message {
     Refused(u64),
     Report(u64),
     Counters(Bytes),
+    /// The fragment of this run and event is whole at its builder.
+    Here(u32, u64),
+    /// The builder lacks these parts of it.
+    Lacks(u32, u64, Vec<Range<u32>>),
 }
 
 impl Intake {
@@ -89,6 +95,8 @@ impl Message {
             Message::Refused(_) => Kind::Refused as u8,
             Message::Report(_) => Kind::Report as u8,
             Message::Counters(..) => Kind::Counters as u8,
+            Message::Here(..) => Kind::Here as u8,
+            Message::Lacks(..) => Kind::Lacks as u8,
         }
     }
 }
@@ -230,6 +238,11 @@ fn message(head: Head, body: Bytes) -> Result<Message, Error> {
         Kind::Refused => Message::Refused(value),
         Kind::Report => Message::Report(value),
         Kind::Counters => Message::Counters(body),
+        Kind::Here => Message::Here(Lacks::decode(value, &body)?.run, value),
+        Kind::Lacks => {
+            let Lacks { run, event, parts } = Lacks::decode(value, &body)?;
+            Message::Lacks(run, event, parts)
+        }
         Kind::Token | Kind::Segment => return Err(Error::Unexpected { kind: kind as u8 }),
     })
 }
@@ -241,7 +254,6 @@ mod tests {
     use alloc::format;
     use alloc::string::String;
     use alloc::vec;
-    use alloc::vec::Vec;
     use hodo_machine::Random;
 
     const INTAKE: Intake = Intake { event_max: 10_000, data_max: 10_000, keep: true };

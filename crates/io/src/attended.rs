@@ -1,5 +1,5 @@
 use crate::serve::NOTICE;
-use crate::{Clock, Endpoint, Mailbox, ServeOptions, Stop, StreamServer, Streams, Transport, affinity};
+use crate::{Clock, Datagrams, Endpoint, Mailbox, ServeOptions, Stop, StreamServer, Streams, Transport, affinity};
 use hodo_machine::{Driver, Instant, Machine, Wait};
 use std::io;
 use std::sync::Arc;
@@ -100,6 +100,19 @@ pub fn attend_opened<A: Attendant>(
     attend(Endpoint::new(machine, streams, Clock::start()), attendant, options.wait, drain, stop)
 }
 
+/// The same over datagrams.
+pub fn attend_opened_datagrams<A: Attendant>(
+    options: &ServeOptions,
+    drain: Duration,
+    make: impl FnOnce() -> (A::Machine, A),
+    stop: &Stop,
+) -> io::Result<()> {
+    place(options, 0)?;
+    let (machine, attendant) = make();
+    let datagrams = Datagrams::new(options.settings.clone(), None)?;
+    attend(Endpoint::new(machine, datagrams, Clock::start()), attendant, options.wait, drain, stop)
+}
+
 /// The same for a machine whose attendant the rest of the program wakes.
 pub fn attend_woken<A: Attendant>(
     options: &ServeOptions,
@@ -115,7 +128,7 @@ pub fn attend_woken<A: Attendant>(
 }
 
 /// Puts this thread where the options want it.
-fn place(options: &ServeOptions, index: usize) -> io::Result<()> {
+pub(crate) fn place(options: &ServeOptions, index: usize) -> io::Result<()> {
     if options.cpus.is_empty() {
         return Ok(());
     }

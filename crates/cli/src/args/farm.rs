@@ -138,6 +138,9 @@ pub struct FarmController {
     /// Verdicts that may wait for their commit before no more events are given.
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(1..))]
     pub uncommitted: u64,
+    /// Bytes of what is to be stored that may wait so.
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
+    pub uncommitted_bytes: u64,
     /// A file of the store is closed at this size.
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
     pub segment: u64,
@@ -243,6 +246,12 @@ pub struct FarmSource {
     /// The builder or the controller.
     #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
     pub to: SocketAddr,
+    /// Over UDP, to a builder with --udp.
+    #[arg(long)]
+    pub udp: bool,
+    /// Bytes of a fragment in each datagram, behind 28 of its own and 28 of IPv4.
+    #[arg(long, value_name = "BYTES", default_value_t = 1400, requires = "udp", value_parser = clap::value_parser!(u32).range(64..=65_400))]
+    pub datagram: u32,
     /// Which source it is.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub number: u32,

@@ -35,6 +35,9 @@ pub struct FarmBuilder {
     /// Where sources connect.
     #[arg(long, value_name = "ADDR", default_value = BUILDER, value_parser = units::socket_address)]
     pub listen: SocketAddr,
+    /// Sources come over UDP: with --udp, too.
+    #[arg(long)]
+    pub udp: bool,
     /// The controller.
     #[arg(long, value_name = "ADDR", default_value = super::farm::CONTROLLER, value_parser = units::socket_address)]
     pub to: SocketAddr,
@@ -83,4 +86,6 @@ const EXAMPLES: &str = "\
 Examples:
   hodo farm builder --sources 3 --to controller:5500
   hodo farm source --number 0 --to 127.0.0.1:5501                the first of them
+  hodo farm builder --sources 3 --udp --listen 0.0.0.0:5501
+  hodo farm source --number 0 --udp --to builder:5501
   hodo farm builder --sources 3 --incomplete drop --patience 200ms";

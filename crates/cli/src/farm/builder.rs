@@ -4,13 +4,14 @@ mod page;
 
 use super::lines::Lines;
 use super::pages::PATIENCE;
-use super::{instance, listen, serve_options};
+use super::{cannot_listen, instance, listen, serve_options};
 use crate::args::FarmBuilder;
+use crate::hub::announce;
 use crate::{Error, Outcome};
 use hodo_catalog::farm::builder::{Command, Event};
 use hodo_catalog::farm::{Builder, BuilderConfig};
 use hodo_daemon::{Daemon, Options, Reply, Rounds, Snapshot};
-use hodo_io::Attendant;
+use hodo_io::{Attendant, ReadoutServer};
 use hodo_machine::{Address, Instant};
 use page::Seen;
 use std::sync::Arc;
@@ -26,9 +27,7 @@ pub fn run(asked: &FarmBuilder) -> Result<Outcome, Error> {
     let options = serve_options(&asked.process, 1, 2 * asked.sources as usize + MORE_PEERS)?;
     let seen: Arc<Snapshot<Seen>> = Arc::default();
     let daemon = start_daemon(asked, &seen)?;
-    let server = listen(asked.listen, options, &daemon, asked.process.until_stdin_closes)?;
-    let at = server.address().to_string();
-    let make = |_, _| {
+    let make = || {
         let attending = Attending {
             rounds: daemon.rounds("builder"),
             seen: Arc::clone(&seen),
@@ -39,7 +38,16 @@ pub fn run(asked: &FarmBuilder) -> Result<Outcome, Error> {
         };
         (Builder::new(config(asked)), attending)
     };
-    server.attend(asked.drain, make, daemon.stop()).map_err(|error| Error::Failed(format!("serving {at}: {error}")))?;
+    let is_tied = asked.process.until_stdin_closes;
+    let served = if asked.udp {
+        let at = &Address::Socket(asked.listen);
+        let server = ReadoutServer::bind(at, options).map_err(|error| cannot_listen(asked.listen, &error))?;
+        announce(&daemon, server.address(), is_tied)?;
+        server.attend(asked.drain, make, daemon.stop())
+    } else {
+        listen(asked.listen, options, &daemon, is_tied)?.attend(asked.drain, |_, _| make(), daemon.stop())
+    };
+    served.map_err(|error| Error::Failed(format!("serving {}: {error}", asked.listen)))?;
     Ok(Outcome::Done)
 }
 
@@ -70,6 +78,7 @@ fn config(asked: &FarmBuilder) -> BuilderConfig {
         fragment_max: super::wire_length(asked.event_max),
         pool_bytes: asked.pool,
         source_credits: asked.credits,
+        datagrams: asked.udp,
         silence: asked.silence,
         instance: instance(),
         ..BuilderConfig::new(Address::Socket(asked.to), asked.sources)

@@ -102,6 +102,7 @@ fn config(asked: &FarmController, threads: usize, pace: (Arc<Pace>, usize)) -> C
         deadline: asked.deadline,
         deaths_max: asked.deaths,
         uncommitted_max: asked.store.is_some().then_some(asked.uncommitted),
+        uncommitted_bytes_max: asked.uncommitted_bytes / threads as u64,
         instance: instance(),
         ..ControllerConfig::default()
     }

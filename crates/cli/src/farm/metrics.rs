@@ -55,6 +55,7 @@ pub fn tell(seen: &Seen, to: &mut Exposition) {
         ("farm_events_waiting", "Events that wait for a token.", counters.events_waiting),
         ("farm_tokens_waiting", "Tokens that wait for an event.", counters.tokens_waiting),
         ("farm_verdicts_uncommitted", "Verdicts that wait for their commit.", counters.uncommitted),
+        ("farm_bytes_uncommitted", "Bytes of what is to be stored of them.", counters.uncommitted_bytes),
         ("farm_nodes", "Nodes that are there.", counters.nodes),
         ("farm_sources", "Sources and builders that are there.", counters.sources),
         ("farm_store_failing", "Whether nothing can be committed now.", u64::from(seen.stored.failing.is_some())),

@@ -93,11 +93,13 @@ fn wire_length(bytes: u64) -> u32 {
 
 /// Listens, and says where, and where the pages are.
 fn listen(at: SocketAddr, options: ServeOptions, daemon: &Daemon, is_tied: bool) -> Result<StreamServer, Error> {
-    let server = StreamServer::bind(&Address::Socket(at), options).map_err(|error| {
-        Error::Failed(format!("cannot listen on {at}: {error}; choose another address or port, or end who has it"))
-    })?;
+    let server = StreamServer::bind(&Address::Socket(at), options).map_err(|error| cannot_listen(at, &error))?;
     announce(daemon, server.address(), is_tied)?;
     Ok(server)
+}
+
+fn cannot_listen(at: SocketAddr, error: &std::io::Error) -> Error {
+    Error::Failed(format!("cannot listen on {at}: {error}; choose another address or port, or end who has it"))
 }
 
 fn generator(made: &FarmMade, first: u64, step: u64, count: Option<u64>) -> GeneratorConfig {

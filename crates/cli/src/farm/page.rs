@@ -31,6 +31,7 @@ pub fn page(seen: &Seen, policy: &str, timeline: &[Moment]) -> Value {
             "given": counters.given,
             "redispatched": counters.redispatched,
             "uncommitted": counters.uncommitted,
+            "uncommitted_bytes": counters.uncommitted_bytes,
         },
         "bytes": { "taken_in": counters.bytes_in, "given": counters.given_bytes, "answered": counters.token_bytes },
         "tokens": { "received": counters.tokens, "waiting": counters.tokens_waiting, "unasked": counters.unasked },

@@ -35,10 +35,11 @@ impl<S: Supply> Controller<S> {
         Some(peer)
     }
 
-    /// Whether verdicts wait to be committed in such number that no more are wanted.
+    /// Whether verdicts wait to be committed in such number, or with so much data, that no more are wanted.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.config.uncommitted_max.is_some_and(|max| self.told - self.committed >= max)
+            || self.uncommitted.bytes() >= self.config.uncommitted_bytes_max.max(1)
     }
 
     /// Has an event made; answers whether one was.

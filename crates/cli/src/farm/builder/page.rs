@@ -52,6 +52,7 @@ pub fn page(seen: &Seen, to: SocketAddr) -> Value {
             "duplicate": counters.duplicate_fragments,
             "unexpected": counters.unexpected_fragments,
         },
+        "datagrams": { "bad": counters.bad_datagrams },
         "bytes": { "taken_in": counters.bytes_in },
         "dead_time_s": counters.dead_time_ns as f64 * 1e-9,
         "connections": {
@@ -88,6 +89,11 @@ pub fn tell(seen: &Seen, to: &mut Exposition) {
             "farm_builder_fragments_unexpected_total",
             "Fragments that belong to no event.",
             counters.unexpected_fragments,
+        ),
+        (
+            "farm_builder_datagrams_bad_total",
+            "Datagrams that could not be read, or were out of place.",
+            counters.bad_datagrams,
         ),
         ("farm_builder_connections_refused_total", "Connections refused before they had greeted.", counters.refused),
         (
