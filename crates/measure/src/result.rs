@@ -466,4 +466,15 @@ mod tests {
         assert!((Fairness::of(&[9, 0, 0], 10.0, None).unwrap().jain - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!(Fairness::of(&[], 10.0, None), None);
     }
+
+    #[test]
+    fn a_verdict_tells_how_even_several_nodes_were() {
+        let told = |events: &[u64]| {
+            let nodes: Vec<NodeShare> =
+                (0..).zip(events).map(|(number, events)| NodeShare { number, events: *events }).collect();
+            Verdict { state: State::Stable, text: "stable".into() }.with(&nodes).text
+        };
+        assert_eq!(told(&[99, 100]), "stable; shares of nodes 0.990 least over most, Jain's index 1.0000");
+        assert_eq!([told(&[]), told(&[7]), told(&[0, 0])], ["stable", "stable", "stable"]);
+    }
 }
