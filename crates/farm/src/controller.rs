@@ -322,7 +322,7 @@ impl<S: Supply> Controller<S> {
             (Part::Giver(giver), Message::Event { kind, event, length, payload }) => {
                 giver.enter(length)?;
                 let (run, serial) = (giver.run, giver.serial);
-                self.given(now, (peer, serial), run, event, kind, payload)
+                self.given(now, (peer, serial), run, event, kind, payload.unwrap_or_default())
             }
             (Part::Giver(giver), Message::Run(run)) => {
                 giver.run = run;

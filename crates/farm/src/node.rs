@@ -269,7 +269,11 @@ impl Node {
                 match &self.config.decide {
                     Decide::Application => {
                         part.with_application += 1;
-                        self.events.push_back(Event::Work { job, partial: kind == Kind::Partial, payload });
+                        self.events.push_back(Event::Work {
+                            job,
+                            partial: kind == Kind::Partial,
+                            payload: payload.unwrap_or_default(),
+                        });
                     }
                     Decide::Emulated(decisions) if decisions.time == emulation::Spread::Fixed(0) => {
                         let verdict = decisions.verdict(event);
