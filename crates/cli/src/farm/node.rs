@@ -69,7 +69,7 @@ impl Attendant for Attending {
         match event {
             Event::ReportAsked(peer, value) => Some(Command::Report { peer, value, process: process_counters() }),
             Event::Left(_, error) => {
-                // It is tried ten times a second: once for each reason is enough.
+                // It is tried again and again: once for each reason is enough.
                 if self.left.replace(error) != Some(error) {
                     self.lines.say(&format!("{error}; trying again"));
                 }

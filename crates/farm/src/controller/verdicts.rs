@@ -33,8 +33,11 @@ impl Uncommitted {
 
     #[inline]
     fn commit(&mut self, up_to: u64) {
-        while let Some((_, bytes)) = self.with_data.pop_front_if(|(sequence, _)| *sequence <= up_to) {
+        while let Some((sequence, bytes)) = self.with_data.front()
+            && *sequence <= up_to
+        {
             self.bytes -= bytes;
+            self.with_data.pop_front();
         }
     }
 }
