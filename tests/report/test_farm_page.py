@@ -23,7 +23,7 @@ def told(nodes):
         "tokens": {"received": 0, "waiting": 40, "unasked": 0},
         "connections": {"nodes": nodes, "sources": 1, "nodes_lost": 1, "refused": 0, "misbehaved": 0},
         "store": {"events": 0, "bytes": 0, "commits": 0, "failing": None},
-        "nodes": [{**NODE, "number": number, "given": 1000 + number} for number in range(nodes)],
+        "nodes": [{**NODE, "number": number, "given": 1000 + number, "answered": 1000 + number} for number in range(nodes)],
         "nodes_gone": [{**NODE, "number": 99, "given": 5}],
         "timeline": [[second, 500 * second, 16_000_000 * second] for second in range(21)],
     }
@@ -45,5 +45,10 @@ def test_the_tables_of_a_run_are_drawn_beside_its_measurement(browser, tmp_path)
     text = browser.run("document.body.innerText")
     assert "min/max 0.98" in text and "dead time 10.00 %" in text
     assert "NaN" not in text and "undefined" not in text
+    bars = browser.run("[...document.querySelectorAll('svg.shares rect')].map((bar) => bar.height.baseVal.value)")
+    assert len(bars) == 20 and bars == sorted(bars) and abs(bars[0] / bars[-1] - 1000 / 1019) < 1e-6
+    assert "least over most 0.981" in browser.run("document.querySelector('svg.shares').textContent")
+    full = browser.run("document.getElementById('full').textContent")
+    assert "node 191,019 events, 5.05 %" in full and "Jain's index1.0000" in full
     value = browser.run("document.querySelector('.test .value').textContent")
     assert "Mbit/s" in value and browser.run("document.querySelectorAll('figure svg').length") > 0

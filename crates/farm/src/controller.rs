@@ -6,6 +6,7 @@ mod even;
 mod nodes;
 mod report;
 pub(crate) mod sources;
+mod stages;
 mod verdicts;
 
 use crate::dials::Dials;
@@ -23,11 +24,13 @@ pub use config::{Command, ControllerConfig, Event, Final, Policy};
 use core::time::Duration;
 use even::Even;
 pub use even::Pace;
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Spans, Stamp, Stamps};
 pub use nodes::NodeShare;
 use nodes::{Given, Held, NodeLine, Origin, Part, Queue};
 pub use report::{Counters, FarCounters, State};
 use sources::Giver;
+use stages::Stages;
+pub use stages::{AWAY, DECIDE, QUEUE, SEND, WAIT};
 use verdicts::Uncommitted;
 
 /// How often greetings, silence and deadlines are looked at.
@@ -84,6 +87,7 @@ pub struct Controller<S> {
     /// Windows that the givers have.
     granted: u64,
     counters: Counters,
+    stages: Stages,
     idle_since: Option<Instant>,
     next_check: Instant,
 }
@@ -120,6 +124,7 @@ impl<S: Supply> Controller<S> {
             orphaned: 0,
             granted: 0,
             counters: Counters::default(),
+            stages: Stages::default(),
             idle_since: None,
             next_check: Instant::ZERO,
             config,
@@ -167,6 +172,17 @@ impl<S: Supply> Controller<S> {
         self.nodes().map(|node| NodeShare { in_flight: node.given.len() as u32, ..node.share }).collect()
     }
 
+    /// The stages of the events that were to be stamped: their tags are the events' numbers.
+    pub fn stamps(&mut self) -> &mut Stamps {
+        &mut self.stages.stamps
+    }
+
+    /// How long the nodes' stages of these events took, by their names and in their order.
+    #[must_use]
+    pub fn far_stages(&self) -> [(&'static str, &Spans); 2] {
+        self.stages.far()
+    }
+
     fn nodes(&self) -> impl Iterator<Item = &NodeLine> {
         self.queue.nodes().iter().filter_map(|peer| match &self.lines.peers.get(*peer)?.part {
             Part::Node(node) => Some(node),
@@ -195,7 +211,9 @@ impl<S: Supply> Controller<S> {
 
     fn command(&mut self, now: Instant, command: Command) {
         match command {
-            Command::Event { number, payload } => self.made(now, number, payload, Kind::Event),
+            Command::Event { number, payload, stamped } => {
+                self.made(now, number, payload, Kind::Event, stamped);
+            }
             Command::Committed(count) => self.commit(count),
             Command::Pause if self.state == State::Running => self.state = State::Paused,
             Command::Resume => self.resume(now),
@@ -235,7 +253,7 @@ impl<S: Supply> Controller<S> {
     }
 
     /// An event that was made in this process.
-    fn made(&mut self, now: Instant, number: u64, payload: Bytes, kind: Kind) {
+    fn made(&mut self, now: Instant, number: u64, payload: Bytes, kind: Kind, stamped: bool) {
         let run = self.run;
         match self.ledger.offer_own(run, number) {
             Ok(Standing::New) => {}
@@ -246,7 +264,8 @@ impl<S: Supply> Controller<S> {
             }
         }
         self.counters.bytes_in += payload.len() as u64;
-        self.waiting.push_back(Held { run, event: number, kind, deaths: 0, payload, origin: Origin::Here, came: now });
+        let (event, origin) = (number, Origin::Here);
+        self.waiting.push_back(Held { run, event, kind, deaths: 0, stamped, payload, origin, came: now });
     }
 
     fn opened(&mut self, now: Instant, peer: Peer, address: &Address) {
@@ -277,6 +296,7 @@ impl<S: Supply> Controller<S> {
     }
 
     fn received(&mut self, now: Instant, peer: Peer, mut bytes: &[u8]) {
+        let first = bytes;
         loop {
             match self.lines.next(now, peer, &mut bytes) {
                 Ok(Some(message)) => {
@@ -285,7 +305,11 @@ impl<S: Supply> Controller<S> {
                     }
                 }
                 Ok(None) => return,
-                Err(error) => return self.end(now, peer, error),
+                Err(error) => {
+                    let is_stranger =
+                        self.lines.at(peer).is_some_and(|line| matches!(line.part, Part::Greeting { .. }));
+                    return self.end(now, peer, if is_stranger { error.of_stranger(first) } else { error });
+                }
             }
         }
     }
@@ -529,6 +553,10 @@ impl<S: Supply> Machine for Controller<S> {
             (!self.supply_ended && self.supply_at > now && self.supply_at < Instant::MAX).then_some(self.supply_at);
         let check = (self.next_check > Instant::ZERO).then_some(self.next_check);
         Output::Idle([self.dials.deadline(), supply, check, self.even.deadline()].into_iter().flatten().min())
+    }
+
+    fn stamped(&mut self, stamp: Stamp) {
+        self.stages.stamps.keep(stamp);
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {

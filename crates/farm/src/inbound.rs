@@ -134,6 +134,10 @@ impl Inbound {
                 return message(head, Bytes::new()).map(Some);
             }
             let length = length as usize;
+            if !keep && let Some(rest) = bytes.get(length..) {
+                *bytes = rest;
+                return message(head, Bytes::new()).map(Some);
+            }
             let buffer = if keep { pool.take(length) } else { BytesMut::new() };
             self.body = Some(Body { head, buffer, filled: 0, length, keep });
         }

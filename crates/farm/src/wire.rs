@@ -69,6 +69,8 @@ pub const LENGTH_MAX: u32 = (1 << 28) - 1;
 pub const TEXT_MAX: u32 = 256;
 /// Where a controller listens unless told otherwise.
 pub const CONTROLLER_PORT: u16 = 5500;
+/// The port of nodes that wait for their controller, unless told otherwise.
+pub const NODES_PORT: u16 = 5502;
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

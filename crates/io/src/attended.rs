@@ -151,13 +151,14 @@ pub(crate) fn attend<A: Attendant, T: Accepting>(
         if now >= look_in {
             look_in = now + NOTICE;
             commands.extend(attendant.look_in(now, endpoint.machine()));
-        }
-        match end {
-            None if stop.load(Ordering::Relaxed) => {
+            // Not looked at after each turn: it is in nobody's cache.
+            if end.is_none() && stop.load(Ordering::Relaxed) {
                 end = Some(now + drain);
                 endpoint.transport_mut().stop_listening();
                 commands.extend(attendant.drain());
             }
+        }
+        match end {
             Some(end) if now >= end => return Ok(()),
             Some(_) if attendant.is_drained(endpoint.machine()) && endpoint.transport().backlog() == 0 => {
                 return Ok(());

@@ -98,6 +98,7 @@ function drawFull() {
         part('Limit', limitFacts(m)),
         part('Cost', costFacts(m)),
         m.stages.length ? part('Stages', m.stages.map(stageFact)) : null,
+        m.nodes ? part('Nodes', nodeFacts(m)) : null,
         part('Verdict', [
           ['state', m.verdict.state],
           ['why', why(m)],

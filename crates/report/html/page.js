@@ -137,7 +137,7 @@ function charts(group) {
       intervalRates,
     ),
   );
-  return [...specs.filter((spec) => spec.series.length).map(chart), stageChart(group)];
+  return [...specs.filter((spec) => spec.series.length).map(chart), stageChart(group), sharesChart(group)];
 }
 
 function series(group, across, value, more) {

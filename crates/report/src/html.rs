@@ -12,6 +12,7 @@ const SCRIPT: &str = concat!(
     "'use strict';\n",
     include_str!("../html/chart.js"),
     include_str!("../html/stages.js"),
+    include_str!("../html/nodes.js"),
     include_str!("../html/page.js"),
     include_str!("../html/full.js")
 );

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Stands under `hodo serve --help`.
-const DEVICES: &str = "\
+const OTHERS: &str = "\
 An IPbus device in software, for other programs: ipbusudp-2.0, ipbustcp-2.0, ipbusudp-1.3 or ipbustcp-1.3, as
   hodo serve ipbusudp-2.0://127.0.0.1:50001
   hodo serve 'ipbusudp-2.0://127.0.0.1:50001?table=board.xml&loss=0.01&seed=3'
@@ -25,7 +25,14 @@ An IPbus device in software, for other programs: ipbusudp-2.0, ipbustcp-2.0, ipb
   bus_error=0x10-0x1F       addresses where the bus fails; bus_timeout likewise
   wrong_id=0.01             replies with another number
   reboot=1s,2s              times, or a probability for each packet; reboot_memory=keep|clear
-  seed=3                    for all that is drawn at random";
+  seed=3                    for all that is drawn at random
+
+The nodes of a farm, for `hodo bench farm://…` from elsewhere, as
+  hodo serve 'farm://0.0.0.0:5502?accept=0.005&output=64K'
+
+  accept=0.005              this part of all events, or every:200
+  output=64K                bytes behind the token of an accepted event
+  time=exponential:1ms      how long a decision takes";
 
 /// Options of the demonstration.
 #[derive(Debug, Args)]
@@ -40,9 +47,10 @@ pub struct Demo {
 
 /// Options of the far end.
 #[derive(Debug, Args)]
-#[command(after_help = DEVICES)]
+#[command(after_help = OTHERS)]
 pub struct Serve {
-    /// Where to listen, as tcp://0.0.0.0:4242 or unix:///path/of/socket; without a port on 4242, or a device's 50001.
+    /// Where to listen, as tcp://0.0.0.0:4242 or unix:///path/of/socket; without a port on 4242, a device's
+    /// 50001, or 5502 for the nodes of a farm.
     /// By a protocol's name alone, on any free port of loopback, or on a Unix socket in a folder of its own.
     #[arg(value_name = "URI")]
     pub uri: Uri,

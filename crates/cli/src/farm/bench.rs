@@ -93,6 +93,7 @@ impl Shape {
             socket_buffer: self.socket_buffer,
             peers_max: self.nodes as usize + 16,
             at_once: super::AT_ONCE,
+            together: super::TOGETHER,
             ..SocketSettings::default()
         }
     }

@@ -38,9 +38,11 @@ use hodo_machine::Address;
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Bytes that a part of a farm receives at once: four events of 32 KiB with their headers. With many nodes on a core the
-/// buffers of all of them are to be in its cache; eight events at once cost a tenth of the rate.
-const AT_ONCE: usize = 132 << 10;
+/// Bytes that a part of a farm receives at once: two events of 32 KiB with their headers. With many nodes on a core the
+/// buffers of all of them are to be in its cache.
+const AT_ONCE: usize = 33 << 10;
+/// Bytes that are received before they are answered: eight such events.
+const TOGETHER: usize = 8 * AT_ONCE;
 
 /// Is a part of a farm.
 pub fn run(farm: &Farm) -> Result<Outcome, Error> {
@@ -78,6 +80,7 @@ fn serve_options(process: &FarmProcess, threads: usize, peers_max: usize) -> Res
             socket_buffer: process.socket_buffer,
             peers_max,
             at_once: AT_ONCE,
+            together: TOGETHER,
             ..SocketSettings::default()
         },
     })

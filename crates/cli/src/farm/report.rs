@@ -88,7 +88,8 @@ fn measurement(of: &str, reading: &Reading) -> Measurement {
     };
     let nodes = reading.nodes.len().max(1) as u64;
     let share = |node: &Node| NodeShare { number: node.number as u32, events: node.answered };
-    let shares: Vec<NodeShare> = reading.nodes.iter().map(share).collect();
+    let mut shares: Vec<NodeShare> = reading.nodes.iter().map(share).collect();
+    shares.sort_by_key(|node| node.number);
     let in_flight: u64 = reading.nodes.iter().map(|node| node.in_flight).sum();
     Measurement {
         protocol: "farm".to_owned(),

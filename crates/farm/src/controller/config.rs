@@ -114,6 +114,8 @@ pub enum Command {
         number: u64,
         /// Its bytes.
         payload: Bytes,
+        /// Whether its stages are stamped.
+        stamped: bool,
     },
     /// So many verdicts, counted from the start, will survive whatever happens.
     Committed(u64),

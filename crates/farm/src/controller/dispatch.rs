@@ -1,6 +1,7 @@
 use super::Controller;
 use super::nodes::{Given, Held, node};
 use super::report::State;
+use super::stages::Stages;
 use crate::supply::{Next, Supply};
 use crate::wire::{Header, Kind};
 use hodo_machine::{Instant, Outbox, Peer};
@@ -49,7 +50,7 @@ impl<S: Supply> Controller<S> {
         match self.supply.next(now) {
             Next::Event(event) => {
                 let kind = if event.partial { Kind::Partial } else { Kind::Event };
-                self.made(now, event.number, event.payload, kind);
+                self.made(now, event.number, event.payload, kind, false);
                 true
             }
             Next::Later(at) => {
@@ -102,6 +103,9 @@ impl<S: Supply> Controller<S> {
         if node.run != held.run {
             node.run = held.run;
             out.copy(&Header::new(Kind::Run, 0, u64::from(held.run)).encode());
+        }
+        if held.stamped {
+            Stages::give(held.event, out);
         }
         let length = held.payload.len();
         out.copy(&Header::new(held.kind, length as u32, held.event).encode());

@@ -210,6 +210,10 @@ fn an_event_over_the_bound_is_refused_before_its_bytes_are_kept() {
     farm.open(stranger);
     farm.say(stranger, &Header::new(Kind::Event, 1000, 0).encode());
     assert_eq!(why_left(&mut farm, stranger), Some(Error::Unexpected { kind: 2 }), "not from one unknown");
+    let server = accepted(7);
+    farm.open(server);
+    farm.say(server, b"HTTP/1.1 400 Bad Request\r\nServer: another\r\n");
+    assert_eq!(why_left(&mut farm, server), Some(Error::NotFarm { first: *b"HTTP" }));
     let node = node(&mut farm, 1, 1);
     farm.say(node, &Header::new(Kind::Event, 10, 0).encode());
     assert_eq!(why_left(&mut farm, node), Some(Error::Unexpected { kind: 2 }), "a node gives none");

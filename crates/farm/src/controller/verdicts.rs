@@ -79,6 +79,9 @@ impl<S: Supply> Controller<S> {
             self.queue.unpark(&mut self.lines, peer);
         }
         let Given { held, .. } = given;
+        if held.stamped {
+            self.stages.answer(now, token);
+        }
         let verdict = if token.verdict == Verdict::Failed { None } else { Some(token.verdict) };
         match verdict {
             None => self.failed(held, number),
