@@ -2,7 +2,7 @@ use super::farm_operate::PAGES;
 use super::units::Cpus;
 use super::{
     FarmBench, FarmBuilder, FarmControl, FarmEnd, FarmExport, FarmPages, FarmRecorded, FarmReport, FarmRun, FarmSetRun,
-    FarmTop, FarmUpload, FarmVerify, spread, units,
+    FarmStatus, FarmTop, FarmUpload, FarmVerify, spread, units,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use hodo_catalog::farm::emulation::{Accept, Spread};
@@ -42,7 +42,7 @@ pub enum FarmCommand {
     /// Run a whole farm, as a file says.
     Run(FarmRun),
     /// What a controller does, and how events are shared out over its nodes.
-    Status(FarmPages),
+    Status(FarmStatus),
     /// The same and the rates, live.
     Top(FarmTop),
     /// A run so far as a document of results, with the balance and the nodes.
