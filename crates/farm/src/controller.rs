@@ -112,7 +112,7 @@ impl<S: Supply> Controller<S> {
             owed: VecDeque::new(),
             claims: BTreeMap::new(),
             events: VecDeque::new(),
-            dials: Dials::first(config.nodes.len()),
+            dials: Dials::first(config.nodes.len(), config.instance),
             greetings: Greetings::default(),
             serials: 0,
             sources: 0,
@@ -384,6 +384,7 @@ impl<S: Supply> Controller<S> {
                     node.served = served;
                 }
                 self.queue.join(&mut self.lines, peer);
+                self.dials.reached(peer);
                 self.suspects_due = true;
             }
             Role::Source | Role::Builder if peer.is_accepted() => self.giver_came(peer, hello)?,

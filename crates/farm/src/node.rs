@@ -172,7 +172,7 @@ impl Node {
         Node {
             lines: Lines::default(),
             events: VecDeque::new(),
-            dials: Dials::first(config.controllers.len()),
+            dials: Dials::first(config.controllers.len(), config.instance ^ u64::from(config.number)),
             busy: Vec::new(),
             random: Random::for_purpose(seed, u64::from(config.number)),
             serials: 0,
@@ -295,6 +295,7 @@ impl Node {
                     return Err(Error::WrongRole { role: hello.role });
                 }
                 part.greeted = true;
+                self.dials.reached(peer);
                 self.events.push_back(Event::Joined(peer, hello));
                 Ok(())
             }
