@@ -37,6 +37,17 @@ pub struct FarmPages {
     pub pages: SocketAddr,
 }
 
+/// What of a farm is told.
+#[derive(Debug, Args)]
+pub struct FarmStatus {
+    /// Which controller.
+    #[command(flatten)]
+    pub of: FarmPages,
+    /// The builder too, whose pages are here.
+    #[arg(long, value_name = "ADDR", value_parser = units::pages)]
+    pub builder: Option<SocketAddr>,
+}
+
 /// Which controller is to bring what is in hand to its end.
 #[derive(Debug, Args)]
 pub struct FarmEnd {
@@ -62,9 +73,9 @@ pub struct FarmSetRun {
 /// What of a controller is watched.
 #[derive(Debug, Args)]
 pub struct FarmTop {
-    /// Which controller.
+    /// Which.
     #[command(flatten)]
-    pub of: FarmPages,
+    pub of: FarmStatus,
     /// From one look to the next.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
     pub every: Duration,
