@@ -15,7 +15,7 @@ use crate::inbound::{Intake, Message};
 use crate::ledger::{Ledger, Standing};
 use crate::lines::{Gone, Lines, Silence};
 use crate::supply::Supply;
-use crate::wire::{Header, Hello, Kind, Role, Token};
+use crate::wire::{FLAG_NO_TOKENS, Header, Hello, Kind, Role, Token};
 use crate::{Counts, Error};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -86,6 +86,8 @@ pub struct Controller<S> {
     orphaned: u64,
     /// Windows that the givers have.
     granted: u64,
+    /// Credits of nodes without tokens, which are good again when the connections have been looked at.
+    poured: Vec<Peer>,
     counters: Counters,
     stages: Stages,
     idle_since: Option<Instant>,
@@ -112,7 +114,7 @@ impl<S: Supply> Controller<S> {
             owed: VecDeque::new(),
             claims: BTreeMap::new(),
             events: VecDeque::new(),
-            dials: Dials::first(config.nodes.len()),
+            dials: Dials::first(config.nodes.len(), config.instance),
             greetings: Greetings::default(),
             serials: 0,
             sources: 0,
@@ -123,6 +125,7 @@ impl<S: Supply> Controller<S> {
             suspects_due: false,
             orphaned: 0,
             granted: 0,
+            poured: Vec::new(),
             counters: Counters::default(),
             stages: Stages::default(),
             idle_since: None,
@@ -354,8 +357,12 @@ impl<S: Supply> Controller<S> {
                 giver.drained = true;
                 Ok(())
             }
-            (Part::Node(_), Message::Counters(body)) => {
-                self.events.push_back(Event::Counters(peer, FarCounters::decode(&body)?));
+            (Part::Node(node), Message::Counters(body)) => {
+                let counters = FarCounters::decode(&body)?;
+                if !node.answers() {
+                    node.share.answered = counters.events;
+                }
+                self.events.push_back(Event::Counters(peer, counters));
                 Ok(())
             }
             (_, Message::Refused(code)) => Err(Error::RefusedBy { code }),
@@ -369,6 +376,9 @@ impl<S: Supply> Controller<S> {
                 let max = self.config.nodes_max;
                 if self.queue.nodes().len() as u32 >= max {
                     return Err(Error::Full { max });
+                }
+                if hello.flags & FLAG_NO_TOKENS != 0 && !self.config.without_tokens {
+                    return Err(Error::NoTokens);
                 }
                 if peer.is_accepted() {
                     let answer = self.hello(0, 0);
@@ -384,6 +394,7 @@ impl<S: Supply> Controller<S> {
                     node.served = served;
                 }
                 self.queue.join(&mut self.lines, peer);
+                self.dials.reached(peer);
                 self.suspects_due = true;
             }
             Role::Source | Role::Builder if peer.is_accepted() => self.giver_came(peer, hello)?,
@@ -516,6 +527,9 @@ impl<S: Supply> Machine for Controller<S> {
             }
             Input::Elapsed => {}
         }
+        for peer in self.poured.drain(..) {
+            self.queue.tokens_came(peer, 1);
+        }
         if self.next_check > Instant::ZERO && now >= self.next_check {
             self.check(now);
         }
@@ -551,7 +565,8 @@ impl<S: Supply> Machine for Controller<S> {
         let supply =
             (!self.supply_ended && self.supply_at > now && self.supply_at < Instant::MAX).then_some(self.supply_at);
         let check = (self.next_check > Instant::ZERO).then_some(self.next_check);
-        Output::Idle([self.dials.deadline(), supply, check, self.even.deadline()].into_iter().flatten().min())
+        let pour = (!self.poured.is_empty()).then_some(now);
+        Output::Idle([self.dials.deadline(), supply, check, self.even.deadline(), pour].into_iter().flatten().min())
     }
 
     fn stamped(&mut self, stamp: Stamp) {

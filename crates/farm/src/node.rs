@@ -5,7 +5,7 @@ use crate::dials::Dials;
 use crate::emulation::Decisions;
 use crate::inbound::{Intake, Message};
 use crate::lines::{Gone, Lines, Silence};
-use crate::wire::{FLAG_OUTPUT, Header, Hello, Kind, Role, TOKEN, Token, Verdict};
+use crate::wire::{FLAG_NO_TOKENS, FLAG_OUTPUT, Header, Hello, Kind, Role, TOKEN, Token, Verdict};
 use crate::{Error, emulation};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -46,6 +46,8 @@ pub enum Decide {
     Application,
     /// An emulator, one event at a time for each node; the bytes of events are let go.
     Emulated(Decisions),
+    /// Nobody: events are counted and let go, and no tokens are sent. Only a controller that measures takes such a node.
+    Nobody,
 }
 
 /// An event that is with a node, named for its answer.
@@ -166,13 +168,13 @@ impl Node {
     #[must_use]
     pub fn new(config: NodeConfig) -> Self {
         let seed = match &config.decide {
-            Decide::Application => 0,
+            Decide::Application | Decide::Nobody => 0,
             Decide::Emulated(decisions) => decisions.seed,
         };
         Node {
             lines: Lines::default(),
             events: VecDeque::new(),
-            dials: Dials::first(config.controllers.len()),
+            dials: Dials::first(config.controllers.len(), config.instance ^ u64::from(config.number)),
             busy: Vec::new(),
             random: Random::for_purpose(seed, u64::from(config.number)),
             serials: 0,
@@ -214,7 +216,7 @@ impl Node {
         }
         let hello = Hello {
             role: Role::Node,
-            flags: 0,
+            flags: if matches!(self.config.decide, Decide::Nobody) { FLAG_NO_TOKENS } else { 0 },
             number,
             credits: self.config.credits,
             window: 0,
@@ -279,6 +281,7 @@ impl Node {
                         let verdict = decisions.verdict(event);
                         self.answer(now, &job, verdict, now);
                     }
+                    Decide::Nobody => {}
                     Decide::Emulated(_) => {
                         part.queue.push_back(job);
                         self.begin(now, peer);
@@ -295,6 +298,7 @@ impl Node {
                     return Err(Error::WrongRole { role: hello.role });
                 }
                 part.greeted = true;
+                self.dials.reached(peer);
                 self.events.push_back(Event::Joined(peer, hello));
                 Ok(())
             }

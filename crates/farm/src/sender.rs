@@ -1,6 +1,7 @@
 mod datagrams;
 
 use crate::Error;
+use crate::dials::BackOff;
 use crate::inbound::{Inbound, Intake, Message};
 use crate::lines::{Gone, Lines, Silence};
 use crate::wire::{Header, Hello, Kind, Role, Token};
@@ -12,7 +13,7 @@ use hodo_machine::{Address, Closed, Input, Instant, Outbox, Output, Peer};
 
 /// The only peer.
 const PEER: Peer = Peer(0);
-/// How long to wait before a connection is tried again; doubled each time, up to [`AGAIN_MAX`].
+/// How long to wait before a connection is tried again, at first and at most.
 const AGAIN: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_millis(800);
 
@@ -27,7 +28,7 @@ pub(crate) struct Sender {
     next: usize,
     bytes: u64,
     run: Option<u32>,
-    again: Duration,
+    again: BackOff,
     /// The far end takes nothing new.
     draining: bool,
     /// Not to be reached again.
@@ -87,6 +88,7 @@ pub(crate) enum Told {
 
 impl Sender {
     pub(crate) fn new(config: SenderConfig) -> Self {
+        let seed = config.instance ^ u64::from(config.number);
         Sender {
             lines: Lines::over(config.datagram.is_some()),
             flow: Flow::new(config.datagram),
@@ -96,7 +98,7 @@ impl Sender {
             next: 0,
             bytes: 0,
             run: None,
-            again: AGAIN,
+            again: BackOff::new(AGAIN, AGAIN_MAX, seed),
             draining: false,
             left: false,
             amid: None,
@@ -208,7 +210,7 @@ impl Sender {
                 }
                 let window = if hello.window == 0 { u64::MAX } else { hello.window };
                 self.state = State::Ready { credits: hello.credits, window, event_max: hello.event_max };
-                self.again = AGAIN;
+                self.again.succeeded();
                 self.draining = false;
                 told(Told::Joined(hello));
                 Ok(())
@@ -272,8 +274,7 @@ impl Sender {
     }
 
     fn away(&mut self, now: Instant, error: Error, told: &mut impl FnMut(Told)) {
-        self.state = State::Away { again_at: now + self.again };
-        self.again = (self.again * 2).min(AGAIN_MAX);
+        self.state = State::Away { again_at: now + self.again.failed() };
         (self.next, self.bytes, self.run, self.amid) = (0, 0, None, None);
         self.flow.restart(self.config.datagram);
         self.kept.iter_mut().for_each(|kept| (kept.way, kept.times) = (Way::Kept, 0));

@@ -2,7 +2,7 @@ use super::farm_operate::PAGES;
 use super::units::Cpus;
 use super::{
     FarmBench, FarmBuilder, FarmControl, FarmEnd, FarmExport, FarmPages, FarmRecorded, FarmReport, FarmRun, FarmSetRun,
-    FarmTop, FarmUpload, FarmVerify, spread, units,
+    FarmStatus, FarmTop, FarmUpload, FarmVerify, spread, units,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use hodo_catalog::farm::emulation::{Accept, Spread};
@@ -42,7 +42,7 @@ pub enum FarmCommand {
     /// Run a whole farm, as a file says.
     Run(FarmRun),
     /// What a controller does, and how events are shared out over its nodes.
-    Status(FarmPages),
+    Status(FarmStatus),
     /// The same and the rates, live.
     Top(FarmTop),
     /// A run so far as a document of results, with the balance and the nodes.
@@ -270,6 +270,9 @@ pub struct FarmSource {
     /// What it makes.
     #[command(flatten)]
     pub made: FarmMade,
+    /// How long it waits for the verdicts of what it gave when it is to stop, by SIGTERM or Ctrl-C.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
+    pub drain: Duration,
     /// How it runs.
     #[command(flatten)]
     pub process: FarmProcess,
@@ -291,6 +294,9 @@ pub struct FarmNode {
     /// Events that each takes at once [default: 2, or 2 for each of the workers].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub credits: Option<u32>,
+    /// Count events, let them go, and send no tokens: for a controller that measures what tokens cost.
+    #[arg(long, hide = true, conflicts_with_all = EMULATOR)]
+    pub no_tokens: bool,
     /// Its share beside other nodes, where the controller goes by weights.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub weight: u32,
@@ -309,6 +315,9 @@ pub struct FarmNode {
     /// Of the times, and of the events that are accepted.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// How long it may take to answer what is here when it is to stop.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
+    pub drain: Duration,
     /// Who decides instead.
     #[command(flatten)]
     pub deciders: FarmDeciders,

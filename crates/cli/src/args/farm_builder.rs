@@ -48,7 +48,7 @@ pub struct FarmBuilder {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub number: u32,
     /// How long the fragments of an event are waited for, from the first on.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::span)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::span)]
     pub patience: Duration,
     /// What becomes of an event of which fragments are missing then.
     #[arg(long, value_name = "WHAT", default_value = "forward")]

@@ -1,6 +1,6 @@
 //! `hodo farm builder`: makes events of the fragments of several sources, and gives each to the controller.
 
-mod page;
+pub mod page;
 
 use super::lines::Lines;
 use super::pages::PATIENCE;

@@ -3,6 +3,7 @@
 mod attending;
 mod bench;
 mod builder;
+mod building;
 mod control;
 mod controller;
 mod deciders;

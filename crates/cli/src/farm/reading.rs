@@ -12,12 +12,15 @@ pub struct Reading {
     pub dead_time_s: f64,
     pub events: Events,
     pub bytes_in: u64,
+    /// Bytes behind the tokens of nodes, on the average.
+    pub token_data: u64,
     pub tokens_waiting: u64,
     pub nodes_lost: u64,
     pub sources: u64,
     pub stored_events: u64,
     pub stored_bytes: u64,
     pub commits: u64,
+    pub uploads: Option<Uploads>,
     /// Why the store takes nothing.
     pub failing: Option<String>,
     /// Nodes that are there.
@@ -43,12 +46,36 @@ pub struct Events {
     pub given: u64,
     pub redispatched: u64,
     pub uncommitted: u64,
+    pub uncommitted_bytes: u64,
 }
 
-impl Events {
-    /// Events with a verdict.
-    pub fn decided(&self) -> u64 {
-        self.accepted + self.rejected + self.quarantined + self.incomplete
+/// What of the store was copied elsewhere.
+#[derive(Debug, Clone, Default)]
+pub struct Uploads {
+    pub segments: u64,
+    pub bytes: u64,
+    pub waiting: u64,
+    pub failures: u64,
+    pub last_failure: Option<String>,
+}
+
+impl Uploads {
+    fn of(page: &Value) -> Option<Self> {
+        let count = |name: &str| page.get(name)?.as_u64();
+        Some(Uploads {
+            segments: count("segments")?,
+            bytes: count("bytes")?,
+            waiting: count("waiting")?,
+            failures: count("failures")?,
+            last_failure: page.get("last_failure")?.as_str().map(str::to_owned),
+        })
+    }
+
+    /// In one line.
+    pub fn text(&self) -> String {
+        let Uploads { segments, bytes, waiting, failures, last_failure } = self;
+        let why = last_failure.as_ref().map_or_else(String::new, |why| format!("; the last: {why}"));
+        format!("{segments} segments of {bytes} bytes copied, {waiting} waiting, {failures} failures{why}")
     }
 }
 
@@ -96,14 +123,18 @@ impl Reading {
                 given: event("given")?,
                 redispatched: event("redispatched")?,
                 uncommitted: event("uncommitted")?,
+                // Not in what was kept of a controller before there was it.
+                uncommitted_bytes: event("uncommitted_bytes").unwrap_or(0),
             },
             bytes_in: count("/bytes/taken_in")?,
+            token_data: count("/bytes/answered")?.div_ceil(count("/tokens/received")?.max(1)),
             tokens_waiting: count("/tokens/waiting")?,
             nodes_lost: count("/connections/nodes_lost")?,
             sources: count("/connections/sources")?,
             stored_events: count("/store/events")?,
             stored_bytes: count("/store/bytes")?,
             commits: count("/store/commits")?,
+            uploads: page.pointer("/store/uploads").and_then(Uploads::of),
             failing: page.pointer("/store/failing").and_then(Value::as_str).map(str::to_owned),
             nodes: nodes(page.get("nodes")?)?,
             gone: nodes(page.get("nodes_gone")?)?,
@@ -141,6 +172,9 @@ impl Reading {
         if self.commits > 0 {
             let (events, bytes) = (self.stored_events, self.stored_bytes);
             let _ = writeln!(text, "stored {events} events of {bytes} bytes, {} uncommitted", self.events.uncommitted);
+        }
+        if let Some(uploads) = &self.uploads {
+            let _ = writeln!(text, "{}", uploads.text());
         }
         if let Some(why) = &self.failing {
             let _ = writeln!(text, "NOTHING CAN BE STORED: {why}");
@@ -193,6 +227,9 @@ mod tests {
     fn reads_what_the_page_tells() {
         let share = NodeShare { number: 7, given: 5, answered: 4, decided_ns: 8000, ..NodeShare::default() };
         let mut seen = Seen { nodes: vec![share], gone: vec![share, share], ..Seen::default() };
+        let last_failure = Some("no route".to_owned());
+        let uploads = hodo_store::Uploads { segments: 3, bytes: 768, waiting: 1, failures: 2, last_failure };
+        seen.stored.uploads = Some(uploads);
         (seen.counts.taken_in, seen.counts.accepted, seen.counters.run) = (5, 4, 3);
         let reading = Reading::parse(
             &page::page(&seen, "token-fifo", &[Moment { at_s: 0.5, decided: 4, bytes_in: 9 }]).to_string(),
@@ -204,6 +241,8 @@ mod tests {
         );
         assert!((reading.nodes[0].decided_us - 2.0).abs() < 1e-9);
         assert!(reading.text().contains("5 events in = 4 accepted"), "{}", reading.text());
+        let uploaded = "\n3 segments of 768 bytes copied, 1 waiting, 2 failures; the last: no route\n";
+        assert!(reading.text().contains(uploaded), "{}", reading.text());
         assert_eq!(reading.timeline, [Moment { at_s: 0.5, decided: 4, bytes_in: 9 }]);
         assert!(Reading::parse("{}").is_err_and(|why| why.contains("controller")));
     }

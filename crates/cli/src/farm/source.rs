@@ -16,10 +16,6 @@ use hodo_machine::{Address, Instant};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-/// How long verdicts may take when the source is to stop.
-const DRAIN: Duration = Duration::from_secs(5);
 
 /// What the far end says where the events' numbers have more gaps than it remembers.
 const TOO_MANY_GAPS: u64 = farm::Error::TooManyGaps { max: 0 }.code();
@@ -53,9 +49,9 @@ pub fn run(asked: &FarmSource) -> Result<Outcome, Error> {
     };
     let make = || (Source::new(config, supply), attending);
     let attended = if asked.udp {
-        attend_opened_datagrams(&options, DRAIN, make, &stop)
+        attend_opened_datagrams(&options, asked.drain, make, &stop)
     } else {
-        attend_opened(&options, DRAIN, make, &stop)
+        attend_opened(&options, asked.drain, make, &stop)
     };
     attended.map_err(|error| Error::Failed(format!("giving events to {}: {error}", asked.to)))?;
     let Summary { accepted, rejected, quarantined, incomplete, duplicate, .. } = summary;
