@@ -20,8 +20,8 @@ use hodo_io::usage::{MachineTime, ProcessUsage};
 use hodo_io::{Attendant, ServeOptions, SocketSettings, Stop, StreamServer};
 use hodo_machine::{Address, Instant, Wait};
 use hodo_measure::{
-    Binding, Cpu, Limit, Loss, Measurement, Mode, Plan, ProcessCpu, Rate, Repeats, Run, Size, State, Test, Until,
-    Verdict, statistics,
+    Binding, Cpu, Histogram, Limit, Loss, Measurement, Mode, Plan, ProcessCpu, Rate, Repeats, Run, Size, State, Test,
+    Until, Verdict, statistics,
 };
 use nodes::Nodes;
 use std::fmt::Write;
@@ -274,7 +274,7 @@ fn watch(
             operations_per_s: rate(events as f64),
             payload_bits_per_s: rate(events as f64 * shape.size as f64 * 8.0),
         },
-        latency: None,
+        latency: Histogram::from(&watched.answers()).latency(),
         cpu: Cpu {
             machine_percent: busy,
             local: Some(process_cpu(&ours, elapsed_s)),
@@ -308,7 +308,8 @@ fn verdict(watched: &Watched, stop: &AtomicBool) -> Verdict {
     verdict
 }
 
-fn process_cpu(usage: &ProcessUsage, elapsed_s: f64) -> ProcessCpu {
+/// What a process has used in so many seconds, as documents have it.
+pub fn process_cpu(usage: &ProcessUsage, elapsed_s: f64) -> ProcessCpu {
     ProcessCpu {
         percent: usage.cpu_s() / elapsed_s * 100.0,
         user_s: usage.user_s,

@@ -1,4 +1,5 @@
 use crate::farm::seen::Seen;
+use hodo_machine::Spans;
 use hodo_measure::{Fairness, Interval, NodeShare};
 use std::collections::BTreeMap;
 
@@ -75,6 +76,11 @@ impl Watched {
     /// Bytes of the events that were given.
     pub fn bytes(&self) -> u64 {
         self.last.counters.given_bytes - self.start.counters.given_bytes
+    }
+
+    /// How long events were away from the controller.
+    pub fn answers(&self) -> Spans {
+        self.last.answers.since(&self.start.answers)
     }
 
     pub fn intervals(&self) -> &[Interval] {
