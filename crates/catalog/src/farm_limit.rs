@@ -3,8 +3,24 @@
 use crate::Uri;
 use crate::farm_options::{FarmOptions, SCHEME};
 use hodo_farm::wire::{HEADER, TOKEN};
-use hodo_measure::Binding;
-use hodo_measure::limits::{Bound, Packing, Path, WireCost};
+use hodo_measure::limits::{Bound, Ip, Line, Packing, Path, Transport, WireCost, least};
+use hodo_measure::{Binding, Limit, LimitKind};
+
+/// Bytes on the stream of an event of this size, and of its token with so much data behind it.
+#[must_use]
+pub const fn on_the_stream(size: u64, token_data: u64) -> (u64, u64) {
+    (size + HEADER as u64, TOKEN as u64 + token_data)
+}
+
+/// The limit of a line, by its rate in bits per second and its MTU, for events of this size to nodes and for their tokens,
+/// with so much data behind each on the average.
+#[must_use]
+pub fn line_limit((rate, mtu): (f64, u32), size: u64, token_data: u64) -> Option<Limit> {
+    let path = Path::new(Line::new(rate, mtu), Ip::V4, Transport::Tcp { timestamps: true }).ok()?;
+    let (event, token) = on_the_stream(size, token_data);
+    let cost = path.cost(size, event, token, Packing::Stream);
+    least(LimitKind::Line, vec![Bound::line(&path, &cost)], size as f64)
+}
 
 impl FarmOptions {
     /// Those of a farm's link that is open; nothing of others.
@@ -15,7 +31,7 @@ impl FarmOptions {
 
     /// Bytes on the stream of an event of this size, and of its token with the data that tokens bring on the average.
     pub(crate) fn messages(&self, size: u64) -> (u64, u64) {
-        (size + HEADER as u64, TOKEN as u64 + self.output_mean().ceil() as u64)
+        on_the_stream(size, self.output_mean().ceil() as u64)
     }
 
     /// What an event and its token cost the line, each way.

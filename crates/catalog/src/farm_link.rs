@@ -21,6 +21,9 @@ use std::time::Duration;
 /// The controller of a link: its events are the tester's.
 pub(crate) type Giver = Controller<NoSupply>;
 
+/// A node that is silent for this long may be gone; sooner a measurement ends by its own time-out. Between two plans
+/// nobody looks at the link.
+const SILENCE_MIN: Duration = Duration::from_secs(2);
 /// How often opening looks whether it is to go on.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
@@ -60,7 +63,7 @@ pub(crate) fn controller(options: &FarmOptions, settings: &Settings, nodes: Vec<
         sources_max: 0,
         nodes_max: nodes.len() as u32,
         greeting: settings.timeout,
-        silence: settings.timeout,
+        silence: settings.timeout.max(SILENCE_MIN),
         nodes,
         ..ControllerConfig::default()
     };
@@ -142,9 +145,12 @@ impl<D: Driver<Machine = Giver>> FarmLink<D> {
                 *credits = hello.credits.min(*credits);
                 *size_max = hello.event_max.min(*size_max);
             }
-            Event::Counters(_, counters) => {
+            Event::Counters(peer, counters) => {
                 *reports += 1;
                 far_end.received += counters.events;
+                if let Some(served) = far_end.served.get_mut(peer.0 as usize) {
+                    *served = counters.tokens;
+                }
                 if counters.process != 0 {
                     processes.insert(counters.process, usage(&counters));
                 }
@@ -181,7 +187,7 @@ impl<D: Driver<Machine = Giver>> Link for FarmLink<D> {
 
     fn far_end(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
         self.reports = 0;
-        self.far_end = FarEnd::default();
+        self.far_end = FarEnd { served: vec![0; self.nodes as usize], ..FarEnd::default() };
         self.processes.clear();
         self.driver.command(Command::Report);
         while self.reports < self.nodes {

@@ -38,6 +38,7 @@ pub mod ipbus {
 /// The event farm for applications.
 pub mod farm {
     pub use crate::deciders::{Decider, Deciding, Decision, Notice, Undecided, decide, process_counters};
+    pub use crate::farm_limit::{line_limit, on_the_stream};
     pub use crate::farm_options::{accept, spread};
     pub use hodo_farm::*;
 }

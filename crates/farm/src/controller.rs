@@ -15,7 +15,7 @@ use crate::inbound::{Intake, Message};
 use crate::ledger::{Ledger, Standing};
 use crate::lines::{Gone, Lines, Silence};
 use crate::supply::Supply;
-use crate::wire::{Header, Hello, Kind, Role, Token};
+use crate::wire::{FLAG_NO_TOKENS, Header, Hello, Kind, Role, Token};
 use crate::{Counts, Error};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -86,6 +86,8 @@ pub struct Controller<S> {
     orphaned: u64,
     /// Windows that the givers have.
     granted: u64,
+    /// Credits of nodes without tokens, which are good again when the connections have been looked at.
+    poured: Vec<Peer>,
     counters: Counters,
     stages: Stages,
     /// How long events were away, from when they were given until their token.
@@ -125,6 +127,7 @@ impl<S: Supply> Controller<S> {
             suspects_due: false,
             orphaned: 0,
             granted: 0,
+            poured: Vec::new(),
             counters: Counters::default(),
             stages: Stages::default(),
             answers: Spans::new(),
@@ -331,7 +334,7 @@ impl<S: Supply> Controller<S> {
             (Part::Giver(giver), Message::Event { kind, event, length, payload }) => {
                 giver.enter(length)?;
                 let (run, serial) = (giver.run, giver.serial);
-                self.given(now, (peer, serial), run, event, kind, payload)
+                self.given(now, (peer, serial), run, event, kind, payload.unwrap_or_default())
             }
             (Part::Giver(giver), Message::Run(run)) => {
                 giver.run = run;
@@ -363,8 +366,12 @@ impl<S: Supply> Controller<S> {
                 giver.drained = true;
                 Ok(())
             }
-            (Part::Node(_), Message::Counters(body)) => {
-                self.events.push_back(Event::Counters(peer, FarCounters::decode(&body)?));
+            (Part::Node(node), Message::Counters(body)) => {
+                let counters = FarCounters::decode(&body)?;
+                if !node.answers() {
+                    node.share.answered = counters.events;
+                }
+                self.events.push_back(Event::Counters(peer, counters));
                 Ok(())
             }
             (_, Message::Refused(code)) => Err(Error::RefusedBy { code }),
@@ -378,6 +385,9 @@ impl<S: Supply> Controller<S> {
                 let max = self.config.nodes_max;
                 if self.queue.nodes().len() as u32 >= max {
                     return Err(Error::Full { max });
+                }
+                if hello.flags & FLAG_NO_TOKENS != 0 && !self.config.without_tokens {
+                    return Err(Error::NoTokens);
                 }
                 if peer.is_accepted() {
                     let answer = self.hello(0, 0);
@@ -526,6 +536,9 @@ impl<S: Supply> Machine for Controller<S> {
             }
             Input::Elapsed => {}
         }
+        for peer in self.poured.drain(..) {
+            self.queue.tokens_came(peer, 1);
+        }
         if self.next_check > Instant::ZERO && now >= self.next_check {
             self.check(now);
         }
@@ -561,7 +574,8 @@ impl<S: Supply> Machine for Controller<S> {
         let supply =
             (!self.supply_ended && self.supply_at > now && self.supply_at < Instant::MAX).then_some(self.supply_at);
         let check = (self.next_check > Instant::ZERO).then_some(self.next_check);
-        Output::Idle([self.dials.deadline(), supply, check, self.even.deadline()].into_iter().flatten().min())
+        let pour = (!self.poured.is_empty()).then_some(now);
+        Output::Idle([self.dials.deadline(), supply, check, self.even.deadline(), pour].into_iter().flatten().min())
     }
 
     fn stamped(&mut self, stamp: Stamp) {

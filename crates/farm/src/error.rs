@@ -100,6 +100,8 @@ pub enum Error {
         /// Sources that are expected.
         sources: u32,
     },
+    /// A node that sends no tokens, where they are wanted.
+    NoTokens,
 }
 
 impl Error {
@@ -128,11 +130,12 @@ impl Error {
             Error::Closed(_) => 19,
             Error::NoNumber => 20,
             Error::NoSuchSource { .. } => 21,
+            Error::NoTokens => 22,
         }
     }
 
     /// What each code is called in counters; there is none with the code 0.
-    pub const REASONS: [&'static str; 22] = [
+    pub const REASONS: [&'static str; 23] = [
         "none",
         "another-protocol",
         "version",
@@ -155,6 +158,7 @@ impl Error {
         "closed",
         "no-number",
         "no-such-source",
+        "no-tokens",
     ];
 
     /// The same of a peer that has not greeted, and whose first bytes these are: where they are text, another protocol's.
@@ -170,7 +174,7 @@ impl Error {
     /// Whether the peer broke the rules, rather than being gone or late.
     #[must_use]
     pub const fn is_misbehaviour(&self) -> bool {
-        self.code() <= 14 || matches!(self, Error::NoNumber | Error::NoSuchSource { .. })
+        self.code() <= 14 || matches!(self, Error::NoNumber | Error::NoSuchSource { .. } | Error::NoTokens)
     }
 }
 
@@ -211,6 +215,7 @@ impl fmt::Display for Error {
             Error::NoSuchSource { number, sources } => {
                 write!(f, "source {number} is none of the {sources} expected; number them from 0 on")
             }
+            Error::NoTokens => f.write_str("a node without tokens is only for measuring: let it answer"),
             Error::NoNumber => f.write_str("an event has the number 2^64 - 1, which none may have"),
         }
     }

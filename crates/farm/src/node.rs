@@ -5,7 +5,7 @@ use crate::dials::Dials;
 use crate::emulation::Decisions;
 use crate::inbound::{Intake, Message};
 use crate::lines::{Gone, Lines, Silence};
-use crate::wire::{FLAG_OUTPUT, Header, Hello, Kind, Role, TOKEN, Token, Verdict};
+use crate::wire::{FLAG_NO_TOKENS, FLAG_OUTPUT, Header, Hello, Kind, Role, TOKEN, Token, Verdict};
 use crate::{Error, emulation};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -46,6 +46,8 @@ pub enum Decide {
     Application,
     /// An emulator, one event at a time for each node; the bytes of events are let go.
     Emulated(Decisions),
+    /// Nobody: events are counted and let go, and no tokens are sent. Only a controller that measures takes such a node.
+    Nobody,
 }
 
 /// An event that is with a node, named for its answer.
@@ -166,7 +168,7 @@ impl Node {
     #[must_use]
     pub fn new(config: NodeConfig) -> Self {
         let seed = match &config.decide {
-            Decide::Application => 0,
+            Decide::Application | Decide::Nobody => 0,
             Decide::Emulated(decisions) => decisions.seed,
         };
         Node {
@@ -214,7 +216,7 @@ impl Node {
         }
         let hello = Hello {
             role: Role::Node,
-            flags: 0,
+            flags: if matches!(self.config.decide, Decide::Nobody) { FLAG_NO_TOKENS } else { 0 },
             number,
             credits: self.config.credits,
             window: 0,
@@ -269,12 +271,17 @@ impl Node {
                 match &self.config.decide {
                     Decide::Application => {
                         part.with_application += 1;
-                        self.events.push_back(Event::Work { job, partial: kind == Kind::Partial, payload });
+                        self.events.push_back(Event::Work {
+                            job,
+                            partial: kind == Kind::Partial,
+                            payload: payload.unwrap_or_default(),
+                        });
                     }
                     Decide::Emulated(decisions) if decisions.time == emulation::Spread::Fixed(0) => {
                         let verdict = decisions.verdict(event);
                         self.answer(now, &job, verdict, now);
                     }
+                    Decide::Nobody => {}
                     Decide::Emulated(_) => {
                         part.queue.push_back(job);
                         self.begin(now, peer);

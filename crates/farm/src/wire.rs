@@ -357,7 +357,7 @@ impl Role {
     }
 }
 
-/// This side sends no tokens.
+/// This side sends no tokens. Of a node of a measurement only: what it is given counts as rejected.
 pub const FLAG_NO_TOKENS: u8 = 1;
 
 /// Who a side is, and how much it takes.

@@ -294,6 +294,9 @@ pub struct FarmNode {
     /// Events that each takes at once [default: 2, or 2 for each of the workers].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub credits: Option<u32>,
+    /// Count events, let them go, and send no tokens: for a controller that measures what tokens cost.
+    #[arg(long, hide = true, conflicts_with_all = EMULATOR)]
+    pub no_tokens: bool,
     /// Its share beside other nodes, where the controller goes by weights.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub weight: u32,

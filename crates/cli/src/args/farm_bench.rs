@@ -6,9 +6,15 @@ use hodo_machine::Wait;
 /// The published study's controllers, to be measured again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Preset {
+    /// Version 1 of the study: a generator in a process of its own gives as fast as it can, into a queue of events that has
+    /// no bound but --memory; else as version 2.
+    LhcbV1,
     /// Version 2 of the study: events of 32,000 + 12 bytes, tokens of 28, each 200th with 64 KB, tokens strictly in their
     /// order, one credit.
     LhcbV2,
+    /// Version 3 of the study: the same events and no tokens. What a node's connection takes it gets; counted is what the
+    /// nodes report at the end.
+    LhcbV3,
 }
 
 /// How fast is a farm on this machine? Its nodes are started here, each a process of its own.
@@ -18,9 +24,9 @@ pub struct FarmBench {
     /// A farm of the published study; what is given beside it goes before it.
     #[arg(long, value_name = "NAME")]
     pub preset: Option<Preset>,
-    /// Nodes.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub nodes: u32,
+    /// Nodes; of several numbers, 1,2,5,10, each is measured.
+    #[arg(long, value_name = "N", default_value = "20", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub nodes: Vec<u32>,
     /// Events that a node may have at once [default: 2, or the preset's].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub credits: Option<u32>,
@@ -42,6 +48,12 @@ pub struct FarmBench {
     /// End after so many events [default: after --seconds].
     #[arg(long, value_name = "N", value_parser = count)]
     pub events: Option<u64>,
+    /// Of lhcb-v1: events a second that the generator gives [default: as fast as they are taken].
+    #[arg(long, value_name = "N", value_parser = units::rate)]
+    pub rate: Option<f64>,
+    /// Of lhcb-v1: end when the events that wait take so much memory.
+    #[arg(long, value_name = "BYTES", default_value = "4G", value_parser = units::bytes)]
+    pub memory: u64,
     /// Counted time.
     #[arg(long, value_name = "S", default_value_t = 5.0)]
     pub seconds: f64,
@@ -90,4 +102,6 @@ const EXAMPLES: &str = "\
 Examples:
   hodo farm bench                                             twenty nodes on this machine
   hodo farm bench --preset lhcb-v2 --nodes 20 --events 2M     the published study's second version
+  hodo farm bench --preset lhcb-v1 --seconds 60               its first one, whose queue grows until --memory
+  hodo farm bench --preset lhcb-v3                            its third one, without tokens
   hodo farm bench --credits 8 --seconds 20 --html farm.html";

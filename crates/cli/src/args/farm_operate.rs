@@ -96,4 +96,10 @@ pub struct FarmReport {
     /// The whole document (schema hodo.result/1).
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Bits per second of the controller's line to its nodes, for the limit: 1G, 2.5G.
+    #[arg(long, value_name = "RATE", value_parser = units::line_rate)]
+    pub line_rate: Option<f64>,
+    /// Bytes of that line's largest IP packet.
+    #[arg(long, value_name = "N", default_value_t = 1500, requires = "line_rate", value_parser = clap::value_parser!(u32).range(68..=65_535))]
+    pub mtu: u32,
 }

@@ -1,29 +1,30 @@
 //! `hodo farm bench`: how fast is a farm on this machine?
 
 mod nodes;
+mod queue;
+mod shape;
+mod table;
 mod watch;
 
 use super::pages;
-use super::reading::Node;
 use super::seen::Seen;
-use super::shares::evenness;
 use super::storing::Stored;
-use crate::args::{FarmBench, Preset, units::Cpus};
+use crate::args::FarmBench;
 use crate::bench::{Outputs, Recorder};
 use crate::{Error, Outcome, congestion, environment, interrupt, terminal};
 use hodo_catalog::farm::controller::{Command, Event, Pace};
-use hodo_catalog::farm::emulation::{Generator, GeneratorConfig, Spread};
+use hodo_catalog::farm::emulation::Generator;
 use hodo_catalog::farm::{Controller, ControllerConfig, Ledger, Ranges};
 use hodo_daemon::Snapshot;
-use hodo_io::floor::{Exchange, Floor, Kind};
 use hodo_io::usage::{MachineTime, ProcessUsage};
-use hodo_io::{Attendant, ServeOptions, SocketSettings, Stop, StreamServer};
-use hodo_machine::{Address, Instant, Wait};
+use hodo_io::{Attendant, Stop, StreamServer};
+use hodo_machine::{Address, Instant};
 use hodo_measure::{
-    Binding, Cpu, Histogram, Limit, Loss, Measurement, Mode, Plan, ProcessCpu, Rate, Repeats, Run, Size, State, Test,
-    Until, Verdict, statistics,
+    Binding, Cpu, Histogram, Limit, Loss, Measurement, ProcessCpu, Rate, Run, State, Until, Verdict, statistics,
 };
 use nodes::Nodes;
+use queue::{Queue, Supplied};
+use shape::{Flow, Shape};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,93 +36,17 @@ use watch::Watched;
 const LOOK: Duration = Duration::from_millis(50);
 /// How long the nodes may take to come.
 const MEETING: Duration = Duration::from_secs(20);
-/// What goes ahead of the counted time.
-const WARM_UP: Duration = Duration::from_millis(500);
-/// From one thread's events to the next thread's.
-const PART: u64 = 1 << 48;
-
-/// The farm that is measured.
-pub struct Shape {
-    pub nodes: u32,
-    pub credits: u32,
-    size: u64,
-    pool: u32,
-    pub every: u64,
-    pub token_data: u64,
-    pub time: String,
-    threads: usize,
-    ahead: u64,
-    /// Processors that threads and nodes share in turn; empty: wherever the kernel puts them.
-    cpus: Vec<usize>,
-    pub wait: Wait,
-    pub congestion: Option<String>,
-    pub socket_buffer: Option<usize>,
-}
-
-impl Shape {
-    fn of(asked: &FarmBench) -> Shape {
-        let is_study = asked.preset == Some(Preset::LhcbV2);
-        let allowed = hodo_io::affinity::allowed_cpus().unwrap_or_default();
-        let online = asked.cpu.as_ref().map_or(allowed, |Cpus(cpus)| cpus.clone());
-        let threads = asked.threads.map_or(if is_study { 1 } else { online.len().clamp(1, 2) }, usize::from);
-        Shape {
-            nodes: asked.nodes,
-            credits: asked.credits.unwrap_or(if is_study { 1 } else { 2 }),
-            size: asked.size.unwrap_or(if is_study { 32_000 } else { 32 << 10 }),
-            pool: asked.pool,
-            every: asked.every,
-            token_data: asked.token_data,
-            time: asked.time.clone(),
-            ahead: asked.ahead.unwrap_or(if is_study { 0 } else { 64 }),
-            // A thread and its nodes on one processor: an event, its token and its node then share a cache.
-            cpus: if threads > 1 { online.into_iter().take(threads).collect() } else { Vec::new() },
-            threads,
-            wait: asked.wait,
-            congestion: asked.congestion.clone(),
-            socket_buffer: asked.socket_buffer,
-        }
-    }
-
-    /// The processor of a node or a thread.
-    pub fn cpu_of(&self, index: usize) -> Option<usize> {
-        self.cpus.get(index % self.cpus.len().max(1)).copied()
-    }
-
-    fn settings(&self) -> SocketSettings {
-        SocketSettings {
-            congestion: self.congestion.clone(),
-            socket_buffer: self.socket_buffer,
-            peers_max: self.nodes as usize + 16,
-            at_once: super::AT_ONCE,
-            together: super::TOGETHER,
-            ..SocketSettings::default()
-        }
-    }
-
-    fn plan(&self, until: Until) -> Plan {
-        Plan {
-            test: Test::Channels,
-            mode: Mode::Send,
-            size: Size::Fixed(self.size as u32),
-            window: self.credits,
-            channels: self.nodes,
-            batch: 1,
-            rate: None,
-            until,
-            warmup: WARM_UP,
-            repeats: Repeats::Fixed(1),
-            wait: self.wait,
-            seed: 1,
-            stages: false,
-            stall: MEETING,
-        }
-    }
-}
-
 /// Measures a farm whose nodes are started here.
 pub fn run(asked: &FarmBench) -> Result<Outcome, Error> {
     congestion::check(asked.congestion.as_deref())?;
-    let shape = Shape::of(asked);
+    let shapes: Vec<Shape> = asked.nodes.iter().map(|nodes| Shape::of(asked, *nodes)).collect();
+    let Some(shape) = shapes.first() else { return Err(Error::Usage("--nodes: no number".to_owned())) };
+    if shape.flow == Flow::Poured && asked.time != "0" {
+        return Err(Error::Usage("--time: the nodes of lhcb-v3 do not decide".to_owned()));
+    }
+    if shape.rate.is_some() && !matches!(shape.flow, Flow::Queued { .. }) {
+        return Err(Error::Usage("--rate: only lhcb-v1 has a generator of its own; add --preset lhcb-v1".to_owned()));
+    }
     if shape.size > u64::from(hodo_catalog::farm::wire::LENGTH_MAX) {
         return Err(Error::Usage(format!("--size {}: an event has 268435455 bytes at most", shape.size)));
     }
@@ -132,73 +57,75 @@ pub fn run(asked: &FarmBench) -> Result<Outcome, Error> {
     if shape.congestion.is_some() {
         environment.congestion_control.clone_from(&shape.congestion);
     }
-    environment::add_placement(&mut environment, &placement(&shape));
+    environment::add_placement(&mut environment, &shape.placement());
     let mut recorder = Recorder::new(environment, outputs);
     let until = asked.events.map_or(Until::Elapsed(Duration::from_secs_f64(asked.seconds.max(0.1))), Until::Count);
-    let mut found = measure(asked, &shape, until, &stop)?;
-    found.limit = floor(&shape).ok().map(|per_s| Limit::of_floor(per_s, None, shape.size as f64, Binding::Cpu));
-    let limit = found.limit.as_ref().and_then(|limit| limit.operations_per_s);
-    found.share_of_limit = limit.map(|limit| found.rate.operations_per_s.median / limit);
-    let shares = shares(&found);
-    recorder.add(found);
-    if !asked.quiet {
+    for shape in &shapes {
+        let (mut found, rest) = measure(asked, shape, until, &stop)?;
+        found.limit = shape.floor().ok().map(|per_s| Limit::of_floor(per_s, None, shape.size as f64, Binding::Cpu));
+        let limit = found.limit.as_ref().and_then(|limit| limit.operations_per_s);
+        found.share_of_limit = limit.map(|limit| found.rate.operations_per_s.median / limit);
+        let nodes = table::nodes(&found);
+        recorder.add(found);
+        if !asked.quiet && shapes.len() == 1 {
+            let table = hodo_report::table(recorder.measurements(), terminal::style(stdout_is_taken));
+            terminal::tell(&format!("\n{table}\n{nodes}{rest}"), stdout_is_taken)?;
+        }
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    if !asked.quiet && shapes.len() > 1 {
         let table = hodo_report::table(recorder.measurements(), terminal::style(stdout_is_taken));
-        terminal::tell(&format!("\n{table}\n{shares}"), stdout_is_taken)?;
+        terminal::tell(&format!("\n{table}"), stdout_is_taken)?;
     }
     recorder.finish()
 }
 
-fn placement(shape: &Shape) -> String {
-    match shape.cpus.as_slice() {
-        [] => "wherever the kernel puts them".to_owned(),
-        cpus => format!("each thread of the controller with its nodes on one of the processors {cpus:?}"),
-    }
-}
-
-/// What bare sockets do: streams of messages of this size that nobody answers.
-fn floor(shape: &Shape) -> std::io::Result<f64> {
-    let cpus = match shape.cpus.as_slice() {
-        [] => vec![(None, None)],
-        cpus => cpus.iter().map(|cpu| (Some(*cpu), Some(*cpu))).collect(),
-    };
-    let size = shape.size as usize + hodo_catalog::farm::wire::HEADER;
-    let floor =
-        Floor { kind: Kind::Tcp, exchange: Exchange::OneWay, size, wait: shape.wait, cpus, settings: shape.settings() };
-    floor.measure().map(|found| found.messages_per_s)
-}
-
-/// Runs the farm, and watches it.
-fn measure(asked: &FarmBench, shape: &Shape, until: Until, stop: &Arc<AtomicBool>) -> Result<Measurement, Error> {
-    let options =
-        ServeOptions { threads: shape.threads, cpus: shape.cpus.clone(), wait: shape.wait, settings: shape.settings() };
+/// Runs the farm, and watches it; what the document has no place for is told as text.
+fn measure(
+    asked: &FarmBench,
+    shape: &Shape,
+    until: Until,
+    stop: &Arc<AtomicBool>,
+) -> Result<(Measurement, String), Error> {
     let failed = |error: std::io::Error| Error::Failed(format!("the controller cannot serve: {error}"));
-    let server =
-        StreamServer::bind(&Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))), options).map_err(failed)?;
+    let server = StreamServer::bind(&Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))), shape.serve_options())
+        .map_err(failed)?;
     let Address::Socket(at) = *server.address() else {
         return Err(Error::Failed("the controller has no address".to_owned()));
     };
     let seen: Vec<Arc<Snapshot<Seen>>> = (0..shape.threads).map(|_| Arc::default()).collect();
     let (end, pace) = (Stop::new(false), Pace::of(shape.threads));
+    let over = Arc::new(AtomicBool::new(false));
+    let queue = matches!(shape.flow, Flow::Queued { .. }).then(Arc::<Queue>::default);
     let make = |index: usize, _| {
-        let config = ControllerConfig {
-            policy: asked.policy.into(),
-            credits_max: shape.credits,
-            event_max: (shape.size.max(shape.token_data) as u32).max(1),
-            sources_max: 0,
-            nodes_max: shape.nodes,
-            ahead_max: (shape.ahead > 0).then_some(shape.ahead),
-            pace: Some((Arc::clone(&pace), index)),
-            ..ControllerConfig::default()
+        let config = ControllerConfig { policy: asked.policy.into(), ..shape.controller(&pace, index) };
+        let supply = match &queue {
+            Some(queue) => Supplied::Queue(Arc::clone(queue)),
+            None => Supplied::Made(Box::new(Generator::new(shape.generator(index as u64), Ranges::default()))),
         };
-        let generator = Generator::new(generator(shape, index as u64), Ranges::default());
-        (Controller::new(config, generator, Ledger::default()), Attending { seen: Arc::clone(&seen[index]) })
+        let (seen, over) = (Arc::clone(&seen[index]), Arc::clone(&over));
+        (
+            Controller::new(config, supply, Ledger::default()),
+            Attending { seen, over, queue: queue.clone(), paused: false },
+        )
     };
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| server.attend(Duration::ZERO, make, &end));
-        let found = Nodes::start(shape, at).and_then(|nodes| {
-            let found = watch(shape, until, &seen, &nodes, stop);
-            drop(nodes);
-            found
+        let found = Nodes::start(shape, at).and_then(|mut nodes| {
+            meet(shape, &seen, stop)?;
+            if let Some(queue) = &queue {
+                let generator = nodes.start_generator(shape)?;
+                let (queue, end) = (Arc::clone(queue), &end);
+                scope.spawn(move || queue::fill(&queue, shape, generator, end));
+            }
+            let (found, rest) = watch(asked, shape, until, &seen, &nodes, stop)?;
+            if shape.flow != Flow::Poured {
+                return Ok((found, rest));
+            }
+            over.store(true, Ordering::Relaxed);
+            settle(&seen, stop).map(|reported| (found, rest + &reported))
         });
         end.store(true, Ordering::Relaxed);
         let served = serving.join().expect("the controller does not panic");
@@ -206,17 +133,35 @@ fn measure(asked: &FarmBench, shape: &Shape, until: Until, stop: &Arc<AtomicBool
     })
 }
 
-fn generator(shape: &Shape, index: u64) -> GeneratorConfig {
-    GeneratorConfig {
-        first: index * PART,
-        step: 1,
-        count: None,
-        size: Spread::Fixed(shape.size),
-        rate: None,
-        poisson: false,
-        pool: shape.pool as usize,
-        numbered: false,
-        seed: 1 + index,
+/// Waits until all nodes are there.
+fn meet(shape: &Shape, seen: &[Arc<Snapshot<Seen>>], stop: &AtomicBool) -> Result<(), Error> {
+    let begun = std::time::Instant::now();
+    loop {
+        let present = look(seen)?.counters.nodes;
+        if present >= u64::from(shape.nodes) {
+            return Ok(());
+        }
+        if begun.elapsed() >= MEETING || stop.load(Ordering::Relaxed) {
+            return Err(Error::Failed(format!("{present} of {} nodes have come", shape.nodes)));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Waits until the nodes have reported all that they were given; answers with a line about it.
+fn settle(seen: &[Arc<Snapshot<Seen>>], stop: &AtomicBool) -> Result<String, Error> {
+    let begun = std::time::Instant::now();
+    loop {
+        let now = look(seen)?;
+        let reported: u64 = now.nodes.iter().map(|node| node.answered).sum();
+        let given = now.counters.given;
+        if reported == given {
+            return Ok(format!("the nodes report {reported} events since they came: all that they were given\n"));
+        }
+        if begun.elapsed() >= MEETING || stop.load(Ordering::Relaxed) {
+            return Err(Error::Failed(format!("the nodes report {reported} of the {given} events they were given")));
+        }
+        std::thread::sleep(LOOK);
     }
 }
 
@@ -225,29 +170,19 @@ fn look(threads: &[Arc<Snapshot<Seen>>]) -> Result<Seen, Error> {
     pages::look(threads).ok_or_else(|| Error::Failed("the controller is stuck".to_owned()))
 }
 
-/// Waits for the nodes, warms up, counts.
+/// Warms up, counts.
 fn watch(
+    asked: &FarmBench,
     shape: &Shape,
     until: Until,
     seen: &[Arc<Snapshot<Seen>>],
     nodes: &Nodes,
     stop: &AtomicBool,
-) -> Result<Measurement, Error> {
-    let begun = std::time::Instant::now();
-    loop {
-        let present = look(seen)?.counters.nodes;
-        if present >= u64::from(shape.nodes) {
-            break;
-        }
-        if begun.elapsed() >= MEETING || stop.load(Ordering::Relaxed) {
-            return Err(Error::Failed(format!("{present} of {} nodes have come", shape.nodes)));
-        }
-        std::thread::sleep(LOOK);
-    }
-    std::thread::sleep(WARM_UP);
+) -> Result<(Measurement, String), Error> {
+    std::thread::sleep(shape.warm_up());
     let start = look(seen)?;
     let (ours, theirs, machine) = (ProcessUsage::of_process(), nodes.usage(), MachineTime::until_now());
-    let mut watched = Watched::from(start);
+    let mut watched = Watched::from(shape.flow, start);
     loop {
         std::thread::sleep(LOOK);
         watched.look(look(seen)?);
@@ -255,7 +190,11 @@ fn watch(
             Until::Count(count) => watched.events() >= count,
             Until::Elapsed(span) => watched.elapsed_s() >= span.as_secs_f64(),
         };
-        if is_over || stop.load(Ordering::Relaxed) {
+        let is_full = match shape.flow {
+            Flow::Queued { bytes_max } => watched.waiting() * shape.size >= bytes_max,
+            Flow::Asked | Flow::Poured => false,
+        };
+        if is_over || is_full || stop.load(Ordering::Relaxed) {
             break;
         }
     }
@@ -284,22 +223,29 @@ fn watch(
         },
         loss: Loss::default(),
         stages: Vec::new(),
+        nodes: watched.nodes(),
         verdict: verdict(&watched, stop),
-        intervals: watched.intervals().to_vec(),
+        intervals: watched.intervals(),
         error: None,
     };
-    let link = format!("farm://127.0.0.1?nodes={}", shape.nodes);
-    let found = run.into_measurement("farm", &link, &shape.plan(until));
-    Ok(Measurement { nodes: watched.nodes(), fairness: watched.fairness(), ..found })
+    // Several numbers of nodes are rows of one table.
+    let several = asked.nodes.len() > 1;
+    let link = if several { "farm://127.0.0.1".to_owned() } else { format!("farm://127.0.0.1?nodes={}", shape.nodes) };
+    let found = run.into_measurement("farm", &link, &shape.plan(until, MEETING));
+    let rest = match shape.flow {
+        Flow::Queued { bytes_max } => table::queue(&watched, shape.size, bytes_max),
+        Flow::Asked | Flow::Poured => String::new(),
+    };
+    Ok((Measurement { fairness: watched.fairness(), ..found }, rest))
 }
 
 fn verdict(watched: &Watched, stop: &AtomicBool) -> Verdict {
-    let mut verdict = hodo_measure::verdict(watched.intervals());
+    let mut verdict = hodo_measure::verdict(&watched.intervals());
     if stop.load(Ordering::Relaxed) {
         verdict = Verdict { state: State::Interrupted, text: "interrupted".to_owned() };
     }
     if let Some(fairness) = watched.fairness() {
-        let _ = write!(verdict.text, "; shares of nodes {:.3} least over most", fairness.min_over_max);
+        let _ = write!(verdict.text, "; {}", fairness.text());
     }
     let (redispatched, lost) = watched.troubles();
     if lost > 0 || redispatched > 0 {
@@ -320,47 +266,34 @@ pub fn process_cpu(usage: &ProcessUsage, elapsed_s: f64) -> ProcessCpu {
     }
 }
 
-/// The table of the nodes, as the study prints it.
-fn shares(found: &Measurement) -> String {
-    let mut text = String::from("node      events    events/s   share\n");
-    let most = found.nodes.iter().map(|node| node.events).max().unwrap_or(0).max(1);
-    for node in &found.nodes {
-        let per_s = node.events as f64 / found.elapsed_s;
-        let _ = writeln!(
-            text,
-            "{:>4} {:>11} {per_s:>11.0} {:>7.3}",
-            node.number,
-            node.events,
-            node.events as f64 / most as f64
-        );
-    }
-    let nodes = found.nodes.iter().map(|node| Node { given: node.events, ..Node::default() });
-    let _ = writeln!(text, "{}", evenness(&nodes.collect::<Vec<_>>()));
-    if let Some((window_s, worst)) =
-        found.fairness.and_then(|fairness| Some((fairness.window_s, fairness.worst_window?)))
-    {
-        let _ = writeln!(text, "min/max of the worst {window_s:.0} s: {worst:.4}");
-    }
-    let cpu = |ns: Option<f64>| ns.unwrap_or(0.0) / 1000.0;
-    let (here, there) = (cpu(found.cpu.local_ns_per_operation), cpu(found.cpu.remote_ns_per_operation));
-    let _ = writeln!(text, "CPU of an event: controller {here:.2} us, nodes {there:.2} us");
-    text
-}
-
 struct Attending {
     seen: Arc<Snapshot<Seen>>,
+    /// No more events are to be given; the nodes are asked what they had.
+    over: Arc<AtomicBool>,
+    /// Where its events come from, in the study's version 1.
+    queue: Option<Arc<Queue>>,
+    paused: bool,
 }
 
 impl Attendant for Attending {
-    type Machine = Controller<Generator>;
+    type Machine = Controller<Supplied>;
 
     #[inline]
     fn told(&mut self, _: Event) -> Option<Command> {
         None
     }
 
-    fn look_in(&mut self, now: Instant, controller: &Controller<Generator>) -> Option<Command> {
-        self.seen.offer(|| Seen::of(now, controller, Stored::default()));
-        None
+    fn look_in(&mut self, now: Instant, controller: &Controller<Supplied>) -> Option<Command> {
+        self.seen.offer(|| {
+            let mut seen = Seen::of(now, controller, Stored::default());
+            if let Some(queue) = &self.queue {
+                (seen.counters.events_waiting, seen.counters.waited_for_token) = queue.counts();
+            }
+            seen
+        });
+        if !self.over.load(Ordering::Relaxed) {
+            return None;
+        }
+        Some(if std::mem::replace(&mut self.paused, true) { Command::Report } else { Command::Pause })
     }
 }

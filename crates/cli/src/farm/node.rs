@@ -46,7 +46,7 @@ fn config(asked: &FarmNode) -> NodeConfig {
         credits: asked.credits.unwrap_or(CREDITS * u32::from(asked.deciders.workers)),
         weight: asked.weight,
         event_max: super::wire_length(asked.event_max),
-        decide: Decide::Emulated(decisions),
+        decide: if asked.no_tokens { Decide::Nobody } else { Decide::Emulated(decisions) },
         silence: Duration::from_secs(2),
         instance: instance(),
     }

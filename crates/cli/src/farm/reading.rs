@@ -14,6 +14,8 @@ pub struct Reading {
     pub dead_time_s: f64,
     pub events: Events,
     pub bytes_in: u64,
+    /// Bytes behind the tokens of nodes, on the average.
+    pub token_data: u64,
     pub tokens_waiting: u64,
     pub nodes_lost: u64,
     pub sources: u64,
@@ -133,6 +135,7 @@ impl Reading {
                 uncommitted_bytes: event("uncommitted_bytes").unwrap_or(0),
             },
             bytes_in: count("/bytes/taken_in")?,
+            token_data: count("/bytes/answered")?.div_ceil(count("/tokens/received")?.max(1)),
             tokens_waiting: count("/tokens/waiting")?,
             nodes_lost: count("/connections/nodes_lost")?,
             sources: count("/connections/sources")?,

@@ -7,6 +7,7 @@ use super::shares::evenness;
 use crate::args::FarmReport;
 use crate::output_file::OutputFile;
 use crate::{Error, Outcome, environment, terminal};
+use hodo_catalog::farm::line_limit;
 use hodo_measure::{
     Cpu, Document, Estimate, Fairness, Histogram, Interval, Loss, Measurement, Mode, NodeShare, Rate, SCHEMA, State,
     Test, Tool, Verdict, verdict,
@@ -28,7 +29,7 @@ pub fn run(asked: &FarmReport) -> Result<Outcome, Error> {
         Ok(pages) => operate::read(pages)?,
         Err(_) => read_file(Path::new(&asked.of))?,
     };
-    let document = document(&asked.of, &reading);
+    let document = document(asked, &reading);
     let written = |file: &OutputFile, text: String| {
         let failed = |why| Error::Failed(format!("{} cannot be written: {why}", file.path().display()));
         file.write(text.as_bytes()).map_err(failed)
@@ -54,21 +55,27 @@ fn read_file(file: &Path) -> Result<Reading, Error> {
     Reading::parse(&text).map_err(wrong)
 }
 
-fn document(of: &str, reading: &Reading) -> Document {
+fn document(asked: &FarmReport, reading: &Reading) -> Document {
     let tool = Tool {
         name: "hodo".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: option_env!("HODO_COMMIT").map(str::to_owned),
     };
     // Of a controller elsewhere nothing is known of the host, and of a file neither.
-    let is_here = crate::args::units::pages(of).is_ok_and(|pages: SocketAddr| pages.ip().is_loopback());
+    let is_here = crate::args::units::pages(&asked.of).is_ok_and(|pages: SocketAddr| pages.ip().is_loopback());
     let arguments = std::env::args().collect();
     let environment = if is_here {
         environment::of_host(arguments)
     } else {
         hodo_measure::Environment { arguments, ..hodo_measure::Environment::default() }
     };
-    Document { schema: SCHEMA.to_owned(), tool, environment, measurements: vec![measurement(of, reading)] }
+    let mut found = measurement(&asked.of, reading);
+    if let (Some(rate), Some(size)) = (asked.line_rate, found.size_bytes.filter(|size| *size > 0)) {
+        found.limit = line_limit((rate, asked.mtu), size, reading.token_data);
+        let most = found.limit.as_ref().and_then(|limit| limit.operations_per_s);
+        found.share_of_limit = most.map(|most| found.rate.operations_per_s.median / most);
+    }
+    Document { schema: SCHEMA.to_owned(), tool, environment, measurements: vec![found] }
 }
 
 /// The run, from the first event to the last.

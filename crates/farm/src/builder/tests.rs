@@ -53,7 +53,7 @@ fn built(rig: &mut Rig<Builder>) -> Vec<(Kind, u64, Vec<u8>)> {
     let messages = rig.take(UP).into_iter();
     messages
         .filter_map(|message| match message {
-            Message::Event { kind, event, payload, .. } => Some((kind, event, payload.to_vec())),
+            Message::Event { kind, event, payload, .. } => Some((kind, event, payload.unwrap_or_default().to_vec())),
             _ => None,
         })
         .collect()

@@ -72,6 +72,9 @@ pub struct ControllerConfig {
     pub ahead_max: Option<u64>,
     /// How far the nodes of other threads have come, and which thread this is.
     pub pace: Option<(Arc<Pace>, usize)>,
+    /// Whether nodes may come that send no tokens. What is given to one is rejected at once, and gone if it dies; it gets
+    /// as much as its connection takes. For measuring what tokens cost.
+    pub without_tokens: bool,
     /// Nodes that this side opens connections to, and opens again when they are lost.
     pub nodes: Vec<Address>,
     /// Differs each time that the program starts.
@@ -99,6 +102,7 @@ impl Default for ControllerConfig {
             waiting_max: 1024,
             ahead_max: None,
             pace: None,
+            without_tokens: false,
             nodes: Vec::new(),
             instance: 0,
         }

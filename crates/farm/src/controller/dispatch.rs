@@ -3,7 +3,8 @@ use super::nodes::{Given, Held, node};
 use super::report::State;
 use super::stages::Stages;
 use crate::supply::{Next, Supply};
-use crate::wire::{Header, Kind};
+use crate::wire::{Header, Kind, Verdict};
+use bytes::Bytes;
 use hodo_machine::{Instant, Outbox, Peer};
 
 impl<S: Supply> Controller<S> {
@@ -114,7 +115,17 @@ impl<S: Supply> Controller<S> {
         node.share.bytes += length as u64;
         self.counters.given += 1;
         self.counters.given_bytes += length as u64;
-        node.given.push_back(Given { held, at: now });
+        if node.answers() {
+            node.given.push_back(Given { held, at: now });
+        } else {
+            // It never says what became of it, and takes the next one as soon as its connection does. Not at once: one that
+            // empties its connection as fast as it is filled would keep this thread from all else.
+            node.credits += 1;
+            node.served += 1;
+            let number = node.hello.number;
+            self.poured.push(peer);
+            self.decide(held, Verdict::Rejected, (number, 1), Bytes::new());
+        }
     }
 
     /// Adds up the time during which events could not be given.

@@ -1,7 +1,7 @@
 use super::Policy;
 use crate::Error;
 use crate::lines::{Line, Lines};
-use crate::wire::{Hello, Kind, Token};
+use crate::wire::{FLAG_NO_TOKENS, Hello, Kind, Token};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -84,7 +84,7 @@ pub struct NodeShare {
     pub given: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Events that it has answered.
+    /// Events that it has answered; of one without tokens, that it has reported.
     pub answered: u64,
     /// Of these, accepted.
     pub accepted: u64,
@@ -132,6 +132,12 @@ impl NodeLine {
             served: 0,
             pace: 0,
         }
+    }
+
+    /// Whether it sends tokens.
+    #[inline]
+    pub(crate) const fn answers(&self) -> bool {
+        self.hello.flags & FLAG_NO_TOKENS == 0
     }
 
     /// Whether it will ever take an event again.

@@ -509,3 +509,31 @@ fn tokens_that_are_not_read_are_bounded() {
     }
     assert_eq!(why_left(&mut farm, source), Some(Error::OverCredit { max: OWED_MAX as u64 }));
 }
+
+#[test]
+fn a_node_without_tokens_is_refused_unless_it_is_to_be_measured() {
+    let mute = Hello { flags: FLAG_NO_TOKENS, ..hello(Role::Node, 3, 1) };
+    let mut strict = farm(config());
+    let node = node_of(&mut strict, 0, &mute);
+    assert_eq!(why_left(&mut strict, node), Some(Error::NoTokens));
+
+    let mut farm = farm(ControllerConfig { without_tokens: true, ..config() });
+    let (source, node) = (source(&mut farm, 0), node_of(&mut farm, 0, &mute));
+    give(&mut farm, source, 0..5);
+    assert_eq!(farm.given(node), [0, 1, 2, 3, 4], "nothing but the connection bounds it");
+    assert_eq!(farm.tokens(source).len(), 5, "what was given counts as rejected");
+    farm.handle(Input::Blocked(node));
+    give(&mut farm, source, 5..7);
+    assert!(farm.given(node).is_empty());
+    farm.handle(Input::Drained(node));
+    assert_eq!(farm.given(node), [5], "its one credit is good again when its connection has been looked at");
+    farm.handle(Input::Elapsed);
+    assert_eq!(farm.given(node), [6]);
+    let counters = FarCounters { events: 6, ..FarCounters::default() }.encode();
+    let head = Header::new(Kind::Counters, counters.len() as u32, 0).encode();
+    farm.say(node, &[&head[..], &counters[..]].concat());
+    let [share] = farm.machine.shares()[..] else { panic!("one node") };
+    assert_eq!((share.given, share.answered), (7, 6));
+    farm.close(node);
+    assert_eq!(farm.machine.counts().rejected, 7, "what it had is not given again");
+}

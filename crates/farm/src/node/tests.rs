@@ -207,3 +207,19 @@ fn what_is_no_event_is_none() {
         assert!(matches!(left(&mut rig), Some(Error::Unexpected { .. })));
     }
 }
+
+#[test]
+fn one_that_decides_nothing_sends_no_tokens_and_reports_what_came() {
+    let mut rig = Rig::new(Node::new(config(Decide::Nobody)));
+    rig.open(Peer(0));
+    assert!(matches!(rig.take(Peer(0))[..], [Message::Hello(Hello { flags: FLAG_NO_TOKENS, .. })]));
+    rig.say(Peer(0), &hello(Role::Controller, 0, 0).encode());
+    for number in 0..10 {
+        rig.say(Peer(0), &event(number, b"abcd"));
+    }
+    assert!(rig.take(Peer(0)).is_empty() && left(&mut rig).is_none(), "more than its credits, and none is answered");
+    rig.handle(Input::Command(Command::Report { peer: Peer(0), value: 1, process: FarCounters::default() }));
+    let [Message::Counters(body)] = &rig.take(Peer(0))[..] else { panic!("no counters") };
+    let FarCounters { events, bytes, tokens, .. } = FarCounters::decode(body).unwrap();
+    assert_eq!((events, bytes, tokens), (10, 40, 0));
+}

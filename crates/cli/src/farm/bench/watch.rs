@@ -1,4 +1,6 @@
+use super::shape::Flow;
 use crate::farm::seen::Seen;
+use hodo_catalog::farm::controller::NodeShare as Share;
 use hodo_machine::Spans;
 use hodo_measure::{Fairness, Interval, NodeShare};
 use std::collections::BTreeMap;
@@ -10,24 +12,47 @@ const WINDOW_S: f64 = 10.0;
 
 /// The counted time of a farm: what it did, piece by piece.
 pub struct Watched {
+    flow: Flow,
     start: Seen,
     last: Seen,
     window: Seen,
     worst_window: Option<f64>,
-    intervals: Vec<Interval>,
+    pieces: Vec<Piece>,
     /// The least length of an interval; doubled where there are too many.
     step_s: f64,
 }
 
+/// What a farm did for a while.
+#[derive(Debug, Clone, Copy)]
+pub struct Piece {
+    pub interval: Interval,
+    /// Events that found no token.
+    pub no_token: u64,
+    /// Events that wait at its end.
+    pub waiting: u64,
+}
+
+impl Piece {
+    fn and(self, next: Piece) -> Piece {
+        let interval = Interval {
+            t_s: next.interval.t_s,
+            operations: self.interval.operations + next.interval.operations,
+            payload_bytes: self.interval.payload_bytes + next.interval.payload_bytes,
+        };
+        Piece { interval, no_token: self.no_token + next.no_token, waiting: next.waiting }
+    }
+}
+
 impl Watched {
     /// Counting begins.
-    pub fn from(start: Seen) -> Self {
+    pub fn from(flow: Flow, start: Seen) -> Self {
         Watched {
+            flow,
             last: start.clone(),
             window: start.clone(),
             start,
             worst_window: None,
-            intervals: Vec::new(),
+            pieces: Vec::new(),
             step_s: 0.1,
         }
     }
@@ -35,18 +60,21 @@ impl Watched {
     /// Takes a look.
     pub fn look(&mut self, seen: Seen) {
         if seconds(&self.last, &seen) >= self.step_s {
-            self.intervals.push(Interval {
+            let (from, to) = (&self.last.counters, &seen.counters);
+            let interval = Interval {
                 t_s: seconds(&self.start, &seen),
-                operations: seen.counters.tokens - self.last.counters.tokens,
-                payload_bytes: seen.counters.given_bytes - self.last.counters.given_bytes,
-            });
+                operations: self.done(&seen) - self.done(&self.last),
+                payload_bytes: to.given_bytes - from.given_bytes,
+            };
+            let no_token = to.waited_for_token - from.waited_for_token;
+            self.pieces.push(Piece { interval, no_token, waiting: to.events_waiting });
             self.last = seen;
-            if self.intervals.len() >= INTERVALS_MAX {
+            if self.pieces.len() >= INTERVALS_MAX {
                 self.halve();
             }
         }
         if seconds(&self.window, &self.last) >= WINDOW_S {
-            let events: Vec<u64> = nodes(&self.window, &self.last).iter().map(|node| node.events).collect();
+            let events: Vec<u64> = self.between(&self.window, &self.last).iter().map(|node| node.events).collect();
             let least = Fairness::of(&events, WINDOW_S, None).map(|fairness| fairness.min_over_max);
             self.worst_window = [self.worst_window, least].into_iter().flatten().min_by(f64::total_cmp);
             self.window = self.last.clone();
@@ -56,21 +84,26 @@ impl Watched {
     /// Joins each two intervals.
     fn halve(&mut self) {
         self.step_s *= 2.0;
-        let joined = self.intervals.chunks(2).map(|pair| Interval {
-            t_s: pair[pair.len() - 1].t_s,
-            operations: pair.iter().map(|interval| interval.operations).sum(),
-            payload_bytes: pair.iter().map(|interval| interval.payload_bytes).sum(),
-        });
-        self.intervals = joined.collect();
+        self.pieces = self.in_groups(2);
+    }
+
+    /// Each so many pieces as one.
+    fn in_groups(&self, of: usize) -> Vec<Piece> {
+        self.pieces.chunks(of.max(1)).filter_map(|group| group.iter().copied().reduce(Piece::and)).collect()
+    }
+
+    /// Events that are done with: answered, or where nobody answers, given.
+    fn done(&self, seen: &Seen) -> u64 {
+        if self.flow == Flow::Poured { seen.counters.given } else { seen.counters.tokens }
     }
 
     pub fn elapsed_s(&self) -> f64 {
         seconds(&self.start, &self.last)
     }
 
-    /// Events that were answered.
+    /// Events that were answered; where nobody answers, given.
     pub fn events(&self) -> u64 {
-        self.last.counters.tokens - self.start.counters.tokens
+        self.done(&self.last) - self.done(&self.start)
     }
 
     /// Bytes of the events that were given.
@@ -83,13 +116,35 @@ impl Watched {
         self.last.answers.since(&self.start.answers)
     }
 
-    pub fn intervals(&self) -> &[Interval] {
-        &self.intervals
+    /// Events that wait for a token.
+    pub fn waiting(&self) -> u64 {
+        self.last.counters.events_waiting
+    }
+
+    pub fn intervals(&self) -> Vec<Interval> {
+        self.pieces.iter().map(|piece| piece.interval).collect()
+    }
+
+    /// The counted time in about ten pieces.
+    pub fn tenths(&self) -> Vec<Piece> {
+        self.in_groups(self.pieces.len().div_ceil(10))
     }
 
     /// What each node had.
     pub fn nodes(&self) -> Vec<NodeShare> {
-        nodes(&self.start, &self.last)
+        self.between(&self.start, &self.last)
+    }
+
+    fn between(&self, from: &Seen, to: &Seen) -> Vec<NodeShare> {
+        let count = |node: &Share| if self.flow == Flow::Poured { node.given } else { node.answered };
+        let before: BTreeMap<u32, u64> = from.nodes.iter().map(|node| (node.number, count(node))).collect();
+        let since = |node: &Share| NodeShare {
+            number: node.number,
+            events: count(node).saturating_sub(before.get(&node.number).copied().unwrap_or(0)),
+        };
+        let mut nodes: Vec<NodeShare> = to.nodes.iter().map(since).collect();
+        nodes.sort_by_key(|node| node.number);
+        nodes
     }
 
     pub fn fairness(&self) -> Option<Fairness> {
@@ -106,18 +161,4 @@ impl Watched {
 
 fn seconds(from: &Seen, to: &Seen) -> f64 {
     to.now.nanos_since(from.now) as f64 * 1e-9
-}
-
-fn nodes(from: &Seen, to: &Seen) -> Vec<NodeShare> {
-    let before: BTreeMap<u32, u64> = from.nodes.iter().map(|node| (node.number, node.answered)).collect();
-    let mut nodes: Vec<NodeShare> = to
-        .nodes
-        .iter()
-        .map(|node| {
-            let events = node.answered.saturating_sub(before.get(&node.number).copied().unwrap_or(0));
-            NodeShare { number: node.number, events }
-        })
-        .collect();
-    nodes.sort_by_key(|node| node.number);
-    nodes
 }

@@ -1,0 +1,75 @@
+"""The published study's three versions: what they are on the wire, what they print, and the decay of the first."""
+
+import re
+
+import command
+import contract
+
+# The controller's other side of an event: its number, kind and length; a token's verdict, times and run.
+HEADER, TOKEN = 12, 28
+SIZE = 32_000
+
+
+def bench(*words, within=command.BOUND_S):
+    """The only measurement of a farm, and the table beside it."""
+    done = command.hodo("farm", "bench", *words, "--json", "-", within=within)
+    assert done.returncode == 0, done.stderr
+    (found,) = contract.parse(done.stdout)["measurements"]
+    return found, done.stderr
+
+
+def test_version_1_decays_and_is_convicted(long):
+    # Small events and nodes that take their time let the queue grow on any machine; the study's own take longer.
+    small = ["--nodes", 4, "--time", "200us", "--size", 400, "--memory", "400M", "--seconds", 4]
+    whole = ["--seconds", 60, "--memory", "4G"]
+    found, table = bench("--preset", "lhcb-v1", *(whole if long else small), within=120)
+    assert found["verdict"]["state"] == "drifting", found["verdict"]
+    assert re.search(r"the rate falls [5-9]\d %", found["verdict"]["text"]), found["verdict"]
+    rows = [row.split() for row in table.split("found no token   waiting\n")[1].splitlines() if "ended" not in row]
+    events, _, no_token, waiting = ([float(row[column]) for row in rows] for column in range(4))
+    assert len(rows) >= 8 and sorted(events) == events and sum(no_token) > 1000
+    assert waiting[-1] > 1.5 * waiting[0], "the queue grows"
+
+
+def test_version_1_ends_where_its_queue_has_taken_the_memory():
+    small = ["--nodes", 2, "--time", "5ms", "--size", 32_000, "--memory", "64M"]
+    _, table = bench("--preset", "lhcb-v1", *small, "--seconds", 50)
+    assert "ended early: the events that wait take 67108864 bytes, which is --memory" in table
+
+
+def test_version_2_is_one_credit_and_tokens_in_their_order():
+    found, table = bench("--preset", "lhcb-v2", "--events", "50k")
+    assert (found["size_bytes"], found["window"], found["channels"]) == (SIZE, 1, 20)
+    assert found["operations"] >= 50_000 and found["payload_bytes"] >= 50_000 * SIZE
+    assert sum(node["events"] for node in found["nodes"]) == found["operations"]
+    rows = re.findall(r"^ +(\d+) +(\d+) +\d+ +[01]\.\d{3}$", table, re.MULTILINE)
+    assert [(int(number), int(events)) for number, events in rows] == [
+        (node["number"], node["events"]) for node in found["nodes"]
+    ]
+    assert "of limit" in re.sub(r"\s+", " ", table) or "min/max" in table
+
+
+def test_version_2_on_the_wire(farm):
+    """32,012 bytes of an event, 28 of a token, and 64 KB behind each 200th."""
+    controller = farm.controller("--events", 1000, "--size", SIZE, "--until-done", "--ahead", 0)
+    farm.node(controller.at, 0, "--credits", 1, "--accept", "every:200", "--output", "64K")
+    page = controller.has_decided(1000)
+    assert page["events"]["accepted"] == 5
+    metrics = controller.metrics()
+    assert metrics["farm_given_bytes_total"] == 1000 * SIZE
+    assert metrics["farm_token_bytes_total"] == 5 * 65536
+
+
+def test_version_3_counts_what_the_nodes_report():
+    found, table = bench("--preset", "lhcb-v3", "--nodes", 5, "--seconds", 0.5)
+    reported = re.search(r"the nodes report (\d+) events since they came: all that they were given", table)
+    assert int(reported[1]) >= found["operations"] > 0
+    assert sum(node["events"] for node in found["nodes"]) == found["operations"]
+    command.refused("farm", "bench", "--preset", "lhcb-v3", "--time", "1ms", status=2, says=["do not decide"])
+
+
+def test_a_node_without_tokens_is_not_for_a_farm_that_decides(farm):
+    controller = farm.controller("--events", 10, "--verbose")
+    farm.node(controller.at, 0, "--no-tokens")
+    controller.said("a node without tokens is only for measuring")
+    assert controller.metrics()['farm_connections_ended_total{reason="no-tokens"}'] >= 1
