@@ -219,7 +219,8 @@ fn a_client_says_what_is_wrong_with_its_far_end_within_its_timeout() {
                 let error = open_with(&strange.uri, &Settings { timeout, ..settings(&plan) }).err();
                 let error = error.unwrap_or_else(|| panic!("{} took {stranger:?} for its own", protocol.name));
                 let took = clock.now() - began;
-                assert!(took < 4 * timeout, "{} {stranger:?}: {took:?}", protocol.name);
+                // As the machine may be busy: far less than the timeout that it has unless told otherwise.
+                assert!(took < timeout + Duration::from_secs(2), "{} {stranger:?}: {took:?}", protocol.name);
                 assert!(error.to_string().contains(says), "{} {stranger:?}: {error}", protocol.name);
             }
         }
