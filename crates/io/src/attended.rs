@@ -171,8 +171,8 @@ pub(crate) fn attend<A: Attendant, T: Accepting>(
         while let Some(command) = attendant.wanted(endpoint.machine_mut()) {
             commands.push(command);
         }
-        for command in commands.drain(..) {
-            endpoint.command(command);
+        if !commands.is_empty() {
+            commands.drain(..).for_each(|command| endpoint.command(command));
         }
         // Not the next look itself: a lone stream is read directly as long as nothing is due soon.
         let look_up = now + NOTICE;

@@ -359,6 +359,19 @@ impl Streams {
         clock: &Clock,
         machine: &mut M,
     ) -> Option<Instant> {
+        self.read_as_of(None, peer, flags, clock, machine)
+    }
+
+    /// The same for what counts as come at a time that is known already.
+    #[inline]
+    fn read_as_of<M: Machine>(
+        &mut self,
+        came: Option<Instant>,
+        peer: Peer,
+        flags: i32,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> Option<Instant> {
         let stream = slot(&mut self.opened, &mut self.accepted, peer)?.as_deref_mut()?;
         if stream.connecting {
             return None;
@@ -373,7 +386,7 @@ impl Streams {
             Ok(0) => Some(self.closed(peer, Closed::Finished, clock, machine)),
             Ok(_) if stream.closing => None,
             Ok(count) => {
-                let now = clock.now();
+                let now = came.unwrap_or_else(|| clock.now());
                 self.heard = now;
                 let input =
                     if landing { Input::Landed(peer, count) } else { Input::Received(peer, &self.buffer[..count]) };

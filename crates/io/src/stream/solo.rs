@@ -61,14 +61,14 @@ impl Streams {
         self.read_on(peer, 0, clock, machine)
     }
 
-    /// Receives from the only peer, and goes on while whole buffers come.
+    /// Receives from the only peer, and goes on while whole buffers come: all of it counts as come when the first did.
     #[inline]
     fn read_on<M: Machine>(&mut self, peer: Peer, flags: i32, clock: &Clock, machine: &mut M) -> Option<Instant> {
-        let mut last = self.read(peer, flags, clock, machine)?;
-        let mut bytes = self.buffer.len();
+        let came = self.read(peer, flags, clock, machine)?;
+        let (mut last, mut bytes) = (came, self.buffer.len());
         while self.filled
             && bytes < self.settings.together
-            && let Some(now) = self.read(peer, libc::MSG_DONTWAIT, clock, machine)
+            && let Some(now) = self.read_as_of(Some(came), peer, libc::MSG_DONTWAIT, clock, machine)
         {
             last = now;
             bytes += self.buffer.len();
