@@ -21,8 +21,8 @@ use std::time::Duration;
 /// The controller of a link: its events are the tester's.
 pub(crate) type Giver = Controller<NoSupply>;
 
-/// A node that is silent for this long may be gone; sooner a measurement ends by its own time-out. Between two plans
-/// nobody looks at the link.
+/// A node is not gone before it was silent for this long, and for twice the time-out that ends a measurement: between two
+/// plans nobody looks at the link.
 const SILENCE_MIN: Duration = Duration::from_secs(2);
 /// How often opening looks whether it is to go on.
 const LOOK_UP: Duration = Duration::from_millis(50);
@@ -63,7 +63,7 @@ pub(crate) fn controller(options: &FarmOptions, settings: &Settings, nodes: Vec<
         sources_max: 0,
         nodes_max: nodes.len() as u32,
         greeting: settings.timeout,
-        silence: settings.timeout.max(SILENCE_MIN),
+        silence: (2 * settings.timeout).max(SILENCE_MIN),
         nodes,
         ..ControllerConfig::default()
     };

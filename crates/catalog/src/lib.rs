@@ -126,7 +126,7 @@ const IPBUS_SUITE: &[Part] = &[
 
 /// The published study's events, beside a small one.
 const FARM_SUITE: &[Part] = &[
-    part(Test::Latency, Mode::Send, &[64, 32_000], 1, 1),
+    part(Test::Latency, Mode::Send, &[64], 1, 1),
     part(Test::Rate, Mode::Send, &[32_000], 8, 1),
     part(Test::Channels, Mode::Send, &[32_000], 2, 20),
 ];
