@@ -26,6 +26,8 @@ def test_a_run_is_reported_from_the_controller_and_from_what_it_told(tmp_path):
     assert 1500 < measurement["rate"]["operations_per_s"]["median"] < 2500
     assert measurement["size_bytes"] == 1000 and len(measurement["intervals"]) > 8
     assert measurement["limit"] is None
+    assert 0 < measurement["latency_ns"]["p50"] <= measurement["latency_ns"]["p99"] < 10**9
+    assert measurement["cpu"]["local_ns_per_operation"] > 0 and "CPU of the controller" in page
     page, again = reported(kept, tmp_path, "kept", "--line-rate", "100M")
     assert again["limit"]["binds"] == "line" and abs(again["limit"]["operations_per_s"] - 11_628) < 10
     assert abs(again["share_of_limit"] * again["limit"]["operations_per_s"] - again["rate"]["operations_per_s"]["median"]) < 1
