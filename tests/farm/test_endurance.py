@@ -125,7 +125,7 @@ def test_any_number_of_nodes(long, tmp_path):
     found = contract.parse(done.stdout)["measurements"]
     assert [one["channels"] for one in found] == counts == [len(one["nodes"]) for one in found]
     assert all(min(node["events"] for node in one["nodes"]) > 0 for one in found)
-    assert "<svg" in page.read_text()
+    assert page.read_text().count("farm://127.0.0.1") >= len(counts)
     for one in found:
         rate, fairness = one["rate"]["operations_per_s"]["median"], one["fairness"]
         print(f"{one['channels']} nodes: {rate / 1000:.0f} k/s, {100 * one['share_of_limit']:.0f} % of the floor, {fairness}")

@@ -164,7 +164,9 @@ pub(crate) fn limit(
         return Some(Limit::of_latency(LimitKind::Model, round_trip_ns, payload, formula, ASSUMES.into()));
     }
     let mut bounds = vec![Bound::window(u64::from(found.window) * u64::from(found.channels), round_trip_ns)];
-    for (model, size, counts) in [(out, there, found.mode != Mode::Receive), (back, here, found.mode != Mode::Send)] {
+    for (model, size, counts) in
+        [(out, there, found.mode != Mode::Receive), (back, here, found.mode != Mode::Send || here > there)]
+    {
         if counts && let Some(bits) = model.payload_bits_per_s(size) {
             bounds.push(Bound::pipe(Binding::Line, bits, size as f64, "the model's rate less its headers"));
         }

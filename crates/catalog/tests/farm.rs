@@ -119,6 +119,10 @@ fn the_rate_of_a_farm_is_what_its_bounds_say() {
         assert_near(limit.operations_per_s.expect("a rate"), per_s, 0.001);
         assert_near(found.rate.operations_per_s.median, per_s, 0.02);
     }
+    let (found, limit) = simulated(&format!("{line}&accept=1&output=64K"), &lasting(4, 4));
+    assert_eq!(limit.binds, Binding::Line, "{}", limit.formula);
+    assert_near(limit.operations_per_s.expect("a rate"), 941.482e6 / 8.0 / 65_564.0, 1e-3);
+    assert_near(found.rate.operations_per_s.median, 1795.0, 0.02);
     let (found, limit) = simulated(line, &lasting(4, 4));
     assert_eq!(limit.binds, Binding::Line, "{}", limit.formula);
     assert_near(found.rate.operations_per_s.median, 3676.0, 0.02);

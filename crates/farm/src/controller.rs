@@ -90,6 +90,8 @@ pub struct Controller<S> {
     poured: Vec<Peer>,
     counters: Counters,
     stages: Stages,
+    /// How long events were away, from when they were given until their token.
+    answers: Spans,
     idle_since: Option<Instant>,
     next_check: Instant,
 }
@@ -128,6 +130,7 @@ impl<S: Supply> Controller<S> {
             poured: Vec::new(),
             counters: Counters::default(),
             stages: Stages::default(),
+            answers: Spans::new(),
             idle_since: None,
             next_check: Instant::ZERO,
             config,
@@ -173,6 +176,12 @@ impl<S: Supply> Controller<S> {
     #[must_use]
     pub fn shares(&self) -> Vec<NodeShare> {
         self.nodes().map(|node| NodeShare { in_flight: node.given.len() as u32, ..node.share }).collect()
+    }
+
+    /// How long events were away, from when each was given to a node until its token came.
+    #[must_use]
+    pub const fn answers(&self) -> &Spans {
+        &self.answers
     }
 
     /// The stages of the events that were to be stamped: their tags are the events' numbers.

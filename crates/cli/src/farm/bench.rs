@@ -19,7 +19,9 @@ use hodo_daemon::Snapshot;
 use hodo_io::usage::{MachineTime, ProcessUsage};
 use hodo_io::{Attendant, Stop, StreamServer};
 use hodo_machine::{Address, Instant};
-use hodo_measure::{Binding, Cpu, Limit, Loss, Measurement, ProcessCpu, Rate, Run, State, Until, Verdict, statistics};
+use hodo_measure::{
+    Binding, Cpu, Histogram, Limit, Loss, Measurement, ProcessCpu, Rate, Run, State, Until, Verdict, statistics,
+};
 use nodes::Nodes;
 use queue::{Queue, Supplied};
 use shape::{Flow, Shape};
@@ -211,7 +213,7 @@ fn watch(
             operations_per_s: rate(events as f64),
             payload_bits_per_s: rate(events as f64 * shape.size as f64 * 8.0),
         },
-        latency: None,
+        latency: Histogram::from(&watched.answers()).latency(),
         cpu: Cpu {
             machine_percent: busy,
             local: Some(process_cpu(&ours, elapsed_s)),
@@ -252,7 +254,8 @@ fn verdict(watched: &Watched, stop: &AtomicBool) -> Verdict {
     verdict
 }
 
-fn process_cpu(usage: &ProcessUsage, elapsed_s: f64) -> ProcessCpu {
+/// What a process has used in so many seconds, as documents have it.
+pub fn process_cpu(usage: &ProcessUsage, elapsed_s: f64) -> ProcessCpu {
     ProcessCpu {
         percent: usage.cpu_s() / elapsed_s * 100.0,
         user_s: usage.user_s,

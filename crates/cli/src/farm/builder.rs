@@ -15,6 +15,7 @@ use hodo_io::{Attendant, ReadoutServer};
 use hodo_machine::{Address, Instant};
 use page::Seen;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Connections that are accepted beyond two of each source, so that those which are turned away are told why.
@@ -27,10 +28,12 @@ pub fn run(asked: &FarmBuilder) -> Result<Outcome, Error> {
     let options = serve_options(&asked.process, 1, 2 * asked.sources as usize + MORE_PEERS)?;
     let seen: Arc<Snapshot<Seen>> = Arc::default();
     let daemon = start_daemon(asked, &seen)?;
-    let make = || {
+    let turned_away = Arc::<AtomicU64>::default();
+    let make = |turned_away: Arc<AtomicU64>| {
         let attending = Attending {
             rounds: daemon.rounds("builder"),
             seen: Arc::clone(&seen),
+            turned_away,
             verbose: asked.process.verbose,
             lines: Lines::of("builder"),
             incomplete: 0,
@@ -43,9 +46,11 @@ pub fn run(asked: &FarmBuilder) -> Result<Outcome, Error> {
         let at = &Address::Socket(asked.listen);
         let server = ReadoutServer::bind(at, options).map_err(|error| cannot_listen(asked.listen, &error))?;
         announce(&daemon, server.address(), is_tied)?;
-        server.attend(asked.drain, make, daemon.stop())
+        server.attend(asked.drain, || make(turned_away), daemon.stop())
     } else {
-        listen(asked.listen, options, &daemon, is_tied)?.attend(asked.drain, |_, _| make(), daemon.stop())
+        let server = listen(asked.listen, options, &daemon, is_tied)?;
+        let turned_away = server.turned_away();
+        server.attend(asked.drain, |_, _| make(Arc::clone(&turned_away)), daemon.stop())
     };
     served.map_err(|error| Error::Failed(format!("serving {}: {error}", asked.listen)))?;
     Ok(Outcome::Done)
@@ -88,6 +93,8 @@ fn config(asked: &FarmBuilder) -> BuilderConfig {
 struct Attending {
     rounds: Rounds,
     seen: Arc<Snapshot<Seen>>,
+    /// Connections for which there was no room.
+    turned_away: Arc<AtomicU64>,
     verbose: bool,
     lines: Lines,
     /// Incomplete events since the last line about them.
@@ -128,7 +135,8 @@ impl Attendant for Attending {
             self.told_at = now;
         }
         self.lines.look_in();
-        self.seen.offer(|| Seen { now, counters: builder.counters(), absent: builder.absent() });
+        let turned_away = self.turned_away.load(Ordering::Relaxed);
+        self.seen.offer(|| Seen { now, counters: builder.counters(), absent: builder.absent(), turned_away });
         self.rounds.look_in(now);
         None
     }

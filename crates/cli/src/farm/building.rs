@@ -94,7 +94,7 @@ mod tests {
             sources: 1,
             ..Counters::default()
         };
-        let seen = Seen { now: Instant::ZERO, counters, absent: vec![1, 4] };
+        let seen = Seen { now: Instant::ZERO, counters, absent: vec![1, 4], turned_away: 0 };
         let building = Building::of(&page(&seen, ([127, 0, 0, 1], 1).into())).expect("it is a page");
         let text = building.text();
         for line in ["builder: building, up 0.0 s", ", 3 lost, ", "7 bad datagrams", "5 events complete, 2 incomplete"]

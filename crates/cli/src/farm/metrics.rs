@@ -28,6 +28,7 @@ pub fn tell(seen: &Seen, to: &mut Exposition) {
         ("farm_tokens_unasked_total", "Tokens for events that their sender had not.", counters.unasked),
         ("farm_nodes_lost_total", "Nodes that were lost.", counters.nodes_lost),
         ("farm_connections_refused_total", "Connections refused before they had greeted.", counters.refused),
+        ("farm_connections_turned_away_total", "Connections for which there was no room.", seen.turned_away),
         ("farm_connections_misbehaved_total", "Connections ended for a breach of the rules.", counters.misbehaved),
         ("farm_stored_events_total", "Events in the store.", seen.stored.events),
         ("farm_stored_bytes_total", "Bytes of them.", seen.stored.bytes),

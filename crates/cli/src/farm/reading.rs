@@ -1,4 +1,6 @@
 use super::timeline::Moment;
+use hodo_io::usage::ProcessUsage;
+use hodo_machine::Spans;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -17,10 +19,16 @@ pub struct Reading {
     pub tokens_waiting: u64,
     pub nodes_lost: u64,
     pub sources: u64,
+    /// Connections that were refused, those for which there was no room, and those that broke the rules.
+    pub unwelcome: [u64; 3],
     pub stored_events: u64,
     pub stored_bytes: u64,
     pub commits: u64,
     pub uploads: Option<Uploads>,
+    /// How long events were away, from when each was given to a node until its token came.
+    pub answers: Spans,
+    /// What the controller's process has used.
+    pub usage: Option<ProcessUsage>,
     /// Why the store takes nothing.
     pub failing: Option<String>,
     /// Nodes that are there.
@@ -131,15 +139,26 @@ impl Reading {
             tokens_waiting: count("/tokens/waiting")?,
             nodes_lost: count("/connections/nodes_lost")?,
             sources: count("/connections/sources")?,
+            unwelcome: ["refused", "turned_away", "misbehaved"]
+                .map(|what| count(&format!("/connections/{what}")).unwrap_or(0)),
             stored_events: count("/store/events")?,
             stored_bytes: count("/store/bytes")?,
             commits: count("/store/commits")?,
+            answers: page.get("answers").and_then(answers).unwrap_or_default(),
+            usage: page.get("cpu").and_then(usage),
             uploads: page.pointer("/store/uploads").and_then(Uploads::of),
             failing: page.pointer("/store/failing").and_then(Value::as_str).map(str::to_owned),
             nodes: nodes(page.get("nodes")?)?,
             gone: nodes(page.get("nodes_gone")?)?,
             timeline: page.get("timeline")?.as_array()?.iter().map(moment).collect::<Option<_>>()?,
         })
+    }
+
+    /// CPU of the controller for each event that has its verdict.
+    pub fn cpu_ns_per_event(&self) -> Option<f64> {
+        let Events { accepted, rejected, quarantined, incomplete, .. } = self.events;
+        let decided = accepted + rejected + quarantined + incomplete;
+        self.usage.filter(|_| decided > 0).map(|usage| usage.cpu_s() * 1e9 / decided as f64)
     }
 
     /// Its first lines for people: what it does, and the balance.
@@ -169,6 +188,20 @@ impl Reading {
             time(self.dead_time_s),
             100.0 * self.dead_time_s / self.uptime_s.max(1e-9)
         );
+        if let [refused, turned_away, misbehaved] = self.unwelcome
+            && self.unwelcome != [0; 3]
+        {
+            let _ = writeln!(
+                text,
+                "{refused} connections were refused, {turned_away} found no room, {misbehaved} broke the rules"
+            );
+        }
+        if self.answers.count() > 0 {
+            let us = |share| self.answers.quantile_ns(share) as f64 * 1e-3;
+            let _ = write!(text, "half of the tokens came within {:.1} us, 99 % within {:.1} us", us(0.5), us(0.99));
+            let cpu = self.cpu_ns_per_event().map(|ns| format!("; CPU of an event {:.2} us", ns * 1e-3));
+            let _ = writeln!(text, "{}", cpu.unwrap_or_default());
+        }
         if self.commits > 0 {
             let (events, bytes) = (self.stored_events, self.stored_bytes);
             let _ = writeln!(text, "stored {events} events of {bytes} bytes, {} uncommitted", self.events.uncommitted);
@@ -181,6 +214,28 @@ impl Reading {
         }
         text
     }
+}
+
+fn answers(value: &Value) -> Option<Spans> {
+    let mut spans = Spans::new();
+    spans.add_sum_ns(value.get("sum_ns")?.as_u64()?);
+    for pair in value.get("buckets")?.as_array()? {
+        let (bucket, count) = (pair.get(0)?.as_u64()?, pair.get(1)?.as_u64()?);
+        spans.add_bucket(u16::try_from(bucket).ok()?, u32::try_from(count).ok()?).then_some(())?;
+    }
+    Some(spans)
+}
+
+fn usage(value: &Value) -> Option<ProcessUsage> {
+    let count = |name: &str| value.get(name)?.as_u64();
+    let seconds = |name: &str| value.get(name)?.as_f64();
+    Some(ProcessUsage {
+        user_s: seconds("user_s")?,
+        system_s: seconds("system_s")?,
+        voluntary_switches: count("voluntary_switches")?,
+        involuntary_switches: count("involuntary_switches")?,
+        max_rss_bytes: count("max_rss_bytes")?,
+    })
 }
 
 fn moment(value: &Value) -> Option<Moment> {
@@ -230,6 +285,9 @@ mod tests {
         let last_failure = Some("no route".to_owned());
         let uploads = hodo_store::Uploads { segments: 3, bytes: 768, waiting: 1, failures: 2, last_failure };
         seen.stored.uploads = Some(uploads);
+        [20_000, 20_000, 90_000].into_iter().for_each(|nanos| seen.answers.record(nanos));
+        seen.usage = Some(ProcessUsage { user_s: 8e-6, ..ProcessUsage::default() });
+        (seen.turned_away, seen.counters.misbehaved) = (7, 2);
         (seen.counts.taken_in, seen.counts.accepted, seen.counters.run) = (5, 4, 3);
         let reading = Reading::parse(
             &page::page(&seen, "token-fifo", &[Moment { at_s: 0.5, decided: 4, bytes_in: 9 }]).to_string(),
@@ -241,6 +299,11 @@ mod tests {
         );
         assert!((reading.nodes[0].decided_us - 2.0).abs() < 1e-9);
         assert!(reading.text().contains("5 events in = 4 accepted"), "{}", reading.text());
+        assert_eq!(reading.answers, seen.answers);
+        let answers = "tokens came within 20.0 us, 99 % within 88.1 us; CPU of an event 2.00 us\n";
+        assert!(reading.text().contains(answers), "{}", reading.text());
+        let unwelcome = "\n0 connections were refused, 7 found no room, 2 broke the rules\n";
+        assert!(reading.text().contains(unwelcome), "{}", reading.text());
         let uploaded = "\n3 segments of 768 bytes copied, 1 waiting, 2 failures; the last: no route\n";
         assert!(reading.text().contains(uploaded), "{}", reading.text());
         assert_eq!(reading.timeline, [Moment { at_s: 0.5, decided: 4, bytes_in: 9 }]);

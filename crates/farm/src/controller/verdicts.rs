@@ -78,7 +78,8 @@ impl<S: Supply> Controller<S> {
         if was_alone {
             self.queue.unpark(&mut self.lines, peer);
         }
-        let Given { held, .. } = given;
+        let Given { held, at, .. } = given;
+        self.answers.record(now.nanos_since(at));
         if held.stamped {
             self.stages.answer(now, token);
         }

@@ -17,6 +17,8 @@ pub struct Seen {
     pub counters: Counters,
     /// Sources that are not there.
     pub absent: Vec<u32>,
+    /// Connections for which there was no room.
+    pub turned_away: u64,
 }
 
 /// Sources that are not there, as the end of a line.
@@ -59,6 +61,7 @@ pub fn page(seen: &Seen, to: SocketAddr) -> Value {
             "sources": counters.sources,
             "absent": seen.absent,
             "refused": counters.refused,
+            "turned_away": seen.turned_away,
             "misbehaved": counters.misbehaved,
         },
     })
@@ -96,6 +99,7 @@ pub fn tell(seen: &Seen, to: &mut Exposition) {
             counters.bad_datagrams,
         ),
         ("farm_builder_connections_refused_total", "Connections refused before they had greeted.", counters.refused),
+        ("farm_builder_connections_turned_away_total", "Connections for which there was no room.", seen.turned_away),
         (
             "farm_builder_connections_misbehaved_total",
             "Connections ended for a breach of the rules.",
