@@ -13,7 +13,8 @@
  *   --seconds 2 --warmup 0.5 --congestion cubic --buffer BYTES (each way, of each socket)
  *   --cpus 0,1                                          node n, and its thread or shard, on the n-th of these
  *   --listen HOST:PORT                                  v2: the nodes are started elsewhere, with these options
- *   --shards 2 --batch 1 --ahead N                      shards: events answered together; a node so many before the
+ *   --shards 2 --batch 1 --room N --ahead N             shards: events answered together, and received at once (as
+ *                                                       many, unless told); a node so many before the
  *                                                       last waits until nothing else is ready
  *   --low-water --sched-batch                           shards: wake a node for whole events only; no wake-up takes
  *                                                       the processor away
@@ -313,7 +314,8 @@ static const struct { const char *name; enum kind kind; void *at; } known[] = {
     {"seconds", SECONDS, &options.seconds}, {"warmup", SECONDS, &options.warmup},
     {"congestion", TEXT, &options.congestion}, {"buffer", INTEGER, &options.buffer}, {"cpus", LIST, NULL},
     {"listen", TEXT, &options.listen}, {"to", TEXT, &options.to}, {"number", INTEGER, &options.number},
-    {"shards", INTEGER, &options.shards}, {"ahead", INTEGER, &options.ahead}, {"batch", INTEGER, &options.batch}, {"threads", INTEGER, &options.threads},
+    {"shards", INTEGER, &options.shards}, {"ahead", INTEGER, &options.ahead}, {"batch", INTEGER, &options.batch},
+    {"room", INTEGER, &options.room}, {"threads", INTEGER, &options.threads},
     {"low-water", FLAG, &options.low_water}, {"sched-batch", FLAG, &options.sched_batch},
 };
 enum { KNOWN = sizeof known / sizeof *known };
@@ -338,7 +340,7 @@ static void read_options(int count, char **words) {
         }
     }
     int farm = options.nodes > 0 && options.nodes < NODES_MAX && options.credits > 0;
-    int shards = options.shards > 0 && options.batch > 0 && options.batch <= BATCH_MAX;
+    int shards = options.shards > 0 && options.batch > 0 && options.batch <= BATCH_MAX && options.room >= 0;
     if (!farm || !shards || !options.size || options.pool < 1 || options.seconds <= 0)
         usage();
 }

@@ -11,7 +11,7 @@ enum { HEADER = 12, TOKEN = 28, NODES_MAX = 1024, CPUS_MAX = 64, BATCH_MAX = 64 
 
 struct options {
     const char *mode, *congestion, *listen, *to;
-    int nodes, credits, pool, every, shards, batch, ahead, buffer, threads, number;
+    int nodes, credits, pool, every, shards, batch, room, ahead, buffer, threads, number;
     int low_water, sched_batch;
     size_t size, token_data;
     double seconds, warmup;

@@ -131,24 +131,24 @@ static void controller(void) {
         start(shard, (void *)(intptr_t)number);
 }
 
-/* Answers together the events that came together, `--batch` at most. */
+/* Answers together the events that came together, `--batch` at most, received in pieces of `--room` events. */
 static void node(int number, int port) {
-    int fd = tcp_connect(number, port);
-    size_t event = HEADER + options.size, room = event * options.batch, have = 0;
-    char *bytes = malloc(room), *answers = calloc(options.batch, TOKEN + options.token_data);
+    int fd = tcp_connect(number, port), owed = 0, more = 0;
+    size_t event = HEADER + options.size, room = event * (options.room ? options.room : options.batch), have = 0;
+    size_t length = 0;
+    char *bytes = malloc(room), *answers = calloc(options.batch + room / event, TOKEN + options.token_data);
     for (int credit = 0; credit < options.credits; credit++)
         send_all(fd, answers, TOKEN);
     if (options.low_water)
         need(setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &(int){event}, sizeof(int)) == 0, "SO_RCVLOWAT");
     for (uint64_t count = 0;;) {
         size_t wanted = options.batch == 1 ? event - have : room - have;
-        ssize_t came = recv(fd, bytes + have, wanted, options.batch == 1 ? MSG_WAITALL : 0);
+        ssize_t came = recv(fd, bytes + have, wanted, more ? MSG_DONTWAIT : options.batch == 1 ? MSG_WAITALL : 0);
         if (came == 0 || (came < 0 && errno == ECONNRESET))
             exit(0);
-        need(came > 0, "recv");
-        have += came;
-        size_t length = 0;
-        for (size_t at = 0; at < have / event; at++) {
+        need(came > 0 || (more && errno == EAGAIN), "recv");
+        have += came > 0 ? came : 0;
+        for (size_t at = 0; at < have / event; at++, owed++) {
             struct header *header = (void *)(bytes + at * event);
             need(header->length == options.size, "an event's length");
             struct token token = {token_data_after(++count, number), number, header->event, {0}};
@@ -159,8 +159,9 @@ static void node(int number, int port) {
         if (have % event)
             memcpy(bytes, bytes + have / event * event, have % event < HEADER ? have % event : HEADER);
         have %= event;
-        if (length)
-            send_all(fd, answers, length);
+        more = came == (ssize_t)wanted && owed < options.batch;
+        if (length && !more)
+            send_all(fd, answers, length), length = 0, owed = 0;
     }
 }
 

@@ -102,7 +102,7 @@ fn controller_command(bytes: &[u8]) -> Option<Command> {
     let (kind, rest) = bytes.split_first()?;
     let number = u64::from(rest.first().copied().unwrap_or(0));
     Some(match kind % 8 {
-        0 | 1 => Command::Event { number, payload: Bytes::copy_from_slice(rest) },
+        0 | 1 => Command::Event { number, payload: Bytes::copy_from_slice(rest), stamped: number % 2 == 1 },
         2 => Command::Committed(number),
         3 => Command::Pause,
         4 => Command::Resume,

@@ -3,7 +3,7 @@
 import command
 import contract
 
-PROTOCOLS = {"tcp", "udp", "unix", "ipbusudp-2.0", "chtcp-2.0"}
+PROTOCOLS = {"tcp", "udp", "unix", "ipbusudp-2.0", "chtcp-2.0", "farm"}
 
 
 def test_every_protocol_is_shown_in_under_two_minutes(tmp_path):

@@ -101,7 +101,7 @@ def test_datagrams_are_accounted_for():
 
 
 def test_the_standard_suite_runs_without_a_test_named():
-    for protocol in PROTOCOLS:
+    for protocol in (*PROTOCOLS, "farm"):
         found = command.bench(protocol, *command.SHORT)
         assert {"latency", "rate"} <= {one["test"] for one in found}
 

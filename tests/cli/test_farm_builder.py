@@ -70,6 +70,10 @@ def test_an_event_is_the_fragments_of_all_sources_in_order(tmp_path):
         assert "\nfarm_builder_events_complete_total 2000\n" in metrics
         assert "\nfarm_builder_fragments_total 6000\n" in metrics
         assert builder.page("/health").startswith("ready")
+        status = command.hodo("farm", "status", controller.pages, "--builder", builder.pages)
+        assert "\n6000 fragments in, 0 lost, " in status.stdout and "\n2000 events complete, 0" in status.stdout, status
+        top = command.hodo("farm", "top", controller.pages, "--builder", builder.pages, "--once", "--every", "50ms")
+        assert "\nbuilder  0 events/s complete" in top.stdout and "0 of 3 sources" in top.stdout, top
         status, said = builder.end()
         assert status == 0, said
     events = stored(tmp_path)

@@ -151,7 +151,7 @@ def test_top_shows_rates():
     with farms.controller(*made) as controller, farms.node(controller, "--count", 2):
         controller.wait_for_nodes(2)
         shown = hodo("top", controller.pages, "--once", "--every", "500ms")
-        rate = float(re.search(r"^in +([\d.]+)/s", shown, re.MULTILINE)[1])
+        rate = float(re.search(r"^events/s +([\d.]+) ", shown, re.MULTILINE)[1])
         assert 3000 < rate < 7000, shown
         assert "\x1b" not in shown and re.search(r"^ +1 +\d+ +\d+\.\d+ %", shown, re.MULTILINE), shown
         with command.started("farm", "top", controller.pages, "--every", "100ms") as top:

@@ -6,9 +6,9 @@ import command
 import farms
 
 
-def reported(of, folder, name):
+def reported(of, folder, name, *options):
     page, document = folder / f"{name}.html", folder / f"{name}.json"
-    done = command.hodo("farm", "report", of, "--html", page, "--json", document)
+    done = command.hodo("farm", "report", of, "--html", page, "--json", document, *options)
     assert done.returncode == 0, done.stderr
     (measurement,) = contract.parse(document.read_text(encoding="utf-8"))["measurements"]
     return page.read_text(encoding="utf-8"), measurement
@@ -25,7 +25,10 @@ def test_a_run_is_reported_from_the_controller_and_from_what_it_told(tmp_path):
     assert measurement["protocol"] == "farm" and measurement["channels"] == 3 and measurement["window"] == 2
     assert 1500 < measurement["rate"]["operations_per_s"]["median"] < 2500
     assert measurement["size_bytes"] == 1000 and len(measurement["intervals"]) > 8
-    page, again = reported(kept, tmp_path, "kept")
+    assert measurement["limit"] is None
+    page, again = reported(kept, tmp_path, "kept", "--line-rate", "100M")
+    assert again["limit"]["binds"] == "line" and abs(again["limit"]["operations_per_s"] - 11_628) < 10
+    assert abs(again["share_of_limit"] * again["limit"]["operations_per_s"] - again["rate"]["operations_per_s"]["median"]) < 1
     assert "Events of run 12" in page and again["operations"] <= measurement["operations"]
     table = command.hodo("farm", "report", kept)
     assert table.returncode == 0 and "farm" in table.stdout

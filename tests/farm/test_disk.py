@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+import re
 import subprocess
 
 import ledger
@@ -62,6 +63,32 @@ def test_a_full_disk_holds_events_up_and_loses_none(farm, disk, durability):
     ledger.agrees(page, counted)
     assert "no event is acknowledged until this is mended" in controller.text()
     assert controller.end() == 0, controller.text()
+
+
+def test_memory_is_bounded_while_nothing_is_committed(farm, tmp_path):
+    with contextlib.closing(SmallDisk(tmp_path / "disk", 128)) as disk:
+        (disk.seen / "ballast").write_bytes(bytes(127 << 20))
+        is_bounded(farm, disk, bound=32 << 20, size=1 << 20, nodes=4)
+
+
+def is_bounded(farm, disk, bound, size, nodes):
+    options = ["--store", disk.path / "store", "--uncommitted-bytes", bound, "--events", 1_000_000, "--size", 1000]
+    controller = farm.controller(*options, prefix=disk.inside)
+    # The answers of nodes are what takes memory: without a bound, 64 GiB of them.
+    farm.nodes(controller.at, nodes, "--accept", "1", "--output", size)
+    controller.until(lambda page: page["store"]["failing"], "the store is full")
+    controller.until(lambda page: page["events"]["uncommitted_bytes"] >= bound, "the bound is reached")
+    page = controller.until(lambda now: settled(controller, now), "events stop")
+    # What the nodes had then they still answer: two events each.
+    assert page["events"]["uncommitted_bytes"] <= bound + 2 * nodes * size, page["events"]
+    assert resident_bytes(controller.pid) < bound + (64 << 20)
+    (disk.seen / "ballast").unlink()
+    controller.until(lambda now: now["events"]["accepted"] > page["events"]["accepted"], "it goes on")
+
+
+def resident_bytes(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) << 10
 
 
 def settled(controller, page):

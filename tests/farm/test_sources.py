@@ -89,3 +89,21 @@ def test_one_that_dies_for_good_leaves_the_others_alone(farm, tmp_path):
     assert sorted(event for event in found if event % 3 < 2) == [n for n in range(1500) if n % 3 < 2]
     assert page["events"]["taken_in"] == len(found) == parts.decided(page)
     ledger.verified(tmp_path)
+
+
+def test_one_that_is_told_to_end_waits_for_what_it_gave_and_says_what_is_left(farm, tmp_path):
+    controller = farm.controller("--store", tmp_path)
+    node = farm.node(controller.at, 0, "--accept", "every:3", "--time", "2ms")
+    source = farm.source(controller.at, "--size", 1000, "--rate", 300)
+    controller.has_decided(50)
+    assert source.end() == 0, source.text()
+    count = ledger.given(source)
+    page = controller.until(lambda page: page["connections"]["sources"] == 0, "it is gone")
+    assert page["events"]["taken_in"] == count, "it made no more, and none is without a verdict"
+    node.kill()
+    # Nobody decides any more.
+    source = farm.source(controller.at, "--first", count, "--size", 1000, "--drain", "200ms")
+    controller.until(lambda page: page["events"]["taken_in"] > count, "events come")
+    assert source.end() == 1
+    left = int(source.said(r"0 accepted, 0 rejected, .* (\d+) without a verdict")[1])
+    assert left == controller.page()["events"]["taken_in"] - count

@@ -184,6 +184,22 @@ def test_connections_that_never_greet_keep_no_node_out(farm, at_work):
         link.close()
 
 
+def test_connections_beyond_all_bounds_are_counted(farm):
+    controller = farm.controller("--nodes", 1, "--sources", 1)
+    host, port = controller.at.rsplit(":", 1)
+    with contextlib.ExitStack() as stack:
+        # Of one address at most 256 stay that have not greeted.
+        for address in range(1, 7):
+            for _ in range(200):
+                made = socket.create_connection((host, int(port)), source_address=(f"127.0.0.{address}", 0))
+                stack.callback(made.close)
+        page = controller.until(lambda page: page["connections"]["turned_away"] > 0, "some found no room")
+    assert controller.metrics()["farm_connections_turned_away_total"] >= page["connections"]["turned_away"]
+    # There is room again.
+    farm.nodes(controller.at, 1)
+    controller.has_nodes(1)
+
+
 def test_a_flood_of_connections_from_one_address(at_work):
     """In waves, as many threads as there are processors; each connection is reset, so that no port stays taken."""
     count = 100_000

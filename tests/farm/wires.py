@@ -6,8 +6,17 @@ import subprocess
 
 
 def ip(*arguments):
-    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"ip {' '.join(arguments)}: {done.stderr.strip()} (this needs root)"
+    run("ip", *arguments)
+
+
+def tc(*arguments):
+    return run("tc", *arguments)
+
+
+def run(*words):
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(words)}: {done.stderr.strip()} (this needs root)"
+    return done.stdout
 
 
 class Pair:

@@ -2,7 +2,7 @@
 
 use crate::ipbus_link::{Asked, IpbusLink, Registers, noticed};
 use crate::open::{Opened, Settings, cannot, socket_settings};
-use crate::{Error, Uri};
+use crate::{Error, Uri, farm_options};
 use hodo_io::{Clock, Datagrams, Endpoint, Streams};
 use hodo_ipbus::uri::{Host, Route, Uri as DeviceUri, UriError};
 use hodo_ipbus::wire::operation::Mode;
@@ -262,10 +262,11 @@ impl Uri {
         through
     }
 
-    /// How many devices it names: of IPbus several hosts, or targets of a hub, may stand there with commas between them.
+    /// How many devices it names: of IPbus several hosts, or targets of a hub, may stand there with commas between them, of
+    /// a farm several hosts.
     #[must_use]
     pub fn devices(&self) -> u32 {
-        if !is_scheme(self.scheme) {
+        if !is_scheme(self.scheme) && self.scheme != farm_options::SCHEME {
             return 1;
         }
         let targets = self.options.iter().find(|(name, _)| name == TARGET).map_or("", |(_, targets)| targets);

@@ -4,6 +4,9 @@ mod boards;
 mod deciders;
 mod device;
 mod error;
+mod farm_limit;
+mod farm_link;
+mod farm_options;
 mod ipbus_files;
 mod ipbus_limit;
 mod ipbus_link;
@@ -35,6 +38,8 @@ pub mod ipbus {
 /// The event farm for applications.
 pub mod farm {
     pub use crate::deciders::{Decider, Deciding, Decision, Notice, Undecided, decide, process_counters};
+    pub use crate::farm_limit::{line_limit, on_the_stream};
+    pub use crate::farm_options::{accept, spread};
     pub use hodo_farm::*;
 }
 
@@ -47,6 +52,8 @@ pub struct Protocol {
     pub schemes: &'static [&'static str],
     /// One line for people.
     pub about: &'static str,
+    /// Which ways the payload of its operations may go, the most usual one first.
+    pub modes: &'static [Mode],
     /// Its short standard suite: tests, modes, sizes.
     pub suite: &'static [Part],
     /// The largest size of an operation in bytes.
@@ -117,8 +124,17 @@ const IPBUS_SUITE: &[Part] = &[
     part(Test::Channels, Mode::Receive, &[4], 1, 8),
 ];
 
+/// The published study's events, beside a small one.
+const FARM_SUITE: &[Part] = &[
+    part(Test::Latency, Mode::Send, &[64, 32_000], 1, 1),
+    part(Test::Rate, Mode::Send, &[32_000], 8, 1),
+    part(Test::Channels, Mode::Send, &[32_000], 2, 20),
+];
+
+const MODES: &[Mode] = &[Mode::Both, Mode::Send, Mode::Receive];
+
 const fn raw(name: &'static str, schemes: &'static [&'static str], about: &'static str) -> Protocol {
-    Protocol { name, schemes, about, suite: STREAM_SUITE, size_max: 1 << 30, batch_max: 1, own: true }
+    Protocol { name, schemes, about, modes: MODES, suite: STREAM_SUITE, size_max: 1 << 30, batch_max: 1, own: true }
 }
 
 const PROTOCOLS: &[Protocol] = &[
@@ -129,9 +145,20 @@ const PROTOCOLS: &[Protocol] = &[
         name: "ipbus",
         schemes: &["ipbusudp-2.0", "ipbustcp-2.0", "chtcp-2.0", "ipbusudp-1.3", "ipbustcp-1.3", "chtcp-1.3"],
         about: "IPbus: registers of electronics, read and written",
+        modes: MODES,
         suite: IPBUS_SUITE,
         size_max: 10 << 20,
         batch_max: 1000,
         own: false,
+    },
+    Protocol {
+        name: "farm",
+        schemes: &["farm"],
+        about: "the event farm: events to nodes, whose tokens ask for the next",
+        modes: &[Mode::Send],
+        suite: FARM_SUITE,
+        size_max: 128 << 20,
+        batch_max: 1,
+        own: true,
     },
 ];

@@ -1,4 +1,5 @@
 use crate::boards::Boards;
+use crate::farm_options::FarmOptions;
 use crate::ipbus_limit::Packets;
 use crate::open::socket_settings;
 use crate::{Error, Opened, Settings, Uri, simulated};
@@ -30,14 +31,16 @@ pub fn floor(uri: &Uri, settings: &Settings, plan: &Plan, far_cpus: &[usize]) ->
         return floor_of_boards(&boards, settings, plan, far_cpus).map(Some);
     }
     let kind = match uri.scheme {
-        "tcp" => Kind::Tcp,
+        "tcp" | "farm" => Kind::Tcp,
         "udp" => Kind::Udp,
         _ => Kind::Unix,
     };
     // One pair of threads has several channels' windows in flight; a lone operation waits for its answer in every mode.
     let in_flight = u64::from(plan.window) * u64::from(plan.channels);
     let size = (plan.size.mean() as usize).max(1);
-    let (out, answer) = messages(plan.mode, size);
+    let farm = FarmOptions::of_opened(uri);
+    let (out, answer) = messages(farm.as_ref(), plan.mode, size);
+    let size = if farm.is_some() { out.max(answer) } else { size };
     let mut cpus = pairs(settings, far_cpus);
     let (size, exchange) = match plan.mode {
         _ if settings.reconnect => (out, Exchange::Connect { answer }),
@@ -45,7 +48,8 @@ pub fn floor(uri: &Uri, settings: &Settings, plan: &Plan, far_cpus: &[usize]) ->
         Mode::Both => (size, Exchange::Echo { window: in_flight.div_ceil(cpus.len() as u64) as usize }),
         Mode::Send | Mode::Receive => (size, Exchange::OneWay),
     };
-    if plan.mode == Mode::Receive && exchange == Exchange::OneWay {
+    let from_far = plan.mode == Mode::Receive || (farm.is_some() && answer > out);
+    if from_far && exchange == Exchange::OneWay {
         // The payload comes from the far side.
         cpus.iter_mut().for_each(|(near, far)| std::mem::swap(near, far));
     }
@@ -93,7 +97,10 @@ fn measured(bare: &Bare) -> Result<Found, Error> {
 }
 
 /// Bytes out and back of an operation of this size: a message that carries no payload is a bare header.
-fn messages(mode: Mode, size: usize) -> (usize, usize) {
+fn messages(farm: Option<&FarmOptions>, mode: Mode, size: usize) -> (usize, usize) {
+    if let Some((event, token)) = farm.map(|farm| farm.messages(size as u64)) {
+        return (event as usize, token as usize);
+    }
     let header = hodo_raw::wire::HEADER;
     let message = size.max(header);
     match mode {
@@ -129,8 +136,9 @@ pub fn limit(
     let in_flight = u64::from(found.window) * u64::from(found.channels);
     let boards = opened.boards.as_ref();
     let packets = boards.map(|boards| Packets::new(boards, found.mode, payload as u32, found.batch));
+    let farm = FarmOptions::of_opened(uri);
     if let Some(model) = opened.model {
-        return simulated::limit(model, packets.as_ref(), found, payload);
+        return simulated::limit(model, (packets.as_ref(), farm.as_ref()), found, payload);
     }
     let bounds = |first: Bound| {
         let mut bounds = vec![first];
@@ -143,6 +151,7 @@ pub fn limit(
         {
             bounds.push(Bound::schedule(rate));
         }
+        bounds.extend(farm.as_ref().and_then(|farm| farm.decisions(found.channels)));
         bounds
     };
     match (line, floor) {
@@ -152,10 +161,10 @@ pub fn limit(
             let cost = match &packets {
                 Some(packets) if found.test == Test::Latency => return Some(packets.latency(&path)),
                 Some(packets) => packets.cost(&path),
-                None => cost(&path, datagrams, found)?,
+                None => cost(&path, datagrams, farm.as_ref(), found)?,
             };
             if found.test == Test::Latency {
-                let (out, back) = messages(found.mode, payload as usize);
+                let (out, back) = messages(farm.as_ref(), found.mode, payload as usize);
                 return Some(path.latency_limit(payload as u64, out as u64, back as u64, 0.0));
             }
             let mut bounds = bounds(Bound::line(&path, &cost));
@@ -171,7 +180,7 @@ pub fn limit(
             {
                 bare.assumes.push_str(": by TCP to the hub, and then by UDP to the board");
             }
-            if found.test == Test::Open {
+            if found.test == Test::Open || farm.as_ref().is_some_and(|farm| farm.decisions(1).is_some()) {
                 let bare = Bound {
                     binds,
                     operations_per_s: floor.operations_per_s,
@@ -211,10 +220,13 @@ fn path(datagrams: bool, remote: Option<SocketAddr>, rate: f64, mtu: u32) -> Opt
 }
 
 /// What an operation costs the line: the mean over the sizes drawn.
-fn cost(path: &Path, datagrams: bool, found: &Measurement) -> Option<WireCost> {
+fn cost(path: &Path, datagrams: bool, farm: Option<&FarmOptions>, found: &Measurement) -> Option<WireCost> {
     let single = found.test == Test::Latency || (found.window == 1 && found.mode == Mode::Both);
     let packing = if datagrams || single { Packing::Own } else { Packing::Stream };
     let of = |size: u64| {
+        if let Some(farm) = farm {
+            return farm.cost(path, size, packing);
+        }
         let message = size.max(u64::from(hodo_raw::wire::HEADER as u32));
         let (out, back) = match found.mode {
             Mode::Both => (message, message),

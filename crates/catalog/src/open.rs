@@ -1,6 +1,6 @@
 use crate::boards::{self, Boards};
 use crate::raw::{self, RawLink, client_config};
-use crate::{Error, Uri, simulated};
+use crate::{Error, Uri, farm_link, simulated};
 use hodo_io::{Clock, Datagrams, Endpoint, SocketSettings, Streams, affinity};
 use hodo_machine::{Address, Closed, Wait};
 use hodo_measure::{Link, LinkError};
@@ -69,14 +69,17 @@ pub fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened,
     raw::check_congestion(settings.congestion.as_deref())?;
     let way = match Boards::of(uri)? {
         Some(boards) => Way::Boards(boards),
-        None => Way::Raw(raw::address(uri, "")?),
+        None => match farm_link::hosts(uri)? {
+            Some(hosts) => Way::Farm(hosts),
+            None => Way::Raw(raw::address(uri, "")?),
+        },
     };
     let clock = Clock::start();
     let home = affinity::allowed_cpus();
     let cpus = cpus(settings);
     let boards = match &way {
         Way::Boards(boards) => Some(boards.clone()),
-        Way::Raw(_) => None,
+        Way::Raw(_) | Way::Farm(_) => None,
     };
     let mut opened =
         Opened { links: Vec::new(), cpus, congestion: None, local: None, remote: None, boards, model: None };
@@ -88,6 +91,9 @@ pub fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened,
         let channels = settings.channels / parts + u32::from(index < settings.channels % parts);
         match &way {
             Way::Raw(address) => open_part(uri, settings, address, channels, clock, stop, &mut opened)?,
+            Way::Farm(hosts) => {
+                farm_link::open_part(uri, hosts, settings, first..first + channels, clock, stop, &mut opened)?;
+            }
             Way::Boards(boards) => {
                 boards::open_part(uri, boards, settings, first..first + channels, clock, &mut opened)?;
             }
@@ -105,6 +111,7 @@ pub fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened,
 /// What a URI leads to.
 enum Way {
     Raw(Address),
+    Farm(Vec<Address>),
     Boards(Boards),
 }
 

@@ -1,7 +1,8 @@
 //! Raw links: how an [`Operation`] becomes a command of the client machine, and its events become completions.
 
 use crate::error::ended;
-use crate::{Error, ServeSettings, Settings, Uri, device};
+use crate::{Error, ServeSettings, Settings, Uri, device, farm_options};
+use hodo_farm::wire::NODES_PORT;
 use hodo_io::usage::ProcessUsage;
 use hodo_io::{Datagrams, Endpoint, Streams};
 use hodo_ipbus::wire::DEVICE_PORT;
@@ -292,7 +293,11 @@ pub(crate) fn address(uri: &Uri, default: &str) -> Result<Address, Error> {
         )));
     }
     let authority = if uri.authority.is_empty() { default } else { &uri.authority };
-    let port = if device::scheme(uri).is_some() { DEVICE_PORT } else { DEFAULT_PORT };
+    let port = match uri.scheme {
+        farm_options::SCHEME => NODES_PORT,
+        _ if device::scheme(uri).is_some() => DEVICE_PORT,
+        _ => DEFAULT_PORT,
+    };
     hodo_io::resolve(authority, port)
         .map(Address::Socket)
         .map_err(|error| Error::Usage(format!("`{authority}` in `{uri}` is no address: {error}")))

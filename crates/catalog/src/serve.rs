@@ -1,6 +1,10 @@
+use crate::deciders::process_counters;
 use crate::device::{self, Served};
+use crate::farm_link;
+use crate::farm_options::{self, FarmOptions};
 use crate::raw::{self, server_config};
 use crate::{Error, Uri};
+use hodo_farm::{Node, NodeConfig};
 use hodo_io::{DatagramServer, DatagramServers, ServeOptions, SocketSettings, StreamServer, Trace};
 use hodo_machine::{Address, Machine, Transport, Wait};
 use std::io;
@@ -47,6 +51,8 @@ enum Bound {
 enum FarEnd {
     Raw(ServeSettings),
     Device(Box<Served>),
+    /// A node for each connection.
+    Farm(Box<NodeConfig>),
 }
 
 impl Server {
@@ -85,6 +91,10 @@ impl Server {
                 bound.run(|number| served.faulty_device(number), |_| None, stop)
             }
             FarEnd::Device(served) => bound.run(|_| served.device(), |_| None, stop),
+            FarEnd::Farm(config) => {
+                let answer = |event| farm_link::answer(event, process_counters);
+                bound.run(|_| Node::new((*config).clone()), answer, stop)
+            }
         };
         outcome.map_err(|error| Error::Failed(format!("serving {}: {error}", uris[0])))
     }
@@ -130,7 +140,7 @@ pub fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
     // What makes the device is nothing that its clients have to say.
     let uri = match far_end {
         FarEnd::Raw(_) => uri.clone(),
-        FarEnd::Device(_) => Uri { options: Vec::new(), ..uri.clone() },
+        FarEnd::Device(_) | FarEnd::Farm(_) => Uri { options: Vec::new(), ..uri.clone() },
     };
     let address = raw::address(&uri, LOOPBACK)?;
     let options = ServeOptions {
@@ -146,7 +156,7 @@ pub fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
     };
     let boards = match &far_end {
         FarEnd::Device(served) => served.boards(),
-        FarEnd::Raw(_) => 1,
+        FarEnd::Raw(_) | FarEnd::Farm(_) => 1,
     };
     let bound = match transport {
         Transport::Stream if boards > 1 => {
@@ -185,6 +195,10 @@ fn ports(address: &Address, count: u16) -> Result<Vec<Address>, Error> {
 
 /// What answers at a URI, and over what.
 fn far_end(uri: &Uri, settings: &ServeSettings) -> Result<(FarEnd, Transport), Error> {
+    if uri.scheme == farm_options::SCHEME {
+        let nodes = FarmOptions::of(uri)?.nodes(settings.size_max);
+        return Ok((FarEnd::Farm(Box::new(nodes)), Transport::Stream));
+    }
     let Some(scheme) = device::scheme(uri) else {
         let transport = if uri.scheme == "udp" { Transport::Datagram } else { Transport::Stream };
         return Ok((FarEnd::Raw(settings.clone()), transport));

@@ -1,15 +1,19 @@
 //! The same machines over the simulated network.
 
 use crate::boards::{self, Boards};
+use crate::farm_link::{self, FarmLink};
+use crate::farm_options::{self, FarmOptions};
 use crate::ipbus_limit::Packets;
 use crate::ipbus_link::{self, IpbusLink};
 use crate::open::{Opened, Settings, cannot, check_size};
 use crate::raw::{self, RawLink, client_config, server_config};
 use crate::{Error, ServeSettings, Uri};
+use hodo_farm::Node;
+use hodo_farm::controller::FarCounters;
 use hodo_ipbus::{Clients, Device};
 use hodo_machine::{Address, Wait};
 use hodo_measure::limits::{self, Bound};
-use hodo_measure::{Binding, Limit, LimitKind, Link, Measurement, Mode, Test};
+use hodo_measure::{Binding, Limit, LimitKind, Link, Loss, Measurement, Mode, Test};
 use hodo_raw::{Client, Counters, Server, ServerCommand, ServerEvent};
 use hodo_sim::{Model, Network, Sim, Transport};
 use std::sync::atomic::AtomicBool;
@@ -27,6 +31,11 @@ pub(crate) fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<
         let link = link_to_boards(uri, &boards, &network, settings)?;
         let model = link.driver().model();
         return Ok(opened(Box::new(link), model, Some(boards)));
+    }
+    if uri.scheme == farm_options::SCHEME {
+        let link = link_to_nodes(uri, settings, stop)?;
+        let model = link.driver().model();
+        return Ok(opened(Box::new(link), model, None));
     }
     let link = link(uri, settings, stop)?;
     let model = link.driver().model();
@@ -59,6 +68,22 @@ fn link_to_boards(
     let noticed = |sim: &Sim<Clients, Device>| ipbus_link::noticed(sim.machine());
     let asked = boards.asked(0..settings.channels, settings);
     IpbusLink::open(sim, noticed, asked, settings.timeout).map_err(|error| cannot(uri, &error))
+}
+
+/// A node for each channel, all of them one machine's, as those of a server are.
+fn link_to_nodes(
+    uri: &Uri,
+    settings: &Settings,
+    stop: &AtomicBool,
+) -> Result<FarmLink<Sim<farm_link::Giver, Node>>, Error> {
+    let (options, network) = FarmOptions::and_others(uri)?;
+    let (out, back) = networks(uri, &network, settings)?;
+    let nodes = vec![Address::Node(SERVER); settings.channels as usize];
+    let controller = farm_link::controller(&options, settings, nodes);
+    let node = Node::new(options.nodes(settings.size_max));
+    let answer = |event| farm_link::answer(event, FarCounters::default);
+    let sim = Sim::new(Transport::Stream, (&out, &back), controller, vec![node], answer);
+    FarmLink::open(sim, |_| Loss::default(), settings.channels, settings, stop).map_err(|error| cannot(uri, &error))
 }
 
 /// The networks out and back.
@@ -115,7 +140,7 @@ fn far_end(settings: &Settings) -> ServeSettings {
 /// The bounds that the model sets: its wire, its window over the round-trip, its processors, its stream's buffer.
 pub(crate) fn limit(
     (out, back): (Model, Model),
-    packets: Option<&Packets>,
+    (packets, farm): (Option<&Packets>, Option<&FarmOptions>),
     found: &Measurement,
     payload: f64,
 ) -> Option<Limit> {
@@ -125,19 +150,23 @@ pub(crate) fn limit(
     let header = hodo_raw::wire::HEADER as u64;
     let message = (payload as u64).max(header);
     let (there, here) = match found.mode {
+        _ if let Some(farm) = farm => farm.messages(payload as u64),
         Mode::Both => (message, message),
         Mode::Send => (message, header),
         Mode::Receive => (header, message),
     };
     let costs = 2 * (out.cost + back.cost);
-    let round_trip_ns = (out.transit(there) + back.transit(here) + costs).as_nanos() as f64;
+    let decision_ns = farm.map_or(0.0, FarmOptions::time_mean_ns);
+    let round_trip_ns = (out.transit(there) + back.transit(here) + costs).as_nanos() as f64 + decision_ns;
     if found.test == Test::Latency {
         let formula =
             format!("{:?} + {:?} of transit + {costs:?} of processing", out.transit(there), back.transit(here));
         return Some(Limit::of_latency(LimitKind::Model, round_trip_ns, payload, formula, ASSUMES.into()));
     }
     let mut bounds = vec![Bound::window(u64::from(found.window) * u64::from(found.channels), round_trip_ns)];
-    for (model, size, counts) in [(out, there, found.mode != Mode::Receive), (back, here, found.mode != Mode::Send)] {
+    for (model, size, counts) in
+        [(out, there, found.mode != Mode::Receive), (back, here, found.mode != Mode::Send || here > there)]
+    {
         if counts && let Some(bits) = model.payload_bits_per_s(size) {
             bounds.push(Bound::pipe(Binding::Line, bits, size as f64, "the model's rate less its headers"));
         }
@@ -149,6 +178,7 @@ pub(crate) fn limit(
             bounds.push(Bound::pipe(Binding::Window, bits, size as f64, "the model's stream buffers over their delay"));
         }
     }
+    bounds.extend(farm.and_then(|farm| farm.decisions(found.channels)));
     if out.transport == Transport::Datagram {
         let messages = if found.mode == Mode::Both { 2.0 } else { 1.0 };
         let slower = out.cost.max(back.cost).as_nanos() as f64;

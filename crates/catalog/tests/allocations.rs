@@ -8,7 +8,7 @@ use hodo_catalog::{Protocol, protocols};
 use hodo_machine::{Sampling, Wait};
 use hodo_measure::{Link, Mode, Operation, Outcome, Plan, Test};
 use plans::served::{Served, serve_settings};
-use plans::{MODES, opened, plan};
+use plans::{opened, plan};
 use std::time::Duration;
 
 /// Operations of the shorter run; the longer one has ten times as many.
@@ -42,7 +42,7 @@ fn allocations(link: &mut dyn Link, again: Operation, operations: u64) -> u64 {
 fn more_operations_need_no_more_allocations() {
     for protocol in protocols() {
         let served = Served::start(protocol, &serve_settings());
-        for ((mode, window, size), stages) in cases().flat_map(|case| [(case, false), (case, true)]) {
+        for ((mode, window, size), stages) in cases(protocol).flat_map(|case| [(case, false), (case, true)]) {
             let plan = Plan { window, stages, ..plan(Test::Rate, mode, size) };
             let mut opened = opened(&served.uri, &plan);
             let link = opened.links[0].as_mut();
@@ -78,7 +78,7 @@ fn stamp_both_ends(link: &mut dyn Link, protocol: &Protocol) {
     assert!(!far_end.stages.is_empty());
 }
 
-fn cases() -> impl Iterator<Item = (Mode, u32, u32)> {
+fn cases(protocol: &'static Protocol) -> impl Iterator<Item = (Mode, u32, u32)> {
     let sizes = [(1, 64), (64, 64), (1, 32 << 10), (64, 32 << 10)];
-    MODES.into_iter().flat_map(move |mode| sizes.map(|(window, size)| (mode, window, size)))
+    protocol.modes.iter().flat_map(move |&mode| sizes.map(|(window, size)| (mode, window, size)))
 }

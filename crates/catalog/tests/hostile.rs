@@ -26,7 +26,7 @@ impl Plain {
         let uri = &served.uri;
         match uri.scheme {
             "unix" => Plain::Stream(Box::new(UnixStream::connect(&uri.path).expect("it listens"))),
-            "tcp" => Plain::Stream(Box::new(TcpStream::connect(&uri.authority).expect("it listens"))),
+            "tcp" | "farm" => Plain::Stream(Box::new(TcpStream::connect(&uri.authority).expect("it listens"))),
             _ => {
                 let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
                 socket.connect(&uri.authority).expect("it is an address");
@@ -51,7 +51,7 @@ fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
 /// A client that keeps the rules is served.
 #[track_caller]
 fn assert_serves(served: &Served, protocol: &Protocol) {
-    for mode in plans::MODES {
+    for &mode in protocol.modes {
         let plan = Plan { channels: 2, window: 4, until: Until::Count(100), ..plan(Test::Channels, mode, 2000) };
         let found = run(&mut opened(&served.uri, &plan).links, &plan, &Unwatched);
         assert_eq!((found.error, found.operations), (None, 100), "{}", protocol.name);
@@ -59,7 +59,16 @@ fn assert_serves(served: &Served, protocol: &Protocol) {
 }
 
 /// HELLO as a client sends it.
-const HELLO: [u8; 32] = *b"\xA0\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\0hodo raw\x01\0\0\0\0\0\x10\0";
+fn hello(protocol: &Protocol) -> &'static [u8] {
+    match protocol.name {
+        "farm" => FARM_HELLO,
+        _ => b"\xA0\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\0hodo raw\x01\0\0\0\0\0\x10\0",
+    }
+}
+
+/// A controller's, which takes no events and answers of up to a megabyte.
+const FARM_HELLO: &[u8] = b"\x24\0\0\x10hodofarm\x01\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
+                            \0\0\x10\0\x01\0\0\0\0\0\0\0\0\0\0\0";
 
 #[test]
 fn a_server_survives_garbage() {
@@ -69,7 +78,7 @@ fn a_server_survives_garbage() {
             Plain::to(&served).send(&random_bytes(seed, 1 << 20));
             // Behind a greeting more of it is looked at.
             let mut greeted = Plain::to(&served);
-            greeted.send(&HELLO);
+            greeted.send(hello(protocol));
             greeted.send(&random_bytes(seed, 1 << 20));
             assert_serves(&served, protocol);
         }
@@ -83,7 +92,7 @@ fn a_server_survives_every_kind_of_message_out_of_place() {
         for kind in 0xA0..=0xAB_u8 {
             for length in [0, 16, u32::MAX] {
                 let mut plain = Plain::to(&served);
-                plain.send(&HELLO);
+                plain.send(hello(protocol));
                 let mut header = [0xFF; 16];
                 header[0] = kind;
                 header[4..8].copy_from_slice(&length.to_le_bytes());
@@ -101,17 +110,17 @@ fn half_open_and_vanished_clients_leave_the_others_alone() {
         let served = Served::start(protocol, &serve_settings());
         let mut half_open: Vec<Plain> = (0..20).map(|_| Plain::to(&served)).collect();
         for (index, plain) in half_open.iter_mut().enumerate() {
-            plain.send(&HELLO[..index]);
+            plain.send(&hello(protocol)[..index]);
         }
         for _ in 0..20 {
             let mut vanishes = Plain::to(&served);
-            vanishes.send(&HELLO);
+            vanishes.send(hello(protocol));
             // A megabyte is asked for a hundred times, and nobody is there to take it.
             vanishes.send(b"\xA6\0\x64\0\0\0\x10\0\0\0\0\0\0\0\0\0");
         }
         // And one that stays and does not read.
         let mut deaf = Plain::to(&served);
-        deaf.send(&HELLO);
+        deaf.send(hello(protocol));
         deaf.send(b"\xA6\0\x64\0\0\0\x10\0\0\0\0\0\0\0\0\0");
         assert_serves(&served, protocol);
         drop(half_open);
@@ -142,7 +151,7 @@ impl Strange {
                 uri.authority = socket.local_addr().expect("it is bound").to_string();
                 std::thread::spawn(move || answer_datagrams(&socket, stranger));
             }
-            "tcp" => {
+            "tcp" | "farm" => {
                 let listener = TcpListener::bind(&uri.authority).expect("a free port");
                 uri.authority = listener.local_addr().expect("it is bound").to_string();
                 std::thread::spawn(move || answer(listener.incoming(), stranger));
@@ -180,16 +189,25 @@ fn answer_datagrams(socket: &UdpSocket, stranger: Stranger) {
     }
 }
 
+fn welcome_of_another_version(protocol: &Protocol) -> &'static [u8] {
+    match protocol.name {
+        "farm" => {
+            b"\x24\0\0\x10hodofarm\x63\0\x04\0\0\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\
+                    \0\0\x10\0\x01\0\0\0\0\0\0\0\0\0\0\0"
+        }
+        _ => b"\xA1\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\0hodo raw\x63\0\0\0\0\0\x10\0",
+    }
+}
+
 #[test]
 fn a_client_says_what_is_wrong_with_its_far_end_within_its_timeout() {
-    const WELCOME_OF_ANOTHER_VERSION: &[u8] = b"\xA1\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\0hodo raw\x63\0\0\0\0\0\x10\0";
     let clock = Clock::start();
     for protocol in own() {
         for (stranger, says) in [
             (Stranger::Closes, ""),
             (Stranger::Says(b"HTTP/1.1 400 Bad Request\r\nServer: other\r\n\r\n"), "HTTP"),
             (Stranger::Says(b"SSH-2.0-OpenSSH_9.6\r\n"), "SSH-"),
-            (Stranger::Says(WELCOME_OF_ANOTHER_VERSION), "version 99"),
+            (Stranger::Says(welcome_of_another_version(protocol)), "version 99"),
             (Stranger::Says(&[0xA3; 64]), ""),
             (Stranger::NeverAnswers, ""),
         ] {

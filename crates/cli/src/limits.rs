@@ -1,10 +1,12 @@
 //! `hodo limits`: the calculator alone.
 
+use crate::args::sizes::Sizes;
 use crate::args::{self, Transport};
 use crate::output_file::write_json;
 use crate::{Error, Outcome, terminal};
+use hodo_catalog::farm::on_the_stream;
 use hodo_measure::limits::{
-    Bound, Ip, Line, Packing, Path, Pci, Pcie, PcieGeneration, Transport as Carrier, format_rate, least,
+    Bound, Fan, Ip, Line, Packing, Path, Pci, Pcie, PcieGeneration, Transport as Carrier, format_rate, least,
 };
 use hodo_measure::{Limit, LimitKind};
 use serde_json::{Value, json};
@@ -16,8 +18,8 @@ const PCIE_MAX_PAYLOAD: u32 = 256;
 pub fn run(limits: &args::Limits) -> Result<Outcome, Error> {
     let path = path(limits)?;
     let bus = bus(limits)?;
-    let rows =
-        limits.sizes.values().iter().map(|size| row(limits, &path, &bus, *size)).collect::<Result<Vec<_>, _>>()?;
+    let sizes = limits.sizes.clone().unwrap_or_else(|| Sizes::of(if limits.farm.is_some() { &[EVENT] } else { SIZES }));
+    let rows = sizes.values().iter().map(|size| row(limits, &path, &bus, *size)).collect::<Result<Vec<_>, _>>()?;
     let to_stdout = limits.json.as_deref().is_some_and(|file| file.as_os_str() == "-");
     if let Some(file) = &limits.json {
         write_json("--json", file, &document(&path, &bus, &rows))?;
@@ -27,6 +29,11 @@ pub fn run(limits: &args::Limits) -> Result<Outcome, Error> {
     }
     Ok(Outcome::Done)
 }
+
+/// Sizes, unless told otherwise.
+const SIZES: &[u32] = &[64, 1024, 1472, 8 << 10, 32 << 10];
+/// The event of the published study.
+const EVENT: u32 = 32_000;
 
 /// The limit of operations of one size.
 struct Row {
@@ -54,26 +61,52 @@ fn row(limits: &args::Limits, path: &Path, bus: &[Bus], size: u32) -> Result<Row
     if let Some(max) = path.datagram_bytes_max().filter(|max| size > *max) {
         return Err(Error::Usage(format!("--sizes {size}: a UDP datagram has a size in 1..={max} bytes")));
     }
-    let bytes = u64::from(size);
+    let (bytes, (out, back)) = (u64::from(size), messages(limits, size));
     let mut bounds = vec![line_bound(limits, path, bytes)?];
     if let (Some(window), Some(rtt)) = (limits.window, limits.rtt) {
-        bounds.push(Bound::window(u64::from(window), rtt.as_secs_f64() * 1e9));
+        let in_flight = u64::from(window) * u64::from(limits.farm.unwrap_or(1));
+        bounds.push(Bound::window(in_flight, rtt.as_secs_f64() * 1e9));
     }
-    bounds.extend(bus.iter().map(|bus| bus.bound(f64::from(size))));
+    bounds.extend(processors(limits, (out + back) as f64));
+    bounds.extend(bus.iter().map(|bus| bus.bound(out.max(back) as f64)));
     let limit = least(LimitKind::Line, bounds, f64::from(size))
         .ok_or_else(|| Error::Usage(format!("--sizes {size}: nothing bounds this operation")))?;
-    let wire_bytes = path.wire_bytes(bytes, Packing::Own);
-    Ok(Row { size, wire_bytes, wire_ns: path.latency_ns(bytes, 0, 0.0), limit })
+    let wire_bytes = path.wire_bytes(out, Packing::Own);
+    Ok(Row { size, wire_bytes, wire_ns: path.latency_ns(out, 0, 0.0), limit })
+}
+
+/// Bytes out and back of an operation on the stream: an event of a farm has a header, and a token that answers it.
+fn messages(limits: &args::Limits, size: u32) -> (u64, u64) {
+    match limits.farm {
+        Some(_) => on_the_stream(u64::from(size), limits.token_data),
+        None => (u64::from(size), 0),
+    }
+}
+
+/// What the processors could do that were told of, with so many bytes of each operation to copy.
+fn processors(limits: &args::Limits, bytes: f64) -> Option<Bound> {
+    let cost_ns = limits.cpu_cost.map(|cost| cost.as_secs_f64() * 1e9);
+    match (limits.copies.zip(limits.copy_rate), cost_ns) {
+        (Some((copies, rate)), cost_ns) => {
+            Some(Bound::copies(limits.cores, cost_ns.unwrap_or(0.0), copies, bytes, rate))
+        }
+        (None, cost_ns) => cost_ns.map(|cost_ns| Bound::cpu(limits.cores, cost_ns)),
+    }
 }
 
 /// The line alone, or shared by several senders that have lines of their own before it.
 fn line_bound(limits: &args::Limits, path: &Path, bytes: u64) -> Result<Bound, Error> {
-    let cost = path.cost(bytes, bytes, 0, Packing::Stream);
+    let (out, back) = messages(limits, bytes as u32);
+    let cost = path.cost(bytes, out, back, Packing::Stream);
     let trunk = Bound::line(path, &cost);
+    let leaf = |rate| path_over(limits, Line { rate_bits_per_s: rate, ..*path.line() });
+    if let (Some(leaves), Some(rate)) = (limits.farm, limits.leaf_rate) {
+        return Ok(Fan { leaves, leaf: leaf(rate)?, trunk: *path }.bound(&cost, &cost));
+    }
     let Some(flows) = limits.flows else { return Ok(trunk) };
     let shared = trunk.shared_by(flows);
     let Some(rate) = limits.leaf_rate else { return Ok(shared) };
-    let leaf = Bound::line(&path_over(limits, Line { rate_bits_per_s: rate, ..*path.line() })?, &cost);
+    let leaf = Bound::line(&leaf(rate)?, &cost);
     let formula = format!("own line [{}], shared line [{}]", leaf.formula, shared.formula);
     let least = if leaf.operations_per_s < shared.operations_per_s { leaf } else { shared };
     Ok(Bound { formula, ..least })
@@ -165,6 +198,9 @@ fn text(limits: &args::Limits, path: &Path, bus: &[Bus], rows: &[Row]) -> String
     for bus in bus {
         text.push_str(&format!("{}\n", bus.text()));
     }
+    if let Some(nodes) = limits.farm {
+        text.push_str(&farm_text(limits, nodes, rows));
+    }
     if let Some(flows) = limits.flows {
         text.push_str(&format!("{flows} flows share the line; each row is what is left to one of them\n"));
     }
@@ -176,6 +212,16 @@ fn text(limits: &args::Limits, path: &Path, bus: &[Bus], rows: &[Row]) -> String
         text.push_str(&row_text(row));
     }
     text
+}
+
+fn farm_text(limits: &args::Limits, nodes: u32, rows: &[Row]) -> String {
+    let noun = if nodes == 1 { "node" } else { "nodes" };
+    let (header, token) = messages(limits, 0);
+    let shares = rows.iter().map(|row| format!("{:.1} %", 100.0 * token as f64 / messages(limits, row.size).0 as f64));
+    format!(
+        "events to {nodes} {noun}: {header} B of header on top of each; a token of {token} B comes back, {} of what goes out\n",
+        shares.collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// A row, with the bound that binds; the others, which do not, stand under it.

@@ -15,6 +15,41 @@ fn close(value: &Value, expected: f64) -> bool {
     value.as_f64().is_some_and(|value| (value / expected - 1.0).abs() < 1e-4)
 }
 
+/// What the published study's farm could have done, and what else bounds one.
+#[test]
+fn a_farm_has_the_limits_of_its_events() {
+    let first = |arguments: &[&str]| figures(arguments)["limits"][0]["limit"].clone();
+    for (mtu, events_per_s, stream_bits_per_s) in [("1500", 3676.2, 941.482e6), ("9000", 3865.9, 990.042e6)] {
+        let found = first(&["--farm", "20", "--mtu", mtu]);
+        assert!(close(&found["operations_per_s"], events_per_s), "{found}");
+        let stream = first(&["--sizes", "32012", "--mtu", mtu]);
+        assert!(close(&stream["payload_bits_per_s"], stream_bits_per_s), "{stream}");
+        assert!(close(&stream["operations_per_s"], events_per_s), "{stream}");
+    }
+    let by_credits = first(&["--farm", "20", "--window", "2", "--rtt", "20ms"]);
+    assert!(close(&by_credits["operations_per_s"], 2000.0) && by_credits["binds"] == "window", "{by_credits}");
+    let by_tokens = first(&["--farm", "20", "--token-data", "64K"]);
+    assert!(close(&by_tokens["operations_per_s"], 1e9 / 8.0 / (65_564.0 * 1538.0 / 1448.0)), "{by_tokens}");
+    let by_leaves = first(&["--farm", "8", "--leaf-rate", "100M"]);
+    assert!(close(&by_leaves["operations_per_s"], 8.0 * 367.62), "{by_leaves}");
+    let by_copies = first(&[
+        "--farm",
+        "20",
+        "--line-rate",
+        "400G",
+        "--cpu-cost",
+        "4us",
+        "--cores",
+        "2",
+        "--copies",
+        "2",
+        "--copy-rate",
+        "100G",
+    ]);
+    assert!(close(&by_copies["operations_per_s"], 2e9 / (4000.0 + 2.0 * 32_040.0 * 0.08)), "{by_copies}");
+    assert_eq!(by_copies["binds"], "cpu");
+}
+
 #[test]
 fn the_table_is_as_accepted() {
     let ran = run(&["limits", "--sizes", "64,32012", "--pci", "32/33", "--window", "4", "--rtt", "100us"]);

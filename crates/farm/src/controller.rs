@@ -6,6 +6,7 @@ mod even;
 mod nodes;
 mod report;
 pub(crate) mod sources;
+mod stages;
 mod verdicts;
 
 use crate::dials::Dials;
@@ -23,11 +24,14 @@ pub use config::{Command, ControllerConfig, Event, Final, Policy};
 use core::time::Duration;
 use even::Even;
 pub use even::Pace;
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Spans, Stamp, Stamps};
 pub use nodes::NodeShare;
 use nodes::{Given, Held, NodeLine, Origin, Part, Queue};
 pub use report::{Counters, FarCounters, State};
 use sources::Giver;
+use stages::Stages;
+pub use stages::{AWAY, DECIDE, QUEUE, SEND, WAIT};
+use verdicts::Uncommitted;
 
 /// How often greetings, silence and deadlines are looked at.
 const CHECK: Duration = Duration::from_millis(50);
@@ -62,6 +66,7 @@ pub struct Controller<S> {
     ledger: Ledger,
     told: u64,
     committed: u64,
+    uncommitted: Uncommitted,
     owed: VecDeque<Owed>,
     /// Peers that have sent an event again while it is in hand.
     claims: BTreeMap<(u32, u64), Vec<Claim>>,
@@ -84,6 +89,9 @@ pub struct Controller<S> {
     /// Credits of nodes without tokens, which are good again when the connections have been looked at.
     poured: Vec<Peer>,
     counters: Counters,
+    stages: Stages,
+    /// How long events were away, from when they were given until their token.
+    answers: Spans,
     idle_since: Option<Instant>,
     next_check: Instant,
 }
@@ -104,10 +112,11 @@ impl<S: Supply> Controller<S> {
             ledger,
             told: 0,
             committed: 0,
+            uncommitted: Uncommitted::default(),
             owed: VecDeque::new(),
             claims: BTreeMap::new(),
             events: VecDeque::new(),
-            dials: Dials::first(config.nodes.len()),
+            dials: Dials::first(config.nodes.len(), config.instance),
             greetings: Greetings::default(),
             serials: 0,
             sources: 0,
@@ -120,6 +129,8 @@ impl<S: Supply> Controller<S> {
             granted: 0,
             poured: Vec::new(),
             counters: Counters::default(),
+            stages: Stages::default(),
+            answers: Spans::new(),
             idle_since: None,
             next_check: Instant::ZERO,
             config,
@@ -151,6 +162,7 @@ impl<S: Supply> Controller<S> {
             events_waiting: (self.waiting.len() + self.suspects.len()) as u64,
             tokens_waiting: self.nodes().map(|node| u64::from(node.credits)).sum(),
             uncommitted: self.told - self.committed.min(self.told),
+            uncommitted_bytes: self.uncommitted.bytes(),
             nodes: self.queue.nodes().len() as u64,
             sources: u64::from(self.sources),
             threads: 1,
@@ -164,6 +176,23 @@ impl<S: Supply> Controller<S> {
     #[must_use]
     pub fn shares(&self) -> Vec<NodeShare> {
         self.nodes().map(|node| NodeShare { in_flight: node.given.len() as u32, ..node.share }).collect()
+    }
+
+    /// How long events were away, from when each was given to a node until its token came.
+    #[must_use]
+    pub const fn answers(&self) -> &Spans {
+        &self.answers
+    }
+
+    /// The stages of the events that were to be stamped: their tags are the events' numbers.
+    pub fn stamps(&mut self) -> &mut Stamps {
+        &mut self.stages.stamps
+    }
+
+    /// How long the nodes' stages of these events took, by their names and in their order.
+    #[must_use]
+    pub fn far_stages(&self) -> [(&'static str, &Spans); 2] {
+        self.stages.far()
     }
 
     fn nodes(&self) -> impl Iterator<Item = &NodeLine> {
@@ -194,7 +223,9 @@ impl<S: Supply> Controller<S> {
 
     fn command(&mut self, now: Instant, command: Command) {
         match command {
-            Command::Event { number, payload } => self.made(now, number, payload, Kind::Event),
+            Command::Event { number, payload, stamped } => {
+                self.made(now, number, payload, Kind::Event, stamped);
+            }
             Command::Committed(count) => self.commit(count),
             Command::Pause if self.state == State::Running => self.state = State::Paused,
             Command::Resume => self.resume(now),
@@ -234,7 +265,7 @@ impl<S: Supply> Controller<S> {
     }
 
     /// An event that was made in this process.
-    fn made(&mut self, now: Instant, number: u64, payload: Bytes, kind: Kind) {
+    fn made(&mut self, now: Instant, number: u64, payload: Bytes, kind: Kind, stamped: bool) {
         let run = self.run;
         match self.ledger.offer_own(run, number) {
             Ok(Standing::New) => {}
@@ -245,7 +276,8 @@ impl<S: Supply> Controller<S> {
             }
         }
         self.counters.bytes_in += payload.len() as u64;
-        self.waiting.push_back(Held { run, event: number, kind, deaths: 0, payload, origin: Origin::Here, came: now });
+        let (event, origin) = (number, Origin::Here);
+        self.waiting.push_back(Held { run, event, kind, deaths: 0, stamped, payload, origin, came: now });
     }
 
     fn opened(&mut self, now: Instant, peer: Peer, address: &Address) {
@@ -276,6 +308,7 @@ impl<S: Supply> Controller<S> {
     }
 
     fn received(&mut self, now: Instant, peer: Peer, mut bytes: &[u8]) {
+        let first = bytes;
         loop {
             match self.lines.next(now, peer, &mut bytes) {
                 Ok(Some(message)) => {
@@ -284,7 +317,11 @@ impl<S: Supply> Controller<S> {
                     }
                 }
                 Ok(None) => return,
-                Err(error) => return self.end(now, peer, error),
+                Err(error) => {
+                    let is_stranger =
+                        self.lines.at(peer).is_some_and(|line| matches!(line.part, Part::Greeting { .. }));
+                    return self.end(now, peer, if is_stranger { error.of_stranger(first) } else { error });
+                }
             }
         }
     }
@@ -297,7 +334,7 @@ impl<S: Supply> Controller<S> {
             (Part::Giver(giver), Message::Event { kind, event, length, payload }) => {
                 giver.enter(length)?;
                 let (run, serial) = (giver.run, giver.serial);
-                self.given(now, (peer, serial), run, event, kind, payload)
+                self.given(now, (peer, serial), run, event, kind, payload.unwrap_or_default())
             }
             (Part::Giver(giver), Message::Run(run)) => {
                 giver.run = run;
@@ -366,6 +403,7 @@ impl<S: Supply> Controller<S> {
                     node.served = served;
                 }
                 self.queue.join(&mut self.lines, peer);
+                self.dials.reached(peer);
                 self.suspects_due = true;
             }
             Role::Source | Role::Builder if peer.is_accepted() => self.giver_came(peer, hello)?,
@@ -538,6 +576,10 @@ impl<S: Supply> Machine for Controller<S> {
         let check = (self.next_check > Instant::ZERO).then_some(self.next_check);
         let pour = (!self.poured.is_empty()).then_some(now);
         Output::Idle([self.dials.deadline(), supply, check, self.even.deadline(), pour].into_iter().flatten().min())
+    }
+
+    fn stamped(&mut self, stamp: Stamp) {
+        self.stages.stamps.keep(stamp);
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {

@@ -1,42 +1,116 @@
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::time::Duration;
-use hodo_machine::{Instant, Peer};
+use hodo_machine::{Instant, Peer, Random};
 
-/// How long to wait before a connection is tried again.
+/// How long to wait before a connection is tried again, at first and at most.
 const AGAIN: Duration = Duration::from_millis(100);
+const AGAIN_MAX: Duration = Duration::from_secs(2);
+
+/// How long to wait before something is tried again: each time twice as long, up to a bound, less up to a quarter, so that
+/// many who have lost the same far end do not all come at once.
+#[derive(Debug, Clone)]
+pub(crate) struct BackOff {
+    first: Duration,
+    max: Duration,
+    next: Duration,
+    random: Random,
+}
+
+impl BackOff {
+    /// Begins with `first`. Who has another seed waits differently.
+    pub(crate) fn new(first: Duration, max: Duration, seed: u64) -> Self {
+        BackOff { first, max, next: first, random: Random::new(seed) }
+    }
+
+    /// It has failed: the time until it is tried again.
+    pub(crate) fn failed(&mut self) -> Duration {
+        let wait = self.next;
+        self.next = (wait * 2).min(self.max);
+        wait - Duration::from_nanos(self.random.below(wait.as_nanos() as u64 / 4))
+    }
+
+    /// It has succeeded.
+    pub(crate) const fn succeeded(&mut self) {
+        self.next = self.first;
+    }
+}
 
 /// The connections that a machine opens, by their numbers, and when.
 #[derive(Debug)]
-pub(crate) struct Dials(VecDeque<(Instant, u32)>);
+pub(crate) struct Dials {
+    due: VecDeque<(Instant, u32)>,
+    back_off: Vec<BackOff>,
+}
 
 impl Dials {
     /// So many at once, numbered from 0 on.
-    pub(crate) fn first(count: usize) -> Self {
-        Dials((0..count as u32).map(|number| (Instant::ZERO, number)).collect())
+    pub(crate) fn first(count: usize, seed: u64) -> Self {
+        let back_off = |number: u64| BackOff::new(AGAIN, AGAIN_MAX, seed.wrapping_add(number));
+        Dials {
+            due: (0..count as u32).map(|number| (Instant::ZERO, number)).collect(),
+            back_off: (0..count as u64).map(back_off).collect(),
+        }
     }
 
     /// A connection is gone: one that was opened here is tried again.
     pub(crate) fn again(&mut self, now: Instant, peer: Peer) {
-        if !peer.is_accepted() {
-            self.0.push_back((now + AGAIN, peer.0));
+        if let Some(back_off) = self.back_off.get_mut(peer.0 as usize) {
+            self.due.push_back((now + back_off.failed(), peer.0));
+        }
+    }
+
+    /// The far end has greeted.
+    pub(crate) fn reached(&mut self, peer: Peer) {
+        if let Some(back_off) = self.back_off.get_mut(peer.0 as usize) {
+            back_off.succeeded();
         }
     }
 
     /// None is opened any more.
     pub(crate) fn stop(&mut self) {
-        self.0.clear();
+        self.due.clear();
     }
 
     /// The number of one that is to be opened now.
     #[inline]
     pub(crate) fn due(&mut self, now: Instant) -> Option<u32> {
-        let index = self.0.iter().position(|(at, _)| *at <= now)?;
-        self.0.remove(index).map(|(_, number)| number)
+        let index = self.due.iter().position(|(at, _)| *at <= now)?;
+        self.due.remove(index).map(|(_, number)| number)
     }
 
     /// When the next is to be opened.
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.0.iter().map(|(at, _)| *at).min()
+        self.due.iter().map(|(at, _)| *at).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_tried_again_ever_more_seldom_until_it_greets() {
+        let (mut dials, mut now) = (Dials::first(2, 7), Instant::ZERO);
+        assert_eq!((dials.due(now), dials.due(now), dials.due(now)), (Some(0), Some(1), None));
+        let mut waits = |dials: &mut Dials, number| {
+            dials.again(now, Peer(number));
+            let at = dials.deadline().unwrap();
+            let wait = at - now;
+            now = at;
+            assert_eq!(dials.due(now), Some(number));
+            wait.as_millis()
+        };
+        for most in [100, 200, 400, 800, 1600, 2000, 2000, 2000] {
+            let wait = waits(&mut dials, 0);
+            assert!((most * 3 / 4..=most).contains(&wait), "{wait} of {most}");
+        }
+        assert_ne!(waits(&mut dials, 0), waits(&mut dials, 0), "never quite the same");
+        assert!(waits(&mut dials, 1) <= 100, "each by itself");
+        dials.reached(Peer(0));
+        assert!(waits(&mut dials, 0) <= 100);
+        dials.again(now, Peer(Peer::FIRST_ACCEPTED));
+        assert_eq!(dials.deadline(), None, "who came by itself comes again by itself");
     }
 }

@@ -161,6 +161,16 @@ impl Error {
         "no-tokens",
     ];
 
+    /// The same of a peer that has not greeted, and whose first bytes these are: where they are text, another protocol's.
+    pub(crate) fn of_stranger(self, bytes: &[u8]) -> Error {
+        match bytes.first_chunk() {
+            Some(first) if !matches!(self, Error::Version { .. }) && first.iter().all(u8::is_ascii_graphic) => {
+                Error::NotFarm { first: *first }
+            }
+            _ => self,
+        }
+    }
+
     /// Whether the peer broke the rules, rather than being gone or late.
     #[must_use]
     pub const fn is_misbehaviour(&self) -> bool {

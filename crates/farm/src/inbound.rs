@@ -1,7 +1,9 @@
 use crate::Error;
 use crate::pool::Pool;
-use crate::wire::{HEADER, Header, Hello, Kind, TEXT_MAX, TOKEN, Token};
+use crate::wire::{HEADER, Header, Hello, Kind, Lacks, TEXT_MAX, TOKEN, Token};
+use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
+use core::ops::Range;
 
 /// A payload is received straight into its place while this much of it is outstanding.
 const LANDING_FROM: usize = 4096;
@@ -28,10 +30,10 @@ pub(crate) struct Intake {
 #[derive(Debug)]
 struct Body {
     head: Head,
-    buffer: BytesMut,
+    /// None where the bytes are not kept.
+    buffer: Option<BytesMut>,
     filled: usize,
     length: usize,
-    keep: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +51,7 @@ pub(crate) enum Message {
         kind: Kind,
         event: u64,
         length: u32,
-        payload: Bytes,
+        payload: Option<Bytes>,
     },
     Token(Token, Bytes),
     Run(u32),
@@ -59,6 +61,10 @@ pub(crate) enum Message {
     Refused(u64),
     Report(u64),
     Counters(Bytes),
+    /// The fragment of this run and event is whole at its builder.
+    Here(u32, u64),
+    /// The builder lacks these parts of it.
+    Lacks(u32, u64, Vec<Range<u32>>),
 }
 
 impl Intake {
@@ -89,6 +95,8 @@ impl Message {
             Message::Refused(_) => Kind::Refused as u8,
             Message::Report(_) => Kind::Report as u8,
             Message::Counters(..) => Kind::Counters as u8,
+            Message::Here(..) => Kind::Here as u8,
+            Message::Lacks(..) => Kind::Lacks as u8,
         }
     }
 }
@@ -122,12 +130,15 @@ impl Inbound {
                 let kind = head.kind() as u8;
                 return Err(if max == 0 { Error::Unexpected { kind } } else { Error::TooLarge { size: length, max } });
             }
-            if length == 0 {
-                return message(head, Bytes::new()).map(Some);
-            }
             let length = length as usize;
-            let buffer = if keep { pool.take(length) } else { BytesMut::new() };
-            self.body = Some(Body { head, buffer, filled: 0, length, keep });
+            if (length == 0 || !keep)
+                && let Some(rest) = bytes.get(length..)
+            {
+                *bytes = rest;
+                return message(head, None).map(Some);
+            }
+            let buffer = keep.then(|| pool.take(length));
+            self.body = Some(Body { head, buffer, filled: 0, length });
         }
     }
 
@@ -178,8 +189,8 @@ impl Inbound {
         let Some(body) = &mut self.body else { return Ok(None) };
         let take = (body.length - body.filled).min(bytes.len());
         let (front, rest) = bytes.split_at(take);
-        if body.keep {
-            body.buffer[body.filled..body.filled + take].copy_from_slice(front);
+        if let Some(buffer) = &mut body.buffer {
+            buffer[body.filled..body.filled + take].copy_from_slice(front);
         }
         body.filled += take;
         *bytes = rest;
@@ -187,7 +198,7 @@ impl Inbound {
             return Ok(None);
         }
         let Some(Body { head, buffer, .. }) = self.body.take() else { return Ok(None) };
-        message(head, buffer.freeze()).map(Some)
+        message(head, buffer.map(BytesMut::freeze)).map(Some)
     }
 
     /// Whether a part of a message has come.
@@ -198,7 +209,8 @@ impl Inbound {
     /// Where the rest of a large payload may be received directly.
     pub(crate) fn landing(&mut self) -> Option<&mut [u8]> {
         let body = self.body.as_mut()?;
-        (body.keep && body.length - body.filled >= LANDING_FROM).then(|| &mut body.buffer[body.filled..body.length])
+        let buffer = body.buffer.as_mut().filter(|_| body.length - body.filled >= LANDING_FROM)?;
+        Some(&mut buffer[body.filled..body.length])
     }
 
     /// So many bytes were received there; [`Inbound::next`] has the message then, where it is whole.
@@ -209,16 +221,19 @@ impl Inbound {
     }
 }
 
-fn message(head: Head, body: Bytes) -> Result<Message, Error> {
+#[inline]
+fn message(head: Head, body: Option<Bytes>) -> Result<Message, Error> {
     let header = match head {
-        Head::Token(token) => return Ok(Message::Token(token, body)),
+        Head::Token(token) => return Ok(Message::Token(token, body.unwrap_or_default())),
         Head::Plain(header) => header,
     };
     let Header { kind, length, value } = header;
+    if kind.is_event() && (kind != Kind::Skip || length == 0) {
+        return Ok(Message::Event { kind, event: value, length, payload: body });
+    }
+    let body = body.unwrap_or_default();
     Ok(match kind {
         Kind::Hello => Message::Hello(Hello::decode(&header, &body)?),
-        Kind::Skip if length > 0 => return Err(Error::Unexpected { kind: kind as u8 }),
-        Kind::Event | Kind::Partial | Kind::Skip => Message::Event { kind, event: value, length, payload: body },
         Kind::Run => Message::Run(u32::try_from(value).map_err(|_| Error::NoSuchRun { run: u32::MAX })?),
         Kind::Ping => Message::Ping(value),
         Kind::Pong => Message::Pong,
@@ -226,7 +241,14 @@ fn message(head: Head, body: Bytes) -> Result<Message, Error> {
         Kind::Refused => Message::Refused(value),
         Kind::Report => Message::Report(value),
         Kind::Counters => Message::Counters(body),
-        Kind::Token | Kind::Segment => return Err(Error::Unexpected { kind: kind as u8 }),
+        Kind::Here => Message::Here(Lacks::decode(value, &body)?.run, value),
+        Kind::Lacks => {
+            let Lacks { run, event, parts } = Lacks::decode(value, &body)?;
+            Message::Lacks(run, event, parts)
+        }
+        Kind::Event | Kind::Partial | Kind::Skip | Kind::Token | Kind::Segment => {
+            return Err(Error::Unexpected { kind: kind as u8 });
+        }
     })
 }
 
@@ -237,7 +259,6 @@ mod tests {
     use alloc::format;
     use alloc::string::String;
     use alloc::vec;
-    use alloc::vec::Vec;
     use hodo_machine::Random;
 
     const INTAKE: Intake = Intake { event_max: 10_000, data_max: 10_000, keep: true };
@@ -295,6 +316,7 @@ mod tests {
         let Some(Message::Event { payload, .. }) = inbound.next(&mut &[][..], &INTAKE, &mut pool).unwrap() else {
             panic!("no event")
         };
+        let payload = payload.unwrap();
         assert_eq!((payload[99], payload[100], payload.len()), (1, 2, 9000));
     }
 

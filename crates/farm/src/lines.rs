@@ -160,10 +160,12 @@ impl<R> Lines<R> {
     }
 
     /// Has a small message sent, and data behind it.
-    pub(crate) fn say_with(&mut self, peer: Peer, message: &[u8], data: Bytes) {
+    #[inline]
+    pub(crate) fn say_with(&mut self, peer: Peer, message: &[u8], data: Option<Bytes>) {
         self.say(peer, message);
-        if let Some(line) = self.peers.at(peer)
+        if let Some(data) = data
             && !data.is_empty()
+            && let Some(line) = self.peers.at(peer)
         {
             line.data.push_back((line.out.len(), data));
         }
@@ -288,7 +290,7 @@ fn whole(messages: &[u8]) -> usize {
 #[inline]
 fn put(small: &mut Vec<u8>, data: &mut VecDeque<(usize, Bytes)>, out: &mut Outbox) {
     let mut from = 0;
-    for (at, data) in data.drain(..) {
+    while let Some((at, data)) = data.pop_front() {
         out.copy(&small[from..at]);
         out.share(data);
         from = at;

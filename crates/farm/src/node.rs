@@ -174,7 +174,7 @@ impl Node {
         Node {
             lines: Lines::default(),
             events: VecDeque::new(),
-            dials: Dials::first(config.controllers.len()),
+            dials: Dials::first(config.controllers.len(), config.instance ^ u64::from(config.number)),
             busy: Vec::new(),
             random: Random::for_purpose(seed, u64::from(config.number)),
             serials: 0,
@@ -271,7 +271,11 @@ impl Node {
                 match &self.config.decide {
                     Decide::Application => {
                         part.with_application += 1;
-                        self.events.push_back(Event::Work { job, partial: kind == Kind::Partial, payload });
+                        self.events.push_back(Event::Work {
+                            job,
+                            partial: kind == Kind::Partial,
+                            payload: payload.unwrap_or_default(),
+                        });
                     }
                     Decide::Emulated(decisions) if decisions.time == emulation::Spread::Fixed(0) => {
                         let verdict = decisions.verdict(event);
@@ -294,6 +298,7 @@ impl Node {
                     return Err(Error::WrongRole { role: hello.role });
                 }
                 part.greeted = true;
+                self.dials.reached(peer);
                 self.events.push_back(Event::Joined(peer, hello));
                 Ok(())
             }
@@ -360,10 +365,10 @@ impl Node {
             return;
         }
         let output = match &self.config.decide {
-            Decide::Emulated(decisions) if verdict == Verdict::Accepted => decisions.output.clone(),
-            _ => Bytes::new(),
+            Decide::Emulated(decisions) if verdict == Verdict::Accepted => Some(decisions.output.clone()),
+            _ => None,
         };
-        let token = token(now, job, verdict, began, output.len() as u32);
+        let token = token(now, job, verdict, began, output.as_ref().map_or(0, |output| output.len() as u32));
         line.part.done.tokens += 1;
         self.done.tokens += 1;
         if verdict == Verdict::Accepted {
@@ -384,7 +389,7 @@ impl Node {
             self.done.accepted += 1;
         }
         let token = token(now, job, verdict, began, output.len() as u32);
-        self.lines.say_with(job.peer, &token.encode(), output);
+        self.lines.say_with(job.peer, &token.encode(), Some(output));
     }
 
     fn drain(&mut self, peer: Peer) {
@@ -492,7 +497,8 @@ impl Machine for Node {
         if !self.busy.is_empty() {
             self.finish(now);
         }
-        if self.next_check > Instant::ZERO && now >= self.next_check {
+        // One that is due soon is made with what came: a busy connection is then always read without a poller.
+        if self.next_check > Instant::ZERO && now + self.check_every() / 4 >= self.next_check {
             self.check(now);
         }
     }

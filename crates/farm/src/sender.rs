@@ -1,15 +1,19 @@
+mod datagrams;
+
 use crate::Error;
+use crate::dials::BackOff;
 use crate::inbound::{Inbound, Intake, Message};
 use crate::lines::{Gone, Lines, Silence};
-use crate::wire::{Header, Hello, Kind, Role, Segment, Token};
+use crate::wire::{Header, Hello, Kind, Role, Token};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use core::time::Duration;
+use datagrams::{Amid, Flow, Way};
 use hodo_machine::{Address, Closed, Input, Instant, Outbox, Output, Peer};
 
 /// The only peer.
 const PEER: Peer = Peer(0);
-/// How long to wait before a connection is tried again; doubled each time, up to [`AGAIN_MAX`].
+/// How long to wait before a connection is tried again, at first and at most.
 const AGAIN: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_millis(800);
 
@@ -24,14 +28,15 @@ pub(crate) struct Sender {
     next: usize,
     bytes: u64,
     run: Option<u32>,
-    again: Duration,
+    again: BackOff,
     /// The far end takes nothing new.
     draining: bool,
     /// Not to be reached again.
     left: bool,
-    /// The event whose segments are being sent, and from where on.
-    amid: Option<(usize, u32)>,
+    /// The event whose segments are being sent.
+    amid: Option<Amid>,
     hello_at: Instant,
+    flow: Flow,
 }
 
 /// Who gives, and to whom.
@@ -61,8 +66,8 @@ struct Kept {
     event: u64,
     kind: Kind,
     payload: Bytes,
-    /// Over datagrams, when it is to be sent again, and how often it was sent.
-    again_at: Instant,
+    /// Over datagrams, where it is, and how often it was sent.
+    way: Way,
     times: u32,
 }
 
@@ -83,15 +88,17 @@ pub(crate) enum Told {
 
 impl Sender {
     pub(crate) fn new(config: SenderConfig) -> Self {
+        let seed = config.instance ^ u64::from(config.number);
         Sender {
             lines: Lines::over(config.datagram.is_some()),
+            flow: Flow::new(config.datagram),
             config,
             state: State::Away { again_at: Instant::ZERO },
             kept: VecDeque::new(),
             next: 0,
             bytes: 0,
             run: None,
-            again: AGAIN,
+            again: BackOff::new(AGAIN, AGAIN_MAX, seed),
             draining: false,
             left: false,
             amid: None,
@@ -128,7 +135,7 @@ impl Sender {
 
     /// Takes an event over.
     pub(crate) fn give(&mut self, run: u32, event: u64, kind: Kind, payload: Bytes) {
-        self.kept.push_back(Kept { run, event, kind, payload, again_at: Instant::MAX, times: 0 });
+        self.kept.push_back(Kept { run, event, kind, payload, way: Way::Kept, times: 0 });
     }
 
     /// What happened to the connection.
@@ -179,7 +186,7 @@ impl Sender {
         loop {
             let outcome = match self.lines.next(now, PEER, &mut bytes) {
                 Ok(None) => return,
-                Ok(Some(message)) => self.message(message, told),
+                Ok(Some(message)) => self.message(now, message, told),
                 Err(error) => Err(error),
             };
             if let Err(error) = outcome {
@@ -194,16 +201,16 @@ impl Sender {
         }
     }
 
-    fn message(&mut self, message: Message, told: &mut impl FnMut(Told)) -> Result<(), Error> {
+    fn message(&mut self, now: Instant, message: Message, told: &mut impl FnMut(Told)) -> Result<(), Error> {
         match message {
-            Message::Token(token, _) => self.token(token, told),
+            Message::Token(token, _) => self.token(now, token, told),
             Message::Hello(hello) if matches!(self.state, State::Greeting { .. }) => {
                 if !matches!(hello.role, Role::Builder | Role::Controller) || hello.credits == 0 {
                     return Err(Error::WrongRole { role: hello.role });
                 }
                 let window = if hello.window == 0 { u64::MAX } else { hello.window };
                 self.state = State::Ready { credits: hello.credits, window, event_max: hello.event_max };
-                self.again = AGAIN;
+                self.again.succeeded();
                 self.draining = false;
                 told(Told::Joined(hello));
                 Ok(())
@@ -221,36 +228,56 @@ impl Sender {
                 }
                 Ok(())
             }
+            Message::Lacks(run, event, parts) => {
+                if let Some(index) = self.sent(run, event) {
+                    self.lacks(now, index, parts);
+                }
+                Ok(())
+            }
+            Message::Here(run, event) if self.config.datagram.is_some() => {
+                if let Some(index) = self.sent(run, event) {
+                    self.arrived(now, index);
+                }
+                Ok(())
+            }
             Message::Refused(code) => Err(Error::RefusedBy { code }),
             other => Err(Error::Unexpected { kind: other.kind() }),
         }
     }
 
-    fn token(&mut self, token: Token, told: &mut impl FnMut(Told)) -> Result<(), Error> {
-        let mut sent = self.kept.iter().take(self.next);
-        let index = sent.position(|kept| kept.event == token.event && kept.run == token.run);
-        let index = match (index, self.config.datagram) {
-            (Some(index), _) => index,
+    /// Where an event is that was sent over this connection.
+    fn sent(&self, run: u32, event: u64) -> Option<usize> {
+        self.kept.iter().take(self.next).position(|kept| kept.event == event && kept.run == run)
+    }
+
+    fn token(&mut self, now: Instant, token: Token, told: &mut impl FnMut(Told)) -> Result<(), Error> {
+        let index = match (self.sent(token.run, token.event), self.config.datagram) {
+            (Some(index), None) => index,
+            (Some(index), Some(_)) => {
+                self.arrived(now, index);
+                index
+            }
             // A token may come twice.
             (None, Some(_)) => return Ok(()),
             (None, None) => return Err(Error::Unasked { event: token.event }),
         };
         let Some(kept) = self.kept.remove(index) else { return Ok(()) };
         self.next -= 1;
-        self.amid = match self.amid {
-            Some((at, _)) if at == index => None,
-            Some((at, from)) if at > index => Some((at - 1, from)),
-            amid => amid,
-        };
+        if let Some(amid) = &mut self.amid
+            && amid.index > index
+        {
+            amid.index -= 1;
+        }
         self.bytes -= kept.payload.len() as u64;
         told(Told::Answered(token));
         Ok(())
     }
 
     fn away(&mut self, now: Instant, error: Error, told: &mut impl FnMut(Told)) {
-        self.state = State::Away { again_at: now + self.again };
-        self.again = (self.again * 2).min(AGAIN_MAX);
+        self.state = State::Away { again_at: now + self.again.failed() };
         (self.next, self.bytes, self.run, self.amid) = (0, 0, None, None);
+        self.flow.restart(self.config.datagram);
+        self.kept.iter_mut().for_each(|kept| (kept.way, kept.times) = (Way::Kept, 0));
         told(Told::Left(error));
     }
 
@@ -312,11 +339,13 @@ impl Sender {
             self.kept.remove(self.next);
         }
         if self.config.datagram.is_some() {
+            if self.amid.is_some() || !self.may_begin(self.next) {
+                return None;
+            }
             self.bytes += self.kept[self.next].payload.len() as u64;
-            self.amid = Some((self.next, 0));
+            self.begin(self.next);
             self.next += 1;
-            self.segment(now, out);
-            return Some(Output::Send(PEER));
+            return self.segment(now, out).then_some(Output::Send(PEER));
         }
         let kept = &self.kept[self.next];
         if self.run != Some(kept.run) {
@@ -338,33 +367,9 @@ impl Sender {
             State::Greeting { until } => Some(until.min(self.hello_at)),
             State::Ready { .. } => {
                 let check = now + self.config.silence / 4;
-                let again = self.kept.iter().take(self.next).map(|kept| kept.again_at);
-                Some(if self.config.datagram.is_some() { again.fold(check, Instant::min) } else { check })
+                Some(check.min(self.datagrams_due()))
             }
         }
-    }
-
-    /// The next segment of an event that is being sent, or of one that has no token for too long.
-    fn segment(&mut self, now: Instant, out: &mut Outbox) -> bool {
-        if self.lines.at(PEER).is_none_or(|line| line.blocked) {
-            return false;
-        }
-        let overdue = || self.kept.iter().take(self.next).position(|kept| kept.again_at <= now);
-        let Some((index, offset)) = self.amid.or_else(|| overdue().map(|index| (index, 0))) else { return false };
-        let (Some(kept), Some(size)) = (self.kept.get_mut(index), self.config.datagram) else { return false };
-        let total = kept.payload.len() as u32;
-        let length = (total - offset).min(size.max(1));
-        let Kept { run, event, kind, .. } = *kept;
-        let segment = Segment { event, run, source: self.config.number, kind, offset, total, length };
-        out.copy(&segment.encode());
-        out.share(kept.payload.slice(offset as usize..(offset + length) as usize));
-        let end = offset + length;
-        self.amid = (end < total).then_some((index, end));
-        if end == total {
-            kept.again_at = now + (AGAIN * (1 << kept.times.min(4)));
-            kept.times += 1;
-        }
-        true
     }
 
     /// Ends the connection in order.

@@ -140,6 +140,12 @@ impl<S: Supply> Source<S> {
         self.sender.kept()
     }
 
+    /// Events that were given again over datagrams because they were lost, each time counted.
+    #[must_use]
+    pub const fn sent_again(&self) -> u64 {
+        self.sender.sent_again()
+    }
+
     /// Nanoseconds during which the far end took nothing more.
     #[must_use]
     pub const fn dead_time_ns(&self) -> u64 {

@@ -29,6 +29,10 @@
 //! | 20..24 | offset | where in the fragment the data belongs |
 //! | 24..28 | total | bits 28..32 what the fragment is, as [`Kind`]: EVENT, PARTIAL, SKIP; bits 0..28 its length |
 //!
+//! A builder answers a whole fragment with HERE: the header, whose value is the event's number, and 4 bytes of its run. A
+//! segment without data asks for that answer, or for the token, or for LACKS: as HERE, and behind it the parts that have not
+//! come, offset and end of each in 4 bytes.
+//!
 //! HELLO is each side's first message. Its body has 36 bytes, of which a reader skips what it does not know:
 //!
 //! | bytes | field | meaning |
@@ -43,8 +47,11 @@
 //! | 24..28 | weight | a node's share beside others, 1 as a rule |
 //! | 28..36 | instance | differs each time that the program starts |
 
+mod lacks;
+
 use crate::Error;
 use hodo_machine::Cursor;
+pub use lacks::Lacks;
 
 /// Bytes of the header.
 pub const HEADER: usize = 12;
@@ -62,6 +69,8 @@ pub const LENGTH_MAX: u32 = (1 << 28) - 1;
 pub const TEXT_MAX: u32 = 256;
 /// Where a controller listens unless told otherwise.
 pub const CONTROLLER_PORT: u16 = 5500;
+/// The port of nodes that wait for their controller, unless told otherwise.
+pub const NODES_PORT: u16 = 5502;
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,10 +103,14 @@ pub enum Kind {
     Counters = 12,
     /// A part of a fragment, over datagrams.
     Segment = 13,
+    /// A fragment is whole at its builder, and need not be sent again; over datagrams.
+    Here = 14,
+    /// Parts of a fragment have not come to its builder; over datagrams.
+    Lacks = 15,
 }
 
 impl Kind {
-    const ALL: [Kind; 13] = [
+    const ALL: [Kind; 15] = [
         Kind::Hello,
         Kind::Event,
         Kind::Partial,
@@ -111,6 +124,8 @@ impl Kind {
         Kind::Report,
         Kind::Counters,
         Kind::Segment,
+        Kind::Here,
+        Kind::Lacks,
     ];
 
     /// Whether it is an answered one: an event, whatever is left of it.

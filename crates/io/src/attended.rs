@@ -1,5 +1,5 @@
 use crate::serve::NOTICE;
-use crate::{Clock, Endpoint, Mailbox, ServeOptions, Stop, StreamServer, Streams, Transport, affinity};
+use crate::{Clock, Datagrams, Endpoint, Mailbox, ServeOptions, Stop, StreamServer, Streams, Transport, affinity};
 use hodo_machine::{Driver, Instant, Machine, Wait};
 use std::io;
 use std::sync::Arc;
@@ -100,6 +100,19 @@ pub fn attend_opened<A: Attendant>(
     attend(Endpoint::new(machine, streams, Clock::start()), attendant, options.wait, drain, stop)
 }
 
+/// The same over datagrams.
+pub fn attend_opened_datagrams<A: Attendant>(
+    options: &ServeOptions,
+    drain: Duration,
+    make: impl FnOnce() -> (A::Machine, A),
+    stop: &Stop,
+) -> io::Result<()> {
+    place(options, 0)?;
+    let (machine, attendant) = make();
+    let datagrams = Datagrams::new(options.settings.clone(), None)?;
+    attend(Endpoint::new(machine, datagrams, Clock::start()), attendant, options.wait, drain, stop)
+}
+
 /// The same for a machine whose attendant the rest of the program wakes.
 pub fn attend_woken<A: Attendant>(
     options: &ServeOptions,
@@ -115,7 +128,7 @@ pub fn attend_woken<A: Attendant>(
 }
 
 /// Puts this thread where the options want it.
-fn place(options: &ServeOptions, index: usize) -> io::Result<()> {
+pub(crate) fn place(options: &ServeOptions, index: usize) -> io::Result<()> {
     if options.cpus.is_empty() {
         return Ok(());
     }
@@ -138,13 +151,14 @@ pub(crate) fn attend<A: Attendant, T: Accepting>(
         if now >= look_in {
             look_in = now + NOTICE;
             commands.extend(attendant.look_in(now, endpoint.machine()));
-        }
-        match end {
-            None if stop.load(Ordering::Relaxed) => {
+            // Not looked at after each turn: it is in nobody's cache.
+            if end.is_none() && stop.load(Ordering::Relaxed) {
                 end = Some(now + drain);
                 endpoint.transport_mut().stop_listening();
                 commands.extend(attendant.drain());
             }
+        }
+        match end {
             Some(end) if now >= end => return Ok(()),
             Some(_) if attendant.is_drained(endpoint.machine()) && endpoint.transport().backlog() == 0 => {
                 return Ok(());
@@ -157,8 +171,8 @@ pub(crate) fn attend<A: Attendant, T: Accepting>(
         while let Some(command) = attendant.wanted(endpoint.machine_mut()) {
             commands.push(command);
         }
-        for command in commands.drain(..) {
-            endpoint.command(command);
+        if !commands.is_empty() {
+            commands.drain(..).for_each(|command| endpoint.command(command));
         }
         // Not the next look itself: a lone stream is read directly as long as nothing is due soon.
         let look_up = now + NOTICE;

@@ -1,3 +1,4 @@
+use crate::attended::Accepting;
 use crate::joining::Joining;
 use crate::notice::Notice;
 use crate::poller::{Poller, span_until};
@@ -81,6 +82,11 @@ impl Datagrams {
             unsent: 0,
             refused: 0,
         })
+    }
+
+    /// What this token of the poller stands for, where it is those who come by themselves.
+    pub(crate) fn listens_as(of: u64) -> Option<Source> {
+        (of == LISTENER).then_some(Source::Listener)
     }
 
     /// Has another transport's poller watch the sockets, before there are any; that transport waits for both.
@@ -215,7 +221,7 @@ impl Datagrams {
 
     /// One receive, which first looks whether more is waiting where that is to be known: of the only socket there is.
     #[inline]
-    fn read_solo<M: Machine>(
+    pub(crate) fn read_solo<M: Machine>(
         &mut self,
         source: Source,
         flags: i32,
@@ -473,6 +479,16 @@ impl Transport for Datagrams {
         let (remote, _) = *self.accepted.get((peer.0 - Peer::FIRST_ACCEPTED) as usize)?.as_ref()?;
         let local = sys::local_address(self.listener.as_ref()?.as_fd()).ok()?.to_ip()?;
         Some(Ends { local, remote, transport })
+    }
+}
+
+impl Accepting for Datagrams {
+    fn stop_listening(&mut self) {
+        // Those who are there come through the same socket.
+    }
+
+    fn backlog(&self) -> usize {
+        0
     }
 }
 

@@ -579,7 +579,7 @@ mod tests {
                 let found = Floor { size: 32 << 20, ..floor(kind, exchange, Wait::Block) }.measure();
                 let found = found.unwrap_or_else(|error| panic!("{kind:?} {exchange:?}: {error}"));
                 // Some gigabits; when the time went by before the first byte, it was a thousandth of that.
-                assert!(found.messages_per_s > 0.5, "{kind:?} {exchange:?}: {found:?}");
+                assert!(found.messages_per_s > 0.05, "{kind:?} {exchange:?}: {found:?}");
             }
         }
     }

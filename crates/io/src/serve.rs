@@ -7,7 +7,7 @@ use hodo_machine::{Address, Driver, Machine, Wait};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How soon a request to stop is noticed.
@@ -34,18 +34,25 @@ pub struct StreamServer {
     listener: Listener,
     options: ServeOptions,
     trace: Option<Arc<Trace>>,
+    turned_away: Arc<AtomicU64>,
 }
 
 impl StreamServer {
     /// Listens at an address; port 0 is any free one.
     pub fn bind(address: &Address, options: ServeOptions) -> io::Result<Self> {
-        Ok(StreamServer { listener: Listener::bind(address)?, options, trace: None })
+        Ok(StreamServer { listener: Listener::bind(address)?, options, trace: None, turned_away: Arc::default() })
     }
 
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> &Address {
         self.listener.address()
+    }
+
+    /// Connections that were closed at once because there were as many as may be; of a server that is attended.
+    #[must_use]
+    pub fn turned_away(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.turned_away)
     }
 
     /// Serves until `stop` is set. `answer` is the application's part: what a machine is told, and what it is told back.
@@ -128,6 +135,7 @@ impl StreamServer {
     /// it at once where the bound on peers is reached.
     fn deal(&self, mailboxes: &[Arc<Mailbox>], accepted: (OwnedFd, RawAddress)) {
         if mailboxes.iter().map(|mailbox| mailbox.peers()).sum::<usize>() >= self.options.settings.peers_max {
+            self.turned_away.fetch_add(1, Ordering::Relaxed);
             return;
         }
         let Some((fd, from)) = prepared(accepted, &self.options.settings) else { return };

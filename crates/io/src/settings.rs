@@ -16,6 +16,9 @@ pub struct SocketSettings {
     pub peers_max: usize,
     /// Bytes that are received from a stream at once, where its machine has no place for them.
     pub at_once: usize,
+    /// As long as whole buffers come from the only peer, so many bytes are received before its machine is asked what to
+    /// send: with small buffers, which stay in the cache, it then still answers many messages together.
+    pub together: usize,
     /// How long a stream that is closed may leave untaken what was sent to it before; then it is cut. One that is never
     /// read would otherwise be kept for ever.
     pub close_within: Duration,
@@ -31,6 +34,7 @@ impl Default for SocketSettings {
             backlog_max: 256 << 10,
             peers_max: 16_384,
             at_once: AT_ONCE,
+            together: AT_ONCE,
             close_within: Duration::from_secs(10),
             cut_on_close: false,
         }

@@ -1,4 +1,5 @@
 mod accepting;
+mod solo;
 
 use crate::backlog::{Backlog, SLICES, write_now};
 use crate::listener::{Accepted, Arrivals};
@@ -20,8 +21,6 @@ const LOOK_UP: Duration = Duration::from_millis(40);
 /// For this long after a connection came, the next one is waited for too: a client that connects anew for each
 /// operation would otherwise wait for [`LOOK_UP`] each time.
 const SETTLED: Duration = Duration::from_millis(100);
-/// Empty looks at one stream between two looks at everything else.
-const SPINS: u32 = 64;
 const ARRIVALS: u64 = u64::MAX;
 
 /// TCP and Unix streams: connections opened by the machine, and connections accepted for it by a listener.
@@ -33,6 +32,8 @@ pub struct Streams {
     pub(crate) count: usize,
     pub(crate) poller: Poller,
     buffer: Box<[u8]>,
+    /// Whether the last receive filled it: there may be more.
+    filled: bool,
     notices: VecDeque<Notice>,
     full: Vec<Peer>,
     untaken: Untaken,
@@ -50,6 +51,8 @@ pub struct Streams {
     unsettled_until: Instant,
     /// The only peer there is, while it is busy: read directly, without the poller.
     solo: Option<Peer>,
+    /// Direct receives from it since the poller was last asked.
+    direct: u32,
     /// Others wake this thread: it sleeps in the poller only.
     wakeable: bool,
 }
@@ -94,6 +97,7 @@ impl Streams {
             count: 0,
             poller,
             buffer,
+            filled: false,
             notices: VecDeque::new(),
             full: Vec::new(),
             untaken: Untaken::default(),
@@ -104,6 +108,7 @@ impl Streams {
             heard: Instant::ZERO,
             unsettled_until: Instant::ZERO,
             solo: None,
+            direct: 0,
             wakeable: false,
         })
     }
@@ -354,6 +359,19 @@ impl Streams {
         clock: &Clock,
         machine: &mut M,
     ) -> Option<Instant> {
+        self.read_as_of(None, peer, flags, clock, machine)
+    }
+
+    /// The same for what counts as come at a time that is known already.
+    #[inline]
+    fn read_as_of<M: Machine>(
+        &mut self,
+        came: Option<Instant>,
+        peer: Peer,
+        flags: i32,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> Option<Instant> {
         let stream = slot(&mut self.opened, &mut self.accepted, peer)?.as_deref_mut()?;
         if stream.connecting {
             return None;
@@ -361,12 +379,14 @@ impl Streams {
         let landed = machine.landing(peer);
         let landing = landed.is_some();
         let place = landed.unwrap_or(&mut self.buffer);
+        let room = place.len();
         let outcome = sys::receive(stream.fd.as_fd(), place, flags);
+        self.filled = !landing && matches!(outcome, Ok(count) if count == room);
         match outcome {
             Ok(0) => Some(self.closed(peer, Closed::Finished, clock, machine)),
             Ok(_) if stream.closing => None,
             Ok(count) => {
-                let now = clock.now();
+                let now = came.unwrap_or_else(|| clock.now());
                 self.heard = now;
                 let input =
                     if landing { Input::Landed(peer, count) } else { Input::Received(peer, &self.buffer[..count]) };
@@ -394,57 +414,13 @@ impl Streams {
         }
     }
 
-    /// The only peer, where it can be read directly: nothing is waiting to be sent to it, and nothing else is there.
-    #[inline]
-    pub(crate) fn solo(&mut self) -> Option<Peer> {
-        if self.solo.is_none() && self.count == 1 {
-            self.find_solo();
-        }
-        self.solo
-    }
-
-    fn find_solo(&mut self) {
-        let only = |streams: &Streamed| {
-            streams.iter().position(|slot| {
-                slot.as_ref().is_some_and(|stream| !stream.connecting && !stream.closing && stream.backlog.is_empty())
-            })
-        };
-        let opened = only(&self.opened).map(|index| index as u32);
-        self.solo = opened.or_else(|| only(&self.accepted).map(|index| Peer::FIRST_ACCEPTED + index as u32)).map(Peer);
-        if let Some(peer) = self.solo {
-            self.unwatch(peer);
-        }
-    }
-
-    /// Looks at the only peer again and again, until `until` or until something else wants to be looked at.
-    fn spin_solo<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
-        for _ in 0..SPINS {
-            if let Some(now) = self.read(peer, libc::MSG_DONTWAIT, clock, machine) {
-                return Some(now);
-            }
-            if self.has_arrivals() {
-                return None;
-            }
-        }
-        None
-    }
-
-    /// Sleeps in a receive from the only peer, which spares the poller's call. Answers `None` when nothing came in time.
-    fn block_solo<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
-        let stream = self.stream(peer)?;
-        if !stream.timed {
-            stream.timed = true;
-            sys::set_timeout(stream.fd.as_fd(), libc::SO_RCVTIMEO, LOOK_UP).ok()?;
-        }
-        self.read(peer, 0, clock, machine)
-    }
-
     fn look<M: Machine>(
         &mut self,
         sleep: Option<Duration>,
         clock: &Clock,
         machine: &mut M,
     ) -> io::Result<Option<Instant>> {
+        self.direct = 0;
         self.watch_all()?;
         self.poller.wait(sleep)?;
         while let Some(ready) = self.poller.next() {

@@ -286,8 +286,9 @@ pub(crate) fn send_vectored(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>], flags: c
     let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     header.msg_iov = slices.as_ptr().cast_mut().cast();
     header.msg_iovlen = slices.len();
+    let flags = flags | libc::MSG_NOSIGNAL;
     // SAFETY: IoSlice is ABI-compatible with iovec (documented), and sendmsg only reads through msg_iov.
-    check_size(unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const header, flags | libc::MSG_NOSIGNAL) })
+    check_size(unsafe { libc::syscall(libc::SYS_sendmsg, fd.as_raw_fd(), &raw const header, flags) as isize })
 }
 
 /// Sleeps until a socket can be read or written, at most for so long.

@@ -71,6 +71,11 @@ impl Spans {
         (0..).zip(self.counts.iter().copied()).filter(|(_, count)| *count > 0)
     }
 
+    /// The times, to a thirty-second of each, and how many took each, rising.
+    pub fn times(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.buckets().map(|(bucket, count)| (middle_ns(bucket), count))
+    }
+
     /// Adds what [`Spans::buckets`] and [`Spans::sum_ns`] told of another. Answers whether there is such a bucket.
     pub fn add_bucket(&mut self, bucket: u16, count: u32) -> bool {
         let Some(sum) = self.counts.get_mut(usize::from(bucket)) else { return false };

@@ -1,6 +1,7 @@
 use crate::Latency;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hodo_machine::Spans;
 use std::fmt;
 
 /// The longest time that is told apart: 100 s. What took longer counts as this.
@@ -19,6 +20,16 @@ pub enum HistogramError {
     NotBase64(String),
     /// The bytes are not an `HdrHistogram` in V2 compressed form.
     NotAHistogram(String),
+}
+
+impl From<&Spans> for Histogram {
+    fn from(spans: &Spans) -> Self {
+        let mut histogram = Histogram::new();
+        for (nanos, count) in spans.times() {
+            histogram.0.saturating_record_n(nanos, u64::from(count));
+        }
+        histogram
+    }
 }
 
 impl Histogram {

@@ -59,6 +59,8 @@ pub struct FarEnd {
     pub usage: Option<Usage>,
     /// Operations of [`Mode::Send`] whose payload it received, each counted once.
     pub received: u64,
+    /// What each of its nodes has done, where the link deals operations over nodes by itself; else nothing.
+    pub served: Vec<u64>,
     /// Duplicates and reordered ones among what it received; `lost` stays 0, because it cannot know.
     pub loss: Loss,
     /// How long its stages took, by their names and in their order, while this link samples any.

@@ -186,6 +186,19 @@ pub struct Fairness {
 }
 
 impl Fairness {
+    /// Of these nodes; `None` where they had nothing.
+    #[must_use]
+    pub fn of_nodes(nodes: &[NodeShare], window_s: f64, worst_window: Option<f64>) -> Option<Self> {
+        let events: Vec<u64> = nodes.iter().map(|node| node.events).collect();
+        Fairness::of(&events, window_s, worst_window)
+    }
+
+    /// In words, for a verdict.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("shares of nodes {:.3} least over most, Jain's index {:.4}", self.min_over_max, self.jain)
+    }
+
     /// Of these events of each node; `None` where there are none.
     #[must_use]
     pub fn of(events: &[u64], window_s: f64, worst_window: Option<f64>) -> Option<Self> {
@@ -383,6 +396,19 @@ pub struct Verdict {
     pub text: String,
 }
 
+impl Verdict {
+    /// The same, with how even these nodes were, where there are several.
+    #[must_use]
+    pub fn with(mut self, nodes: &[NodeShare]) -> Verdict {
+        if nodes.len() > 1
+            && let Some(fairness) = Fairness::of_nodes(nodes, 0.0, None)
+        {
+            self.text = format!("{}; {}", self.text, fairness.text());
+        }
+        self
+    }
+}
+
 /// Whether the figures can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -439,5 +465,16 @@ mod tests {
         assert!((Fairness::of(&[5, 5, 5], 10.0, None).unwrap().jain - 1.0).abs() < 1e-12);
         assert!((Fairness::of(&[9, 0, 0], 10.0, None).unwrap().jain - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!(Fairness::of(&[], 10.0, None), None);
+    }
+
+    #[test]
+    fn a_verdict_tells_how_even_several_nodes_were() {
+        let told = |events: &[u64]| {
+            let nodes: Vec<NodeShare> =
+                (0..).zip(events).map(|(number, events)| NodeShare { number, events: *events }).collect();
+            Verdict { state: State::Stable, text: "stable".into() }.with(&nodes).text
+        };
+        assert_eq!(told(&[99, 100]), "stable; shares of nodes 0.990 least over most, Jain's index 1.0000");
+        assert_eq!([told(&[]), told(&[7]), told(&[0, 0])], ["stable", "stable", "stable"]);
     }
 }

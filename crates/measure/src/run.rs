@@ -15,8 +15,8 @@ mod timeline;
 
 use crate::statistics::estimate;
 use crate::{
-    Cpu, Estimate, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, Plan, Rate, Repeats, Size, Stage,
-    State, Test, Until, Usage, Verdict, verdict,
+    Cpu, Estimate, Fairness, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, NodeShare, Plan, Rate,
+    Repeats, Size, Stage, State, Test, Until, Usage, Verdict, verdict,
 };
 use accounts::Accounts;
 use drive::{Found, drive};
@@ -102,6 +102,8 @@ pub struct Run {
     pub loss: Loss,
     /// Where the time went, where the plan asks for it and the links stamp it.
     pub stages: Vec<Stage>,
+    /// What each node did, where the far end is nodes over which the link deals operations by itself.
+    pub nodes: Vec<NodeShare>,
     /// Whether the figures can be trusted.
     pub verdict: Verdict,
     /// The counted time in at most 200 pieces.
@@ -196,6 +198,8 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: &[Found], error: Option<Lin
     let intervals = timeline::intervals(&tracks);
     let no_accounts = Accounts::default();
     let first = found.first().map_or(&no_accounts, |link| &link.accounts);
+    let served = found.iter().flat_map(|link| link.accounts.served());
+    let nodes: Vec<NodeShare> = (0..).zip(served).map(|(number, events)| NodeShare { number, events }).collect();
     let loss = accounts::sum(found.iter().map(|link| link.accounts.loss(plan.mode)));
     Run {
         operations: all.operations,
@@ -207,7 +211,8 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: &[Found], error: Option<Lin
         cpu: accounts::cpu(first, all.elapsed_s, all.operations),
         stages: stages::stages(found),
         loss,
-        verdict: judged(error.as_ref(), all.operations, loss, &intervals),
+        verdict: judged(error.as_ref(), all.operations, loss, &intervals).with(&nodes),
+        nodes,
         intervals,
         error,
     }
@@ -299,8 +304,8 @@ impl Run {
             stages: self.stages,
             verdict: self.verdict,
             intervals: self.intervals,
-            nodes: Vec::new(),
-            fairness: None,
+            fairness: Fairness::of_nodes(&self.nodes, self.elapsed_s, None).filter(|_| self.nodes.len() > 1),
+            nodes: self.nodes,
         }
     }
 }

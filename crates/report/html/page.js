@@ -402,9 +402,12 @@ function drawPictures(shown) {
 }
 
 function drawTables() {
-  const cells = (row, tag) => element('tr', null, ...row.map((text) => element(tag, null, text)));
-  const sections = tables.map(({ title, note, columns, rows }) =>
-    element(
+  const sections = tables.map(({ title, note, columns, rows }) => {
+    // A column of words stands at its left side, as everywhere.
+    const side = (index) => (rows.every((row) => /^\d/.test(row[index])) ? null : 'left');
+    const cells = (row, tag) =>
+      element('tr', null, ...row.map((text, index) => element(tag, { class: side(index) }, text)));
+    return element(
       'section',
       { class: 'block' },
       element('h2', null, title),
@@ -419,8 +422,8 @@ function drawTables() {
           element('tbody', null, ...rows.map((row) => cells(row, 'td'))),
         ),
       ),
-    ),
-  );
+    );
+  });
   document.getElementById('tables').replaceChildren(...sections);
 }
 

@@ -104,7 +104,10 @@ fn block(group: &[&Measurement], style: Style) -> String {
     text.push_str(if beside { "  " } else { "\n" });
     text.push_str(&Tone::Quiet.paint(&link, style.color));
     text.push('\n');
-    let (columns, under) = (fit(columns(group), style.width), stages::lines(group, style.color));
+    let (columns, mut under) = (fit(columns(group), style.width), stages::lines(group, style.color));
+    for (lines, m) in under.iter_mut().zip(group) {
+        lines.extend(shares(m).map(|text| format!("    {}\n", Tone::Quiet.paint(&text, style.color))));
+    }
     text.push_str(&render_with(&columns, &under, style.color));
     for measurement in group {
         for sentence in explain(measurement) {
@@ -116,6 +119,11 @@ fn block(group: &[&Measurement], style: Style) -> String {
         }
     }
     text
+}
+
+/// How even the nodes of a farm were, where there are several.
+fn shares(m: &Measurement) -> Option<String> {
+    m.fairness.filter(|_| m.nodes.len() > 1).map(|fairness| fairness.text())
 }
 
 /// The columns in reading order; the lowest `keep` goes first where the terminal is narrow.
@@ -212,7 +220,7 @@ fn curve(m: &Measurement, width: usize) -> String {
 mod tests {
     use super::*;
     use crate::sample;
-    use hodo_measure::Mode;
+    use hodo_measure::{Fairness, Mode, NodeShare};
 
     fn plain(width: usize) -> String {
         table(&sample::document().measurements, Style { width, color: false })
@@ -267,6 +275,20 @@ mod tests {
             line(&sample::rate("tcp", Mode::Send, 32_768)),
             "tcp rate send  32 KiB  32×1  40.96 Gbit/s ±0.8 %  p50 205 µs  94 % of floor  ████████████████  stable"
         );
+    }
+
+    #[test]
+    fn how_even_the_nodes_were_stands_under_their_row() {
+        let mut m = sample::rate("farm", Mode::Send, 32_000);
+        m.nodes = (0..).zip([99, 100]).map(|(number, events)| NodeShare { number, events }).collect();
+        m.fairness = Fairness::of_nodes(&m.nodes, 1.0, None);
+        let text = table(&[m.clone()], Style { width: 100, color: false });
+        assert!(
+            text.lines().any(|line| line == "    shares of nodes 0.990 least over most, Jain's index 1.0000"),
+            "{text}"
+        );
+        m.nodes.truncate(1);
+        assert!(!table(&[m], Style { width: 100, color: false }).contains("shares"), "one is even with itself");
     }
 
     #[test]

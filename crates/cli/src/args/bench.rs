@@ -15,7 +15,7 @@ use std::time::Duration;
 #[command(after_help = NETPERF)]
 pub struct Bench {
     /// A URI, as tcp://host:4242 or 'sim+udp://?delay=5us&loss=0.01', or a protocol's name: tcp, udp, unix, ipbus,
-    /// chtcp-2.0 (IPbus through a hub). By its name alone, the far end is started here, in a process of its own, and
+    /// chtcp-2.0 (IPbus through a hub), farm. By its name alone, the far end is started here, in a process of its own, and
     /// stopped at the end.
     #[arg(value_name = "LINK")]
     pub link: Uri,
@@ -45,7 +45,8 @@ pub struct Choice {
     /// link does [default: the protocol's standard suite].
     #[arg(long, value_name = "TEST", value_parser = test())]
     pub test: Option<Test>,
-    /// Which way the payload goes: out and back, out, or in [default: both; each of the suite's own].
+    /// Which way the payload goes: out and back, out, or in [default: both, or the one way
+    /// that the protocol has; each of the suite's own].
     #[arg(long, value_name = "MODE", value_parser = mode())]
     pub mode: Option<Mode>,
     /// Bytes of payload per operation: 64,1024,32K or 1..1M*2 or 60..1020+60; K, M, G are 1024 [default: the

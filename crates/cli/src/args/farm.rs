@@ -2,7 +2,7 @@ use super::farm_operate::PAGES;
 use super::units::Cpus;
 use super::{
     FarmBench, FarmBuilder, FarmControl, FarmEnd, FarmExport, FarmPages, FarmRecorded, FarmReport, FarmRun, FarmSetRun,
-    FarmTop, FarmUpload, FarmVerify, spread, units,
+    FarmStatus, FarmTop, FarmUpload, FarmVerify, spread, units,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use hodo_catalog::farm::emulation::{Accept, Spread};
@@ -42,7 +42,7 @@ pub enum FarmCommand {
     /// Run a whole farm, as a file says.
     Run(FarmRun),
     /// What a controller does, and how events are shared out over its nodes.
-    Status(FarmPages),
+    Status(FarmStatus),
     /// The same and the rates, live.
     Top(FarmTop),
     /// A run so far as a document of results, with the balance and the nodes.
@@ -138,6 +138,9 @@ pub struct FarmController {
     /// Verdicts that may wait for their commit before no more events are given.
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(1..))]
     pub uncommitted: u64,
+    /// Bytes of what is to be stored that may wait so.
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
+    pub uncommitted_bytes: u64,
     /// A file of the store is closed at this size.
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
     pub segment: u64,
@@ -243,6 +246,12 @@ pub struct FarmSource {
     /// The builder or the controller.
     #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
     pub to: SocketAddr,
+    /// Over UDP, to a builder with --udp.
+    #[arg(long)]
+    pub udp: bool,
+    /// Bytes of a fragment in each datagram, behind 28 of its own and 28 of IPv4.
+    #[arg(long, value_name = "BYTES", default_value_t = 1400, requires = "udp", value_parser = clap::value_parser!(u32).range(64..=65_400))]
+    pub datagram: u32,
     /// Which source it is.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub number: u32,
@@ -261,6 +270,9 @@ pub struct FarmSource {
     /// What it makes.
     #[command(flatten)]
     pub made: FarmMade,
+    /// How long it waits for the verdicts of what it gave when it is to stop, by SIGTERM or Ctrl-C.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
+    pub drain: Duration,
     /// How it runs.
     #[command(flatten)]
     pub process: FarmProcess,
@@ -303,6 +315,9 @@ pub struct FarmNode {
     /// Of the times, and of the events that are accepted.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// How long it may take to answer what is here when it is to stop.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
+    pub drain: Duration,
     /// Who decides instead.
     #[command(flatten)]
     pub deciders: FarmDeciders,

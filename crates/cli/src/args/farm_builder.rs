@@ -35,6 +35,9 @@ pub struct FarmBuilder {
     /// Where sources connect.
     #[arg(long, value_name = "ADDR", default_value = BUILDER, value_parser = units::socket_address)]
     pub listen: SocketAddr,
+    /// Sources come over UDP: with --udp, too.
+    #[arg(long)]
+    pub udp: bool,
     /// The controller.
     #[arg(long, value_name = "ADDR", default_value = super::farm::CONTROLLER, value_parser = units::socket_address)]
     pub to: SocketAddr,
@@ -45,7 +48,7 @@ pub struct FarmBuilder {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub number: u32,
     /// How long the fragments of an event are waited for, from the first on.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::span)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::span)]
     pub patience: Duration,
     /// What becomes of an event of which fragments are missing then.
     #[arg(long, value_name = "WHAT", default_value = "forward")]
@@ -83,4 +86,6 @@ const EXAMPLES: &str = "\
 Examples:
   hodo farm builder --sources 3 --to controller:5500
   hodo farm source --number 0 --to 127.0.0.1:5501                the first of them
+  hodo farm builder --sources 3 --udp --listen 0.0.0.0:5501
+  hodo farm source --number 0 --udp --to builder:5501
   hodo farm builder --sources 3 --incomplete drop --patience 200ms";

@@ -37,6 +37,17 @@ pub struct FarmPages {
     pub pages: SocketAddr,
 }
 
+/// What of a farm is told.
+#[derive(Debug, Args)]
+pub struct FarmStatus {
+    /// Which controller.
+    #[command(flatten)]
+    pub of: FarmPages,
+    /// The builder too, whose pages are here.
+    #[arg(long, value_name = "ADDR", value_parser = units::pages)]
+    pub builder: Option<SocketAddr>,
+}
+
 /// Which controller is to bring what is in hand to its end.
 #[derive(Debug, Args)]
 pub struct FarmEnd {
@@ -62,9 +73,9 @@ pub struct FarmSetRun {
 /// What of a controller is watched.
 #[derive(Debug, Args)]
 pub struct FarmTop {
-    /// Which controller.
+    /// Which.
     #[command(flatten)]
-    pub of: FarmPages,
+    pub of: FarmStatus,
     /// From one look to the next.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
     pub every: Duration,
@@ -85,4 +96,10 @@ pub struct FarmReport {
     /// The whole document (schema hodo.result/1).
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Bits per second of the controller's line to its nodes, for the limit: 1G, 2.5G.
+    #[arg(long, value_name = "RATE", value_parser = units::line_rate)]
+    pub line_rate: Option<f64>,
+    /// Bytes of that line's largest IP packet.
+    #[arg(long, value_name = "N", default_value_t = 1500, requires = "line_rate", value_parser = clap::value_parser!(u32).range(68..=65_535))]
+    pub mtu: u32,
 }

@@ -19,4 +19,5 @@ pub struct FarmRecorded {
 pub const EXAMPLES: &str = "\
 Examples:
   hodo farm source --to builder:5501 --number 2 --size normal:32K,4K --rate 10k
+  hodo farm source --to builder:5501 --udp                       over UDP, to a builder with --udp
   hodo farm source --replay /data/run7 --rate 1000               what was stored of run 7, again";

@@ -28,7 +28,9 @@ pub use farm::{
 pub use farm_bench::{FarmBench, Preset};
 pub use farm_builder::FarmBuilder;
 pub use farm_files::{FarmExport, FarmKept, FarmVerify};
-pub use farm_operate::{FarmControl, FarmEnd, FarmPages, FarmReport, FarmSetRun, FarmTop, PAGES as FARM_PAGES};
+pub use farm_operate::{
+    FarmControl, FarmEnd, FarmPages, FarmReport, FarmSetRun, FarmStatus, FarmTop, PAGES as FARM_PAGES,
+};
 pub use farm_replay::FarmRecorded;
 pub use farm_run::{FarmRun, Launch};
 pub use farm_upload::FarmUpload;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Stands under `hodo serve --help`.
-const DEVICES: &str = "\
+const OTHERS: &str = "\
 An IPbus device in software, for other programs: ipbusudp-2.0, ipbustcp-2.0, ipbusudp-1.3 or ipbustcp-1.3, as
   hodo serve ipbusudp-2.0://127.0.0.1:50001
   hodo serve 'ipbusudp-2.0://127.0.0.1:50001?table=board.xml&loss=0.01&seed=3'
@@ -25,7 +25,14 @@ An IPbus device in software, for other programs: ipbusudp-2.0, ipbustcp-2.0, ipb
   bus_error=0x10-0x1F       addresses where the bus fails; bus_timeout likewise
   wrong_id=0.01             replies with another number
   reboot=1s,2s              times, or a probability for each packet; reboot_memory=keep|clear
-  seed=3                    for all that is drawn at random";
+  seed=3                    for all that is drawn at random
+
+The nodes of a farm, for `hodo bench farm://…` from elsewhere, as
+  hodo serve 'farm://0.0.0.0:5502?accept=0.005&output=64K'
+
+  accept=0.005              this part of all events, or every:200
+  output=64K                bytes behind the token of an accepted event
+  time=exponential:1ms      how long a decision takes";
 
 /// Options of the demonstration.
 #[derive(Debug, Args)]
@@ -40,9 +47,10 @@ pub struct Demo {
 
 /// Options of the far end.
 #[derive(Debug, Args)]
-#[command(after_help = DEVICES)]
+#[command(after_help = OTHERS)]
 pub struct Serve {
-    /// Where to listen, as tcp://0.0.0.0:4242 or unix:///path/of/socket; without a port on 4242, or a device's 50001.
+    /// Where to listen, as tcp://0.0.0.0:4242 or unix:///path/of/socket; without a port on 4242, a device's
+    /// 50001, or 5502 for the nodes of a farm.
     /// By a protocol's name alone, on any free port of loopback, or on a Unix socket in a folder of its own.
     #[arg(value_name = "URI")]
     pub uri: Uri,
@@ -111,15 +119,33 @@ pub struct Limits {
     /// TCP without the timestamps option.
     #[arg(long)]
     pub no_timestamps: bool,
-    /// Bytes of payload per operation.
-    #[arg(long, value_name = "SIZES", default_value = "64,1024,1472,8K,32K")]
-    pub sizes: Sizes,
-    /// Operations in flight, for the bound of window over round-trip.
+    /// Bytes of payload per operation [default: 64,1024,1472,8K,32K; of a farm 32000].
+    #[arg(long, value_name = "SIZES")]
+    pub sizes: Option<Sizes>,
+    /// The events of a farm of so many nodes: each has its header on top, and a token comes back.
+    #[arg(long, value_name = "NODES", group = "several", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub farm: Option<u32>,
+    /// Bytes behind a farm's tokens, on the average over all of them: each 200th with 64K is 328.
+    #[arg(long, value_name = "SIZE", requires = "farm", default_value = "0", value_parser = units::bytes)]
+    pub token_data: u64,
+    /// Operations in flight, for the bound of window over round-trip; of a farm, the credits of each node.
     #[arg(long, value_name = "N", requires = "rtt", value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     pub window: Option<u32>,
     /// The round-trip, as 100us.
     #[arg(long, value_name = "TIME", requires = "window", value_parser = units::span)]
     pub rtt: Option<Duration>,
+    /// What an operation costs the busier side's processors, as 8us.
+    #[arg(long, value_name = "TIME", value_parser = units::span)]
+    pub cpu_cost: Option<Duration>,
+    /// Processors of that side that share the work.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub cores: u32,
+    /// How often these copy an operation's bytes, beside that cost.
+    #[arg(long, value_name = "N", requires = "copy_rate", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub copies: Option<u32>,
+    /// Bits per second that one of them copies, as 100G.
+    #[arg(long, value_name = "RATE", requires = "copies", value_parser = units::line_rate)]
+    pub copy_rate: Option<f64>,
     /// A PCI bus: width in bits / clock in MHz, as 32/33 or 64/66.
     #[arg(long, value_name = "BITS/MHZ", value_parser = pci)]
     pub pci: Option<(u32, f64)>,
@@ -127,10 +153,10 @@ pub struct Limits {
     #[arg(long, value_name = "GENxLANES", value_parser = pcie)]
     pub pcie: Option<(u8, u8)>,
     /// Senders that share the line.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", group = "several", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub flows: Option<u32>,
-    /// Bits per second of each sender's own line, before the shared one.
-    #[arg(long, value_name = "RATE", requires = "flows", value_parser = units::line_rate)]
+    /// Bits per second of each sender's own line, before the shared one; of each node's, behind it.
+    #[arg(long, value_name = "RATE", requires = "several", value_parser = units::line_rate)]
     pub leaf_rate: Option<f64>,
     /// Write the figures as JSON; `-` is standard output.
     #[arg(long, value_name = "FILE")]

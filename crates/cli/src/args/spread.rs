@@ -1,5 +1,7 @@
 use super::units;
-use hodo_catalog::farm::emulation::{Accept, Spread};
+pub use hodo_catalog::farm::accept;
+use hodo_catalog::farm::emulation::Spread;
+use hodo_catalog::farm::spread;
 
 /// A spread of sizes: `32000`, `32K`, `uniform:1K..64K`, `exponential:32K`, `normal:32K,1K`.
 pub fn sizes(text: &str) -> Result<Spread, String> {
@@ -12,43 +14,10 @@ pub fn times(text: &str) -> Result<Spread, String> {
     spread(text, &nanos, "1ms")
 }
 
-fn spread(text: &str, unit: &dyn Fn(&str) -> Result<f64, String>, example: &str) -> Result<Spread, String> {
-    let (name, rest) = text.split_once(':').unwrap_or(("fixed", text));
-    let wrong =
-        || format!("`{text}` is no spread: take {example}, uniform:A..B, exponential:MEAN or normal:MEAN,DEVIATION");
-    Ok(match name {
-        "fixed" => Spread::Fixed(unit(rest)? as u64),
-        "exponential" => Spread::Exponential(unit(rest)?),
-        "uniform" => {
-            let (low, high) = rest.split_once("..").ok_or_else(wrong)?;
-            let (low, high) = (unit(low)? as u64, unit(high)? as u64);
-            if low > high {
-                return Err(format!("`{text}`: {low} is more than {high}"));
-            }
-            Spread::Uniform(low, high)
-        }
-        "normal" => {
-            let (mean, deviation) = rest.split_once(',').ok_or_else(wrong)?;
-            Spread::Normal(unit(mean)?, unit(deviation)?)
-        }
-        _ => return Err(wrong()),
-    })
-}
-
-/// Which events are accepted: a part of all from 0 to 1, or `every:200`.
-pub fn accept(text: &str) -> Result<Accept, String> {
-    if let Some(count) = text.strip_prefix("every:") {
-        return count.parse().map(Accept::Every).map_err(|_| format!("`{text}`: every:N takes a whole number"));
-    }
-    match text.parse() {
-        Ok(part) if (0.0..=1.0).contains(&part) => Ok(Accept::Fraction(part)),
-        _ => Err(format!("`{text}` is no part of all events: take 0.005, or every:200")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hodo_catalog::farm::emulation::Accept;
 
     #[test]
     fn reads_what_its_help_says() {

@@ -45,7 +45,7 @@ struct Wanted {
 /// What `--test` and its companions ask for; what they leave open is as in the protocol's suite.
 fn asked(protocol: &Protocol, bench: &Bench, test: Test) -> Result<Wanted, Error> {
     let choice = &bench.choice;
-    let mode = choice.mode.unwrap_or(Mode::Both);
+    let mode = choice.mode.unwrap_or(protocol.modes[0]);
     let like = likeness(protocol, test, mode);
     let window = match test {
         Test::Latency => 1,
@@ -177,6 +177,13 @@ fn check(protocol: &Protocol, choice: &Choice) -> Result<(), Error> {
         let (size, max) = (sizes.largest(), protocol.size_max);
         return usage(format!("--sizes {size}: an operation of {name} has a size in 1..={max} bytes"));
     }
+    if let Some(mode) = choice.mode.filter(|mode| !protocol.modes.contains(mode)) {
+        let modes: Vec<String> = protocol.modes.iter().map(ToString::to_string).collect();
+        return usage(format!(
+            "--mode {mode}: the payload of {name} goes one way, {}; leave it out",
+            modes.join(" or ")
+        ));
+    }
     match (choice.batch, protocol.batch_max) {
         (batch, most) if (1..=most).contains(&batch) => {}
         (batch, 1) => return usage(format!("--batch {batch}: {name} puts one operation into a packet; leave it at 1")),
@@ -275,6 +282,15 @@ mod tests {
             }
         }
         assert_eq!(planned("tcp --test channels").unwrap()[0].channels, 20);
+    }
+
+    #[test]
+    fn events_of_a_farm_go_one_way() {
+        let plans = planned("farm --test latency").unwrap();
+        assert!(plans.iter().all(|plan| plan.mode == Mode::Send && plan.channels == 1));
+        assert!(refused("farm --mode both").contains("goes one way, send"));
+        assert_eq!(planned("farm --test channels").unwrap()[0].channels, 20);
+        assert_eq!(planned("farm://a,b,c --test rate --sizes 64").unwrap()[0].channels, 3);
     }
 
     #[test]

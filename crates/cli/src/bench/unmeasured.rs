@@ -12,6 +12,7 @@ pub fn unmeasured(protocol: &str, link: &str, plan: &Plan, state: State, why: &s
         cpu: Cpu::default(),
         loss: Loss::default(),
         stages: Vec::new(),
+        nodes: Vec::new(),
         verdict: Verdict { state, text: format!("{}: {why}", state.word()) },
         intervals: Vec::new(),
         error: None,

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What is between a thread of the controller and the rest of the process.
 pub struct Attending<S> {
@@ -25,6 +25,8 @@ pub struct Attending<S> {
     pub running: Arc<AtomicU32>,
     pub until_done: bool,
     pub lines: Lines,
+    /// Connections for which there was no room, of all threads.
+    pub turned_away: Arc<AtomicU64>,
     /// What the operator wants.
     pub orders: Arc<Orders>,
     pub state: Own<S>,
@@ -127,6 +129,7 @@ impl<S: Supply> Attendant for Attending<S> {
         self.seen.offer(|| Seen {
             gone: self.state.gone.values().copied().collect(),
             orders: self.orders.taken(),
+            turned_away: self.turned_away.load(Ordering::Relaxed),
             ..Seen::of(now, controller, stored())
         });
         self.rounds.look_in(now);

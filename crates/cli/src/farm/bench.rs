@@ -19,7 +19,9 @@ use hodo_daemon::Snapshot;
 use hodo_io::usage::{MachineTime, ProcessUsage};
 use hodo_io::{Attendant, Stop, StreamServer};
 use hodo_machine::{Address, Instant};
-use hodo_measure::{Binding, Cpu, Limit, Loss, Measurement, ProcessCpu, Rate, Run, State, Until, Verdict, statistics};
+use hodo_measure::{
+    Binding, Cpu, Histogram, Limit, Loss, Measurement, ProcessCpu, Rate, Run, State, Until, Verdict, statistics,
+};
 use nodes::Nodes;
 use queue::{Queue, Supplied};
 use shape::{Flow, Shape};
@@ -211,7 +213,7 @@ fn watch(
             operations_per_s: rate(events as f64),
             payload_bits_per_s: rate(events as f64 * shape.size as f64 * 8.0),
         },
-        latency: None,
+        latency: Histogram::from(&watched.answers()).latency(),
         cpu: Cpu {
             machine_percent: busy,
             local: Some(process_cpu(&ours, elapsed_s)),
@@ -221,6 +223,7 @@ fn watch(
         },
         loss: Loss::default(),
         stages: Vec::new(),
+        nodes: watched.nodes(),
         verdict: verdict(&watched, stop),
         intervals: watched.intervals(),
         error: None,
@@ -233,7 +236,7 @@ fn watch(
         Flow::Queued { bytes_max } => table::queue(&watched, shape.size, bytes_max),
         Flow::Asked | Flow::Poured => String::new(),
     };
-    Ok((Measurement { nodes: watched.nodes(), fairness: watched.fairness(), ..found }, rest))
+    Ok((Measurement { fairness: watched.fairness(), ..found }, rest))
 }
 
 fn verdict(watched: &Watched, stop: &AtomicBool) -> Verdict {
@@ -242,7 +245,7 @@ fn verdict(watched: &Watched, stop: &AtomicBool) -> Verdict {
         verdict = Verdict { state: State::Interrupted, text: "interrupted".to_owned() };
     }
     if let Some(fairness) = watched.fairness() {
-        let _ = write!(verdict.text, "; shares of nodes {:.3} least over most", fairness.min_over_max);
+        let _ = write!(verdict.text, "; {}", fairness.text());
     }
     let (redispatched, lost) = watched.troubles();
     if lost > 0 || redispatched > 0 {
@@ -251,7 +254,8 @@ fn verdict(watched: &Watched, stop: &AtomicBool) -> Verdict {
     verdict
 }
 
-fn process_cpu(usage: &ProcessUsage, elapsed_s: f64) -> ProcessCpu {
+/// What a process has used in so many seconds, as documents have it.
+pub fn process_cpu(usage: &ProcessUsage, elapsed_s: f64) -> ProcessCpu {
     ProcessCpu {
         percent: usage.cpu_s() / elapsed_s * 100.0,
         user_s: usage.user_s,

@@ -1,19 +1,21 @@
 //! `hodo farm builder`: makes events of the fragments of several sources, and gives each to the controller.
 
-mod page;
+pub mod page;
 
 use super::lines::Lines;
 use super::pages::PATIENCE;
-use super::{instance, listen, serve_options};
+use super::{cannot_listen, instance, listen, serve_options};
 use crate::args::FarmBuilder;
+use crate::hub::announce;
 use crate::{Error, Outcome};
 use hodo_catalog::farm::builder::{Command, Event};
 use hodo_catalog::farm::{Builder, BuilderConfig};
 use hodo_daemon::{Daemon, Options, Reply, Rounds, Snapshot};
-use hodo_io::Attendant;
+use hodo_io::{Attendant, ReadoutServer};
 use hodo_machine::{Address, Instant};
 use page::Seen;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Connections that are accepted beyond two of each source, so that those which are turned away are told why.
@@ -26,12 +28,12 @@ pub fn run(asked: &FarmBuilder) -> Result<Outcome, Error> {
     let options = serve_options(&asked.process, 1, 2 * asked.sources as usize + MORE_PEERS)?;
     let seen: Arc<Snapshot<Seen>> = Arc::default();
     let daemon = start_daemon(asked, &seen)?;
-    let server = listen(asked.listen, options, &daemon, asked.process.until_stdin_closes)?;
-    let at = server.address().to_string();
-    let make = |_, _| {
+    let turned_away = Arc::<AtomicU64>::default();
+    let make = |turned_away: Arc<AtomicU64>| {
         let attending = Attending {
             rounds: daemon.rounds("builder"),
             seen: Arc::clone(&seen),
+            turned_away,
             verbose: asked.process.verbose,
             lines: Lines::of("builder"),
             incomplete: 0,
@@ -39,7 +41,18 @@ pub fn run(asked: &FarmBuilder) -> Result<Outcome, Error> {
         };
         (Builder::new(config(asked)), attending)
     };
-    server.attend(asked.drain, make, daemon.stop()).map_err(|error| Error::Failed(format!("serving {at}: {error}")))?;
+    let is_tied = asked.process.until_stdin_closes;
+    let served = if asked.udp {
+        let at = &Address::Socket(asked.listen);
+        let server = ReadoutServer::bind(at, options).map_err(|error| cannot_listen(asked.listen, &error))?;
+        announce(&daemon, server.address(), is_tied)?;
+        server.attend(asked.drain, || make(turned_away), daemon.stop())
+    } else {
+        let server = listen(asked.listen, options, &daemon, is_tied)?;
+        let turned_away = server.turned_away();
+        server.attend(asked.drain, |_, _| make(Arc::clone(&turned_away)), daemon.stop())
+    };
+    served.map_err(|error| Error::Failed(format!("serving {}: {error}", asked.listen)))?;
     Ok(Outcome::Done)
 }
 
@@ -70,6 +83,7 @@ fn config(asked: &FarmBuilder) -> BuilderConfig {
         fragment_max: super::wire_length(asked.event_max),
         pool_bytes: asked.pool,
         source_credits: asked.credits,
+        datagrams: asked.udp,
         silence: asked.silence,
         instance: instance(),
         ..BuilderConfig::new(Address::Socket(asked.to), asked.sources)
@@ -79,6 +93,8 @@ fn config(asked: &FarmBuilder) -> BuilderConfig {
 struct Attending {
     rounds: Rounds,
     seen: Arc<Snapshot<Seen>>,
+    /// Connections for which there was no room.
+    turned_away: Arc<AtomicU64>,
     verbose: bool,
     lines: Lines,
     /// Incomplete events since the last line about them.
@@ -119,7 +135,8 @@ impl Attendant for Attending {
             self.told_at = now;
         }
         self.lines.look_in();
-        self.seen.offer(|| Seen { now, counters: builder.counters(), absent: builder.absent() });
+        let turned_away = self.turned_away.load(Ordering::Relaxed);
+        self.seen.offer(|| Seen { now, counters: builder.counters(), absent: builder.absent(), turned_away });
         self.rounds.look_in(now);
         None
     }

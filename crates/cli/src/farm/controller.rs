@@ -11,7 +11,7 @@ use crate::{Error, Outcome};
 use hodo_catalog::farm::controller::Pace;
 use hodo_catalog::farm::emulation::Generator;
 use hodo_catalog::farm::wire::Verdict;
-use hodo_catalog::farm::{Controller, ControllerConfig, Ledger, Next, Ranges, Supply};
+use hodo_catalog::farm::{Controller, ControllerConfig, Ledger, Next, NoSupply, Ranges, Supply};
 use hodo_daemon::Snapshot;
 use hodo_machine::Instant;
 use hodo_store::{Durability, Recovered, Store};
@@ -37,6 +37,7 @@ pub fn run(asked: &FarmController) -> Result<Outcome, Error> {
     control.set_stop(daemon.stop());
     let server = listen(asked.listen, options, &daemon, asked.process.until_stdin_closes)?;
     let at = server.address().to_string();
+    let turned_away = server.turned_away();
     let running = Arc::new(AtomicU32::new(threads as u32));
     let done = done(&recovered, asked.run);
     let shared = Pace::of(threads);
@@ -57,6 +58,7 @@ pub fn run(asked: &FarmController) -> Result<Outcome, Error> {
             running: Arc::clone(&running),
             until_done: asked.until_done,
             lines: Lines::of("controller"),
+            turned_away: Arc::clone(&turned_away),
             orders: control.orders(index),
             state: Own::default(),
         };
@@ -102,6 +104,7 @@ fn config(asked: &FarmController, threads: usize, pace: (Arc<Pace>, usize)) -> C
         deadline: asked.deadline,
         deaths_max: asked.deaths,
         uncommitted_max: asked.store.is_some().then_some(asked.uncommitted),
+        uncommitted_bytes_max: asked.uncommitted_bytes / threads as u64,
         instance: instance(),
         ..ControllerConfig::default()
     }
@@ -117,7 +120,8 @@ impl Supply for Made {
     #[inline]
     fn next(&mut self, now: Instant) -> Next {
         match self {
-            Made::Nothing => Next::Ended,
+            // Sources may come at any time.
+            Made::Nothing => NoSupply.next(now),
             Made::Events(generator) => generator.next(now),
         }
     }

@@ -3,6 +3,7 @@
 mod attending;
 mod bench;
 mod builder;
+mod building;
 mod control;
 mod controller;
 mod deciders;
@@ -38,9 +39,11 @@ use hodo_machine::Address;
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Bytes that a part of a farm receives at once: four events of 32 KiB with their headers. With many nodes on a core the
-/// buffers of all of them are to be in its cache; eight events at once cost a tenth of the rate.
-const AT_ONCE: usize = 132 << 10;
+/// Bytes that a part of a farm receives at once: two events of 32 KiB with their headers. With many nodes on a core the
+/// buffers of all of them are to be in its cache.
+const AT_ONCE: usize = 33 << 10;
+/// Bytes that are received before they are answered: eight such events.
+const TOGETHER: usize = 8 * AT_ONCE;
 
 /// Is a part of a farm.
 pub fn run(farm: &Farm) -> Result<Outcome, Error> {
@@ -78,6 +81,7 @@ fn serve_options(process: &FarmProcess, threads: usize, peers_max: usize) -> Res
             socket_buffer: process.socket_buffer,
             peers_max,
             at_once: AT_ONCE,
+            together: TOGETHER,
             ..SocketSettings::default()
         },
     })
@@ -90,11 +94,13 @@ fn wire_length(bytes: u64) -> u32 {
 
 /// Listens, and says where, and where the pages are.
 fn listen(at: SocketAddr, options: ServeOptions, daemon: &Daemon, is_tied: bool) -> Result<StreamServer, Error> {
-    let server = StreamServer::bind(&Address::Socket(at), options).map_err(|error| {
-        Error::Failed(format!("cannot listen on {at}: {error}; choose another address or port, or end who has it"))
-    })?;
+    let server = StreamServer::bind(&Address::Socket(at), options).map_err(|error| cannot_listen(at, &error))?;
     announce(daemon, server.address(), is_tied)?;
     Ok(server)
+}
+
+fn cannot_listen(at: SocketAddr, error: &std::io::Error) -> Error {
+    Error::Failed(format!("cannot listen on {at}: {error}; choose another address or port, or end who has it"))
 }
 
 fn generator(made: &FarmMade, first: u64, step: u64, count: Option<u64>) -> GeneratorConfig {

@@ -12,9 +12,6 @@ use hodo_io::{Attendant, attend_opened};
 use hodo_machine::{Address, Instant};
 use std::time::Duration;
 
-/// How long events that are being decided may take when the node is to stop.
-const DRAIN: Duration = Duration::from_secs(5);
-
 /// Events that are here for each that is being decided, so that none is waited for.
 const CREDITS: u32 = 2;
 
@@ -26,12 +23,12 @@ pub fn run(asked: &FarmNode) -> Result<Outcome, Error> {
         at_the_end_of_stdin(&stop);
     }
     if asked.deciders.command.is_some() || asked.deciders.exec.is_some() {
-        let deciding = Deciding { serve: options, node: config(asked), drain: DRAIN };
+        let deciding = Deciding { serve: options, node: config(asked), drain: asked.drain };
         return deciders::run(&asked.deciders, deciding, asked.process.verbose, &stop);
     }
     let node = Node::new(config(asked));
     let attending = Attending { lines: Lines::of("node"), verbose: asked.process.verbose, left: None };
-    attend_opened(&options, DRAIN, || (node, attending), &stop)
+    attend_opened(&options, asked.drain, || (node, attending), &stop)
         .map_err(|error| Error::Failed(format!("deciding for {}: {error}", asked.to)))?;
     Ok(Outcome::Done)
 }
@@ -69,7 +66,7 @@ impl Attendant for Attending {
         match event {
             Event::ReportAsked(peer, value) => Some(Command::Report { peer, value, process: process_counters() }),
             Event::Left(_, error) => {
-                // It is tried ten times a second: once for each reason is enough.
+                // It is tried again and again: once for each reason is enough.
                 if self.left.replace(error) != Some(error) {
                     self.lines.say(&format!("{error}; trying again"));
                 }

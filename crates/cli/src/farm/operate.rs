@@ -1,8 +1,9 @@
 //! What an operator asks of a controller that runs: `hodo farm status`, `pause`, `resume`, `drain`, `stop`, `set-run`.
 
+use super::building::Building;
 use super::reading::Reading;
 use super::{page, shares};
-use crate::args::{FarmEnd, FarmPages};
+use crate::args::{FarmEnd, FarmPages, FarmStatus};
 use crate::{Error, Outcome, terminal};
 use hodo_daemon::fetch;
 use std::net::SocketAddr;
@@ -20,9 +21,11 @@ pub fn read(pages: SocketAddr) -> Result<Reading, Error> {
 }
 
 /// Shows what it does, and who got the events.
-pub fn status(of: &FarmPages) -> Result<Outcome, Error> {
-    let reading = read(of.pages)?;
-    terminal::print(&format!("{}\n{}", reading.text(), shares::text(&reading)))?;
+pub fn status(asked: &FarmStatus) -> Result<Outcome, Error> {
+    let reading = read(asked.of.pages)?;
+    let builder = asked.builder.map(Building::read).transpose()?;
+    let builder = builder.map_or_else(String::new, |building| format!("\n{}", building.text()));
+    terminal::print(&format!("{}{builder}\n{}", reading.text(), shares::text(&reading)))?;
     Ok(Outcome::Done)
 }
 

@@ -1,6 +1,8 @@
 use super::seen::Seen;
 use super::timeline::Moment;
 use hodo_catalog::farm::controller::NodeShare;
+use hodo_io::usage::ProcessUsage;
+use hodo_machine::Spans;
 use serde_json::{Value, json};
 
 /// Where a controller tells of itself, as JSON.
@@ -31,16 +33,20 @@ pub fn page(seen: &Seen, policy: &str, timeline: &[Moment]) -> Value {
             "given": counters.given,
             "redispatched": counters.redispatched,
             "uncommitted": counters.uncommitted,
+            "uncommitted_bytes": counters.uncommitted_bytes,
         },
         "bytes": { "taken_in": counters.bytes_in, "given": counters.given_bytes, "answered": counters.token_bytes },
         "tokens": { "received": counters.tokens, "waiting": counters.tokens_waiting, "unasked": counters.unasked },
         "dead_time_s": seen.dead_time_s(),
         "dead_time_share": seen.dead_share(),
+        "answers": answers(&seen.answers),
+        "cpu": seen.usage.as_ref().map(cpu),
         "connections": {
             "nodes": counters.nodes,
             "sources": counters.sources,
             "nodes_lost": counters.nodes_lost,
             "refused": counters.refused,
+            "turned_away": seen.turned_away,
             "misbehaved": counters.misbehaved,
         },
         "store": {
@@ -68,6 +74,24 @@ fn node(share: &NodeShare) -> Value {
         "in_flight": share.in_flight,
         "waited_us_mean": share.waited_ns as f64 * 1e-3 / answered as f64,
         "decided_us_mean": share.decided_ns as f64 * 1e-3 / answered as f64,
+    })
+}
+
+/// From when an event is given to a node until its token comes: the sum, and how many took how long, by the buckets of
+/// [`Spans`].
+fn answers(answers: &Spans) -> Value {
+    let buckets: Vec<(u16, u32)> = answers.buckets().collect();
+    let us = |share| answers.quantile_ns(share) as f64 * 1e-3;
+    json!({ "p50_us": us(0.5), "p99_us": us(0.99), "sum_ns": answers.sum_ns(), "buckets": buckets })
+}
+
+fn cpu(usage: &ProcessUsage) -> Value {
+    json!({
+        "user_s": usage.user_s,
+        "system_s": usage.system_s,
+        "voluntary_switches": usage.voluntary_switches,
+        "involuntary_switches": usage.involuntary_switches,
+        "max_rss_bytes": usage.max_rss_bytes,
     })
 }
 

@@ -8,6 +8,7 @@ use crate::Error;
 use crate::args::FarmController;
 use hodo_catalog::farm::Policy;
 use hodo_daemon::{Daemon, Options, Reply, Snapshot};
+use hodo_io::usage::ProcessUsage;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,7 +74,7 @@ pub fn look(all: &[Arc<Snapshot<Seen>>]) -> Option<Seen> {
             Some(others) => others.add(&seen),
         });
     }
-    together
+    together.map(|seen| Seen { usage: Some(ProcessUsage::of_process()), ..seen })
 }
 
 fn policy_name(policy: Policy) -> &'static str {

@@ -1,4 +1,6 @@
 use super::timeline::Moment;
+use hodo_io::usage::ProcessUsage;
+use hodo_machine::Spans;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -12,12 +14,21 @@ pub struct Reading {
     pub dead_time_s: f64,
     pub events: Events,
     pub bytes_in: u64,
+    /// Bytes behind the tokens of nodes, on the average.
+    pub token_data: u64,
     pub tokens_waiting: u64,
     pub nodes_lost: u64,
     pub sources: u64,
+    /// Connections that were refused, those for which there was no room, and those that broke the rules.
+    pub unwelcome: [u64; 3],
     pub stored_events: u64,
     pub stored_bytes: u64,
     pub commits: u64,
+    pub uploads: Option<Uploads>,
+    /// How long events were away, from when each was given to a node until its token came.
+    pub answers: Spans,
+    /// What the controller's process has used.
+    pub usage: Option<ProcessUsage>,
     /// Why the store takes nothing.
     pub failing: Option<String>,
     /// Nodes that are there.
@@ -43,12 +54,36 @@ pub struct Events {
     pub given: u64,
     pub redispatched: u64,
     pub uncommitted: u64,
+    pub uncommitted_bytes: u64,
 }
 
-impl Events {
-    /// Events with a verdict.
-    pub fn decided(&self) -> u64 {
-        self.accepted + self.rejected + self.quarantined + self.incomplete
+/// What of the store was copied elsewhere.
+#[derive(Debug, Clone, Default)]
+pub struct Uploads {
+    pub segments: u64,
+    pub bytes: u64,
+    pub waiting: u64,
+    pub failures: u64,
+    pub last_failure: Option<String>,
+}
+
+impl Uploads {
+    fn of(page: &Value) -> Option<Self> {
+        let count = |name: &str| page.get(name)?.as_u64();
+        Some(Uploads {
+            segments: count("segments")?,
+            bytes: count("bytes")?,
+            waiting: count("waiting")?,
+            failures: count("failures")?,
+            last_failure: page.get("last_failure")?.as_str().map(str::to_owned),
+        })
+    }
+
+    /// In one line.
+    pub fn text(&self) -> String {
+        let Uploads { segments, bytes, waiting, failures, last_failure } = self;
+        let why = last_failure.as_ref().map_or_else(String::new, |why| format!("; the last: {why}"));
+        format!("{segments} segments of {bytes} bytes copied, {waiting} waiting, {failures} failures{why}")
     }
 }
 
@@ -96,19 +131,34 @@ impl Reading {
                 given: event("given")?,
                 redispatched: event("redispatched")?,
                 uncommitted: event("uncommitted")?,
+                // Not in what was kept of a controller before there was it.
+                uncommitted_bytes: event("uncommitted_bytes").unwrap_or(0),
             },
             bytes_in: count("/bytes/taken_in")?,
+            token_data: count("/bytes/answered")?.div_ceil(count("/tokens/received")?.max(1)),
             tokens_waiting: count("/tokens/waiting")?,
             nodes_lost: count("/connections/nodes_lost")?,
             sources: count("/connections/sources")?,
+            unwelcome: ["refused", "turned_away", "misbehaved"]
+                .map(|what| count(&format!("/connections/{what}")).unwrap_or(0)),
             stored_events: count("/store/events")?,
             stored_bytes: count("/store/bytes")?,
             commits: count("/store/commits")?,
+            answers: page.get("answers").and_then(answers).unwrap_or_default(),
+            usage: page.get("cpu").and_then(usage),
+            uploads: page.pointer("/store/uploads").and_then(Uploads::of),
             failing: page.pointer("/store/failing").and_then(Value::as_str).map(str::to_owned),
             nodes: nodes(page.get("nodes")?)?,
             gone: nodes(page.get("nodes_gone")?)?,
             timeline: page.get("timeline")?.as_array()?.iter().map(moment).collect::<Option<_>>()?,
         })
+    }
+
+    /// CPU of the controller for each event that has its verdict.
+    pub fn cpu_ns_per_event(&self) -> Option<f64> {
+        let Events { accepted, rejected, quarantined, incomplete, .. } = self.events;
+        let decided = accepted + rejected + quarantined + incomplete;
+        self.usage.filter(|_| decided > 0).map(|usage| usage.cpu_s() * 1e9 / decided as f64)
     }
 
     /// Its first lines for people: what it does, and the balance.
@@ -138,15 +188,54 @@ impl Reading {
             time(self.dead_time_s),
             100.0 * self.dead_time_s / self.uptime_s.max(1e-9)
         );
+        if let [refused, turned_away, misbehaved] = self.unwelcome
+            && self.unwelcome != [0; 3]
+        {
+            let _ = writeln!(
+                text,
+                "{refused} connections were refused, {turned_away} found no room, {misbehaved} broke the rules"
+            );
+        }
+        if self.answers.count() > 0 {
+            let us = |share| self.answers.quantile_ns(share) as f64 * 1e-3;
+            let _ = write!(text, "half of the tokens came within {:.1} us, 99 % within {:.1} us", us(0.5), us(0.99));
+            let cpu = self.cpu_ns_per_event().map(|ns| format!("; CPU of an event {:.2} us", ns * 1e-3));
+            let _ = writeln!(text, "{}", cpu.unwrap_or_default());
+        }
         if self.commits > 0 {
             let (events, bytes) = (self.stored_events, self.stored_bytes);
             let _ = writeln!(text, "stored {events} events of {bytes} bytes, {} uncommitted", self.events.uncommitted);
+        }
+        if let Some(uploads) = &self.uploads {
+            let _ = writeln!(text, "{}", uploads.text());
         }
         if let Some(why) = &self.failing {
             let _ = writeln!(text, "NOTHING CAN BE STORED: {why}");
         }
         text
     }
+}
+
+fn answers(value: &Value) -> Option<Spans> {
+    let mut spans = Spans::new();
+    spans.add_sum_ns(value.get("sum_ns")?.as_u64()?);
+    for pair in value.get("buckets")?.as_array()? {
+        let (bucket, count) = (pair.get(0)?.as_u64()?, pair.get(1)?.as_u64()?);
+        spans.add_bucket(u16::try_from(bucket).ok()?, u32::try_from(count).ok()?).then_some(())?;
+    }
+    Some(spans)
+}
+
+fn usage(value: &Value) -> Option<ProcessUsage> {
+    let count = |name: &str| value.get(name)?.as_u64();
+    let seconds = |name: &str| value.get(name)?.as_f64();
+    Some(ProcessUsage {
+        user_s: seconds("user_s")?,
+        system_s: seconds("system_s")?,
+        voluntary_switches: count("voluntary_switches")?,
+        involuntary_switches: count("involuntary_switches")?,
+        max_rss_bytes: count("max_rss_bytes")?,
+    })
 }
 
 fn moment(value: &Value) -> Option<Moment> {
@@ -193,6 +282,12 @@ mod tests {
     fn reads_what_the_page_tells() {
         let share = NodeShare { number: 7, given: 5, answered: 4, decided_ns: 8000, ..NodeShare::default() };
         let mut seen = Seen { nodes: vec![share], gone: vec![share, share], ..Seen::default() };
+        let last_failure = Some("no route".to_owned());
+        let uploads = hodo_store::Uploads { segments: 3, bytes: 768, waiting: 1, failures: 2, last_failure };
+        seen.stored.uploads = Some(uploads);
+        [20_000, 20_000, 90_000].into_iter().for_each(|nanos| seen.answers.record(nanos));
+        seen.usage = Some(ProcessUsage { user_s: 8e-6, ..ProcessUsage::default() });
+        (seen.turned_away, seen.counters.misbehaved) = (7, 2);
         (seen.counts.taken_in, seen.counts.accepted, seen.counters.run) = (5, 4, 3);
         let reading = Reading::parse(
             &page::page(&seen, "token-fifo", &[Moment { at_s: 0.5, decided: 4, bytes_in: 9 }]).to_string(),
@@ -204,6 +299,13 @@ mod tests {
         );
         assert!((reading.nodes[0].decided_us - 2.0).abs() < 1e-9);
         assert!(reading.text().contains("5 events in = 4 accepted"), "{}", reading.text());
+        assert_eq!(reading.answers, seen.answers);
+        let answers = "tokens came within 20.0 us, 99 % within 88.1 us; CPU of an event 2.00 us\n";
+        assert!(reading.text().contains(answers), "{}", reading.text());
+        let unwelcome = "\n0 connections were refused, 7 found no room, 2 broke the rules\n";
+        assert!(reading.text().contains(unwelcome), "{}", reading.text());
+        let uploaded = "\n3 segments of 768 bytes copied, 1 waiting, 2 failures; the last: no route\n";
+        assert!(reading.text().contains(uploaded), "{}", reading.text());
         assert_eq!(reading.timeline, [Moment { at_s: 0.5, decided: 4, bytes_in: 9 }]);
         assert!(Reading::parse("{}").is_err_and(|why| why.contains("controller")));
     }

@@ -1,18 +1,23 @@
 //! `hodo farm report`: a run of a farm as a document of results, in every form that those have.
 
+use super::bench::process_cpu;
 use super::operate;
 use super::reading::{Events, Node, Reading};
 use super::shares::evenness;
 use crate::args::FarmReport;
 use crate::output_file::OutputFile;
 use crate::{Error, Outcome, environment, terminal};
+use hodo_catalog::farm::line_limit;
 use hodo_measure::{
-    Cpu, Document, Estimate, Fairness, Interval, Loss, Measurement, Mode, NodeShare, Rate, SCHEMA, State, Test, Tool,
-    Verdict, verdict,
+    Cpu, Document, Estimate, Fairness, Histogram, Interval, Loss, Measurement, Mode, NodeShare, Rate, SCHEMA, State,
+    Test, Tool, Verdict, verdict,
 };
 use hodo_report::{Table, html_with};
 use std::net::SocketAddr;
 use std::path::Path;
+
+/// Pieces of a run that are enough to judge it by.
+const INNER_MIN: usize = 8;
 
 /// Reads what a controller tells, or what was kept of that, and writes what is asked for; a table where nothing is.
 pub fn run(asked: &FarmReport) -> Result<Outcome, Error> {
@@ -24,7 +29,7 @@ pub fn run(asked: &FarmReport) -> Result<Outcome, Error> {
         Ok(pages) => operate::read(pages)?,
         Err(_) => read_file(Path::new(&asked.of))?,
     };
-    let document = document(&asked.of, &reading);
+    let document = document(asked, &reading);
     let written = |file: &OutputFile, text: String| {
         let failed = |why| Error::Failed(format!("{} cannot be written: {why}", file.path().display()));
         file.write(text.as_bytes()).map_err(failed)
@@ -50,21 +55,27 @@ fn read_file(file: &Path) -> Result<Reading, Error> {
     Reading::parse(&text).map_err(wrong)
 }
 
-fn document(of: &str, reading: &Reading) -> Document {
+fn document(asked: &FarmReport, reading: &Reading) -> Document {
     let tool = Tool {
         name: "hodo".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: option_env!("HODO_COMMIT").map(str::to_owned),
     };
     // Of a controller elsewhere nothing is known of the host, and of a file neither.
-    let is_here = crate::args::units::pages(of).is_ok_and(|pages: SocketAddr| pages.ip().is_loopback());
+    let is_here = crate::args::units::pages(&asked.of).is_ok_and(|pages: SocketAddr| pages.ip().is_loopback());
     let arguments = std::env::args().collect();
     let environment = if is_here {
         environment::of_host(arguments)
     } else {
         hodo_measure::Environment { arguments, ..hodo_measure::Environment::default() }
     };
-    Document { schema: SCHEMA.to_owned(), tool, environment, measurements: vec![measurement(of, reading)] }
+    let mut found = measurement(&asked.of, reading);
+    if let (Some(rate), Some(size)) = (asked.line_rate, found.size_bytes.filter(|size| *size > 0)) {
+        found.limit = line_limit((rate, asked.mtu), size, reading.token_data);
+        let most = found.limit.as_ref().and_then(|limit| limit.operations_per_s);
+        found.share_of_limit = most.map(|most| found.rate.operations_per_s.median / most);
+    }
+    Document { schema: SCHEMA.to_owned(), tool, environment, measurements: vec![found] }
 }
 
 /// The run, from the first event to the last.
@@ -84,7 +95,9 @@ fn measurement(of: &str, reading: &Reading) -> Measurement {
     let verdict = if operations == 0 {
         Verdict { state: State::Failed, text: "failed: no event has a verdict".to_owned() }
     } else {
-        verdict(&intervals)
+        // A run begins and ends amid the first and the last piece, which say nothing of its rate.
+        let inner = intervals.get(1..intervals.len().saturating_sub(1)).filter(|inner| inner.len() >= INNER_MIN);
+        verdict(inner.unwrap_or(&intervals))
     };
     let nodes = reading.nodes.len().max(1) as u64;
     let share = |node: &Node| NodeShare { number: node.number as u32, events: node.answered };
@@ -110,8 +123,12 @@ fn measurement(of: &str, reading: &Reading) -> Measurement {
         payload_bytes,
         elapsed_s,
         rate,
-        latency_ns: None,
-        cpu: Cpu::default(),
+        latency_ns: Histogram::from(&reading.answers).latency(),
+        cpu: Cpu {
+            local: reading.usage.as_ref().map(|usage| process_cpu(usage, reading.uptime_s)),
+            local_ns_per_operation: reading.cpu_ns_per_event(),
+            ..Cpu::default()
+        },
         loss: Loss { duplicated: reading.events.duplicates, ..Loss::default() },
         limit: None,
         share_of_limit: None,
@@ -153,12 +170,14 @@ fn tables(reading: &Reading) -> Vec<Table> {
         ("in hand", in_hand),
         ("taken in", taken_in),
     ];
+    let cpu = reading.cpu_ns_per_event().map(|ns| format!("; CPU of the controller {:.2} µs an event", ns * 1e-3));
+    let cpu = cpu.unwrap_or_default();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     let balance = Table {
         title: format!("Events of run {}", reading.run),
         note: format!(
             "Each event that was taken in stands in one of the other rows. {duplicates} were offered again, {} found no \
-             token, {} were given to another node; dead time {:.2} %.",
+             token, {} were given to another node; dead time {:.2} %{cpu}.",
             reading.events.found_no_token,
             reading.events.redispatched,
             100.0 * reading.dead_time_s / reading.uptime_s.max(1e-9)
@@ -212,6 +231,14 @@ mod tests {
         assert_eq!((found.operations, found.payload_bytes, found.elapsed_s), (20_000, 2_000_000, 20.0));
         assert_eq!(found.rate.operations_per_s.median, 1000.0);
         assert_eq!(found.verdict.state, State::Stable, "{}", found.verdict.text);
+    }
+
+    /// As two moments of the page do not fall together with the first event and the last.
+    #[test]
+    fn what_a_run_begins_and_ends_with_says_nothing_of_its_rate() {
+        let found = measurement("here:1", &reading([0, 400].into_iter().chain([1000; 20]).chain([100, 0])));
+        assert_eq!(found.verdict.state, State::Stable, "{}", found.verdict.text);
+        assert_eq!(found.operations, 20_500);
     }
 
     #[test]

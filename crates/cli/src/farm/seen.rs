@@ -1,7 +1,8 @@
 use super::storing::Stored;
 use hodo_catalog::farm::controller::{Counters, NodeShare};
 use hodo_catalog::farm::{Controller, Counts, Supply};
-use hodo_machine::Instant;
+use hodo_io::usage::ProcessUsage;
+use hodo_machine::{Instant, Spans};
 
 /// One thread of a controller at one moment.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +15,12 @@ pub struct Seen {
     /// What nodes had done that are gone.
     pub gone: Vec<NodeShare>,
     pub stored: Stored,
+    /// How long events were away, from when each was given to a node until its token came.
+    pub answers: Spans,
+    /// What the process has used, where that was looked at.
+    pub usage: Option<ProcessUsage>,
+    /// Connections for which there was no room, of all threads.
+    pub turned_away: u64,
     /// Orders that every thread has carried out.
     pub orders: u64,
 }
@@ -21,7 +28,8 @@ pub struct Seen {
 impl Seen {
     pub fn of<S: Supply>(now: Instant, controller: &Controller<S>, stored: Stored) -> Self {
         let (counts, counters, nodes) = (controller.counts(), controller.counters(), controller.shares());
-        Seen { now, counts, counters, nodes, stored, gone: Vec::new(), orders: 0 }
+        let answers = controller.answers().clone();
+        Seen { now, counts, counters, nodes, stored, answers, ..Seen::default() }
     }
 
     /// Adds what another thread has seen.
@@ -31,7 +39,9 @@ impl Seen {
         self.counters = self.counters.plus(&other.counters);
         self.nodes.extend(other.nodes.iter().copied());
         self.gone.extend(other.gone.iter().copied());
+        self.answers.add(&other.answers);
         self.stored = other.stored.clone();
+        self.turned_away = self.turned_away.max(other.turned_away);
         self.orders = self.orders.min(other.orders);
         self
     }

@@ -11,15 +11,11 @@ use hodo_catalog::farm::emulation::Generator;
 use hodo_catalog::farm::source::{Command, Event};
 use hodo_catalog::farm::wire::Verdict;
 use hodo_catalog::farm::{Next, Ranges, Source, SourceConfig, Supply};
-use hodo_io::{Attendant, attend_opened};
+use hodo_io::{Attendant, attend_opened, attend_opened_datagrams};
 use hodo_machine::{Address, Instant};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-/// How long verdicts may take when the source is to stop.
-const DRAIN: Duration = Duration::from_secs(5);
 
 /// What the far end says where the events' numbers have more gaps than it remembers.
 const TOO_MANY_GAPS: u64 = farm::Error::TooManyGaps { max: 0 }.code();
@@ -41,7 +37,8 @@ pub fn run(asked: &FarmSource) -> Result<Outcome, Error> {
     };
     let supply = UntilStopped { given, stop: Arc::clone(&stop) };
     let (to, run) = (Address::Socket(asked.to), asked.run.unwrap_or(1));
-    let config = SourceConfig { instance: instance(), ..SourceConfig::new(to, asked.number, run) };
+    let datagram = asked.udp.then_some(asked.datagram);
+    let config = SourceConfig { instance: instance(), datagram, ..SourceConfig::new(to, asked.number, run) };
     let mut summary = Summary::default();
     let attending = Attending {
         lines: Lines::of("source"),
@@ -51,13 +48,21 @@ pub fn run(asked: &FarmSource) -> Result<Outcome, Error> {
         summary: &mut summary,
     };
     let make = || (Source::new(config, supply), attending);
-    attend_opened(&options, DRAIN, make, &stop)
-        .map_err(|error| Error::Failed(format!("giving events to {}: {error}", asked.to)))?;
+    let attended = if asked.udp {
+        attend_opened_datagrams(&options, asked.drain, make, &stop)
+    } else {
+        attend_opened(&options, asked.drain, make, &stop)
+    };
+    attended.map_err(|error| Error::Failed(format!("giving events to {}: {error}", asked.to)))?;
     let Summary { accepted, rejected, quarantined, incomplete, duplicate, .. } = summary;
     let kept = summary.kept.get();
+    let lost = match summary.sent_again.get() {
+        _ if !asked.udp => String::new(),
+        again => format!(", {again} times parts lost and sent again"),
+    };
     terminal::print(&format!(
         "source {}: {accepted} accepted, {rejected} rejected, {quarantined} quarantined, {incomplete} incomplete, \
-         {duplicate} given twice, {kept} without a verdict\n",
+         {duplicate} given twice, {kept} without a verdict{lost}\n",
         asked.number
     ))?;
     let is_whole = summary.too_large == 0 && !summary.gave_up && !damaged.load(Ordering::Relaxed);
@@ -75,6 +80,8 @@ struct Summary {
     /// The far end will not take the rest, however often it is given.
     gave_up: bool,
     kept: Cell<usize>,
+    /// Over UDP: events that were given again because parts of them were lost, each time counted.
+    sent_again: Cell<u64>,
 }
 
 /// Where its events come from.
@@ -121,6 +128,13 @@ struct Attending<'a> {
     summary: &'a mut Summary,
 }
 
+impl Attending<'_> {
+    fn note(&self, source: &Source<UntilStopped>) {
+        self.summary.kept.set(source.kept());
+        self.summary.sent_again.set(source.sent_again());
+    }
+}
+
 impl Attendant for Attending<'_> {
     type Machine = Source<UntilStopped>;
 
@@ -154,18 +168,18 @@ impl Attendant for Attending<'_> {
     }
 
     fn is_over(&self, source: &Source<UntilStopped>) -> bool {
-        self.summary.kept.set(source.kept());
+        self.note(source);
         self.over || self.summary.gave_up
     }
 
     fn look_in(&mut self, _: Instant, source: &Source<UntilStopped>) -> Option<Command> {
         self.lines.look_in();
-        self.summary.kept.set(source.kept());
+        self.note(source);
         None
     }
 
     fn is_drained(&self, source: &Source<UntilStopped>) -> bool {
-        self.summary.kept.set(source.kept());
+        self.note(source);
         source.kept() == 0
     }
 }

@@ -55,7 +55,7 @@ impl BuilderConfig {
             controller,
             number: 0,
             sources,
-            patience: Duration::from_secs(1),
+            patience: Duration::from_secs(2),
             incomplete: Incomplete::Forward,
             fragment_max: 1 << 20,
             pool_bytes: 256 << 20,

@@ -2,7 +2,7 @@ use super::assembly::{Claim, Known};
 use super::{Builder, Part, source};
 use crate::Error;
 use crate::inbound::{Inbound, Message};
-use crate::wire::{FLAG_DUPLICATE, HEADER, Header, Kind, SEGMENT, Segment, Token, Verdict};
+use crate::wire::{FLAG_DUPLICATE, HEADER, Header, Kind, Lacks, SEGMENT, Segment, Token, Verdict};
 use hodo_machine::{Instant, Peer};
 
 impl Builder {
@@ -62,33 +62,49 @@ impl Builder {
             return Err(Error::Unexpected { kind: Kind::Segment as u8 });
         }
         let Segment { run, event, kind, total, .. } = segment;
+        // One without data only asks for what is here.
+        let is_fragment = !data.is_empty() || total == 0;
         let claim = Claim { source: segment.source, peer, serial: giver.serial, length: total };
         match self.assembly.knows((run, event), &claim) {
             Known::No => {}
             // The first segment speaks for the others.
             Known::Here | Known::Decided if segment.offset > 0 => return Ok(()),
             Known::Here => {
-                self.counters.duplicate_fragments += 1;
+                self.counters.duplicate_fragments += u64::from(is_fragment);
                 self.assembly.claim((run, event), claim);
-                return Ok(());
+                self.lines.say(peer, &Lacks::here(run, event).encode());
+                return self.lines.check_owed(peer);
             }
             Known::Decided => {
                 // Its token was lost, or that of the connection before.
-                self.counters.duplicate_fragments += 1;
+                self.counters.duplicate_fragments += u64::from(is_fragment);
                 let token = Token::answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
                 self.lines.say(peer, &token.encode());
-                return Ok(());
+                return self.lines.check_owed(peer);
             }
+        }
+        if !is_fragment {
+            let parts = self.segments.lacking(&segment);
+            self.lines.say(peer, &Lacks { run, event, parts }.encode());
+            return self.lines.check_owed(peer);
         }
         let (credits, window) = (self.config.source_credits, self.config.window());
         let Some(payload) = self.segments.offer(&segment, data, credits, window) else { return Ok(()) };
         let Some(giver) = source(&mut self.lines, peer, claim.serial) else { return Ok(()) };
         let outcome = giver.enter(total).and_then(|()| self.fragment(now, (run, event), claim, kind, payload));
-        if outcome.is_err()
-            && let Some(giver) = source(&mut self.lines, peer, claim.serial)
-        {
-            // It is let go, and comes again.
-            giver.answered(total);
+        match outcome {
+            Ok(()) if self.assembly.knows((run, event), &claim) == Known::Here => {
+                self.lines.say(peer, &Lacks::here(run, event).encode());
+            }
+            Ok(()) => {}
+            Err(Error::OverCredit { .. }) => {
+                // It is let go, and comes again.
+                if let Some(giver) = source(&mut self.lines, peer, claim.serial) {
+                    giver.answered(total);
+                }
+            }
+            // It would come again for ever.
+            Err(error) => self.end(peer, error),
         }
         outcome
     }

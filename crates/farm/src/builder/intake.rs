@@ -28,7 +28,7 @@ impl Builder {
                 giver.enter(length)?;
                 let claim = Claim { source: giver.hello.number, peer, serial: giver.serial, length };
                 let key = (giver.run, event);
-                self.fragment(now, key, claim, kind, payload)
+                self.fragment(now, key, claim, kind, payload.unwrap_or_default())
             }
             (Part::Source(giver), Message::Run(run)) => {
                 giver.run = run;

@@ -1,7 +1,9 @@
 use crate::Ranges;
 use crate::wire::{Kind, Segment};
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
+use core::ops::Range;
 
 /// A source, a run and an event's number.
 type Key = (u32, u32, u64);
@@ -53,6 +55,24 @@ impl Segments {
         self.pending.remove(&key).map(|pending| pending.bytes.freeze())
     }
 
+    /// The first parts of a fragment that have not come.
+    pub(crate) fn lacking(&self, segment: &Segment) -> Vec<Range<u32>> {
+        let pending = self.pending.get(&(segment.source, segment.run, segment.event));
+        let came = pending.map(|pending| pending.came.as_slice()).into_iter().flatten();
+        let (mut parts, mut from) = (Vec::new(), 0);
+        for range in came {
+            // Within a fragment, whose length is of 28 bits.
+            if range.start > from {
+                parts.push(from as u32..range.start as u32);
+            }
+            from = range.end;
+        }
+        if from < u64::from(segment.total) {
+            parts.push(from as u32..segment.total);
+        }
+        parts
+    }
+
     /// Forgets what came of a source, which begins anew.
     pub(crate) fn forget(&mut self, source: u32) {
         self.pending.retain(|(of, _, _), _| *of != source);
@@ -62,7 +82,6 @@ impl Segments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec::Vec;
     use hodo_machine::Random;
 
     #[test]
@@ -79,6 +98,19 @@ mod tests {
             assert_eq!(whole.as_deref(), Some(&data[..]), "seed {seed}");
             assert!(segments.pending.is_empty());
         }
+    }
+
+    #[test]
+    fn what_is_lacking_is_told() {
+        let mut segments = Segments::default();
+        let segment =
+            |offset, length| Segment { event: 1, run: 1, source: 0, kind: Kind::Event, offset, total: 1000, length };
+        assert_eq!(segments.lacking(&segment(0, 0)).first(), Some(&(0..1000)));
+        for (offset, length) in [(100, 100), (300, 200), (990, 10)] {
+            assert_eq!(segments.offer(&segment(offset, length), &[0; 200][..length as usize], 4, 5000), None);
+        }
+        assert_eq!(segments.lacking(&segment(0, 0)), [0..100, 200..300, 500..990]);
+        assert_eq!(segments.offer(&segment(0, 990), &[0; 990], 4, 5000).map(|whole| whole.len()), Some(1000));
     }
 
     #[test]

@@ -53,7 +53,7 @@ fn built(rig: &mut Rig<Builder>) -> Vec<(Kind, u64, Vec<u8>)> {
     let messages = rig.take(UP).into_iter();
     messages
         .filter_map(|message| match message {
-            Message::Event { kind, event, payload, .. } => Some((kind, event, payload.to_vec())),
+            Message::Event { kind, event, payload, .. } => Some((kind, event, payload.unwrap_or_default().to_vec())),
             _ => None,
         })
         .collect()
@@ -299,6 +299,10 @@ struct Lossy {
     wire: Vec<(Instant, bool, Vec<u8>)>,
     answered: Vec<u64>,
     loss: f64,
+    /// Whether the controller decides.
+    decides: bool,
+    /// Datagrams of segments that the source has sent, and those with data.
+    segments: (usize, usize),
 }
 
 const FAR: Peer = accepted(0);
@@ -306,8 +310,13 @@ const FAR: Peer = accepted(0);
 impl Lossy {
     fn new(seed: u64, loss: f64) -> Self {
         let config = BuilderConfig { datagrams: true, fragment_max: 5000, pool_bytes: 20_000, ..config() };
-        let config = BuilderConfig { patience: Duration::from_secs(100), sources: 1, ..config };
-        let source = crate::SourceConfig { datagram: Some(100), ..crate::SourceConfig::new(Address::Node(1), 0, 1) };
+        let config =
+            BuilderConfig { patience: Duration::from_secs(100), silence: Duration::from_secs(9), sources: 1, ..config };
+        let source = crate::SourceConfig {
+            datagram: Some(100),
+            silence: Duration::from_secs(9),
+            ..crate::SourceConfig::new(Address::Node(1), 0, 1)
+        };
         let mut lossy = Lossy {
             builder: builder(config),
             source: crate::Source::new(source, crate::NoSupply),
@@ -316,6 +325,8 @@ impl Lossy {
             wire: Vec::new(),
             answered: Vec::new(),
             loss,
+            decides: true,
+            segments: (0, 0),
         };
         for number in 0..30u64 {
             let payload = vec![number as u8; (number as usize * 137) % 4000].into();
@@ -334,6 +345,10 @@ impl Lossy {
         }
     }
 
+    fn is_done(&self) -> bool {
+        self.answered.len() == 30 && self.source.kept() == 0
+    }
+
     /// Carries out what the source wants.
     fn pump(&mut self) -> Option<Instant> {
         let now = self.builder.now;
@@ -344,6 +359,10 @@ impl Lossy {
                         self.out.pieces().iter().flat_map(|piece| self.out.bytes(piece).to_vec()).collect();
                     self.out.clear();
                     assert!(bytes.len() <= 1400);
+                    if bytes[3] >> 4 == Kind::Segment as u8 {
+                        self.segments.0 += 1;
+                        self.segments.1 += usize::from(bytes.len() > crate::wire::SEGMENT);
+                    }
                     self.send(true, &bytes);
                 }
                 Output::Event(crate::source::Event::Answered { event, .. }) => self.answered.push(event),
@@ -364,9 +383,14 @@ impl Lossy {
                 Message::Token(token, _) => token.encode().to_vec(),
                 Message::Ping(value) => plain(Kind::Ping, value),
                 Message::Pong => plain(Kind::Pong, 0),
+                Message::Here(run, event) => crate::wire::Lacks::here(run, event).encode(),
+                Message::Lacks(run, event, parts) => crate::wire::Lacks { run, event, parts }.encode(),
                 other => panic!("{other:?}"),
             };
             self.send(false, &bytes);
+        }
+        if !self.decides {
+            return;
         }
         for (kind, event, bytes) in built(&mut self.builder) {
             let size = (event as usize * 137) % 4000;
@@ -376,11 +400,11 @@ impl Lossy {
         }
     }
 
-    fn run(&mut self) {
+    fn run(&mut self, until: impl Fn(&Self) -> bool) {
         for _ in 0..1_000_000 {
             let deadline = self.pump();
             self.answer();
-            if self.answered.len() == 30 && self.source.kept() == 0 {
+            if until(self) {
                 return;
             }
             let first = (0..self.wire.len()).min_by_key(|index| self.wire[*index].0);
@@ -411,13 +435,30 @@ impl Lossy {
 fn over_datagrams_every_fragment_comes_whatever_is_lost() {
     for seed in 0..60 {
         let mut lossy = Lossy::new(seed, [0.0, 0.05, 0.3][seed as usize % 3]);
-        lossy.run();
+        lossy.run(Lossy::is_done);
         let mut answered = lossy.answered.clone();
         answered.sort_unstable();
         assert_eq!(answered, (0..30).collect::<Vec<u64>>(), "seed {seed}");
         let counters = lossy.builder.machine.counters();
         assert_eq!((counters.complete, counters.incomplete, counters.bad_datagrams), (30, 0, 0), "seed {seed}");
     }
+}
+
+/// The window is 20,000 bytes.
+#[test]
+fn over_datagrams_what_waits_for_its_verdict_is_asked_for_and_not_sent_again() {
+    let mut lossy = Lossy::new(1, 0.0);
+    lossy.decides = false;
+    lossy.run(|lossy| lossy.builder.machine.counters().fragments == 16);
+    let (_, once) = lossy.segments;
+    let later = lossy.builder.now + Duration::from_secs(8);
+    lossy.run(|lossy| lossy.builder.now >= later);
+    assert_eq!((lossy.segments.1, lossy.source.sent_again()), (once, 0));
+    let asked = lossy.segments.0 - once;
+    assert!((16 * 8..=16 * 11).contains(&asked), "each 800 ms: {asked}");
+    lossy.decides = true;
+    lossy.run(Lossy::is_done);
+    assert_eq!(lossy.source.sent_again(), 0);
 }
 
 #[test]

@@ -62,6 +62,8 @@ pub struct ControllerConfig {
     pub deaths_max: u8,
     /// Verdicts that may be told and not committed; `None` where nobody commits.
     pub uncommitted_max: Option<u64>,
+    /// Bytes of what is to be stored of them, before no more events are given.
+    pub uncommitted_bytes_max: u64,
     /// Events made here that may wait for a token, where they come on a schedule.
     pub waiting_max: usize,
     /// Of nodes that are as fast as each other none gets so many events more than another: the token of one that is
@@ -96,6 +98,7 @@ impl Default for ControllerConfig {
             deadline: None,
             deaths_max: 3,
             uncommitted_max: None,
+            uncommitted_bytes_max: 256 << 20,
             waiting_max: 1024,
             ahead_max: None,
             pace: None,
@@ -115,6 +118,8 @@ pub enum Command {
         number: u64,
         /// Its bytes.
         payload: Bytes,
+        /// Whether its stages are stamped.
+        stamped: bool,
     },
     /// So many verdicts, counted from the start, will survive whatever happens.
     Committed(u64),

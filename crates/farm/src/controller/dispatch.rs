@@ -1,6 +1,7 @@
 use super::Controller;
 use super::nodes::{Given, Held, node};
 use super::report::State;
+use super::stages::Stages;
 use crate::supply::{Next, Supply};
 use crate::wire::{Header, Kind, Verdict};
 use bytes::Bytes;
@@ -35,10 +36,11 @@ impl<S: Supply> Controller<S> {
         Some(peer)
     }
 
-    /// Whether verdicts wait to be committed in such number that no more are wanted.
+    /// Whether verdicts wait to be committed in such number, or with so much data, that no more are wanted.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.config.uncommitted_max.is_some_and(|max| self.told - self.committed >= max)
+            || self.uncommitted.bytes() >= self.config.uncommitted_bytes_max.max(1)
     }
 
     /// Has an event made; answers whether one was.
@@ -49,7 +51,7 @@ impl<S: Supply> Controller<S> {
         match self.supply.next(now) {
             Next::Event(event) => {
                 let kind = if event.partial { Kind::Partial } else { Kind::Event };
-                self.made(now, event.number, event.payload, kind);
+                self.made(now, event.number, event.payload, kind, false);
                 true
             }
             Next::Later(at) => {
@@ -102,6 +104,9 @@ impl<S: Supply> Controller<S> {
         if node.run != held.run {
             node.run = held.run;
             out.copy(&Header::new(Kind::Run, 0, u64::from(held.run)).encode());
+        }
+        if held.stamped {
+            Stages::give(held.event, out);
         }
         let length = held.payload.len();
         out.copy(&Header::new(held.kind, length as u32, held.event).encode());

@@ -15,6 +15,8 @@ pub(crate) struct Held {
     pub(crate) kind: Kind,
     /// Nodes that failed or died over it.
     pub(crate) deaths: u8,
+    /// Whether its stages are.
+    pub(crate) stamped: bool,
     pub(crate) payload: Bytes,
     pub(crate) origin: Origin,
     pub(crate) came: Instant,

@@ -71,6 +71,8 @@ pub struct Counters {
     pub tokens_waiting: u64,
     /// Verdicts told and not committed.
     pub uncommitted: u64,
+    /// Bytes of what is to be stored of them.
+    pub uncommitted_bytes: u64,
     /// Nodes that are there.
     pub nodes: u64,
     /// Sources and builders that are there.
@@ -104,6 +106,7 @@ impl Counters {
             events_waiting: self.events_waiting + other.events_waiting,
             tokens_waiting: self.tokens_waiting + other.tokens_waiting,
             uncommitted: self.uncommitted + other.uncommitted,
+            uncommitted_bytes: self.uncommitted_bytes + other.uncommitted_bytes,
             nodes: self.nodes + other.nodes,
             sources: self.sources + other.sources,
             not_taken: self.not_taken + other.not_taken,

@@ -115,7 +115,7 @@ impl<S: Supply> Controller<S> {
                     giver.in_hand += u64::from(length) + HELD;
                 }
                 let origin = Origin::Peer(peer, serial);
-                let held = Held { run, event, kind, deaths: 0, payload, origin, came: now };
+                let held = Held { run, event, kind, deaths: 0, stamped: false, payload, origin, came: now };
                 if kind == Kind::Skip {
                     self.decide(held, Verdict::Incomplete, (0, 0), Bytes::new());
                 } else {

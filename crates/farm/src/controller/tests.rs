@@ -1,7 +1,7 @@
 use super::*;
 use crate::lines::OWED_MAX;
 use crate::rig::{Rig, accepted, event, hello, message, plain, token, token_of};
-use crate::wire::{FLAG_DUPLICATE, Verdict};
+use crate::wire::{FLAG_DUPLICATE, FLAG_OUTPUT, Verdict};
 use crate::{NoSupply, emulation, supply};
 use alloc::vec;
 use hodo_machine::Closed;
@@ -210,6 +210,10 @@ fn an_event_over_the_bound_is_refused_before_its_bytes_are_kept() {
     farm.open(stranger);
     farm.say(stranger, &Header::new(Kind::Event, 1000, 0).encode());
     assert_eq!(why_left(&mut farm, stranger), Some(Error::Unexpected { kind: 2 }), "not from one unknown");
+    let server = accepted(7);
+    farm.open(server);
+    farm.say(server, b"HTTP/1.1 400 Bad Request\r\nServer: another\r\n");
+    assert_eq!(why_left(&mut farm, server), Some(Error::NotFarm { first: *b"HTTP" }));
     let node = node(&mut farm, 1, 1);
     farm.say(node, &Header::new(Kind::Event, 10, 0).encode());
     assert_eq!(why_left(&mut farm, node), Some(Error::Unexpected { kind: 2 }), "a node gives none");
@@ -375,6 +379,29 @@ fn a_node_that_is_blocked_gets_its_events_later() {
         farm.handle(Input::Drained(node));
         assert_eq!(farm.given(node), [0, 1, 2], "{policy:?}");
     }
+}
+
+#[test]
+fn no_event_is_given_while_too_many_bytes_wait_for_their_commit() {
+    let bounds = ControllerConfig { uncommitted_max: Some(100), uncommitted_bytes_max: 1500, ..config() };
+    let mut farm = farm(bounds);
+    let (source, node) = (source(&mut farm, 0), node(&mut farm, 0, 2));
+    give(&mut farm, source, 0..9);
+    let output = |number| {
+        let token = Token { flags: FLAG_OUTPUT, length: 800, ..token_of(1, number, ACCEPTED) };
+        [&token.encode()[..], &[7; 800]].concat()
+    };
+    assert_eq!(farm.given(node), [0, 1]);
+    farm.say(node, &token(0, Verdict::Rejected));
+    farm.say(node, &output(1));
+    assert_eq!((farm.given(node), farm.machine.counters().uncommitted_bytes), (vec![2, 3], 800));
+    farm.say(node, &output(2));
+    farm.say(node, &output(3));
+    assert_eq!((farm.given(node), farm.machine.counters().uncommitted_bytes), (vec![], 2400));
+    farm.handle(Input::Command(Command::Committed(2)));
+    assert_eq!((farm.given(node), farm.machine.counters().uncommitted_bytes), (vec![], 1600), "1 is committed");
+    farm.handle(Input::Command(Command::Committed(3)));
+    assert_eq!((farm.given(node), farm.machine.counters().uncommitted_bytes), (vec![4, 5], 800));
 }
 
 #[test]

@@ -4,8 +4,43 @@ use super::{Controller, Event, Final, Owed};
 use crate::Error;
 use crate::supply::Supply;
 use crate::wire::{FLAG_DUPLICATE, FLAG_OUTPUT, Kind, Token, Verdict};
+use alloc::collections::VecDeque;
 use bytes::Bytes;
 use hodo_machine::{Instant, Peer};
+
+/// What is to be stored of verdicts that are not committed.
+#[derive(Debug, Default)]
+pub(super) struct Uncommitted {
+    /// The verdict's place in order, and its bytes.
+    with_data: VecDeque<(u64, u64)>,
+    bytes: u64,
+}
+
+impl Uncommitted {
+    /// All of it.
+    #[inline]
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    #[inline]
+    fn add(&mut self, sequence: u64, length: usize) {
+        if length > 0 {
+            self.with_data.push_back((sequence, length as u64));
+            self.bytes += length as u64;
+        }
+    }
+
+    #[inline]
+    fn commit(&mut self, up_to: u64) {
+        while let Some((sequence, bytes)) = self.with_data.front()
+            && *sequence <= up_to
+        {
+            self.bytes -= bytes;
+            self.with_data.pop_front();
+        }
+    }
+}
 
 impl<S: Supply> Controller<S> {
     /// A token of a node.
@@ -43,7 +78,11 @@ impl<S: Supply> Controller<S> {
         if was_alone {
             self.queue.unpark(&mut self.lines, peer);
         }
-        let Given { held, .. } = given;
+        let Given { held, at, .. } = given;
+        self.answers.record(now.nanos_since(at));
+        if held.stamped {
+            self.stages.answer(now, token);
+        }
         let verdict = if token.verdict == Verdict::Failed { None } else { Some(token.verdict) };
         match verdict {
             None => self.failed(held, number),
@@ -104,6 +143,9 @@ impl<S: Supply> Controller<S> {
         if data.is_empty() {
             self.lines.pool.give(payload);
         }
+        if self.config.uncommitted_max.is_some() {
+            self.uncommitted.add(sequence, data.len());
+        }
         let partial = kind != Kind::Event;
         self.events.push_back(Event::Verdict(Final { run, event, verdict, partial, node, attempts, data }));
         if self.config.uncommitted_max.is_none() {
@@ -114,6 +156,7 @@ impl<S: Supply> Controller<S> {
     /// Verdicts up to this one are committed: who gave their events is told.
     pub(super) fn commit(&mut self, count: u64) {
         self.committed = self.committed.max(count.min(self.told));
+        self.uncommitted.commit(self.committed);
         while let Some(owed) = self.owed.front()
             && owed.sequence <= self.committed
             && let Some(Owed { peer, serial, token, length, .. }) = self.owed.pop_front()

@@ -132,9 +132,9 @@ fn reaches_the_far_end_again_with_patience() {
     for span in [50, 100, 200, 400, 800, 800] {
         rig.handle(Input::Closed(PEER, hodo_machine::Closed::Refused));
         rig.opens.clear();
-        rig.wait((span - 1) * MILLI, &[]);
+        rig.wait((span * 3 / 4 - 1) * MILLI, &[]);
         assert_eq!(rig.opens, []);
-        rig.wait(MILLI, &[]);
+        rig.wait((span / 4 + 2) * MILLI, &[]);
         assert_eq!(rig.opens, [PEER]);
     }
     rig.open(PEER);

@@ -90,6 +90,26 @@ impl Bound {
         }
     }
 
+    /// The processors, where each operation's bytes are also copied so many times at a rate: `cores / (cost + copies x
+    /// bytes / rate)`.
+    #[must_use]
+    pub fn copies(cores: u32, ns_per_operation: f64, copies: u32, bytes: f64, rate_bits_per_s: f64) -> Bound {
+        let copying_ns = f64::from(copies) * bytes * 8e9 / rate_bits_per_s;
+        let noun = if copies == 1 { "copy" } else { "copies" };
+        let bound = Bound::cpu(cores, ns_per_operation + copying_ns);
+        Bound {
+            formula: format!(
+                "{}, of which {copies} {noun} of {} B at {} take {}",
+                bound.formula,
+                bytes_text(bytes),
+                format_rate(rate_bits_per_s),
+                time_text(copying_ns)
+            ),
+            assumes: "the cost and the rate that were told".into(),
+            ..bound
+        }
+    }
+
     /// The schedule of an open-loop test: no more is asked for.
     #[must_use]
     pub fn schedule(operations_per_s: f64) -> Bound {

@@ -177,6 +177,15 @@ fn a_formula_says_nothing_twice_and_counts_packets_as_they_are() {
 }
 
 #[test]
+fn copies_are_part_of_what_the_processors_do() {
+    let bound = Bound::copies(2, 4000.0, 2, 32_000.0, 128e9);
+    assert_eq!((bound.binds, bound.operations_per_s), (Binding::Cpu, 2e9 / 8000.0));
+    let told = "2 cores / 8.00 us per operation = 250000/s, of which 2 copies of 32000 B at 128 Gbit/s take 4.00 us";
+    assert_eq!(bound.formula, told);
+    assert_eq!(Bound::copies(1, 0.0, 1, 1000.0, 8e9).operations_per_s, 1e6, "they alone");
+}
+
+#[test]
 fn one_in_flight_is_bound_by_the_round_trip() {
     let bound = Bound::window(1, 6_000.0);
     assert_eq!(bound.binds, Binding::RoundTrip);

@@ -55,6 +55,12 @@ impl Accounts {
         }
     }
 
+    /// What each node of the far end did in the counted time.
+    pub fn served(&self) -> impl Iterator<Item = u64> {
+        let served = |moment| self.far_at(moment).map_or(&[][..], |far: &FarEnd| &far.served);
+        served(Moment::End).iter().zip(served(Moment::Start)).map(|(end, start)| end.saturating_sub(*start))
+    }
+
     /// Sent in the counted time and not received by the far end; `None` where it does not count what it receives.
     ///
     /// Its count at the start of the counted time holds all that was sent before only if nothing overtook the question,

@@ -1,5 +1,5 @@
 use crate::args::{FarmBench, Preset, units::Cpus};
-use crate::farm::AT_ONCE;
+use crate::farm::{AT_ONCE, TOGETHER};
 use hodo_catalog::farm::ControllerConfig;
 use hodo_catalog::farm::controller::Pace;
 use hodo_catalog::farm::emulation::{GeneratorConfig, Spread};
@@ -93,6 +93,7 @@ impl Shape {
             socket_buffer: self.socket_buffer,
             peers_max: self.nodes as usize + 16,
             at_once: AT_ONCE,
+            together: TOGETHER,
             ..SocketSettings::default()
         }
     }

@@ -1,6 +1,7 @@
 use super::shape::Flow;
 use crate::farm::seen::Seen;
 use hodo_catalog::farm::controller::NodeShare as Share;
+use hodo_machine::Spans;
 use hodo_measure::{Fairness, Interval, NodeShare};
 use std::collections::BTreeMap;
 
@@ -108,6 +109,11 @@ impl Watched {
     /// Bytes of the events that were given.
     pub fn bytes(&self) -> u64 {
         self.last.counters.given_bytes - self.start.counters.given_bytes
+    }
+
+    /// How long events were away from the controller.
+    pub fn answers(&self) -> Spans {
+        self.last.answers.since(&self.start.answers)
     }
 
     /// Events that wait for a token.

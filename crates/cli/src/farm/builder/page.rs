@@ -17,6 +17,8 @@ pub struct Seen {
     pub counters: Counters,
     /// Sources that are not there.
     pub absent: Vec<u32>,
+    /// Connections for which there was no room.
+    pub turned_away: u64,
 }
 
 /// Sources that are not there, as the end of a line.
@@ -52,12 +54,14 @@ pub fn page(seen: &Seen, to: SocketAddr) -> Value {
             "duplicate": counters.duplicate_fragments,
             "unexpected": counters.unexpected_fragments,
         },
+        "datagrams": { "bad": counters.bad_datagrams },
         "bytes": { "taken_in": counters.bytes_in },
         "dead_time_s": counters.dead_time_ns as f64 * 1e-9,
         "connections": {
             "sources": counters.sources,
             "absent": seen.absent,
             "refused": counters.refused,
+            "turned_away": seen.turned_away,
             "misbehaved": counters.misbehaved,
         },
     })
@@ -89,7 +93,13 @@ pub fn tell(seen: &Seen, to: &mut Exposition) {
             "Fragments that belong to no event.",
             counters.unexpected_fragments,
         ),
+        (
+            "farm_builder_datagrams_bad_total",
+            "Datagrams that could not be read, or were out of place.",
+            counters.bad_datagrams,
+        ),
         ("farm_builder_connections_refused_total", "Connections refused before they had greeted.", counters.refused),
+        ("farm_builder_connections_turned_away_total", "Connections for which there was no room.", seen.turned_away),
         (
             "farm_builder_connections_misbehaved_total",
             "Connections ended for a breach of the rules.",

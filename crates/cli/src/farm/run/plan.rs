@@ -109,6 +109,9 @@ fn follows(farm: &Farm, role: Role, number: usize) -> Vec<String> {
             }
             let events = farm.run.events.map(|events| if share_them { share(events, number, sources) } else { events });
             words.extend(events.map(|events| format!("--events={events}")));
+            let udp = "--udp".to_owned();
+            let builders = farm.groups.iter().filter(|group| group.role == Role::Builder);
+            words.extend(builders.flat_map(|group| &group.words).find(|word| **word == udp).cloned());
         }
         Role::Node => {}
     }

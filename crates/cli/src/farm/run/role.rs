@@ -60,12 +60,13 @@ impl Role {
         const EVENTS: (&str, &str) = ("events", "it is `events` in [run]");
         const NUMBER: (&str, &str) = ("number", "they are numbered from 0 as they stand");
         const STORE: (&str, &str) = ("store", "it is `store` in [run]");
+        const UDP: &str = "it is `udp` in [builder]";
         const FOLLOWS: &str = "it follows from the number of sources";
         const HELP: (&str, &str) = ("help", "it is for the command line");
         match self {
             Role::Controller => &[TIED, RUN, EVENTS, HELP, STORE, ("until-done", "a run ends when it is done")],
             Role::Builder => &[TIED, TO, HELP, ("sources", "they are the [[source]] tables")],
-            Role::Source => &[TIED, TO, RUN, EVENTS, HELP, NUMBER, ("first", FOLLOWS), ("step", FOLLOWS)],
+            Role::Source => &[TIED, TO, RUN, EVENTS, HELP, NUMBER, ("first", FOLLOWS), ("step", FOLLOWS), ("udp", UDP)],
             Role::Node => &[TIED, TO, HELP, NUMBER],
         }
     }

@@ -14,7 +14,7 @@ fn farm_command() -> Command {
         .subcommand(
             Command::new("controller").args(["listen", "run", "store", "events", "cpu", "until-done"].map(option)),
         )
-        .subcommand(Command::new("builder").args(["listen", "to", "sources"].map(option)))
+        .subcommand(Command::new("builder").args(["listen", "to", "sources"].map(option)).arg(flag("udp")))
         .subcommand(Command::new("source").args(["to", "number", "run", "first", "step", "events", "size"].map(option)))
         .subcommand(
             Command::new("node")
@@ -78,6 +78,10 @@ fn fragments_of_every_event_come_from_every_source() {
     let of = |role| processes.iter().filter(move |process: &&Process| process.role == role);
     assert!(of(Role::Source).all(|source| words(source, None).ends_with("--events=9")));
     assert!(of(Role::Builder).all(|builder| words(builder, None).ends_with("--sources=3")));
+    let processes = placed(&text.replace("builder = {}", "builder = { udp = true }"), &["localhost"]);
+    let is_udp = |process: &&Process| words(process, None).ends_with(" --udp");
+    let roles: Vec<Role> = processes.iter().filter(is_udp).map(|process| process.role).collect();
+    assert_eq!(roles, [Role::Builder, Role::Source, Role::Source, Role::Source]);
 }
 
 #[test]

@@ -1,0 +1,78 @@
+//! The only peer, which is read directly.
+
+use super::{LOOK_UP, Streamed, Streams};
+use crate::{Clock, sys};
+use hodo_machine::{Instant, Machine, Peer};
+use std::os::fd::AsFd;
+
+/// Empty looks at one stream between two looks at everything else.
+const SPINS: u32 = 64;
+/// The poller leaves a stream alone after so many direct receives in a row: to have it watched and left alone takes as
+/// long as a few packets of a watched one.
+const UNWATCHED_AFTER: u32 = 64;
+
+impl Streams {
+    /// The only peer, where it can be read directly: nothing is waiting to be sent to it, and nothing else is there.
+    #[inline]
+    pub(crate) fn solo(&mut self) -> Option<Peer> {
+        if self.solo.is_none() && self.count == 1 {
+            self.find_solo();
+        }
+        self.solo
+    }
+
+    fn find_solo(&mut self) {
+        let only = |streams: &Streamed| {
+            streams.iter().position(|slot| {
+                slot.as_ref().is_some_and(|stream| !stream.connecting && !stream.closing && stream.backlog.is_empty())
+            })
+        };
+        let opened = only(&self.opened).map(|index| index as u32);
+        self.solo = opened.or_else(|| only(&self.accepted).map(|index| Peer::FIRST_ACCEPTED + index as u32)).map(Peer);
+        if let Some(peer) = self.solo {
+            self.unwatch(peer);
+        }
+    }
+
+    /// Looks at the only peer again and again, until `until` or until something else wants to be looked at.
+    pub(super) fn spin_solo<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
+        for _ in 0..SPINS {
+            if let Some(now) = self.read_on(peer, libc::MSG_DONTWAIT, clock, machine) {
+                return Some(now);
+            }
+            if self.has_arrivals() {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Sleeps in a receive from the only peer, which spares the poller's call. Answers `None` when nothing came in time.
+    pub(super) fn block_solo<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
+        self.direct = self.direct.saturating_add(1);
+        if self.direct == UNWATCHED_AFTER {
+            self.unwatch(peer);
+        }
+        let stream = self.stream(peer)?;
+        if !stream.timed {
+            stream.timed = true;
+            sys::set_timeout(stream.fd.as_fd(), libc::SO_RCVTIMEO, LOOK_UP).ok()?;
+        }
+        self.read_on(peer, 0, clock, machine)
+    }
+
+    /// Receives from the only peer, and goes on while whole buffers come: all of it counts as come when the first did.
+    #[inline]
+    fn read_on<M: Machine>(&mut self, peer: Peer, flags: i32, clock: &Clock, machine: &mut M) -> Option<Instant> {
+        let came = self.read(peer, flags, clock, machine)?;
+        let (mut last, mut bytes) = (came, self.buffer.len());
+        while self.filled
+            && bytes < self.settings.together
+            && let Some(now) = self.read_as_of(Some(came), peer, libc::MSG_DONTWAIT, clock, machine)
+        {
+            last = now;
+            bytes += self.buffer.len();
+        }
+        Some(last)
+    }
+}

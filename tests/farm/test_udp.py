@@ -1,0 +1,97 @@
+"""Sources over UDP: where nothing is lost, and over a wire whose queue is shorter than a fragment."""
+
+import contextlib
+import json
+import re
+
+import farm_reader
+import ledger
+import parts
+import pytest
+import wires
+
+SOURCES = 3
+
+
+@pytest.fixture
+def lossy():
+    """Two hosts, and between them 200 Mbit/s with room for 20 datagrams: those that find none are lost."""
+    with wires.pair() as pair:
+        shape = ["tbf", "rate", "200mbit", "burst", "20k", "limit", "30k"]
+        wires.tc("-n", pair.near, "qdisc", "add", "dev", "wire", "root", *shape)
+        yield pair
+
+
+def builder(farm, controller, *options, listen="127.0.0.1:0", prefix=()):
+    words = ["--udp", "--to", controller.at, "--sources", SOURCES, "--listen", listen, "--metrics", "127.0.0.1:0"]
+    made = farm.part("builder", *words, *options, prefix=prefix)
+    made.at, made.pages = made.said(r"listening on (\S+)")[1], made.said(r"pages on (http://[\w.:]+)")[1]
+    return made
+
+
+def sources(farm, builder, *options, prefix=()):
+    return [farm.source(builder.at, "--udp", "--number", number, *options, prefix=prefix) for number in range(SOURCES)]
+
+
+def sent_again(sources):
+    """How often the sources say that they have sent something again; they end, and nothing is without a verdict."""
+    count = 0
+    for source in sources:
+        assert source.done() == 0, source.text()
+        count += int(source.said(r"0 without a verdict, (\d+) times parts lost and sent again")[1])
+    return count
+
+
+def state(builder, namespace=None):
+    with parts.inside(namespace), contextlib.closing(parts.urllib.request.urlopen(builder.pages + "/builder")) as page:
+        return json.loads(page.read())
+
+
+def stored(folder, size):
+    """How many events are whole, and how many flagged; each has what its sources gave, once."""
+    whole = flagged = 0
+    for event in farm_reader.events(folder, run=1):
+        fragments, rest = 0, event.data
+        while rest:
+            length = int.from_bytes(rest[4:8], "little")
+            assert length == size and int.from_bytes(rest[8:16], "little") == event.event
+            fragments, rest = fragments + 1, rest[8 + length :]
+        assert (fragments < SOURCES) == event.partial
+        whole, flagged = whole + (not event.partial), flagged + event.partial
+    return whole, flagged
+
+
+def test_where_nothing_is_lost_nothing_is_sent_again(farm, tmp_path):
+    controller = farm.controller("--store", tmp_path)
+    farm.nodes(controller.at, 2, "--accept", "1")
+    made = builder(farm, controller, "--patience", "30s")
+    given = sources(farm, made, "--events", 1000, "--rate", 2000, "--size", 5000)
+    sent_again(given)
+    seen = state(made)
+    assert (seen["events"]["complete"], seen["events"]["incomplete"]) == (1000, 0), seen
+    assert not any(seen["fragments"][what] for what in ("lost", "late", "unexpected")) and not seen["datagrams"]["bad"]
+    assert made.end() == 0, made.text()
+    assert stored(tmp_path, 5000) == (1000, 0)
+    ledger.verified(tmp_path)
+
+
+@pytest.mark.parametrize("patience", ["30s", "2ms"])
+def test_over_a_wire_that_loses_datagrams(farm, tmp_path, lossy, patience):
+    events, size = 150, 32_000
+    far = {"prefix": lossy.at_far()}
+    controller = farm.controller("--store", tmp_path, namespace=lossy.far)
+    farm.nodes(controller.at, 2, "--accept", "1", **far)
+    made = builder(farm, controller, "--patience", patience, listen=f"{lossy.far_address}:0", **far)
+    assert sent_again(sources(farm, made, "--events", events, "--size", size, prefix=lossy.at_near())) > 0
+    queue = wires.tc("-n", lossy.near, "-s", "qdisc", "show", "dev", "wire")
+    assert int(re.search(r"dropped (\d+)", queue)[1]) > 0, "the wire has lost some"
+    seen = state(made, lossy.far)
+    complete, incomplete = seen["events"]["complete"], seen["events"]["incomplete"]
+    assert complete + incomplete == events
+    if patience == "30s":
+        assert (incomplete, seen["fragments"]["lost"]) == (0, 0), "what is lost comes again"
+    else:
+        assert incomplete > 0 and seen["fragments"]["lost"] >= incomplete, "what comes too late is counted"
+    assert made.end() == 0, made.text()
+    assert stored(tmp_path, size) == (complete, incomplete)
+    ledger.verified(tmp_path)
