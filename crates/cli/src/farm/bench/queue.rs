@@ -115,3 +115,57 @@ impl Attendant for Filling<'_> {
         Some(Command::Decided { job, verdict: Verdict::Rejected, output: Vec::new().into(), began: job.came })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hodo_measure::{Interval, State, verdict};
+
+    /// The rates of ten seconds in virtual time: so many events a second come, each token takes 300 us and so much for each
+    /// event that waits.
+    fn rates(per_s: u64, walk_ns: u64) -> Vec<Interval> {
+        let queue = Queue::default();
+        let (mut now, mut came, mut done) = (0, 0, 0);
+        let mut intervals = Vec::new();
+        for piece in 1..=100 {
+            let before = done;
+            while now < piece * 100_000_000 {
+                let due = now * per_s / 1_000_000_000;
+                while came < due {
+                    came += 1;
+                    queue.push(farm::Event { number: came, payload: Vec::new().into(), partial: false });
+                }
+                done += u64::from(queue.pop().is_some());
+                now += 300_000 + walk_ns * queue.counts().0;
+            }
+            let operations = done - before;
+            intervals.push(Interval { t_s: now as f64 * 1e-9, operations, payload_bytes: operations * 32_000 });
+        }
+        intervals
+    }
+
+    #[test]
+    fn a_queue_that_grows_and_is_walked_decays_and_is_convicted() {
+        let found = verdict(&rates(4000, 100));
+        assert_eq!(found.state, State::Drifting, "{}", found.text);
+        assert!(found.text.contains("the rate falls"), "{}", found.text);
+    }
+
+    #[test]
+    fn one_that_only_grows_does_not() {
+        let found = verdict(&rates(4000, 0));
+        assert_eq!(found.state, State::Stable, "{}", found.text);
+    }
+
+    #[test]
+    fn an_event_that_finds_a_token_is_not_counted() {
+        let queue = Queue::default();
+        let event = |number| farm::Event { number, payload: Vec::new().into(), partial: false };
+        assert!(queue.pop().is_none());
+        queue.push(event(0));
+        assert_eq!((queue.pop().map(|event| event.number), queue.counts()), (Some(0), (1, 0)));
+        queue.push(event(1));
+        queue.push(event(2));
+        assert_eq!(queue.counts().1, 2);
+    }
+}
