@@ -9,6 +9,8 @@ pub struct Trend {
     pub slope: f64,
     /// Mann and Kendall's statistic in standard deviations, corrected for autocorrelation.
     pub z: f64,
+    /// Kendall's tau: of all pairs, how many more rise than fall; -1 where each falls.
+    pub tau: f64,
 }
 
 /// Finds the trend of a series.
@@ -20,7 +22,7 @@ pub struct Trend {
 pub fn trend(values: &[f64]) -> Trend {
     let n = values.len();
     if n < 3 {
-        return Trend { slope: 0.0, z: 0.0 };
+        return Trend { slope: 0.0, z: 0.0, tau: 0.0 };
     }
     let mut slopes = Vec::with_capacity(n * (n - 1) / 2);
     let mut balance = 0i64;
@@ -35,7 +37,7 @@ pub fn trend(values: &[f64]) -> Trend {
     let r = if r > 1.645 / (n as f64).sqrt() { r.min(0.9) } else { 0.0 };
     let variance = rank_variance(values) * (1.0 + r) / (1.0 - r);
     let z = if variance > 0.0 { (balance - balance.signum()) as f64 / variance.sqrt() } else { 0.0 };
-    Trend { slope, z }
+    Trend { slope, z, tau: balance as f64 * 2.0 / (n * (n - 1)) as f64 }
 }
 
 /// The variance of Mann and Kendall's balance without a trend, less what ties take from it.
@@ -95,8 +97,8 @@ mod tests {
 
     #[test]
     fn constants_and_short_series_have_none() {
-        assert_eq!(trend(&[4.0; 12]), Trend { slope: 0.0, z: 0.0 });
-        assert_eq!(trend(&[1.0, 2.0]), Trend { slope: 0.0, z: 0.0 });
+        assert_eq!(trend(&[4.0; 12]), Trend { slope: 0.0, z: 0.0, tau: 0.0 });
+        assert_eq!(trend(&[1.0, 2.0]), Trend { slope: 0.0, z: 0.0, tau: 0.0 });
     }
 
     #[test]

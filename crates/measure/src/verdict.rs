@@ -14,6 +14,8 @@ const PIECES_MIN: usize = 8;
 const OPERATIONS_MIN: u64 = 4;
 /// A slope is a drift when chance makes it less than once in a hundred times ...
 const DRIFT_Z: f64 = 2.576;
+/// ... or when nearly all pairs of pieces go one way: the bend of a steep decay looks like noise that is like its neighbour ...
+const DRIFT_TAU: f64 = 0.85;
 /// ... and when it changes the rate by this share over the run.
 const DRIFT_MIN: f64 = 0.10;
 /// Two clusters are two levels when Ashman's D of them passes this. Halves of one normal distribution have 2.7, of a
@@ -101,7 +103,8 @@ fn drift(series: &Series) -> Option<String> {
     let rates = &series.rates;
     let found = trend(rates);
     let change = found.slope * (rates.len() - 1) as f64 / median(rates).max(f64::MIN_POSITIVE);
-    if found.z.abs() < DRIFT_Z || change.abs() < DRIFT_MIN {
+    let is_chance = found.z.abs() < DRIFT_Z && found.tau.abs() < DRIFT_TAU;
+    if is_chance || change.abs() < DRIFT_MIN {
         return None;
     }
     // The ends as they were, because a decay is seldom straight.

@@ -43,6 +43,13 @@ fn convicts_the_published_decay_when_it_is_exponential() {
 }
 
 #[test]
+fn convicts_a_decay_that_is_steep_at_first() {
+    let steep = |seed| noisy(100, seed, 0.03, |t| 800.0 / (1.0 + 100.0 * t).sqrt());
+    assert!(share_of(200, State::Drifting, steep) > 0.98);
+    assert_eq!(verdict(&noisy(50, 1, 0.0, |t| 800.0 / (1.0 + 30.0 * t))).state, State::Drifting);
+}
+
+#[test]
 fn a_beginning_from_nothing_has_no_percentage() {
     let text = verdict(&noisy(200, 1, 0.0, |t| if t < 0.2 { 0.0 } else { 1000.0 * t })).text;
     assert!(text.starts_with("drifting: the rate rises over the run (0.0 -> "), "{text}");
