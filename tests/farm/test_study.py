@@ -33,9 +33,14 @@ def test_version_1_decays_and_is_convicted(long):
 
 
 def test_version_1_ends_where_its_queue_has_taken_the_memory():
-    small = ["--nodes", 2, "--time", "5ms", "--size", 32_000, "--memory", "64M"]
-    _, table = bench("--preset", "lhcb-v1", *small, "--seconds", 50)
-    assert "ended early: the events that wait take 67108864 bytes, which is --memory" in table
+    small = ["--nodes", 2, "--time", "5ms", "--size", 32_000, "--rate", "4k"]
+    found, table = bench("--preset", "lhcb-v1", *small, "--memory", "256M", "--seconds", 50)
+    assert found["elapsed_s"] < 50 and found["operations"] > 0
+    assert "ended early: the events that wait take 268435456 bytes, which is --memory" in table
+    # All of it before the counted time.
+    done = command.hodo("farm", "bench", "--preset", "lhcb-v1", *small[:-2], "--memory", "1M", "--json", "-")
+    (found,) = contract.parse(done.stdout)["measurements"]
+    assert done.returncode == 1 and "no event was answered" in found["verdict"]["text"], done.stderr
 
 
 def test_version_2_is_one_credit_and_tokens_in_their_order():

@@ -202,7 +202,18 @@ fn watch(
     let (ours, theirs) = (ProcessUsage::of_process().since(&ours), nodes.usage().since(&theirs));
     let busy = MachineTime::until_now().zip(machine).and_then(|(now, then)| now.since(&then).busy_percent());
     let events = watched.events();
-    let per_event = |usage: &ProcessUsage| Some(usage.cpu_s() * 1e9 / (events as f64).max(1.0));
+    let per_event = |usage: &ProcessUsage| Some(usage.cpu_s() * 1e9 / events as f64);
+    let cpu = if events == 0 {
+        Cpu::default()
+    } else {
+        Cpu {
+            machine_percent: busy,
+            local: Some(process_cpu(&ours, elapsed_s)),
+            remote: Some(process_cpu(&theirs, elapsed_s)),
+            local_ns_per_operation: per_event(&ours),
+            remote_ns_per_operation: per_event(&theirs),
+        }
+    };
     let rate = |amount: f64| statistics::estimate(&[amount / elapsed_s], 95.0);
     let run = Run {
         operations: events,
@@ -214,13 +225,7 @@ fn watch(
             payload_bits_per_s: rate(events as f64 * shape.size as f64 * 8.0),
         },
         latency: Histogram::from(&watched.answers()).latency(),
-        cpu: Cpu {
-            machine_percent: busy,
-            local: Some(process_cpu(&ours, elapsed_s)),
-            remote: Some(process_cpu(&theirs, elapsed_s)),
-            local_ns_per_operation: per_event(&ours),
-            remote_ns_per_operation: per_event(&theirs),
-        },
+        cpu,
         loss: Loss::default(),
         stages: Vec::new(),
         nodes: watched.nodes(),
@@ -243,6 +248,9 @@ fn verdict(watched: &Watched, stop: &AtomicBool) -> Verdict {
     let mut verdict = hodo_measure::verdict(&watched.intervals());
     if stop.load(Ordering::Relaxed) {
         verdict = Verdict { state: State::Interrupted, text: "interrupted".to_owned() };
+    } else if watched.events() == 0 {
+        let text = "failed: no event was answered in the counted time".to_owned();
+        return Verdict { state: State::Failed, text };
     }
     if let Some(fairness) = watched.fairness() {
         let _ = write!(verdict.text, "; {}", fairness.text());
