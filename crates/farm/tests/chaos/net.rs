@@ -303,6 +303,8 @@ impl Net {
         let peer = self.accept(connection, host);
         let at = self.now + self.micros(1000);
         self.at(at, Happening::Opened { connection });
+        // Nothing is received over a connection before it is there.
+        self.connections[connection].pipes[0].last = at;
         self.tell(host, &Input::Opened(peer, &Address::Node(from)));
     }
 
