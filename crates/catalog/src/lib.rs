@@ -14,6 +14,7 @@ mod ipbus_session;
 mod limit;
 mod open;
 mod raw;
+mod readout;
 mod serve;
 mod simulated;
 mod uri;
@@ -40,6 +41,7 @@ pub mod farm {
     pub use crate::deciders::{Decider, Deciding, Decision, Notice, Undecided, decide, process_counters};
     pub use crate::farm_limit::{line_limit, on_the_stream};
     pub use crate::farm_options::{accept, spread};
+    pub use crate::readout::{Given, NotTaken, ReadingOut, Readout};
     pub use hodo_farm::*;
 }
 
