@@ -4,7 +4,7 @@
 
 use crate::error::ended;
 use crate::farm_options::{self, FarmOptions};
-use crate::open::{Opened, Settings, cannot, check_size, socket_settings};
+use crate::open::{Opened, Settings, cannot, check_size, socket_settings, until_ready};
 use crate::{Error, Uri};
 use hodo_farm::controller::{Command, Event, FarCounters, Final};
 use hodo_farm::node;
@@ -15,7 +15,7 @@ use hodo_machine::{Address, Bytes, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Operation, Outcome, Usage};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The controller of a link: its events are the tester's.
@@ -24,8 +24,6 @@ pub(crate) type Giver = Controller<NoSupply>;
 /// A node is not gone before it was silent for this long, and for twice the time-out that ends a measurement: between two
 /// plans nobody looks at the link.
 const SILENCE_MIN: Duration = Duration::from_secs(2);
-/// How often opening looks whether it is to go on.
-const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// A controller on any driver, as the tester sees it.
 pub(crate) struct FarmLink<D: Driver<Machine = Giver>> {
@@ -97,18 +95,7 @@ impl<D: Driver<Machine = Giver>> FarmLink<D> {
             processes: BTreeMap::new(),
             failed: None,
         };
-        let end = link.now() + settings.timeout;
-        let mut done = Vec::new();
-        while link.joined < nodes {
-            if link.now() >= end {
-                return Err(LinkError::Stalled { millis: settings.timeout.as_millis() as u64 });
-            }
-            if stop.load(Ordering::Relaxed) {
-                return Err(LinkError::Interrupted);
-            }
-            let look = link.now() + LOOK_UP;
-            link.turn(Wait::Block, end.min(look), &mut done)?;
-        }
+        until_ready(&mut link, settings.timeout, stop, |link| link.joined >= nodes)?;
         if settings.window > link.credits {
             let most = link.credits;
             return Err(LinkError::Unsupported(format!("its nodes take {most} events at once; lower --window")));

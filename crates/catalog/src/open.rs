@@ -6,8 +6,11 @@ use hodo_machine::{Address, Closed, Wait};
 use hodo_measure::{Link, LinkError};
 use hodo_raw::{Client, Transport};
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// How often opening looks whether it is to go on.
+const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// How a link is opened.
 #[derive(Debug, Clone)]
@@ -182,6 +185,28 @@ fn place(cpu: Option<usize>) -> Result<(), Error> {
             affinity::allowed_cpus().unwrap_or_default()
         ))
     })
+}
+
+/// Turns a link until its far end is ready, at most for `timeout`, and no longer than until `stop` is set.
+pub(crate) fn until_ready<L: Link>(
+    link: &mut L,
+    timeout: Duration,
+    stop: &AtomicBool,
+    is_ready: impl Fn(&L) -> bool,
+) -> Result<(), LinkError> {
+    let end = link.now() + timeout;
+    let mut done = Vec::new();
+    while !is_ready(link) {
+        if link.now() >= end {
+            return Err(LinkError::Stalled { millis: timeout.as_millis() as u64 });
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(LinkError::Interrupted);
+        }
+        let look = link.now() + LOOK_UP;
+        link.poll(Wait::Block, end.min(look), &mut done)?;
+    }
+    Ok(())
 }
 
 pub(crate) fn check_size(uri: &Uri, settings: &Settings, theirs: u32) -> Result<(), Error> {

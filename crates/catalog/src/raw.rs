@@ -1,6 +1,7 @@
 //! Raw links: how an [`Operation`] becomes a command of the client machine, and its events become completions.
 
 use crate::error::ended;
+use crate::open::until_ready;
 use crate::{Error, ServeSettings, Settings, Uri, device, farm_options};
 use hodo_farm::wire::NODES_PORT;
 use hodo_io::usage::ProcessUsage;
@@ -12,7 +13,7 @@ use hodo_raw::{
     Client, ClientConfig, Command, Counters, Direction, Event, Server, ServerCommand, ServerConfig, ServerEvent,
     Transport,
 };
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A raw client on any driver, as the tester sees it.
@@ -26,9 +27,6 @@ pub(crate) struct RawLink<D: Driver<Machine = Client>> {
     far_end: FarEnd,
     failed: Option<LinkError>,
 }
-
-/// How often opening looks whether it is to go on.
-const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// What the client machine is to do for these settings.
 pub(crate) fn client_config(
@@ -92,18 +90,7 @@ impl<D: Driver<Machine = Client>> RawLink<D> {
             far_end: FarEnd::default(),
             failed: None,
         };
-        let end = link.now() + timeout;
-        let mut done = Vec::new();
-        while link.ready < channels {
-            if link.now() >= end {
-                return Err(LinkError::Stalled { millis: timeout.as_millis() as u64 });
-            }
-            if stop.load(Ordering::Relaxed) {
-                return Err(LinkError::Interrupted);
-            }
-            let look = link.now() + LOOK_UP;
-            link.turn(Wait::Block, end.min(look), &mut done)?;
-        }
+        until_ready(&mut link, timeout, stop, |link| link.ready >= channels)?;
         Ok(link)
     }
 

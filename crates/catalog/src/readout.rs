@@ -4,7 +4,7 @@ use hodo_farm::source::{Command, Event};
 use hodo_farm::wire::Verdict;
 use hodo_farm::{NoSupply, Source, SourceConfig};
 use hodo_io::{Attendant, ServeOptions, Stop, Waker, attend_woken};
-use hodo_machine::{Bytes, Instant};
+use hodo_machine::Bytes;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
@@ -296,10 +296,6 @@ impl Attendant for Attending {
             std::mem::swap(&mut self.commands, &mut self.shared.state().commands);
         }
         self.commands.pop_front()
-    }
-
-    fn look_in(&mut self, _: Instant, _: &Source<NoSupply>) -> Option<Command> {
-        None
     }
 }
 

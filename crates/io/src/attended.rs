@@ -94,10 +94,7 @@ pub fn attend_opened<A: Attendant>(
     make: impl FnOnce() -> (A::Machine, A),
     stop: &Stop,
 ) -> io::Result<()> {
-    place(options, 0)?;
-    let (machine, attendant) = make();
-    let streams = Streams::new(options.settings.clone(), None)?;
-    attend(Endpoint::new(machine, streams, Clock::start()), attendant, options.wait, drain, stop)
+    attend_here(options, drain, make, || Streams::new(options.settings.clone(), None), stop)
 }
 
 /// The same over datagrams.
@@ -107,10 +104,7 @@ pub fn attend_opened_datagrams<A: Attendant>(
     make: impl FnOnce() -> (A::Machine, A),
     stop: &Stop,
 ) -> io::Result<()> {
-    place(options, 0)?;
-    let (machine, attendant) = make();
-    let datagrams = Datagrams::new(options.settings.clone(), None)?;
-    attend(Endpoint::new(machine, datagrams, Clock::start()), attendant, options.wait, drain, stop)
+    attend_here(options, drain, make, || Datagrams::new(options.settings.clone(), None), stop)
 }
 
 /// The same for a machine whose attendant the rest of the program wakes.
@@ -120,15 +114,27 @@ pub fn attend_woken<A: Attendant>(
     make: impl FnOnce(Waker) -> (A::Machine, A),
     stop: &Stop,
 ) -> io::Result<()> {
-    place(options, 0)?;
     let mailbox = Arc::new(Mailbox::new()?);
-    let (machine, attendant) = make(Waker(Arc::clone(&mailbox)));
-    let streams = Streams::wakeable(options.settings.clone(), mailbox)?;
-    attend(Endpoint::new(machine, streams, Clock::start()), attendant, options.wait, drain, stop)
+    let waker = Waker(Arc::clone(&mailbox));
+    let streams = || Streams::wakeable(options.settings.clone(), mailbox);
+    attend_here(options, drain, || make(waker), streams, stop)
+}
+
+/// Runs a machine over its transport, with its attendant, on this thread, which is put where the options want it.
+pub(crate) fn attend_here<A: Attendant, T: Accepting>(
+    options: &ServeOptions,
+    drain: Duration,
+    make: impl FnOnce() -> (A::Machine, A),
+    transport: impl FnOnce() -> io::Result<T>,
+    stop: &Stop,
+) -> io::Result<()> {
+    place(options, 0)?;
+    let (machine, attendant) = make();
+    attend(Endpoint::new(machine, transport()?, Clock::start()), attendant, options.wait, drain, stop)
 }
 
 /// Puts this thread where the options want it.
-pub(crate) fn place(options: &ServeOptions, index: usize) -> io::Result<()> {
+fn place(options: &ServeOptions, index: usize) -> io::Result<()> {
     if options.cpus.is_empty() {
         return Ok(());
     }

@@ -1,9 +1,9 @@
-use crate::attended::{Accepting, Attendant, attend};
+use crate::attended::{Accepting, Attendant, attend_here};
 use crate::connect::socket_for;
 use crate::listener::bound;
 use crate::poller::span_until;
 use crate::transport::{Batch, Ends, Transport};
-use crate::{Clock, Datagrams, Endpoint, ServeOptions, Stop, Streams, affinity, sys};
+use crate::{Clock, Datagrams, ServeOptions, Stop, Streams, affinity, sys};
 use hodo_machine::{Address, Closed, Instant, Machine, Outbox, Peer, Wait};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -148,11 +148,7 @@ impl ReadoutServer {
         make: impl FnOnce() -> (A::Machine, A),
         stop: &Stop,
     ) -> io::Result<()> {
-        affinity::keep(|| {
-            crate::attended::place(&self.options, 0)?;
-            let (machine, attendant) = make();
-            let readout = Readout::new(&self.options, self.socket)?;
-            attend(Endpoint::new(machine, readout, Clock::start()), attendant, self.options.wait, drain, stop)
-        })
+        let ReadoutServer { socket, options, .. } = self;
+        affinity::keep(|| attend_here(&options, drain, make, || Readout::new(&options, socket), stop))
     }
 }

@@ -36,6 +36,7 @@ use watch::Watched;
 const LOOK: Duration = Duration::from_millis(50);
 /// How long the nodes may take to come.
 const MEETING: Duration = Duration::from_secs(20);
+
 /// Measures a farm whose nodes are started here.
 pub fn run(asked: &FarmBench) -> Result<Outcome, Error> {
     congestion::check(asked.congestion.as_deref())?;
@@ -135,33 +136,42 @@ fn measure(
 
 /// Waits until all nodes are there.
 fn meet(shape: &Shape, seen: &[Arc<Snapshot<Seen>>], stop: &AtomicBool) -> Result<(), Error> {
-    let begun = std::time::Instant::now();
-    loop {
-        let present = look(seen)?.counters.nodes;
+    wait(seen, stop, |now| {
+        let present = now.counters.nodes;
         if present >= u64::from(shape.nodes) {
-            return Ok(());
+            Ok(())
+        } else {
+            Err(format!("{present} of {} nodes have come", shape.nodes))
         }
-        if begun.elapsed() >= MEETING || stop.load(Ordering::Relaxed) {
-            return Err(Error::Failed(format!("{present} of {} nodes have come", shape.nodes)));
-        }
-        std::thread::sleep(LOOK);
-    }
+    })
 }
 
 /// Waits until the nodes have reported all that they were given; answers with a line about it.
 fn settle(seen: &[Arc<Snapshot<Seen>>], stop: &AtomicBool) -> Result<String, Error> {
-    let begun = std::time::Instant::now();
-    loop {
-        let now = look(seen)?;
+    wait(seen, stop, |now| {
         let reported: u64 = now.nodes.iter().map(|node| node.answered).sum();
         let given = now.counters.given;
         if reported == given {
-            return Ok(format!("the nodes report {reported} events since they came: all that they were given\n"));
+            Ok(format!("the nodes report {reported} events since they came: all that they were given\n"))
+        } else {
+            Err(format!("the nodes report {reported} of the {given} events they were given"))
         }
-        if begun.elapsed() >= MEETING || stop.load(Ordering::Relaxed) {
-            return Err(Error::Failed(format!("the nodes report {reported} of the {given} events they were given")));
+    })
+}
+
+/// Waits until the farm is so, at most as long as nodes may take to come; else it has failed for this reason.
+fn wait<T>(
+    seen: &[Arc<Snapshot<Seen>>],
+    stop: &AtomicBool,
+    is_so: impl Fn(&Seen) -> Result<T, String>,
+) -> Result<T, Error> {
+    let begun = std::time::Instant::now();
+    loop {
+        match is_so(&look(seen)?) {
+            Ok(so) => return Ok(so),
+            Err(why) if begun.elapsed() >= MEETING || stop.load(Ordering::Relaxed) => return Err(Error::Failed(why)),
+            Err(_) => std::thread::sleep(LOOK),
         }
-        std::thread::sleep(LOOK);
     }
 }
 

@@ -1,6 +1,7 @@
 use super::timeline::Moment;
 use hodo_io::usage::ProcessUsage;
 use hodo_machine::Spans;
+use hodo_store::Uploads;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -57,34 +58,18 @@ pub struct Events {
     pub uncommitted_bytes: u64,
 }
 
-/// What of the store was copied elsewhere.
-#[derive(Debug, Clone, Default)]
-pub struct Uploads {
-    pub segments: u64,
-    pub bytes: u64,
-    pub waiting: u64,
-    pub failures: u64,
-    pub last_failure: Option<String>,
+impl Events {
+    /// Events with a verdict.
+    pub fn decided(&self) -> u64 {
+        self.accepted + self.rejected + self.quarantined + self.incomplete
+    }
 }
 
-impl Uploads {
-    fn of(page: &Value) -> Option<Self> {
-        let count = |name: &str| page.get(name)?.as_u64();
-        Some(Uploads {
-            segments: count("segments")?,
-            bytes: count("bytes")?,
-            waiting: count("waiting")?,
-            failures: count("failures")?,
-            last_failure: page.get("last_failure")?.as_str().map(str::to_owned),
-        })
-    }
-
-    /// In one line.
-    pub fn text(&self) -> String {
-        let Uploads { segments, bytes, waiting, failures, last_failure } = self;
-        let why = last_failure.as_ref().map_or_else(String::new, |why| format!("; the last: {why}"));
-        format!("{segments} segments of {bytes} bytes copied, {waiting} waiting, {failures} failures{why}")
-    }
+/// What of the store was copied elsewhere, in one line.
+pub fn uploaded(uploads: &Uploads) -> String {
+    let Uploads { segments, bytes, waiting, failures, last_failure } = uploads;
+    let why = last_failure.as_ref().map_or_else(String::new, |why| format!("; the last: {why}"));
+    format!("{segments} segments of {bytes} bytes copied, {waiting} waiting, {failures} failures{why}")
 }
 
 /// A node's part.
@@ -146,7 +131,7 @@ impl Reading {
             commits: count("/store/commits")?,
             answers: page.get("answers").and_then(answers).unwrap_or_default(),
             usage: page.get("cpu").and_then(usage),
-            uploads: page.pointer("/store/uploads").and_then(Uploads::of),
+            uploads: page.pointer("/store/uploads").and_then(uploads),
             failing: page.pointer("/store/failing").and_then(Value::as_str).map(str::to_owned),
             nodes: nodes(page.get("nodes")?)?,
             gone: nodes(page.get("nodes_gone")?)?,
@@ -156,8 +141,7 @@ impl Reading {
 
     /// CPU of the controller for each event that has its verdict.
     pub fn cpu_ns_per_event(&self) -> Option<f64> {
-        let Events { accepted, rejected, quarantined, incomplete, .. } = self.events;
-        let decided = accepted + rejected + quarantined + incomplete;
+        let decided = self.events.decided();
         self.usage.filter(|_| decided > 0).map(|usage| usage.cpu_s() * 1e9 / decided as f64)
     }
 
@@ -207,13 +191,24 @@ impl Reading {
             let _ = writeln!(text, "stored {events} events of {bytes} bytes, {} uncommitted", self.events.uncommitted);
         }
         if let Some(uploads) = &self.uploads {
-            let _ = writeln!(text, "{}", uploads.text());
+            let _ = writeln!(text, "{}", uploaded(uploads));
         }
         if let Some(why) = &self.failing {
             let _ = writeln!(text, "NOTHING CAN BE STORED: {why}");
         }
         text
     }
+}
+
+fn uploads(value: &Value) -> Option<Uploads> {
+    let count = |name: &str| value.get(name)?.as_u64();
+    Some(Uploads {
+        segments: count("segments")?,
+        bytes: count("bytes")?,
+        waiting: count("waiting")?,
+        failures: count("failures")?,
+        last_failure: value.get("last_failure")?.as_str().map(str::to_owned),
+    })
 }
 
 fn answers(value: &Value) -> Option<Spans> {
@@ -283,7 +278,7 @@ mod tests {
         let share = NodeShare { number: 7, given: 5, answered: 4, decided_ns: 8000, ..NodeShare::default() };
         let mut seen = Seen { nodes: vec![share], gone: vec![share, share], ..Seen::default() };
         let last_failure = Some("no route".to_owned());
-        let uploads = hodo_store::Uploads { segments: 3, bytes: 768, waiting: 1, failures: 2, last_failure };
+        let uploads = Uploads { segments: 3, bytes: 768, waiting: 1, failures: 2, last_failure };
         seen.stored.uploads = Some(uploads);
         [20_000, 20_000, 90_000].into_iter().for_each(|nanos| seen.answers.record(nanos));
         seen.usage = Some(ProcessUsage { user_s: 8e-6, ..ProcessUsage::default() });

@@ -1,6 +1,6 @@
 use super::Look;
 use crate::farm::building::Building;
-use crate::farm::reading::{Node, Reading, time};
+use crate::farm::reading::{Node, Reading, time, uploaded};
 use hodo_measure::statistics::{jain, least_over_most};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,7 +16,7 @@ pub fn view(at: &str, before: &Look, now: &Look, rows: usize) -> String {
         text += &builder(before.builder.as_ref(), building, span_s);
     }
     if let Some(uploads) = &now.controller.uploads {
-        let _ = writeln!(text, "upload   {}", uploads.text());
+        let _ = writeln!(text, "upload   {}", uploaded(uploads));
     }
     if let Some(why) = &now.controller.failing {
         let _ = writeln!(text, "NOTHING CAN BE STORED: {why}");
