@@ -34,7 +34,8 @@ def rate(policy):
 
 @pytest.mark.parametrize("policy", ["token-fifo", "least-outstanding"])
 def test_slow_nodes_hold_up_nobody(policy):
-    assert rate(policy) >= 0.95 * CAPACITY_PER_S
+    # An event that was begun before is counted where it ends.
+    assert 0.95 * CAPACITY_PER_S <= rate(policy) <= CAPACITY_PER_S + len(TIMES_MS) / COUNTED_S
 
 
 def test_round_robin_goes_at_the_pace_of_the_slowest():
