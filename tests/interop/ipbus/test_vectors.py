@@ -1,4 +1,4 @@
-"""The bytes of `crates/ipbus/tests/vectors`: uHAL sends those whose names begin with its own, and takes their replies."""
+"""The bytes of `protocols/ipbus/machines/tests/vectors`: uHAL sends those whose names begin with its own, and takes their replies."""
 
 import pathlib
 
@@ -6,7 +6,7 @@ import pytest
 import uhal
 from boards import PATIENCE_MS, board, peer
 
-VECTORS = pathlib.Path(__file__).parents[3] / "crates/ipbus/tests/vectors"
+VECTORS = pathlib.Path(__file__).parents[3] / "protocols/ipbus/machines/tests/vectors"
 FIFO = uhal.BlockReadWriteMode.NON_INCREMENTAL
 
 

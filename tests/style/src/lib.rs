@@ -7,7 +7,7 @@ mod workspace;
 
 pub use licence::satisfiable;
 pub use rules::{
-    PROTOCOL_CRATES, clock, crate_docs, file_length, function_length, names, no_std_attribute, unfinished, unsafe_code,
+    clock, crate_docs, file_length, function_length, is_machines, names, no_std_attribute, unfinished, unsafe_code,
 };
 pub use source::{Language, Source, source_files};
 pub use workspace::{Package, cargo, host, metadata, packages, root};

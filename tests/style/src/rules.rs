@@ -1,8 +1,8 @@
 use crate::Complaint;
 use crate::source::{Language, Source};
 
-/// The crates that hold protocols, or what they share: without sockets, threads and clocks.
-pub const PROTOCOL_CRATES: &[&str] = &["machine", "raw", "ipbus", "pva", "roce", "spacewire", "farm"];
+/// Folders of the crates without sockets, threads and clocks: the machines of each protocol, and what they share.
+const NO_STD: &[&str] = &["crates/machine/", "protocols/*/machines/"];
 
 const FILE_LINES: usize = 600;
 const FUNCTION_LINES: usize = 80;
@@ -131,7 +131,7 @@ fn brackets(line: &str) -> i32 {
 /// Time is an argument everywhere but where the sockets are, and in the command.
 #[must_use]
 pub fn clock(source: &Source) -> Vec<Complaint> {
-    if source.language == Language::Python || in_crates(source, &["io", "cli"]) {
+    if source.language == Language::Python || below(source, &["crates/io/", "crates/cli/"]) {
         return Vec::new();
     }
     let remedy = "only crates/io and crates/cli have a clock: take the time as an argument";
@@ -141,8 +141,8 @@ pub fn clock(source: &Source) -> Vec<Complaint> {
 /// Memory is the compiler's business everywhere but where the system calls are.
 #[must_use]
 pub fn unsafe_code(source: &Source) -> Vec<Complaint> {
-    let counting_allocator = source.path.starts_with("crates/") && source.path.contains("/tests/");
-    if source.language == Language::Python || in_crates(source, &["io"]) || counting_allocator {
+    let counting_allocator = below(source, &["crates/", "protocols/"]) && source.path.contains("/tests/");
+    if source.language == Language::Python || below(source, &["crates/io/"]) || counting_allocator {
         return Vec::new();
     }
     words(&source.code, "unsafe")
@@ -214,15 +214,27 @@ pub fn crate_docs(source: &Source) -> Vec<Complaint> {
 /// Protocols have no sockets, threads or clocks; the compiler sees to it where `std` is absent.
 #[must_use]
 pub fn no_std_attribute(source: &Source) -> Vec<Complaint> {
-    let is_root = source.path.ends_with("/src/lib.rs") && in_crates(source, PROTOCOL_CRATES);
+    let is_root = source.path.ends_with("/src/lib.rs") && is_machines(&source.path);
     if !is_root || source.code.lines().any(|line| line.trim() == "#![no_std]") {
         return Vec::new();
     }
     vec![complaint(source, 1, "a protocol crate without `#![no_std]`: add it, and `extern crate alloc`".to_owned())]
 }
 
-fn in_crates(source: &Source, names: &[&str]) -> bool {
-    names.iter().any(|name| source.path.starts_with(&format!("crates/{name}/")))
+/// Whether a file, named from the root, belongs to a crate that does without `std`.
+#[must_use]
+pub fn is_machines(path: &str) -> bool {
+    NO_STD.iter().any(|folder| match folder.split_once('*') {
+        Some((before, after)) => path
+            .strip_prefix(before)
+            .and_then(|rest| rest.split_once('/'))
+            .is_some_and(|(_, rest)| format!("/{rest}").starts_with(after)),
+        None => path.starts_with(folder),
+    })
+}
+
+fn below(source: &Source, folders: &[&str]) -> bool {
+    folders.iter().any(|folder| source.path.starts_with(folder))
 }
 
 fn matching(source: &Source, text: &str, patterns: &[&str], remedy: &str) -> Vec<Complaint> {

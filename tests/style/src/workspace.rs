@@ -13,6 +13,8 @@ pub struct Package {
     pub licence: Option<String>,
     /// Whether it is one of ours.
     pub member: bool,
+    /// Its folder, from the root of the repository; empty for the packages of others.
+    pub folder: String,
     /// Names of the packages that it depends on to run, not to be tested or built.
     pub dependencies: Vec<String>,
 }
@@ -75,10 +77,17 @@ pub fn packages(metadata: &Value) -> Vec<Package> {
                 version: text(&package["version"]).unwrap_or_default(),
                 licence: text(&package["license"]),
                 member: members.contains(&package["id"]),
+                folder: folder(&package["manifest_path"]),
                 dependencies: names.collect(),
             }
         })
         .collect()
+}
+
+fn folder(manifest: &Value) -> String {
+    let path = Path::new(manifest.as_str().unwrap_or_default());
+    let ours = path.parent().and_then(|folder| folder.strip_prefix(root()).ok());
+    ours.map(|folder| folder.display().to_string()).unwrap_or_default()
 }
 
 fn is_normal(link: &Value) -> bool {

@@ -2,24 +2,64 @@
 
 use hodo_style::{Package, metadata, packages};
 
-/// A crate and the crates of this workspace that it may depend on. Tests and build scripts may use more.
+/// A folder, and the folders that its packages may depend on; `*` is one protocol, the same on both sides, and `?` any of
+/// them. Tests and build scripts may use more.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("machine", &[]),
-    ("raw", &["machine"]),
-    ("ipbus", &["machine"]),
-    ("pva", &["machine"]),
-    ("roce", &["machine"]),
-    ("spacewire", &["machine"]),
-    ("farm", &["machine"]),
-    ("sim", &["machine"]),
-    ("io", &["machine"]),
-    ("measure", &["machine"]),
-    ("report", &["measure"]),
-    ("store", &[]),
-    ("daemon", &["io", "machine", "store"]),
-    ("catalog", &["farm", "io", "ipbus", "machine", "measure", "pva", "raw", "roce", "sim", "spacewire"]),
-    ("cli", &["catalog", "daemon", "io", "machine", "measure", "report", "store"]),
-    ("python", &["catalog", "io", "machine", "measure", "report"]),
+    ("crates/machine", &[]),
+    ("crates/sim", &["crates/machine"]),
+    ("crates/io", &["crates/machine"]),
+    ("crates/measure", &["crates/machine"]),
+    ("crates/report", &["crates/measure"]),
+    ("crates/store", &[]),
+    ("crates/daemon", &["crates/io", "crates/machine", "crates/store"]),
+    ("crates/tester", &["crates/io", "crates/machine", "crates/measure", "crates/report", "crates/sim"]),
+    ("protocols/*/machines", &["crates/machine"]),
+    ("protocols/*/uhal", &["crates/machine", "protocols/*/machines"]),
+    (
+        "protocols/*/host",
+        &[
+            "crates/machine",
+            "crates/sim",
+            "crates/io",
+            "crates/measure",
+            "crates/report",
+            "crates/store",
+            "crates/daemon",
+            "crates/tester",
+            "protocols/*/machines",
+            "protocols/*/uhal",
+        ],
+    ),
+    (
+        "crates/catalog",
+        &[
+            "crates/io",
+            "crates/machine",
+            "crates/measure",
+            "crates/sim",
+            "crates/tester",
+            "protocols/?/host",
+            "protocols/?/machines",
+        ],
+    ),
+    (
+        "crates/cli",
+        &[
+            "crates/catalog",
+            "crates/daemon",
+            "crates/io",
+            "crates/machine",
+            "crates/measure",
+            "crates/report",
+            "crates/store",
+            "crates/tester",
+            "protocols/?/host",
+        ],
+    ),
+    (
+        "python",
+        &["crates/catalog", "crates/io", "crates/machine", "crates/measure", "crates/report", "protocols/?/host"],
+    ),
 ];
 
 /// Packages that check the others, and may see all of them.
@@ -28,39 +68,55 @@ const CHECKERS: &[&str] = &["hodo-style", "hodo-fuzz"];
 #[test]
 fn the_arrows_of_the_design_hold() {
     let found = packages(&metadata());
-    let wrong: Vec<String> = found.iter().filter(|package| package.member).flat_map(wrong_arrows).collect();
+    let wrong: Vec<String> =
+        found.iter().filter(|package| package.member).flat_map(|package| wrong_arrows(package, &found)).collect();
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
-fn wrong_arrows(package: &Package) -> Vec<String> {
+fn wrong_arrows(package: &Package, all: &[Package]) -> Vec<String> {
     if CHECKERS.contains(&package.name.as_str()) {
         return Vec::new();
     }
-    let name = package.name.strip_prefix("hodo-").unwrap_or(&package.name);
-    let Some((_, allowed)) = ARROWS.iter().find(|(from, _)| *from == name) else {
-        return vec![format!("Cargo.toml: {} is in no row of ARROWS: say there what it may depend on", package.name)];
+    let from = &package.folder;
+    let row = ARROWS.iter().find_map(|(pattern, to)| Some((matched(pattern, from)?, to)));
+    let Some((protocol, allowed)) = row else {
+        return vec![format!(
+            "{from}/Cargo.toml: {} is in no row of ARROWS: say there what it may depend on",
+            package.name
+        )];
     };
-    let ours = package.dependencies.iter().filter_map(|to| to.strip_prefix("hodo-"));
-    ours.filter(|to| !allowed.contains(to))
+    let ours = all.iter().filter(|other| other.member && package.dependencies.contains(&other.name));
+    ours.filter(|to| !allowed.iter().any(|pattern| matched(&pattern.replace('*', protocol), &to.folder).is_some()))
         .map(|to| {
-            format!("crates/{name}/Cargo.toml: {name} depends on {to}, against DESIGN's arrows: move what it needs")
+            format!("{from}/Cargo.toml: {from} depends on {}, against DESIGN's arrows: move what it needs", to.folder)
         })
         .collect()
 }
 
+/// What stands for the protocol where `folder` is one that the pattern means: nothing where the pattern names none.
+fn matched<'a>(pattern: &str, folder: &'a str) -> Option<&'a str> {
+    let Some((before, after)) = pattern.split_once(['*', '?']) else { return (pattern == folder).then_some("") };
+    folder.strip_prefix(before)?.strip_suffix(after).filter(|middle| !middle.contains('/'))
+}
+
 #[test]
 fn an_arrow_against_the_design_is_named() {
-    let package = |name: &str, to: &str| Package {
-        name: name.to_owned(),
+    let package = |folder: &str, to: &str| Package {
+        name: folder.to_owned(),
         version: "0.1.0".to_owned(),
         licence: None,
         member: true,
+        folder: folder.to_owned(),
         dependencies: vec![to.to_owned()],
     };
-    assert_eq!(wrong_arrows(&package("hodo-raw", "hodo-io")).len(), 1);
-    assert!(wrong_arrows(&package("hodo-raw", "hodo-machine")).is_empty());
-    assert!(wrong_arrows(&package("hodo-raw", "bytes")).is_empty());
-    assert_eq!(wrong_arrows(&package("hodo-new", "bytes")).len(), 1);
+    let wrong = |from: &str, to: &str| wrong_arrows(&package(from, to), &[package(to, "")]).len();
+    assert_eq!(wrong("protocols/raw/machines", "crates/io"), 1);
+    assert_eq!(wrong("protocols/raw/machines", "crates/machine"), 0);
+    assert_eq!(wrong("protocols/raw/host", "protocols/raw/machines"), 0);
+    assert_eq!(wrong("protocols/raw/host", "protocols/farm/machines"), 1);
+    assert_eq!(wrong("crates/io", "protocols/raw/machines"), 1);
+    assert_eq!(wrong("crates/catalog", "protocols/farm/host"), 0);
+    assert_eq!(wrong("crates/new", "bytes"), 1);
 }
 
 #[test]

@@ -106,6 +106,7 @@ fn compatible_versions_are_one() {
         version: version.to_owned(),
         licence: None,
         member: false,
+        folder: String::new(),
         dependencies: Vec::new(),
     };
     assert_eq!(duplicates(&[package("1.0.0"), package("1.2.0")]).len(), 0);

@@ -5,7 +5,7 @@ fn lines(complaints: &[Complaint]) -> Vec<usize> {
 }
 
 fn rust(text: &str) -> Source {
-    Source::new("crates/raw/src/a.rs", text)
+    Source::new("protocols/raw/machines/src/a.rs", text)
 }
 
 #[test]
@@ -14,7 +14,7 @@ fn a_file_is_measured_without_its_tests() {
     let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "// line\n".repeat(200));
     assert!(file_length(&rust(&format!("{code}{tests}"))).is_empty());
     assert_eq!(lines(&file_length(&rust(&code.repeat(2)))), [1]);
-    assert!(file_length(&Source::new("crates/raw/src/a/tests.rs", &code.repeat(2))).is_empty());
+    assert!(file_length(&Source::new("protocols/raw/machines/src/a/tests.rs", &code.repeat(2))).is_empty());
     assert!(file_length(&rust(&format!("#[cfg(test)]\nmod tests;\n{code}"))).is_empty());
     assert_eq!(file_length(&Source::new("a.py", &"a = 1\n".repeat(601))).len(), 1);
 }
@@ -48,7 +48,7 @@ fn unsafe_stays_in_io() {
     let text = "#![allow(unsafe_code)]\nunsafe { a() }\n";
     assert_eq!(lines(&unsafe_code(&rust(text))), [2]);
     assert!(unsafe_code(&Source::new("crates/io/src/sys.rs", text)).is_empty());
-    assert!(unsafe_code(&Source::new("crates/raw/tests/allocations.rs", text)).is_empty());
+    assert!(unsafe_code(&Source::new("protocols/raw/machines/tests/allocations.rs", text)).is_empty());
 }
 
 #[test]
@@ -63,18 +63,18 @@ fn unfinished_work_is_found_in_code_and_comments_but_not_in_strings() {
 fn names_say_what_a_thing_is() {
     assert_eq!(lines(&names(&rust("fn get_size() {}\nstruct LinkManager;\nfn target() {}\n"))), [1, 2]);
     assert_eq!(lines(&names(&Source::new("a.py", "def get_size():\n    pass\n"))), [1]);
-    assert_eq!(lines(&names(&Source::new("crates/raw/src/util.rs", ""))), [1]);
+    assert_eq!(lines(&names(&Source::new("protocols/raw/machines/src/util.rs", ""))), [1]);
 }
 
 #[test]
 fn a_crate_says_what_it_is() {
-    assert_eq!(crate_docs(&Source::new("crates/raw/src/lib.rs", "#![no_std]\n")).len(), 1);
-    assert!(crate_docs(&Source::new("crates/raw/src/lib.rs", "//! Raw.\n")).is_empty());
+    assert_eq!(crate_docs(&Source::new("protocols/raw/machines/src/lib.rs", "#![no_std]\n")).len(), 1);
+    assert!(crate_docs(&Source::new("protocols/raw/machines/src/lib.rs", "//! Raw.\n")).is_empty());
 }
 
 #[test]
 fn a_protocol_crate_is_no_std() {
-    assert_eq!(no_std_attribute(&Source::new("crates/raw/src/lib.rs", "// #![no_std]\n")).len(), 1);
-    assert!(no_std_attribute(&Source::new("crates/raw/src/lib.rs", "#![no_std]\n")).is_empty());
+    assert_eq!(no_std_attribute(&Source::new("protocols/raw/machines/src/lib.rs", "// #![no_std]\n")).len(), 1);
+    assert!(no_std_attribute(&Source::new("protocols/raw/machines/src/lib.rs", "#![no_std]\n")).is_empty());
     assert!(no_std_attribute(&Source::new("crates/io/src/lib.rs", "")).is_empty());
 }

@@ -1,5 +1,5 @@
 //! Nothing is allocated for a packet once the hub's buffers have grown.
-#[path = "../../measure/tests/counting/mod.rs"]
+#[path = "../../../../crates/measure/tests/counting/mod.rs"]
 mod counting;
 mod rack;
 

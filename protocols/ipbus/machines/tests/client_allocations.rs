@@ -1,5 +1,5 @@
 //! In steady state a client allocates nothing per transaction: ten times the operations need no more memory.
-#[path = "../../measure/tests/counting/mod.rs"]
+#[path = "../../../../crates/measure/tests/counting/mod.rs"]
 mod counting;
 
 use counting::allocations_here;

@@ -1,5 +1,5 @@
 //! In steady state a device allocates nothing, whatever it is asked: ten times the packets need no more memory.
-#[path = "../../measure/tests/counting/mod.rs"]
+#[path = "../../../../crates/measure/tests/counting/mod.rs"]
 mod counting;
 
 use counting::allocations_here;

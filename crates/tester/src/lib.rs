@@ -1,0 +1,1 @@
+//! A benchmark from URI to result, as a library: far end, floor, placement, repeats, steps, outputs.

@@ -1,0 +1,1 @@
+//! Raw links on a host: links for the tester, servers, options.
