@@ -1,4 +1,5 @@
 use crate::attended::Accepting;
+use crate::fairness::{Round, Share};
 use crate::joining::Joining;
 use crate::notice::Notice;
 use crate::poller::{Poller, span_until};
@@ -44,6 +45,9 @@ pub struct Datagrams {
     received: Received,
     joining: Joining,
     notices: VecDeque<Notice>,
+    round: Round,
+    opened_shares: Vec<Share>,
+    accepted_shares: Vec<Share>,
     cut_max: usize,
     unsent: u64,
     refused: u64,
@@ -78,6 +82,9 @@ impl Datagrams {
             received: Received::new(),
             joining: Joining::default(),
             notices: VecDeque::new(),
+            round: Round::default(),
+            opened_shares: Vec::new(),
+            accepted_shares: Vec::new(),
             cut_max: SEND_BYTES,
             unsent: 0,
             refused: 0,
@@ -118,6 +125,7 @@ impl Datagrams {
     /// Sends a run of messages to one peer: those of one size together.
     pub(crate) fn send_run(&mut self, run: &Run<'_>, out: &Outbox) {
         let (peer, mut start, mut messages) = (run.peer, run.pieces.start, run.messages);
+        self.count(run);
         while let Some(first) = messages.first() {
             let count = self.together(messages);
             let pieces = &out.pieces()[start..messages[count - 1].pieces_end];
@@ -132,6 +140,20 @@ impl Datagrams {
                     messages = &messages[count..];
                 }
             }
+        }
+    }
+
+    /// Notes what a peer is sent, for its share.
+    #[inline]
+    fn count(&mut self, run: &Run<'_>) {
+        let bytes = run.messages.iter().map(|message| message.length).sum();
+        let there = if run.peer.is_accepted() {
+            self.accepted.get((run.peer.0 - Peer::FIRST_ACCEPTED) as usize).is_some_and(Option::is_some)
+        } else {
+            self.opened.get(run.peer.0 as usize).is_some_and(Option::is_some)
+        };
+        if there && let Some(share) = share(&mut self.opened_shares, &mut self.accepted_shares, run.peer) {
+            self.round.sent(run.peer, share, (bytes, run.messages.len()), false);
         }
     }
 
@@ -295,6 +317,7 @@ impl Datagrams {
         }
         let index = self.free.pop().unwrap_or_else(|| {
             self.accepted.push(None);
+            self.accepted_shares.push(Share::default());
             (self.accepted.len() - 1) as u32
         });
         let number = Peer::FIRST_ACCEPTED + index;
@@ -391,6 +414,7 @@ impl Transport for Datagrams {
         let fd = open(address, &self.settings).map_err(|_| Closed::Unreachable)?;
         if index >= self.opened.len() {
             self.opened.resize_with(index + 1, || None);
+            self.opened_shares.resize_with(index + 1, Share::default);
         }
         self.opened[index] = Some(fd);
         self.unwatched.push(Source::Opened(peer.0));
@@ -410,6 +434,9 @@ impl Transport for Datagrams {
 
     fn close(&mut self, peer: Peer) {
         self.notices.retain(|notice| notice.about() != peer);
+        if let Some(share) = share(&mut self.opened_shares, &mut self.accepted_shares, peer) {
+            *share = Share::default();
+        }
         if peer.is_accepted() {
             let index = peer.0 - Peer::FIRST_ACCEPTED;
             if let Some((address, _)) = self.accepted.get_mut(index as usize).and_then(Option::take) {
@@ -428,6 +455,29 @@ impl Transport for Datagrams {
     fn send(&mut self, batch: &Batch, out: &Outbox) -> io::Result<()> {
         batch.runs().for_each(|run| self.send_run(&run, out));
         Ok(())
+    }
+
+    fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
+        let mut any = false;
+        while let Some(peer) = self.round.next_blocked() {
+            machine.handle(now, Input::Blocked(peer));
+            any = true;
+        }
+        any
+    }
+
+    #[inline]
+    fn has_held(&self) -> bool {
+        self.round.has_held()
+    }
+
+    fn release<M: Machine>(&mut self, now: Instant, machine: &mut M) {
+        self.round.begin();
+        while let Some(peer) = self.round.next_held() {
+            if share(&mut self.opened_shares, &mut self.accepted_shares, peer).is_some_and(Share::released) {
+                machine.handle(now, Input::Drained(peer));
+            }
+        }
     }
 
     #[inline]
@@ -489,6 +539,15 @@ impl Accepting for Datagrams {
 
     fn backlog(&self) -> usize {
         0
+    }
+}
+
+#[inline]
+fn share<'a>(opened: &'a mut [Share], accepted: &'a mut [Share], peer: Peer) -> Option<&'a mut Share> {
+    if peer.is_accepted() {
+        accepted.get_mut((peer.0 - Peer::FIRST_ACCEPTED) as usize)
+    } else {
+        opened.get_mut(peer.0 as usize)
     }
 }
 
