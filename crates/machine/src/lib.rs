@@ -6,6 +6,7 @@
 extern crate alloc;
 
 mod address;
+mod codes;
 mod cursor;
 mod driver;
 mod frames;
