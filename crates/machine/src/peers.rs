@@ -39,7 +39,7 @@ impl<T> Peers<T> {
 
     /// Returns the value of a peer to be changed, if it is there.
     #[inline]
-    pub fn get_mut(&mut self, peer: Peer) -> Option<&mut T> {
+    pub fn at(&mut self, peer: Peer) -> Option<&mut T> {
         self.list(peer).get_mut(peer.index())?.as_deref_mut()
     }
 

@@ -57,7 +57,7 @@ impl<T> Slab<T> {
 
     /// Returns the value at a place to be changed, if there is one.
     #[inline]
-    pub fn get_mut(&mut self, number: u32) -> Option<&mut T> {
+    pub fn at(&mut self, number: u32) -> Option<&mut T> {
         self.places.get_mut(number as usize)?.as_mut()
     }
 
@@ -78,7 +78,7 @@ impl<T> Index<u32> for Slab<T> {
 impl<T> IndexMut<u32> for Slab<T> {
     #[inline]
     fn index_mut(&mut self, number: u32) -> &mut T {
-        self.get_mut(number).expect("the caller knows that a value is there")
+        self.at(number).expect("the caller knows that a value is there")
     }
 }
 
