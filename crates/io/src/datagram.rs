@@ -1,5 +1,5 @@
 use crate::attended::Accepting;
-use crate::fairness::{Round, Share};
+use crate::fairness::{Round, Share, Shares};
 use crate::joining::Joining;
 use crate::notice::Notice;
 use crate::poller::{Poller, span_until};
@@ -46,8 +46,7 @@ pub struct Datagrams {
     joining: Joining,
     notices: VecDeque<Notice>,
     round: Round,
-    opened_shares: Vec<Share>,
-    accepted_shares: Vec<Share>,
+    shares: Shares,
     cut_max: usize,
     unsent: u64,
     refused: u64,
@@ -83,8 +82,7 @@ impl Datagrams {
             joining: Joining::default(),
             notices: VecDeque::new(),
             round: Round::default(),
-            opened_shares: Vec::new(),
-            accepted_shares: Vec::new(),
+            shares: Shares::default(),
             cut_max: SEND_BYTES,
             unsent: 0,
             refused: 0,
@@ -125,7 +123,11 @@ impl Datagrams {
     /// Sends a run of messages to one peer: those of one size together.
     pub(crate) fn send_run(&mut self, run: &Run<'_>, out: &Outbox) {
         let (peer, mut start, mut messages) = (run.peer, run.pieces.start, run.messages);
-        self.count(run);
+        if !self.is_there(peer) {
+            return;
+        }
+        let bytes = run.messages.iter().map(|message| message.length).sum();
+        self.round.sent(peer, self.shares.of(peer), (bytes, messages.len()), false);
         while let Some(first) = messages.first() {
             let count = self.together(messages);
             let pieces = &out.pieces()[start..messages[count - 1].pieces_end];
@@ -143,17 +145,12 @@ impl Datagrams {
         }
     }
 
-    /// Notes what a peer is sent, for its share.
     #[inline]
-    fn count(&mut self, run: &Run<'_>) {
-        let bytes = run.messages.iter().map(|message| message.length).sum();
-        let there = if run.peer.is_accepted() {
-            self.accepted.get((run.peer.0 - Peer::FIRST_ACCEPTED) as usize).is_some_and(Option::is_some)
+    fn is_there(&self, peer: Peer) -> bool {
+        if peer.is_accepted() {
+            self.accepted.get((peer.0 - Peer::FIRST_ACCEPTED) as usize).is_some_and(Option::is_some)
         } else {
-            self.opened.get(run.peer.0 as usize).is_some_and(Option::is_some)
-        };
-        if there && let Some(share) = share(&mut self.opened_shares, &mut self.accepted_shares, run.peer) {
-            self.round.sent(run.peer, share, (bytes, run.messages.len()), false);
+            self.opened.get(peer.0 as usize).is_some_and(Option::is_some)
         }
     }
 
@@ -317,7 +314,6 @@ impl Datagrams {
         }
         let index = self.free.pop().unwrap_or_else(|| {
             self.accepted.push(None);
-            self.accepted_shares.push(Share::default());
             (self.accepted.len() - 1) as u32
         });
         let number = Peer::FIRST_ACCEPTED + index;
@@ -414,7 +410,6 @@ impl Transport for Datagrams {
         let fd = open(address, &self.settings).map_err(|_| Closed::Unreachable)?;
         if index >= self.opened.len() {
             self.opened.resize_with(index + 1, || None);
-            self.opened_shares.resize_with(index + 1, Share::default);
         }
         self.opened[index] = Some(fd);
         self.unwatched.push(Source::Opened(peer.0));
@@ -434,9 +429,7 @@ impl Transport for Datagrams {
 
     fn close(&mut self, peer: Peer) {
         self.notices.retain(|notice| notice.about() != peer);
-        if let Some(share) = share(&mut self.opened_shares, &mut self.accepted_shares, peer) {
-            *share = Share::default();
-        }
+        *self.shares.of(peer) = Share::default();
         if peer.is_accepted() {
             let index = peer.0 - Peer::FIRST_ACCEPTED;
             if let Some((address, _)) = self.accepted.get_mut(index as usize).and_then(Option::take) {
@@ -474,7 +467,7 @@ impl Transport for Datagrams {
     fn release<M: Machine>(&mut self, now: Instant, machine: &mut M) {
         self.round.begin();
         while let Some(peer) = self.round.next_held() {
-            if share(&mut self.opened_shares, &mut self.accepted_shares, peer).is_some_and(Share::released) {
+            if self.shares.of(peer).released() {
                 machine.handle(now, Input::Drained(peer));
             }
         }
@@ -539,15 +532,6 @@ impl Accepting for Datagrams {
 
     fn backlog(&self) -> usize {
         0
-    }
-}
-
-#[inline]
-fn share<'a>(opened: &'a mut [Share], accepted: &'a mut [Share], peer: Peer) -> Option<&'a mut Share> {
-    if peer.is_accepted() {
-        accepted.get_mut((peer.0 - Peer::FIRST_ACCEPTED) as usize)
-    } else {
-        opened.get_mut(peer.0 as usize)
     }
 }
 

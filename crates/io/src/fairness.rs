@@ -3,7 +3,7 @@ use hodo_machine::Peer;
 /// Bytes that one peer is sent in a round, at least.
 const SHARE_BYTES: usize = 1 << 20;
 /// Messages that it is sent, at least: small ones cost by their number.
-const SHARE_MESSAGES: usize = 4096;
+const SHARE_MESSAGES: usize = 1024;
 
 /// What one peer was sent in a round, and why its machine holds back from it.
 #[derive(Debug, Default)]
@@ -28,6 +28,28 @@ pub(crate) struct Round {
     held: Vec<Peer>,
     /// Peers that the machine has not been told to hold back from yet.
     to_announce: Vec<Peer>,
+}
+
+/// The shares of peers without a backlog, by their number.
+#[derive(Debug, Default)]
+pub(crate) struct Shares {
+    opened: Vec<Share>,
+    accepted: Vec<Share>,
+}
+
+impl Shares {
+    /// The share of a peer, which is there.
+    #[inline]
+    pub(crate) fn of(&mut self, peer: Peer) -> &mut Share {
+        let (shares, index) = match peer.is_accepted() {
+            true => (&mut self.accepted, (peer.0 - Peer::FIRST_ACCEPTED) as usize),
+            false => (&mut self.opened, peer.0 as usize),
+        };
+        if index >= shares.len() {
+            shares.resize_with(index + 1, Share::default);
+        }
+        &mut shares[index]
+    }
 }
 
 impl Share {
