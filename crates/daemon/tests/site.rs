@@ -43,10 +43,10 @@ fn metrics_and_health_are_those_of_now() {
     let requests = Arc::<AtomicU64>::default();
     let counted = Arc::clone(&requests);
     registry.source(move |exposition| {
-        exposition.counter("requests_total", "Requests.", &[], counted.load(Ordering::Relaxed));
+        exposition.counter("requests_total", "Requests.", &[], counted.load(Relaxed));
     });
     for count in 1..=3 {
-        requests.store(count, Ordering::Relaxed);
+        requests.store(count, Relaxed);
         let (status, text) = page(&site, "/metrics");
         assert!(status == 200 && text.contains(&format!("requests_total {count}\n")), "{text}");
     }
