@@ -4,8 +4,7 @@ use hodo_daemon::{Health, Pages, Registry, Reply, Site, Snapshot, State};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
