@@ -6,14 +6,18 @@
 extern crate alloc;
 
 mod address;
+mod codes;
 mod cursor;
 mod driver;
 mod frames;
 mod outbox;
+mod peers;
 mod random;
+mod slab;
 mod spans;
 mod stages;
 mod time;
+mod timers;
 mod transport;
 
 pub use address::{Address, Peer};
@@ -22,10 +26,13 @@ pub use cursor::{Cursor, Truncated};
 pub use driver::{Driver, DriverError, Wait};
 pub use frames::{Frames, Piece as FramePiece};
 pub use outbox::{Outbox, Piece};
+pub use peers::Peers;
 pub use random::Random;
+pub use slab::Slab;
 pub use spans::Spans;
 pub use stages::{Mark, Moment, Sampling, Stamp, Stamps};
 pub use time::Instant;
+pub use timers::Timers;
 pub use transport::Transport;
 
 /// One side of one protocol. Bytes and time in; bytes, events and deadlines out.

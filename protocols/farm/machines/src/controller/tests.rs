@@ -370,7 +370,7 @@ fn a_suspect_does_not_wait_at_a_node_without_credits() {
 
 #[test]
 fn a_node_that_is_blocked_gets_its_events_later() {
-    for (policy, _) in Policy::ALL {
+    for policy in Policy::ALL {
         let mut farm = farm(ControllerConfig { policy, ..config() });
         let (source, node) = (source(&mut farm, 0), node(&mut farm, 0, 4));
         farm.handle(Input::Blocked(node));
