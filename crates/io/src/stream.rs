@@ -22,6 +22,8 @@ const LOOK_UP: Duration = Duration::from_millis(40);
 /// For this long after a connection came, the next one is waited for too: a client that connects anew for each
 /// operation would otherwise wait for [`LOOK_UP`] each time.
 const SETTLED: Duration = Duration::from_millis(100);
+/// Time for which peers that are ready are received from before the machine is asked what to send.
+const RECEIVE_SPAN: Duration = Duration::from_micros(500);
 const ARRIVALS: u64 = u64::MAX;
 
 /// TCP and Unix streams: connections opened by the machine, and connections accepted for it by a listener.
@@ -376,21 +378,27 @@ impl Streams {
         if stream.connecting {
             return None;
         }
-        let landed = machine.landing(peer);
-        let landing = landed.is_some();
-        let place = landed.unwrap_or(&mut self.buffer);
-        let room = place.len();
-        let outcome = sys::receive(stream.fd.as_fd(), place, flags);
-        self.filled = !landing && matches!(outcome, Ok(count) if count == room);
+        let (outcome, room) = match machine.landing(peer) {
+            // What comes behind it is received by the same call.
+            Some(place) => {
+                (sys::receive_both(stream.fd.as_fd(), place, &mut self.buffer, flags), Some(place.len()))
+            }
+            None => (sys::receive(stream.fd.as_fd(), &mut self.buffer, flags), None),
+        };
+        self.filled = matches!(outcome, Ok(count) if count == room.unwrap_or(0) + self.buffer.len());
         match outcome {
             Ok(0) => Some(self.closed(peer, Closed::Finished, clock, machine)),
             Ok(_) if stream.closing => None,
             Ok(count) => {
                 let now = came.unwrap_or_else(|| clock.now());
                 self.heard = now;
-                let input =
-                    if landing { Input::Landed(peer, count) } else { Input::Received(peer, &self.buffer[..count]) };
-                machine.handle(now, input);
+                let landed = room.map_or(0, |room| room.min(count));
+                if landed > 0 {
+                    machine.handle(now, Input::Landed(peer, landed));
+                }
+                if count > landed {
+                    machine.handle(now, Input::Received(peer, &self.buffer[..count - landed]));
+                }
                 Some(now)
             }
             Err(error) if sys::is_vain(&error) => None,
@@ -414,6 +422,20 @@ impl Streams {
         }
     }
 
+    /// Handles those that the poller saw, and that have not been handled: all of them, unless that takes too long.
+    fn ready_ones<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> io::Result<Option<Instant>> {
+        let (mut first, mut last) = (None, None);
+        while let Some(ready) = self.poller.next() {
+            if let Some(now) = self.ready(ready, clock, machine)? {
+                last = Some(now);
+                if now - *first.get_or_insert(now) >= RECEIVE_SPAN {
+                    break;
+                }
+            }
+        }
+        Ok(last)
+    }
+
     /// Looks at what there is, without the poller where there is only one peer.
     fn look_once<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> io::Result<Option<Instant>> {
         let Some(peer) = self.solo() else { return self.look(Some(Duration::ZERO), clock, machine) };
@@ -431,12 +453,7 @@ impl Streams {
         self.direct = 0;
         self.watch_all()?;
         self.poller.wait(sleep)?;
-        while let Some(ready) = self.poller.next() {
-            if let Some(now) = self.ready(ready, clock, machine)? {
-                return Ok(Some(now));
-            }
-        }
-        Ok(None)
+        self.ready_ones(clock, machine)
     }
 }
 
@@ -516,10 +533,8 @@ impl Transport for Streams {
         if self.is_to_welcome() {
             return Ok(self.welcome(clock, machine));
         }
-        while let Some(ready) = self.poller.next() {
-            if let Some(now) = self.ready(ready, clock, machine)? {
-                return Ok(Some(now));
-            }
+        if let Some(now) = self.ready_ones(clock, machine)? {
+            return Ok(Some(now));
         }
         if self.has_arrived() {
             let seen = self.look(Some(Duration::ZERO), clock, machine)?;

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -264,6 +264,23 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -> io
         let (pointer, length) = (buffer.as_mut_ptr(), buffer.len());
         libc::syscall(libc::SYS_recvfrom, fd.as_raw_fd(), pointer, length, flags, 0usize, 0usize) as isize
     })
+}
+
+/// Receives into `first`, and what does not fit there into `second`, with one call; 0 is the end of a stream.
+#[inline]
+pub(crate) fn receive_both(
+    fd: BorrowedFd<'_>,
+    first: &mut [u8],
+    second: &mut [u8],
+    flags: c_int,
+) -> io::Result<usize> {
+    let mut slices = [IoSliceMut::new(first), IoSliceMut::new(second)];
+    // SAFETY: all zeroes is a valid msghdr: no name, no control.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = slices.as_mut_ptr().cast();
+    header.msg_iovlen = slices.len();
+    // SAFETY: IoSliceMut is ABI-compatible with iovec (documented); both slices are writable and live through the call.
+    check_size(unsafe { libc::syscall(libc::SYS_recvmsg, fd.as_raw_fd(), &raw mut header, flags) as isize })
 }
 
 /// Sends one buffer; answers how much was taken.

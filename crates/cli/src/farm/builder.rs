@@ -4,7 +4,7 @@ pub mod page;
 
 use super::lines::Lines;
 use super::pages::PATIENCE;
-use super::{cannot_listen, instance, listen, serve_options};
+use super::{cannot_listen, gathering, instance, listen, serve_options};
 use crate::args::FarmBuilder;
 use crate::hub::announce;
 use crate::{Error, Outcome};
@@ -25,7 +25,7 @@ const INCOMPLETE_EVERY: Duration = Duration::from_secs(1);
 
 /// Builds events until a signal comes.
 pub fn run(asked: &FarmBuilder) -> Result<Outcome, Error> {
-    let options = serve_options(&asked.process, 1, 2 * asked.sources as usize + MORE_PEERS)?;
+    let options = gathering(serve_options(&asked.process, 1, 2 * asked.sources as usize + MORE_PEERS)?);
     let seen: Arc<Snapshot<Seen>> = Arc::default();
     let daemon = start_daemon(asked, &seen)?;
     let turned_away = Arc::<AtomicU64>::default();

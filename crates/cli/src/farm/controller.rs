@@ -5,7 +5,7 @@ use super::control;
 use super::lines::Lines;
 use super::seen::Seen;
 use super::storing::{Storing, Upload, stored_verdict};
-use super::{generator, instance, listen, pages, serve_options, uploading, wire_length};
+use super::{gathering, generator, instance, listen, pages, serve_options, uploading, wire_length};
 use crate::args::{FarmController, FarmDurability};
 use crate::{Error, Outcome};
 use hodo_catalog::farm::controller::Pace;
@@ -30,7 +30,7 @@ pub fn run(asked: &FarmController) -> Result<Outcome, Error> {
     }
     let (storing, recovered) = open_store(asked, threads)?;
     let peers_max = (asked.nodes + asked.sources) as usize + MORE_PEERS;
-    let options = serve_options(&asked.process, threads, peers_max)?;
+    let options = gathering(serve_options(&asked.process, threads, peers_max)?);
     let seen: Arc<Vec<Arc<Snapshot<Seen>>>> = Arc::new((0..threads).map(|_| Arc::default()).collect());
     let control = control::Desk::new(threads);
     let daemon = pages::start(asked, &seen, &control)?;

@@ -67,6 +67,12 @@ pub fn run(farm: &Farm) -> Result<Outcome, Error> {
     }
 }
 
+/// The same for who takes in events of several sources: as much as is there, with one call.
+fn gathering(mut options: ServeOptions) -> ServeOptions {
+    options.settings.at_once = TOGETHER;
+    options
+}
+
 /// How a process of the farm runs.
 fn serve_options(process: &FarmProcess, threads: usize, peers_max: usize) -> Result<ServeOptions, Error> {
     congestion::check(process.congestion.as_deref())?;
