@@ -395,7 +395,7 @@ impl Calls {
         while !rest.is_empty() {
             let sent = match (self.cut, &self.to) {
                 (None, None) => sys::send(fd, rest, 0),
-                (cut, to) => batch::send(fd, to.as_ref(), &[IoSlice::new(rest)], cut).map(|()| rest.len()),
+                (cut, to) => batch::send(fd, to.as_ref(), None, &[IoSlice::new(rest)], cut).map(|()| rest.len()),
             };
             match sent {
                 Ok(count) => rest = &rest[count..],
@@ -423,7 +423,7 @@ impl Calls {
         let cut = self.cut.filter(|each| bytes.len() > usize::from(*each));
         let sent = match (cut, &self.to) {
             (None, None) => sys::send(fd, bytes, libc::MSG_DONTWAIT),
-            (cut, to) => batch::send(fd, to.as_ref(), &[IoSlice::new(bytes)], cut).map(|()| bytes.len()),
+            (cut, to) => batch::send(fd, to.as_ref(), None, &[IoSlice::new(bytes)], cut).map(|()| bytes.len()),
         };
         match sent {
             Err(error) if sys::is_vain(&error) => Ok(0),
@@ -519,7 +519,7 @@ fn joined<T>(threads: Vec<ScopedJoinHandle<'_, T>>) -> Vec<T> {
 }
 
 fn udp_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let any = Address::Socket(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let any = Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let (near, raw) = connect::socket_for(&any, libc::SOCK_DGRAM)?;
     let (far, _) = connect::socket_for(&any, libc::SOCK_DGRAM)?;
     sys::bind(near.as_fd(), &raw)?;

@@ -2,7 +2,7 @@
 
 mod stopping;
 
-use hodo_io::{Clock, DatagramServer, Datagrams, Endpoint, ServeOptions, SocketSettings};
+use hodo_io::{Clock, Endpoint, ServeOptions, Server, SocketSettings, Sockets};
 use hodo_machine::{Address, Bytes, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -108,7 +108,7 @@ impl Machine for Echo {
 fn echoed(count: u64, size_max: u64, socket_buffer: Option<usize>, wait: Wait) -> u64 {
     let settings = SocketSettings { socket_buffer, ..SocketSettings::default() };
     let options = ServeOptions { threads: 1, cpus: Vec::new(), wait, settings: settings.clone() };
-    let server = DatagramServer::bind(&Address::Socket(([127, 0, 0, 1], 0).into()), options).expect("a free port");
+    let server = Server::bind(&Address::Udp(([127, 0, 0, 1], 0).into()), options).expect("a free port");
     let sender = Sender {
         count,
         size_max,
@@ -124,7 +124,7 @@ fn echoed(count: u64, size_max: u64, socket_buffer: Option<usize>, wait: Wait) -
         let stopping = Stopping(&stop);
         let serving = scope.spawn(|| server.run(Echo::default, |()| None, &stop));
         let clock = Clock::start();
-        let mut endpoint = Endpoint::new(sender, Datagrams::new(settings, None).expect("a poller"), clock);
+        let mut endpoint = Endpoint::new(sender, Sockets::new(settings).expect("a poller"), clock);
         let end = clock.now() + TIMEOUT;
         let is_done = |sender: &Sender| sender.next == count && (sender.in_flight == 0 || sender.resume.is_none());
         while !is_done(endpoint.machine()) {

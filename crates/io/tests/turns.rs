@@ -2,7 +2,7 @@
 
 mod stopping;
 
-use hodo_io::{Clock, DatagramServer, ServeOptions, SocketSettings, StreamServer};
+use hodo_io::{Clock, ServeOptions, Server, SocketSettings};
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -125,7 +125,7 @@ fn subscribe(at: &Address) -> TcpStream {
 }
 
 fn connect(at: &Address) -> TcpStream {
-    let Address::Socket(at) = at else { panic!("no TCP") };
+    let Address::Tcp(at) = at else { panic!("no TCP") };
     let stream = TcpStream::connect(at).unwrap();
     stream.set_nodelay(true).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -148,7 +148,7 @@ fn median(mut spans: Vec<Duration>) -> Duration {
 fn with_publisher(update: usize, period: Option<Duration>, body: impl FnOnce(&Address, &Heard)) -> Duration {
     let wait = Wait::Block;
     let options = ServeOptions { threads: 1, cpus: Vec::new(), wait, settings: SocketSettings::default() };
-    let server = StreamServer::bind(&Address::Socket(([127, 0, 0, 1], 0).into()), options).expect("a free port");
+    let server = Server::bind(&Address::Tcp(([127, 0, 0, 1], 0).into()), options).expect("a free port");
     let (at, stop, heard) = (server.address().clone(), AtomicBool::new(false), Heard::default());
     std::thread::scope(|scope| {
         let stopping = Stopping(&stop);
@@ -235,9 +235,9 @@ fn answers_others_over_udp_while_a_subscriber_is_sent_to_without_end() {
     for update in [32, 1024] {
         let settings = SocketSettings { peers_max: 4, ..SocketSettings::default() };
         let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings };
-        let at = Address::Socket(([127, 0, 0, 1], 0).into());
-        let server = DatagramServer::bind(&at, options).expect("a free port");
-        let Address::Socket(at) = *server.address() else { panic!("no UDP") };
+        let at = Address::Udp(([127, 0, 0, 1], 0).into());
+        let server = Server::bind(&at, options).expect("a free port");
+        let Address::Udp(at) = *server.address() else { panic!("no UDP") };
         let (stop, heard) = (AtomicBool::new(false), Heard::default());
         std::thread::scope(|scope| {
             let stopping = Stopping(&stop);
