@@ -311,7 +311,7 @@ impl Status {
         Status {
             run,
             state: state.name().to_owned(),
-            policy: policy_name(policy).to_owned(),
+            policy: policy.name().to_owned(),
             uptime_s: now.as_nanos() as f64 * 1e-9,
             events: Events {
                 taken_in,
@@ -378,10 +378,6 @@ impl Status {
     pub fn token_data(&self) -> u64 {
         self.bytes.answered.div_ceil(self.tokens.received.max(1))
     }
-}
-
-fn policy_name(policy: Policy) -> &'static str {
-    Policy::ALL.into_iter().find(|(known, _)| *known == policy).map_or("", |(_, name)| name)
 }
 
 #[cfg(test)]
