@@ -36,7 +36,7 @@ pub enum Error {
     #[error(transparent)]
     Daemon(#[from] hodo_daemon::Error),
     /// A text is not the status of this part of a farm.
-    #[error("this is not the status of a {what} of a farm: {why}")]
+    #[error("this is not what a {what} of a farm shows: {why}")]
     NoStatus {
         /// The part.
         what: &'static str,
