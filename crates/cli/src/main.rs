@@ -1,6 +1,5 @@
 //! The command `hodo`: how fast a link is, how fast it could be, and what binds.
 
-mod announce;
 mod args;
 mod bench;
 mod compare;

@@ -3,7 +3,6 @@
 use crate::directory;
 use crate::error::Error;
 use crate::recovery;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -55,7 +54,7 @@ impl Default for Pace {
 }
 
 /// What has been uploaded since the start.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uploads {
     /// Segments that are there.
     pub segments: u64,

@@ -1,0 +1,91 @@
+use super::{FarmProcess, units};
+use clap::{Args, ValueEnum};
+use hodo_catalog::farm::Incomplete;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where a builder listens, unless told otherwise.
+const BUILDER: &str = "127.0.0.1:5501";
+/// Where its pages are.
+const PAGES: &str = "127.0.0.1:9206";
+
+/// What becomes of an event of which fragments are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FarmIncomplete {
+    /// It is given on with what there is, and flagged.
+    Forward,
+    /// It is given up, and counts as incomplete.
+    Drop,
+}
+
+impl From<FarmIncomplete> for Incomplete {
+    fn from(incomplete: FarmIncomplete) -> Incomplete {
+        match incomplete {
+            FarmIncomplete::Forward => Incomplete::Forward,
+            FarmIncomplete::Drop => Incomplete::Drop,
+        }
+    }
+}
+
+/// Options of a builder.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct FarmBuilder {
+    /// Where sources connect.
+    #[arg(long, value_name = "ADDR", default_value = BUILDER, value_parser = units::socket_address)]
+    pub listen: SocketAddr,
+    /// Sources come over UDP: with --udp, too.
+    #[arg(long)]
+    pub udp: bool,
+    /// The controller.
+    #[arg(long, value_name = "ADDR", default_value = super::farm::CONTROLLER, value_parser = units::socket_address)]
+    pub to: SocketAddr,
+    /// Sources, each of which gives a fragment of every event; they are numbered from 0 on.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub sources: u32,
+    /// Which builder it is.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub number: u32,
+    /// How long the fragments of an event are waited for, from the first on.
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::span)]
+    pub patience: Duration,
+    /// What becomes of an event of which fragments are missing then.
+    #[arg(long, value_name = "WHAT", default_value = "forward")]
+    pub incomplete: FarmIncomplete,
+    /// The largest fragment.
+    #[arg(long, value_name = "BYTES", default_value = "1M", value_parser = units::bytes)]
+    pub event_max: u64,
+    /// Memory for fragments; each source has its part of it.
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
+    pub pool: u64,
+    /// Fragments that a source may have on their way.
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub credits: u32,
+    /// A source that is silent for this long is gone, and so is the controller.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::span)]
+    pub silence: Duration,
+    /// Where its pages are: /metrics for Prometheus, /health, /builder.
+    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
+    pub metrics: SocketAddr,
+    /// No pages.
+    #[arg(long, conflicts_with = "metrics")]
+    pub no_metrics: bool,
+    /// Write the process number here; a second builder with the same file does not start.
+    #[arg(long, value_name = "FILE")]
+    pub pid_file: Option<PathBuf>,
+    /// How long it may take to end what is in hand when the builder is to stop.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
+    pub drain: Duration,
+    /// How it runs.
+    #[command(flatten)]
+    pub process: FarmProcess,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hodo farm builder --sources 3 --to controller:5500
+  hodo farm source --number 0 --to 127.0.0.1:5501                the first of them
+  hodo farm builder --sources 3 --udp --listen 0.0.0.0:5501
+  hodo farm source --number 0 --udp --to builder:5501
+  hodo farm builder --sources 3 --incomplete drop --patience 200ms";
