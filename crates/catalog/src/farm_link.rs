@@ -10,7 +10,7 @@ use hodo_farm::controller::{Command, Event, FarCounters, Final};
 use hodo_farm::node;
 use hodo_farm::wire::Verdict;
 use hodo_farm::{Controller, ControllerConfig, Ledger, NoSupply};
-use hodo_io::{Clock, Endpoint, Streams};
+use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_machine::{Address, Bytes, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Operation, Outcome, Usage};
 use std::collections::{BTreeMap, HashMap};
@@ -259,8 +259,8 @@ pub(crate) fn open_part(
     let options = FarmOptions::of(uri)?;
     let count = channels.end - channels.start;
     let nodes = channels.map(|channel| hosts[channel as usize % hosts.len()].clone()).collect();
-    let transport = Streams::new(socket_settings(settings), None)
-        .map_err(|error| Error::Failed(format!("opening {uri}: {error}")))?;
+    let transport =
+        Sockets::new(socket_settings(settings)).map_err(|error| Error::Failed(format!("opening {uri}: {error}")))?;
     let endpoint = Endpoint::new(controller(&options, settings, nodes), transport, clock);
     let link = FarmLink::open(endpoint, noticed, count, settings, stop).map_err(|error| cannot(uri, &error))?;
     check_size(uri, settings, link.size_max())?;
@@ -270,7 +270,7 @@ pub(crate) fn open_part(
 }
 
 /// What the controller's TCP has sent again.
-fn noticed(endpoint: &Endpoint<Giver, Streams>) -> Loss {
+fn noticed(endpoint: &Endpoint<Giver, Sockets>) -> Loss {
     Loss { retransmitted: endpoint.transport().retransmitted(), ..Loss::default() }
 }
 

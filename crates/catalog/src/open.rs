@@ -1,7 +1,7 @@
 use crate::boards::{self, Boards};
 use crate::raw::{self, RawLink, client_config};
 use crate::{Error, Uri, farm_link, simulated};
-use hodo_io::{Clock, Datagrams, Endpoint, SocketSettings, Streams, affinity};
+use hodo_io::{Clock, Endpoint, SocketSettings, Sockets, affinity};
 use hodo_machine::{Address, Closed, Wait};
 use hodo_measure::{Link, LinkError};
 use hodo_raw::{Client, Transport};
@@ -136,16 +136,16 @@ fn open_part(
             return Err(Error::Usage("--reconnect needs connections; UDP has none".into()));
         }
         let config = client_config(settings, Transport::Datagram, address.clone(), channels);
-        let transport = Datagrams::new(sockets, None).map_err(failed)?;
+        let transport = Sockets::new(sockets).map_err(failed)?;
         let endpoint = Endpoint::new(Client::new(config), transport, clock);
         let noticed = raw::noticed_on_datagrams;
         let link = RawLink::open(endpoint, noticed, channels, timeout, stop).map_err(|error| cannot(uri, &error))?;
         check_size(uri, settings, link.size_max())?;
-        (opened.local, opened.remote) = link.driver().transport().addresses();
+        (_, opened.local, opened.remote) = link.driver().transport().facts();
         opened.links.push(Box::new(link));
     } else {
         let config = client_config(settings, Transport::Stream, address.clone(), channels);
-        let transport = Streams::new(sockets, None).map_err(failed)?;
+        let transport = Sockets::new(sockets).map_err(failed)?;
         let endpoint = Endpoint::new(Client::new(config), transport, clock);
         let noticed = raw::noticed_on_streams;
         let link = RawLink::open(endpoint, noticed, channels, timeout, stop).map_err(|error| cannot(uri, &error))?;

@@ -5,7 +5,7 @@ use crate::open::until_ready;
 use crate::{Error, ServeSettings, Settings, Uri, device, farm_options};
 use hodo_farm::wire::NODES_PORT;
 use hodo_io::usage::ProcessUsage;
-use hodo_io::{Datagrams, Endpoint, Streams};
+use hodo_io::{Endpoint, Sockets};
 use hodo_ipbus::wire::DEVICE_PORT;
 use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Usage};
@@ -193,12 +193,12 @@ impl<D: Driver<Machine = Client>> Link for RawLink<D> {
 }
 
 /// What a client over UDP has noticed, and what its kernel did not take.
-pub(crate) fn noticed_on_datagrams(endpoint: &Endpoint<Client, Datagrams>) -> Loss {
+pub(crate) fn noticed_on_datagrams(endpoint: &Endpoint<Client, Sockets>) -> Loss {
     Loss { refused: endpoint.transport().unsent(), ..noticed(endpoint.machine()) }
 }
 
 /// What a client over streams has noticed, and what its TCP has sent again.
-pub(crate) fn noticed_on_streams(endpoint: &Endpoint<Client, Streams>) -> Loss {
+pub(crate) fn noticed_on_streams(endpoint: &Endpoint<Client, Sockets>) -> Loss {
     Loss { retransmitted: endpoint.transport().retransmitted(), ..noticed(endpoint.machine()) }
 }
 
@@ -285,8 +285,9 @@ pub(crate) fn address(uri: &Uri, default: &str) -> Result<Address, Error> {
         _ if device::scheme(uri).is_some() => DEVICE_PORT,
         _ => DEFAULT_PORT,
     };
+    let transport = if uri.scheme.contains("udp") { Transport::Datagram } else { Transport::Stream };
     hodo_io::resolve(authority, port)
-        .map(Address::Socket)
+        .map(|ip| Address::of(transport, ip))
         .map_err(|error| Error::Usage(format!("`{authority}` in `{uri}` is no address: {error}")))
 }
 

@@ -5,7 +5,7 @@ use crate::farm_options::{self, FarmOptions};
 use crate::raw::{self, server_config};
 use crate::{Error, Uri};
 use hodo_farm::{Node, NodeConfig};
-use hodo_io::{DatagramServer, DatagramServers, ServeOptions, SocketSettings, StreamServer, Trace};
+use hodo_io::{DatagramServers, ServeOptions, SocketSettings, Trace};
 use hodo_machine::{Address, Machine, Transport, Wait};
 use std::io;
 use std::net::SocketAddr;
@@ -42,8 +42,7 @@ pub struct Server {
 }
 
 enum Bound {
-    Streams(StreamServer),
-    Datagrams(DatagramServer),
+    One(hodo_io::Server),
     Several(DatagramServers),
 }
 
@@ -72,8 +71,7 @@ impl Server {
     #[must_use]
     pub fn traced(self, trace: Arc<Trace>) -> Self {
         let bound = match self.bound {
-            Bound::Streams(server) => Bound::Streams(server.traced(trace)),
-            Bound::Datagrams(server) => Bound::Datagrams(server.traced(trace)),
+            Bound::One(server) => Bound::One(server.traced(trace)),
             Bound::Several(servers) => Bound::Several(servers),
         };
         Server { bound, ..self }
@@ -102,16 +100,12 @@ impl Server {
 
 impl Bound {
     fn transport(&self) -> Transport {
-        match self {
-            Bound::Streams(_) => Transport::Stream,
-            Bound::Datagrams(_) | Bound::Several(_) => Transport::Datagram,
-        }
+        self.addresses()[0].transport().unwrap_or(Transport::Stream)
     }
 
     fn addresses(&self) -> &[Address] {
         match self {
-            Bound::Streams(server) => std::slice::from_ref(server.address()),
-            Bound::Datagrams(server) => std::slice::from_ref(server.address()),
+            Bound::One(server) => std::slice::from_ref(server.address()),
             Bound::Several(servers) => servers.addresses(),
         }
     }
@@ -123,8 +117,7 @@ impl Bound {
         stop: &AtomicBool,
     ) -> io::Result<()> {
         match self {
-            Bound::Streams(server) => server.run(|| make(0), answer, stop),
-            Bound::Datagrams(server) => server.run(|| make(0), answer, stop),
+            Bound::One(server) => server.run(|| make(0), answer, stop),
             Bound::Several(servers) => servers.run(make, stop),
         }
     }
@@ -165,8 +158,7 @@ pub fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
         Transport::Datagram if boards > 1 => {
             DatagramServers::bind(ports(&address, boards)?, options).map(Bound::Several)
         }
-        Transport::Datagram => DatagramServer::bind(&address, options).map(Bound::Datagrams),
-        Transport::Stream => StreamServer::bind(&address, options).map(Bound::Streams),
+        _ => hodo_io::Server::bind(&address, options).map(Bound::One),
     };
     let bound = bound.map_err(|error| {
         Error::Failed(format!("cannot listen on {address}: {error}; choose another address or port, or end who has it"))
@@ -180,12 +172,12 @@ pub fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
 
 /// So many ports from that of an address on; with none, free ones.
 fn ports(address: &Address, count: u16) -> Result<Vec<Address>, Error> {
-    let Address::Socket(first) = address else {
+    let Address::Udp(first) = address else {
         return Err(Error::Usage(format!("boards={count}: {address} has no ports")));
     };
     let at = |number: u16| {
         let port = if first.port() == 0 { Some(0) } else { first.port().checked_add(number) };
-        port.map(|port| Address::Socket(SocketAddr::new(first.ip(), port)))
+        port.map(|port| Address::Udp(SocketAddr::new(first.ip(), port)))
     };
     (0..count)
         .map(at)

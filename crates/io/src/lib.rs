@@ -37,7 +37,7 @@ mod untaken;
 pub mod usage;
 
 pub use attended::{Attendant, Waker};
-pub use clock::Clock;
+pub use clock::{Clock, sleep, unix_time_ns};
 pub use connect::check_congestion;
 pub use datagram::{Port, PortOptions};
 pub use endpoint::Endpoint;

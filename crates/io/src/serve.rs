@@ -47,6 +47,15 @@ pub struct Server {
     turned_away: Arc<AtomicU64>,
 }
 
+/// Where the peers of a thread come from that its machine has not opened.
+struct Origins {
+    listeners: Vec<Listener>,
+    ports: Vec<Port>,
+    mailbox: Option<Arc<Mailbox>>,
+    /// The mailbox wakes the thread for the rest of the program, too.
+    is_woken: bool,
+}
+
 impl Server {
     /// Without anywhere to come from.
     #[must_use]
@@ -171,6 +180,40 @@ impl Server {
         self.serve(stop, true, |index, mailbox| make(index, Waker(mailbox.expect("a woken thread has a mailbox"))))
     }
 
+    /// As [`Server::attend`], on the caller's thread alone.
+    ///
+    /// # Errors
+    /// The operating system's, where it refuses something that is needed.
+    pub fn attend_here<A: Attendant>(self, make: impl FnOnce() -> (A::Machine, A), stop: &Stop) -> io::Result<()> {
+        self.serve_here(stop, None, make)
+    }
+
+    /// As [`Server::attend_here`], for an attendant that the rest of the program wakes.
+    ///
+    /// # Errors
+    /// The operating system's, where it refuses something that is needed.
+    pub fn attend_here_woken<A: Attendant>(
+        self,
+        make: impl FnOnce(Waker) -> (A::Machine, A),
+        stop: &Stop,
+    ) -> io::Result<()> {
+        let mailbox = Arc::new(Mailbox::new()?);
+        let waker = Waker(Arc::clone(&mailbox));
+        self.serve_here(stop, Some(mailbox), || make(waker))
+    }
+
+    fn serve_here<A: Attendant>(
+        mut self,
+        stop: &Stop,
+        mailbox: Option<Arc<Mailbox>>,
+        make: impl FnOnce() -> (A::Machine, A),
+    ) -> io::Result<()> {
+        let listeners = std::mem::take(&mut self.listeners);
+        let ports = std::mem::take(&mut self.ports).into_iter().next().unwrap_or_default();
+        let origins = Origins { is_woken: mailbox.is_some(), listeners, ports, mailbox };
+        affinity::keep(|| self.shard(0, Clock::start(), stop, origins, make))
+    }
+
     /// Runs every thread.
     fn serve<A: Attendant>(
         mut self,
@@ -188,7 +231,9 @@ impl Server {
         let listeners = std::mem::take(&mut self.listeners);
         let (server, make) = (&self, &make);
         let shard = |index: usize, listeners: Vec<Listener>, ports: Vec<Port>, mailbox: Option<Arc<Mailbox>>| {
-            server.shard(index, clock, stop, (is_woken, listeners, ports, mailbox), make)
+            let to_wake = mailbox.clone();
+            let origins = Origins { is_woken, listeners, ports, mailbox };
+            server.shard(index, clock, stop, origins, || make(index, to_wake))
         };
         if ports.len() == 1 && !deals {
             let ports = ports.into_iter().next().unwrap_or_default();
@@ -217,14 +262,15 @@ impl Server {
         index: usize,
         clock: Clock,
         stop: &Stop,
-        (is_woken, listeners, ports, mailbox): (bool, Vec<Listener>, Vec<Port>, Option<Arc<Mailbox>>),
-        make: &impl Fn(usize, Option<Arc<Mailbox>>) -> (A::Machine, A),
+        origins: Origins,
+        make: impl FnOnce() -> (A::Machine, A),
     ) -> io::Result<()> {
+        let Origins { is_woken, listeners, ports, mailbox } = origins;
         let ServeOptions { threads, cpus, wait, settings } = &self.options;
         if !cpus.is_empty() {
             affinity::pin_thread(cpus[index % cpus.len()])?;
         }
-        let (machine, attendant) = make(index, mailbox.clone());
+        let (machine, attendant) = make();
         let datagrams = self.datagrams.as_ref().unwrap_or(settings);
         // The kernel deals the senders of datagrams, so that each thread has its even part of the bound.
         let peers_max = datagrams.peers_max.div_ceil((*threads).max(1));
