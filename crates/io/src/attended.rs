@@ -47,8 +47,7 @@ pub trait Attendant {
     }
 }
 
-/// Wakes the thread that serves, so that it asks what is wanted. Only for threads that share its table of descriptors: in
-/// one that has [left](affinity::leave_descriptors) it, the number of the waker's descriptor is another file's.
+/// Wakes the thread that serves, so that it asks what is wanted.
 #[derive(Clone)]
 pub struct Waker(pub(crate) Arc<Mailbox>);
 

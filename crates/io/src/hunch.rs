@@ -60,7 +60,7 @@ mod tests {
             count
         };
         assert_eq!(looks(640, |_| false), 3);
-        assert!(looks(1000, |_| true) > 600);
+        assert!(looks(2000, |_| true) > 600);
         assert_eq!(looks(1000, |_| true), 1000);
         assert_eq!(looks(1000, |round| round % 2 == 0), 1000);
         assert!(looks(1000, |_| false) < 40);
