@@ -138,6 +138,12 @@ impl Server {
         &self.addresses[0]
     }
 
+    /// The addresses where it is bound, in their order.
+    #[must_use]
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
     /// Connections that were closed at once because there were as many as may be.
     #[must_use]
     pub fn turned_away(&self) -> Arc<AtomicU64> {
