@@ -175,7 +175,7 @@ pub fn limit(
         }
         (_, Some(floor)) => {
             let binds = if floor.latency_ns.is_some() { Binding::RoundTrip } else { Binding::Cpu };
-            let mut bare = Limit::of_floor(floor.operations_per_s, floor.latency_ns, payload, binds);
+            let mut bare = Limit::of_baseline(floor.operations_per_s, floor.latency_ns, payload, binds);
             if floor.latency_ns.is_some() && packets.as_ref().is_some_and(|packets| packets.bare_behind_hub().is_some())
             {
                 bare.assumes.push_str(": by TCP to the hub, and then by UDP to the board");
@@ -187,7 +187,7 @@ pub fn limit(
                     formula: bare.formula,
                     assumes: bare.assumes,
                 };
-                return limits::least(LimitKind::Floor, bounds(bare), payload);
+                return limits::least(LimitKind::Baseline, bounds(bare), payload);
             }
             Some(bare)
         }

@@ -36,7 +36,7 @@ pub fn line(m: &Measurement) -> String {
         parts.push(format!("p50 {}", units::time_ns(latency.p50 as f64)));
     }
     if let (Some(share), Some(limit)) = (m.share_of_limit.filter(|share| share.is_finite()), &m.limit) {
-        parts.push(format!("{} of {}", whole_percent(share), figure::kind_text(limit.kind)));
+        parts.push(format!("{} of {}", whole_percent(share), limit.kind.word()));
     }
     if m.loss.lost > 0 {
         parts.push(format!("{} lost", units::count(m.loss.lost)));
@@ -53,6 +53,9 @@ pub fn explain(m: &Measurement) -> Vec<String> {
     let row = format!("{} {}, window {}", m.mode, figure::size_text(m), figure::window_text(m));
     let mut sentences = Vec::new();
     if m.verdict.state != State::Stable {
+        sentences.push(format!("{row}: {}", figure::verdict_text(m)));
+    }
+    if m.verdict.state == State::Stable && figure::is_over_the_line(m) {
         sentences.push(format!("{row}: {}", figure::verdict_text(m)));
     }
     if m.loss != Loss::default() {
@@ -73,7 +76,7 @@ fn main_figure(m: &Measurement) -> String {
 }
 
 fn losses(m: &Measurement) -> String {
-    let Loss { lost, duplicated, reordered, retransmitted, refused } = m.loss;
+    let Loss { lost, duplicated, reordered, retransmitted, refused, overrun } = m.loss;
     let attempted = m.operations + lost + refused;
     let named = [(lost, "lost"), (refused, "refused"), (duplicated, "duplicated"), (reordered, "out of order")];
     let of_operations: Vec<String> = named
@@ -87,6 +90,9 @@ fn losses(m: &Measurement) -> String {
     let mut parts = Vec::new();
     if !of_operations.is_empty() {
         parts.push(format!("of {} operations, {}", units::count(attempted), of_operations.join(", ")));
+    }
+    if overrun > 0 {
+        parts.push(format!("{} updates skipped by the far end, because this side was behind", units::count(overrun)));
     }
     if retransmitted > 0 {
         parts.push(format!("{} packets sent again", units::count(retransmitted)));
@@ -163,13 +169,13 @@ fn columns(group: &[&Measurement]) -> Vec<Column> {
         column(["CPU %", "all"], right, 10, &|m| whole(m.cpu.machine_percent)),
         column(["", "limit"], right, 50, &|m| figure::limit_text(m).unwrap_or_else(|| UNKNOWN.into()).into()),
         column(["limit", "by"], Align::Left, 30, &|m| {
-            m.limit.as_ref().map_or(UNKNOWN, |limit| figure::kind_text(limit.kind)).into()
+            m.limit.as_ref().map_or(UNKNOWN, |limit| limit.kind.word()).into()
         }),
         column(["of", "limit"], right, 80, &|m| {
             m.share_of_limit.filter(|share| share.is_finite()).map_or(UNKNOWN.into(), whole_percent).into()
         }),
         column(["what", "binds"], Align::Left, 40, &|m| {
-            m.limit.as_ref().map_or(UNKNOWN, |limit| figure::binding_text(limit.binds)).into()
+            m.limit.as_ref().map_or(UNKNOWN, |limit| limit.binds.word()).into()
         }),
         column(["", "lost"], right, if any_loss { 65 } else { 15 }, &|m| Cell {
             text: units::count(m.loss.lost),
@@ -273,7 +279,7 @@ mod tests {
     fn a_finished_row_in_one_line() {
         assert_eq!(
             line(&sample::rate("tcp", Mode::Send, 32_768)),
-            "tcp rate send  32 KiB  32×1  40.96 Gbit/s ±0.8 %  p50 205 µs  94 % of floor  ████████████████  stable"
+            "tcp rate send  32 KiB  32×1  40.96 Gbit/s ±0.8 %  p50 205 µs  94 % of baseline  ████████████████  stable"
         );
     }
 

@@ -157,7 +157,7 @@ fn latency(group: &[&Measurement]) -> Option<Panel> {
 }
 
 fn limit_key(group: &[&Measurement]) -> Key {
-    let kind = group.iter().find_map(|m| m.limit.as_ref()).map_or("", |limit| figure::kind_text(limit.kind));
+    let kind = group.iter().find_map(|m| m.limit.as_ref()).map_or("", |limit| limit.kind.word());
     Key { label: format!("limit ({kind})"), color: GREY, dashed: true }
 }
 
