@@ -219,6 +219,7 @@ fn watch(
     } else {
         Cpu {
             machine_percent: busy,
+            busiest_percent: None,
             local: Some(process_cpu(&ours, elapsed_s)),
             remote: Some(process_cpu(&theirs, elapsed_s)),
             local_ns_per_operation: per_event(&ours),

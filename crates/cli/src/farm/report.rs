@@ -129,6 +129,7 @@ fn measurement(of: &str, reading: &Reading) -> Measurement {
             local_ns_per_operation: reading.cpu_ns_per_event(),
             ..Cpu::default()
         },
+        tcp: None,
         loss: Loss { duplicated: reading.events.duplicates, ..Loss::default() },
         limit: None,
         share_of_limit: None,
