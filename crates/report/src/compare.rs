@@ -145,7 +145,7 @@ fn ratio_cell(pair: &Pair) -> Cell {
         Answer::Slower => Tone::Bad,
         Answer::CannotTell => Tone::Plain,
     };
-    Cell { text: pair.ratio.map_or_else(|| UNKNOWN.into(), |ratio| format!("{ratio:.3}")), tone }
+    Cell { text: pair.ratio.map_or_else(|| UNKNOWN.into(), |ratio| format!("{ratio:.3}")), tone, sort: None }
 }
 
 fn pair(a: &Measurement, b: &Measurement) -> Pair {
