@@ -1,68 +1,55 @@
-use super::lines::Lines;
+use super::generator::Made;
 use super::orders::Orders;
-use super::seen::Seen;
-use super::storing::{Desk, Stored};
-use hodo_catalog::farm::controller::{Command, Event, Final, NodeShare};
-use hodo_catalog::farm::wire::Hello;
-use hodo_catalog::farm::{Controller, Supply};
+use super::snapshot::ControllerSnapshot;
+use super::storage::StorageQueue;
+use crate::lines::Lines;
 use hodo_daemon::{Rounds, Snapshot};
+use hodo_farm::Controller;
+use hodo_farm::controller::{Command, Event, Final, NodeShare};
+use hodo_farm::wire::Hello;
 use hodo_io::Attendant;
 use hodo_machine::Instant;
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What is between a thread of the controller and the rest of the process.
-pub struct Attending<S> {
+/// Disconnected nodes that are listed by number; those beyond are counted together, under the last number.
+const GONE_MAX: usize = 4096;
+
+/// One thread of a controller: passes verdicts to storage, orders to the machine, and counters to the pages.
+pub struct ControllerThread {
     pub rounds: Rounds,
-    pub seen: Arc<Snapshot<Seen>>,
+    pub snapshot: Arc<Snapshot<ControllerSnapshot>>,
     pub verbose: bool,
-    /// Where verdicts go; nowhere without a store.
-    pub desk: Option<Desk>,
-    /// Threads that have not come to their end; the controller ends with the last, where it is to end by itself.
+    /// Takes verdicts to be stored; `None` without a store.
+    pub storage: Option<StorageQueue>,
+    /// Threads that have not ended; with `until_done` the controller ends with the last one.
     pub running: Arc<AtomicU32>,
     pub until_done: bool,
     pub lines: Lines,
-    /// Connections for which there was no room, of all threads.
+    /// Connections of all threads that were closed at once because there were too many.
     pub turned_away: Arc<AtomicU64>,
-    /// What the operator wants.
+    /// Orders of the operator.
     pub orders: Arc<Orders>,
-    pub state: Own<S>,
+    pub state: ThreadState,
 }
 
-/// What only the thread itself knows.
-pub struct Own<S> {
+/// The state of one thread that no other thread needs.
+#[derive(Default)]
+pub struct ThreadState {
     verdicts: Vec<Final>,
     committed: u64,
-    /// The machine has come to an end, for good or for now.
+    /// The machine has drained, for good or until an order to resume.
     drained: bool,
-    /// For good, which the others know.
+    /// The machine has ended for good, and `running` no longer counts this thread.
     ended: Cell<bool>,
-    /// What nodes had done that are gone, by their numbers.
+    /// Totals of nodes that have disconnected, by their numbers.
     gone: BTreeMap<u32, NodeShare>,
-    machine: PhantomData<S>,
 }
 
-impl<S> Default for Own<S> {
-    fn default() -> Self {
-        Own {
-            verdicts: Vec::new(),
-            committed: 0,
-            drained: false,
-            ended: Cell::new(false),
-            gone: BTreeMap::new(),
-            machine: PhantomData,
-        }
-    }
-}
-
-/// Nodes that are remembered when they are gone; those beyond are counted together, under the last number.
-const GONE_MAX: usize = 4096;
-
-impl<S> Attending<S> {
-    fn left(&mut self, hello: &Hello, error: &hodo_catalog::farm::Error, taken_back: u32, share: Option<NodeShare>) {
+impl ControllerThread {
+    fn left(&mut self, hello: &Hello, error: &hodo_farm::Error, taken_back: u32, share: Option<NodeShare>) {
         if let Some(share) = share {
             let gone = &mut self.state.gone;
             let number = if gone.len() < GONE_MAX { share.number } else { u32::MAX };
@@ -75,19 +62,15 @@ impl<S> Attending<S> {
             self.lines.say(&format!("{role} {number} is gone: {error}{others}"));
         }
     }
-
-    fn stored(&self) -> Stored {
-        self.desk.as_ref().map(Desk::stored).unwrap_or_default()
-    }
 }
 
-impl<S: Supply> Attendant for Attending<S> {
-    type Machine = Controller<S>;
+impl Attendant for ControllerThread {
+    type Machine = Controller<Made>;
 
     #[inline]
     fn told(&mut self, event: Event) -> Option<Command> {
         match event {
-            Event::Verdict(verdict) if self.desk.is_some() => self.state.verdicts.push(verdict),
+            Event::Verdict(verdict) if self.storage.is_some() => self.state.verdicts.push(verdict),
             Event::Joined { hello, .. } if self.verbose => {
                 self.lines.say(&format!("{} {} has joined", hello.role.name(), hello.number));
             }
@@ -100,12 +83,12 @@ impl<S: Supply> Attendant for Attending<S> {
     }
 
     #[inline]
-    fn wanted(&mut self, _: &mut Controller<S>) -> Option<Command> {
-        if let Some(desk) = &self.desk {
+    fn wanted(&mut self, _: &mut Controller<Made>) -> Option<Command> {
+        if let Some(storage) = &self.storage {
             if !self.state.verdicts.is_empty() {
-                desk.leave(&mut self.state.verdicts);
+                storage.push(&mut self.state.verdicts);
             }
-            let committed = desk.committed();
+            let committed = storage.committed();
             if committed != self.state.committed {
                 self.state.committed = committed;
                 return Some(Command::Committed(committed));
@@ -114,7 +97,7 @@ impl<S: Supply> Attendant for Attending<S> {
         self.orders.next()
     }
 
-    fn is_over(&self, controller: &Controller<S>) -> bool {
+    fn is_over(&self, controller: &Controller<Made>) -> bool {
         // One that was drained by an order may be told to go on.
         if self.until_done && self.state.drained && !self.state.ended.get() && controller.is_ended() {
             self.state.ended.set(true);
@@ -123,14 +106,14 @@ impl<S: Supply> Attendant for Attending<S> {
         self.state.ended.get() && self.running.load(Ordering::Acquire) == 0
     }
 
-    fn look_in(&mut self, now: Instant, controller: &Controller<S>) -> Option<Command> {
+    fn look_in(&mut self, now: Instant, controller: &Controller<Made>) -> Option<Command> {
         self.lines.look_in();
-        let stored = || self.stored();
-        self.seen.offer(|| Seen {
+        self.snapshot.offer(|| ControllerSnapshot {
             gone: self.state.gone.values().copied().collect(),
             orders: self.orders.taken(),
             turned_away: self.turned_away.load(Ordering::Relaxed),
-            ..Seen::of(now, controller, stored())
+            store: self.storage.as_ref().map(StorageQueue::status).unwrap_or_default(),
+            ..ControllerSnapshot::of(now, controller)
         });
         self.rounds.look_in(now);
         None
@@ -141,7 +124,7 @@ impl<S: Supply> Attendant for Attending<S> {
         Some(Command::Drain)
     }
 
-    fn is_drained(&self, controller: &Controller<S>) -> bool {
+    fn is_drained(&self, controller: &Controller<Made>) -> bool {
         controller.is_drained()
     }
 }

@@ -1,3 +1,5 @@
+//! Lines that a process of a farm logs.
+
 /// Lines between two looks; what goes beyond is counted. A terminal that is slow must not hold up the farm.
 const LINES_MAX: u32 = 20;
 
@@ -8,6 +10,7 @@ pub struct Lines {
 }
 
 impl Lines {
+    /// Prepares to log for this part of a farm.
     pub fn of(part: &'static str) -> Self {
         Lines { part, said: 0 }
     }
