@@ -8,7 +8,6 @@ mod stop;
 mod tracing;
 
 use crate::args::{self, HubCommand};
-use crate::bench::LISTENING_ON;
 use crate::serve::at_the_end_of_stdin;
 use crate::{Error, Outcome, terminal};
 use attending::Attending;
@@ -17,6 +16,7 @@ use hodo_catalog::ipbus::window::WindowConfig;
 use hodo_daemon::{Daemon, HEALTH, Options, Reply, Snapshot};
 use hodo_io::{JointOptions, JointServer, ServeOptions, SocketSettings, Trace};
 use hodo_machine::{Address, Input, Instant, Machine, Sampling, Wait};
+use hodo_tester::LISTENING_ON;
 use seen::Seen;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use tracing::Tracing;
 /// Connections that the driver accepts beyond the hub's own bound, so that the hub counts those that it turns away.
 const MORE_PEERS: usize = 64;
 /// What the second line begins with, where there are pages.
-pub const PAGES_ON: &str = "pages on http://";
+pub use hodo_catalog::ipbus::PAGES_ON;
 /// How long a page waits for what it shows.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a lone packet may take where nothing was lost lately: a timer as far away costs nothing, and a lone packet

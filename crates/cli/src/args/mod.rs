@@ -34,7 +34,7 @@ pub use farm_operate::{
 pub use farm_replay::FarmRecorded;
 pub use farm_run::{FarmRun, Launch};
 pub use farm_upload::FarmUpload;
-pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};
+pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop};
 pub use ipbus::{
     Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,
     RmwBits, RmwSum, Show, Transfer, WORDS_MAX, Write, WriteBlock,
