@@ -5,10 +5,18 @@ pub use hodo_tester::{
     Error, Floor, Opened, Protocol, ServeSettings, Server, Settings, Uri, floor, limit, open, serve,
 };
 
-#[cfg(feature = "farm")]
-pub use hodo_farm_host as farm;
 #[cfg(feature = "ipbus")]
 pub use hodo_ipbus_host as ipbus;
+
+/// The event farm for applications.
+#[cfg(feature = "farm")]
+pub mod farm {
+    pub use hodo_farm_host::machines::*;
+    pub use hodo_farm_host::{
+        Decider, Deciding, Decision, Given, NotTaken, Notice, ReadingOut, Readout, Undecided, accept, decide,
+        line_limit, on_the_stream, process_counters, spread,
+    };
+}
 
 /// Every protocol that this build has.
 pub const CATALOG: Catalog = Catalog::new(&[

@@ -144,7 +144,7 @@ fn ratio_cell(pair: &Pair) -> Cell {
         (_, Some(high)) if high < 1.0 => Tone::Bad,
         _ => Tone::Plain,
     };
-    Cell { text: pair.ratio.map_or_else(|| UNKNOWN.into(), |ratio| format!("{ratio:.3}")), tone }
+    Cell { text: pair.ratio.map_or_else(|| UNKNOWN.into(), |ratio| format!("{ratio:.3}")), tone, sort: None }
 }
 
 fn pair(a: &Measurement, b: &Measurement) -> Pair {

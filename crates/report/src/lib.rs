@@ -3,6 +3,7 @@
 //! A [`hodo_measure::Document`] or its measurements go in; text or the bytes of a picture come out. Nothing here reads
 //! a file, a clock or the terminal.
 
+mod columns;
 mod compare;
 mod distribution;
 mod figure;

@@ -4,6 +4,8 @@ use crate::Uri;
 
 /// The beginning of a server's first line, behind which its URI stands.
 pub const LISTENING_ON: &str = "listening on ";
+/// The beginning of a daemon's second line, behind which the address of its pages stands.
+pub const PAGES_ON: &str = "pages on http://";
 
 /// A far end to be started, as a command of `hodo`.
 #[derive(Debug, Clone)]

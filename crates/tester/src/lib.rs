@@ -10,7 +10,7 @@ mod simulated;
 mod uri;
 
 pub use error::{Error, ended};
-pub use far_end::{FarEnd, LISTENING_ON};
+pub use far_end::{FarEnd, LISTENING_ON, PAGES_ON};
 pub use limit::{Floor, OnTheWire, Operation, floor, in_turn, limit, measured, pairs};
 pub use open::{Opened, Settings, cannot, check_size, in_parts, open, socket_settings, until_ready};
 pub use protocol::{Catalog, Description, Part, Protocol};

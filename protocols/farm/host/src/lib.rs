@@ -1,15 +1,29 @@
-//! The event farm on a host: links for the tester, and programs that decide on its events or supply them.
+//! The event farm on a host: links for the tester, the daemons of its parts, and programs around them.
+//!
+//! [`controller`] takes events in, hands each to one node, stores what is accepted and tells the source only after the
+//! commit; [`builder`] makes events of fragments. [`operator`] reads the status of both and gives orders.
 
+pub mod builder;
+pub mod controller;
 mod deciders;
+mod error;
 mod limit;
+pub mod lines;
 mod link;
 mod open;
+pub mod operator;
 mod options;
+pub mod process;
 mod readout;
+pub mod replay;
+pub mod report;
+pub mod source;
 mod suite;
+pub mod view;
 
 pub use deciders::{Decider, Deciding, Decision, Notice, Undecided, decide, process_counters};
-pub use hodo_farm::*;
+pub use error::Error;
+pub use hodo_farm as machines;
 pub use limit::{line_limit, on_the_stream};
 pub use options::{accept, spread};
 pub use readout::{Given, NotTaken, ReadingOut, Readout};

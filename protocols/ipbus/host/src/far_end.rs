@@ -1,10 +1,8 @@
 //! The far end of an IPbus link that names none: a device in software, or a hub with a device behind it.
 
 use crate::boards::{PAYLOAD, TARGET, is_of_link, is_through_hub};
-use hodo_tester::{Error, FarEnd, LISTENING_ON, Uri};
+use hodo_tester::{Error, FarEnd, LISTENING_ON, PAGES_ON, Uri};
 
-/// The beginning of the hub's line that says where its pages are.
-pub const PAGES_ON: &str = "pages on http://";
 /// The port of the hub's pages, unless told otherwise.
 pub const PAGES_PORT: u16 = 9203;
 /// The path of the hub's stages among its pages.

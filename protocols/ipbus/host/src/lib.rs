@@ -11,7 +11,7 @@ mod open;
 mod session;
 mod suite;
 
-pub use far_end::{PAGES_ON, PAGES_PORT, STAGES_PATH};
+pub use far_end::{PAGES_PORT, STAGES_PATH};
 pub use file_system::Files;
 pub use hodo_ipbus::{Error, hub, window, wire};
 pub use hodo_uhal::{connections, files, finding, pattern, table, uri};
