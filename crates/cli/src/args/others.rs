@@ -52,7 +52,7 @@ pub struct Serve {
     /// Where to listen, as tcp://0.0.0.0:4242 or unix:///path/of/socket; without a port on 4242, a device's
     /// 50001, or 5502 for the nodes of a farm.
     /// By a protocol's name alone, on any free port of loopback, or on a Unix socket in a folder of its own.
-    #[arg(value_name = "URI")]
+    #[arg(value_name = "URI", value_parser = hodo_catalog::uri)]
     pub uri: Uri,
     /// Processors to run on, one thread each [default: wherever the kernel puts them].
     #[arg(long, value_name = "LIST", value_parser = units::cpus)]

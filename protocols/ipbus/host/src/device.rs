@@ -1,12 +1,12 @@
 //! IPbus devices in software: what a URI's scheme and options make of one.
 
-use crate::ipbus_files::Files;
-use crate::{Error, Uri};
+use crate::file_system::Files;
 use hodo_ipbus::device::{Device, DeviceConfig, Failure, Faults, FaultyDevice, Registers, Way};
 use hodo_ipbus::wire::Version;
 use hodo_machine::Transport;
 use hodo_sim::options::{instant, list, probability, quantity};
 use hodo_sim::{Network, OptionError};
+use hodo_tester::{Error, Uri};
 use hodo_uhal::files;
 use hodo_uhal::table::{Limits, Table};
 use hodo_uhal::uri::PAYLOAD_BYTES;
@@ -230,7 +230,7 @@ mod tests {
     use std::time::Duration;
 
     fn served(text: &str) -> Result<Served, Error> {
-        let uri: Uri = text.parse().unwrap();
+        let uri = hodo_tester::Catalog::new(&[&crate::IPBUS]).uri(text).unwrap();
         Served::new(&uri, scheme(&uri).unwrap())
     }
 

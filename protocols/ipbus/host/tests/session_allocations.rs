@@ -1,5 +1,5 @@
 //! In steady state a session, its driver and the device allocate nothing per access.
-#[path = "../../measure/tests/counting/mod.rs"]
+#[path = "../../../../crates/measure/tests/counting/mod.rs"]
 mod counting;
 
 mod board;

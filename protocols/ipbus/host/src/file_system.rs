@@ -5,7 +5,7 @@ use std::io::{self, Read};
 /// Address tables and connection files on this computer's disks, named with its environment.
 ///
 /// ```
-/// use hodo_catalog::ipbus::{Files, table::{Limits, Table}};
+/// use hodo_ipbus_host::{Files, table::{Limits, Table}};
 /// let why = Table::read("none.xml", &Files, &Limits::default()).unwrap_err();
 /// assert_eq!(why.to_string(), "none.xml: error: `none.xml` cannot be read: there is no such file; check the path");
 /// ```

@@ -88,9 +88,13 @@ impl From<AccessError> for SessionError {
     }
 }
 
-impl From<SessionError> for crate::Error {
+impl From<SessionError> for hodo_tester::Error {
     fn from(error: SessionError) -> Self {
-        if error.is_usage() { crate::Error::Usage(error.to_string()) } else { crate::Error::Failed(error.to_string()) }
+        if error.is_usage() {
+            hodo_tester::Error::Usage(error.to_string())
+        } else {
+            hodo_tester::Error::Failed(error.to_string())
+        }
     }
 }
 

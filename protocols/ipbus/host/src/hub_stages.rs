@@ -1,12 +1,10 @@
 //! The stages of the hub that a link goes through, from the hub's pages: its clients' protocol has no word for them.
 
-use super::Progress;
-use crate::args::PAGES_PORT;
-use crate::hub::page::STAGES_PATH;
-use hodo_catalog::Opened;
-use hodo_catalog::ipbus::hub::HubStages;
+use crate::far_end::{PAGES_PORT, STAGES_PATH};
+use hodo_ipbus::hub::HubStages;
 use hodo_machine::{Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Operation};
+use hodo_tester::Opened;
 use std::net::SocketAddr;
 use std::sync::mpsc::{self, TryRecvError};
 use std::time::Duration;
@@ -16,19 +14,18 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How soon its answer is noticed, while the link is served.
 const NOTICE: Duration = Duration::from_millis(1);
 
-/// Has a link tell the stages of its hub, whose pages are there, or at the usual port of where it leads.
-pub fn add(opened: &mut Opened, pages: Option<SocketAddr>, progress: &Progress) {
-    let Some(pages) = pages.or(opened.remote.map(|hub| SocketAddr::new(hub.ip(), PAGES_PORT))) else { return };
-    if let Err(why) = ask(pages) {
-        return progress.say(&format!(
-            "the hub's stages are not known: {why}; start `hodo hub --stages`, and name its pages with --hub-pages"
-        ));
-    }
+/// Adds the stages of its hub to a link. The hub's pages are at `pages`, or at their usual port of where the link leads.
+pub(crate) fn add(opened: &mut Opened, pages: Option<SocketAddr>) -> Result<(), String> {
+    let Some(pages) = pages.or(opened.remote.map(|hub| SocketAddr::new(hub.ip(), PAGES_PORT))) else { return Ok(()) };
+    ask(pages).map_err(|why| {
+        format!("the hub's stages are not known: {why}; start `hodo hub --stages`, and name its pages with --hub-pages")
+    })?;
     // One link asks for all: it is one hub.
     if !opened.links.is_empty() {
         let link = opened.links.remove(0);
         opened.links.insert(0, Box::new(ThroughHub { link, pages }));
     }
+    Ok(())
 }
 
 fn ask(pages: SocketAddr) -> Result<HubStages, String> {

@@ -1,14 +1,11 @@
 //! Which IPbus devices a URI names, and how they are reached.
 
-use crate::ipbus_link::{Asked, IpbusLink, Registers, noticed};
-use crate::open::{Opened, Settings, cannot, socket_settings};
-use crate::{Error, Uri, farm_options};
-use hodo_io::{Clock, Datagrams, Endpoint, Streams};
+use crate::link::{Asked, Registers};
 use hodo_ipbus::wire::operation::Mode;
 use hodo_ipbus::wire::{DEVICE_PORT, HUB_PORT, Version};
-use hodo_ipbus::{ClientConfig, Clients, DeviceConfig, Path};
+use hodo_ipbus::{ClientConfig, DeviceConfig, Path};
 use hodo_machine::{Address, Transport, Wait};
-use hodo_measure::Loss;
+use hodo_tester::{Error, Settings, Uri};
 use hodo_uhal::uri::{Host, Route, Uri as DeviceUri, UriError};
 use std::net::{SocketAddr, SocketAddrV4};
 use std::ops::Range;
@@ -26,11 +23,8 @@ pub(crate) const OPTIONS: &[(&str, &str)] = &[
     ("access", "block or fifo: successive addresses, or one"),
 ];
 
-const TARGET: &str = "target";
-const PAYLOAD: &str = "max_payload_size";
-/// The option of a device that bounds its packets.
-const BUFFER: &str = "buffer_bytes";
-
+pub(crate) const TARGET: &str = "target";
+pub(crate) const PAYLOAD: &str = "max_payload_size";
 /// The devices that a URI names, and what is done with them.
 #[derive(Debug, Clone)]
 pub(crate) struct Boards {
@@ -43,11 +37,8 @@ pub(crate) struct Boards {
 }
 
 impl Boards {
-    /// Those of a URI; nothing where it is not of IPbus. Hosts, and targets of a hub, may be several with commas.
-    pub(crate) fn of(uri: &Uri) -> Result<Option<Boards>, Error> {
-        if !is_scheme(uri.scheme) {
-            return Ok(None);
-        }
+    /// Reads those of a URI. Hosts, and targets of a hub, may be several with commas.
+    pub(crate) fn of(uri: &Uri) -> Result<Boards, Error> {
         let (mut boards, others) = Boards::without_places(uri)?;
         let named = |wanted: &str| others.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
         let (target, payload) = (named(TARGET), named(PAYLOAD));
@@ -70,7 +61,7 @@ impl Boards {
                 boards.places.push((path, Address::Socket(address(uri, host)?)));
             }
         }
-        Ok(Some(boards))
+        Ok(boards)
     }
 
     /// So many at the nodes of a simulated network, from 1 on, and the options of the network.
@@ -184,115 +175,14 @@ impl Boards {
     }
 }
 
-/// One thread's part of a link: these channels of all.
-pub(crate) fn open_part(
-    uri: &Uri,
-    boards: &Boards,
-    settings: &Settings,
-    channels: Range<u32>,
-    clock: Clock,
-    opened: &mut Opened,
-) -> Result<(), Error> {
-    if settings.reconnect {
-        return Err(Error::Usage("--reconnect: IPbus keeps its connections; leave it out".into()));
-    }
-    let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
-    let (sockets, timeout) = (socket_settings(settings), settings.timeout);
-    let asked = boards.asked(channels.clone(), settings);
-    let clients = Clients::new(channels.map(|channel| boards.client(channel, settings)));
-    if boards.is_datagrams() {
-        let endpoint = Endpoint::new(clients, Datagrams::new(sockets, None).map_err(failed)?, clock);
-        let link = IpbusLink::open(endpoint, noticed_on_datagrams, asked, timeout).map_err(|why| cannot(uri, &why))?;
-        (opened.local, opened.remote) = link.driver().transport().addresses();
-        opened.links.push(Box::new(link));
-    } else {
-        let endpoint = Endpoint::new(clients, Streams::new(sockets, None).map_err(failed)?, clock);
-        let link = IpbusLink::open(endpoint, noticed_on_streams, asked, timeout).map_err(|why| cannot(uri, &why))?;
-        (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
-        opened.links.push(Box::new(link));
-    }
-    Ok(())
-}
-
-/// What the clients over UDP have noticed, and what their kernel did not take.
-fn noticed_on_datagrams(endpoint: &Endpoint<Clients, Datagrams>) -> Loss {
-    Loss { refused: endpoint.transport().unsent(), ..noticed(endpoint.machine()) }
-}
-
-/// What the clients over streams have noticed, and what their TCP has sent again.
-fn noticed_on_streams(endpoint: &Endpoint<Clients, Streams>) -> Loss {
-    Loss { retransmitted: endpoint.transport().retransmitted(), ..noticed(endpoint.machine()) }
-}
-
-impl Uri {
-    /// The same without what is said of a far end that is started here: how the link to it is opened.
-    #[must_use]
-    pub fn of_link(&self) -> Uri {
-        self.with_options(|name| !is_scheme(self.scheme) || is_of_link(name))
-    }
-
-    /// The same without what is said of the link: the far end that is started here for it.
-    #[must_use]
-    pub fn of_far_end(&self) -> Uri {
-        let mut far_end = self.with_options(|name| !is_scheme(self.scheme) || !is_of_link(name));
-        let value = |wanted: &str| self.options.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone());
-        // A packet is not longer than a buffer.
-        if let (Some(bytes), None) = (value(PAYLOAD), value(BUFFER)) {
-            far_end.options.push((BUFFER.to_owned(), bytes));
-        }
-        far_end
-    }
-
-    /// The device that is to be behind a hub, where this is the link through one and names no device.
-    #[must_use]
-    pub fn behind_hub(&self) -> Option<Uri> {
-        let scheme = match self.scheme {
-            "chtcp-2.0" => "ipbusudp-2.0",
-            "chtcp-1.3" => "ipbusudp-1.3",
-            _ => return None,
-        };
-        (!self.options.iter().any(|(name, _)| name == TARGET)).then(|| Uri { scheme, ..self.clone() })
-    }
-
-    /// The same, through the hub at this address to the device that was started behind it, where one was.
-    #[must_use]
-    pub fn through_hub(&self, hub: &str, device: Option<&Uri>) -> Uri {
-        let mut through = Uri { authority: hub.to_owned(), ..self.of_link() };
-        through.options.extend(device.map(|device| (TARGET.to_owned(), device.authority.clone())));
-        through
-    }
-
-    /// How many devices it names: of IPbus several hosts, or targets of a hub, may stand there with commas between them, of
-    /// a farm several hosts.
-    #[must_use]
-    pub fn devices(&self) -> u32 {
-        if !is_scheme(self.scheme) && self.scheme != farm_options::SCHEME {
-            return 1;
-        }
-        let targets = self.options.iter().find(|(name, _)| name == TARGET).map_or("", |(_, targets)| targets);
-        [self.authority.as_str(), targets].map(|hosts| hosts.split(',').count() as u32).iter().product()
-    }
-
-    /// Whether the far end that is started here runs on one thread, however many channels there are.
-    #[must_use]
-    pub fn has_far_end_of_one_thread(&self) -> bool {
-        is_scheme(self.scheme)
-    }
-
-    /// Whether the link is through a hub.
-    #[must_use]
-    pub fn is_through_hub(&self) -> bool {
-        is_scheme(self.scheme) && default_port(self.scheme) == HUB_PORT
-    }
-
-    fn with_options(&self, is_taken: impl Fn(&str) -> bool) -> Uri {
-        let options = self.options.iter().filter(|(name, _)| is_taken(name)).cloned().collect();
-        Uri { options, ..self.clone() }
-    }
-}
-
-fn is_of_link(option: &str) -> bool {
+/// Returns whether an option describes the link, and not the device.
+pub(crate) fn is_of_link(option: &str) -> bool {
     OPTIONS.iter().any(|(name, _)| *name == option) || [PAYLOAD, TARGET].contains(&option)
+}
+
+/// Returns whether a link goes through a hub.
+pub(crate) fn is_through_hub(uri: &Uri) -> bool {
+    default_port(uri.scheme) == HUB_PORT
 }
 
 /// A device, as uHAL reads its URI.
@@ -304,22 +194,6 @@ fn read(uri: &Uri, near: &str, target: Option<&str>, payload: Option<&str>) -> R
         }
     }
     text.parse().map_err(|error: UriError| Error::Usage(error.to_string()))
-}
-
-/// What to do where nothing listens at an address.
-pub(crate) fn remedy(uri: &Uri) -> String {
-    match uri.scheme {
-        hub if hub.starts_with("chtcp-") => "start `hodo hub` there, or name where it is".to_owned(),
-        device if is_scheme(device) => {
-            format!("is the device on, and is that its address and port? `hodo serve {uri}` is one in software")
-        }
-        _ => format!("start `hodo serve {uri}` there"),
-    }
-}
-
-/// Whether a scheme is of IPbus.
-pub(crate) fn is_scheme(scheme: &str) -> bool {
-    ["ipbusudp-", "ipbustcp-", "chtcp-"].iter().any(|start| scheme.starts_with(start))
 }
 
 const fn default_port(scheme: &str) -> u16 {
@@ -363,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_wrong_uri_is_named_once() {
-        let uri: Uri = "chtcp-2.0://127.0.0.1:10203".parse().unwrap();
+        let uri = hodo_tester::Catalog::new(&[&crate::IPBUS]).uri("chtcp-2.0://127.0.0.1:10203").unwrap();
         let error = Boards::of(&uri).err().unwrap().to_string();
         assert_eq!(error.matches("127.0.0.1:10203").count(), 1, "{error}");
         assert!(error.contains("?target="), "{error}");

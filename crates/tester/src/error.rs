@@ -21,8 +21,17 @@ impl fmt::Display for Error {
     }
 }
 
-/// How a turn of a link has ended: by what failed it, if anything has, else by what its driver says.
-pub(crate) fn ended(outcome: Result<(), DriverError>, failed: Option<&LinkError>) -> Result<(), LinkError> {
+impl From<LinkError> for Error {
+    fn from(error: LinkError) -> Self {
+        Error::Failed(error.to_string())
+    }
+}
+
+/// Returns how a turn of a link ended: with the failure that the link noted, else with its driver's.
+///
+/// # Errors
+/// That failure.
+pub fn ended(outcome: Result<(), DriverError>, failed: Option<&LinkError>) -> Result<(), LinkError> {
     match (outcome, failed) {
         (_, Some(error)) => Err(error.clone()),
         (Ok(()), None) => Ok(()),

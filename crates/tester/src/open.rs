@@ -1,11 +1,11 @@
-use crate::boards::{self, Boards};
-use crate::raw::{self, RawLink, client_config};
-use crate::{Error, Uri, farm_link, simulated};
-use hodo_io::{Clock, Datagrams, Endpoint, SocketSettings, Streams, affinity};
-use hodo_machine::{Address, Closed, Wait};
+//! A URI becomes a link.
+
+use crate::{Error, Uri};
+use hodo_io::{Clock, SocketSettings, affinity};
+use hodo_machine::{Closed, Wait};
 use hodo_measure::{Link, LinkError};
-use hodo_raw::{Client, Transport};
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -53,54 +53,47 @@ pub struct Opened {
     pub local: Option<SocketAddr>,
     /// The address at the far end.
     pub remote: Option<SocketAddr>,
-    /// Of an IPbus link: its devices.
-    pub(crate) boards: Option<Boards>,
-    /// Of a simulated link: the facts of the ways out and back.
-    pub(crate) model: Option<(hodo_sim::Model, hodo_sim::Model)>,
+    /// The simulated network out and back, of a simulated link.
+    pub model: Option<(hodo_sim::Model, hodo_sim::Model)>,
 }
 
-/// Opens the link that a URI names. The far end must be there (see [`crate::serve`]) unless the link is simulated.
+/// Opens the link that a URI names. The far end must be there (see [`crate::serve()`]) unless the link is simulated.
 ///
 /// It gives up when `stop` is set, which is noticed within a tenth of a second.
+///
+/// # Errors
+/// [`Error::Usage`] if the URI or a setting is wrong, [`Error::Failed`] if the far end cannot be reached.
 pub fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error> {
     if settings.channels == 0 || settings.window == 0 {
         return Err(Error::Usage("a link needs at least one channel and a window of at least 1".into()));
     }
     if uri.simulated {
-        return simulated::open(uri, settings, stop);
+        return uri.protocol.simulate(uri, settings, stop);
     }
-    raw::check_congestion(settings.congestion.as_deref())?;
-    let way = match Boards::of(uri)? {
-        Some(boards) => Way::Boards(boards),
-        None => match farm_link::hosts(uri)? {
-            Some(hosts) => Way::Farm(hosts),
-            None => Way::Raw(raw::address(uri, "")?),
-        },
-    };
+    check_congestion(settings.congestion.as_deref())?;
+    uri.protocol.open(uri, settings, stop)
+}
+
+/// Opens a link in parts, one for each thread that will drive it: `open_part` opens the channels that it is given on the
+/// processor that will drive them, and adds its link.
+///
+/// # Errors
+/// The first error of a part; [`Error::Usage`] if a processor cannot be used.
+pub fn in_parts(
+    settings: &Settings,
+    mut open_part: impl FnMut(Range<u32>, Clock, &mut Opened) -> Result<(), Error>,
+) -> Result<Opened, Error> {
     let clock = Clock::start();
     let home = affinity::allowed_cpus();
     let cpus = cpus(settings);
-    let boards = match &way {
-        Way::Boards(boards) => Some(boards.clone()),
-        Way::Raw(_) | Way::Farm(_) => None,
-    };
-    let mut opened =
-        Opened { links: Vec::new(), cpus, congestion: None, local: None, remote: None, boards, model: None };
+    let mut opened = Opened { links: Vec::new(), cpus, congestion: None, local: None, remote: None, model: None };
     let parts = opened.cpus.len() as u32;
     let mut first = 0;
     for (index, cpu) in (0..).zip(opened.cpus.clone()) {
         // Connections are made on the processor that will drive them, so that the far end can put its side there too.
         place(cpu)?;
         let channels = settings.channels / parts + u32::from(index < settings.channels % parts);
-        match &way {
-            Way::Raw(address) => open_part(uri, settings, address, channels, clock, stop, &mut opened)?,
-            Way::Farm(hosts) => {
-                farm_link::open_part(uri, hosts, settings, first..first + channels, clock, stop, &mut opened)?;
-            }
-            Way::Boards(boards) => {
-                boards::open_part(uri, boards, settings, first..first + channels, clock, &mut opened)?;
-            }
-        }
+        open_part(first..first + channels, clock, &mut opened)?;
         first += channels;
     }
     if let Ok(home) = home
@@ -111,53 +104,18 @@ pub fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened,
     Ok(opened)
 }
 
-/// What a URI leads to.
-enum Way {
-    Raw(Address),
-    Farm(Vec<Address>),
-    Boards(Boards),
+/// Refuses a congestion control that the sockets could not use.
+pub(crate) fn check_congestion(name: Option<&str>) -> Result<(), Error> {
+    let Some(name) = name else { return Ok(()) };
+    hodo_io::check_congestion(name).map_err(|error| {
+        let known = hodo_io::host::HostFacts::collect().congestion_controls.join(", ");
+        Error::Usage(format!("--congestion {name}: {error}; this system has {known}"))
+    })
 }
 
-/// One thread's part of a link.
-fn open_part(
-    uri: &Uri,
-    settings: &Settings,
-    address: &Address,
-    channels: u32,
-    clock: Clock,
-    stop: &AtomicBool,
-    opened: &mut Opened,
-) -> Result<(), Error> {
-    let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
-    let sockets = socket_settings(settings);
-    let timeout = settings.timeout;
-    if uri.scheme == "udp" {
-        if settings.reconnect {
-            return Err(Error::Usage("--reconnect needs connections; UDP has none".into()));
-        }
-        let config = client_config(settings, Transport::Datagram, address.clone(), channels);
-        let transport = Datagrams::new(sockets, None).map_err(failed)?;
-        let endpoint = Endpoint::new(Client::new(config), transport, clock);
-        let noticed = raw::noticed_on_datagrams;
-        let link = RawLink::open(endpoint, noticed, channels, timeout, stop).map_err(|error| cannot(uri, &error))?;
-        check_size(uri, settings, link.size_max())?;
-        (opened.local, opened.remote) = link.driver().transport().addresses();
-        opened.links.push(Box::new(link));
-    } else {
-        let config = client_config(settings, Transport::Stream, address.clone(), channels);
-        let transport = Streams::new(sockets, None).map_err(failed)?;
-        let endpoint = Endpoint::new(Client::new(config), transport, clock);
-        let noticed = raw::noticed_on_streams;
-        let link = RawLink::open(endpoint, noticed, channels, timeout, stop).map_err(|error| cannot(uri, &error))?;
-        check_size(uri, settings, link.size_max())?;
-        (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
-        opened.links.push(Box::new(link));
-    }
-    Ok(())
-}
-
-/// What is set on every socket of a link.
-pub(crate) fn socket_settings(settings: &Settings) -> SocketSettings {
+/// Returns the settings of every socket of a link.
+#[must_use]
+pub fn socket_settings(settings: &Settings) -> SocketSettings {
     SocketSettings {
         congestion: settings.congestion.clone(),
         socket_buffer: settings.socket_buffer,
@@ -188,7 +146,10 @@ fn place(cpu: Option<usize>) -> Result<(), Error> {
 }
 
 /// Turns a link until its far end is ready, at most for `timeout`, and no longer than until `stop` is set.
-pub(crate) fn until_ready<L: Link>(
+///
+/// # Errors
+/// [`LinkError::Stalled`] after the timeout, [`LinkError::Interrupted`] if `stop` was set, or the link's own error.
+pub fn until_ready<L: Link>(
     link: &mut L,
     timeout: Duration,
     stop: &AtomicBool,
@@ -209,7 +170,11 @@ pub(crate) fn until_ready<L: Link>(
     Ok(())
 }
 
-pub(crate) fn check_size(uri: &Uri, settings: &Settings, theirs: u32) -> Result<(), Error> {
+/// Checks that the far end takes operations of the size that the settings ask for.
+///
+/// # Errors
+/// [`Error::Failed`] if it does not.
+pub fn check_size(uri: &Uri, settings: &Settings, theirs: u32) -> Result<(), Error> {
     if settings.size_max > theirs.max(16) {
         return Err(Error::Failed(format!(
             "{uri} takes operations of at most {theirs} bytes, {} are asked for; lower --sizes",
@@ -219,11 +184,12 @@ pub(crate) fn check_size(uri: &Uri, settings: &Settings, theirs: u32) -> Result<
     Ok(())
 }
 
-/// Why a link could not be opened, and what to do about it.
-pub(crate) fn cannot(uri: &Uri, error: &LinkError) -> Error {
+/// Returns the error for a link that could not be opened, with the remedy.
+#[must_use]
+pub fn cannot(uri: &Uri, error: &LinkError) -> Error {
     let place = Uri { options: Vec::new(), ..uri.clone() };
     let why = match error {
-        LinkError::Closed { why: why @ Closed::Refused, .. } => format!("{why}; {}", boards::remedy(&place)),
+        LinkError::Closed { why: why @ Closed::Refused, .. } => format!("{why}; {}", uri.protocol.remedy(&place)),
         LinkError::Closed { why: why @ (Closed::Finished | Closed::Reset), .. } => {
             format!("{why}; is it a `hodo serve` of this protocol, with room for so many peers (--peers-max)?")
         }

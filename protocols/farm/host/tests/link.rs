@@ -1,4 +1,5 @@
 //! A farm as a link: its nodes' shares, its options, and the bounds that belong to it.
+#[path = "../../../../crates/catalog/tests/plans/mod.rs"]
 mod plans;
 
 use hodo_catalog::{Error, Opened, Settings, limit};
@@ -143,7 +144,7 @@ fn what_nodes_do_not_take_is_named() {
 fn nodes_of_several_hosts_share_the_channels() {
     let [one, other] = [(); 2].map(|()| Served::at(&uri("farm://127.0.0.1:0"), &serve_settings()));
     let link = uri(&format!("farm://{},{}", one.uri.authority, other.uri.authority));
-    assert_eq!(link.devices(), 2);
+    assert_eq!(link.protocol.far_ends(&link), 2);
     let plan = events(4, 2, 2000);
     let found = measured("farm", &mut opened(&link, &plan), &plan);
     assert!(found.nodes.iter().all(|node| node.events > 100), "{:?}", found.nodes);

@@ -1,13 +1,19 @@
 //! What a run counts is what the simulator did: duplicates and reordering, against its own counters.
 
-use super::*;
-use hodo_machine::Instant;
+use crate::link::RawLink;
+use crate::open::simulated_link;
+use hodo_machine::{Instant, Wait};
 use hodo_measure::{
-    Completion, FarEnd, Link, LinkError, Loss, Operation, Plan, Repeats, Run, Size, Until, Unwatched, run,
+    Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Plan, Repeats, Run, Size, Test, Until, Unwatched, run,
 };
-use hodo_sim::Counters as Truth;
+use hodo_raw::{Client, Server};
+use hodo_sim::{Counters as Truth, Sim};
+use hodo_tester::{Catalog, Settings};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+
+const RAW: Catalog = Catalog::new(&[&crate::UDP]);
 
 type Simulated = RawLink<Sim<Client, Server>>;
 
@@ -80,7 +86,7 @@ fn run_over(link_name: &str, mode: Mode, window: u32) -> (Run, Truth, Truth) {
         timeout: plan.stall,
     };
     let kept = Kept(Arc::new(Mutex::new(
-        link(&link_name.parse().expect("a URI"), &settings, &AtomicBool::new(false)).expect("opens"),
+        simulated_link(&RAW.uri(link_name).expect("a URI"), &settings, &AtomicBool::new(false)).expect("opens"),
     )));
     let mut links: [Box<dyn Link + Send>; 1] = [Box::new(kept.clone())];
     let found = run(&mut links, &plan, &Unwatched);

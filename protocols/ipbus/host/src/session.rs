@@ -5,7 +5,7 @@ mod line;
 pub use access::{Access, At, Brought, Doing};
 pub use error::{Failure, SessionError};
 
-use crate::ipbus_files::Files;
+use crate::file_system::Files;
 use access::Resolved;
 use hodo_ipbus::wire::Version;
 use hodo_ipbus::{Command, Data, Event};
@@ -51,7 +51,7 @@ impl Default for SessionSettings {
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use hodo_catalog::ipbus::{Access, Files, Session, SessionSettings, connections::Connections, table::Limits};
+/// use hodo_ipbus_host::{Access, Files, Session, SessionSettings, connections::Connections, table::Limits};
 /// let all = Connections::read("file://connections.xml", &Files, &Limits::default())?;
 /// let mut board = Session::of_connection(all.connection("crate1.board")?, &SessionSettings::default())?;
 /// let events = board.queue(Access::read("daq.events"))?;

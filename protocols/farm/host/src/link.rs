@@ -2,19 +2,15 @@
 //! that is given to a node, and its token; which node gets it is the controller's to say, so a channel is no node, but
 //! the right to have its window's events in the farm.
 
-use crate::error::ended;
-use crate::farm_options::{self, FarmOptions};
-use crate::open::{Opened, Settings, cannot, check_size, socket_settings, until_ready};
-use crate::{Error, Uri};
+use crate::options::FarmOptions;
 use hodo_farm::controller::{Command, Event, FarCounters, Final};
 use hodo_farm::node;
 use hodo_farm::wire::Verdict;
 use hodo_farm::{Controller, ControllerConfig, Ledger, NoSupply};
-use hodo_io::{Clock, Endpoint, Streams};
 use hodo_machine::{Address, Bytes, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Operation, Outcome, Usage};
+use hodo_tester::{Settings, ended, until_ready};
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -243,37 +239,6 @@ fn link_error(channel: u32, error: hodo_farm::Error) -> LinkError {
     }
 }
 
-/// One thread's part of a link: these channels of all.
-pub(crate) fn open_part(
-    uri: &Uri,
-    hosts: &[Address],
-    settings: &Settings,
-    channels: Range<u32>,
-    clock: Clock,
-    stop: &AtomicBool,
-    opened: &mut Opened,
-) -> Result<(), Error> {
-    if settings.reconnect {
-        return Err(Error::Usage("--reconnect: the nodes of a farm keep their connections; leave it out".into()));
-    }
-    let options = FarmOptions::of(uri)?;
-    let count = channels.end - channels.start;
-    let nodes = channels.map(|channel| hosts[channel as usize % hosts.len()].clone()).collect();
-    let transport = Streams::new(socket_settings(settings), None)
-        .map_err(|error| Error::Failed(format!("opening {uri}: {error}")))?;
-    let endpoint = Endpoint::new(controller(&options, settings, nodes), transport, clock);
-    let link = FarmLink::open(endpoint, noticed, count, settings, stop).map_err(|error| cannot(uri, &error))?;
-    check_size(uri, settings, link.size_max())?;
-    (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
-    opened.links.push(Box::new(link));
-    Ok(())
-}
-
-/// What the controller's TCP has sent again.
-fn noticed(endpoint: &Endpoint<Giver, Streams>) -> Loss {
-    Loss { retransmitted: endpoint.transport().retransmitted(), ..Loss::default() }
-}
-
 /// The application's part of a link's nodes: they tell what their process has used.
 #[expect(clippy::needless_pass_by_value, reason = "a server hands its events over")]
 pub(crate) fn answer(event: node::Event, process: fn() -> FarCounters) -> Option<node::Command> {
@@ -281,9 +246,4 @@ pub(crate) fn answer(event: node::Event, process: fn() -> FarCounters) -> Option
         node::Event::ReportAsked(peer, value) => Some(node::Command::Report { peer, value, process: process() }),
         _ => None,
     }
-}
-
-/// Where the nodes of a URI listen; nothing where it is not of a farm.
-pub(crate) fn hosts(uri: &Uri) -> Result<Option<Vec<Address>>, Error> {
-    (uri.scheme == farm_options::SCHEME).then(|| farm_options::addresses(uri)).transpose()
 }

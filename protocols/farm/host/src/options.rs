@@ -1,16 +1,13 @@
 //! What the URI of a farm says: how its events are dealt, and what its nodes do with them.
 
-use crate::{Error, Uri};
 use hodo_farm::Policy;
 use hodo_farm::emulation::{Accept, Decisions, Spread};
 use hodo_farm::node::{Decide, NodeConfig};
 use hodo_farm::wire::NODES_PORT;
 use hodo_machine::Address;
 use hodo_sim::options::{quantity, span};
+use hodo_tester::{Error, Uri};
 use std::time::Duration;
-
-/// The scheme of farms.
-pub(crate) const SCHEME: &str = "farm";
 
 /// Of nodes that are equally fast none gets so many events more than another, unless told otherwise.
 const AHEAD: u64 = 64;
@@ -196,8 +193,12 @@ pub fn accept(text: &str) -> Result<Accept, String> {
 mod tests {
     use super::*;
 
+    fn uri(text: &str) -> Uri {
+        hodo_tester::Catalog::new(&[&crate::FARM]).uri(text).unwrap()
+    }
+
     fn of(query: &str) -> Result<FarmOptions, Error> {
-        FarmOptions::of(&format!("farm://127.0.0.1:1?{query}").parse().unwrap())
+        FarmOptions::of(&uri(&format!("farm://127.0.0.1:1?{query}")))
     }
 
     #[test]
@@ -225,9 +226,9 @@ mod tests {
 
     #[test]
     fn hosts_have_commas_between_them() {
-        let all = addresses(&"farm://127.0.0.1,127.0.0.2:7".parse().unwrap()).unwrap();
+        let all = addresses(&uri("farm://127.0.0.1,127.0.0.2:7")).unwrap();
         let text: Vec<String> = all.iter().map(ToString::to_string).collect();
         assert_eq!(text, ["127.0.0.1:5502", "127.0.0.2:7"]);
-        assert!(addresses(&"farm://127.0.0.1/x".parse().unwrap()).is_err());
+        assert!(addresses(&uri("farm://127.0.0.1/x")).is_err());
     }
 }

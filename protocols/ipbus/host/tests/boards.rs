@@ -1,5 +1,6 @@
 //! Several devices of one process.
 
+#[path = "../../../../crates/catalog/tests/plans/mod.rs"]
 mod plans;
 
 use hodo_catalog::ipbus::{Access, Session, SessionSettings};

@@ -6,13 +6,13 @@
 //! | send | one write |
 //! | both | a write, and a read of the same words behind it |
 
-use crate::error::ended;
 use hodo_io::usage::ProcessUsage;
 use hodo_ipbus::wire::operation::Mode as Access;
 use hodo_ipbus::wire::transaction::Info;
 use hodo_ipbus::{Block, Clients, Command, Data, Error, Event};
 use hodo_machine::{Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Usage};
+use hodo_tester::ended;
 use std::time::Duration;
 
 /// The tag of the write of an operation that goes both ways: its read tells how the operation ended.

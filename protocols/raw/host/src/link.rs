@@ -1,18 +1,13 @@
 //! Raw links: how an [`Operation`] becomes a command of the client machine, and its events become completions.
 
-use crate::error::ended;
-use crate::open::until_ready;
-use crate::{Error, ServeSettings, Settings, Uri, device, farm_options};
-use hodo_farm::wire::NODES_PORT;
 use hodo_io::usage::ProcessUsage;
 use hodo_io::{Datagrams, Endpoint, Streams};
-use hodo_ipbus::wire::DEVICE_PORT;
 use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Usage};
 use hodo_raw::{
-    Client, ClientConfig, Command, Counters, Direction, Event, Server, ServerCommand, ServerConfig, ServerEvent,
-    Transport,
+    Client, ClientConfig, Command, Counters, Direction, Event, ServerCommand, ServerConfig, ServerEvent, Transport,
 };
+use hodo_tester::{ServeSettings, Settings, ended, until_ready};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -64,11 +59,6 @@ pub(crate) fn answer(event: ServerEvent) -> Option<ServerCommand> {
         ServerEvent::ReportAsked(peer) => Some(ServerCommand::Report { peer, process: own_counters() }),
         ServerEvent::Misbehaved(..) => None,
     }
-}
-
-/// A server machine of this configuration.
-pub(crate) fn server(config: ServerConfig) -> Server {
-    Server::new(config)
 }
 
 impl<D: Driver<Machine = Client>> RawLink<D> {
@@ -243,55 +233,5 @@ fn link_error(channel: u32, error: hodo_raw::Error) -> LinkError {
     }
 }
 
-impl From<LinkError> for Error {
-    fn from(error: LinkError) -> Self {
-        Error::Failed(error.to_string())
-    }
-}
-
-/// Refuses a congestion control that the sockets could not use.
-pub(crate) fn check_congestion(name: Option<&str>) -> Result<(), Error> {
-    let Some(name) = name else { return Ok(()) };
-    hodo_io::check_congestion(name).map_err(|error| {
-        let known = hodo_io::host::HostFacts::collect().congestion_controls.join(", ");
-        Error::Usage(format!("--congestion {name}: {error}; this system has {known}"))
-    })
-}
-
-/// The address that a URI names; `None` where the far end is to be started here.
-pub(crate) fn address(uri: &Uri, default: &str) -> Result<Address, Error> {
-    if let Some((name, _)) = uri.options.first() {
-        return Err(Error::Usage(format!(
-            "`{uri}`: only simulated links have options; leave `{name}` out, or write sim+{}://?{name}=…",
-            uri.scheme
-        )));
-    }
-    if uri.scheme == "unix" {
-        let path = format!("{}{}", uri.authority, uri.path);
-        if path.is_empty() {
-            return Err(Error::Usage(format!("`{uri}` names no socket; write unix:///path/of/socket")));
-        }
-        return Ok(Address::Path(path));
-    }
-    if !uri.path.is_empty() && uri.path != "/" {
-        return Err(Error::Usage(format!(
-            "`{uri}`: a {} link has no path; write {}://host:port",
-            uri.scheme, uri.scheme
-        )));
-    }
-    let authority = if uri.authority.is_empty() { default } else { &uri.authority };
-    let port = match uri.scheme {
-        farm_options::SCHEME => NODES_PORT,
-        _ if device::scheme(uri).is_some() => DEVICE_PORT,
-        _ => DEFAULT_PORT,
-    };
-    hodo_io::resolve(authority, port)
-        .map(Address::Socket)
-        .map_err(|error| Error::Usage(format!("`{authority}` in `{uri}` is no address: {error}")))
-}
-
 /// A datagram counts as lost after this fraction of the time in which a link counts as stalled: 250 ms of 5 s.
 const DATAGRAM_PATIENCE: u32 = 20;
-
-/// The port of a raw server, unless told otherwise.
-pub(crate) const DEFAULT_PORT: u16 = 4242;
