@@ -11,6 +11,7 @@ pub mod operator;
 pub mod process;
 pub mod replay;
 pub mod report;
+pub mod run;
 pub mod source;
 pub mod view;
 
