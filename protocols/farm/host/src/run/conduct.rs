@@ -9,12 +9,11 @@ use crate::Error;
 use hodo_daemon::launch::{Crew, News};
 use hodo_io::Clock;
 use hodo_machine::Instant;
+use hodo_tester::LISTENING_ON;
 use std::collections::VecDeque;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// What a process that listens prints first.
-const LISTENING_ON: &str = "listening on ";
 /// Between two looks at what has to be done.
 const TICK: Duration = Duration::from_millis(50);
 /// How long after its death a process is started again: at first, and at most; what ran for longer than that begins anew.
