@@ -5,7 +5,7 @@ use crate::hunch::Hunch;
 use crate::numbering::Numbering;
 use crate::stream::{ARRIVALS, Streams};
 use crate::transport::{Batch, Ends, Transport};
-use crate::{Clock, Listener, Mailbox, SocketSettings};
+use crate::{Clock, Listener, Mailbox, SocketSettings, TcpCounters};
 use hodo_machine::{self as machine, Address, Closed, Instant, Machine, Outbox, Peer, Wait};
 use std::io;
 use std::net::SocketAddr;
@@ -125,6 +125,12 @@ impl Sockets {
     #[must_use]
     pub fn retransmitted(&self) -> u64 {
         self.streams.retransmitted()
+    }
+
+    /// Returns what TCP counts of all streams that there are now; `None` if none of them is TCP.
+    #[must_use]
+    pub fn tcp(&self) -> Option<TcpCounters> {
+        self.streams.tcp()
     }
 
     /// Datagrams that the kernel would not take in time.

@@ -9,7 +9,7 @@ use crate::numbering::Numbering;
 use crate::poller::{Poller, Ready};
 use crate::transport::{Ends, Run};
 use crate::untaken::Untaken;
-use crate::{Clock, SocketSettings, connect, sys};
+use crate::{Clock, SocketSettings, TcpCounters, connect, sys};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
@@ -131,9 +131,15 @@ impl Streams {
     /// Segments that TCP has sent again, on all streams that there are now.
     #[must_use]
     pub fn retransmitted(&self) -> u64 {
+        self.tcp().map_or(0, |counters| counters.retransmitted)
+    }
+
+    /// Returns what TCP counts of all streams that there are now; `None` if none of them is TCP.
+    #[must_use]
+    pub fn tcp(&self) -> Option<TcpCounters> {
         let is_tcp = |stream: &Stream| matches!(stream.address, Address::Tcp(_)) && !stream.connecting;
         let streams = self.opened.iter().chain(&self.accepted).flatten().filter(|stream| is_tcp(stream));
-        streams.filter_map(|stream| sys::retransmitted(stream.fd.as_fd()).ok()).map(u64::from).sum()
+        streams.filter_map(|stream| TcpCounters::of(stream.fd.as_fd())).reduce(TcpCounters::and)
     }
 
     #[inline]

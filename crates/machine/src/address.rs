@@ -67,6 +67,15 @@ impl Address {
         }
     }
 
+    /// The same IP address and port, carrying a protocol's messages so; any other address as it is.
+    #[must_use]
+    pub fn over(self, transport: Transport) -> Self {
+        match self {
+            Address::Tcp(ip) | Address::Udp(ip) => Address::of(transport, ip),
+            other => other,
+        }
+    }
+
     /// The address of a socket of IP that carries its messages so.
     #[must_use]
     pub const fn of(transport: Transport, ip: SocketAddr) -> Self {

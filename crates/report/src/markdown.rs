@@ -4,7 +4,7 @@ use crate::figure::{self, Figure};
 use crate::units::{self, UNKNOWN};
 use hodo_measure::Measurement;
 
-/// A GitHub-flavoured table: one row a measurement, the figures that a reader asks for first.
+/// Writes a GitHub-flavoured table: one row for each measurement, the figures that a reader asks for first.
 #[must_use]
 pub fn markdown(measurements: &[Measurement]) -> String {
     let mut text = String::from(
@@ -31,15 +31,13 @@ fn cells(m: &Measurement) -> [String; 10] {
         lead(figure == Figure::PayloadRate, units::bits_per_s(m.rate.payload_bits_per_s.median)),
         lead(figure == Figure::Latency, time(m.latency_ns.as_ref().map(|latency| latency.p50))),
         time(m.latency_ns.as_ref().map(|latency| latency.p99)),
-        share.map_or_else(
-            || UNKNOWN.into(),
-            |(share, limit)| format!("{:.0} % ({})", share * 100.0, figure::kind_text(limit.kind)),
-        ),
+        share
+            .map_or_else(|| UNKNOWN.into(), |(share, limit)| format!("{:.0} % ({})", share * 100.0, limit.kind.word())),
         m.verdict.state.word().into(),
     ]
 }
 
-/// A name that stays in its cell and is no markup.
+/// Escapes a name, so that it stays in its cell and is no markup.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -66,7 +64,7 @@ mod tests {
         assert_eq!(
             text.lines().nth(2),
             Some(
-                "| tcp | rate send | 32 KiB | 32×1 | 156.2 k/s | **40.96 Gbit/s** | 205 µs | 244 µs | 94 % (floor) | stable |"
+                "| tcp | rate send | 32 KiB | 32×1 | 156.2 k/s | **40.96 Gbit/s** | 205 µs | 244 µs | 94 % (baseline) | stable |"
             )
         );
     }

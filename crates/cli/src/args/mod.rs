@@ -10,10 +10,9 @@ pub mod sizes;
 mod spot;
 pub mod spread;
 mod traced;
-pub mod units;
 
 pub use bench::{Bench, Choice, Measure};
-pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};
+pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop};
 pub use ipbus::{
     Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,
     RmwBits, RmwSum, Show, Transfer, WORDS_MAX, Write, WriteBlock,
@@ -22,6 +21,8 @@ pub use others::{Compare, Demo, Limits, Report, Serve, Transport};
 pub use output::{Output, Progress};
 pub use spot::Spot;
 pub use traced::Traced;
+
+pub use hodo_measure::units;
 
 use crate::farm::Farm;
 use clap::{Parser, Subcommand};
