@@ -14,7 +14,7 @@ use crate::{Error, Outcome, terminal};
 use attending::Attending;
 use hodo_catalog::ipbus::hub::{AllowList, Hub, HubCommand as Ask, HubConfig};
 use hodo_catalog::ipbus::window::WindowConfig;
-use hodo_daemon::{Daemon, HEALTH, Options, Reply, Snapshot};
+use hodo_daemon::{Daemon, HEALTH, Options, Reply, Snapshot, log};
 use hodo_io::{JointOptions, JointServer, ServeOptions, SocketSettings, Trace};
 use hodo_machine::{Address, Input, Instant, Machine, Sampling, Wait};
 use seen::Seen;
@@ -51,6 +51,7 @@ fn show(pages: &args::HubPages, path: &str) -> Result<Outcome, Error> {
 }
 
 fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
+    serve.log.open("hodo hub", serve.verbose)?;
     let allow = allow_list(serve.allow.as_deref())?;
     // Each client and each board takes a descriptor; where that is not allowed, fewer are served.
     let _ = hodo_io::host::raise_descriptor_limit();
@@ -85,7 +86,7 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
         }
         let rounds = daemon.rounds(&format!("hub {index}"));
         let tracing = Tracing::new(trace.clone());
-        (hub, Attending::new(rounds, Arc::clone(&seen), serve.allow.clone(), serve.verbose, tracing))
+        (hub, Attending::new(rounds, Arc::clone(&seen), serve.allow.clone(), tracing))
     };
     server.run(make, daemon.stop()).map_err(|error| Error::Failed(format!("serving {at}: {error}")))?;
     Ok(Outcome::Done)
@@ -98,11 +99,9 @@ pub fn announce(daemon: &Daemon, at: &Address, is_tied: bool) -> Result<(), Erro
     }
     // First of all, so that whoever waits for the lines finds it so.
     daemon.ready(&format!("{LISTENING_ON}{at}"));
-    terminal::print(&format!("{LISTENING_ON}{at}\n"))?;
-    match daemon.site() {
-        Some(pages) => terminal::print(&format!("{PAGES_ON}{pages}\n")),
-        None => Ok(()),
-    }
+    let pages = daemon.site().map(|pages| format!("{PAGES_ON}{pages}\n"));
+    log::announce(&format!("{LISTENING_ON}{at}\n{}", pages.unwrap_or_default()));
+    Ok(())
 }
 
 fn bind(serve: &args::HubServe, trace: Option<Arc<Trace>>) -> Result<JointServer, Error> {

@@ -106,6 +106,13 @@ pub fn print(text: &str) -> Result<(), Error> {
     }
 }
 
+/// Prints where a daemon listens on standard output. A daemon serves also if nobody can read it; the log says so then.
+pub fn announce(text: &str) {
+    if let Err(why) = print(text) {
+        tracing::warn!("{why}");
+    }
+}
+
 /// Says why the process fails: on standard error, and in the log if that is in a file or not plain.
 pub fn last_words(text: &str) {
     let line = format!("{text}\n");
