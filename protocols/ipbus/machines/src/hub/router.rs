@@ -1,4 +1,3 @@
-use super::alarms::Alarms;
 use super::allow::AllowList;
 use super::board::{Boards, Health, Socket, code_of};
 use super::client::Client;
@@ -8,35 +7,38 @@ use super::{Ended, HubConfig, HubCounters, HubEvent, index};
 use crate::window::{Cause, Heard, Step};
 use crate::wire::WORD;
 use crate::wire::hub::Code;
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::time::Duration;
-use hodo_machine::{Address, Instant, Outbox, Output, Peer};
+use hodo_machine::{Address, Instant, Outbox, Output, Peer, Peers, Timers};
 
-/// How often idle boards and silent clients are looked for.
-const SWEEP: Duration = Duration::from_secs(1);
+/// A timer of a hub, by the number of its board or client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Timer {
+    /// A board's link has something to do, or the board is to be probed.
+    Board(u32),
+    /// Nobody may have asked for a board for so long that it is forgotten.
+    Unused(u32),
+    /// A client has not sent its first chunk.
+    FirstChunk(u32),
+}
 
-/// Everything of a hub but what is being received: who waits for what.
+/// Takes packets from clients to boards and back: a hub without the streams that clients send.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct Router {
     pub(super) config: HubConfig,
     pub(super) allow: AllowList,
-    pub(super) clients: Vec<Option<Box<Client>>>,
-    pub(super) clients_there: usize,
+    pub(super) clients: Peers<Client>,
     pub(super) boards: Boards,
     pub(super) packets: Packets,
     pub(super) lanes: Lanes,
     /// Boards that have something to do.
     work: VecDeque<u32>,
-    /// When each board wants to be looked at.
-    alarms: Alarms,
+    pub(super) timers: Timers<Timer>,
     /// Clients that can be answered.
     ready: VecDeque<u32>,
     /// Peers to be opened and closed.
     carry: VecDeque<Carry>,
     pub(super) events: VecDeque<HubEvent>,
-    sweep_at: Instant,
     pub(super) draining: bool,
     pub(super) stages: Stages,
     /// With those that are gone or forgotten.
@@ -50,21 +52,19 @@ enum Carry {
     Close(Peer),
 }
 
-impl Desk {
+impl Router {
     pub(super) fn new(config: HubConfig, allow: AllowList) -> Self {
-        Desk {
+        Router {
             allow,
-            clients: Vec::new(),
-            clients_there: 0,
+            clients: Peers::default(),
             boards: Boards::default(),
             packets: Packets::new(config.packets),
             lanes: Lanes::default(),
             work: VecDeque::new(),
-            alarms: Alarms::default(),
+            timers: Timers::default(),
             ready: VecDeque::new(),
             carry: VecDeque::new(),
             events: VecDeque::new(),
-            sweep_at: Instant::ZERO,
             draining: false,
             stages: Stages::default(),
             past: HubCounters::default(),
@@ -74,24 +74,19 @@ impl Desk {
 
     #[inline]
     pub(super) fn client(&mut self, number: u32) -> Option<&mut Client> {
-        self.clients.get_mut(number as usize)?.as_deref_mut()
+        self.clients.at(Peer::accepted(number))
     }
 
     /// A client has come; answers whether there is a place for it.
     pub(super) fn came(&mut self, now: Instant, peer: Peer, address: &Address) -> bool {
         self.past.came += 1;
-        if self.draining || self.clients_there >= self.config.clients {
+        if self.draining || self.clients.len() >= self.config.clients {
             self.past.ended[if self.draining { Ended::Drained } else { Ended::TooManyClients } as usize] += 1;
             self.carry.push_back(Carry::Close(peer));
             return false;
         }
-        let number = index(peer) as usize;
-        if number >= self.clients.len() {
-            self.clients.resize_with(number + 1, || None);
-        }
-        self.clients[number] = Some(Box::new(Client::new(peer, address.clone(), now)));
-        self.clients_there += 1;
-        self.sweep_from(now);
+        self.clients.insert(peer, Client::new(peer, address.clone(), now));
+        self.timers.arm(Timer::FirstChunk(index(peer)), now + self.config.first_chunk);
         self.events.push_back(HubEvent::Came(address.clone()));
         true
     }
@@ -106,7 +101,8 @@ impl Desk {
 
     /// A client is gone: what it waited for is not sent any more, and what is in flight is nobody's.
     pub(super) fn gone(&mut self, number: u32, why: Ended) {
-        let Some(mut client) = self.clients.get_mut(number as usize).and_then(Option::take) else { return };
+        let Some(mut client) = self.clients.remove(Peer::accepted(number)) else { return };
+        self.timers.cancel(Timer::FirstChunk(number));
         for (board, lane) in client.lanes.drain(..) {
             let abandoned = self.lanes.abandon(lane);
             if let Some(board) = self.boards.at(board) {
@@ -119,7 +115,6 @@ impl Desk {
                 Stage::Queued | Stage::Answered => self.packets.release(packet),
             }
         }
-        self.clients_there -= 1;
         self.past.clients += client.counters;
         self.past.ended[why as usize] += 1;
         self.events.push_back(HubEvent::Ended(client.address, why));
@@ -251,9 +246,8 @@ impl Desk {
             if let Some(output) = self.next_carried() {
                 return output;
             }
-            while let Some(number) = self.alarms.due(now) {
-                self.alarms.set(number, None);
-                self.set_to_work(number);
+            while let Some(timer) = self.timers.pop_due(now) {
+                self.elapsed(now, timer);
             }
             while let Some(&number) = self.work.front() {
                 if self.work_for(now, number, out) {
@@ -266,11 +260,23 @@ impl Desk {
                     return Output::Send(peer);
                 }
             }
-            if now >= self.sweep_at {
-                self.sweep(now);
-            }
             if self.events.is_empty() && self.carry.is_empty() {
-                return Output::Idle(self.next_at());
+                return Output::Idle(self.timers.next());
+            }
+        }
+    }
+
+    fn elapsed(&mut self, now: Instant, timer: Timer) {
+        match timer {
+            Timer::Board(number) => self.set_to_work(number),
+            Timer::FirstChunk(number) => self.end(number, Ended::Silent),
+            Timer::Unused(number) => {
+                let Some(board) = self.boards.at(number) else { return };
+                let forget = if board.is_idle() { board.used } else { now } + self.config.forget;
+                if forget <= now {
+                    return self.forget_board(number);
+                }
+                self.timers.arm(timer, forget);
             }
         }
     }
@@ -317,7 +323,7 @@ impl Desk {
                     board.at_work = false;
                     let at = deadline.into_iter().chain(board.probe_at()).min();
                     self.note_restarts(number);
-                    self.alarms.set(number, at);
+                    self.timers.set(Timer::Board(number), at);
                     return false;
                 }
             }
@@ -396,7 +402,7 @@ impl Desk {
 
     /// Writes what a client can be answered.
     fn answer(&mut self, number: u32, out: &mut Outbox) -> Option<Peer> {
-        let client = self.clients.get_mut(number as usize)?.as_deref_mut()?;
+        let client = self.clients.at(Peer::accepted(number))?;
         client.ready = false;
         if !client.can_write() {
             return None;
@@ -413,7 +419,8 @@ impl Desk {
     /// Takes in nothing new from now on.
     pub(super) fn drain(&mut self) {
         self.draining = true;
-        (0..self.clients.len() as u32).for_each(|number| self.end_if_done(number));
+        let clients: Vec<u32> = self.clients.iter().map(|(peer, _)| index(peer)).collect();
+        clients.into_iter().for_each(|number| self.end_if_done(number));
     }
 
     fn end_if_done(&mut self, number: u32) {
@@ -423,50 +430,23 @@ impl Desk {
     }
 
     pub(super) fn is_drained(&self) -> bool {
-        self.packets.held() == 0 && self.clients_there == 0 && self.carry.is_empty()
-    }
-
-    /// Something is there to be looked at, at last a sweep from now.
-    pub(super) fn sweep_from(&mut self, now: Instant) {
-        self.sweep_at = self.sweep_at.max(now);
-    }
-
-    /// Forgets boards that nobody asks for, and ends clients that never asked.
-    fn sweep(&mut self, now: Instant) {
-        self.sweep_at = now + SWEEP;
-        for number in 0..self.boards.places() {
-            let HubConfig { forget, .. } = self.config;
-            if self.boards.at(number).is_some_and(|board| board.is_idle() && now >= board.used + forget) {
-                self.forget_board(number);
-            }
-        }
-        for number in 0..self.clients.len() as u32 {
-            let HubConfig { first_chunk, .. } = self.config;
-            if self.client(number).is_some_and(|client| client.counters.chunks == 0 && now >= client.came + first_chunk)
-            {
-                self.end(number, Ended::Silent);
-            }
-        }
+        self.packets.held() == 0 && self.clients.is_empty() && self.carry.is_empty()
     }
 
     pub(super) fn forget_board(&mut self, number: u32) {
         let Some(board) = self.boards.remove(number) else { return };
         self.past.boards += board.counters();
-        self.alarms.set(number, None);
+        self.timers.cancel(Timer::Board(number));
+        self.timers.cancel(Timer::Unused(number));
         if board.socket != Socket::Closed {
             self.carry.push_back(Carry::Close(Peer(number)));
         }
     }
-
-    fn next_at(&self) -> Option<Instant> {
-        let sweeps = self.boards.len() > 0 || self.clients_there > 0;
-        self.alarms.next_at().into_iter().chain(sweeps.then_some(self.sweep_at)).min()
-    }
 }
 
 /// A lane is empty: its client, if it is there, does without it.
-fn give_lane_back(lanes: &mut Lanes, clients: &mut [Option<Box<Client>>], lane: u32) {
-    if let Some(Some(client)) = clients.get_mut(lanes.client(lane) as usize) {
+fn give_lane_back(lanes: &mut Lanes, clients: &mut Peers<Client>, lane: u32) {
+    if let Some(client) = clients.at(Peer::accepted(lanes.client(lane))) {
         client.lanes.retain(|(_, of)| *of != lane);
     }
     lanes.release(lane);
