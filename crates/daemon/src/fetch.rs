@@ -6,16 +6,22 @@ use httparse::{EMPTY_HEADER, Status};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The longest page that is read.
+/// Bytes of a page at most.
 const PAGE_MAX: usize = 64 << 20;
 const PEER: Peer = Peer(0);
 
-/// Reads a page of a daemon that runs, within this time.
+/// Reads a page of a running daemon, within this time.
+///
+/// # Errors
+/// [`Error::Page`] if the daemon cannot be reached, does not answer in time, or answers with another status than 200.
 pub fn fetch(address: SocketAddr, path: &str, within: Duration) -> Result<String, Error> {
     visit("GET", address, path, within)
 }
 
-/// Has a daemon do something, within this time; answers what it says.
+/// Requests an action of a running daemon, within this time. Returns the text of the answer.
+///
+/// # Errors
+/// [`Error::Page`], as [`fetch`].
 pub fn act(address: SocketAddr, path: &str, within: Duration) -> Result<String, Error> {
     visit("POST", address, path, within)
 }
@@ -47,7 +53,7 @@ fn page(answer: &[u8]) -> Result<&str, String> {
     if status == 200 { Ok(body) } else { Err(format!("the answer is `HTTP/1.1 {status} {reason}`: {says}")) }
 }
 
-/// Asks for one page and takes in all that comes until the far end closes.
+/// A machine that requests one page and reads until the far end closes.
 struct Visitor {
     address: SocketAddr,
     request: Vec<u8>,

@@ -3,53 +3,53 @@ use httparse::{EMPTY_HEADER, Header, Status};
 /// Bytes of a request up to its empty line, at most.
 pub(crate) const HEAD_MAX: usize = 8 << 10;
 
-/// The head of an HTTP/1.x request (RFC 9112), as far as it matters here.
+/// The head of an HTTP/1.x request (RFC 9112), as far as it is used here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// What is asked for.
+    /// The method.
     pub method: Method,
     /// The path, from its first slash, without a query.
     pub path: String,
-    /// What follows the path's question mark.
+    /// The text behind the path's question mark.
     pub query: String,
-    /// Whether a page in a browser asks, and not a program or a person.
+    /// `true` if a page in a browser sent it, and not a program or a person.
     pub from_page: bool,
-    /// Whether the connection may be used again after the answer.
+    /// `true` if the connection may be used again after the answer.
     pub keeps: bool,
 }
 
-/// What a request asks for.
+/// The method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// To read a page.
+    /// Reads a page.
     Get,
-    /// To read only the head of the answer.
+    /// Reads only the head of the answer.
     Head,
-    /// To have something done.
+    /// Requests an action.
     Post,
 }
 
-/// Headers that pages in browsers cannot help to send with what they have done elsewhere, and other programs do not.
+/// Headers that browsers send with a page's requests to other sites, and other programs do not send.
 const FROM_PAGES: [&str; 3] = ["origin", "referer", "sec-fetch-site"];
 
-/// Why a request is not answered as it wants. What follows it on the connection cannot be trusted.
+/// Why a request is refused. The bytes after it on the connection cannot be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// It is no request, or one of HTTP/1.1 without `Host`.
+    /// The bytes are not a request, or one of HTTP/1.1 without `Host`.
     Malformed,
-    /// It asks for something else than to read, or to have something done.
+    /// The method is none of [`Method`].
     MethodNotAllowed,
-    /// It has something done with a body, and none is taken.
+    /// An action has a body, and bodies are not accepted.
     BodyNotTaken,
-    /// Its head passes the bound of 8 KiB.
+    /// The head passes the bound of 8 KiB or 64 headers.
     HeadTooLarge,
-    /// It is of another version of HTTP.
+    /// The version of HTTP is not 1.0 or 1.1.
     VersionNotSupported,
 }
 
 impl Refusal {
-    /// The status that says so.
+    /// Returns the status of the answer.
     #[must_use]
     pub const fn status(self) -> u16 {
         match self {
