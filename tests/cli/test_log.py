@@ -118,10 +118,9 @@ def test_a_controller_and_its_farm(log):
         ends(controller.process)
 
 
-def test_one_that_decides_with_a_program(log, tmp_path):
+def test_a_node_with_a_program(log):
     options, streams = log
-    missing = tmp_path / "none"
-    with farms.controller() as controller, farms.node(controller, "--command", missing, *options, **streams) as node:
+    with farms.controller() as controller, farms.node(controller, *options, "--command", "false", **streams) as node:
         controller.wait_for_nodes(1)
         ends(node)
 

@@ -45,6 +45,15 @@ impl From<hodo_daemon::Error> for Error {
     }
 }
 
+impl From<hodo_farm_host::Error> for Error {
+    fn from(error: hodo_farm_host::Error) -> Self {
+        match error {
+            hodo_farm_host::Error::Settings(why) => Error::Usage(why),
+            other => Error::Failed(other.to_string()),
+        }
+    }
+}
+
 impl From<hodo_store::Error> for Error {
     fn from(error: hodo_store::Error) -> Self {
         Error::Failed(error.to_string())

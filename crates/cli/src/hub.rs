@@ -7,14 +7,13 @@ mod seen;
 mod stop;
 mod tracing;
 
+use crate::announce::announce;
 use crate::args::{self, HubCommand};
-use crate::bench::LISTENING_ON;
-use crate::serve::at_the_end_of_stdin;
 use crate::{Error, Outcome, terminal};
 use attending::Attending;
 use hodo_catalog::ipbus::hub::{AllowList, Hub, HubCommand as Ask, HubConfig};
 use hodo_catalog::ipbus::window::WindowConfig;
-use hodo_daemon::{Daemon, HEALTH, Options, Reply, Snapshot, log};
+use hodo_daemon::{Daemon, HEALTH, Options, Reply, Snapshot};
 use hodo_io::{JointOptions, JointServer, ServeOptions, SocketSettings, Trace};
 use hodo_machine::{Address, Input, Instant, Machine, Sampling, Wait};
 use seen::Seen;
@@ -25,8 +24,6 @@ use tracing::Tracing;
 
 /// Connections that the driver accepts beyond the hub's own bound, so that the hub counts those that it turns away.
 const MORE_PEERS: usize = 64;
-/// What the second line begins with, where there are pages.
-pub const PAGES_ON: &str = "pages on http://";
 /// How long a page waits for what it shows.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a lone packet may take where nothing was lost lately: a timer as far away costs nothing, and a lone packet
@@ -76,7 +73,7 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
             metrics::tell(&seen, exposition);
         }
     });
-    announce(&daemon, server.address(), serve.until_stdin_closes)?;
+    announce(&daemon, server.address(), serve.until_stdin_closes);
     let at = server.address().to_string();
     let make = |index| {
         let mut hub = Hub::new(config(serve), allow.clone());
@@ -90,18 +87,6 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
     };
     server.run(make, daemon.stop()).map_err(|error| Error::Failed(format!("serving {at}: {error}")))?;
     Ok(Outcome::Done)
-}
-
-/// Says where a daemon listens, and where its pages are; one that is tied ends with its standard input.
-pub fn announce(daemon: &Daemon, at: &Address, is_tied: bool) -> Result<(), Error> {
-    if is_tied {
-        at_the_end_of_stdin(daemon.stop());
-    }
-    // First of all, so that whoever waits for the lines finds it so.
-    daemon.ready(&format!("{LISTENING_ON}{at}"));
-    let pages = daemon.site().map(|pages| format!("{PAGES_ON}{pages}\n"));
-    log::announce(&format!("{LISTENING_ON}{at}\n{}", pages.unwrap_or_default()));
-    Ok(())
 }
 
 fn bind(serve: &args::HubServe, trace: Option<Arc<Trace>>) -> Result<JointServer, Error> {

@@ -38,7 +38,7 @@ mod untaken;
 pub mod usage;
 
 pub use attended::{Attendant, Waker, attend_opened, attend_opened_datagrams, attend_woken};
-pub use clock::Clock;
+pub use clock::{Clock, sleep, unix_time_ns};
 pub use connect::check_congestion;
 pub use datagram::Datagrams;
 pub use endpoint::Endpoint;

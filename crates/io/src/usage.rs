@@ -1,11 +1,12 @@
 //! CPU time and memory that this process, a thread and the whole machine have used.
 #![allow(unsafe_code)]
 
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::mem::MaybeUninit;
 
 /// What a process or a thread has used since it started.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ProcessUsage {
     /// Seconds of CPU in user mode.
     pub user_s: f64,

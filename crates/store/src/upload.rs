@@ -3,6 +3,7 @@
 use crate::directory;
 use crate::error::Error;
 use crate::recovery;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -54,7 +55,7 @@ impl Default for Pace {
 }
 
 /// What has been uploaded since the start.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uploads {
     /// Segments that are there.
     pub segments: u64,

@@ -3,9 +3,9 @@
 
 use super::placement::Placement;
 use crate::Error;
+use crate::announce::PAGES_ON;
 use crate::args::Measure;
 use crate::args::units::cpus_text;
-use crate::hub::PAGES_ON;
 use crate::private_dir::PrivateDir;
 use hodo_catalog::Uri;
 use std::io::{BufRead, BufReader, Read};

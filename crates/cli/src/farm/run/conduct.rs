@@ -5,9 +5,10 @@ use super::plan::Process;
 use super::role::Role;
 use super::signals::Signals;
 use super::site::Site;
+use crate::Error;
 use crate::bench::LISTENING_ON;
-use crate::{Error, terminal};
 use hodo_daemon::launch::{Crew, News};
+use hodo_daemon::log;
 use std::collections::VecDeque;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -275,13 +276,13 @@ impl Conduct<'_> {
     /// Takes what happened, and does what is due.
     fn turn(&mut self) -> Result<(), Error> {
         match self.crew.next(TICK) {
-            Some(News::Said(child, line)) => self.said(self.post_of[child], &line)?,
+            Some(News::Said(child, line)) => self.said(self.post_of[child], &line),
             Some(News::Complained(child, line)) => {
                 let is_expected = self.is_ending || !self.is_there(Role::Controller);
                 let post = &mut self.posts[self.post_of[child]];
                 // Of a controller that ends in order nodes complain; that is told of those which fail over it.
                 if !(is_expected && post.process.role == Role::Node) {
-                    eprintln!("{} | {line}", post.process.name);
+                    log::relay(&format!("{} | {line}", post.process.name));
                 }
                 if post.said.len() == LAST_LINES {
                     post.said.pop_front();
@@ -304,11 +305,11 @@ impl Conduct<'_> {
         Ok(())
     }
 
-    fn said(&mut self, post: usize, line: &str) -> Result<(), Error> {
+    fn said(&mut self, post: usize, line: &str) {
         let post = &mut self.posts[post];
         if self.site.launcher.on_their_way().is_some_and(|(_, there)| line == there) {
             post.is_on_its_way = false;
-            return Ok(());
+            return;
         }
         if let Some(at) = line.strip_prefix(LISTENING_ON)
             && post.process.role.listens()
@@ -317,7 +318,9 @@ impl Conduct<'_> {
             // Should it be started again, the others find it where it was.
             post.process.listen = Some(at.to_owned());
         }
-        if self.quiet { Ok(()) } else { terminal::print(&format!("{} | {line}\n", post.process.name)) }
+        if !self.quiet {
+            log::queue(&format!("{} | {line}\n", post.process.name));
+        }
     }
 
     fn ended(&mut self, post: usize, status: ExitStatus) {
@@ -335,7 +338,7 @@ impl Conduct<'_> {
             post.wait = BACK_OFF;
         }
         let Process { name, host, .. } = &post.process;
-        eprintln!("hodo farm run: {name} on {host} ended ({status}); it is started again in {:?}", post.wait);
+        tracing::warn!("{name} on {host} ended ({status}); it is started again in {:?}", post.wait);
         post.again_at = Some(Instant::now() + post.wait);
         post.wait = (post.wait * 2).min(BACK_OFF_MAX);
     }

@@ -1,4 +1,5 @@
 use crate::Error;
+use crate::args::Logged;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::Arc;
@@ -15,11 +16,12 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// From now on signals do nothing else.
-    pub fn catch() -> Result<Self, Error> {
+    /// Catches the signals from now on; SIGHUP opens the log again if that is in a file.
+    pub fn catch(log: &Logged) -> Result<Self, Error> {
         let signals = Signals::default();
         let cannot = |why| Error::Failed(format!("signals cannot be caught: {why}"));
-        for signal in [SIGTERM, SIGHUP] {
+        let hangup = log.file.is_none().then_some(SIGHUP);
+        for signal in [SIGTERM].into_iter().chain(hangup) {
             flag::register(signal, Arc::clone(&signals.stopped)).map_err(cannot)?;
         }
         flag::register(SIGINT, Arc::clone(&signals.interrupted)).map_err(cannot)?;

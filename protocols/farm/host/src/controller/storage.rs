@@ -1,29 +1,29 @@
-use super::lines::Lines;
-use hodo_catalog::farm::controller::Final;
-use hodo_catalog::farm::wire::Verdict;
-use hodo_io::Waker;
-use hodo_store::{Record, Store, Uploader, Uploads};
+use super::status::StoreStatus;
+use hodo_farm::controller::Final;
+use hodo_farm::wire::Verdict;
+use hodo_io::{Waker, sleep, unix_time_ns};
+use hodo_store::{Record, Store, Uploader};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// How soon a commit that failed is tried again.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Where the threads that serve leave verdicts, and the thread that writes them.
-pub struct Storing {
+/// The thread that writes verdicts to the store, and a queue to it for each serving thread.
+pub struct Storage {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 struct Shared {
-    inboxes: Vec<Inbox>,
-    /// The writer sleeps, and is to be woken.
+    queues: Vec<Queue>,
+    /// Whether the writer sleeps until it is woken.
     asleep: Mutex<bool>,
     wake: Condvar,
     end: AtomicBool,
-    /// Commits that have failed since the last that did not; the reason of the last.
+    /// Why the last commit failed; `None` once one has succeeded.
     failing: Mutex<Option<String>>,
     stored: AtomicU64,
     stored_bytes: AtomicU64,
@@ -31,43 +31,31 @@ struct Shared {
     upload: Option<Upload>,
 }
 
-/// Who copies closed segments elsewhere, and how long that may take at the end.
+/// The copying of closed segments elsewhere, and the time that it may take at the end.
 pub struct Upload {
     pub uploader: Uploader,
     pub within: Duration,
 }
 
 #[derive(Default)]
-struct Inbox {
+struct Queue {
     verdicts: Mutex<Vec<Final>>,
     committed: AtomicU64,
     waker: Mutex<Option<Waker>>,
 }
 
-/// One thread's way to the writer.
+/// The queue of one serving thread to the writer.
 #[derive(Clone)]
-pub struct Desk {
+pub struct StorageQueue {
     shared: Arc<Shared>,
     index: usize,
 }
 
-/// What the writer has done.
-#[derive(Debug, Clone, Default)]
-pub struct Stored {
-    pub events: u64,
-    pub bytes: u64,
-    pub commits: u64,
-    /// Why nothing can be committed now, where that is so.
-    pub failing: Option<String>,
-    /// What was copied elsewhere, where that is asked for.
-    pub uploads: Option<Uploads>,
-}
-
-impl Storing {
-    /// Begins to write for so many threads.
+impl Storage {
+    /// Starts the writer for `threads` serving threads; it commits at most once per `every`.
     pub fn start(store: Store, threads: usize, every: Duration, upload: Option<Upload>) -> Self {
         let shared = Arc::new(Shared {
-            inboxes: (0..threads).map(|_| Inbox::default()).collect(),
+            queues: (0..threads).map(|_| Queue::default()).collect(),
             asleep: Mutex::new(false),
             wake: Condvar::new(),
             end: AtomicBool::new(false),
@@ -81,19 +69,19 @@ impl Storing {
         // In the common table of descriptors: the wakers of the threads that serve are in that one, and in a table of
         // this thread's own their numbers may be those of the store's files, which a wake would write into.
         let thread = std::thread::spawn(move || write(store, &writer, every));
-        Storing { shared, thread: Some(thread) }
+        Storage { shared, thread: Some(thread) }
     }
 
-    /// For the thread with this index.
-    pub fn desk(&self, index: usize) -> Desk {
-        Desk { shared: Arc::clone(&self.shared), index }
+    /// Returns the queue of the serving thread with this index.
+    pub fn queue(&self, index: usize) -> StorageQueue {
+        StorageQueue { shared: Arc::clone(&self.shared), index }
     }
 }
 
-impl Drop for Storing {
+impl Drop for Storage {
     fn drop(&mut self) {
         self.shared.end.store(true, Ordering::Release);
-        self.shared.rouse();
+        self.shared.wake_writer();
         if let Some(thread) = self.thread.take() {
             // It has said what it had to say.
             let _ = thread.join();
@@ -101,13 +89,13 @@ impl Drop for Storing {
         if let Some(Upload { uploader, within }) = &self.shared.upload
             && let left @ 1.. = uploader.finish(*within).waiting
         {
-            Lines::of("controller").say(&format!("{left} segments are left to be uploaded by the next controller"));
+            tracing::warn!("{left} segments are left to be uploaded by the next controller");
         }
     }
 }
 
 impl Shared {
-    fn rouse(&self) {
+    fn wake_writer(&self) {
         let mut asleep = self.asleep.lock().unwrap_or_else(PoisonError::into_inner);
         if *asleep {
             *asleep = false;
@@ -115,11 +103,11 @@ impl Shared {
         }
     }
 
-    /// Sleeps until a verdict is left, or the end.
+    /// Sleeps until a verdict is queued, or the writer is to end.
     fn sleep(&self) {
         let mut asleep = self.asleep.lock().unwrap_or_else(PoisonError::into_inner);
-        let some = |inbox: &Inbox| !inbox.verdicts.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        if self.inboxes.iter().any(some) || self.end.load(Ordering::Acquire) {
+        let some = |queue: &Queue| !queue.verdicts.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        if self.queues.iter().any(some) || self.end.load(Ordering::Acquire) {
             return;
         }
         *asleep = true;
@@ -128,36 +116,37 @@ impl Shared {
     }
 }
 
-impl Desk {
-    /// Who is to be woken when something is committed.
+impl StorageQueue {
+    /// Sets the thread that is woken after each commit.
     pub fn set_waker(&self, waker: Waker) {
-        *self.inbox().waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker);
+        *self.queue().waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker);
     }
 
-    fn inbox(&self) -> &Inbox {
-        &self.shared.inboxes[self.index]
+    fn queue(&self) -> &Queue {
+        &self.shared.queues[self.index]
     }
 
-    /// Leaves verdicts to be written.
-    pub fn leave(&self, verdicts: &mut Vec<Final>) {
-        let mut inbox = self.inbox().verdicts.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_empty = inbox.is_empty();
-        inbox.append(verdicts);
-        drop(inbox);
+    /// Queues verdicts to be written.
+    pub fn push(&self, verdicts: &mut Vec<Final>) {
+        let mut queue = self.queue().verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_empty = queue.is_empty();
+        queue.append(verdicts);
+        drop(queue);
         if was_empty {
-            self.shared.rouse();
+            self.shared.wake_writer();
         }
     }
 
-    /// Verdicts of this thread that are committed.
+    /// Returns the number of verdicts of this thread that are committed.
     #[inline]
     pub fn committed(&self) -> u64 {
-        self.inbox().committed.load(Ordering::Acquire)
+        self.queue().committed.load(Ordering::Acquire)
     }
 
-    pub fn stored(&self) -> Stored {
+    /// Returns what the writer has done so far.
+    pub fn status(&self) -> StoreStatus {
         let shared = &self.shared;
-        Stored {
+        StoreStatus {
             events: shared.stored.load(Ordering::Relaxed),
             bytes: shared.stored_bytes.load(Ordering::Relaxed),
             commits: shared.commits.load(Ordering::Relaxed),
@@ -167,7 +156,7 @@ impl Desk {
     }
 }
 
-/// The store's word for a verdict.
+/// Returns the verdict under which the store keeps an event.
 pub fn stored_verdict(verdict: Verdict) -> hodo_store::Verdict {
     match verdict {
         Verdict::Accepted => hodo_store::Verdict::Accepted,
@@ -177,15 +166,14 @@ pub fn stored_verdict(verdict: Verdict) -> hodo_store::Verdict {
     }
 }
 
-/// Writes what is left, group after group, until the end.
+/// Writes queued verdicts, group after group, until the end.
 fn write(mut store: Store, shared: &Shared, every: Duration) {
-    let mut lines = Lines::of("controller");
-    let mut taken: Vec<Vec<Final>> = shared.inboxes.iter().map(|_| Vec::new()).collect();
+    let mut taken: Vec<Vec<Final>> = shared.queues.iter().map(|_| Vec::new()).collect();
     loop {
         shared.sleep();
         let ending = shared.end.load(Ordering::Acquire);
-        for (inbox, verdicts) in shared.inboxes.iter().zip(&mut taken) {
-            std::mem::swap(verdicts, &mut *inbox.verdicts.lock().unwrap_or_else(PoisonError::into_inner));
+        for (queue, verdicts) in shared.queues.iter().zip(&mut taken) {
+            std::mem::swap(verdicts, &mut *queue.verdicts.lock().unwrap_or_else(PoisonError::into_inner));
         }
         if taken.iter().all(Vec::is_empty) {
             if ending {
@@ -197,25 +185,25 @@ fn write(mut store: Store, shared: &Shared, every: Duration) {
             }
             continue;
         }
-        let time_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+        let time_ns = unix_time_ns();
         for verdict in taken.iter().flatten() {
-            attempt(shared, &mut lines, ending, || store.put(&record(verdict, time_ns)).map(|_| ()));
+            attempt(shared, ending, || store.put(&record(verdict, time_ns)).map(|_| ()));
         }
-        if !attempt(shared, &mut lines, ending, || store.commit().map(|_| ())) {
+        if !attempt(shared, ending, || store.commit().map(|_| ())) {
             return;
         }
         shared.commits.fetch_add(1, Ordering::Relaxed);
-        for (inbox, verdicts) in shared.inboxes.iter().zip(&mut taken) {
-            tell(shared, inbox, verdicts);
+        for (queue, verdicts) in shared.queues.iter().zip(&mut taken) {
+            acknowledge(shared, queue, verdicts);
         }
         if !ending && !every.is_zero() {
-            std::thread::sleep(every);
+            sleep(every);
         }
     }
 }
 
-/// Tells a thread that these are committed.
-fn tell(shared: &Shared, inbox: &Inbox, verdicts: &mut Vec<Final>) {
+/// Tells a serving thread that its verdicts are committed.
+fn acknowledge(shared: &Shared, queue: &Queue, verdicts: &mut Vec<Final>) {
     if verdicts.is_empty() {
         return;
     }
@@ -223,38 +211,33 @@ fn tell(shared: &Shared, inbox: &Inbox, verdicts: &mut Vec<Final>) {
     let (events, bytes) = kept.fold((0, 0), |(events, bytes), kept| (events + 1, bytes + kept.data.len() as u64));
     shared.stored.fetch_add(events, Ordering::Relaxed);
     shared.stored_bytes.fetch_add(bytes, Ordering::Relaxed);
-    inbox.committed.fetch_add(verdicts.len() as u64, Ordering::Release);
+    queue.committed.fetch_add(verdicts.len() as u64, Ordering::Release);
     verdicts.clear();
-    if let Some(waker) = &*inbox.waker.lock().unwrap_or_else(PoisonError::into_inner) {
+    if let Some(waker) = &*queue.waker.lock().unwrap_or_else(PoisonError::into_inner) {
         waker.wake();
     }
 }
 
-/// Does it until it succeeds: a full disk is emptied some time, and nothing is told to be stored before it is. Answers
-/// whether it was done, which it is unless the end has come.
-fn attempt(
-    shared: &Shared,
-    lines: &mut Lines,
-    ending: bool,
-    mut act: impl FnMut() -> Result<(), hodo_store::Error>,
-) -> bool {
+/// Repeats an action until it succeeds: a full disk is emptied some time, and nothing is acknowledged before it is stored.
+/// Returns `false` only if the writer ends first.
+fn attempt(shared: &Shared, ending: bool, mut act: impl FnMut() -> Result<(), hodo_store::Error>) -> bool {
     let mut failed = false;
     loop {
         let Err(error) = act() else {
             if failed {
-                lines.say("the store takes events again");
+                tracing::info!("the store takes events again");
                 *shared.failing.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }
             return true;
         };
         if !std::mem::replace(&mut failed, true) {
-            lines.say(&format!("{error}; no event is acknowledged until this is mended"));
+            tracing::error!("{error}; no event is acknowledged until this is mended");
         }
         *shared.failing.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
         if ending || shared.end.load(Ordering::Acquire) {
             return false;
         }
-        std::thread::sleep(AGAIN);
+        sleep(AGAIN);
     }
 }
 

@@ -1,5 +1,6 @@
-use super::units::Cpus;
-use super::{FarmPolicy, Output, units};
+use crate::args::Output;
+use crate::args::units::{self, Cpus};
+use crate::farm::controller::FarmPolicy;
 use clap::{Args, ValueEnum};
 use hodo_machine::Wait;
 
@@ -20,7 +21,7 @@ pub enum Preset {
 /// How fast is a farm on this machine? Its nodes are started here, each a process of its own.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct FarmBench {
+pub struct BenchOptions {
     /// A farm of the published study; what is given beside it goes before it.
     #[arg(long, value_name = "NAME")]
     pub preset: Option<Preset>,

@@ -1,4 +1,4 @@
-use hodo_catalog::farm::controller::Command;
+use hodo_farm::controller::Command;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 /// Orders that may wait for one thread.
 const WAITING_MAX: usize = 64;
 
-/// What an operator wants of a controller.
+/// An order of an operator to a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     Pause,
@@ -15,9 +15,9 @@ pub enum Order {
     Run(u32),
 }
 
-/// The way of orders to one thread of a controller, which looks for them after each turn and 12 times a second at least.
+/// The queue of orders to one thread of a controller, which takes them after each turn and at least 12 times a second.
 ///
-/// It is not woken for them: they come from the thread of the pages, which has none of the wakers' descriptors.
+/// An order does not wake the thread: it comes from the thread of the pages, which has none of the wakers' descriptors.
 #[derive(Default)]
 pub struct Orders {
     waiting: Mutex<Waiting>,
@@ -32,7 +32,7 @@ struct Waiting {
 }
 
 impl Orders {
-    /// Gives an order. Answers how many were given with this one; nothing where the thread does not take any.
+    /// Queues an order. Returns the number of orders queued so far, or `None` if the thread has stopped taking them.
     pub fn give(&self, order: Order) -> Option<u64> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.orders.len() >= WAITING_MAX {
@@ -44,7 +44,7 @@ impl Orders {
         Some(waiting.given)
     }
 
-    /// For the thread: the next order, which it carries out at once.
+    /// Takes the next order, which the thread carries out at once.
     #[inline]
     pub fn next(&self) -> Option<Command> {
         if !self.some.load(Ordering::Acquire) {
@@ -64,7 +64,7 @@ impl Orders {
         })
     }
 
-    /// How many were taken.
+    /// Returns how many orders the thread has taken.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Acquire)
     }

@@ -1,43 +1,56 @@
-use super::Look;
-use crate::farm::building::Building;
-use crate::farm::reading::{Node, Reading, time, uploaded};
+//! What went on in a farm between two looks, for a terminal.
+
+use crate::builder::BuilderStatus;
+use crate::controller::status::{NodeStatus, Status};
+use crate::controller::{time, uploaded};
 use hodo_measure::statistics::{jain, least_over_most};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What went on between two looks, in so many rows at most, none of more than 79 columns but for reasons of failures.
+/// The status of a controller, and of its builder where that is watched too, at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Look {
+    /// The controller.
+    pub controller: Status,
+    /// The builder.
+    pub builder: Option<BuilderStatus>,
+}
+
+/// Returns what went on between two looks, in at most this many rows. No row has more than 79 columns, but for reasons of
+/// failures. `at` names the controller.
+#[must_use]
 pub fn view(at: &str, before: &Look, now: &Look, rows: usize) -> String {
     let span_s = now.controller.uptime_s - before.controller.uptime_s;
-    // Another process answers now.
-    let zero = Look { controller: Reading { nodes: Vec::new(), ..Reading::default() }, builder: None };
+    // Where the time goes back, another process answers now.
+    let zero = Look::default();
     let (before, span_s) = if span_s > 0.0 { (before, span_s) } else { (&zero, now.controller.uptime_s.max(1e-9)) };
     let mut text = events(at, &before.controller, &now.controller, span_s);
     if let Some(building) = &now.builder {
         text += &builder(before.builder.as_ref(), building, span_s);
     }
-    if let Some(uploads) = &now.controller.uploads {
+    if let Some(uploads) = &now.controller.store.uploads {
         let _ = writeln!(text, "upload   {}", uploaded(uploads));
     }
-    if let Some(why) = &now.controller.failing {
+    if let Some(why) = &now.controller.store.failing {
         let _ = writeln!(text, "NOTHING CAN BE STORED: {why}");
     }
     let used = text.lines().count();
     text + &nodes(&before.controller, &now.controller, span_s, rows.saturating_sub(used + 1))
 }
 
-/// What is counted.
-type Figure = fn(&Reading) -> u64;
+/// Reads one counter.
+type Figure = fn(&Status) -> u64;
 
-/// The events: what comes and goes in a second, all of them, and where they are.
-fn events(at: &str, before: &Reading, now: &Reading, span_s: f64) -> String {
+/// Returns the rows about events: rates, totals, and what waits.
+fn events(at: &str, before: &Status, now: &Status, span_s: f64) -> String {
     let columns: [(&str, usize, Figure); 7] = [
-        ("in", 9, |reading| reading.events.taken_in),
-        ("accepted", 10, |reading| reading.events.accepted),
-        ("rejected", 10, |reading| reading.events.rejected),
-        ("quarantined", 12, |reading| reading.events.quarantined),
-        ("incomplete", 11, |reading| reading.events.incomplete),
-        ("given", 10, |reading| reading.events.given),
-        ("no token", 9, |reading| reading.events.found_no_token),
+        ("in", 9, |status| status.events.taken_in),
+        ("accepted", 10, |status| status.events.accepted),
+        ("rejected", 10, |status| status.events.rejected),
+        ("quarantined", 12, |status| status.events.quarantined),
+        ("incomplete", 11, |status| status.events.incomplete),
+        ("given", 10, |status| status.events.given),
+        ("no token", 9, |status| status.events.found_no_token),
     ];
     let row = |label: &str, cell: &dyn Fn(&str, Figure) -> String| {
         let cells = columns.iter().map(|(name, width, of)| format!("{:>width$}", cell(name, *of)));
@@ -52,8 +65,8 @@ fn events(at: &str, before: &Reading, now: &Reading, span_s: f64) -> String {
     let _ = writeln!(
         text,
         "data     {} Mbit/s in, {} Mbit/s stored, {} verdicts and {} uncommitted",
-        short(rate(|reading| reading.bytes_in) * 8e-6),
-        short(rate(|reading| reading.stored_bytes) * 8e-6),
+        short(rate(|status| status.bytes.taken_in) * 8e-6),
+        short(rate(|status| status.store.bytes) * 8e-6),
         now.events.uncommitted,
         bytes(now.events.uncommitted_bytes),
     );
@@ -62,7 +75,7 @@ fn events(at: &str, before: &Reading, now: &Reading, span_s: f64) -> String {
         text,
         "waiting  {} events, {} tokens; {} in hand, {} re-dispatched, dead time {:.1} %",
         now.events.waiting,
-        now.tokens_waiting,
+        now.tokens.waiting,
         now.events.in_hand,
         now.events.redispatched,
         dead.clamp(0.0, 100.0),
@@ -70,41 +83,41 @@ fn events(at: &str, before: &Reading, now: &Reading, span_s: f64) -> String {
     text
 }
 
-fn builder(before: Option<&Building>, now: &Building, span_s: f64) -> String {
-    let zero = Building::default();
+fn builder(before: Option<&BuilderStatus>, now: &BuilderStatus, span_s: f64) -> String {
+    let zero = BuilderStatus::default();
     let before = before.filter(|before| before.uptime_s < now.uptime_s).unwrap_or(&zero);
-    let rate = |of: fn(&Building) -> u64| short(of(now).saturating_sub(of(before)) as f64 / span_s);
+    let rate = |of: fn(&BuilderStatus) -> u64| short(of(now).saturating_sub(of(before)) as f64 / span_s);
     let mut text = format!(
         "builder  {} events/s complete, {}/s incomplete ({} in all), {} open, {} wait\n",
-        rate(|building| building.complete),
-        rate(|building| building.incomplete),
-        now.incomplete,
-        now.open,
-        now.waiting,
+        rate(|building| building.events.complete),
+        rate(|building| building.events.incomplete),
+        now.events.incomplete,
+        now.events.open,
+        now.events.waiting,
     );
     let _ = writeln!(
         text,
         "         {} fragments/s, in all {} lost, {} late, {} again; {} of {} sources",
-        rate(|building| building.fragments),
-        now.lost,
-        now.late,
-        now.duplicate,
-        now.sources,
-        now.sources + now.absent.len() as u64,
+        rate(|building| building.fragments.taken_in),
+        now.fragments.lost,
+        now.fragments.late,
+        now.fragments.duplicate,
+        now.connections.sources,
+        now.connections.sources + now.connections.absent.len() as u64,
     );
     text
 }
 
-/// The nodes, in so many rows at most.
-fn nodes(before: &Reading, now: &Reading, span_s: f64, rows: usize) -> String {
-    let mut earlier: BTreeMap<u64, u64> = BTreeMap::new();
+/// Returns the rows about nodes, at most this many.
+fn nodes(before: &Status, now: &Status, span_s: f64, rows: usize) -> String {
+    let mut earlier: BTreeMap<u32, u64> = BTreeMap::new();
     for node in &before.nodes {
         *earlier.entry(node.number).or_default() += node.given;
     }
     let mut sorted = now.nodes.clone();
     sorted.sort_by_key(|node| node.number);
     // Nodes of one number are one here: nothing tells which of them it was before.
-    let mut list: Vec<Node> = Vec::new();
+    let mut list: Vec<NodeStatus> = Vec::new();
     for node in sorted {
         match list.last_mut().filter(|last| last.number == node.number) {
             Some(last) => {
@@ -125,8 +138,8 @@ fn nodes(before: &Reading, now: &Reading, span_s: f64, rows: usize) -> String {
     let mut text = format!(
         "nodes    {} ({} lost), sources {}: min/max {:.3}, Jain {:.4} since the last look\n",
         now.nodes.len(),
-        now.nodes_lost,
-        now.sources,
+        now.connections.nodes_lost,
+        now.connections.sources,
         least_over_most(&given),
         jain(&given)
     );
@@ -148,8 +161,8 @@ fn nodes(before: &Reading, now: &Reading, span_s: f64, rows: usize) -> String {
             100.0 * given / total.max(1.0),
             node.in_flight,
             node.failed,
-            node.waited_us,
-            node.decided_us
+            node.waited_us_mean,
+            node.decided_us_mean
         );
     }
     if shown < list.len() {
@@ -158,7 +171,7 @@ fn nodes(before: &Reading, now: &Reading, span_s: f64, rows: usize) -> String {
     text
 }
 
-/// Four digits.
+/// Formats a number with about four digits.
 fn short(value: f64) -> String {
     match value {
         v if v >= 9_999_500.0 => format!("{:.2}M", v * 1e-6),
@@ -168,7 +181,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// Bytes, in a unit that leaves few digits.
+/// Formats bytes in a unit that leaves few digits.
 fn bytes(count: u64) -> String {
     match count {
         0..10_000 => format!("{count} B"),
@@ -180,21 +193,22 @@ fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::farm::reading::Events;
+    use crate::builder::status::{BuiltEvents, Fragments};
+    use crate::controller::status::{Bytes, Events};
 
     const ROWS: usize = 1000;
 
-    fn reading(uptime_s: f64, taken_in: u64, given: [u64; 2]) -> Look {
+    fn look(uptime_s: f64, taken_in: u64, given: [u64; 2]) -> Look {
         let events = Events { taken_in, rejected: taken_in, ..Events::default() };
-        let nodes = (0..).zip(given).map(|(number, given)| Node { number, given, ..Node::default() });
-        let bytes_in = taken_in * 125_000;
-        let controller = Reading { uptime_s, events, bytes_in, nodes: nodes.collect(), ..Reading::default() };
+        let nodes = (0..).zip(given).map(|(number, given)| NodeStatus { number, given, ..NodeStatus::default() });
+        let bytes = Bytes { taken_in: taken_in * 125_000, ..Bytes::default() };
+        let controller = Status { uptime_s, events, bytes, nodes: nodes.collect(), ..Status::default() };
         Look { controller, builder: None }
     }
 
     #[test]
     fn rates_are_of_the_time_between_two_looks() {
-        let (before, now) = (reading(10.0, 1000, [600, 400]), reading(12.0, 3000, [1100, 1900]));
+        let (before, now) = (look(10.0, 1000, [600, 400]), look(12.0, 3000, [1100, 1900]));
         let text = view("here", &before, &now, ROWS);
         assert!(text.contains("\nevents/s     1000 "), "{text}");
         assert!(text.contains("\ndata     1000 Mbit/s in, 0 Mbit/s stored, "), "{text}");
@@ -204,14 +218,15 @@ mod tests {
 
     #[test]
     fn another_process_begins_at_nothing() {
-        let text = view("here", &reading(100.0, 9000, [5000, 4000]), &reading(2.0, 200, [100, 100]), ROWS);
+        let text = view("here", &look(100.0, 9000, [5000, 4000]), &look(2.0, 200, [100, 100]), ROWS);
         assert!(text.contains("\nevents/s      100 ") && text.contains("Jain 1.0000"), "{text}");
     }
 
     #[test]
     fn it_fits_on_the_screen() {
-        let nodes: Vec<Node> = (0..200).map(|number| Node { number, given: 1, ..Node::default() }).collect();
-        let mut now = reading(1.0, 1, [0, 0]);
+        let nodes: Vec<NodeStatus> =
+            (0..200).map(|number| NodeStatus { number, given: 1, ..NodeStatus::default() }).collect();
+        let mut now = look(1.0, 1, [0, 0]);
         now.controller.nodes = nodes;
         for rows in 1..300 {
             let text = view("here", &Look::default(), &now, rows);
@@ -223,10 +238,14 @@ mod tests {
     #[test]
     fn no_line_goes_over_to_the_next() {
         let many = 200_000_000;
-        let mut now = reading(100_000.0, many, [many; 2]);
+        let mut now = look(100_000.0, many, [many; 2]);
         now.controller.events =
             Events { given: many, found_no_token: many, waiting: 1_000_000, ..now.controller.events };
-        now.builder = Some(Building { complete: many, lost: 1_000_000, fragments: 3 * many, ..Building::default() });
+        now.builder = Some(BuilderStatus {
+            events: BuiltEvents { complete: many, ..BuiltEvents::default() },
+            fragments: Fragments { lost: 1_000_000, taken_in: 3 * many, ..Fragments::default() },
+            ..BuilderStatus::default()
+        });
         let text = view("192.168.100.100:9205", &Look::default(), &now, ROWS);
         for line in text.lines().skip(1) {
             assert!(line.len() < 80, "{line}");

@@ -1,45 +1,49 @@
-//! What an operator has done over HTTP: pause, go on, drain, stop, another run.
+//! Orders of an operator over HTTP: pause, resume, drain, stop, another run.
 
 use super::orders::{Order, Orders};
-use super::seen::Seen;
+use super::snapshot::ControllerSnapshot;
 use hodo_daemon::{Pages, Reply};
 use hodo_io::Stop;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// Looks until what it sees satisfies, for so many looks at most.
+/// Snapshots that are awaited until an order has been carried out.
 const LOOKS: u32 = 3;
 
-/// What stands between the pages and the threads of a controller.
+/// Passes orders from the pages to the threads of a controller.
 #[derive(Clone)]
-pub struct Desk {
+pub struct OrderDispatch {
     orders: Arc<Vec<Arc<Orders>>>,
     stop: Arc<OnceLock<Arc<Stop>>>,
 }
 
-impl Desk {
-    /// For so many threads.
+impl OrderDispatch {
+    /// Prepares a queue for each thread.
     pub fn new(threads: usize) -> Self {
-        Desk { orders: Arc::new((0..threads).map(|_| Arc::default()).collect()), stop: Arc::default() }
+        OrderDispatch { orders: Arc::new((0..threads).map(|_| Arc::default()).collect()), stop: Arc::default() }
     }
 
-    /// The orders of a thread.
+    /// Returns the queue of one thread.
     pub fn orders(&self, index: usize) -> Arc<Orders> {
         Arc::clone(&self.orders[index])
     }
 
-    /// What ends the process.
+    /// Sets what ends the process.
     pub fn set_stop(&self, stop: &Arc<Stop>) {
-        // It is told once, right after the pages are there.
+        // Set once, right after the pages are there.
         let _ = self.stop.set(Arc::clone(stop));
     }
 
     /// Adds the actions to the pages.
-    pub fn actions(&self, pages: Pages, look: impl Fn() -> Option<Seen> + Clone + Send + Sync + 'static) -> Pages {
+    pub fn actions(
+        &self,
+        pages: Pages,
+        look: impl Fn() -> Option<ControllerSnapshot> + Clone + Send + Sync + 'static,
+    ) -> Pages {
         let order = |what: fn(&str) -> Result<Order, String>| {
-            let (desk, look) = (self.clone(), look.clone());
+            let (dispatch, look) = (self.clone(), look.clone());
             move |query: &str| match what(query) {
-                Ok(order) => desk.carry_out(order, &look),
+                Ok(order) => dispatch.carry_out(order, &look),
                 Err(why) => Reply::text(400, format!("{why}\n")),
             }
         };
@@ -58,16 +62,19 @@ impl Desk {
             })
     }
 
-    /// Gives an order to every thread, and waits until each has carried it out.
-    fn carry_out(&self, order: Order, look: &impl Fn() -> Option<Seen>) -> Reply {
+    /// Gives an order to every thread and waits until each has carried it out.
+    fn carry_out(&self, order: Order, look: &impl Fn() -> Option<ControllerSnapshot>) -> Reply {
         let given: Option<Vec<u64>> = self.orders.iter().map(|orders| orders.give(order)).collect();
         let stuck = || Reply::text(503, "the controller has not begun, or is stuck\n");
         let Some(number) = given.and_then(|given| given.into_iter().max()) else { return stuck() };
         // Each look waits for the threads.
         for _ in 0..LOOKS {
             match look() {
-                Some(seen) if seen.orders >= number => {
-                    return Reply::text(200, format!("run {}: {}\n", seen.counters.run, seen.counters.state.name()));
+                Some(snapshot) if snapshot.orders >= number => {
+                    return Reply::text(
+                        200,
+                        format!("run {}: {}\n", snapshot.counters.run, snapshot.counters.state.name()),
+                    );
                 }
                 Some(_) => {}
                 None => break,

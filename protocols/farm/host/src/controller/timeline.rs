@@ -1,27 +1,17 @@
+use super::status::Moment;
 use std::sync::{Mutex, PoisonError};
 
 /// Moments that are kept; then every second one is dropped.
 const MOMENTS_MAX: usize = 400;
-/// How close they are at first.
+/// Seconds between two moments at first.
 const SPACING_S: f64 = 0.25;
 
-/// How far a farm had come at some moments of its run, evenly over all of it.
+/// Progress of a farm at moments spread evenly over its run.
 pub struct Timeline(Mutex<Kept>);
 
 struct Kept {
     moments: Vec<Moment>,
     spacing_s: f64,
-}
-
-/// How far it had come.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Moment {
-    /// Since the controller began.
-    pub at_s: f64,
-    /// Events with a verdict.
-    pub decided: u64,
-    /// Bytes that were taken in.
-    pub bytes_in: u64,
 }
 
 impl Default for Timeline {
@@ -31,7 +21,7 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// Keeps a moment; answers after how many seconds the next one is wanted.
+    /// Keeps a moment. Returns the seconds until the next one is due.
     pub fn note(&self, moment: Moment) -> f64 {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.moments.len() == MOMENTS_MAX {
@@ -46,7 +36,7 @@ impl Timeline {
         kept.spacing_s
     }
 
-    /// The moments so far.
+    /// Returns the moments so far.
     pub fn moments(&self) -> Vec<Moment> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).moments.clone()
     }

@@ -1,0 +1,20 @@
+//! The first lines of a daemon: where it listens, and where its pages are.
+
+use crate::bench::LISTENING_ON;
+use crate::serve::at_the_end_of_stdin;
+use hodo_daemon::{Daemon, log};
+use hodo_machine::Address;
+
+/// The second line begins with this, where there are pages.
+pub const PAGES_ON: &str = "pages on http://";
+
+/// Prints where a daemon listens and where its pages are. One that is tied stops when its standard input ends.
+pub fn announce(daemon: &Daemon, at: &Address, is_tied: bool) {
+    if is_tied {
+        at_the_end_of_stdin(daemon.stop());
+    }
+    // First of all, so that whoever waits for the lines finds it so.
+    daemon.ready(&format!("{LISTENING_ON}{at}"));
+    let pages = daemon.site().map(|pages| format!("{PAGES_ON}{pages}\n"));
+    log::announce(&format!("{LISTENING_ON}{at}\n{}", pages.unwrap_or_default()));
+}
