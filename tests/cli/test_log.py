@@ -64,11 +64,11 @@ def strangers(at, daemon=None):
 
 
 def stranger(at):
-    """Sends eight bytes that mean nothing, and waits until it is turned away."""
+    """Sends bytes that mean nothing, as many as any message begins with, and waits until it is turned away."""
     host, port = at.rsplit(":", 1)
     with socket.create_connection((host, int(port)), timeout=20) as connection:
-        connection.sendall(b"\xff" * 8)
-        with contextlib.suppress(ConnectionResetError):
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(b"\xff" * 64)
             while connection.recv(4096):
                 pass
 
