@@ -75,7 +75,8 @@ def started(*arguments, prefix=(), **options):
             except subprocess.TimeoutExpired:
                 process.kill()
         process.wait()
-        process.stdout.close()
+        if process.stdout:
+            process.stdout.close()
 
 
 @contextlib.contextmanager

@@ -132,6 +132,29 @@ def test_a_far_end(log):
         ends(server)
 
 
+RUN = """
+[controller]
+no_metrics = true
+[[source]]
+rate = 2_000
+[[node]]
+count = 2
+command = ["sh", "-c", "echo said >&2"]
+"""
+
+
+@pytest.mark.parametrize("kind", ["full disk", "closed pipe", "unread pipe"])
+def test_a_whole_farm(kind, tmp_path):
+    """What it passes on of its processes is lost, and all of them go on."""
+    file = tmp_path / "farm.toml"
+    file.write_text(RUN, encoding="ascii")
+    with broken(kind) as descriptor, command.started("farm", "run", file, stdout=descriptor, stderr=descriptor) as run:
+        command.wait_until(lambda: len(command.children(run.pid)) == 4, "all four are started")
+        busy = [child for child in command.children(run.pid) if command.is_connected(child)]
+        command.wait_until(lambda: all(map(command.is_connected, command.children(run.pid))), f"all of {busy} talk")
+        ends(run)
+
+
 def listens(pid):
     """The ports where a process listens."""
     inodes = set()

@@ -359,10 +359,12 @@ impl Machine for Device {
             Input::Drained(peer) => self.set_blocked(peer, false),
             Input::Command(DeviceCommand::Reboot { clear_memory }) => self.board.reboot(clear_memory),
             Input::Command(DeviceCommand::Poke { address, word }) => self.board.bus.poke(address, word),
-            Input::Landed(..) | Input::Elapsed => {}
-        }
-        while let Some(peer) = self.timers.pop_due(now) {
-            self.elapsed(now, peer);
+            Input::Landed(..) => {}
+            Input::Elapsed => {
+                while let Some(peer) = self.timers.pop_due(now) {
+                    self.elapsed(now, peer);
+                }
+            }
         }
     }
 

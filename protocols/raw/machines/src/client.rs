@@ -276,10 +276,11 @@ impl Machine for Client {
                 channel.wake(queues);
                 Ok(())
             }),
-            Input::Elapsed => {}
-        }
-        while let Some(number) = self.timers.pop_due(now) {
-            self.elapsed(now, number);
+            Input::Elapsed => {
+                while let Some(number) = self.timers.pop_due(now) {
+                    self.elapsed(now, number);
+                }
+            }
         }
     }
 

@@ -361,10 +361,11 @@ impl Machine for Server {
                     self.queue(peer);
                 }
             }
-            Input::Elapsed => {}
-        }
-        while let Some(peer) = self.timers.pop_due(now) {
-            self.elapsed(now, peer);
+            Input::Elapsed => {
+                while let Some(peer) = self.timers.pop_due(now) {
+                    self.elapsed(now, peer);
+                }
+            }
         }
     }
 

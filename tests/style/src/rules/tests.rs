@@ -64,7 +64,9 @@ fn printing_is_found_in_libraries_alone() {
     let code = "fn a() {\n    eprintln!();\n    // println!\n    fingerprint!();\n}\n";
     let found = |path: &str| lines(&printing(&Source::new(path, code)));
     assert_eq!(found("protocols/raw/host/src/lib.rs"), [2]);
-    for path in ["crates/cli/src/main.rs", "crates/io/examples/a.rs", "crates/io/tests/a.rs", "crates/io/src/a/tests.rs"] {
+    for path in
+        ["crates/cli/src/main.rs", "crates/io/examples/a.rs", "crates/io/tests/a.rs", "crates/io/src/a/tests.rs"]
+    {
         assert!(found(path).is_empty(), "{path}");
     }
 }

@@ -75,10 +75,12 @@ impl Machine for Clients {
             Input::Closed(Peer(number), why) => self.hand(now, number, Input::Closed(super::PEER, why)),
             Input::Blocked(Peer(number)) => self.hand(now, number, Input::Blocked(super::PEER)),
             Input::Drained(Peer(number)) => self.hand(now, number, Input::Drained(super::PEER)),
-            Input::Landed(..) | Input::Elapsed => {}
-        }
-        while let Some(number) = self.timers.pop_due(now) {
-            self.wake(number);
+            Input::Landed(..) => {}
+            Input::Elapsed => {
+                while let Some(number) = self.timers.pop_due(now) {
+                    self.wake(number);
+                }
+            }
         }
     }
 
