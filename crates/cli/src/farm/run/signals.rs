@@ -20,7 +20,7 @@ impl Signals {
     pub fn catch(log: &Logged) -> Result<Self, Error> {
         let signals = Signals::default();
         let cannot = |why| Error::Failed(format!("signals cannot be caught: {why}"));
-        let hangup = log.file.is_none().then_some(SIGHUP);
+        let hangup = (!log.reopens()).then_some(SIGHUP);
         for signal in [SIGTERM].into_iter().chain(hangup) {
             flag::register(signal, Arc::clone(&signals.stopped)).map_err(cannot)?;
         }
