@@ -1,5 +1,4 @@
 use crate::Error;
-use crate::args::Logged;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::Arc;
@@ -16,11 +15,15 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Catches the signals from now on; SIGHUP opens the log again if that is in a file.
-    pub fn catch(log: &Logged) -> Result<Self, Error> {
+    /// Catches the signals: from now on they do nothing else. SIGHUP is left alone if it opens the log again.
+    ///
+    /// # Errors
+    /// [`Error::Run`] if the system refuses.
+    pub fn catch(hangup_reopens: bool) -> Result<Self, Error> {
         let signals = Signals::default();
-        let cannot = |why| Error::Failed(format!("signals cannot be caught: {why}"));
-        let hangup = (!log.reopens()).then_some(SIGHUP);
+        let cannot =
+            |why: std::io::Error| Error::Run { what: "signals cannot be caught".to_owned(), why: why.to_string() };
+        let hangup = (!hangup_reopens).then_some(SIGHUP);
         for signal in [SIGTERM].into_iter().chain(hangup) {
             flag::register(signal, Arc::clone(&signals.stopped)).map_err(cannot)?;
         }
@@ -28,7 +31,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Whether the run is to end.
+    /// Returns whether the run is to end.
     pub fn is_stopped(&self) -> bool {
         if self.interrupted.swap(false, Ordering::Relaxed) && self.stopped.swap(true, Ordering::Relaxed) {
             self.killed.store(true, Ordering::Relaxed);
@@ -36,7 +39,7 @@ impl Signals {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Whether it is to end at once.
+    /// Returns whether the run is to end at once.
     pub fn is_killed(&self) -> bool {
         self.is_stopped() && self.killed.load(Ordering::Relaxed)
     }
