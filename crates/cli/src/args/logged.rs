@@ -4,17 +4,16 @@ use std::path::PathBuf;
 
 /// Options of a daemon's log.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Log")]
 pub struct Logged {
     /// Append the log to this file, and open it again at SIGHUP [default: standard error].
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = "Log", value_name = "FILE")]
     pub log: Option<PathBuf>,
     /// Log lines of this level and above: off, error, warn, info, debug or trace [default: HODO_LOG, else info].
-    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    #[arg(long, help_heading = "Log", value_name = "LEVEL", value_parser = level)]
     pub log_level: Option<LevelFilter>,
     /// Format of a line: plain, text (with time and level), json or journald [default: journald for the journal, text in
     /// a file, else plain].
-    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    #[arg(long, help_heading = "Log", value_name = "FORMAT", value_parser = format)]
     pub log_format: Option<Format>,
 }
 

@@ -34,7 +34,7 @@ pub fn run(asked: &RunOptions) -> Result<Outcome, Error> {
         lines.for_each(log::relay);
     }
     if !asked.quiet {
-        log::print(&farm.summary(&course))?;
+        log::announce(&farm.summary(&course));
     }
     Ok(if farm.is_well(&course) { Outcome::Done } else { Outcome::Failed })
 }
