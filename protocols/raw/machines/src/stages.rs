@@ -35,7 +35,7 @@ pub const COUNTERS_MAX: usize = COUNTERS + FAR.len() * (HEAD + Spans::BUCKETS * 
 pub struct FarStages([Spans; FAR.len()]);
 
 impl FarStages {
-    /// The stages by their names, in their order.
+    /// Iterates over the stages in order, each with its name.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Spans)> {
         FAR.into_iter().zip(&self.0)
     }

@@ -1,6 +1,6 @@
 use alloc::vec::Vec;
-use core::fmt;
 use core::ops::RangeInclusive;
+use thiserror::Error;
 
 /// A register, or a block of them, that is more than plain memory.
 ///
@@ -199,10 +199,11 @@ fn failing(first: u32, last: u32, failure: Failure) -> impl Iterator<Item = Regi
 }
 
 /// Why registers do not make a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RegisterError {
     /// A block without a word, or one that goes on behind the last address.
+    #[error("{words} words at 0x{address:08X} are not a part of the space of 32-bit addresses")]
     OutOfSpace {
         /// Where it begins.
         address: u32,
@@ -210,27 +211,13 @@ pub enum RegisterError {
         words: u32,
     },
     /// Two cover one address.
+    #[error("the registers at 0x{first:08X} and 0x{second:08X} overlap")]
     Overlap {
         /// Where the one begins.
         first: u32,
         /// Where the other begins.
         second: u32,
     },
-}
-
-impl core::error::Error for RegisterError {}
-
-impl fmt::Display for RegisterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RegisterError::OutOfSpace { address, words } => {
-                write!(f, "{words} words at 0x{address:08X} are not a part of the space of 32-bit addresses")
-            }
-            RegisterError::Overlap { first, second } => {
-                write!(f, "the registers at 0x{first:08X} and 0x{second:08X} overlap")
-            }
-        }
-    }
 }
 
 #[cfg(test)]

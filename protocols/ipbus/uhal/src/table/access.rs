@@ -20,6 +20,7 @@ use super::{MASK_ALL, Mode, Node};
 use alloc::string::String;
 use core::fmt;
 use hodo_ipbus::wire::operation;
+use thiserror::Error;
 
 /// The bits of a register that a node stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,25 +108,31 @@ pub struct Block {
 }
 
 /// Why a node cannot be used in this way.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AccessError {
     /// It may not be read.
+    #[error("node `{node}` may not be read; its permission in the address table is `w`")]
     ReadDenied {
         /// The node.
         node: String,
     },
     /// It may not be written.
+    #[error("node `{node}` may not be written; its permission in the address table is `r`")]
     WriteDenied {
         /// The node.
         node: String,
     },
     /// Its bits cannot be written without reading the register, which it may not.
+    #[error(
+        "node `{node}` is some bits of a register that may not be read, so they cannot be written alone; write the whole word to its address"
+    )]
     MaskedWriteDenied {
         /// The node.
         node: String,
     },
     /// The value has bits that the mask does not.
+    #[error("0x{value:X} does not fit node `{node}`, whose mask is {mask}; the largest value is 0x{:X}", mask.value(u32::MAX))]
     OutsideMask {
         /// The node.
         node: String,
@@ -135,6 +142,9 @@ pub enum AccessError {
         mask: Mask,
     },
     /// A bulk transfer of other than one word to a register.
+    #[error(
+        "node `{node}` is one register, and {words} words were asked for; for a block, add mode=\"block\" and its size to the address table"
+    )]
     SingleRegister {
         /// The node.
         node: String,
@@ -142,6 +152,7 @@ pub enum AccessError {
         words: u32,
     },
     /// More words than there are.
+    #[error("node `{node}` has {size} word{}, and {words} were asked for, any offset included; ask for fewer", if *size == 1 { "" } else { "s" })]
     TooManyWords {
         /// The node.
         node: String,
@@ -151,6 +162,7 @@ pub enum AccessError {
         size: u32,
     },
     /// An offset into what is no block.
+    #[error("node `{node}` is {mode}, and only blocks have offsets")]
     NoOffset {
         /// The node.
         node: String,
@@ -267,46 +279,6 @@ impl Node<'_> {
     fn may_write(self) -> Result<(), AccessError> {
         let may = self.permission().writes();
         if may { Ok(()) } else { Err(AccessError::WriteDenied { node: self.path() }) }
-    }
-}
-
-impl core::error::Error for AccessError {}
-
-impl fmt::Display for AccessError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AccessError::ReadDenied { node } => {
-                write!(f, "node `{node}` may not be read; its permission in the address table is `w`")
-            }
-            AccessError::WriteDenied { node } => {
-                write!(f, "node `{node}` may not be written; its permission in the address table is `r`")
-            }
-            AccessError::MaskedWriteDenied { node } => write!(
-                f,
-                "node `{node}` is some bits of a register that may not be read, so they cannot be written alone; write \
-                 the whole word to its address"
-            ),
-            AccessError::OutsideMask { node, value, mask } => write!(
-                f,
-                "0x{value:X} does not fit node `{node}`, whose mask is {mask}; the largest value is 0x{:X}",
-                mask.value(u32::MAX)
-            ),
-            AccessError::SingleRegister { node, words } => write!(
-                f,
-                "node `{node}` is one register, and {words} words were asked for; for a block, add mode=\"block\" and its \
-                 size to the address table"
-            ),
-            AccessError::TooManyWords { node, words, size } => {
-                let s = if *size == 1 { "" } else { "s" };
-                write!(
-                    f,
-                    "node `{node}` has {size} word{s}, and {words} were asked for, any offset included; ask for fewer"
-                )
-            }
-            AccessError::NoOffset { node, mode } => {
-                write!(f, "node `{node}` is {mode}, and only blocks have offsets")
-            }
-        }
     }
 }
 
