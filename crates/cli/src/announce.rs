@@ -1,13 +1,10 @@
 //! The first lines of a daemon: where it listens, and where its pages are.
 
-use crate::bench::LISTENING_ON;
 use crate::serve::at_the_end_of_stdin;
 use crate::{Error, terminal};
 use hodo_daemon::Daemon;
 use hodo_machine::Address;
-
-/// The second line begins with this, where there are pages.
-pub const PAGES_ON: &str = "pages on http://";
+use hodo_tester::{LISTENING_ON, PAGES_ON};
 
 /// Prints where a daemon listens and where its pages are. One that is tied stops when its standard input ends.
 pub fn announce(daemon: &Daemon, at: &Address, is_tied: bool) -> Result<(), Error> {

@@ -13,7 +13,7 @@ mod traced;
 pub mod units;
 
 pub use bench::{Bench, Choice, Measure};
-pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};
+pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop};
 pub use ipbus::{
     Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,
     RmwBits, RmwSum, Show, Transfer, WORDS_MAX, Write, WriteBlock,
