@@ -91,7 +91,7 @@ pub struct Controller<S> {
 }
 
 impl<S: Supply> Controller<S> {
-    /// A controller that goes on where the ledger ends.
+    /// Creates a controller that goes on where the ledger ends.
     #[must_use]
     pub fn new(config: ControllerConfig, supply: S, ledger: Ledger) -> Self {
         Controller {
@@ -129,25 +129,25 @@ impl<S: Supply> Controller<S> {
         }
     }
 
-    /// The balance of events.
+    /// Returns the balance of events.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.ledger.counts()
     }
 
-    /// What it does now.
+    /// Returns the current state.
     #[must_use]
     pub fn state(&self) -> State {
         if self.state == State::Draining && self.is_drained() { State::Drained } else { self.state }
     }
 
-    /// Whether everything that was to be made here has its verdict, and nobody else gives events.
+    /// Tells whether everything that was to be made here has its verdict, and nobody else gives events.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.supply_ended && self.sources == 0 && self.is_drained()
     }
 
-    /// Everything else that is counted.
+    /// Returns all counters but the balance of events.
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters {
@@ -164,24 +164,24 @@ impl<S: Supply> Controller<S> {
         }
     }
 
-    /// What each node has done, in the order in which they came.
+    /// Returns the share of each node, in the order in which the nodes came.
     #[must_use]
     pub fn shares(&self) -> Vec<NodeShare> {
         self.nodes().map(|node| NodeShare { in_flight: node.given.len() as u32, ..node.share }).collect()
     }
 
-    /// How long events were away, from when each was given to a node until its token came.
+    /// Returns how long events were away, from when each was given to a node until its token came.
     #[must_use]
     pub const fn answers(&self) -> &Spans {
         &self.answers
     }
 
-    /// The stages of the events that were to be stamped: their tags are the events' numbers.
+    /// Returns the stages of the events that were to be stamped: their tags are the events' numbers.
     pub fn stamps(&mut self) -> &mut Stamps {
         &mut self.stages.stamps
     }
 
-    /// How long the nodes' stages of these events took, by their names and in their order.
+    /// Returns how long the nodes' stages of these events took, by name and in order.
     #[must_use]
     pub fn far_stages(&self) -> [(&'static str, &Spans); 2] {
         self.stages.far()
@@ -194,7 +194,7 @@ impl<S: Supply> Controller<S> {
         })
     }
 
-    /// Whether nothing is in hand, nothing waits to be committed, and nothing more is made here.
+    /// Tells whether nothing is in hand, nothing waits to be committed, and nothing more is made here.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.ledger.counts().in_hand() == 0
@@ -257,7 +257,7 @@ impl<S: Supply> Controller<S> {
         }
     }
 
-    /// An event that was made in this process.
+    /// Takes in an event that was made in this process.
     fn made(&mut self, now: Instant, number: u64, payload: Bytes, kind: Kind, stamped: bool) {
         let run = self.run;
         match self.ledger.offer_own(run, number) {

@@ -19,7 +19,7 @@ pub enum Spread {
 }
 
 impl Spread {
-    /// One draw.
+    /// Draws one value.
     #[must_use]
     pub fn draw(&self, random: &mut Random) -> u64 {
         let unit = |random: &mut Random| ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
@@ -35,7 +35,7 @@ impl Spread {
         }
     }
 
-    /// The largest that is drawn, but for a few in a million.
+    /// Returns the largest value that is drawn, but for a few in a million.
     #[must_use]
     pub fn largest(&self) -> u64 {
         match *self {
@@ -46,7 +46,7 @@ impl Spread {
         }
     }
 
-    /// The mean.
+    /// Returns the mean.
     #[must_use]
     pub fn mean(&self) -> f64 {
         match *self {
@@ -66,21 +66,21 @@ pub enum Accept {
     Every(u64),
 }
 
-/// What an emulated node does.
+/// The decisions of an emulated node.
 #[derive(Debug, Clone)]
 pub struct Decisions {
     /// Which events it accepts.
     pub accept: Accept,
-    /// What a token of an accepted event carries; where it is empty, the event itself is stored.
+    /// Data of the token of an accepted event; if it is empty, the event itself is stored.
     pub output: Bytes,
     /// How long a decision takes, in nanoseconds.
     pub time: Spread,
-    /// Of the times and of the events that are accepted.
+    /// Seed of the times and of the events that are accepted.
     pub seed: u64,
 }
 
 impl Decisions {
-    /// The verdict on an event: the same whoever is asked, and however often.
+    /// Returns the verdict on an event: the same for every node, however often it is asked.
     #[must_use]
     #[inline]
     pub fn verdict(&self, event: u64) -> Verdict {
@@ -92,7 +92,7 @@ impl Decisions {
     }
 }
 
-/// What an emulated source makes.
+/// The settings of an emulated source.
 #[derive(Debug, Clone)]
 pub struct GeneratorConfig {
     /// The first event's number.
@@ -111,7 +111,7 @@ pub struct GeneratorConfig {
     pub pool: usize,
     /// Whether each event begins with its number, so that it can be told from all others.
     pub numbered: bool,
-    /// Of sizes, times and bytes.
+    /// Seed of sizes, times and bytes.
     pub seed: u64,
 }
 
@@ -126,7 +126,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// So many events per second, the first at once; `poisson`: with times between them that are exponentially spread.
+    /// Schedules `rate` events per second, the first at once; for `poisson` with exponentially distributed times
+    /// between them.
     #[must_use]
     pub fn new(rate: f64, poisson: bool, seed: u64) -> Self {
         Pace { mean: 1e9 / rate.max(1e-9), poisson, random: Random::new(seed), due: None }
@@ -158,7 +159,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// A generator; `done` holds the events that are left out.
+    /// Creates a generator that leaves out the events in `done`.
     #[must_use]
     pub fn new(config: GeneratorConfig, done: crate::Ranges) -> Self {
         let largest = config.size.largest() as usize;

@@ -2,7 +2,7 @@ use crate::wire::{Role, VERSION};
 use hodo_machine::Closed;
 use thiserror::Error;
 
-/// What went wrong with one peer.
+/// An error of one peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -24,31 +24,31 @@ pub enum Error {
     /// A role that there is none of.
     #[error("role {code} is none")]
     NoRole {
-        /// Its code on the wire.
+        /// Code on the wire.
         code: u8,
     },
     /// A verdict that there is none of.
     #[error("verdict {code} is none")]
     NoVerdict {
-        /// Its code on the wire.
+        /// Code on the wire.
         code: u8,
     },
     /// A peer of this role has no business here.
     #[error("a {} has no business here; look at whom it was told to reach", role.name())]
     WrongRole {
-        /// What it says it is.
+        /// The role that the peer claims.
         role: Role,
     },
     /// A message that is not allowed there.
     #[error("a message of kind {kind} out of place")]
     Unexpected {
-        /// Its kind on the wire.
+        /// Kind of the message on the wire.
         kind: u8,
     },
     /// An event or a message over the bound.
     #[error("{size} bytes are over the bound of {max}; raise --event-max there")]
     TooLarge {
-        /// Its size in bytes.
+        /// Size in bytes.
         size: u32,
         /// The bound in bytes.
         max: u32,
@@ -74,7 +74,7 @@ pub enum Error {
     /// A run that is over, or one more than can be open at once.
     #[error("run {run} is over, or too many runs are open at once")]
     NoSuchRun {
-        /// Its number.
+        /// Number of the run.
         run: u32,
     },
     /// One more peer of its kind than there may be.
@@ -116,7 +116,7 @@ pub enum Error {
     /// A source that is not expected.
     #[error("source {number} is none of the {sources} expected; number them from 0 on")]
     NoSuchSource {
-        /// Its number.
+        /// Number of the source.
         number: u32,
         /// Sources that are expected.
         sources: u32,
@@ -127,7 +127,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Its code on the wire, in REFUSED.
+    /// Returns the code on the wire, in REFUSED.
     #[must_use]
     pub const fn code(&self) -> u64 {
         match self {
@@ -156,7 +156,7 @@ impl Error {
         }
     }
 
-    /// What each code is called in counters; there is none with the code 0.
+    /// The name of each code in counters; there is none with the code 0.
     pub const REASONS: [&'static str; 23] = [
         "none",
         "another-protocol",
@@ -183,7 +183,7 @@ impl Error {
         "no-tokens",
     ];
 
-    /// The same of a peer that has not greeted, and whose first bytes these are: where they are text, another protocol's.
+    /// Turns the error of a peer that has not greeted into [`Error::NotFarm`] if the first bytes are text.
     pub(crate) fn of_stranger(self, bytes: &[u8]) -> Error {
         match bytes.first_chunk() {
             Some(first) if !matches!(self, Error::Version { .. }) && first.iter().all(u8::is_ascii_graphic) => {
@@ -193,7 +193,7 @@ impl Error {
         }
     }
 
-    /// Whether the peer broke the rules, rather than being gone or late.
+    /// Tells whether the peer broke the rules, rather than being gone or late.
     #[must_use]
     pub const fn is_misbehaviour(&self) -> bool {
         self.code() <= 14 || matches!(self, Error::NoNumber | Error::NoSuchSource { .. } | Error::NoTokens)

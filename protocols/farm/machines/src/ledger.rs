@@ -66,7 +66,7 @@ impl Counts {
         self.taken_in - self.decided()
     }
 
-    /// These and those of another thread.
+    /// Adds the counts of another thread.
     #[must_use]
     pub const fn plus(&self, other: &Counts) -> Counts {
         Counts {
@@ -151,13 +151,13 @@ impl Ledger {
         }
     }
 
-    /// The balance over all runs, those of earlier processes included.
+    /// Returns the balance over all runs, those of earlier processes included.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// The events of a run that have their verdict.
+    /// Returns the events of a run that have their verdict.
     #[must_use]
     pub fn decided(&self, run: u32) -> Option<&Ranges> {
         self.runs.iter().find(|entry| entry.number == run).map(|entry| &entry.decided)

@@ -6,7 +6,7 @@ use core::net::SocketAddrV4;
 use hodo_machine::{Closed, Truncated};
 use thiserror::Error;
 
-/// What went wrong with one packet, one transaction or one peer.
+/// An error of one packet, one transaction or one peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,13 +19,13 @@ pub enum Error {
     /// A packet of a type that is not assigned, or not allowed there.
     #[error("a packet of a type that is not allowed there: its header is 0x{header:08X}")]
     PacketKind {
-        /// Its header.
+        /// The packet's header.
         header: u32,
     },
     /// A packet that is big-endian only came little-endian.
     #[error("a {kind:?} packet in little-endian words; these are big-endian always")]
     LittleEndian {
-        /// Its type.
+        /// The packet's type.
         kind: Kind,
     },
     /// A transaction's header that cannot be read, or is not allowed there.
@@ -53,7 +53,7 @@ pub enum Error {
     /// A chunk over our bound.
     #[error("a chunk of {length} bytes is over the bound of {max}; is that an IPbus peer, and the right port?")]
     ChunkTooLong {
-        /// Its length in bytes.
+        /// Length of the chunk in bytes.
         length: usize,
         /// The bound in bytes.
         max: usize,

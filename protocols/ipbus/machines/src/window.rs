@@ -36,7 +36,7 @@ use hodo_machine::Instant;
 /// The longest wait for one answer is this part of the patience, so that several are tried.
 const TRIES: u32 = 8;
 
-/// What a window may do.
+/// The bounds and times of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowConfig {
     /// Packets in flight at most. The device's buffers bound them too.
@@ -51,14 +51,14 @@ pub struct WindowConfig {
 }
 
 impl WindowConfig {
-    /// The longest wait for one answer.
+    /// Returns the longest wait for one answer.
     pub(crate) fn late_max(&self) -> Duration {
         self.patience / TRIES
     }
 }
 
 impl Default for WindowConfig {
-    /// As many as uHAL has in flight, its patience of a second, and no calm.
+    /// Returns uHAL's bound on packets in flight, its patience of a second, and no calm.
     fn default() -> Self {
         WindowConfig {
             in_flight: IN_FLIGHT,
@@ -83,7 +83,7 @@ pub enum Cause {
     Restarted,
     /// Somebody else sends packets with ids to this device: it may have done the packet, or not.
     Contended,
-    /// What the device says of itself makes no sense.
+    /// The device's status makes no sense.
     Malformed(Error),
 }
 
@@ -104,14 +104,14 @@ impl fmt::Display for Cause {
     }
 }
 
-/// What is to be done next.
+/// The next thing to be done.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step<'a> {
     /// Send this datagram to the device.
     Send(&'a [u8]),
     /// This packet gets no reply any more.
     Failed {
-        /// Its key.
+        /// Key of the packet.
         key: u64,
         /// Why.
         cause: Cause,
@@ -133,7 +133,7 @@ pub struct Answer<'a> {
     pub packet: &'a [u8],
 }
 
-/// What a received datagram was.
+/// A received datagram, classified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
     /// A reply, and it was taken.
@@ -148,7 +148,7 @@ pub enum Heard {
     Malformed(Error),
 }
 
-/// What has happened so far.
+/// The counters of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WindowCounters {
     /// Packets sent, each counted once.
@@ -243,7 +243,7 @@ struct Asked {
     last: Instant,
 }
 
-/// What follows once packets have been given up.
+/// The state that follows once packets have been given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
     GoOn,
@@ -275,7 +275,7 @@ enum Stage {
     Answered,
 }
 
-/// What goes out.
+/// The next datagram to be sent.
 enum Out {
     Status,
     Resend(u16),
@@ -283,7 +283,7 @@ enum Out {
 }
 
 impl Window {
-    /// A window that is down.
+    /// Creates a window that is down.
     #[must_use]
     pub fn new(config: WindowConfig) -> Self {
         let late_max = config.late_max();
@@ -320,7 +320,7 @@ impl Window {
         }
     }
 
-    /// Asks the device for its next id, where the window is down.
+    /// Requests the device's next id, if the window is down.
     pub fn open(&mut self, now: Instant) {
         if self.state == State::Down {
             self.state = State::Opening;
@@ -335,13 +335,13 @@ impl Window {
         self.fail_all(Cause::Silent);
     }
 
-    /// Whether nothing can be pushed before [`Window::open`].
+    /// Tells whether nothing can be pushed before [`Window::open`].
     #[must_use]
     pub fn is_down(&self) -> bool {
         self.state == State::Down
     }
 
-    /// How many packets can be pushed now: none before the device has told its next id, and taken the greeting.
+    /// Returns how many packets can be pushed now: none before the device has told its next id, and taken the greeting.
     #[must_use]
     #[inline]
     pub fn room(&self) -> usize {
@@ -349,8 +349,8 @@ impl Window {
         if closed { 0 } else { self.limit().saturating_sub(self.slots.len()) }
     }
 
-    /// Whether the device has buffers for a packet of so many bytes. As many as uHAL fills are always tried, whatever the
-    /// device says of itself.
+    /// Tells whether the device has buffers for a packet of this many bytes. As many as uHAL fills are always tried,
+    /// whatever the device says of itself.
     #[must_use]
     pub fn takes(&self, bytes: usize) -> bool {
         bytes <= PAYLOAD || u32::try_from(bytes).is_ok_and(|bytes| bytes <= self.device.buffer_bytes)
@@ -362,25 +362,25 @@ impl Window {
         self.slots.len()
     }
 
-    /// Whether none is in flight.
+    /// Tells whether none is in flight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// What the device last said of itself: its buffers, and the bytes of one.
+    /// Returns the device's last status: its buffers, and the bytes of one.
     #[must_use]
     pub const fn device(&self) -> &Status {
         &self.device
     }
 
-    /// What is known of the round-trip.
+    /// Returns the estimate of the round-trip.
     #[must_use]
     pub const fn round_trip(&self) -> &RoundTrip {
         &self.round_trip
     }
 
-    /// What has happened so far.
+    /// Returns the counters so far.
     #[must_use]
     pub const fn counters(&self) -> WindowCounters {
         self.counters

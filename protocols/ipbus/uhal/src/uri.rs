@@ -77,7 +77,7 @@ pub enum UriError {
     UnknownScheme {
         /// The text.
         uri: String,
-        /// Its scheme.
+        /// Scheme of the URI.
         scheme: String,
     },
     /// The scheme is of a device in the same computer.
@@ -93,7 +93,7 @@ pub enum UriError {
     BadHost {
         /// The text.
         uri: String,
-        /// What should be a host and a port.
+        /// The text in place of a host and a port.
         host: String,
     },
     /// A hub without a target.
@@ -123,7 +123,7 @@ pub enum UriError {
     BadReliable {
         /// The text.
         uri: String,
-        /// What it is.
+        /// The value.
         value: String,
     },
     /// A size that no packet has.

@@ -93,7 +93,7 @@ pub enum Event {
 pub struct Noticed {
     /// Duplicate answers.
     pub duplicated: u64,
-    /// Answers that later ones overtook.
+    /// Overtaken answers.
     pub reordered: u64,
 }
 

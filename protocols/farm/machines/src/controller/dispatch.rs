@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hodo_machine::{Instant, Outbox, Peer};
 
 impl<S: Supply> Controller<S> {
-    /// The next event to be given, and to whom.
+    /// Gives the next event to a node, and returns the node.
     #[inline]
     pub(super) fn dispatch(&mut self, now: Instant, out: &mut Outbox) -> Option<Peer> {
         if matches!(self.state, State::Paused | State::Configured) || self.is_full() {
@@ -36,7 +36,7 @@ impl<S: Supply> Controller<S> {
         Some(peer)
     }
 
-    /// Whether verdicts wait to be committed in such number, or with so much data, that no more are wanted.
+    /// Tells whether so many verdicts wait to be committed, or with so much data, that no more events are to be given.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.config.uncommitted_max.is_some_and(|max| self.told - self.committed >= max)
@@ -65,7 +65,7 @@ impl<S: Supply> Controller<S> {
         }
     }
 
-    /// A suspect goes to a node that has nothing else, and gets nothing else meanwhile.
+    /// Gives a suspect to a node that has nothing else, and gets nothing else meanwhile.
     #[cold]
     pub(super) fn dispatch_suspect(&mut self, now: Instant, out: &mut Outbox) -> Option<Peer> {
         while !self.suspects.is_empty()

@@ -20,7 +20,7 @@ pub(crate) struct Giver {
     pub(crate) serial: u64,
     /// The run that its next event belongs to.
     pub(crate) run: u32,
-    /// What it was granted.
+    /// Events that it may have unanswered.
     pub(crate) credits: u32,
     pub(crate) window: u64,
     /// Events and bytes without a token.
@@ -63,7 +63,7 @@ impl Giver {
         Ok(())
     }
 
-    /// An event of this length has its token.
+    /// Counts an event of this length as answered.
     #[inline]
     pub(crate) fn answered(&mut self, length: u32) {
         self.outstanding = self.outstanding.saturating_sub(1);
@@ -72,7 +72,7 @@ impl Giver {
 }
 
 impl<S: Supply> Controller<S> {
-    /// A source or a builder has greeted.
+    /// Takes the greeting of a source or a builder.
     pub(super) fn giver_came(&mut self, peer: Peer, hello: Hello) -> Result<(), Error> {
         let Controller { config, .. } = self;
         let (max, credits) = (config.sources_max, config.source_credits);
@@ -97,7 +97,7 @@ impl<S: Supply> Controller<S> {
         Ok(())
     }
 
-    /// An event of a source or a builder.
+    /// Takes in an event of a source or a builder.
     pub(super) fn given(
         &mut self,
         now: Instant,
@@ -140,7 +140,7 @@ impl<S: Supply> Controller<S> {
     }
 }
 
-/// A giver, while it has the connection with this serial number.
+/// Returns a giver while it has the connection with this serial number.
 pub(super) fn giver(lines: &mut Lines<Member>, peer: Peer, serial: u64) -> Option<&mut Giver> {
     match &mut lines.at(peer)?.state {
         Member::Giver(giver) if giver.serial == serial => Some(giver),

@@ -241,7 +241,7 @@ fn an_event_that_comes_again_has_one_verdict_and_a_token_for_each() {
     assert_eq!((counts.taken_in, counts.accepted, counts.duplicates), (1, 1, 3));
 }
 
-/// A source that flaps while no node is there leaves no trace of each connection.
+/// Lets a source flap while no node is there: no connection leaves a trace.
 #[test]
 fn claims_of_connections_that_are_gone_are_forgotten() {
     let mut farm = farm(config());
@@ -299,7 +299,7 @@ fn an_event_that_nodes_fail_over_goes_to_others_and_is_quarantined_after_so_many
     assert_eq!(farm.given(last), [1], "a node that failed over one event gets the next");
 }
 
-/// The nodes that die over a poison are blamed for it alone: what was beside it is decided.
+/// Lets nodes die over a poison: they are blamed for it alone, and the events beside it are decided.
 #[test]
 fn a_poison_takes_no_other_event_with_it() {
     let mut farm = farm(ControllerConfig { deaths_max: 3, ..config() });

@@ -8,7 +8,7 @@ use alloc::collections::VecDeque;
 use bytes::Bytes;
 use hodo_machine::{Instant, Peer};
 
-/// What is to be stored of verdicts that are not committed.
+/// The data of verdicts that are not committed, which is to be stored.
 #[derive(Debug, Default)]
 pub(super) struct Uncommitted {
     /// The verdict's place in order, and its bytes.
@@ -17,7 +17,7 @@ pub(super) struct Uncommitted {
 }
 
 impl Uncommitted {
-    /// All of it.
+    /// Returns the bytes of all of it.
     #[inline]
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
@@ -43,7 +43,7 @@ impl Uncommitted {
 }
 
 impl<S: Supply> Controller<S> {
-    /// A token of a node.
+    /// Takes a token of a node.
     #[inline]
     pub(super) fn token(&mut self, now: Instant, peer: Peer, token: &Token, data: Bytes) -> Result<(), Error> {
         let credits_max = self.config.credits_max;
@@ -99,7 +99,7 @@ impl<S: Supply> Controller<S> {
         Ok(())
     }
 
-    /// The node with this number failed or died over this event.
+    /// Notes that the node with this number failed or died over this event.
     pub(super) fn failed(&mut self, mut held: Held, node: u32) {
         held.deaths = held.deaths.saturating_add(1);
         if held.deaths >= self.config.deaths_max {
@@ -112,7 +112,7 @@ impl<S: Supply> Controller<S> {
         }
     }
 
-    /// The final verdict on an event: by which node, and how often it was given to one.
+    /// Enters the final verdict on an event: by which node, and how often it was given to one.
     #[inline]
     pub(super) fn decide(&mut self, held: Held, verdict: Verdict, (node, attempts): (u32, u8), data: Bytes) {
         let Held { run, event, kind, payload, origin, .. } = held;

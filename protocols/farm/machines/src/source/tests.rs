@@ -99,7 +99,7 @@ fn an_event_that_is_too_large_is_told_and_the_next_goes_on() {
     assert!(rig.drain_events().contains(&Event::TooLarge { event: 0, size: 101, max: 100 }));
 }
 
-/// A far end may have less room than its largest event: what never fits is not waited for.
+/// Gives an event that never fits, because the far end has less room than its largest event: it is not waited for.
 #[test]
 fn an_event_over_the_window_does_not_hold_up_the_others() {
     let mut rig = source();

@@ -14,7 +14,7 @@ pub(super) struct Packet {
     /// The request until it is in flight; then the reply.
     pub(super) bytes: Vec<u8>,
     pub(super) target: SocketAddrV4,
-    /// Whose it is; [`NONE`] once the client has gone.
+    /// The client that sent it; [`NONE`] once the client has gone.
     pub(super) client: u32,
     /// The number of its chunk among the client's.
     pub(super) chunk: u32,
@@ -48,7 +48,7 @@ impl Packets {
         Packets { places: Vec::new(), free: Vec::new(), max }
     }
 
-    /// A place for a request; nothing where the bound is reached.
+    /// Takes a place for a request; `None` if the bound is reached.
     pub(super) fn take(&mut self, target: SocketAddrV4, client: u32, chunk: u32, request: &[u8]) -> Option<u32> {
         let number = match self.free.pop() {
             Some(number) => number,
@@ -114,7 +114,7 @@ struct Lane {
 pub(super) struct Lanes(Slab<Lane>);
 
 impl Lanes {
-    /// A lane for this client, empty.
+    /// Takes an empty lane for this client.
     pub(super) fn take(&mut self, client: u32) -> u32 {
         self.0.insert(Lane { client, first: NONE, last: NONE, length: 0 })
     }
@@ -150,7 +150,8 @@ impl Lanes {
         Some(packet)
     }
 
-    /// The client has gone, and its packets with it; answers how many they were. The lane stays until its turn.
+    /// Empties the lane of a client that has gone, and returns how many packets were in it. The lane stays until its
+    /// turn.
     pub(super) fn abandon(&mut self, number: u32) -> u32 {
         let lane = &mut self.0[number];
         lane.client = NONE;

@@ -1,4 +1,4 @@
-//! What a window does about answers, and about answers that are late.
+//! Rules of a window for answers, and for answers that are late.
 
 use super::{After, Answer, Asked, Cause, Heard, Out, Slot, Stage, State, Window};
 use crate::Error;
@@ -17,11 +17,11 @@ const TROUBLED: u32 = 4096;
 /// So often an answer has to be late before anything is given up, so that a host that was stopped does not give up at
 /// once.
 const TRIES_MIN: u32 = 3;
-/// So many statuses that tell an id of long ago are taken for late ones while nothing gets on.
+/// The number of statuses with an id of long ago that are taken for late ones while nothing gets on.
 const OF_LONG_AGO_MAX: u32 = 8;
 
 impl Window {
-    /// Something new is waited for.
+    /// Starts the wait for something new.
     pub(super) fn begin(&mut self, now: Instant) {
         (self.waiting, self.progress) = (now, now);
         (self.tries, self.heard, self.malformed, self.sent_again) = (0, false, None, false);
@@ -49,13 +49,13 @@ impl Window {
         self.config.in_flight.min(buffers).max(1)
     }
 
-    /// Whether only the greeting may be in flight: a read of no words, which does no harm where it is done twice. It
+    /// Tells whether only the greeting may be in flight: a read of no words, which does no harm if it is done twice. It
     /// shows that the ids agree, and it is what id 1 is spent on.
     pub(super) fn is_greeting(&self) -> bool {
         self.to_greet || self.next == 1 || self.slots.back().is_some_and(|slot| slot.key.is_none())
     }
 
-    /// What goes out next, noted as sent.
+    /// Takes the next datagram to be sent, and notes it as sent.
     pub(super) fn next_out(&mut self, now: Instant) -> Option<Out> {
         if self.to_ask_status {
             return Some(self.ask_status(now));
@@ -96,9 +96,9 @@ impl Window {
         Out::Status
     }
 
-    /// Where packets were lost lately, asks for the status right behind what was sent: it comes behind the replies, and
-    /// shows what is missing within a round-trip, long before anything is late. What is sent again has to wait until it
-    /// is late: a device that takes nothing is not asked for ever.
+    /// Requests the status right behind what was sent, if packets were lost lately: it comes behind the replies, and
+    /// shows what is missing within a round-trip, long before anything is late. A packet that is sent again has to wait
+    /// until it is late: a device that takes nothing is not asked for ever.
     #[inline]
     fn probe(&mut self, now: Instant) -> Option<Out> {
         (self.to_probe && self.status_asked.is_none()).then(|| self.ask_status(now))
@@ -142,8 +142,8 @@ impl Window {
         Heard::Reply
     }
 
-    /// Nobody knows which packet such a reply answers, so it does not show which packets are done: the status does. It is
-    /// asked for at once, but only once until something gets on, for a device may answer nothing else.
+    /// Requests the status after a reply that answers no known packet, and so does not show which packets are done. It
+    /// is asked for at once, but only once until something gets on, for a device may answer nothing else.
     fn not_taken(&mut self) {
         self.troubled = TROUBLED;
         self.to_ask_status |= !self.sent_again && self.status_asked.is_none();
@@ -215,8 +215,8 @@ impl Window {
         Heard::Status
     }
 
-    /// Whether a status is the copy of an earlier one, or a very late one: its id is one of a short time ago. A device that
-    /// goes on telling such an id is not believed to be late any more.
+    /// Tells whether a status is the copy of an earlier one, or a very late one: its id is one of a short time ago. A
+    /// device that goes on telling such an id is not believed to be late any more.
     fn is_of_long_ago(&mut self, next_id: u16) -> bool {
         let behind = usize::from(distance(next_id, self.base));
         let is = next_id != 1 && (1..=4 * IN_FLIGHT).contains(&behind) && self.of_long_ago < OF_LONG_AGO_MAX;
@@ -224,8 +224,8 @@ impl Window {
         is
     }
 
-    /// A status carries nothing that tells which request it answers. Where some are due, they get all the time that an
-    /// answer may take.
+    /// Returns how long late statuses may still come, since a status carries nothing that tells which request it
+    /// answers: if some are due, they get all the time that an answer may take.
     fn until_late_ones_have_come(&self) -> Duration {
         if self.statuses_due == 0 { self.round_trip.late() } else { self.config.late_max() }
     }
@@ -250,7 +250,7 @@ impl Window {
         }
     }
 
-    /// The device's next id is not one of ours, for the second time.
+    /// Fails all packets, since the device's next id is not one of ours for the second time.
     fn lost_track(&mut self, next_id: u16) {
         self.counters.restarts += 1;
         let behind = next_id == 1 || distance(next_id, self.next) < u16::MAX / 2;
@@ -266,7 +266,7 @@ impl Window {
         self.begin(now);
     }
 
-    /// When the oldest answer is late.
+    /// Returns when the oldest answer is late.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.state {
             State::Down => None,
@@ -286,7 +286,7 @@ impl Window {
         if lone && self.troubled == 0 { late.max(self.config.calm) } else { late }
     }
 
-    /// The oldest answer is late.
+    /// Handles the oldest answer being late.
     pub(super) fn late(&mut self, now: Instant) {
         let first_doubt = matches!(self.state, State::Doubtful(_)) && !self.is_status_awaited();
         self.waiting = now;
@@ -326,7 +326,7 @@ impl Window {
         (self.failing, self.cause, self.after) = (count, cause, after);
     }
 
-    /// The key of the next packet that is given up, if it has one and was not answered.
+    /// Returns the key of the next packet that is given up, if it has one and was not answered.
     pub(super) fn next_failed(&mut self) -> Option<u64> {
         self.drop_oldest().filter(|slot| slot.stage != Stage::Answered)?.key
     }
@@ -338,12 +338,12 @@ fn greeting(packet: &mut Vec<u8>) {
     Request::new(0, nothing).encode(Order::NATIVE, packet);
 }
 
-/// Of a transaction's header: its version, its number and its type.
+/// The bits of a transaction's header that hold its version, its number and its type.
 const WHICH: u32 = 0xFFFF_00F0;
 const INFO: u32 = 0xF;
 
-/// Whether a reply's first transaction is its request's. A board that numbers its replies wrongly would otherwise have
-/// one client told what another has asked for.
+/// Tells whether a reply's first transaction is its request's. A board that numbers its replies wrongly would otherwise
+/// have one client told what another has asked for.
 #[inline]
 fn begins_alike(slot: &Slot, reply: &Packet<'_>) -> bool {
     let asked = slot.packet.get(HEADER..).and_then(|body| body.first_chunk());

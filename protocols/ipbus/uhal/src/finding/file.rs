@@ -2,22 +2,22 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use thiserror::Error;
 
-/// What is wrong with a file as a whole, or with an expression that names files.
+/// A problem with a file as a whole, or with an expression that names files.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FileProblem {
     /// It cannot be read.
     #[error("`{file}` cannot be read: {why}; check the path")]
     Unreadable {
-        /// Its path.
+        /// Path of the file.
         file: String,
-        /// What the reader said.
+        /// Error of the reader.
         why: String,
     },
     /// It is over the bound.
     #[error("`{file}` has more than {max} bytes; split it into modules")]
     TooLarge {
-        /// Its path.
+        /// Path of the file.
         file: String,
         /// The bound in bytes.
         max: usize,
@@ -33,7 +33,7 @@ pub enum FileProblem {
     UnknownScheme {
         /// The scheme.
         scheme: String,
-        /// What follows it.
+        /// The text behind the scheme.
         path: String,
     },
     /// No file fits the expression.
@@ -68,25 +68,25 @@ pub enum FileProblem {
         /// From the file that is included again to itself.
         chain: Vec<String>,
     },
-    /// Its bytes are no text.
+    /// The bytes are not text.
     #[error("the text is neither UTF-8 nor declared to be ISO-8859-1; save it as UTF-8")]
     Encoding,
-    /// Its text is no XML.
+    /// The text is not XML.
     #[error("not XML: {why}")]
     NotXml {
-        /// What the parser said.
+        /// Error of the parser.
         why: String,
     },
-    /// Its outermost element is not a `node`.
+    /// The outermost element is not a `node`.
     #[error("the outermost element is `{found}`; an address table begins with `node`")]
     WrongRoot {
-        /// What it is.
+        /// Name of that element.
         found: String,
     },
-    /// Its name does not say that it is XML, so that uHAL refuses it.
+    /// The name does not say that the file is XML, so that uHAL refuses it.
     #[error("`{file}` is not named as uHAL wants address tables; let its name end in `.xml`")]
     Extension {
-        /// Its path.
+        /// Path of the file.
         file: String,
     },
     /// There are more nodes than the bound.

@@ -1,14 +1,14 @@
 use alloc::string::String;
 use thiserror::Error;
 
-/// What is wrong with an attribute.
+/// A problem with an attribute.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ValueProblem {
     /// There is no such attribute, in uHAL neither.
     #[error("there is no attribute `{name}`; the known ones are {}", known.join(", "))]
     Unknown {
-        /// Its name.
+        /// Name of the attribute.
         name: String,
         /// The ones that there are.
         known: &'static [&'static str],
@@ -16,13 +16,13 @@ pub enum ValueProblem {
     /// The element means nothing without it.
     #[error("`{name}` is missing; add {name}=\"…\"")]
     Missing {
-        /// Its name.
+        /// Name of the attribute.
         name: &'static str,
     },
     /// It cannot stand beside another one.
     #[error("`{name}` does not go with `{beside}`; take one of them out")]
     Forbidden {
-        /// Its name.
+        /// Name of the attribute.
         name: &'static str,
         /// The other one.
         beside: &'static str,
@@ -36,25 +36,25 @@ pub enum ValueProblem {
     /// It is no number.
     #[error("{name}=\"{value}\" is no number; write decimal digits, or 0x and hexadecimal ones")]
     NotANumber {
-        /// Its name.
+        /// Name of the attribute.
         name: &'static str,
-        /// Its value.
+        /// Value of the attribute.
         value: String,
     },
     /// It is a number over 32 bits.
     #[error("{name}=\"{value}\" is over 32 bits; write at most 0xFFFFFFFF, in at most 10 digits")]
     TooWide {
-        /// Its name.
+        /// Name of the attribute.
         name: &'static str,
-        /// Its value.
+        /// Value of the attribute.
         value: String,
     },
     /// It is none of a few words.
     #[error("{name}=\"{value}\" is unknown; write one of {}", known.join(", "))]
     NotAWord {
-        /// Its name.
+        /// Name of the attribute.
         name: &'static str,
-        /// Its value.
+        /// Value of the attribute.
         value: String,
         /// The words.
         known: &'static [&'static str],
