@@ -35,6 +35,9 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes the next `length` bytes.
+    ///
+    /// # Errors
+    /// [`Truncated`] if fewer bytes are left.
     pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], Truncated> {
         let (front, rest) =
             self.rest.split_at_checked(length).ok_or(Truncated { need: length, have: self.rest.len() })?;
@@ -43,6 +46,9 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes the next `N` bytes as an array.
+    ///
+    /// # Errors
+    /// [`Truncated`] if fewer bytes are left.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
         let (front, rest) = self.rest.split_first_chunk::<N>().ok_or(Truncated { need: N, have: self.rest.len() })?;
         self.rest = rest;
@@ -50,21 +56,33 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes the next byte.
+    ///
+    /// # Errors
+    /// [`Truncated`] if fewer bytes are left.
     pub fn u8(&mut self) -> Result<u8, Truncated> {
         self.array::<1>().map(|[byte]| byte)
     }
 
     /// Takes the next two bytes, least significant first.
+    ///
+    /// # Errors
+    /// [`Truncated`] if fewer bytes are left.
     pub fn u16_le(&mut self) -> Result<u16, Truncated> {
         self.array().map(u16::from_le_bytes)
     }
 
     /// Takes the next four bytes, least significant first.
+    ///
+    /// # Errors
+    /// [`Truncated`] if fewer bytes are left.
     pub fn u32_le(&mut self) -> Result<u32, Truncated> {
         self.array().map(u32::from_le_bytes)
     }
 
     /// Takes the next eight bytes, least significant first.
+    ///
+    /// # Errors
+    /// [`Truncated`] if fewer bytes are left.
     pub fn u64_le(&mut self) -> Result<u64, Truncated> {
         self.array().map(u64::from_le_bytes)
     }

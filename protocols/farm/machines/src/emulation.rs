@@ -134,6 +134,9 @@ impl Pace {
     }
 
     /// Takes the event that is due; where none is, when the next one will be.
+    ///
+    /// # Errors
+    /// The instant of the next event, if none is due.
     pub fn take(&mut self, now: Instant) -> Result<(), Instant> {
         let due = *self.due.get_or_insert(now);
         if now < due {

@@ -137,6 +137,9 @@ impl Header {
     }
 
     /// Reads a header; the bytes are those of another protocol where the kind is unknown.
+    ///
+    /// # Errors
+    /// An [`Error`] that names what cannot be read: the kind, the version, the role, the verdict, or missing bytes.
     #[inline]
     pub fn decode(bytes: &[u8; HEADER]) -> Result<Header, Error> {
         let [w0, w1, w2, w3, value @ ..] = *bytes;
@@ -207,6 +210,9 @@ impl Token {
     }
 
     /// Reads a token.
+    ///
+    /// # Errors
+    /// An [`Error`] that names what cannot be read: the kind, the version, the role, the verdict, or missing bytes.
     #[inline]
     pub fn decode(bytes: &[u8; TOKEN]) -> Result<Token, Error> {
         let mut cursor = Cursor::new(bytes);
@@ -263,6 +269,9 @@ pub const SEGMENT: usize = 28;
 
 impl Segment {
     /// Reads a segment: its data lies within its fragment.
+    ///
+    /// # Errors
+    /// An [`Error`] that names what cannot be read: the kind, the version, the role, the verdict, or missing bytes.
     pub fn decode(bytes: &[u8; SEGMENT]) -> Result<Segment, Error> {
         let mut cursor = Cursor::new(bytes);
         let truncated = |_| Error::Truncated;
@@ -335,6 +344,9 @@ pub struct Hello {
 
 impl Hello {
     /// Reads a HELLO's body.
+    ///
+    /// # Errors
+    /// An [`Error`] that names what cannot be read: the kind, the version, the role, the verdict, or missing bytes.
     pub fn decode(header: &Header, body: &[u8]) -> Result<Hello, Error> {
         if header.value != MAGIC {
             let first = header.encode();

@@ -62,6 +62,9 @@ impl FarStages {
     }
 
     /// Reads what [`FarStages::encode`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if the bytes do not hold whole stages.
     pub fn decode(bytes: &[u8]) -> Result<FarStages, Error> {
         let mut stages = FarStages::default();
         let short = |_: Truncated| Error::Length { told: COUNTERS_MAX, came: COUNTERS + bytes.len() };

@@ -113,6 +113,9 @@ impl Header {
     }
 
     /// Reads a header; the bytes are those of another protocol where the kind is unknown.
+    ///
+    /// # Errors
+    /// An [`Error`] if the kind is unknown, or bytes are missing.
     #[inline]
     pub fn decode(bytes: &[u8; HEADER]) -> Result<Header, Error> {
         let [kind, flags, c0, c1, l0, l1, l2, l3, sequence @ ..] = *bytes;
@@ -159,6 +162,9 @@ pub fn encode_greeting(size_max: u32) -> [u8; GREETING] {
 }
 
 /// Returns the peer's largest operation if magic and version are ours.
+///
+/// # Errors
+/// [`Error::NotRaw`] or [`Error::Version`] for another protocol or version.
 pub fn decode_greeting(bytes: &[u8]) -> Result<u32, Error> {
     let short = |_: Truncated| Error::Length { told: GREETING, came: bytes.len() };
     let mut cursor = Cursor::new(bytes);
@@ -220,6 +226,9 @@ impl Counters {
     }
 
     /// Reads what [`Counters::encode`] wrote.
+    ///
+    /// # Errors
+    /// An [`Error`] if the kind is unknown, or bytes are missing.
     pub fn decode(bytes: &[u8]) -> Result<Counters, Error> {
         let mut cursor = Cursor::new(bytes);
         let mut next = || cursor.u64_le().map_err(|_| Error::Length { told: COUNTERS, came: bytes.len() });

@@ -131,6 +131,9 @@ impl FarCounters {
     pub const LENGTH: usize = 72;
 
     /// Reads the body of COUNTERS.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if the body is shorter than the counters.
     pub fn decode(body: &[u8]) -> Result<Self, Error> {
         let mut cursor = Cursor::new(body);
         let mut next = || cursor.u64_le().map_err(|_| Error::Truncated);

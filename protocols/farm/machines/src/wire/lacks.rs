@@ -26,6 +26,9 @@ impl Lacks {
     }
 
     /// Reads what is behind the header of either.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if the body ends inside a part.
     pub fn decode(event: u64, body: &[u8]) -> Result<Self, Error> {
         let mut cursor = Cursor::new(body);
         let run = cursor.u32_le().map_err(|_| Error::Truncated)?;

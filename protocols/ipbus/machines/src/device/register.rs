@@ -133,6 +133,9 @@ pub struct Registers(Vec<Register>);
 
 impl Registers {
     /// Puts registers at their places.
+    ///
+    /// # Errors
+    /// [`RegisterError`] if two registers overlap, or one leaves the space of addresses.
     pub fn new(registers: impl IntoIterator<Item = Register>) -> Result<Registers, RegisterError> {
         let mut registers: Vec<Register> = registers.into_iter().collect();
         for register in &registers {

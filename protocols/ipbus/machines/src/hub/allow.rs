@@ -27,6 +27,9 @@ impl AllowList {
     pub const ALL: AllowList = AllowList { listed: None };
 
     /// Reads a list.
+    ///
+    /// # Errors
+    /// [`NoDevice`] with the first line that names no device.
     pub fn parse(text: &str) -> Result<AllowList, NoDevice> {
         let mut listed = BTreeSet::new();
         for (number, line) in (1..).zip(text.lines()) {

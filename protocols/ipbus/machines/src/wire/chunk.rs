@@ -57,6 +57,9 @@ impl Chunks {
     /// Returns the next whole chunk that ends in `bytes`, which are taken off the front.
     ///
     /// After an error the stream cannot be cut any more: nobody knows where the next chunk begins.
+    ///
+    /// # Errors
+    /// [`Error::ChunkTooLong`] if a chunk is longer than the bound.
     pub fn next<'s, 'b: 's>(&'s mut self, bytes: &mut &'b [u8]) -> Result<Option<&'s [u8]>, Error> {
         if self.complete {
             self.gathered.clear();

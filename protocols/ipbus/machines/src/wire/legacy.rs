@@ -116,6 +116,9 @@ impl Header {
     }
 
     /// Reads a header.
+    ///
+    /// # Errors
+    /// An [`Error`] if it is no packet, or no header, of IPbus 1.3.
     #[inline]
     pub fn decode(word: u32) -> Result<Header, Error> {
         let kind = Kind::from_code((word >> 3 & 0x1F) as u8).filter(|_| word >> 28 == 1);
@@ -238,6 +241,9 @@ pub struct Packet<'a> {
 
 impl<'a> Packet<'a> {
     /// Finds the byte order by the first transaction.
+    ///
+    /// # Errors
+    /// An [`Error`] if it is no packet, or no header, of IPbus 1.3.
     #[inline]
     pub fn decode(bytes: &'a [u8]) -> Result<Packet<'a>, Error> {
         let first = *bytes.first_chunk::<WORD>().ok_or(Error::Truncated { need: WORD, have: bytes.len() })?;

@@ -42,6 +42,9 @@ pub struct Header {
 
 impl Header {
     /// Reads a header.
+    ///
+    /// # Errors
+    /// [`Error::NotIpbus`] for other bytes, and [`Error::PacketKind`] for a type that is not assigned.
     #[inline]
     pub const fn decode(word: u32) -> Result<Header, Error> {
         if !is_header(word) {
@@ -101,6 +104,9 @@ pub struct Packet<'a> {
 
 impl<'a> Packet<'a> {
     /// Reads the header, and finds the byte order by it.
+    ///
+    /// # Errors
+    /// [`Error::NotIpbus`] for other bytes, and [`Error::PacketKind`] for a type that is not assigned.
     #[inline]
     pub fn decode(bytes: &'a [u8]) -> Result<Packet<'a>, Error> {
         let Some((first, body)) = bytes.split_first_chunk::<HEADER>() else {

@@ -17,18 +17,27 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes the next word.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if fewer bytes are left.
     #[inline]
     pub fn word(&mut self) -> Result<u32, Error> {
         Ok(self.order.word(self.cursor.array()?))
     }
 
     /// Takes the next words, as they are.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if fewer bytes are left.
     #[inline]
     pub fn words(&mut self, count: usize) -> Result<Words<'a>, Error> {
         Ok(Words::new(self.cursor.bytes(count * WORD)?, self.order))
     }
 
     /// Takes the next bytes, whole words or not.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if fewer bytes are left.
     #[inline]
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Error> {
         Ok(self.cursor.bytes(count)?)

@@ -54,6 +54,9 @@ pub struct Status {
 
 impl Status {
     /// Reads a device's status packet.
+    ///
+    /// # Errors
+    /// An [`Error`] if it is no status packet of the right length.
     pub fn decode(bytes: &[u8]) -> Result<Status, Error> {
         let packet = Packet::decode(bytes)?;
         if packet.header.kind != packet::Kind::Status {

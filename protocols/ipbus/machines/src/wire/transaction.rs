@@ -141,6 +141,9 @@ pub struct Header {
 
 impl Header {
     /// Reads a header.
+    ///
+    /// # Errors
+    /// [`Error::TransactionHeader`] if the version or the type is not assigned.
     #[inline]
     pub fn decode(word: u32) -> Result<Header, Error> {
         let kind = Kind::from_code((word >> 4 & 0xF) as u8).filter(|_| word >> 28 == 2);
