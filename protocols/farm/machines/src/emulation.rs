@@ -1,6 +1,6 @@
 //! Emulators: events of random sizes at a rate, and decisions that take their time. All of it follows from a seed.
 
-use crate::supply::{Event, Next, Supply};
+use crate::supply::{EventData, Next, Supply};
 use crate::wire::Verdict;
 use bytes::{Bytes, BytesMut};
 use hodo_machine::{Instant, Random};
@@ -189,7 +189,7 @@ impl Generator {
         }
     }
 
-    fn event(&mut self, number: u64) -> Event {
+    fn event(&mut self, number: u64) -> EventData {
         let size = self.size(number);
         let start = (self.made % self.config.pool.max(1) as u64) as usize * self.largest;
         let payload = if self.config.numbered && size >= 8 {
@@ -200,7 +200,7 @@ impl Generator {
         } else {
             self.slab.slice(start..start + size)
         };
-        Event { number, payload, partial: false }
+        EventData { number, payload, partial: false }
     }
 }
 

@@ -33,4 +33,4 @@ pub use hodo_machine::Ranges;
 pub use ledger::{Counts, Ledger, Standing};
 pub use node::{Node, NodeConfig};
 pub use source::{Source, SourceConfig};
-pub use supply::{Event, Next, NoSupply, Supply};
+pub use supply::{EventData, Next, NoSupply, Supply};

@@ -3,7 +3,7 @@ use hodo_machine::Instant;
 
 /// An event, or a fragment of one.
 #[derive(Debug, Clone)]
-pub struct Event {
+pub struct EventData {
     /// Number in the run: from 0 on, without gaps as a rule.
     pub number: u64,
     /// Bytes of the event.
@@ -16,7 +16,7 @@ pub struct Event {
 #[derive(Debug, Clone)]
 pub enum Next {
     /// The next event.
-    Event(Event),
+    Event(EventData),
     /// None before this instant.
     Later(Instant),
     /// None any more.

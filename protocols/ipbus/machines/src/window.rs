@@ -202,29 +202,51 @@ pub struct Window {
     cause: Cause,
     after: After,
     to_greet: bool,
-    to_ask_status: bool,
-    /// Whether something was sent since the last status was asked for, and may be lost.
-    to_probe: bool,
-    /// Whether packets were sent again and nothing got on since.
-    sent_again: bool,
-    status_asked: Option<Asked>,
-    /// Statuses that were asked for and have not come: as many may still come late, and tell of long ago.
-    statuses_due: u32,
-    /// Statuses that told an id of long ago since something got on.
-    of_long_ago: u32,
+    status: StatusRequests,
     resend: [u8; HEADER],
     device: Status,
     round_trip: RoundTrip,
     /// Packets that have to go well before a lone one may take its time.
     troubled: u32,
+    progress: Progress,
+    counters: WindowCounters,
+}
+
+/// The requests of the device's status.
+#[derive(Debug, Default)]
+struct StatusRequests {
+    /// Whether one is to be sent.
+    wanted: bool,
+    asked: Option<Asked>,
+    /// Statuses that were asked for and have not come: as many may still come late, and tell of long ago.
+    due: u32,
+    /// Statuses that told an id of long ago since something got on.
+    of_long_ago: u32,
+    /// Whether something was sent since the last status was asked for, and may be lost.
+    probe: bool,
+}
+
+/// The progress since something new is waited for.
+#[derive(Debug)]
+struct Progress {
     /// Since when the oldest answer is waited for.
     waiting: Instant,
-    /// When something got on last, how often an answer was late since, and whether anything came.
-    progress: Instant,
+    /// When something got on last.
+    since: Instant,
+    /// The number of times that an answer was late since then.
     tries: u32,
+    /// Whether anything came since then.
     heard: bool,
     malformed: Option<Error>,
-    counters: WindowCounters,
+    /// Whether packets were sent again and nothing got on since.
+    sent_again: bool,
+}
+
+impl Progress {
+    /// Starts now.
+    fn start(now: Instant) -> Self {
+        Progress { waiting: now, since: now, tries: 0, heard: false, malformed: None, sent_again: false }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -301,21 +323,12 @@ impl Window {
             cause: Cause::Silent,
             after: After::GoOn,
             to_greet: false,
-            to_ask_status: false,
-            to_probe: false,
-            sent_again: false,
-            status_asked: None,
-            statuses_due: 0,
-            of_long_ago: 0,
+            status: StatusRequests::default(),
             resend: [0; HEADER],
             device: Status::default(),
             round_trip: RoundTrip::new(config.late_min, late_max),
             troubled: 0,
-            waiting: Instant::ZERO,
-            progress: Instant::ZERO,
-            tries: 0,
-            heard: false,
-            malformed: None,
+            progress: Progress::start(Instant::ZERO),
             counters: WindowCounters::default(),
         }
     }
@@ -324,8 +337,8 @@ impl Window {
     pub fn open(&mut self, now: Instant) {
         if self.state == State::Down {
             self.state = State::Opening;
-            self.to_ask_status = true;
-            self.status_asked = None;
+            self.status.wanted = true;
+            self.status.asked = None;
             self.begin(now);
         }
     }
@@ -410,9 +423,9 @@ impl Window {
             Err(error) => Heard::Malformed(error),
         };
         match heard {
-            Heard::Malformed(error) => self.malformed = Some(error),
+            Heard::Malformed(error) => self.progress.malformed = Some(error),
             Heard::Stray => self.counters.strays += u64::from(is_reply),
-            Heard::Reply | Heard::Status | Heard::NotTaken => self.heard = true,
+            Heard::Reply | Heard::Status | Heard::NotTaken => self.progress.heard = true,
         }
         heard
     }

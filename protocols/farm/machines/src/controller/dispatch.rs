@@ -19,7 +19,7 @@ impl<S: Supply> Controller<S> {
         {
             return Some(peer);
         }
-        if self.supply.is_paced() {
+        if self.feed.supply.is_paced() {
             while self.waiting.len() < self.config.waiting_max && self.pull(now) {}
         } else if self.waiting.is_empty() && self.queue.has_token(&mut self.lines) {
             self.pull(now);
@@ -39,27 +39,27 @@ impl<S: Supply> Controller<S> {
     /// Tells whether so many verdicts wait to be committed, or with so much data, that no more events are to be given.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.config.uncommitted_max.is_some_and(|max| self.told - self.committed >= max)
-            || self.uncommitted.bytes() >= self.config.uncommitted_bytes_max.max(1)
+        self.config.uncommitted_max.is_some_and(|max| self.commits.told - self.commits.committed >= max)
+            || self.commits.uncommitted.bytes() >= self.config.uncommitted_bytes_max.max(1)
     }
 
     /// Has an event made; answers whether one was.
     pub(super) fn pull(&mut self, now: Instant) -> bool {
-        if self.supply_ended || now < self.supply_at || self.state != State::Running {
+        if self.feed.ended || now < self.feed.at || self.state != State::Running {
             return false;
         }
-        match self.supply.next(now) {
+        match self.feed.supply.next(now) {
             Next::Event(event) => {
                 let kind = if event.partial { Kind::Partial } else { Kind::Event };
                 self.made(now, event.number, event.payload, kind, false);
                 true
             }
             Next::Later(at) => {
-                self.supply_at = at;
+                self.feed.at = at;
                 false
             }
             Next::Ended => {
-                self.supply_ended = true;
+                self.feed.ended = true;
                 false
             }
         }

@@ -78,13 +78,15 @@ impl<S: Supply> Controller<S> {
         let (max, credits) = (config.sources_max, config.source_credits);
         let window = (config.pool_bytes / u64::from(max.max(1))).max(u64::from(config.event_max));
         // What earlier connections have left in hand counts too, or one that comes again and again would fill memory.
-        if self.sources >= max || self.granted + self.orphaned + window > window * u64::from(max) {
+        if self.accounts.givers >= max
+            || self.accounts.granted + self.accounts.orphaned + window > window * u64::from(max)
+        {
             return Err(Error::Full { max });
         }
-        self.sources += 1;
-        self.granted += window;
-        self.serials += 1;
-        let (serial, run) = (self.serials, self.run);
+        self.accounts.givers += 1;
+        self.accounts.granted += window;
+        self.accounts.serials += 1;
+        let (serial, run) = (self.accounts.serials, self.run);
         let answer = self.hello(credits, window);
         self.lines.say(peer, &answer.encode());
         if let Some(line) = self.lines.at(peer) {
@@ -124,7 +126,7 @@ impl<S: Supply> Controller<S> {
             }
             // It gets its token together with who had sent it before.
             Standing::InHand => {
-                let claims = self.claims.entry((run, event)).or_default();
+                let claims = self.accounts.claims.entry((run, event)).or_default();
                 let lines = &mut self.lines;
                 claims.retain(|(peer, serial, _)| giver(lines, *peer, *serial).is_some());
                 claims.push((peer, serial, length));
@@ -132,8 +134,8 @@ impl<S: Supply> Controller<S> {
             Standing::Decided => {
                 let token = Token::answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
                 // The verdict may be told but not committed yet.
-                self.owed.push_back(Owed { sequence: self.told, peer, serial, token, length });
-                self.commit(self.committed);
+                self.commits.owed.push_back(Owed { sequence: self.commits.told, peer, serial, token, length });
+                self.commit(self.commits.committed);
             }
         }
         self.lines.check_owed(peer)

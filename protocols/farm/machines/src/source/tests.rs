@@ -172,7 +172,11 @@ fn ends_when_the_last_event_has_its_verdict() {
         fn next(&mut self, _: Instant) -> Next {
             self.0 += 1;
             let payload = Bytes::new();
-            if self.0 > 2 { Next::Ended } else { Next::Event(crate::Event { number: self.0, payload, partial: true }) }
+            if self.0 > 2 {
+                Next::Ended
+            } else {
+                Next::Event(crate::EventData { number: self.0, payload, partial: true })
+            }
         }
     }
     let mut rig = Rig::new(Source::new(SourceConfig::new(Address::Node(1), 3, 1), Two(0)));
