@@ -250,7 +250,7 @@ fn claims_of_connections_that_are_gone_are_forgotten() {
         give(&mut farm, source, 0..10);
         farm.close(source);
     }
-    assert!(farm.machine.claims.values().all(|claims| claims.len() <= 1));
+    assert!(farm.machine.accounts.claims.values().all(|claims| claims.len() <= 1));
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn new_events_over_new_connections_do_not_fill_memory() {
         let count = farm.machine.counts().in_hand().min(64);
         (first..first + count).for_each(|number| farm.say(node, &token(number, ACCEPTED)));
     }
-    assert_eq!(farm.machine.orphaned, 0);
+    assert_eq!(farm.machine.accounts.orphaned, 0);
     source(&mut farm, 0);
 }
 
@@ -493,7 +493,7 @@ fn what_is_made_here_ends_with_drained() {
         rig.say(node, &token(number, ACCEPTED));
     }
     assert!(matches!(rig.drain_events()[..], [.., Event::Drained]));
-    let _: &dyn supply::Supply = &rig.machine.supply;
+    let _: &dyn supply::Supply = &rig.machine.feed.supply;
 }
 
 #[test]
