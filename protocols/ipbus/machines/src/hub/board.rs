@@ -206,18 +206,18 @@ pub(super) fn code_of(cause: Cause) -> Code {
 /// All boards. Each has a place, whose number is that of its peer.
 #[derive(Debug, Default)]
 pub(super) struct Boards {
-    boards: Slab<Board>,
+    boards: Slab<Option<Board>>,
     by_target: BTreeMap<(SocketAddrV4, Version), u32>,
 }
 
 impl Boards {
     #[inline]
     pub(super) fn at(&mut self, number: u32) -> Option<&mut Board> {
-        self.boards.at(number)
+        self.boards.at(number)?.as_mut()
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (u32, &Board)> {
-        self.boards.iter()
+        self.boards.iter().filter_map(|(number, board)| Some((number, board.as_ref()?)))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -227,7 +227,7 @@ impl Boards {
     /// Returns the number of this board, if it is remembered. It is looked for at `likely` first.
     #[inline]
     pub(super) fn find(&self, target: SocketAddrV4, version: Version, likely: u32) -> Option<u32> {
-        let there = self.boards.get(likely);
+        let there = self.boards.get(likely).and_then(Option::as_ref);
         if there.is_some_and(|board| board.target == target && board.version == version) {
             return Some(likely);
         }
@@ -236,13 +236,14 @@ impl Boards {
 
     pub(super) fn insert(&mut self, board: Board) -> u32 {
         let target = (board.target, board.version);
-        let number = self.boards.insert(board);
+        let number = self.boards.insert(Some(board));
         self.by_target.insert(target, number);
         number
     }
 
     pub(super) fn remove(&mut self, number: u32) -> Option<Board> {
-        let board = self.boards.remove(number)?;
+        let board = self.boards.at(number)?.take()?;
+        self.boards.release(number);
         self.by_target.remove(&(board.target, board.version));
         Some(board)
     }

@@ -38,48 +38,41 @@ pub(super) enum Stage {
 /// All packets that the hub holds. A place that is free keeps its buffer for the next.
 #[derive(Debug)]
 pub(super) struct Packets {
-    places: Vec<Packet>,
-    free: Vec<u32>,
+    slab: Slab<Packet>,
     max: usize,
 }
 
 impl Packets {
-    pub(super) const fn new(max: usize) -> Self {
-        Packets { places: Vec::new(), free: Vec::new(), max }
+    pub(super) fn new(max: usize) -> Self {
+        Packets { slab: Slab::default(), max }
     }
 
     /// Takes a place for a request; `None` if the bound is reached.
     pub(super) fn take(&mut self, target: SocketAddrV4, client: u32, chunk: u32, request: &[u8]) -> Option<u32> {
-        let number = match self.free.pop() {
-            Some(number) => number,
-            None if self.places.len() >= self.max => return None,
-            None => {
-                let stage = Stage::Answered;
-                let bytes = Vec::new();
-                let times = Times::default();
-                self.places.push(Packet { bytes, target, client, chunk, stage, code: Code::Done, next: NONE, times });
-                (self.places.len() - 1) as u32
-            }
-        };
-        let place = &mut self[number];
-        place.bytes.clear();
-        place.bytes.extend_from_slice(request);
-        (place.target, place.client, place.chunk) = (target, client, chunk);
-        (place.stage, place.code, place.next, place.times) = (Stage::Queued, Code::Done, NONE, Times::default());
+        if self.slab.len() >= self.max {
+            return None;
+        }
+        let (stage, code, times) = (Stage::Queued, Code::Done, Times::default());
+        let packet = |bytes| Packet { bytes, target, client, chunk, stage, code, next: NONE, times };
+        let number = self.slab.take(|| packet(Vec::new()));
+        let mut bytes = core::mem::take(&mut self[number].bytes);
+        bytes.clear();
+        bytes.extend_from_slice(request);
+        self[number] = packet(bytes);
         Some(number)
     }
 
     pub(super) fn release(&mut self, number: u32) {
-        self.free.push(number);
+        self.slab.release(number);
     }
 
     pub(super) fn held(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.slab.len()
     }
 
     /// Bytes of all buffers.
     pub(super) fn bytes(&self) -> usize {
-        self.places.iter().map(|place| place.bytes.capacity()).sum()
+        self.slab.iter().map(|(_, packet)| packet.bytes.capacity()).sum()
     }
 }
 
@@ -88,14 +81,14 @@ impl Index<u32> for Packets {
 
     #[inline]
     fn index(&self, number: u32) -> &Packet {
-        &self.places[number as usize]
+        &self.slab[number]
     }
 }
 
 impl IndexMut<u32> for Packets {
     #[inline]
     fn index_mut(&mut self, number: u32) -> &mut Packet {
-        &mut self.places[number as usize]
+        &mut self.slab[number]
     }
 }
 
@@ -120,7 +113,7 @@ impl Lanes {
     }
 
     pub(super) fn release(&mut self, number: u32) {
-        self.0.remove(number);
+        self.0.release(number);
     }
 
     pub(super) fn client(&self, number: u32) -> u32 {
