@@ -21,13 +21,14 @@ const CREDITS: u32 = 2;
 
 /// Decides until a signal comes.
 pub fn run(asked: &NodeOptions) -> Result<Outcome, Error> {
+    asked.process.open_log("node")?;
     let settings = NodeSettings {
         config: config(asked),
         programs: asked.deciders.programs(),
         drain: asked.drain,
         process: asked.process.settings()?,
     };
-    let stop = interrupt::flag()?;
+    let stop = interrupt::flag_of_daemon(&asked.process.log)?;
     if asked.process.until_stdin_closes {
         at_the_end_of_stdin(&stop);
     }

@@ -9,7 +9,6 @@ pub mod controller;
 mod deciders;
 mod error;
 mod limit;
-pub mod lines;
 mod link;
 pub mod node;
 mod open;

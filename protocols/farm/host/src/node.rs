@@ -1,14 +1,12 @@
 //! Nodes: they take events and decide, by an emulator or by programs of users.
 
 use crate::deciders::process_counters;
-use crate::lines::Lines;
 use crate::process::ProcessSettings;
 use crate::programs::{self, Programs};
 use crate::{Deciding, Error};
 use hodo_farm::node::{Command, Event};
 use hodo_farm::{Node, NodeConfig};
 use hodo_io::{Attendant, Stop, attend_opened};
-use hodo_machine::Instant;
 use std::time::Duration;
 
 /// Settings of a process of nodes.
@@ -33,10 +31,10 @@ pub fn run(settings: &NodeSettings, stop: &Stop) -> Result<(), Error> {
     let options = process.serve_options(1, config.controllers.len() + 16);
     if let Some(programs) = programs {
         let deciding = Deciding { serve: options, node: config.clone(), drain: *drain };
-        return programs::run(programs, deciding, process.verbose, stop);
+        return programs::run(programs, deciding, stop);
     }
     let node = Node::new(config.clone());
-    let thread = NodeThread { lines: Lines::of("node"), verbose: process.verbose, left: None };
+    let thread = NodeThread { left: None };
     let to = config.controllers.first().map(ToString::to_string).unwrap_or_default();
     attend_opened(&options, *drain, || (node, thread), stop)
         .map_err(|why| Error::run(format!("deciding for {to}"), &why))
@@ -44,8 +42,6 @@ pub fn run(settings: &NodeSettings, stop: &Stop) -> Result<(), Error> {
 
 /// The thread of nodes whose decisions are emulated.
 struct NodeThread {
-    lines: Lines,
-    verbose: bool,
     /// Why a controller could not be reached the last time.
     left: Option<hodo_farm::Error>,
 }
@@ -59,24 +55,17 @@ impl Attendant for NodeThread {
             Event::Left(_, error) => {
                 // It is tried again and again: once for each reason is enough.
                 if self.left.replace(error) != Some(error) {
-                    self.lines.say(&format!("{error}; trying again"));
+                    tracing::warn!("{error}; trying again");
                 }
                 None
             }
             Event::Joined(..) => {
                 self.left = None;
-                if self.verbose {
-                    self.lines.say("the controller has greeted");
-                }
+                tracing::debug!("the controller has greeted");
                 None
             }
             Event::Work { .. } | Event::Drained => None,
         }
-    }
-
-    fn look_in(&mut self, _: Instant, _: &Node) -> Option<Command> {
-        self.lines.look_in();
-        None
     }
 
     fn drain(&mut self) -> Option<Command> {

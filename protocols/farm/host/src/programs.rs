@@ -4,7 +4,6 @@ mod exec;
 mod process;
 mod watch;
 
-use crate::lines::Lines;
 use crate::{Deciding, Error, Notice, decide};
 use exec::Exec;
 use hodo_io::Stop;
@@ -38,17 +37,15 @@ pub enum Started {
 }
 
 /// Has events decided by programs until `stop` is set.
-pub(crate) fn run(programs: &Programs, deciding: Deciding, verbose: bool, stop: &Stop) -> Result<(), Error> {
+pub(crate) fn run(programs: &Programs, deciding: Deciding, stop: &Stop) -> Result<(), Error> {
     let Programs { started, command, workers, within } = programs;
     check(command.first().map_or(OsStr::new(""), OsString::as_os_str))?;
     let (watch, within, output_max) = (Watch::start(), *within, deciding.node.event_max);
-    let mut lines = Lines::of("node");
     let told = |notice: Notice<'_>| match notice {
-        Notice::Failed { event, why } => lines.say(&format!("event {event}: {why}")),
-        Notice::Left(error) => lines.say(&format!("{error}; trying again")),
-        Notice::Joined(_) if verbose => lines.say("the controller has greeted"),
-        Notice::Joined(_) => {}
-        Notice::Passed(_) => lines.look_in(),
+        Notice::Failed { event, why } => tracing::warn!("event {event}: {why}"),
+        Notice::Left(error) => tracing::warn!("{error}; trying again"),
+        Notice::Joined(_) => tracing::debug!("the controller has greeted"),
+        Notice::Passed(_) => {}
     };
     let done = if *started == Started::Once {
         let deciders = (0..*workers).map(|worker| Process::new(command, worker, within, output_max, &watch));
