@@ -12,8 +12,8 @@ mod traced;
 
 pub use bench::{Bench, Choice, Measure};
 pub use ipbus::{
-    Check, Device, Devices, Dump, Filter, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,
-    RmwBits, RmwSum, Show, Transfer, Write, WriteBlock,
+    Check, Device, Devices, Dump, Filter, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw, RmwBits,
+    RmwSum, Show, Transfer, Write, WriteBlock,
 };
 pub use logged::Logged;
 pub use others::{Compare, Demo, Limits, Report, Serve, Transport};

@@ -8,9 +8,9 @@ use hodo_ipbus_host::Files;
 use hodo_ipbus_host::connections::Connection;
 use hodo_ipbus_host::files::Source;
 use hodo_ipbus_host::finding::{FileProblem, Finding, Place, Severity};
+use hodo_ipbus_host::registers;
 use hodo_ipbus_host::table::{self, Limits, Occupant, Overlap};
 use hodo_ipbus_host::uri::Uri;
-use hodo_ipbus_host::registers;
 use serde_json::{Value, json};
 
 /// Tells everything that is wrong, with its place.

@@ -1,8 +1,8 @@
 //! `hodo ipbus devices`: which devices do connection files have?
 
+use super::board;
 use super::forms::Forms;
 use super::grid::Grid;
-use super::board;
 use crate::{Error, Outcome, args, terminal};
 use hodo_ipbus_host::connections::Connection;
 use hodo_ipbus_host::registers;

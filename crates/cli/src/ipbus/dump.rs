@@ -4,8 +4,8 @@ use super::board::{counted, filter, open};
 use super::forms::Forms;
 use super::values::{self, Row};
 use crate::{Error, Outcome, args};
-use hodo_ipbus_host::table::{Mode, Node};
 use hodo_ipbus_host::registers::Label;
+use hodo_ipbus_host::table::{Mode, Node};
 use hodo_ipbus_host::{At, SessionError};
 
 /// Reads each register once, so that its bits are of one moment, and shows every node.

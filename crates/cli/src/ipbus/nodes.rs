@@ -1,11 +1,11 @@
 //! `hodo ipbus nodes`: which nodes does an address table have?
 
+use super::board;
 use super::forms::Forms;
 use super::grid::Grid;
-use super::board;
 use crate::{Error, Outcome, args, terminal};
-use hodo_ipbus_host::table::{Mask, Mode, Node};
 use hodo_ipbus_host::registers;
+use hodo_ipbus_host::table::{Mask, Mode, Node};
 use serde_json::{Value, json};
 
 /// Lists them with all that the table says of each.

@@ -5,8 +5,8 @@ use super::forms::Forms;
 use super::grid::{Grid, plain};
 use crate::{Error, Outcome, args, terminal};
 use hodo_ipbus_host::SessionError;
-use hodo_ipbus_host::table::Mask;
 use hodo_ipbus_host::registers::{Board, Label};
+use hodo_ipbus_host::table::Mask;
 use serde_json::{Value, json};
 
 /// A register, and its value or why there is none.

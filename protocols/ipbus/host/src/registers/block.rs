@@ -49,9 +49,7 @@ impl Block {
         let span = Block { label, offset, lies, size: None };
         match spot {
             Spot::Bits(..) => wrong("a mask has no effect on many words; write the address alone"),
-            Spot::Node(_) if configuration => {
-                wrong("the configuration space has no nodes; write an address, as 0x0")
-            }
+            Spot::Node(_) if configuration => wrong("the configuration space has no nodes; write an address, as 0x0"),
             Spot::Node(path) => {
                 let node = board.node(path)?;
                 match (node.mode(), kind) {
