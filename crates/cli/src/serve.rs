@@ -31,7 +31,7 @@ pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
     if serve.traced.trace.is_some() && server.uris().len() > 1 {
         return Err(Error::Usage("--trace follows one board; leave out boards=".to_owned()));
     }
-    let trace = crate::trace::start(&serve.traced, false)?;
+    let trace = crate::trace::start(&serve.traced)?;
     if let Some(trace) = &trace {
         server = server.traced(Arc::clone(trace));
     }

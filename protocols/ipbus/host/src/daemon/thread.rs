@@ -1,29 +1,29 @@
 use super::allow_list;
-use super::seen::Seen;
-use super::tracing::Tracing;
-use hodo_catalog::ipbus::hub::{Ended, Hub, HubCommand, HubEvent};
+use super::snapshot::HubSnapshot;
+use super::trace_log::TraceLog;
 use hodo_daemon::{Rounds, Snapshot};
 use hodo_io::Attendant;
+use hodo_ipbus::hub::{Ended, Hub, HubCommand, HubEvent};
 use hodo_machine::Instant;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What is between the hub and the rest of the process.
-pub struct Attending {
+/// The thread of a hub: logs its events, passes its counters to the pages, and reads the allow-list again.
+pub struct HubThread {
     rounds: Rounds,
-    seen: Arc<Snapshot<Seen>>,
+    snapshot: Arc<Snapshot<HubSnapshot>>,
     allow: Option<PathBuf>,
-    tracing: Tracing,
+    trace: TraceLog,
 }
 
-impl Attending {
-    pub fn new(rounds: Rounds, seen: Arc<Snapshot<Seen>>, allow: Option<PathBuf>, tracing: Tracing) -> Self {
-        Attending { rounds, seen, allow, tracing }
+impl HubThread {
+    pub fn new(rounds: Rounds, snapshot: Arc<Snapshot<HubSnapshot>>, allow: Option<PathBuf>, trace: TraceLog) -> Self {
+        HubThread { rounds, snapshot, allow, trace }
     }
 
     /// Logs an error that the trace's packets show as well.
     fn warn(&self, line: &str) {
-        self.tracing.note(line);
+        self.trace.note(line);
         tracing::warn!("{line}");
     }
 
@@ -40,7 +40,7 @@ impl Attending {
     }
 }
 
-impl Attendant for Attending {
+impl Attendant for HubThread {
     type Machine = Hub;
 
     fn told(&mut self, event: HubEvent) -> Option<HubCommand> {
@@ -49,12 +49,12 @@ impl Attendant for Attending {
             HubEvent::Ended(address, why) if is_wrong(why) => self.warn(&format!("{address} is gone: {why}")),
             HubEvent::Ended(address, why) if tracing::enabled!(tracing::Level::DEBUG) => {
                 let line = format!("{address} is gone: {why}");
-                self.tracing.note(&line);
+                self.trace.note(&line);
                 tracing::debug!("{line}");
             }
             HubEvent::Alive(board, version) => {
                 let line = format!("{board} answers, in version {version}");
-                self.tracing.note(&line);
+                self.trace.note(&line);
                 tracing::info!("{line}");
             }
             HubEvent::Dead(board, version, code) => self.warn(&format!("{board}, in version {version}: {code}")),
@@ -68,9 +68,9 @@ impl Attendant for Attending {
     }
 
     fn look_in(&mut self, now: Instant, hub: &Hub) -> Option<HubCommand> {
-        self.seen.offer(|| Seen::of(now, hub, self.tracing.counters()));
+        self.snapshot.offer(|| HubSnapshot::of(now, hub, self.trace.counters()));
         let is_switched = self.rounds.is_switched();
-        if let Some(line) = self.tracing.look_in(is_switched) {
+        if let Some(line) = self.trace.look_in(is_switched) {
             tracing::info!("{line}");
         }
         if self.rounds.look_in(now) { self.reload() } else { None }
@@ -86,7 +86,7 @@ impl Attendant for Attending {
     }
 }
 
-/// Whether a client's end is worth a line.
+/// Returns whether a client's end is worth a line.
 fn is_wrong(why: Ended) -> bool {
     !matches!(why, Ended::Finished | Ended::Broken | Ended::Drained)
 }
