@@ -101,9 +101,10 @@ pub struct Run<E> {
 
 impl<C: Machine, S: Machine> Case<'_, C, S>
 where
-    C::Event: Debug,
-    S::Event: 'static,
-    S::Command: 'static,
+    C: Send + 'static,
+    C::Event: Debug + Send,
+    S: Send + 'static,
+    S::Event: Send,
 {
     /// Runs the case over every network of [`NETWORKS`] with every seed.
     ///

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// A segment is sent this often at most, as a kernel does, before its stream is given up.
-const TRIES: u32 = 15;
+pub(crate) const TRIES: u32 = 15;
 /// Beside the round-trip, how long a sender waits before it sends a segment again.
 const PATIENCE: Duration = Duration::from_millis(1);
 /// That time doubles with each further loss, up to this.
@@ -15,7 +15,7 @@ const HOLD: Duration = Duration::from_micros(1);
 
 /// The wire from one node to another.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct Wire {
     pub(crate) network: Network,
     datagrams: Model,
     streams: Model,
@@ -29,6 +29,8 @@ pub(crate) struct Lane {
     carry: u64,
     /// How long until a lost segment is sent again.
     patience: Duration,
+    /// How many of those who cut nodes off want all packets lost.
+    pub(crate) down: u32,
 }
 
 /// What becomes of a datagram.
@@ -41,18 +43,26 @@ pub(crate) struct Fate {
     pub(crate) flip: Option<u64>,
 }
 
-/// What becomes of a segment.
+/// What becomes of a segment that is sent once.
 #[derive(Debug)]
-pub(crate) enum Transit {
-    /// It arrives, at last, and may take its stream with it.
+pub(crate) enum Passage {
+    /// It arrives, and may take its stream with it.
     Arrives { at: Instant, cut: bool },
+    /// It is lost, or damaged, after it has left at this time.
+    Lost(Instant),
+}
+
+/// What becomes of the wish to connect, or the answer to it, which is sent again until it arrives.
+#[derive(Debug)]
+pub(crate) enum Handshake {
+    Arrives(Instant),
     /// Its sender stops trying.
     GivenUp(Instant),
 }
 
-impl Lane {
+impl Wire {
     pub(crate) fn new(network: Network, number: u64, round_trip: Duration) -> Self {
-        Lane {
+        Wire {
             datagrams: network.model(Transport::Datagram),
             streams: network.model(Transport::Stream),
             random: Random::for_purpose(network.seed, number),
@@ -61,8 +71,28 @@ impl Lane {
             free_at: Instant::ZERO,
             carry: 0,
             patience: round_trip + PATIENCE,
+            down: 0,
             network,
         }
+    }
+
+    /// Changes the network. What is drawn goes on where it was, unless the seed is another.
+    pub(crate) fn set_network(&mut self, network: Network, number: u64) {
+        if network.seed != self.network.seed {
+            self.random = Random::for_purpose(network.seed, number);
+        }
+        self.datagrams = network.model(Transport::Datagram);
+        self.streams = network.model(Transport::Stream);
+        self.network = network;
+    }
+
+    /// The longest time on the way of a packet that is not held back.
+    pub(crate) fn longest(&self) -> Duration {
+        self.network.delay + self.network.jitter
+    }
+
+    pub(crate) fn set_round_trip(&mut self, round_trip: Duration) {
+        self.patience = round_trip + PATIENCE;
     }
 
     /// The facts of what this transport carries here.
@@ -103,33 +133,50 @@ impl Lane {
         fate
     }
 
-    /// Sends one segment of this many bytes until it arrives, at most to `give_up`.
-    ///
-    /// The whole story is told at once, retransmissions included, so that it takes one happening and no acknowledgement.
-    pub(crate) fn segment(&mut self, at: Instant, payload: usize, give_up: Instant) -> Transit {
-        self.counters.sent += 1;
-        self.counters.sent_bytes += payload as u64;
+    /// Sends one segment of this many bytes; `again` where it was sent before.
+    pub(crate) fn segment(&mut self, at: Instant, payload: usize, again: bool) -> Passage {
+        if again {
+            self.counters.retransmitted += 1;
+        } else {
+            self.counters.sent += 1;
+            self.counters.sent_bytes += payload as u64;
+        }
         let wire = self.wire_bytes(Transport::Stream, payload);
-        let mut left = self.transmit(at, wire);
-        let mut patience = self.patience;
-        for _ in 0..TRIES {
-            if !self.is_lost(left) && !self.is_damaged() {
-                if self.random.chance(self.network.duplicate) {
-                    self.counters.duplicated += 1;
-                    self.transmit(left, wire);
-                }
-                let at = left + self.journey();
-                return Transit::Arrives { at, cut: self.random.chance(self.network.cut) };
+        let left = self.transmit(at, wire);
+        if self.is_lost(left) || self.is_damaged() {
+            return Passage::Lost(left);
+        }
+        if self.random.chance(self.network.duplicate) {
+            self.counters.duplicated += 1;
+            self.transmit(left, wire);
+        }
+        let at = left + self.journey();
+        Passage::Arrives { at, cut: self.random.chance(self.network.cut) }
+    }
+
+    /// How long after a segment has left it is sent again, where nobody learns earlier that it was lost.
+    pub(crate) fn patience(&self, tries: u32) -> Duration {
+        self.patience.saturating_mul(1 << tries.min(20)).min(PATIENCE_MAX.max(self.patience))
+    }
+
+    /// Sends a segment without bytes until it arrives, at most to `give_up`. The whole story is told at once.
+    pub(crate) fn handshake(&mut self, at: Instant, give_up: Instant) -> Handshake {
+        let mut left = at;
+        for tries in 0..TRIES {
+            match self.segment(left, 0, tries > 0) {
+                Passage::Arrives { at, .. } => return Handshake::Arrives(at),
+                Passage::Lost(at) => left = at + self.patience(tries),
             }
-            left = left + patience;
             if left > give_up {
                 break;
             }
-            self.counters.retransmitted += 1;
-            self.transmit(at, wire);
-            patience = (patience * 2).min(PATIENCE_MAX);
         }
-        Transit::GivenUp(left.min(give_up))
+        Handshake::GivenUp(left.min(give_up))
+    }
+
+    /// Sends word that a connection is gone, once; returns when it arrives.
+    pub(crate) fn reset(&mut self, at: Instant) -> Option<Instant> {
+        (!self.is_lost(at)).then(|| at + self.journey())
     }
 
     /// When the queue has room for another segment: `None` now, else then.
@@ -152,7 +199,7 @@ impl Lane {
         payload as u64 + u64::from(self.model(transport).packet_overhead)
     }
 
-    /// Puts a packet on the wire behind all others; answers when its last bit has left.
+    /// Puts a packet on the wire behind all others; returns when its last bit has left.
     fn transmit(&mut self, at: Instant, wire: u64) -> Instant {
         let Some(rate) = self.network.rate else {
             return at;
@@ -168,6 +215,7 @@ impl Lane {
 
     fn is_lost(&mut self, left: Instant) -> bool {
         let lost = self.random.chance(self.network.loss)
+            || self.down > 0
             || self.network.partitions.iter().any(|partition| partition.contains(&left));
         self.counters.lost += u64::from(lost);
         lost
