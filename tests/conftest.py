@@ -5,6 +5,21 @@ import os
 import command
 import pytest
 
+# Which protocol a file of tests is about, by the first word of its name; every other file uses raw links.
+ABOUT = {"farm": "farm", "hub": "ipbus", "ipbus": "ipbus", "controlhub": "ipbus"}
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "release: about time or scale, so that it needs the release build")
+    for protocol in {*ABOUT.values(), "raw"}:
+        config.addinivalue_line("markers", f"{protocol}: what a change of this protocol has to pass")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        word = item.path.stem.removeprefix("test_").split("_")[0]
+        item.add_marker(ABOUT.get(word, "raw"))
+
 
 def pytest_sessionstart(session):
     if not os.access(command.HODO, os.X_OK):

@@ -4,11 +4,11 @@
  *   floor relay block|spin NEAR HUB FAR SECONDS                   a read's bytes over TCP, passed on over UDP, and back
  *   floor window OUT BACK WINDOW block|spin NEAR FAR SECONDS      UDP, WINDOW in flight, one packet a system call
  *   floor hub PORT BOARD block|spin NEAR SECONDS                  single reads of BOARD through the hub at PORT, one at a time
- *   floor board PORT block|spin FAR                               answers IPbus reads of one word, and nothing else
+ *   floor board PORT block|spin FAR                               an IPbus 2.0 board: see floor_board.c
  *
  * NEAR, HUB and FAR are processors, as 0 or 0,1. Everything is on 127.0.0.1. Prints JSON.
  */
-#define _GNU_SOURCE
+#include "floor.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -25,9 +25,9 @@
 
 enum { READ = 12, HUB_READ = 24, HUB_ANSWER = 28, ROOM = 1 << 16, TIMES_MAX = 1 << 23, WARM_UP = 2000 };
 
-static int flags; /* MSG_DONTWAIT where we spin */
+int flags;
 
-static void need(int ok, const char *what) {
+void need(int ok, const char *what) {
     if (ok)
         return;
     perror(what);
@@ -75,7 +75,7 @@ static int receive(int fd, char *bytes, size_t count) {
     return 1;
 }
 
-static struct sockaddr_in place(int port) {
+struct sockaddr_in place(int port) {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     return at;
@@ -195,22 +195,6 @@ static void hub(int port, int board, double seconds) {
     without_delay(fd);
     /* Length of the chunk; length, place and error of the packet; the packet. */
     ping(fd, (char *)&ask, sizeof ask, 4 + 12 + 12, seconds);
-}
-
-/* A board of one word: what is left where there is no device. */
-static void board(int port) {
-    struct sockaddr_in at = place(port), from;
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    need(bind(fd, (void *)&at, sizeof at) == 0, "bind");
-    for (;;) {
-        uint32_t words[512];
-        socklen_t length = sizeof from;
-        ssize_t came = recvfrom(fd, words, sizeof words, flags, (void *)&from, &length);
-        if (came != 12)
-            continue;
-        words[1] &= ~0xFu, words[2] = 0;
-        need(sendto(fd, words, 12, 0, (void *)&from, length) == 12, "sendto");
-    }
 }
 
 int main(int count, char **words) {

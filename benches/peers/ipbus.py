@@ -134,8 +134,8 @@ class Bench:
 
     # What is measured
 
-    def read_us(self, place, hub=False, quantile="p50", faults=""):
-        with self.site(place, hub, faults=faults) as site:
+    def read_us(self, place, hub=False, quantile="p50", faults="", bare=False):
+        with self.site(place, hub, faults=faults, bare=bare) as site:
             found = self.hodo(place, site, ["--test", "latency", "--sizes", "4"])
             return found["latency_ns"][quantile] / 1000
 
@@ -146,14 +146,14 @@ class Bench:
             seen.update(self.floor("hub", *where, place.wait, place.near, str(self.options.seconds)))
         return seen
 
-    def block_gbit(self, place, hub, mode="receive", boards=1, faults=""):
-        with self.site(place, hub, boards, faults) as site:
+    def block_gbit(self, place, hub, mode="receive", boards=1, faults="", bare=False):
+        with self.site(place, hub, boards, faults, bare) as site:
             found = self.hodo(place, site, rate("1M", boards), mode=mode)
             return found["rate"]["payload_bits_per_s"]["median"] / 1e9
 
-    def hub_cpu_s(self, place):
+    def hub_cpu_s(self, place, bare=False):
         """Both ways: as much is read as written."""
-        with self.site(place, True) as site:
+        with self.site(place, True, bare=bare) as site:
             before = cpu_s(site.hub.pid)
             found = self.hodo(place, site, [*rate("1M", 1), "--warmup", "0ms"], mode="both")
             return (cpu_s(site.hub.pid) - before) / (found["operations"] * 2 * MIB * 8 / 1e9)

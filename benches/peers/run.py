@@ -6,6 +6,7 @@
     benches/peers/run.py --only ipbus                            IPbus, see ipbus.py
     benches/peers/run.py --only farm                             the event farm, see farm.py
     benches/peers/run.py --peers-only                            the peers alone
+    benches/peers/run.py --before PATH                           another build of ours, see builds.py
 
 Each round runs ours and then the peer; the ratio is taken within the round, so that a slow drift of the machine
 falls out of it. Needs sockperf, iperf3, taskset, a C compiler, libzmq, and uHAL in the Python of --python. As root, everything
@@ -26,6 +27,7 @@ import statistics
 import subprocess
 import sys
 
+import builds
 import farm
 import ipbus
 from processes import (
@@ -83,6 +85,7 @@ def parse_arguments():
     parser.add_argument("--python", default=str(ROOT / "target/venv/bin/python"), help="the one that has uHAL")
     parser.add_argument("--json", metavar="FILE", help="write every round's figures there")
     parser.add_argument("--peers-only", action="store_true", help="leave Hodoscope out")
+    parser.add_argument("--before", metavar="PATH", help="an earlier build of hodo, in place of the peers")
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
     options = parser.parse_args()
     options.cpus = options.cpu.split(",")
@@ -109,6 +112,8 @@ def require(options):
         sys.exit(usage(f"not found: {', '.join(missing)}; `./test tools` installs them"))
     if not options.peers_only and not os.access(options.hodo, os.X_OK):
         sys.exit(usage(f"{options.hodo} is not there: cargo build --release, or --hodo PATH"))
+    if options.before and not os.access(options.before, os.X_OK):
+        sys.exit(usage(f"{options.before} is not there: give the path of an earlier build"))
     if not options.peers_only and not os.access(options.python, os.X_OK):
         sys.exit(usage(f"{options.python} is not there: `./test python` makes it, or --python PATH"))
 
@@ -117,6 +122,15 @@ def require(options):
 
 
 def cases(options):
+    if options.before:
+        return list(builds.cases(options, links))
+    found = [*links(options), *farm.cases(options)]
+    # Without our device and hub nobody has anything to talk to.
+    return found if options.peers_only else [*found, *ipbus.cases(options)]
+
+
+def links(options):
+    """Raw links."""
     found = []
     for wait in ("spin", "block"):
         for protocol in ("tcp", "udp"):
@@ -128,9 +142,7 @@ def cases(options):
             name = f"tcp stream {size // KIB} KiB, {channels} connection{'s' if channels > 1 else ''}"
             found.append(Case(name, "Gbit/s", target, *stream(size, channels, options), beside="iperf3"))
     found.append(Case("udp one way 1024 B, delivered", "Gbit/s", 5.0, *datagrams(KIB, options), beside="iperf3"))
-    found += farm.cases(options)
-    # Without our device and hub nobody has anything to talk to.
-    return found if options.peers_only else [*found, *ipbus.cases(options)]
+    return found
 
 
 def ping_pong(protocol, size, wait, options):
@@ -295,6 +307,7 @@ def enter_namespace(congestion):
 def environment(options, namespace):
     return {
         "hodo": None if options.peers_only else first_line([options.hodo, "--version"]),
+        "before": first_line([options.before, "--version"]) if options.before else None,
         "sockperf": first_line(["sockperf", "--version"]),
         "iperf3": first_line(["iperf3", "--version"]),
         "uhal": None if options.peers_only else uhal_version(options.python),

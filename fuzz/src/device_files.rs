@@ -1,8 +1,8 @@
-use hodo_ipbus::connections::Connections;
-use hodo_ipbus::files::{self, Source};
-use hodo_ipbus::pattern::Pattern;
-use hodo_ipbus::table::{Limits, OVERLAPS_MAX, Table, check};
-use hodo_ipbus::uri::Uri;
+use hodo_uhal::connections::Connections;
+use hodo_uhal::files::{self, Source};
+use hodo_uhal::pattern::Pattern;
+use hodo_uhal::table::{Limits, OVERLAPS_MAX, Table, check};
+use hodo_uhal::uri::Uri;
 
 const LIMITS: Limits = Limits { file_bytes: 1 << 20, files: 8, depth: 16, nodes: 2000 };
 

@@ -47,7 +47,7 @@ pub fn wire(input: &[u8]) {
 pub fn controller(input: &[u8]) {
     let Some((choice, script)) = input.split_first() else { return };
     let config = ControllerConfig {
-        policy: Policy::ALL[usize::from(choice % 4)].0,
+        policy: Policy::ALL[usize::from(choice % 4)],
         event_max: EVENT_MAX,
         pool_bytes: 1 << 16,
         source_credits: 8,
@@ -203,7 +203,7 @@ pub fn builder(input: &[u8]) {
     let Some((choice, script)) = input.split_first() else { return };
     let config = BuilderConfig {
         patience: Duration::from_millis(50),
-        incomplete: Incomplete::ALL[usize::from(choice % 2)].0,
+        incomplete: Incomplete::ALL[usize::from(choice % 2)],
         fragment_max: EVENT_MAX,
         pool_bytes: 1 << 16,
         source_credits: 8,

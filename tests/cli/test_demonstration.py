@@ -2,10 +2,12 @@
 
 import command
 import contract
+import pytest
 
 PROTOCOLS = {"tcp", "udp", "unix", "ipbusudp-2.0", "chtcp-2.0", "farm"}
 
 
+@pytest.mark.release
 def test_every_protocol_is_shown_in_under_two_minutes(tmp_path):
     folder = tmp_path / "results"
     done = command.hodo("--out", folder, "--progress", "plain", within=120)

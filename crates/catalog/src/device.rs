@@ -3,13 +3,13 @@
 use crate::ipbus_files::Files;
 use crate::{Error, Uri};
 use hodo_ipbus::device::{Device, DeviceConfig, Failure, Faults, FaultyDevice, Registers, Way};
-use hodo_ipbus::files;
-use hodo_ipbus::table::{Limits, Table};
-use hodo_ipbus::uri::PAYLOAD_BYTES;
 use hodo_ipbus::wire::Version;
 use hodo_machine::Transport;
 use hodo_sim::options::{instant, list, probability, quantity};
 use hodo_sim::{Network, OptionError};
+use hodo_uhal::files;
+use hodo_uhal::table::{Limits, Table};
+use hodo_uhal::uri::PAYLOAD_BYTES;
 use std::ops::RangeInclusive;
 
 /// A scheme of devices that are served.

@@ -80,7 +80,7 @@ impl FarmOptions {
 
     fn take(&mut self, name: &str, value: &str) -> Option<()> {
         match name {
-            "policy" => self.policy = Policy::ALL.into_iter().find(|(_, known)| *known == value)?.0,
+            "policy" => self.policy = Policy::from_name(value)?,
             "ahead" => self.ahead = Some(value.parse().ok()?).filter(|ahead| *ahead > 0),
             "accept" => self.accept = accept(value).ok()?,
             "output" => self.output = quantity(value, 1024, 0..=OUTPUT_MAX)? as u32,

@@ -1,4 +1,4 @@
-use hodo_ipbus::files::Source;
+use hodo_uhal::files::Source;
 use std::fs::{self, File};
 use std::io::{self, Read};
 
@@ -48,7 +48,7 @@ fn reason(error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hodo_ipbus::files;
+    use hodo_uhal::files;
 
     const HERE: &str = env!("CARGO_MANIFEST_DIR");
 

@@ -7,12 +7,12 @@ pub use error::{Failure, SessionError};
 
 use crate::ipbus_files::Files;
 use access::Resolved;
-use hodo_ipbus::connections::Connection;
-use hodo_ipbus::table::{Limits, Mask, Table};
-use hodo_ipbus::uri::Uri;
 use hodo_ipbus::wire::Version;
 use hodo_ipbus::{Command, Data, Event};
 use hodo_machine::{Instant, Wait};
+use hodo_uhal::connections::Connection;
+use hodo_uhal::table::{Limits, Mask, Table};
+use hodo_uhal::uri::Uri;
 use line::Line;
 use std::collections::VecDeque;
 use std::marker::PhantomData;

@@ -33,7 +33,8 @@ pub mod ipbus {
     pub use crate::ipbus_session::{
         Access, At, Brought, Doing, Failure, Queued, Session, SessionError, SessionSettings,
     };
-    pub use hodo_ipbus::{Error, connections, files, finding, hub, pattern, table, uri, window, wire};
+    pub use hodo_ipbus::{Error, hub, window, wire};
+    pub use hodo_uhal::{connections, files, finding, pattern, table, uri};
 }
 
 /// The event farm for applications.

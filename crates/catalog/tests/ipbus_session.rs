@@ -6,9 +6,9 @@ use board::Board;
 use hodo_catalog::ipbus::{Access, At, Files, Session, SessionError, SessionSettings, connections, table};
 use hodo_io::Clock;
 use hodo_ipbus::device::{Register, Registers};
-use hodo_ipbus::table::Mask;
 use hodo_ipbus::wire::Version;
 use hodo_machine::Transport;
+use hodo_uhal::table::Mask;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,91 +1,94 @@
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
+use thiserror::Error;
 
 /// Why a daemon cannot start, or be started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Another process holds the file with the process number.
+    #[error(
+        "already running{}, which holds {}; stop that one first",
+        pid.map_or_else(|| " as another process".to_owned(), |pid| format!(" as process {pid}")),
+        file.display()
+    )]
     Running {
         /// The file.
         file: PathBuf,
-        /// The number in it, where there is one.
+        /// The number in it, if there is one.
         pid: Option<u32>,
     },
     /// The file with the process number cannot be written.
+    #[error("cannot write the process number to {}: {why}; choose another file", file.display())]
     PidFile {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The system's reason.
         why: String,
     },
-    /// Nobody can be answered at this address.
+    /// The pages cannot be served at this address.
+    #[error("cannot answer at {address}: {why}; choose another address or port, or stop the process that holds it")]
     Listen {
         /// The address.
         address: String,
-        /// What the system says.
+        /// The system's reason.
         why: String,
     },
     /// A page of a daemon cannot be read.
+    #[error("cannot read {page}: {why}; is the daemon running, and are its pages there?")]
     Page {
-        /// Its URL.
+        /// The page's URL.
         page: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// A program cannot be started.
+    #[error("{what} cannot be started: {why}")]
     Start {
         /// The program.
         what: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// A list of hosts is none.
+    /// A list of hosts cannot be parsed.
+    #[error("`{list}` is not a list of hosts: {why}; write sfc,node[1-20]")]
     Hosts {
         /// The list.
         list: String,
-        /// What is wrong with it.
+        /// The mistake in it.
         why: String,
     },
     /// Signals cannot be caught.
+    #[error("signals cannot be caught: {why}")]
     Signals {
-        /// What the system says.
+        /// The system's reason.
+        why: String,
+    },
+    /// The log cannot be opened.
+    #[error("cannot log to {to}: {why}; choose another file")]
+    Log {
+        /// The file or stream.
+        to: String,
+        /// The system's reason.
+        why: String,
+    },
+    /// A level of the log does not exist.
+    #[error("{from}={name}: no level of the log; take one of {}", crate::log::LEVELS.join(", "))]
+    LogLevel {
+        /// The environment variable.
+        from: &'static str,
+        /// The name in it.
+        name: String,
+    },
+    /// Standard output cannot be written.
+    #[error("standard output cannot be written: {why}")]
+    Output {
+        /// The system's reason.
         why: String,
     },
 }
 
 impl Error {
-    pub(crate) fn signals(error: &io::Error) -> Self {
+    pub(crate) fn signals(error: &std::io::Error) -> Self {
         Error::Signals { why: error.to_string() }
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Running { file, pid: Some(pid) } => {
-                write!(f, "already running as process {pid}, which holds {}; stop that one first", file.display())
-            }
-            Error::Running { file, pid: None } => {
-                write!(f, "already running: another process holds {}; stop that one first", file.display())
-            }
-            Error::PidFile { file, why } => {
-                write!(f, "cannot write the process number to {}: {why}; choose another file", file.display())
-            }
-            Error::Listen { address, why } => {
-                write!(f, "cannot answer at {address}: {why}; choose another address or port, or end who has it")
-            }
-            Error::Page { page, why } => {
-                write!(f, "cannot read {page}: {why}; is the daemon running, and are its pages there?")
-            }
-            Error::Start { what, why } => write!(f, "{what} cannot be started: {why}"),
-            Error::Hosts { list, why } => {
-                write!(f, "`{list}` is not a list of hosts: {why}; write sfc,node[1-20]")
-            }
-            Error::Signals { why } => write!(f, "signals cannot be caught: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}

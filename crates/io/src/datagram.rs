@@ -1,4 +1,5 @@
 use crate::attended::Accepting;
+use crate::fairness::{Round, Share, Shares};
 use crate::joining::Joining;
 use crate::notice::Notice;
 use crate::poller::{Poller, span_until};
@@ -44,6 +45,8 @@ pub struct Datagrams {
     received: Received,
     joining: Joining,
     notices: VecDeque<Notice>,
+    round: Round,
+    shares: Shares,
     cut_max: usize,
     unsent: u64,
     refused: u64,
@@ -78,6 +81,8 @@ impl Datagrams {
             received: Received::new(),
             joining: Joining::default(),
             notices: VecDeque::new(),
+            round: Round::default(),
+            shares: Shares::default(),
             cut_max: SEND_BYTES,
             unsent: 0,
             refused: 0,
@@ -118,6 +123,11 @@ impl Datagrams {
     /// Sends a run of messages to one peer: those of one size together.
     pub(crate) fn send_run(&mut self, run: &Run<'_>, out: &Outbox) {
         let (peer, mut start, mut messages) = (run.peer, run.pieces.start, run.messages);
+        if !self.is_there(peer) {
+            return;
+        }
+        let bytes = run.messages.iter().map(|message| message.length).sum();
+        self.round.sent(peer, self.shares.of(peer), (bytes, messages.len()), false);
         while let Some(first) = messages.first() {
             let count = self.together(messages);
             let pieces = &out.pieces()[start..messages[count - 1].pieces_end];
@@ -132,6 +142,15 @@ impl Datagrams {
                     messages = &messages[count..];
                 }
             }
+        }
+    }
+
+    #[inline]
+    fn is_there(&self, peer: Peer) -> bool {
+        if peer.is_accepted() {
+            self.accepted.get((peer.0 - Peer::FIRST_ACCEPTED) as usize).is_some_and(Option::is_some)
+        } else {
+            self.opened.get(peer.0 as usize).is_some_and(Option::is_some)
         }
     }
 
@@ -410,6 +429,7 @@ impl Transport for Datagrams {
 
     fn close(&mut self, peer: Peer) {
         self.notices.retain(|notice| notice.about() != peer);
+        *self.shares.of(peer) = Share::default();
         if peer.is_accepted() {
             let index = peer.0 - Peer::FIRST_ACCEPTED;
             if let Some((address, _)) = self.accepted.get_mut(index as usize).and_then(Option::take) {
@@ -428,6 +448,29 @@ impl Transport for Datagrams {
     fn send(&mut self, batch: &Batch, out: &Outbox) -> io::Result<()> {
         batch.runs().for_each(|run| self.send_run(&run, out));
         Ok(())
+    }
+
+    fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
+        let mut any = false;
+        while let Some(peer) = self.round.next_blocked() {
+            machine.handle(now, Input::Blocked(peer));
+            any = true;
+        }
+        any
+    }
+
+    #[inline]
+    fn has_held(&self) -> bool {
+        self.round.has_held()
+    }
+
+    fn release<M: Machine>(&mut self, now: Instant, machine: &mut M) {
+        self.round.begin();
+        while let Some(peer) = self.round.next_held() {
+            if self.shares.of(peer).released() {
+                machine.handle(now, Input::Drained(peer));
+            }
+        }
     }
 
     #[inline]

@@ -3,16 +3,27 @@ use crate::{Clock, Transport};
 use hodo_machine::{Driver, DriverError, Input, Instant, Machine, Outbox, Output, Wait};
 use std::cell::Cell;
 use std::io;
+use std::time::Duration;
 
 /// Bytes after which gathered messages are sent without waiting for the machine to be idle.
 const BATCH_BYTES: usize = 256 << 10;
 /// Messages after which they are.
 const BATCH_MESSAGES: usize = 256;
 
+/// Bytes that a machine sends in one turn, at most but for the last batch.
+const TURN_BYTES: usize = 4 << 20;
+/// Time that it works in one turn, at most but for the last batch.
+const TURN_SPAN: Duration = Duration::from_millis(1);
+/// Outputs other than messages between two looks at the clock: one may be a system call or two.
+const OUTPUTS: u32 = 64;
+
 /// Runs a machine on a transport, inline on the caller's thread.
 ///
 /// The machine is polled until it is idle, and only then is everything that it sent written, with one system call a
 /// peer. Nothing is allocated per operation once the buffers have grown.
+///
+/// A turn has a bound of bytes, messages and time. A machine that has more to do then goes on after the endpoint has looked
+/// at what came, so that no peer, deadline or command waits for what another peer is owed.
 pub struct Endpoint<M: Machine, T: Transport> {
     machine: M,
     transport: T,
@@ -24,6 +35,17 @@ pub struct Endpoint<M: Machine, T: Transport> {
     /// Whether the caller has just asked for the time, so that a command need not read the clock again.
     asked: Cell<bool>,
     idle: bool,
+    /// Whether the machine was interrupted, or peers wait for the next round: it goes on without a wait.
+    goes_on: bool,
+    /// Whether the machine has nothing more for those who have not had their share.
+    round_over: bool,
+}
+
+/// What the machine has done in a turn.
+struct Turn {
+    began: Instant,
+    bytes: usize,
+    outputs: u32,
 }
 
 impl<M: Machine, T: Transport> Endpoint<M, T> {
@@ -39,6 +61,8 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
             batch: Batch::default(),
             deadline: None,
             idle: false,
+            goes_on: false,
+            round_over: false,
         }
     }
 
@@ -59,40 +83,50 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
 
     /// When the machine wants a turn, whatever comes until then.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.deadline
+        if self.goes_on { Some(Instant::ZERO) } else { self.deadline }
     }
 
     pub(crate) fn transport_mut(&mut self) -> &mut T {
         &mut self.transport
     }
 
-    /// Carries out what the machine wants until it is idle. Answers whether the application was told something.
+    /// Carries out what the machine wants until it is idle, or the turn is over. Returns whether the application was told
+    /// something.
     #[inline]
     fn pump(&mut self, told: &mut dyn FnMut(M::Event)) -> io::Result<bool> {
         let mut any = false;
         let now = self.now.get();
+        let mut turn = Turn { began: now, bytes: 0, outputs: 0 };
         let mut previous_length = self.out.len();
+        self.goes_on = false;
+        if std::mem::take(&mut self.round_over) {
+            self.transport.release(now, &mut self.machine);
+        }
         loop {
             match self.machine.poll(now, &mut self.out) {
                 Output::Send(peer) => {
                     let length = self.out.len() - previous_length;
                     previous_length = self.out.len();
                     self.batch.messages.push(Message { peer, pieces_end: self.out.seal(), length });
-                    if previous_length >= BATCH_BYTES || self.batch.messages.len() >= BATCH_MESSAGES {
-                        self.flush()?;
-                        previous_length = 0;
+                    if previous_length < BATCH_BYTES && self.batch.messages.len() < BATCH_MESSAGES {
+                        continue;
                     }
+                    turn.bytes += std::mem::take(&mut previous_length);
+                    turn.outputs = OUTPUTS;
                 }
                 Output::Event(event) => {
                     any = true;
+                    turn.outputs += 1;
                     told(event);
                 }
                 Output::Open(peer, address) => {
+                    turn.outputs += 1;
                     if let Err(why) = self.transport.open(peer, &address) {
                         self.machine.handle(now, Input::Closed(peer, why));
                     }
                 }
                 Output::Close(peer) => {
+                    turn.outputs += 1;
                     self.flush()?;
                     previous_length = 0;
                     self.transport.close(peer);
@@ -106,8 +140,19 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
                     previous_length = 0;
                 }
             }
+            if turn.outputs >= OUTPUTS {
+                turn.outputs = 0;
+                self.flush()?;
+                previous_length = 0;
+                if turn.bytes >= TURN_BYTES || self.clock.now() - turn.began >= TURN_SPAN {
+                    self.goes_on = true;
+                    return Ok(any);
+                }
+            }
         }
         self.idle = true;
+        self.round_over = self.transport.has_held();
+        self.goes_on = self.round_over;
         Ok(any)
     }
 
@@ -142,22 +187,22 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
     pub fn step(&mut self, wait: Wait, until: Instant, told: &mut dyn FnMut(M::Event)) -> io::Result<()> {
         let mut wait = wait;
         self.asked.set(false);
-        if !self.idle && self.pump(told)? {
+        if self.goes_on || !self.idle && self.pump(told)? || self.goes_on {
             wait = Wait::Never;
         }
         let until = self.deadline.map_or(until, |deadline| deadline.min(until));
-        match self.transport.receive(wait, until, &self.clock, &mut self.machine)? {
-            Some(now) => self.now.set(now),
-            None => {
-                let now = self.clock.now();
-                self.now.set(now);
-                if self.deadline.is_none_or(|deadline| now < deadline) {
-                    return Ok(());
-                }
-                self.machine.handle(now, Input::Elapsed);
-            }
+        let received = self.transport.receive(wait, until, &self.clock, &mut self.machine)?;
+        let now = received.unwrap_or_else(|| self.clock.now());
+        self.now.set(now);
+        if received.is_some() || self.goes_on {
+            self.pump(told)?;
         }
-        self.pump(told)?;
+        // After the input, which may have moved the deadline, as in the simulation.
+        if self.deadline.is_some_and(|deadline| now >= deadline) {
+            self.deadline = None;
+            self.machine.handle(now, Input::Elapsed);
+            self.pump(told)?;
+        }
         Ok(())
     }
 }

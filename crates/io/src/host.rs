@@ -78,6 +78,14 @@ pub fn utc_now() -> String {
     format_utc(since_epoch.as_secs())
 }
 
+/// Returns the time now, UTC, to the microsecond, after RFC 3339: `2026-11-21T07:45:00.123456Z`.
+#[must_use]
+pub fn utc_now_us() -> String {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = format_utc(since_epoch.as_secs());
+    format!("{}.{:06}Z", seconds.trim_end_matches('Z'), since_epoch.subsec_micros())
+}
+
 /// Seconds since 1970 after RFC 3339.
 fn format_utc(unix_s: u64) -> String {
     let (hour, minute, second) = (unix_s / 3600 % 24, unix_s / 60 % 60, unix_s % 60);

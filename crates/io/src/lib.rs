@@ -10,6 +10,7 @@ mod clock;
 mod connect;
 mod datagram;
 mod endpoint;
+mod fairness;
 pub mod floor;
 pub mod host;
 mod hunch;

@@ -73,7 +73,18 @@ impl Transport for Readout {
     }
 
     fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
-        self.streams.announce(now, machine)
+        let any = self.streams.announce(now, machine);
+        self.datagrams.announce(now, machine) || any
+    }
+
+    #[inline]
+    fn has_held(&self) -> bool {
+        self.streams.has_held() || self.datagrams.has_held()
+    }
+
+    fn release<M: Machine>(&mut self, now: Instant, machine: &mut M) {
+        self.streams.release(now, machine);
+        self.datagrams.release(now, machine);
     }
 
     fn receive<M: Machine>(

@@ -2,6 +2,7 @@ mod accepting;
 mod solo;
 
 use crate::backlog::{Backlog, SLICES, write_now};
+use crate::fairness::{Round, Share};
 use crate::listener::{Accepted, Arrivals};
 use crate::notice::{Notice, why};
 use crate::poller::{Poller, Ready, span_until};
@@ -35,7 +36,7 @@ pub struct Streams {
     /// Whether the last receive filled it: there may be more.
     filled: bool,
     notices: VecDeque<Notice>,
-    full: Vec<Peer>,
+    round: Round,
     untaken: Untaken,
     /// Streams that the poller does not watch yet. A watched stream pays for it with every packet, on the sender's
     /// processor, so that a stream that is read directly is not watched.
@@ -64,7 +65,7 @@ struct Stream {
     closing: bool,
     watched: bool,
     waiting: bool,
-    blocked: bool,
+    share: Share,
     timed: bool,
     backlog: Backlog,
 }
@@ -99,7 +100,7 @@ impl Streams {
             buffer,
             filled: false,
             notices: VecDeque::new(),
-            full: Vec::new(),
+            round: Round::default(),
             untaken: Untaken::default(),
             unwatched: Vec::new(),
             arrivals,
@@ -165,7 +166,7 @@ impl Streams {
             closing: false,
             watched: false,
             waiting: false,
-            blocked: false,
+            share: Share::default(),
             timed: false,
             backlog: Backlog::default(),
         };
@@ -253,7 +254,9 @@ impl Streams {
     pub(crate) fn send_run(&mut self, run: &Run<'_>, out: &Outbox) {
         let (peer, pieces, bound) = (run.peer, &out.pieces()[run.pieces.clone()], self.settings.backlog_max);
         let length = run.messages.iter().map(|message| message.length).sum();
-        let Some(stream) = self.stream(peer) else { return };
+        let Some(stream) = slot(&mut self.opened, &mut self.accepted, peer).and_then(Option::as_deref_mut) else {
+            return;
+        };
         if stream.closing {
             return;
         }
@@ -264,16 +267,13 @@ impl Streams {
                 Err(error) => return self.notices.push_back(Notice::Closed(peer, why(&error))),
             }
         }
-        if sent == length {
-            return;
-        }
         let was_empty = stream.backlog.is_empty();
-        stream.backlog.keep(out, pieces, sent);
-        if stream.backlog.len() > bound && !stream.blocked {
-            stream.blocked = true;
-            self.full.push(peer);
+        if sent < length {
+            stream.backlog.keep(out, pieces, sent);
         }
-        if was_empty {
+        let is_full = stream.backlog.len() > bound;
+        self.round.sent(peer, &mut stream.share, (length, run.messages.len()), is_full);
+        if was_empty && sent < length {
             self.solo = None;
             self.watch(peer);
         }
@@ -332,7 +332,7 @@ impl Streams {
             self.remove(peer);
             return None;
         }
-        if !std::mem::take(&mut stream.blocked) {
+        if !stream.share.drained() {
             return None;
         }
         let now = clock.now();
@@ -414,6 +414,14 @@ impl Streams {
         }
     }
 
+    /// Looks at what there is, without the poller where there is only one peer.
+    fn look_once<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> io::Result<Option<Instant>> {
+        let Some(peer) = self.solo() else { return self.look(Some(Duration::ZERO), clock, machine) };
+        let seen = self.read_on(peer, libc::MSG_DONTWAIT, clock, machine);
+        self.heard = seen.unwrap_or_else(|| clock.now());
+        Ok(seen)
+    }
+
     fn look<M: Machine>(
         &mut self,
         sleep: Option<Duration>,
@@ -468,11 +476,26 @@ impl Transport for Streams {
     }
 
     fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
-        let any = !self.full.is_empty();
-        for peer in self.full.drain(..) {
+        let mut any = false;
+        while let Some(peer) = self.round.next_blocked() {
             machine.handle(now, Input::Blocked(peer));
+            any = true;
         }
         any
+    }
+
+    #[inline]
+    fn has_held(&self) -> bool {
+        self.round.has_held()
+    }
+
+    fn release<M: Machine>(&mut self, now: Instant, machine: &mut M) {
+        self.round.begin();
+        while let Some(peer) = self.round.next_held() {
+            if self.stream(peer).is_some_and(|stream| stream.share.released() && !stream.closing) {
+                machine.handle(now, Input::Drained(peer));
+            }
+        }
     }
 
     #[inline]
@@ -502,7 +525,7 @@ impl Transport for Streams {
             let seen = self.look(Some(Duration::ZERO), clock, machine)?;
             return Ok(seen.or_else(|| self.welcome(clock, machine)));
         }
-        let Some(spins) = wait.polls_for() else { return self.look(Some(Duration::ZERO), clock, machine) };
+        let Some(spins) = wait.polls_for() else { return self.look_once(clock, machine) };
         if !spins.is_zero() {
             let spin_until = (clock.now() + spins).min(until);
             loop {

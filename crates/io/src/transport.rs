@@ -23,6 +23,16 @@ pub trait Transport {
         false
     }
 
+    /// Whether peers have had their share of what is sent, and wait for [`Transport::release`].
+    fn has_held(&self) -> bool {
+        false
+    }
+
+    /// Tells the machine that it may go on with the peers that have had their share: it has nothing more for the others.
+    fn release<M: Machine>(&mut self, now: Instant, machine: &mut M) {
+        let _ = (now, machine);
+    }
+
     /// Waits for input, at most to `until`, and hands what is there to the machine. Answers when it came.
     fn receive<M: Machine>(
         &mut self,

@@ -52,6 +52,8 @@ impl Machine for Sender {
                 self.in_flight = self.in_flight.saturating_sub(1);
                 self.resume = Some(now + PAUSE);
             }
+            // Told after a large share of what is sent at a time; it holds back by its window.
+            Input::Blocked(_) | Input::Drained(_) => {}
             Input::Elapsed => (self.in_flight, self.resume) = (0, None),
             other => panic!("{other:?} on a loopback where somebody listens"),
         }

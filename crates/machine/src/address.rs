@@ -15,6 +15,18 @@ impl Peer {
     pub const fn is_accepted(self) -> bool {
         self.0 >= Self::FIRST_ACCEPTED
     }
+
+    /// Returns the number counted from the first of its kind: of those opened, or of those accepted.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        (self.0 & !Self::FIRST_ACCEPTED) as usize
+    }
+
+    /// Returns the accepted peer of this [`Peer::index`].
+    #[must_use]
+    pub const fn accepted(index: usize) -> Peer {
+        Peer(Self::FIRST_ACCEPTED + index as u32)
+    }
 }
 
 /// Where a peer is.

@@ -6,14 +6,18 @@
 extern crate alloc;
 
 mod address;
+mod codes;
 mod cursor;
 mod driver;
 mod frames;
 mod outbox;
+mod peers;
 mod random;
+mod slab;
 mod spans;
 mod stages;
 mod time;
+mod timers;
 mod transport;
 
 pub use address::{Address, Peer};
@@ -22,10 +26,13 @@ pub use cursor::{Cursor, Truncated};
 pub use driver::{Driver, DriverError, Wait};
 pub use frames::{Frames, Piece as FramePiece};
 pub use outbox::{Outbox, Piece};
+pub use peers::Peers;
 pub use random::Random;
+pub use slab::Slab;
 pub use spans::Spans;
 pub use stages::{Mark, Moment, Sampling, Stamp, Stamps};
 pub use time::Instant;
+pub use timers::Timers;
 pub use transport::Transport;
 
 /// One side of one protocol. Bytes and time in; bytes, events and deadlines out.
@@ -70,13 +77,14 @@ pub enum Input<'a, C> {
     Landed(Peer, usize),
     /// A peer is gone, or could not be reached. Not told after [`Output::Close`].
     Closed(Peer, Closed),
-    /// More than the driver's bound of bytes is unsent to this peer; hold back until [`Input::Drained`].
+    /// Hold back from this peer until [`Input::Drained`]: more than the driver's bound of bytes is unsent to it, or it has
+    /// had its share and the others come first.
     Blocked(Peer),
-    /// The unsent bytes to this peer have gone out.
+    /// This peer may be sent more: its unsent bytes have gone out, and the others had their turn.
     Drained(Peer),
     /// The application asks for something.
     Command(C),
-    /// Time passed, at least to the deadline of the last [`Output::Idle`].
+    /// The deadline of the last [`Output::Idle`] has passed. Told once for each, also when other inputs came.
     Elapsed,
 }
 

@@ -3,6 +3,7 @@
 mod licence;
 mod rules;
 mod source;
+mod words;
 mod workspace;
 
 pub use licence::satisfiable;
@@ -10,6 +11,7 @@ pub use rules::{
     clock, crate_docs, file_length, function_length, is_machines, names, no_std_attribute, unfinished, unsafe_code,
 };
 pub use source::{Language, Source, source_files};
+pub use words::{sentences, type_names};
 pub use workspace::{Package, cargo, host, metadata, packages, root};
 
 /// One breach of a rule: where, what, and what to do about it.

@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/daemon", &["crates/io", "crates/machine", "crates/store"]),
     ("crates/tester", &["crates/io", "crates/machine", "crates/measure", "crates/report", "crates/sim"]),
     ("protocols/*/machines", &["crates/machine"]),
-    ("protocols/*/uhal", &["crates/machine", "protocols/*/machines"]),
+    ("protocols/*/uhal", &["protocols/*/machines"]),
     (
         "protocols/*/host",
         &[
@@ -40,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "crates/tester",
             "protocols/?/host",
             "protocols/?/machines",
+            "protocols/?/uhal",
         ],
     ),
     (

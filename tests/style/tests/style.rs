@@ -37,6 +37,40 @@ fn names_are_the_fields_own() {
     check(hodo_style::names);
 }
 
+/// Folders whose words have still to be gone through.
+const UNREAD: &[&str] = &[
+    "crates/catalog",
+    "crates/cli",
+    "crates/daemon",
+    "crates/io",
+    "crates/machine",
+    "crates/measure",
+    "crates/report",
+    "crates/sim",
+    "crates/store",
+    "crates/tester",
+    "fuzz",
+    "protocols/farm",
+    "protocols/ipbus",
+    "protocols/raw",
+    "tests/style/src",
+    "tests/style/tests",
+];
+
+#[test]
+fn sentences_stand_alone() {
+    check(|source| read(source, hodo_style::sentences));
+}
+
+#[test]
+fn types_are_named_for_what_they_are() {
+    check(|source| read(source, hodo_style::type_names));
+}
+
+fn read(source: &Source, rule: fn(&Source) -> Vec<Complaint>) -> Vec<Complaint> {
+    if UNREAD.iter().any(|folder| source.path.starts_with(folder)) { Vec::new() } else { rule(source) }
+}
+
 #[test]
 fn every_crate_says_what_it_is() {
     check(hodo_style::crate_docs);

@@ -1,9 +1,9 @@
 //! What is to be done with a register, a block or a port.
 
 use super::SessionError;
-use hodo_ipbus::table::{Block, Mask, Node, ReadWord, Table, WriteWord};
 use hodo_ipbus::wire::operation::Mode;
 use hodo_ipbus::{Command, Data};
+use hodo_uhal::table::{Block, Mask, Node, ReadWord, Table, WriteWord};
 use std::marker::PhantomData;
 use std::sync::Arc;
 

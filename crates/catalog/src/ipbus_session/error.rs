@@ -1,7 +1,7 @@
 use super::access::Doing;
-use hodo_ipbus::finding::{FileError, FileProblem};
-use hodo_ipbus::table::{AccessError, Mask, NoNode};
-use hodo_ipbus::uri::{Host, UriError};
+use hodo_uhal::finding::{FileError, FileProblem};
+use hodo_uhal::table::{AccessError, Mask, NoNode};
+use hodo_uhal::uri::{Host, UriError};
 use std::fmt;
 
 /// Why registers could not be read or written. Each message names the culprit: node, address and device.

@@ -1,8 +1,8 @@
 use super::{SessionError, SessionSettings};
 use hodo_io::{Clock, Datagrams, Endpoint, SocketSettings, Streams};
-use hodo_ipbus::uri::{Host, Route, Uri};
 use hodo_ipbus::{Client, ClientConfig, Command, Event, Path};
 use hodo_machine::{Address, Driver, Instant, Wait};
+use hodo_uhal::uri::{Host, Route, Uri};
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
 

@@ -2,9 +2,9 @@
 
 use hodo_io::{DatagramServer, ServeOptions, SocketSettings, StreamServer};
 use hodo_ipbus::device::{Device, DeviceConfig, Registers};
-use hodo_ipbus::uri::Uri;
 use hodo_ipbus::wire::Version;
 use hodo_machine::{Address, Transport, Wait};
+use hodo_uhal::uri::Uri;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;

@@ -78,5 +78,5 @@ pub fn look(all: &[Arc<Snapshot<Seen>>]) -> Option<Seen> {
 }
 
 fn policy_name(policy: Policy) -> &'static str {
-    Policy::ALL.into_iter().find(|(known, _)| *known == policy).map_or("", |(_, name)| name)
+    policy.name()
 }

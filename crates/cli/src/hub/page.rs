@@ -40,7 +40,7 @@ pub fn text(seen: &Seen) -> String {
     }
     line(format!("{} packets held, in buffers of {} KiB", seen.held.0, seen.held.1 >> 10));
     for (code, count) in (0..).zip(counters.codes).filter(|(_, count)| *count > 0) {
-        line(format!("{count} packets answered: {}", Code::decode(code)));
+        line(format!("{count} packets answered: {}", Code::from_code(code)));
     }
     if let Some(trace) = &seen.trace {
         line(format!("{} packets in the trace; {} are missing there", trace.packets, trace.lost));
@@ -77,7 +77,7 @@ fn board(board: &BoardStatistics) -> [String; BOARDS.len()] {
         match board.state {
             None => "unknown".to_owned(),
             Some(Code::Done) => "answers".to_owned(),
-            Some(code) => format!("dead ({})", code.encode()),
+            Some(code) => format!("dead ({})", code.code()),
         },
         counters.packets.to_string(),
         counters.replies.to_string(),

@@ -63,7 +63,13 @@ impl Streams {
 
     /// Receives from the only peer, and goes on while whole buffers come: all of it counts as come when the first did.
     #[inline]
-    fn read_on<M: Machine>(&mut self, peer: Peer, flags: i32, clock: &Clock, machine: &mut M) -> Option<Instant> {
+    pub(super) fn read_on<M: Machine>(
+        &mut self,
+        peer: Peer,
+        flags: i32,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> Option<Instant> {
         let came = self.read(peer, flags, clock, machine)?;
         let (mut last, mut bytes) = (came, self.buffer.len());
         while self.filled

@@ -212,6 +212,14 @@ impl<T: Transport> Transport for Traced<T> {
         self.transport.announce(now, machine)
     }
 
+    fn has_held(&self) -> bool {
+        self.transport.has_held()
+    }
+
+    fn release<M: Machine>(&mut self, now: Instant, machine: &mut M) {
+        self.transport.release(now, machine);
+    }
+
     fn receive<M: Machine>(
         &mut self,
         wait: Wait,

@@ -189,8 +189,9 @@ impl Machine for Forwarder {
                 assert_eq!(why, Closed::Refused);
                 self.refused(peer.0 as usize);
             }
+            // A board that has had its share of a round: what is due to it is due to the others as well.
+            Input::Blocked(peer) | Input::Drained(peer) if !peer.is_accepted() => {}
             Input::Blocked(peer) => {
-                assert!(peer.is_accepted());
                 self.events.push_back(Event::Blocked);
                 if self.cuts {
                     self.clients[client(peer)] = None;

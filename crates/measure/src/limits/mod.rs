@@ -18,6 +18,7 @@ mod bound;
 mod bus;
 mod ethernet;
 mod latency;
+mod on_the_wire;
 mod rate;
 mod shared;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub use ethernet::{
     FCS_BYTES, GAP_BYTES, HEADER_BYTES, Line, MIN_FRAME_BYTES, PREAMBLE_BYTES, SFD_BYTES, VLAN_TAG_BYTES,
 };
 pub use latency::FIBRE_NS_PER_KM;
+pub use on_the_wire::{Carrier, Hop, Messages, OnTheWire, Service};
 pub use rate::{format_rate, parse_rate};
 pub use shared::Fan;
 pub use transport::{Ip, Packing, Path, Transport, WireCost};

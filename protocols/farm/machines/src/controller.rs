@@ -86,8 +86,6 @@ pub struct Controller<S> {
     orphaned: u64,
     /// Windows that the givers have.
     granted: u64,
-    /// Credits of nodes without tokens, which are good again when the connections have been looked at.
-    poured: Vec<Peer>,
     counters: Counters,
     stages: Stages,
     /// How long events were away, from when they were given until their token.
@@ -127,7 +125,6 @@ impl<S: Supply> Controller<S> {
             suspects_due: false,
             orphaned: 0,
             granted: 0,
-            poured: Vec::new(),
             counters: Counters::default(),
             stages: Stages::default(),
             answers: Spans::new(),
@@ -536,9 +533,6 @@ impl<S: Supply> Machine for Controller<S> {
             }
             Input::Elapsed => {}
         }
-        for peer in self.poured.drain(..) {
-            self.queue.tokens_came(peer, 1);
-        }
         if self.next_check > Instant::ZERO && now >= self.next_check {
             self.check(now);
         }
@@ -574,8 +568,7 @@ impl<S: Supply> Machine for Controller<S> {
         let supply =
             (!self.supply_ended && self.supply_at > now && self.supply_at < Instant::MAX).then_some(self.supply_at);
         let check = (self.next_check > Instant::ZERO).then_some(self.next_check);
-        let pour = (!self.poured.is_empty()).then_some(now);
-        Output::Idle([self.dials.deadline(), supply, check, self.even.deadline(), pour].into_iter().flatten().min())
+        Output::Idle([self.dials.deadline(), supply, check, self.even.deadline()].into_iter().flatten().min())
     }
 
     fn stamped(&mut self, stamp: Stamp) {

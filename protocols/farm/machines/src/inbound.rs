@@ -85,18 +85,18 @@ impl Message {
     /// Its kind on the wire.
     pub(crate) const fn kind(&self) -> u8 {
         match self {
-            Message::Hello(_) => Kind::Hello as u8,
-            Message::Event { kind, .. } => *kind as u8,
-            Message::Token(..) => Kind::Token as u8,
-            Message::Run(_) => Kind::Run as u8,
-            Message::Ping(_) => Kind::Ping as u8,
-            Message::Pong => Kind::Pong as u8,
-            Message::Drain => Kind::Drain as u8,
-            Message::Refused(_) => Kind::Refused as u8,
-            Message::Report(_) => Kind::Report as u8,
-            Message::Counters(..) => Kind::Counters as u8,
-            Message::Here(..) => Kind::Here as u8,
-            Message::Lacks(..) => Kind::Lacks as u8,
+            Message::Hello(_) => Kind::Hello.code(),
+            Message::Event { kind, .. } => kind.code(),
+            Message::Token(..) => Kind::Token.code(),
+            Message::Run(_) => Kind::Run.code(),
+            Message::Ping(_) => Kind::Ping.code(),
+            Message::Pong => Kind::Pong.code(),
+            Message::Drain => Kind::Drain.code(),
+            Message::Refused(_) => Kind::Refused.code(),
+            Message::Report(_) => Kind::Report.code(),
+            Message::Counters(..) => Kind::Counters.code(),
+            Message::Here(..) => Kind::Here.code(),
+            Message::Lacks(..) => Kind::Lacks.code(),
         }
     }
 }
@@ -127,7 +127,7 @@ impl Inbound {
                 Head::Plain(header) => (header.length, TEXT_MAX, true),
             };
             if length > max {
-                let kind = head.kind() as u8;
+                let kind = head.kind().code();
                 return Err(if max == 0 { Error::Unexpected { kind } } else { Error::TooLarge { size: length, max } });
             }
             let length = length as usize;
@@ -247,7 +247,7 @@ fn message(head: Head, body: Option<Bytes>) -> Result<Message, Error> {
             Message::Lacks(run, event, parts)
         }
         Kind::Event | Kind::Partial | Kind::Skip | Kind::Token | Kind::Segment => {
-            return Err(Error::Unexpected { kind: kind as u8 });
+            return Err(Error::Unexpected { kind: kind.code() });
         }
     })
 }

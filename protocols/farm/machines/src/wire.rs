@@ -50,7 +50,7 @@
 mod lacks;
 
 use crate::Error;
-use hodo_machine::Cursor;
+use hodo_machine::{Cursor, codes};
 pub use lacks::Lacks;
 
 /// Bytes of the header.
@@ -72,62 +72,45 @@ pub const CONTROLLER_PORT: u16 = 5500;
 /// The port of nodes that wait for their controller, unless told otherwise.
 pub const NODES_PORT: u16 = 5502;
 
-/// What a message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// Each side's first message; value is [`MAGIC`].
-    Hello = 1,
-    /// An event, or a fragment of it where the sender is a source.
-    Event = 2,
-    /// An event of which fragments are missing.
-    Partial = 3,
-    /// An event that its builder has given up: it has no bytes, and counts as incomplete.
-    Skip = 4,
-    /// The answer to one event.
-    Token = 5,
-    /// The events behind this message belong to the run of this value.
-    Run = 6,
-    /// Are you there? Answer with the same value.
-    Ping = 7,
-    /// The answer to PING.
-    Pong = 8,
-    /// This side takes nothing new; what it has it still answers. Who gives answers with the same: no event is on its way
-    /// behind that.
-    Drain = 9,
-    /// The connection is about to be closed; value is a code of [`Error`], the body says why.
-    Refused = 10,
-    /// Tell your counters; value is the asker's number for the question.
-    Report = 11,
-    /// The answer to REPORT: counters of eight bytes each.
-    Counters = 12,
-    /// A part of a fragment, over datagrams.
-    Segment = 13,
-    /// A fragment is whole at its builder, and need not be sent again; over datagrams.
-    Here = 14,
-    /// Parts of a fragment have not come to its builder; over datagrams.
-    Lacks = 15,
+codes! {
+    /// What a message is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Kind: u8 {
+        /// Each side's first message; value is [`MAGIC`].
+        Hello = 1,
+        /// An event, or a fragment of it where the sender is a source.
+        Event = 2,
+        /// An event of which fragments are missing.
+        Partial = 3,
+        /// An event that its builder has given up: it has no bytes, and counts as incomplete.
+        Skip = 4,
+        /// The answer to one event.
+        Token = 5,
+        /// The events behind this message belong to the run of this value.
+        Run = 6,
+        /// Are you there? Answer with the same value.
+        Ping = 7,
+        /// The answer to PING.
+        Pong = 8,
+        /// This side takes nothing new; what it has it still answers. Who gives answers with the same: no event is on its way
+        /// behind that.
+        Drain = 9,
+        /// The connection is about to be closed; value is a code of [`Error`], the body says why.
+        Refused = 10,
+        /// Tell your counters; value is the asker's number for the question.
+        Report = 11,
+        /// The answer to REPORT: counters of eight bytes each.
+        Counters = 12,
+        /// A part of a fragment, over datagrams.
+        Segment = 13,
+        /// A fragment is whole at its builder, and need not be sent again; over datagrams.
+        Here = 14,
+        /// Parts of a fragment have not come to its builder; over datagrams.
+        Lacks = 15,
+    }
 }
 
 impl Kind {
-    const ALL: [Kind; 15] = [
-        Kind::Hello,
-        Kind::Event,
-        Kind::Partial,
-        Kind::Skip,
-        Kind::Token,
-        Kind::Run,
-        Kind::Ping,
-        Kind::Pong,
-        Kind::Drain,
-        Kind::Refused,
-        Kind::Report,
-        Kind::Counters,
-        Kind::Segment,
-        Kind::Here,
-        Kind::Lacks,
-    ];
-
     /// Whether it is an answered one: an event, whatever is left of it.
     #[must_use]
     pub const fn is_event(self) -> bool {
@@ -158,8 +141,7 @@ impl Header {
     pub fn decode(bytes: &[u8; HEADER]) -> Result<Header, Error> {
         let [w0, w1, w2, w3, value @ ..] = *bytes;
         let word = u32::from_le_bytes([w0, w1, w2, w3]);
-        let kind = (word >> 28) as usize;
-        let kind = Kind::ALL.get(kind.wrapping_sub(1)).copied().ok_or(Error::NotFarm { first: [w0, w1, w2, w3] })?;
+        let kind = Kind::from_code((word >> 28) as u8).ok_or(Error::NotFarm { first: [w0, w1, w2, w3] })?;
         Ok(Header { kind, length: word & LENGTH_MAX, value: u64::from_le_bytes(value) })
     }
 
@@ -174,36 +156,20 @@ impl Header {
     }
 }
 
-/// What became of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Verdict {
-    /// To be stored for good.
-    Accepted = 0,
-    /// Not to be kept.
-    Rejected = 1,
-    /// The node could not decide. Never final: another node is asked.
-    Failed = 2,
-    /// Too many nodes failed or died over it: stored apart, and not handed on.
-    Quarantined = 3,
-    /// Its fragments did not all come, and the policy drops such events.
-    Incomplete = 4,
-}
-
-impl Verdict {
-    const ALL: [Verdict; 5] =
-        [Verdict::Accepted, Verdict::Rejected, Verdict::Failed, Verdict::Quarantined, Verdict::Incomplete];
-
-    /// Its name, as in counters and documents.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Verdict::Accepted => "accepted",
-            Verdict::Rejected => "rejected",
-            Verdict::Failed => "failed",
-            Verdict::Quarantined => "quarantined",
-            Verdict::Incomplete => "incomplete",
-        }
+codes! {
+    /// What became of an event.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Verdict: u8 {
+        /// To be stored for good.
+        Accepted = 0 => "accepted",
+        /// Not to be kept.
+        Rejected = 1 => "rejected",
+        /// The node could not decide. Never final: another node is asked.
+        Failed = 2 => "failed",
+        /// Too many nodes failed or died over it: stored apart, and not handed on.
+        Quarantined = 3 => "quarantined",
+        /// Its fragments did not all come, and the policy drops such events.
+        Incomplete = 4 => "incomplete",
     }
 }
 
@@ -249,7 +215,7 @@ impl Token {
         let [verdict, credits, flags, _] = cursor.array().map_err(truncated)?;
         Ok(Token {
             event: header.value,
-            verdict: Verdict::ALL.get(usize::from(verdict)).copied().ok_or(Error::NoVerdict { code: verdict })?,
+            verdict: Verdict::from_code(verdict).ok_or(Error::NoVerdict { code: verdict })?,
             credits,
             flags,
             run: cursor.u32_le().map_err(truncated)?,
@@ -265,7 +231,7 @@ impl Token {
     pub fn encode(&self) -> [u8; TOKEN] {
         let mut bytes = [0; TOKEN];
         bytes[..HEADER].copy_from_slice(&Header::new(Kind::Token, self.length, self.event).encode());
-        bytes[12..16].copy_from_slice(&[self.verdict as u8, self.credits, self.flags, 0]);
+        bytes[12..16].copy_from_slice(&[self.verdict.code(), self.credits, self.flags, 0]);
         bytes[16..20].copy_from_slice(&self.run.to_le_bytes());
         bytes[20..24].copy_from_slice(&self.waited_us.to_le_bytes());
         bytes[24..28].copy_from_slice(&self.decided_us.to_le_bytes());
@@ -307,7 +273,7 @@ impl Segment {
         let word = cursor.u32_le().map_err(truncated)?;
         let kind = [Kind::Event, Kind::Partial, Kind::Skip].into_iter().find(|kind| *kind as u32 == word >> 28);
         let kind =
-            kind.filter(|_| header.kind == Kind::Segment).ok_or(Error::Unexpected { kind: header.kind as u8 })?;
+            kind.filter(|_| header.kind == Kind::Segment).ok_or(Error::Unexpected { kind: header.kind.code() })?;
         let (total, length) = (word & LENGTH_MAX, header.length);
         if offset.checked_add(length).is_none_or(|end| end > total) {
             return Err(Error::TooLarge { size: offset.saturating_add(length), max: total });
@@ -328,32 +294,18 @@ impl Segment {
     }
 }
 
-/// What a side of a connection is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Role {
-    /// Gives fragments, or whole events.
-    Source = 1,
-    /// Takes fragments, gives events.
-    Builder = 2,
-    /// Takes events, gives each to one node.
-    Controller = 3,
-    /// Takes events and decides.
-    Node = 4,
-}
-
-impl Role {
-    const ALL: [Role; 4] = [Role::Source, Role::Builder, Role::Controller, Role::Node];
-
-    /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Role::Source => "source",
-            Role::Builder => "builder",
-            Role::Controller => "controller",
-            Role::Node => "node",
-        }
+codes! {
+    /// What a side of a connection is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Role: u8 {
+        /// Gives fragments, or whole events.
+        Source = 1 => "source",
+        /// Takes fragments, gives events.
+        Builder = 2 => "builder",
+        /// Takes events, gives each to one node.
+        Controller = 3 => "controller",
+        /// Takes events and decides.
+        Node = 4 => "node",
     }
 }
 
@@ -395,7 +347,7 @@ impl Hello {
             return Err(Error::Version { theirs: version });
         }
         let [role, flags] = cursor.array().map_err(truncated)?;
-        let role = Role::ALL.get(usize::from(role).wrapping_sub(1)).copied().ok_or(Error::NoRole { code: role })?;
+        let role = Role::from_code(role).ok_or(Error::NoRole { code: role })?;
         Ok(Hello {
             role,
             flags,
@@ -415,7 +367,7 @@ impl Hello {
         let (header, body) = bytes.split_at_mut(HEADER);
         header.copy_from_slice(&Header::new(Kind::Hello, HELLO as u32, MAGIC).encode());
         body[..2].copy_from_slice(&VERSION.to_le_bytes());
-        body[2..4].copy_from_slice(&[self.role as u8, self.flags]);
+        body[2..4].copy_from_slice(&[self.role.code(), self.flags]);
         body[4..8].copy_from_slice(&self.number.to_le_bytes());
         body[8..12].copy_from_slice(&self.credits.to_le_bytes());
         body[12..20].copy_from_slice(&self.window.to_le_bytes());

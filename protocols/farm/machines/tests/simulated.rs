@@ -16,7 +16,7 @@ const EVENTS: u64 = 100;
 
 fn controller(seed: u64) -> Controller<NoSupply> {
     let config = ControllerConfig {
-        policy: Policy::ALL[seed as usize % 4].0,
+        policy: Policy::ALL[seed as usize % 4],
         nodes: vec![Address::Node(1); NODES],
         event_max: 1 << 20,
         ..ControllerConfig::default()

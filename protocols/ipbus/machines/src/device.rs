@@ -7,7 +7,6 @@
 mod board;
 mod bus;
 mod faults;
-mod from_table;
 mod history;
 mod memory;
 mod register;
@@ -15,7 +14,7 @@ mod replies;
 
 pub use board::DeviceCounters;
 pub use faults::{FaultCounters, Faults, FaultyDevice, Way};
-pub use register::{Failure, Register, RegisterError, Registers};
+pub use register::{Behaviour, Failure, Register, RegisterError, Registers};
 
 use crate::Error;
 use crate::wire::status::Status;

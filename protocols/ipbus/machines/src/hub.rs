@@ -35,7 +35,7 @@ use core::fmt;
 use core::net::SocketAddrV4;
 use core::time::Duration;
 use desk::Desk;
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Sampling, Stamp};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Sampling, Stamp, codes};
 
 /// Bounds and times of a hub.
 ///
@@ -116,56 +116,27 @@ pub enum HubEvent {
     Restarted(SocketAddrV4),
 }
 
-/// Why a client is gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Ended {
-    /// It ended the connection in order.
-    Finished,
-    /// The connection broke.
-    Broken,
-    /// It sent a chunk in which no board can be read.
-    Malformed,
-    /// It sent a chunk over the bound.
-    ChunkTooLong,
-    /// It sent more packets than it may wait for.
-    TooManyPackets,
-    /// There was no place for it.
-    TooManyClients,
-    /// It sent no whole chunk in time.
-    Silent,
-    /// The hub is to stop.
-    Drained,
-}
-
-impl Ended {
-    /// All reasons, in a fixed order.
-    pub const ALL: [Ended; 8] = [
-        Ended::Finished,
-        Ended::Broken,
-        Ended::Malformed,
-        Ended::ChunkTooLong,
-        Ended::TooManyPackets,
-        Ended::TooManyClients,
-        Ended::Silent,
-        Ended::Drained,
-    ];
-}
-
-impl Ended {
-    /// Its name for programs.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Ended::Finished => "finished",
-            Ended::Broken => "broken",
-            Ended::Malformed => "malformed",
-            Ended::ChunkTooLong => "chunk_too_long",
-            Ended::TooManyPackets => "too_many_packets",
-            Ended::TooManyClients => "too_many_clients",
-            Ended::Silent => "silent",
-            Ended::Drained => "drained",
-        }
+codes! {
+    /// Why a client is gone.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Ended {
+        /// It ended the connection in order.
+        Finished => "finished",
+        /// The connection broke.
+        Broken => "broken",
+        /// It sent a chunk in which no board can be read.
+        Malformed => "malformed",
+        /// It sent a chunk over the bound.
+        ChunkTooLong => "chunk_too_long",
+        /// It sent more packets than it may wait for.
+        TooManyPackets => "too_many_packets",
+        /// There was no place for it.
+        TooManyClients => "too_many_clients",
+        /// It sent no whole chunk in time.
+        Silent => "silent",
+        /// The hub is to stop.
+        Drained => "drained",
     }
 }
 

@@ -4,26 +4,18 @@
 //! stands between many hosts and many devices. The bytes are described in [`wire`]; [`client`] is a host's side of one
 //! device, [`device`] a device in software, [`hub`] what is between them.
 //!
-//! The files of its users are read by [`table`] (address tables), [`connections`] (which device is where) and [`uri`].
-//! They are pure functions: what they need of the world comes through [`files::Source`].
+//! The files of its users, address tables and connections, are read by the crate `hodo-uhal`.
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
 
 pub mod client;
-pub mod connections;
 pub mod device;
 mod error;
-pub mod files;
-pub mod finding;
 pub mod hub;
-pub mod pattern;
 pub mod single;
-pub mod table;
-pub mod uri;
 pub mod window;
 pub mod wire;
-mod xml;
 
 pub use client::{Block, Client, ClientConfig, Clients, Command, Data, Event, Path};
 pub use device::{Device, DeviceCommand, DeviceConfig, DeviceEvent};

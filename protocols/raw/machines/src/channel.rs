@@ -217,7 +217,7 @@ impl Channel {
                 Ok(())
             }
             Kind::Hello | Kind::Echo | Kind::Send | Kind::Receive | Kind::Report | Kind::Goodbye => {
-                Err(Error::Unexpected { kind: header.kind as u8 })
+                Err(Error::Unexpected { kind: header.kind.code() })
             }
         }
     }

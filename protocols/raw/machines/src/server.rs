@@ -189,7 +189,7 @@ impl Server {
         let Some(Some(session)) = self.sessions.get_mut(index(peer)) else { return Ok(()) };
         session.heard = now;
         if !session.greeted && header.kind != Kind::Hello {
-            return Err(Error::Unexpected { kind: header.kind as u8 });
+            return Err(Error::Unexpected { kind: header.kind.code() });
         }
         match header.kind {
             Kind::Hello => {
@@ -238,7 +238,7 @@ impl Server {
             }
             Kind::Goodbye => self.close(peer),
             Kind::Welcome | Kind::Reply | Kind::Ack | Kind::Data | Kind::Counters => {
-                return Err(Error::Unexpected { kind: header.kind as u8 });
+                return Err(Error::Unexpected { kind: header.kind.code() });
             }
         }
         Ok(())

@@ -13,7 +13,7 @@
 //! other kinds have `length` bytes behind the header. Over UDP a datagram is one message.
 
 use crate::Error;
-use hodo_machine::{Cursor, Truncated};
+use hodo_machine::{Cursor, Truncated, codes};
 
 /// Bytes of the header.
 pub const HEADER: usize = 16;
@@ -45,54 +45,37 @@ pub enum Direction {
     Receive,
 }
 
-/// What a message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// Client: first message of a peer.
-    Hello = 0xA0,
-    /// Server: the answer to HELLO.
-    Welcome = 0xA1,
-    /// Client: send it back.
-    Echo = 0xA2,
-    /// Server: the answer to ECHO.
-    Reply = 0xA3,
-    /// Client: payload.
-    Send = 0xA4,
-    /// Server: SENDs have arrived: all below `sequence` on a stream, the ranges that follow over UDP.
-    Ack = 0xA5,
-    /// Client: send `count` operations of `length` bytes.
-    Receive = 0xA6,
-    /// Server: payload.
-    Data = 0xA7,
-    /// Client: acknowledge what has come; with a sequence number above 0 also tell your counters, and with
-    /// [`FLAG_STAGES`] your stages.
-    Report = 0xA8,
-    /// Server: the answer to REPORT, with its sequence number.
-    Counters = 0xA9,
-    /// Client: this peer is done.
-    Goodbye = 0xAA,
+codes! {
+    /// What a message is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Kind: u8 {
+        /// Client: first message of a peer.
+        Hello = 0xA0,
+        /// Server: the answer to HELLO.
+        Welcome = 0xA1,
+        /// Client: send it back.
+        Echo = 0xA2,
+        /// Server: the answer to ECHO.
+        Reply = 0xA3,
+        /// Client: payload.
+        Send = 0xA4,
+        /// Server: SENDs have arrived: all below `sequence` on a stream, the ranges that follow over UDP.
+        Ack = 0xA5,
+        /// Client: send `count` operations of `length` bytes.
+        Receive = 0xA6,
+        /// Server: payload.
+        Data = 0xA7,
+        /// Client: acknowledge what has come; with a sequence number above 0 also tell your counters, and with
+        /// [`FLAG_STAGES`] your stages.
+        Report = 0xA8,
+        /// Server: the answer to REPORT, with its sequence number.
+        Counters = 0xA9,
+        /// Client: this peer is done.
+        Goodbye = 0xAA,
+    }
 }
 
 impl Kind {
-    const ALL: [Kind; 11] = [
-        Kind::Hello,
-        Kind::Welcome,
-        Kind::Echo,
-        Kind::Reply,
-        Kind::Send,
-        Kind::Ack,
-        Kind::Receive,
-        Kind::Data,
-        Kind::Report,
-        Kind::Counters,
-        Kind::Goodbye,
-    ];
-
-    fn from_byte(byte: u8) -> Option<Kind> {
-        Self::ALL.get(usize::from(byte.wrapping_sub(Kind::Hello as u8))).copied()
-    }
-
     /// Whether the message is an operation's payload, whose size counts from the header's first byte.
     #[must_use]
     pub const fn is_payload(self) -> bool {
@@ -135,7 +118,7 @@ impl Header {
         let [kind, flags, c0, c1, l0, l1, l2, l3, sequence @ ..] = *bytes;
         let not_raw = Error::NotRaw { first: [bytes[0], bytes[1], bytes[2], bytes[3]] };
         Ok(Header {
-            kind: Kind::from_byte(kind).ok_or(not_raw)?,
+            kind: Kind::from_code(kind).ok_or(not_raw)?,
             flags,
             count: u16::from_le_bytes([c0, c1]),
             length: u32::from_le_bytes([l0, l1, l2, l3]),
@@ -148,7 +131,7 @@ impl Header {
     #[inline]
     pub fn encode(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
-        bytes[0] = self.kind as u8;
+        bytes[0] = self.kind.code();
         bytes[1] = self.flags;
         bytes[2..4].copy_from_slice(&self.count.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.length.to_le_bytes());

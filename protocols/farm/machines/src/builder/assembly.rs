@@ -147,7 +147,7 @@ impl Assembly {
         payload: Bytes,
     ) -> Result<Outcome, Error> {
         let index = claim.source as usize;
-        let held = self.in_hand.get_mut(index).ok_or(Error::Unexpected { kind: kind as u8 })?;
+        let held = self.in_hand.get_mut(index).ok_or(Error::Unexpected { kind: kind.code() })?;
         match self.ledger.offer(run, event)? {
             Standing::Decided => return Ok(Outcome::Decided),
             Standing::InHand => {}

@@ -1,21 +1,18 @@
 use crate::Error;
 use crate::wire::Hello;
 use core::time::Duration;
-use hodo_machine::{Address, Peer};
+use hodo_machine::{Address, Peer, codes};
 
-/// What becomes of an event of which fragments are missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Incomplete {
-    /// It is given on with what there is, and flagged.
-    #[default]
-    Forward,
-    /// It is given up, and counts as incomplete.
-    Drop,
-}
-
-impl Incomplete {
-    /// Both, with their names.
-    pub const ALL: [(Incomplete, &'static str); 2] = [(Incomplete::Forward, "forward"), (Incomplete::Drop, "drop")];
+codes! {
+    /// What becomes of an event of which fragments are missing.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum Incomplete {
+        /// It is given on with what there is, and flagged.
+        #[default]
+        Forward => "forward",
+        /// It is given up, and counts as incomplete.
+        Drop => "drop",
+    }
 }
 
 /// What a builder is to do.

@@ -59,7 +59,7 @@ impl Builder {
             return Err(Error::NoGreeting);
         };
         if giver.hello.number != segment.source {
-            return Err(Error::Unexpected { kind: Kind::Segment as u8 });
+            return Err(Error::Unexpected { kind: Kind::Segment.code() });
         }
         let Segment { run, event, kind, total, .. } = segment;
         // One without data only asks for what is here.

@@ -359,7 +359,7 @@ impl Lossy {
                         self.out.pieces().iter().flat_map(|piece| self.out.bytes(piece).to_vec()).collect();
                     self.out.clear();
                     assert!(bytes.len() <= 1400);
-                    if bytes[3] >> 4 == Kind::Segment as u8 {
+                    if bytes[3] >> 4 == Kind::Segment.code() {
                         self.segments.0 += 1;
                         self.segments.1 += usize::from(bytes.len() > crate::wire::SEGMENT);
                     }

@@ -5,30 +5,22 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
-use hodo_machine::{Address, Peer};
+use hodo_machine::{Address, Peer, codes};
 
-/// Who gets the next event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Policy {
-    /// The node whose token has waited for longest.
-    #[default]
-    TokenFifo,
-    /// Each node in turn, ready or not.
-    RoundRobin,
-    /// The node that has the fewest events.
-    LeastOutstanding,
-    /// By the weights of the nodes.
-    Weighted,
-}
-
-impl Policy {
-    /// Every policy, with its name.
-    pub const ALL: [(Policy, &'static str); 4] = [
-        (Policy::TokenFifo, "token-fifo"),
-        (Policy::RoundRobin, "round-robin"),
-        (Policy::LeastOutstanding, "least-outstanding"),
-        (Policy::Weighted, "weighted"),
-    ];
+codes! {
+    /// Who gets the next event.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum Policy {
+        /// The node whose token has waited for longest.
+        #[default]
+        TokenFifo => "token-fifo",
+        /// Each node in turn, ready or not.
+        RoundRobin => "round-robin",
+        /// The node that has the fewest events.
+        LeastOutstanding => "least-outstanding",
+        /// By the weights of the nodes.
+        Weighted => "weighted",
+    }
 }
 
 /// What a controller is to do.

@@ -118,12 +118,11 @@ impl<S: Supply> Controller<S> {
         if node.answers() {
             node.given.push_back(Given { held, at: now });
         } else {
-            // It never says what became of it, and takes the next one as soon as its connection does. Not at once: one that
-            // empties its connection as fast as it is filled would keep this thread from all else.
+            // It never says what became of it, and takes the next one as soon as its connection does.
             node.credits += 1;
             node.served += 1;
             let number = node.hello.number;
-            self.poured.push(peer);
+            self.queue.tokens_came(peer, 1);
             self.decide(held, Verdict::Rejected, (number, 1), Bytes::new());
         }
     }

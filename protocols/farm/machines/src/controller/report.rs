@@ -1,36 +1,21 @@
 use crate::Error;
-use hodo_machine::Cursor;
+use hodo_machine::{Cursor, codes};
 
-/// What a controller does now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum State {
-    /// Nothing was begun: connections are taken, and no event is given to a node.
-    Configured,
-    /// Events are given to nodes.
-    #[default]
-    Running,
-    /// None is given; tokens are still taken.
-    Paused,
-    /// None is taken in; what is in hand is brought to its end.
-    Draining,
-    /// None is taken in, and none is in hand.
-    Drained,
-}
-
-impl State {
-    /// Every state.
-    pub const ALL: [State; 5] = [State::Configured, State::Running, State::Paused, State::Draining, State::Drained];
-
-    /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            State::Configured => "configured",
-            State::Running => "running",
-            State::Paused => "paused",
-            State::Draining => "draining",
-            State::Drained => "drained",
-        }
+codes! {
+    /// What a controller does now.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum State {
+        /// Nothing was begun: connections are taken, and no event is given to a node.
+        Configured => "configured",
+        /// Events are given to nodes.
+        #[default]
+        Running => "running",
+        /// None is given; tokens are still taken.
+        Paused => "paused",
+        /// None is taken in; what is in hand is brought to its end.
+        Draining => "draining",
+        /// None is taken in, and none is in hand.
+        Drained => "drained",
     }
 }
 

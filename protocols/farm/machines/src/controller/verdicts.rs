@@ -49,7 +49,7 @@ impl<S: Supply> Controller<S> {
         let credits_max = self.config.credits_max;
         let Some((_, node)) = node(&mut self.lines, peer) else { return Ok(()) };
         if matches!(token.verdict, Verdict::Quarantined | Verdict::Incomplete) {
-            return Err(Error::NoVerdict { code: token.verdict as u8 });
+            return Err(Error::NoVerdict { code: token.verdict.code() });
         }
         let before = node.credits;
         let given = match node.answer(token, credits_max) {

@@ -83,7 +83,7 @@ impl Scene {
     pub fn new(seed: u64) -> Self {
         let mut random = Random::for_purpose(seed, 1);
         let config = ControllerConfig {
-            policy: Policy::ALL[random.below(4) as usize].0,
+            policy: Policy::ALL[random.below(4) as usize],
             credits_max: 1 + random.below(6) as u32,
             // Now and then an event has too many large fragments.
             event_max: if random.chance(0.1) { 12_000 } else { 40_000 },
@@ -244,7 +244,7 @@ impl Scene {
         let datagrams = self.random.chance(0.5);
         let config = BuilderConfig {
             patience: Duration::from_millis(20 + self.random.below(100)),
-            incomplete: Incomplete::ALL[policy].0,
+            incomplete: Incomplete::ALL[policy],
             fragment_max: 10_000,
             pool_bytes: 100_000,
             source_credits: SOURCE_CREDITS,

@@ -18,25 +18,34 @@ use core::ops::RangeInclusive;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Register {
-    pub(super) first: u32,
-    pub(super) words: u32,
-    pub(super) readable: u32,
-    pub(super) writable: u32,
-    pub(super) value: u32,
-    pub(super) behaviour: Behaviour,
+    /// The address of the first word.
+    pub first: u32,
+    /// Words at successive addresses, from the first on.
+    pub words: u32,
+    /// The bits that can be read; the others are read as 0.
+    pub readable: u32,
+    /// The bits that can be written; the others stay.
+    pub writable: u32,
+    /// The word after a reset, at each of the addresses.
+    pub value: u32,
+    /// What the register does beside keeping what was written.
+    pub behaviour: Behaviour,
 }
 
 /// What a register does beside keeping what was written.
 ///
 /// The later ones are stronger, where several nodes of a table share an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Behaviour {
+pub enum Behaviour {
     /// Nothing.
     Keep,
     /// Each read leaves a word that is one more.
     Count,
-    /// Writing puts a word in, reading takes the oldest out; at most so many are in it.
-    Fifo { depth: u32 },
+    /// Writing puts a word in, reading takes the oldest out.
+    Fifo {
+        /// The most words in it.
+        depth: u32,
+    },
     /// The bus fails there.
     Fail(Failure),
 }
@@ -112,7 +121,7 @@ impl Register {
         self.readable(0)
     }
 
-    /// The last address.
+    /// Returns the last address of a register that has a word and ends within the space.
     pub(super) const fn last(&self) -> u32 {
         self.first + (self.words - 1)
     }
@@ -175,8 +184,9 @@ impl Registers {
         Registers(all)
     }
 
-    /// In the order of their addresses.
-    pub(super) fn into_sorted(self) -> Vec<Register> {
+    /// Returns them in the order of their addresses.
+    #[must_use]
+    pub fn into_sorted(self) -> Vec<Register> {
         self.0
     }
 }

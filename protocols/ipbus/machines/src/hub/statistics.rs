@@ -133,7 +133,7 @@ pub struct BoardStatistics {
 
 impl HubCounters {
     pub(super) fn count(&mut self, code: Code) {
-        if let Some(count) = self.codes.get_mut(usize::from(code.encode())) {
+        if let Some(count) = self.codes.get_mut(usize::from(code.code())) {
             *count += 1;
         }
     }

@@ -351,5 +351,5 @@ fn begins_alike(slot: &Slot, reply: &Packet<'_>) -> bool {
     let order = if is_header(Order::Big.word(slot.header)) { Order::Big } else { Order::Little };
     let (asked, told) = (order.word(*asked), reply.order.word(*told));
     // What a device cannot read, it need not repeat.
-    (asked ^ told) & WHICH == 0 || told & INFO == u32::from(Info::BadHeader.encode())
+    (asked ^ told) & WHICH == 0 || told & INFO == u32::from(Info::BadHeader.code())
 }

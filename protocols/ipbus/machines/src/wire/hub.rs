@@ -15,6 +15,7 @@ use crate::Error;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::{Ipv4Addr, SocketAddrV4};
+use hodo_machine::codes;
 
 /// Bytes of a request entry in front of its packet.
 pub const REQUEST_HEADER: usize = 8;
@@ -78,7 +79,7 @@ impl Reply<'_> {
     pub fn header(&self) -> [u8; REPLY_HEADER] {
         let counted = u32::try_from(COUNTED + self.packet.len()).expect("a packet fits into a datagram");
         let ([n0, n1, n2, n3], [a, b, c, d, p0, p1]) = (counted.to_be_bytes(), target_bytes(self.target));
-        let [c0, c1] = self.code.encode().to_be_bytes();
+        let [c0, c1] = self.code.code().to_be_bytes();
         [n0, n1, n2, n3, a, b, c, d, p0, p1, c0, c1]
     }
 }
@@ -89,66 +90,35 @@ fn target_bytes(target: SocketAddrV4) -> [u8; 6] {
     [a, b, c, d, high, low]
 }
 
-/// Why a client gets no packet of the device, as the hub tells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Code {
-    /// The device answered.
-    Done,
-    /// The device did not answer a control packet.
-    NoControlReply,
-    /// The hub itself was late.
-    HubTimeout,
-    /// The device did not answer a status request.
-    NoStatusReply,
-    /// The device did not answer a resend request.
-    NoResendReply,
-    /// The device's status makes no sense.
-    MalformedStatus,
-    /// The request is of a version that the device, or the hub, does not speak.
-    WrongVersion,
-    /// The device is not on the hub's list.
-    NotAllowed,
-    /// A code that no hub was known to send.
-    Other(u16),
-}
-
-impl Code {
-    /// The meaning of the field.
-    #[must_use]
-    pub const fn decode(code: u16) -> Code {
-        match code {
-            0 => Code::Done,
-            1 => Code::NoControlReply,
-            2 => Code::HubTimeout,
-            3 => Code::NoStatusReply,
-            4 => Code::NoResendReply,
-            5 => Code::MalformedStatus,
-            6 => Code::WrongVersion,
-            7 => Code::NotAllowed,
-            other => Code::Other(other),
-        }
-    }
-
-    /// The field.
-    #[must_use]
-    pub const fn encode(self) -> u16 {
-        match self {
-            Code::Done => 0,
-            Code::NoControlReply => 1,
-            Code::HubTimeout => 2,
-            Code::NoStatusReply => 3,
-            Code::NoResendReply => 4,
-            Code::MalformedStatus => 5,
-            Code::WrongVersion => 6,
-            Code::NotAllowed => 7,
-            Code::Other(code) => code,
-        }
+codes! {
+    /// Why a client gets no packet of the device, as the hub tells it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Code: u16 {
+        /// The device answered.
+        Done = 0,
+        /// The device did not answer a control packet.
+        NoControlReply = 1,
+        /// The hub itself was late.
+        HubTimeout = 2,
+        /// The device did not answer a status request.
+        NoStatusReply = 3,
+        /// The device did not answer a resend request.
+        NoResendReply = 4,
+        /// The device's status makes no sense.
+        MalformedStatus = 5,
+        /// The request is of a version that the device, or the hub, does not speak.
+        WrongVersion = 6,
+        /// The device is not on the hub's list.
+        NotAllowed = 7,
+    } else {
+        /// A code that no hub was known to send.
+        Other
     }
 }
 
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let code = self.encode();
+        let code = self.code();
         f.write_str(match self {
             Code::Done => return f.write_str("done"),
             Code::NoControlReply => {
@@ -224,7 +194,7 @@ impl<'a> Iterator for Replies<'a> {
             let bytes = chunk.word()? as usize;
             let mut entry = Reader::new(chunk.bytes(bytes)?, Order::Big);
             let (target, code) = target_and_field(&mut entry)?;
-            Ok(Reply { target, code: Code::decode(code), packet: entry.rest() })
+            Ok(Reply { target, code: Code::from_code(code), packet: entry.rest() })
         })
     }
 }
@@ -300,10 +270,10 @@ mod tests {
     #[test]
     fn codes_say_cause_and_remedy() {
         for code in 0..=u16::MAX {
-            assert_eq!(Code::decode(code).encode(), code);
+            assert_eq!(Code::from_code(code).code(), code);
         }
         for code in 1..9 {
-            let text = alloc::format!("{}", Code::decode(code));
+            let text = alloc::format!("{}", Code::from_code(code));
             assert!(text.ends_with(&alloc::format!("(hub error {code})")) && text.contains(['?', ';']), "{text}");
         }
     }

@@ -17,6 +17,7 @@ use super::operation::Operation;
 use super::{Data, Order, Reader, Version, WORD, Words, transaction};
 use crate::Error;
 use alloc::vec::Vec;
+use hodo_machine::codes;
 
 /// Transaction ids are below this: 11 bits.
 pub const IDS: u16 = 1 << 11;
@@ -26,40 +27,30 @@ pub const REQUEST_MIN: usize = 8 * WORD;
 const WORDS: u16 = Version::V1_3.words_max() as u16;
 const REPLY: u32 = 1 << 2;
 
-/// What a transaction does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Kind {
-    /// As of IPbus 2.0.
-    Read = 0x03,
-    /// As of IPbus 2.0.
-    Write = 0x04,
-    /// As of IPbus 2.0, but answers the word after.
-    RmwBits = 0x05,
-    /// As of IPbus 2.0, but answers the word after.
-    RmwSum = 0x06,
-    /// As of IPbus 2.0.
-    FifoRead = 0x08,
-    /// As of IPbus 2.0.
-    FifoWrite = 0x09,
-    /// Asks which addresses are reserved. A header alone; no client is known to send it.
-    ReservedAddress = 0x1E,
-    /// Says the byte order, or fills up. A header alone.
-    ByteOrder = 0x1F,
+codes! {
+    /// What a transaction does.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Kind: u8 {
+        /// As of IPbus 2.0.
+        Read = 0x03,
+        /// As of IPbus 2.0.
+        Write = 0x04,
+        /// As of IPbus 2.0, but answers the word after.
+        RmwBits = 0x05,
+        /// As of IPbus 2.0, but answers the word after.
+        RmwSum = 0x06,
+        /// As of IPbus 2.0.
+        FifoRead = 0x08,
+        /// As of IPbus 2.0.
+        FifoWrite = 0x09,
+        /// Asks which addresses are reserved. A header alone; no client is known to send it.
+        ReservedAddress = 0x1E,
+        /// Says the byte order, or fills up. A header alone.
+        ByteOrder = 0x1F,
+    }
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
-        Kind::Read,
-        Kind::Write,
-        Kind::RmwBits,
-        Kind::RmwSum,
-        Kind::FifoRead,
-        Kind::FifoWrite,
-        Kind::ReservedAddress,
-        Kind::ByteOrder,
-    ];
-
     /// The kind of IPbus 2.0 that has the same body; nothing where the header stands alone.
     #[must_use]
     pub const fn current(self) -> Option<transaction::Kind> {
@@ -81,18 +72,19 @@ impl Kind {
     }
 }
 
-/// How a transaction ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Info {
-    /// All words were done; and in every request.
-    Done = 0,
-    /// Fewer words were done: as many as the header tells.
-    Partial = 1,
-    /// Nothing was done.
-    Failed = 2,
-    /// Not assigned.
-    Other = 3,
+codes! {
+    /// How a transaction ended.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Info: u8 {
+        /// All words were done; and in every request.
+        Done = 0,
+        /// Fewer words were done: as many as the header tells.
+        Partial = 1,
+        /// Nothing was done.
+        Failed = 2,
+        /// Not assigned.
+        Other = 3,
+    }
 }
 
 /// The word of every transaction that stands in front.
@@ -126,7 +118,7 @@ impl Header {
     /// Reads a header.
     #[inline]
     pub fn decode(word: u32) -> Result<Header, Error> {
-        let kind = Kind::ALL.into_iter().find(|kind| word >> 28 == 1 && *kind as u32 == word >> 3 & 0x1F);
+        let kind = Kind::from_code((word >> 3 & 0x1F) as u8).filter(|_| word >> 28 == 1);
         Ok(Header {
             id: (word >> 17) as u16 & (IDS - 1),
             words: (word >> 8) as u16 & WORDS,

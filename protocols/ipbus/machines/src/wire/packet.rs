@@ -13,20 +13,22 @@
 use super::operation::{Replies, Requests};
 use super::{Order, Reader, WORD};
 use crate::Error;
+use hodo_machine::codes;
 
 /// Bytes of the header.
 pub const HEADER: usize = WORD;
 
-/// What a packet is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Kind {
-    /// Transactions, or the replies to them.
-    Control = 0,
-    /// Asks for, or is, the device's [`Status`](super::status::Status).
-    Status = 1,
-    /// Asks for the reply of this id once more. Never a reply.
-    Resend = 2,
+codes! {
+    /// What a packet is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Kind: u8 {
+        /// Transactions, or the replies to them.
+        Control = 0,
+        /// Asks for, or is, the device's [`Status`](super::status::Status).
+        Status = 1,
+        /// Asks for the reply of this id once more. Never a reply.
+        Resend = 2,
+    }
 }
 
 /// The first word of every IPbus 2.0 packet.
@@ -45,13 +47,10 @@ impl Header {
         if !is_header(word) {
             return Err(Error::NotIpbus { first: word });
         }
-        let kind = match word & 0xF {
-            0 => Kind::Control,
-            1 => Kind::Status,
-            2 => Kind::Resend,
-            _ => return Err(Error::PacketKind { header: word }),
-        };
-        Ok(Header { id: (word >> 8) as u16, kind })
+        match Kind::from_code((word & 0xF) as u8) {
+            Some(kind) => Ok(Header { id: (word >> 8) as u16, kind }),
+            None => Err(Error::PacketKind { header: word }),
+        }
     }
 
     /// The header's word.

@@ -16,6 +16,7 @@ use super::packet::{self, Packet};
 use super::{Order, Reader, WORD};
 use crate::Error;
 use core::fmt;
+use hodo_machine::codes;
 
 /// Bytes of a status packet. The firmware answers no request of another length.
 pub const LENGTH: usize = 16 * WORD;
@@ -95,32 +96,33 @@ impl Status {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Event(pub u8);
 
-/// What a device saw arrive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Traffic {
-    /// Nothing yet.
-    Nothing = 0x0,
-    /// The device was reset.
-    Reset = 0x1,
-    /// A control packet.
-    Control = 0x2,
-    /// A status request.
-    Status = 0x3,
-    /// A resend request.
-    Resend = 0x4,
-    /// A packet of IPbus that was refused: another type, or an id that was not the next.
-    Refused = 0x5,
-    /// An ICMP echo request.
-    Ping = 0x6,
-    /// An ARP request.
-    Arp = 0x7,
-    /// An assignment of its address.
-    AddressAssignment = 0x8,
-    /// One of the six events of a device with an asynchronous memory.
-    Asynchronous = 0x9,
-    /// Something else.
-    Other = 0xF,
+codes! {
+    /// What a device saw arrive.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Traffic: u8 {
+        /// Nothing yet.
+        Nothing = 0x0,
+        /// The device was reset.
+        Reset = 0x1,
+        /// A control packet.
+        Control = 0x2,
+        /// A status request.
+        Status = 0x3,
+        /// A resend request.
+        Resend = 0x4,
+        /// A packet of IPbus that was refused: another type, or an id that was not the next.
+        Refused = 0x5,
+        /// An ICMP echo request.
+        Ping = 0x6,
+        /// An ARP request.
+        Arp = 0x7,
+        /// An assignment of its address.
+        AddressAssignment = 0x8,
+        /// One of the six events of a device with an asynchronous memory.
+        Asynchronous = 0x9,
+        /// Something else.
+        Other = 0xF,
+    }
 }
 
 impl Event {
@@ -130,7 +132,7 @@ impl Event {
     /// Something that arrived and was taken.
     #[must_use]
     pub const fn new(traffic: Traffic) -> Self {
-        Event(traffic as u8)
+        Event(traffic.code())
     }
 
     /// The same, but dropped for want of a buffer.
@@ -142,18 +144,9 @@ impl Event {
     /// What arrived.
     #[must_use]
     pub const fn traffic(self) -> Traffic {
-        match self.0 & 0xF {
-            0x0 => Traffic::Nothing,
-            0x1 => Traffic::Reset,
-            0x2 => Traffic::Control,
-            0x3 => Traffic::Status,
-            0x4 => Traffic::Resend,
-            0x5 => Traffic::Refused,
-            0x6 => Traffic::Ping,
-            0x7 => Traffic::Arp,
-            0x8 => Traffic::AddressAssignment,
-            0xF => Traffic::Other,
-            _ => Traffic::Asynchronous,
+        match Traffic::from_code(self.0 & 0xF) {
+            Some(traffic) => traffic,
+            None => Traffic::Asynchronous,
         }
     }
 

@@ -19,45 +19,35 @@
 
 use crate::Error;
 use core::fmt;
+use hodo_machine::codes;
 
 /// Transaction ids are below this: 12 bits.
 pub const IDS: u16 = 1 << 12;
 
-/// What a transaction does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Kind {
-    /// Reads words from successive addresses.
-    Read = 0,
-    /// Writes words to successive addresses.
-    Write = 1,
-    /// Reads words from one address, as from a FIFO: "non-incrementing".
-    FifoRead = 2,
-    /// Writes words to one address, as to a FIFO: "non-incrementing".
-    FifoWrite = 3,
-    /// Makes a word `word & AND | OR`, and answers what it was.
-    RmwBits = 4,
-    /// Adds to a word, and answers what it was.
-    RmwSum = 5,
-    /// Reads words of the configuration space.
-    ConfigurationRead = 6,
-    /// Writes words of the configuration space.
-    ConfigurationWrite = 7,
+codes! {
+    /// What a transaction does.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Kind: u8 {
+        /// Reads words from successive addresses.
+        Read = 0,
+        /// Writes words to successive addresses.
+        Write = 1,
+        /// Reads words from one address, as from a FIFO: "non-incrementing".
+        FifoRead = 2,
+        /// Writes words to one address, as to a FIFO: "non-incrementing".
+        FifoWrite = 3,
+        /// Makes a word `word & AND | OR`, and answers what it was.
+        RmwBits = 4,
+        /// Adds to a word, and answers what it was.
+        RmwSum = 5,
+        /// Reads words of the configuration space.
+        ConfigurationRead = 6,
+        /// Writes words of the configuration space.
+        ConfigurationWrite = 7,
+    }
 }
 
 impl Kind {
-    /// All, in the order of their numbers.
-    pub const ALL: [Kind; 8] = [
-        Kind::Read,
-        Kind::Write,
-        Kind::FifoRead,
-        Kind::FifoWrite,
-        Kind::RmwBits,
-        Kind::RmwSum,
-        Kind::ConfigurationRead,
-        Kind::ConfigurationWrite,
-    ];
-
     /// Words of a request for `words` of data, with its header.
     #[must_use]
     #[inline]
@@ -97,58 +87,27 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How a transaction ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Info {
-    /// All words were done.
-    Done,
-    /// The device could not read the request's header.
-    BadHeader,
-    /// The bus answered an error while reading.
-    ReadError,
-    /// The bus answered an error while writing.
-    WriteError,
-    /// The bus did not answer in time while reading.
-    ReadTimeout,
-    /// The bus did not answer in time while writing.
-    WriteTimeout,
-    /// It is a request.
-    Request,
-    /// A code that is not assigned.
-    Other(u8),
-}
-
-impl Info {
-    /// The meaning of the low four bits of a header.
-    #[must_use]
-    #[inline]
-    pub const fn decode(code: u8) -> Info {
-        match code & 0xF {
-            0 => Info::Done,
-            1 => Info::BadHeader,
-            4 => Info::ReadError,
-            5 => Info::WriteError,
-            6 => Info::ReadTimeout,
-            7 => Info::WriteTimeout,
-            0xF => Info::Request,
-            other => Info::Other(other),
-        }
-    }
-
-    /// The code on the wire.
-    #[must_use]
-    #[inline]
-    pub const fn encode(self) -> u8 {
-        match self {
-            Info::Done => 0,
-            Info::BadHeader => 1,
-            Info::ReadError => 4,
-            Info::WriteError => 5,
-            Info::ReadTimeout => 6,
-            Info::WriteTimeout => 7,
-            Info::Request => 0xF,
-            Info::Other(code) => code & 0xF,
-        }
+codes! {
+    /// How a transaction ended.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Info: u8 {
+        /// All words were done.
+        Done = 0,
+        /// The device could not read the request's header.
+        BadHeader = 1,
+        /// The bus answered an error while reading.
+        ReadError = 4,
+        /// The bus answered an error while writing.
+        WriteError = 5,
+        /// The bus did not answer in time while reading.
+        ReadTimeout = 6,
+        /// The bus did not answer in time while writing.
+        WriteTimeout = 7,
+        /// It is a request.
+        Request = 0xF,
+    } else {
+        /// A code that is not assigned.
+        Other
     }
 }
 
@@ -184,12 +143,12 @@ impl Header {
     /// Reads a header.
     #[inline]
     pub fn decode(word: u32) -> Result<Header, Error> {
-        let kind = Kind::ALL.get((word >> 4 & 0xF) as usize).filter(|_| word >> 28 == 2);
+        let kind = Kind::from_code((word >> 4 & 0xF) as u8).filter(|_| word >> 28 == 2);
         Ok(Header {
             id: (word >> 16) as u16 & (IDS - 1),
             words: (word >> 8) as u8,
-            kind: *kind.ok_or(Error::TransactionHeader { header: word })?,
-            info: Info::decode(word as u8),
+            kind: kind.ok_or(Error::TransactionHeader { header: word })?,
+            info: Info::from_code((word & 0xF) as u8),
         })
     }
 
@@ -198,7 +157,7 @@ impl Header {
     #[inline]
     pub const fn encode(self) -> u32 {
         let id = (self.id & (IDS - 1)) as u32;
-        2 << 28 | id << 16 | (self.words as u32) << 8 | (self.kind as u32) << 4 | self.info.encode() as u32
+        2 << 28 | id << 16 | (self.words as u32) << 8 | (self.kind as u32) << 4 | (self.info.code() & 0xF) as u32
     }
 
     /// The header of the reply, where so many words were done.
@@ -226,7 +185,7 @@ impl Header {
 /// The reply to a header that a device cannot read: the same word with no words done, and the code that says so.
 #[must_use]
 pub const fn bad_header(word: u32) -> u32 {
-    word & !0xFF0F | Info::BadHeader.encode() as u32
+    word & !0xFF0F | Info::BadHeader.code() as u32
 }
 
 #[cfg(test)]

@@ -12,13 +12,13 @@
 //! Where several nodes share an address, it has the bits of all of them, and does the first of what they do: fail, be a
 //! FIFO, count, keep.
 
-use super::register::{Behaviour, Failure, Register, Registers};
 use crate::finding::{FileError, Finding, Problem, ValueProblem};
 use crate::table::{self, Mode, Node, Permission, Table};
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
+use hodo_ipbus::device::{Behaviour, Failure, Register, Registers};
 
 /// The depth of a FIFO whose node has no size.
 const FIFO_DEPTH: u32 = 1 << 16;

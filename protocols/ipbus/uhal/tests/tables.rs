@@ -1,10 +1,10 @@
 //! The address tables and connection files under `tables/`, as they lie on a disk.
 
-use hodo_ipbus::connections::Connections;
-use hodo_ipbus::files::Source;
-use hodo_ipbus::pattern::Pattern;
-use hodo_ipbus::table::{Limits, Mode, Permission, Table, WriteWord, check};
-use hodo_ipbus::uri::{Route, Uri};
+use hodo_uhal::connections::Connections;
+use hodo_uhal::files::Source;
+use hodo_uhal::pattern::Pattern;
+use hodo_uhal::table::{Limits, Mode, Permission, Table, WriteWord, check};
+use hodo_uhal::uri::{Route, Uri};
 use std::fs;
 use std::io::Read;
 use std::path::Path;

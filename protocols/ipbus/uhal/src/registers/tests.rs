@@ -12,8 +12,8 @@ fn registers(xml: &str) -> Result<Registers, String> {
 fn lines(xml: &str) -> Vec<String> {
     let all = registers(xml).expect("they make registers").into_sorted();
     let line = |one: Register| {
-        let Register { first, readable, writable, value, behaviour, .. } = one;
-        format!("{first:X}-{:X} r {readable:X} w {writable:X} = {value:X} {behaviour:?}", one.last())
+        let Register { first, words, readable, writable, value, behaviour } = one;
+        format!("{first:X}-{:X} r {readable:X} w {writable:X} = {value:X} {behaviour:?}", first + (words - 1))
     };
     all.into_iter().map(line).collect()
 }

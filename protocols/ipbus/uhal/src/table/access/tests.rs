@@ -1,8 +1,8 @@
 use super::*;
 use crate::files::tests::Shelf;
 use crate::table::{Limits, Table};
-use crate::wire::operation::Mode::{Fifo, Incrementing};
 use alloc::string::ToString;
+use hodo_ipbus::wire::operation::Mode::{Fifo, Incrementing};
 
 fn table() -> Table {
     let xml = "<node>

@@ -10,13 +10,13 @@
 //! `ipbusudp-2.0://` takes `reliable=false`: packets without numbers, as uHAL sends them, so that the device has room for
 //! another client whose packets have some.
 
-use crate::wire::{DEVICE_PORT, Version};
 use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
+use hodo_ipbus::wire::{DEVICE_PORT, Version};
 
 /// The sizes of a packet's payload that can be asked for, in bytes: from a header and a few words to a whole datagram.
 pub const PAYLOAD_BYTES: RangeInclusive<u32> = 64..=65_507;

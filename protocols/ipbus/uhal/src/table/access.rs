@@ -17,9 +17,9 @@
 //! does it on the wire.
 
 use super::{MASK_ALL, Mode, Node};
-use crate::wire::operation;
 use alloc::string::String;
 use core::fmt;
+use hodo_ipbus::wire::operation;
 
 /// The bits of a register that a node stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,115 @@
+use hodo_machine::Peer;
+
+/// Bytes that one peer is sent in a round, at least.
+const SHARE_BYTES: usize = 1 << 20;
+/// Messages that it is sent, at least: small ones cost by their number.
+const SHARE_MESSAGES: usize = 1024;
+
+/// What one peer was sent in a round, and why its machine holds back from it.
+#[derive(Debug, Default)]
+pub(crate) struct Share {
+    round: u32,
+    bytes: usize,
+    messages: usize,
+    /// It has had its share of this round.
+    held: bool,
+    /// Its backlog is over the bound.
+    full: bool,
+}
+
+/// Deals what a machine sends over its peers.
+///
+/// A round ends when the machine has nothing more to send. A peer that has been sent its share of a round is announced as
+/// blocked, and as drained when the round is over: a machine that always has more for one peer then gets to the others,
+/// in whatever order it serves them.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    number: u32,
+    held: Vec<Peer>,
+    /// Peers that the machine has not been told to hold back from yet.
+    to_announce: Vec<Peer>,
+}
+
+/// The shares of peers without a backlog, by their number.
+#[derive(Debug, Default)]
+pub(crate) struct Shares {
+    opened: Vec<Share>,
+    accepted: Vec<Share>,
+}
+
+impl Shares {
+    /// The share of a peer, which is there.
+    #[inline]
+    pub(crate) fn of(&mut self, peer: Peer) -> &mut Share {
+        let (shares, index) = match peer.is_accepted() {
+            true => (&mut self.accepted, (peer.0 - Peer::FIRST_ACCEPTED) as usize),
+            false => (&mut self.opened, peer.0 as usize),
+        };
+        if index >= shares.len() {
+            shares.resize_with(index + 1, Share::default);
+        }
+        &mut shares[index]
+    }
+}
+
+impl Share {
+    /// Notes that the round is over. Returns whether the machine may go on.
+    pub(crate) fn released(&mut self) -> bool {
+        std::mem::take(&mut self.held) && !self.full
+    }
+
+    /// Notes that the backlog is within its bound again. Returns whether the machine may go on.
+    pub(crate) fn drained(&mut self) -> bool {
+        std::mem::take(&mut self.full) && !self.held
+    }
+}
+
+impl Round {
+    /// Notes what a peer was sent, and whether its backlog is over the bound.
+    #[inline]
+    pub(crate) fn sent(&mut self, peer: Peer, share: &mut Share, (bytes, messages): (usize, usize), is_full: bool) {
+        if share.round != self.number {
+            (share.round, share.bytes, share.messages) = (self.number, 0, 0);
+        }
+        share.bytes += bytes;
+        share.messages += messages;
+        let is_over = share.bytes >= SHARE_BYTES || share.messages >= SHARE_MESSAGES;
+        if is_over || is_full {
+            self.hold_back(peer, share, is_over, is_full);
+        }
+    }
+
+    #[cold]
+    fn hold_back(&mut self, peer: Peer, share: &mut Share, is_over: bool, is_full: bool) {
+        if !share.held && !share.full {
+            self.to_announce.push(peer);
+        }
+        if is_over && !share.held {
+            share.held = true;
+            self.held.push(peer);
+        }
+        share.full |= is_full;
+    }
+
+    /// A peer that the machine has to hold back from, and has not been told of.
+    #[inline]
+    pub(crate) fn next_blocked(&mut self) -> Option<Peer> {
+        self.to_announce.pop()
+    }
+
+    /// Whether peers wait for the end of the round.
+    #[inline]
+    pub(crate) fn has_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Begins the next round. [`Round::next_held`] then names those who waited for it.
+    pub(crate) fn begin(&mut self) {
+        self.number = self.number.wrapping_add(1);
+    }
+
+    /// A peer that waited; [`Share::released`] says whether its machine is to be told.
+    pub(crate) fn next_held(&mut self) -> Option<Peer> {
+        self.held.pop()
+    }
+}

@@ -1,0 +1,267 @@
+//! A machine that always has more to send still hears its peers, its timers and whoever stops it.
+
+mod stopping;
+
+use hodo_io::{Clock, DatagramServer, ServeOptions, SocketSettings, StreamServer};
+use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Wait};
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use stopping::Stopping;
+
+const SUBSCRIBE: u8 = b's';
+const UNSUBSCRIBE: u8 = b'u';
+const PING: u8 = b'p';
+/// A message is heard, or answered, within this time: the median of several tries.
+const HEARD_WITHIN: Duration = Duration::from_millis(5);
+const STOPPED_WITHIN: Duration = Duration::from_millis(100);
+/// A subscriber that was sent so many bytes is under way.
+const BUSY: usize = 1 << 20;
+const TRIES: usize = 15;
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Sends updates to every subscriber for as long as it takes them, and answers a ping with one byte.
+struct Publisher<'a> {
+    update: usize,
+    subscribers: Vec<Subscriber>,
+    answers: VecDeque<Peer>,
+    /// How often to be called without an input, and when next.
+    period: Option<(Duration, Instant)>,
+    heard: &'a Heard,
+}
+
+struct Subscriber {
+    peer: Peer,
+    blocked: bool,
+}
+
+/// What the machine has noted, for the test to look at.
+#[derive(Default)]
+struct Heard {
+    unsubscribed: Mutex<Vec<std::time::Instant>>,
+    elapsed: Mutex<Vec<Instant>>,
+}
+
+impl<'a> Publisher<'a> {
+    fn new(update: usize, heard: &'a Heard) -> Self {
+        Publisher { update, subscribers: Vec::new(), answers: VecDeque::new(), period: None, heard }
+    }
+
+    fn asked(&mut self, peer: Peer, what: u8) {
+        match what {
+            SUBSCRIBE => self.subscribers.push(Subscriber { peer, blocked: false }),
+            UNSUBSCRIBE => {
+                self.heard.unsubscribed.lock().unwrap().push(std::time::Instant::now());
+                self.subscribers.retain(|subscriber| subscriber.peer != peer);
+            }
+            _ => self.answers.push_back(peer),
+        }
+    }
+
+    fn set_blocked(&mut self, peer: Peer, blocked: bool) {
+        for subscriber in self.subscribers.iter_mut().filter(|subscriber| subscriber.peer == peer) {
+            subscriber.blocked = blocked;
+        }
+    }
+}
+
+impl Machine for Publisher<'_> {
+    type Command = ();
+    type Event = ();
+
+    fn handle(&mut self, now: Instant, input: Input<'_, ()>) {
+        match input {
+            Input::Received(peer, bytes) => bytes.iter().for_each(|what| self.asked(peer, *what)),
+            Input::Closed(peer, _) => self.subscribers.retain(|subscriber| subscriber.peer != peer),
+            Input::Blocked(peer) => self.set_blocked(peer, true),
+            Input::Drained(peer) => self.set_blocked(peer, false),
+            Input::Elapsed => {
+                if let Some((period, next)) = &mut self.period {
+                    self.heard.elapsed.lock().unwrap().push(now);
+                    *next = now + *period;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Serves its first subscriber as long as that takes anything: whoever comes after it depends on the endpoint.
+    fn poll(&mut self, _: Instant, out: &mut Outbox) -> Output<()> {
+        if let Some(subscriber) = self.subscribers.iter().find(|subscriber| !subscriber.blocked) {
+            out.copy(&[0; 1024][..self.update]);
+            return Output::Send(subscriber.peer);
+        }
+        match self.answers.pop_front() {
+            Some(peer) => {
+                out.copy(&[PING]);
+                Output::Send(peer)
+            }
+            None => Output::Idle(self.period.map(|(_, next)| next)),
+        }
+    }
+}
+
+/// A subscriber's connection, which a thread of its own reads as fast as it can, and which has been sent to for a while.
+fn subscribe(at: &Address) -> TcpStream {
+    let mut stream = connect(at);
+    stream.write_all(&[SUBSCRIBE]).unwrap();
+    let mut reader = stream.try_clone().unwrap();
+    let (told, busy) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut buffer, mut total) = (vec![0; 1 << 20], 0);
+        while let Ok(count @ 1..) = reader.read(&mut buffer) {
+            if total < BUSY && total + count >= BUSY {
+                // Nobody waits for it where the test has failed.
+                let _ = told.send(());
+            }
+            total += count;
+        }
+    });
+    busy.recv().expect("it is sent updates");
+    stream
+}
+
+fn connect(at: &Address) -> TcpStream {
+    let Address::Socket(at) = at else { panic!("no TCP") };
+    let stream = TcpStream::connect(at).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+    stream
+}
+
+fn ping(stream: &mut TcpStream) -> Duration {
+    let asked = std::time::Instant::now();
+    stream.write_all(&[PING]).unwrap();
+    stream.read_exact(&mut [0]).unwrap();
+    asked.elapsed()
+}
+
+fn median(mut spans: Vec<Duration>) -> Duration {
+    spans.sort();
+    spans[spans.len() / 2]
+}
+
+/// Runs a publisher on one thread; answers how long it took to stop, and what it has noted.
+fn with_publisher(update: usize, period: Option<Duration>, body: impl FnOnce(&Address, &Heard)) -> Duration {
+    let wait = Wait::Block;
+    let options = ServeOptions { threads: 1, cpus: Vec::new(), wait, settings: SocketSettings::default() };
+    let server = StreamServer::bind(&Address::Socket(([127, 0, 0, 1], 0).into()), options).expect("a free port");
+    let (at, stop, heard) = (server.address().clone(), AtomicBool::new(false), Heard::default());
+    std::thread::scope(|scope| {
+        let stopping = Stopping(&stop);
+        let heard = &heard;
+        let make =
+            move || Publisher { period: period.map(|period| (period, Instant::ZERO)), ..Publisher::new(update, heard) };
+        let serving = scope.spawn({
+            let stop = &stop;
+            move || server.run(make, |()| None, stop)
+        });
+        body(&at, heard);
+        let asked = std::time::Instant::now();
+        drop(stopping);
+        serving.join().expect("no panic").expect("it ends in order");
+        asked.elapsed()
+    })
+}
+
+#[test]
+fn hears_a_subscriber_that_reads_as_fast_as_it_is_sent_to() {
+    for update in [32, 1024] {
+        with_publisher(update, None, |at, heard| {
+            let mut spans = Vec::new();
+            for number in 0..TRIES {
+                let mut subscriber = subscribe(at);
+                let asked = std::time::Instant::now();
+                subscriber.write_all(&[UNSUBSCRIBE]).unwrap();
+                while heard.unsubscribed.lock().unwrap().len() == number {
+                    assert!(asked.elapsed() < TIMEOUT, "not heard at all");
+                    std::thread::yield_now();
+                }
+                spans.push(heard.unsubscribed.lock().unwrap()[number] - asked);
+            }
+            let heard_after = median(spans.clone());
+            assert!(heard_after < HEARD_WITHIN, "{update} B: heard after {spans:?}");
+        });
+    }
+}
+
+#[test]
+fn answers_others_while_a_subscriber_reads_as_fast_as_it_is_sent_to() {
+    for update in [32, 1024] {
+        with_publisher(update, None, |at, _| {
+            let mut other = connect(at);
+            ping(&mut other);
+            let _subscriber = subscribe(at);
+            let spans: Vec<_> = (0..TRIES).map(|_| ping(&mut other)).collect();
+            assert!(median(spans.clone()) < HEARD_WITHIN, "{update} B: answered after {spans:?}");
+        });
+    }
+}
+
+#[test]
+fn stops_while_a_subscriber_reads_as_fast_as_it_is_sent_to() {
+    for update in [32, 1024] {
+        let mut subscriber = None;
+        let after = with_publisher(update, None, |at, _| {
+            subscriber = Some(subscribe(at));
+            ping(&mut connect(at));
+        });
+        assert!(after < STOPPED_WITHIN, "{update} B: stopped after {after:?}");
+    }
+}
+
+#[test]
+fn a_machine_that_works_only_when_time_has_passed_keeps_time_on_a_busy_socket() {
+    let period = Duration::from_millis(2);
+    with_publisher(32, Some(period), |at, heard| {
+        let mut busy = connect(at);
+        let clock = Clock::start();
+        while clock.now() < Instant::ZERO + Duration::from_millis(200) {
+            // More is there each time that the machine has dealt with some.
+            busy.write_all(&[PING; 64]).unwrap();
+            busy.read_exact(&mut [0; 64]).unwrap();
+        }
+        let elapsed = heard.elapsed.lock().unwrap();
+        let spans = elapsed.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(elapsed.len() > 20 && median(spans) < 2 * period, "called {} times", elapsed.len());
+    });
+}
+
+#[test]
+fn answers_others_over_udp_while_a_subscriber_is_sent_to_without_end() {
+    for update in [32, 1024] {
+        let settings = SocketSettings { peers_max: 4, ..SocketSettings::default() };
+        let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings };
+        let at = Address::Socket(([127, 0, 0, 1], 0).into());
+        let server = DatagramServer::bind(&at, options).expect("a free port");
+        let Address::Socket(at) = *server.address() else { panic!("no UDP") };
+        let (stop, heard) = (AtomicBool::new(false), Heard::default());
+        std::thread::scope(|scope| {
+            let stopping = Stopping(&stop);
+            let (stop, heard) = (&stop, &heard);
+            let serving = scope.spawn(move || server.run(move || Publisher::new(update, heard), |()| None, stop));
+            let connect = || {
+                let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+                socket.connect(at).unwrap();
+                socket.set_read_timeout(Some(TIMEOUT)).unwrap();
+                socket
+            };
+            let (subscriber, other) = (connect(), connect());
+            subscriber.send(&[SUBSCRIBE]).unwrap();
+            subscriber.recv(&mut [0; 1024]).unwrap();
+            let ping = || {
+                let asked = std::time::Instant::now();
+                other.send(&[PING]).unwrap();
+                other.recv(&mut [0]).unwrap();
+                asked.elapsed()
+            };
+            let spans: Vec<_> = (0..TRIES).map(|_| ping()).collect();
+            drop(stopping);
+            serving.join().expect("no panic").expect("it ends in order");
+            assert!(median(spans.clone()) < HEARD_WITHIN, "{update} B: answered after {spans:?}");
+        });
+    }
+}
