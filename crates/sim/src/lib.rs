@@ -14,6 +14,7 @@ mod connect;
 mod connection;
 mod counters;
 mod datagram;
+mod disk;
 mod fabric;
 mod host;
 mod network;
@@ -26,6 +27,7 @@ mod wire;
 mod world;
 
 pub use counters::Counters;
+pub use disk::{Disk, DiskFaults, DiskFile};
 pub use hodo_machine::{Random, Transport};
 pub use network::{DATAGRAM_HEADERS, Model, Network, STREAM_HEADERS};
 pub use options::OptionError;

@@ -2,6 +2,7 @@
 
 use crate::directory;
 use crate::error::Error;
+use crate::files::System;
 use crate::recovery;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -203,7 +204,7 @@ impl Work {
 
     /// Segments that are never written to again, and not done.
     fn waiting(&self) -> Result<Vec<(u64, PathBuf)>, Error> {
-        let mut all = directory::segments(&self.folder)?;
+        let mut all = directory::segments(&System, &self.folder)?;
         if let Some((number, path)) = all.pop()
             && !self.done.numbers.contains(&number)
             && recovery::is_closed(&path, number)?
