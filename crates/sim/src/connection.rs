@@ -1,4 +1,5 @@
 use crate::Transport;
+use crate::sender::Sender;
 use hodo_machine::{Instant, Outbox, Peer};
 use std::collections::VecDeque;
 
@@ -48,6 +49,8 @@ pub(crate) struct Connection {
     pub(crate) dead: bool,
     /// Which end is gone without a word: all that is sent to it is lost, and nothing is sent again from there.
     pub(crate) gone: [bool; 2],
+    /// When connecting began.
+    pub(crate) asked: Instant,
     /// When connecting is given up.
     pub(crate) give_up: Instant,
     /// Datagrams on their way.
@@ -85,6 +88,8 @@ pub(crate) struct Flow {
     pub(crate) first: u32,
     /// When the last of those in flight arrives: none sent later arrives earlier, unless it is sent again.
     pub(crate) last_arrival: Instant,
+    /// The congestion control, where there is one.
+    pub(crate) sender: Option<Box<Sender>>,
     /// Whether the connection stands, so that bytes may be sent.
     pub(crate) open: bool,
     /// Whether the writer was told to hold back.
@@ -158,6 +163,7 @@ impl Flow {
     pub(crate) fn stop(&mut self) {
         self.bytes.clear();
         self.segments.clear();
+        self.sender = None;
         (self.ready, self.flying) = (0, 0);
         (self.open, self.blocked) = (false, false);
     }
@@ -230,6 +236,7 @@ impl Connections {
                 branch: false,
                 dead: true,
                 gone: [false; 2],
+                asked: Instant::ZERO,
                 give_up: Instant::MAX,
                 datagrams: 0,
             });

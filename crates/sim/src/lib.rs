@@ -5,11 +5,12 @@
 //! one thing that happens to the next, so a second of traffic takes as long as its messages take to compute, and the
 //! same seed gives the same bytes at the same times.
 //!
-//! What is left out on purpose: congestion control and acknowledgements of streams (a lost segment comes late and holds
-//! up those behind it, and that is all that it costs), and sharing of one line by several pairs of nodes.
+//! What is left out on purpose: bytes of acknowledgements on the wire, segments of one stream that overtake each other,
+//! and sharing of one line by several pairs of nodes.
 #![forbid(unsafe_code)]
 
 pub mod conformance;
+mod congestion;
 mod connect;
 mod connection;
 mod counters;
@@ -20,12 +21,15 @@ mod host;
 mod network;
 pub mod options;
 mod program;
+mod recovery;
 mod schedule;
+mod sender;
 mod sim;
 mod stream;
 mod wire;
 mod world;
 
+pub use congestion::Congestion;
 pub use counters::Counters;
 pub use disk::{Disk, DiskFaults, DiskFile};
 pub use hodo_machine::{Random, Transport};

@@ -1,4 +1,4 @@
-use crate::OptionError;
+use crate::{Congestion, OptionError};
 use hodo_machine::{Instant, Transport};
 use std::ops::Range;
 use std::time::Duration;
@@ -43,6 +43,8 @@ pub struct Network {
     /// What each message costs the processor of the node that sends in this direction: each one that it sends, and each
     /// that it receives from whatever side. A stream's message is one `Send`, or one chunk received.
     pub cost: Duration,
+    /// What holds back streams that lose segments.
+    pub congestion: Congestion,
     /// Bytes that a stream may have in flight or unread, and that may wait at the node that receives datagrams.
     pub buffer_bytes: u64,
     /// How long connecting may take before it is given up.
@@ -69,6 +71,7 @@ impl Default for Network {
             cut: 0.0,
             cuts: Vec::new(),
             cost: Duration::from_nanos(100),
+            congestion: Congestion::Cubic,
             buffer_bytes: 4 << 20,
             connect_timeout: Duration::from_secs(1),
             seed: 1,
@@ -119,6 +122,7 @@ impl Network {
             payload_max,
             packet_overhead: headers + self.overhead_bytes,
             cost: self.cost,
+            congestion: self.congestion,
             buffer_bytes: self.buffer_bytes,
         }
     }
@@ -143,6 +147,8 @@ pub struct Model {
     pub packet_overhead: u32,
     /// Processor time for each message that the sending node sends or receives.
     pub cost: Duration,
+    /// What holds back streams that lose segments.
+    pub congestion: Congestion,
     /// Bytes of a stream in flight or unread, at most.
     pub buffer_bytes: u64,
 }

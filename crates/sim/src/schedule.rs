@@ -8,8 +8,12 @@ use std::collections::BinaryHeap;
 pub(crate) enum Happening {
     /// The datagram under this key arrives.
     Datagram(u32),
-    /// The segment of this number that this end sent arrives.
-    Segment(End, u32),
+    /// The segment of this number that this end sent arrives; by which of its sender's transmissions.
+    Segment(End, u32, u64),
+    /// An acknowledgement that this end waits for arrives.
+    Acknowledged(End),
+    /// Perhaps nothing was acknowledged to this end for too long.
+    Timeout(End),
     /// The segment of this number is sent again.
     Resend(End, u32),
     /// This end's wish to connect arrives.

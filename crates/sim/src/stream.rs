@@ -59,6 +59,7 @@ impl Fabric {
     /// Sends what may be sent of one end's bytes.
     pub(crate) fn pump(&mut self, end: End) {
         let Some(wire) = self.wire_of(end) else { return };
+        self.send_lost(end);
         loop {
             let Some(connection) = self.connections.at(end) else { return };
             let flow = &mut connection.flows[end.index()];
@@ -115,6 +116,15 @@ impl Fabric {
         if count == 0 || !flow.open {
             return false;
         }
+        let segment = wire.model(Transport::Stream).payload_max as usize;
+        let worthwhile = segment.min(flow.unsent()).min(wire.network.buffer_bytes as usize / 2);
+        if let Some(sender) = &mut flow.sender {
+            sender.is_limited = !sender.may_send(count);
+            // No small segments because the reader has just made a little room (RFC 1122, 4.2.3.4).
+            if sender.is_limited || count < worthwhile {
+                return false;
+            }
+        }
         let segment = Segment { length: count as u32, arrived: false, last: false, tries: 0 };
         self.transmit_segment(end, segment);
         true
@@ -131,27 +141,40 @@ impl Fabric {
     }
 
     /// Sends a segment once; where it does not arrive, it will be sent again.
-    fn pass(&mut self, end: End, number: u32, again: bool) {
+    pub(crate) fn pass(&mut self, end: End, number: u32, again: bool) {
         let (Some(wire), now) = (self.wire_of(end), self.now) else { return };
         let Some(connection) = self.connections.at(end) else { return };
         let is_heard = !connection.gone[end.far().index()];
         let flow = &mut connection.flows[end.index()];
         let Some(segment) = flow.segment(number).copied() else { return };
-        match self.wires[wire].segment(now, segment.length as usize, again) {
+        let bytes = segment.length as usize;
+        let transmission = flow.sender.as_mut().map(|sender| sender.send(number, bytes, now, !again));
+        match self.wires[wire].segment(now, bytes, again) {
             Passage::Arrives { at, cut } if is_heard => {
-                // Sent for the first time, none overtakes those before it.
-                let at = if again { at } else { at.max(flow.last_arrival) };
+                // None overtakes those before it, unless it is sent again without anybody having asked.
+                let at = if again && transmission.is_none() { at } else { at.max(flow.last_arrival) };
                 flow.last_arrival = flow.last_arrival.max(at);
-                self.schedule.at(at, Happening::Segment(end, number));
+                self.schedule.at(at, Happening::Segment(end, number, transmission.unwrap_or_default()));
                 if cut {
                     self.schedule.at(at, Happening::Cut(end));
                 }
             }
-            Passage::Arrives { at: left, .. } | Passage::Lost(left) => {
-                let at = left + self.wires[wire].patience(segment.tries);
-                self.schedule.at(at, Happening::Resend(end, number));
-            }
+            Passage::Arrives { at: left, .. } | Passage::Lost(left) => self.missed(end, number, left),
         }
+    }
+
+    /// A segment does not arrive: its sender will notice, or send it again after a while.
+    fn missed(&mut self, end: End, number: u32, left: Instant) {
+        let Some(wire) = self.wire_of(end) else { return };
+        let Some(connection) = self.connections.at(end) else { return };
+        let flow = &mut connection.flows[end.index()];
+        if let Some(sender) = &mut flow.sender {
+            sender.in_doubt = true;
+            return self.await_answers(end);
+        }
+        let Some(segment) = flow.segment(number) else { return };
+        let at = left + self.wires[wire].patience(segment.tries);
+        self.schedule.at(at, Happening::Resend(end, number));
     }
 
     /// Sends a segment again, unless that was done too often.
@@ -171,6 +194,7 @@ impl Fabric {
 
     /// When all is sent: tells a machine that was held back, and sends the mark of one that closed.
     fn settle(&mut self, end: End) {
+        self.await_answers(end);
         let Some(connection) = self.connections.at(end) else { return };
         let node = connection.nodes[end.index()];
         let flow = &mut connection.flows[end.index()];
@@ -189,17 +213,19 @@ impl Fabric {
     }
 
     /// A segment that this end sent arrives at the far node.
-    pub(crate) fn segment_arrives(&mut self, end: End, number: u32) {
+    pub(crate) fn segment_arrives(&mut self, end: End, number: u32, transmission: u64) {
         let (Some(wire), now) = (self.wire_of(end), self.now) else { return };
         let Some(connection) = self.connections.at(end).filter(|connection| !connection.dead) else { return };
         let (is_heard, reader_is_there) = (!connection.gone[end.far().index()], connection.is_there(end.far()));
         let node = connection.nodes[end.far().index()];
         let flow = &mut connection.flows[end.index()];
-        let Some(segment) = flow.segment(number) else { return };
         if !is_heard {
-            let at = now + self.wires[wire].patience(segment.tries);
-            return self.schedule.at(at, Happening::Resend(end, number));
+            return self.missed(end, number, now);
         }
+        let Some(segment) = flow.segment(number).filter(|segment| !segment.arrived) else {
+            // It came before, and its acknowledgement was lost.
+            return self.acknowledge(end, transmission);
+        };
         segment.arrived = true;
         let counters = &mut self.wires[wire].counters;
         counters.delivered += 1;
@@ -214,6 +240,7 @@ impl Fabric {
         } else if finished && flow.ready == 0 {
             self.post(node, Notice::Closed(end.far(), Closed::Finished));
         }
+        self.acknowledge(end, transmission);
     }
 
     /// How many bytes the machine at this end reads now.

@@ -174,6 +174,11 @@ impl Wire {
         Handshake::GivenUp(left.min(give_up))
     }
 
+    /// Sends an acknowledgement, which takes no room and is not counted; returns when it arrives.
+    pub(crate) fn acknowledge(&mut self, at: Instant) -> Option<Instant> {
+        (!self.loses(at)).then(|| at + self.journey())
+    }
+
     /// Sends word that a connection is gone, once; returns when it arrives.
     pub(crate) fn reset(&mut self, at: Instant) -> Option<Instant> {
         (!self.is_lost(at)).then(|| at + self.journey())
@@ -213,10 +218,14 @@ impl Wire {
         self.free_at
     }
 
-    fn is_lost(&mut self, left: Instant) -> bool {
-        let lost = self.random.chance(self.network.loss)
+    fn loses(&mut self, left: Instant) -> bool {
+        self.random.chance(self.network.loss)
             || self.down > 0
-            || self.network.partitions.iter().any(|partition| partition.contains(&left));
+            || self.network.partitions.iter().any(|partition| partition.contains(&left))
+    }
+
+    fn is_lost(&mut self, left: Instant) -> bool {
+        let lost = self.loses(left);
         self.counters.lost += u64::from(lost);
         lost
     }
