@@ -151,7 +151,7 @@ def test_a_program_that_is_not_there_is_told_of_at_once():
 def test_the_rust_example_decides():
     """Built with the tests, and run as a user would."""
     target = os.environ.get("CARGO_TARGET_DIR", str(command.ROOT / "target"))
-    build = ["cargo", "build", "--quiet", "--locked", "-p", "hodo-catalog", "--example", "decider"]
+    build = ["cargo", "build", "--quiet", "--locked", "-p", "hodo-farm-host", "--example", "decider"]
     subprocess.run(build, cwd=command.ROOT, check=True, timeout=600)
     with farms.controller() as controller:
         decider = subprocess.Popen(

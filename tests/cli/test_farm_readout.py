@@ -14,7 +14,7 @@ READER = runpy.run_path(str(command.ROOT / "docs/examples/farm_reader.py"))
 def test_the_rust_example_reads_out(tmp_path):
     """Built with the tests, and run as a user would, on two threads."""
     target = os.environ.get("CARGO_TARGET_DIR", str(command.ROOT / "target"))
-    build = ["cargo", "build", "--quiet", "--locked", "-p", "hodo-catalog", "--example", "readout"]
+    build = ["cargo", "build", "--quiet", "--locked", "-p", "hodo-farm-host", "--example", "readout"]
     subprocess.run(build, cwd=command.ROOT, check=True, timeout=600)
     with farms.controller("--store", tmp_path) as controller, farms.node(controller, "--accept", "every:10"):
         words = [f"{target}/debug/examples/readout", controller.at, "3000", "2"]

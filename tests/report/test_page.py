@@ -160,7 +160,7 @@ def test_the_table_sorts_and_widens(page, sample):
     assert page.run(rows) == 18
     page.run("document.getElementById('only').click()")
     assert page.run(rows) == len(sample["measurements"])
-    head = "[...document.querySelectorAll('#table th button')].find((b) => b.textContent === 'payload')"
+    head = "[...document.querySelectorAll('#table th button')].find((b) => b.textContent === 'payload rate')"
     column = page.run(f"[...document.querySelectorAll('#table th button')].indexOf({head})")
     cells = f"[...document.querySelectorAll('#table tbody tr')].map((row) => row.children[{column}].textContent)"
     page.run(f"{head}.click()")

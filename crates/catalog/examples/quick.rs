@@ -19,7 +19,7 @@ fn main() {
             size_max: 1 << 30,
             peers_max: 20_000,
         };
-        let server = serve(&args[1].parse().unwrap(), &settings).unwrap();
+        let server = serve(&hodo_catalog::uri(&args[1]).unwrap(), &settings).unwrap();
         println!("listening on {}", server.uri());
         server.run(&AtomicBool::new(false)).unwrap();
         return;
@@ -45,7 +45,7 @@ fn main() {
         seed: 0,
         timeout: Duration::from_secs(1),
     };
-    let mut opened = open(&args[0].parse().unwrap(), &settings, &AtomicBool::new(false)).unwrap();
+    let mut opened = open(&hodo_catalog::uri(&args[0]).unwrap(), &settings, &AtomicBool::new(false)).unwrap();
     hodo_io::affinity::pin_thread(settings.cpus[0]).unwrap();
     let link = &mut opened.links[0];
     let mut done = Vec::new();

@@ -60,7 +60,7 @@ fn more_operations_need_no_more_allocations() {
                 // A machine that stalled has made queues longer, once. What an operation allocates, it allocates again.
                 many = allocations(link, operation, 10 * OPERATIONS);
             }
-            let what = format!("{} {mode} window {window} size {size} stages {stages}", protocol.name);
+            let what = format!("{} {mode} window {window} size {size} stages {stages}", protocol.name());
             assert!(many <= few + HANDFUL, "{what}: {warm_up} to warm up, {few}, and {many} for ten times as many");
             assert!(few <= HANDFUL, "{what}: {few}");
         }
@@ -68,9 +68,9 @@ fn more_operations_need_no_more_allocations() {
 }
 
 /// Has the stages of every operation stamped, and asks the far end to do likewise.
-fn stamp_both_ends(link: &mut dyn Link, protocol: &Protocol) {
+fn stamp_both_ends(link: &mut dyn Link, protocol: &dyn Protocol) {
     assert!(link.sample_stages(Sampling::ALL), "every protocol stamps its stages");
-    if !protocol.own {
+    if !protocol.description().own {
         return;
     }
     let until = link.now() + Duration::from_secs(5);
@@ -78,7 +78,7 @@ fn stamp_both_ends(link: &mut dyn Link, protocol: &Protocol) {
     assert!(!far_end.stages.is_empty());
 }
 
-fn cases(protocol: &'static Protocol) -> impl Iterator<Item = (Mode, u32, u32)> {
+fn cases(protocol: &'static dyn Protocol) -> impl Iterator<Item = (Mode, u32, u32)> {
     let sizes = [(1, 64), (64, 64), (1, 32 << 10), (64, 32 << 10)];
-    protocol.modes.iter().flat_map(move |&mode| sizes.map(|(window, size)| (mode, window, size)))
+    protocol.description().modes.iter().flat_map(move |&mode| sizes.map(|(window, size)| (mode, window, size)))
 }

@@ -9,15 +9,15 @@ use plans::served::{Served, serve_settings};
 use plans::{TESTS, open_with, opened, own, plan, settings};
 use std::time::Duration;
 
-fn is_stream(protocol: &Protocol) -> bool {
-    protocol.name != "udp"
+fn is_stream(protocol: &dyn Protocol) -> bool {
+    protocol.name() != "udp"
 }
 
 /// Runs a plan over a link; it must come to its end, with everything counted.
 #[track_caller]
-fn run_over(opened: &mut Opened, plan: &Plan, protocol: &Protocol) -> Run {
+fn run_over(opened: &mut Opened, plan: &Plan, protocol: &dyn Protocol) -> Run {
     let found = run(&mut opened.links, plan, &Unwatched);
-    let what = format!("{} {} {} {:?}", protocol.name, plan.test, plan.mode, plan.size);
+    let what = format!("{} {} {} {:?}", protocol.name(), plan.test, plan.mode, plan.size);
     assert_eq!(found.error, None, "{what}");
     let Until::Count(count) = plan.until else { panic!("{what}: these tests count operations") };
     assert!(found.operations + found.loss.lost >= count, "{what}: {} of {count}", found.operations);
@@ -34,7 +34,7 @@ fn every_test_and_mode_runs() {
     for protocol in protocols() {
         let served = Served::start(protocol, &serve_settings());
         for test in TESTS {
-            for &mode in protocol.modes {
+            for &mode in protocol.description().modes {
                 let plan = Plan {
                     size: if test == Test::Random { Size::Uniform { min: 0, max: 2000 } } else { Size::Fixed(64) },
                     window: if test == Test::Latency { 1 } else { 16 },
@@ -44,7 +44,11 @@ fn every_test_and_mode_runs() {
                     ..plan(test, mode, 64)
                 };
                 let found = run_over(&mut opened(&served.uri, &plan), &plan, protocol);
-                assert!(found.cpu.remote.is_some() || !protocol.own, "{}: the far end tells its CPU", protocol.name);
+                assert!(
+                    found.cpu.remote.is_some() || !protocol.description().own,
+                    "{}: the far end tells its CPU",
+                    protocol.name()
+                );
             }
         }
     }
@@ -55,11 +59,11 @@ fn the_stages_of_operations_add_up_to_their_time() {
     for protocol in own() {
         let served = Served::start(protocol, &serve_settings());
         for (test, window, channels) in [(Test::Latency, 1, 1), (Test::Rate, 16, 1), (Test::Channels, 4, 5)] {
-            for &mode in protocol.modes {
+            for &mode in protocol.description().modes {
                 let plan = Plan { window, channels, stages: true, until: Until::Count(500), ..plan(test, mode, 64) };
                 let mut opened = opened(&served.uri, &plan);
                 let found = run_over(&mut opened, &plan, protocol);
-                let what = format!("{} {test} {mode}: {:?}", protocol.name, found.stages);
+                let what = format!("{} {test} {mode}: {:?}", protocol.name(), found.stages);
                 let latency = found.latency.expect("operations");
                 let local = || found.stages.iter().filter(|stage| stage.side == Side::Local);
                 let (mean_ns, whole) =
@@ -73,7 +77,7 @@ fn the_stages_of_operations_add_up_to_their_time() {
                 assert!(remote.peek().is_some() && remote.all(|stage| (1..=most).contains(&stage.count)), "{what}");
                 // Without them, neither end tells any, also over the same link.
                 let found = run_over(&mut opened, &Plan { stages: false, ..plan }, protocol);
-                assert!(found.stages.is_empty(), "{}: {:?}", protocol.name, found.stages);
+                assert!(found.stages.is_empty(), "{}: {:?}", protocol.name(), found.stages);
             }
         }
     }
@@ -85,15 +89,15 @@ fn every_size_arrives_whole() {
     for protocol in protocols() {
         let served = Served::start(protocol, &serve_settings());
         for size in [0, 1, 16, 17, 64, 4096, 65_507, 1 << 20, 3 << 20] {
-            if size > protocol.size_max {
+            if size > protocol.description().size_max {
                 continue;
             }
-            for &mode in protocol.modes {
+            for &mode in protocol.description().modes {
                 let window = if is_stream(protocol) { 3 } else { 1 };
                 let plan = Plan { window, until: Until::Count(10), ..plan(Test::Rate, mode, size) };
                 let found = run_over(&mut opened(&served.uri, &plan), &plan, protocol);
                 assert_eq!(found.payload_bytes, found.operations * u64::from(size));
-                assert_eq!(found.operations, 10, "{} {mode} {size}: {found:?}", protocol.name);
+                assert_eq!(found.operations, 10, "{} {mode} {size}: {found:?}", protocol.name());
             }
         }
     }
@@ -114,7 +118,7 @@ fn what_is_too_large_is_refused_before_it_is_sent() {
 fn channels_are_dealt_over_threads_on_both_sides() {
     for protocol in own() {
         let served = Served::start(protocol, &hodo_catalog::ServeSettings { threads: 3, ..serve_settings() });
-        for &mode in protocol.modes {
+        for &mode in protocol.description().modes {
             let plan = Plan { channels: 8, window: 4, until: Until::Count(4000), ..plan(Test::Channels, mode, 1000) };
             let mut opened = opened(&served.uri, &plan);
             assert!(!opened.links.is_empty() && opened.links.len() <= 8);
@@ -141,7 +145,7 @@ fn each_operation_on_a_connection_of_its_own() {
     for protocol in own() {
         let served = Served::start(protocol, &serve_settings());
         for (size, window, channels) in [(64, 1, 1), (64, 4, 3), (1 << 20, 1, 1), (1 << 20, 2, 2)] {
-            for &mode in protocol.modes {
+            for &mode in protocol.description().modes {
                 let plan = Plan {
                     window,
                     channels,
@@ -152,14 +156,14 @@ fn each_operation_on_a_connection_of_its_own() {
                 let settings = Settings { reconnect: true, ..settings(&plan) };
                 match open_with(&served.uri, &settings) {
                     Err(error) => {
-                        assert!(["udp", "farm"].contains(&protocol.name), "{error}");
+                        assert!(["udp", "farm"].contains(&protocol.name()), "{error}");
                         assert!(matches!(error, hodo_catalog::Error::Usage(_)), "{error}");
                     }
                     Ok(mut opened) => {
                         let latency = run_over(&mut opened, &plan, protocol).latency.expect("they are counted");
                         // The server looks for new connections while it waits for the ones that it has. A mebibyte
                         // takes as long by itself on a busy machine.
-                        assert!(size > 64 || latency.p50 < 9_000_000, "{} {mode} {size}: {latency:?}", protocol.name);
+                        assert!(size > 64 || latency.p50 < 9_000_000, "{} {mode} {size}: {latency:?}", protocol.name());
                     }
                 }
             }
@@ -191,12 +195,12 @@ fn the_far_end_counts_what_it_received() {
                 }
                 link.flush();
                 let mut done = complete(link.as_mut(), 150);
-                assert_eq!(done.len(), 150, "{}", protocol.name);
+                assert_eq!(done.len(), 150, "{}", protocol.name());
                 sent += 150;
                 let until = link.now() + Duration::from_secs(5);
                 let far_end = link.far_end(until, &mut done).expect("the far end is there").expect("it answers");
                 let lost = done.iter().filter(|done| done.outcome != Outcome::Done).count() as u64;
-                assert_eq!(far_end.received + lost, 150 * round, "{}", protocol.name);
+                assert_eq!(far_end.received + lost, 150 * round, "{}", protocol.name());
                 assert!(far_end.usage.is_some_and(|usage| usage.max_rss_bytes > 0));
             }
         }
@@ -213,7 +217,7 @@ fn more_peers_than_the_bound_are_refused_and_the_others_go_on() {
         run_over(&mut there, &two, protocol);
         let one = Settings { timeout: Duration::from_millis(200), ..settings(&plan(Test::Latency, Mode::Both, 64)) };
         let error = open_with(&served.uri, &one).err();
-        assert!(error.is_some(), "{}: a third peer was accepted", protocol.name);
+        assert!(error.is_some(), "{}: a third peer was accepted", protocol.name());
         run_over(&mut there, &two, protocol);
     }
 }
@@ -238,13 +242,13 @@ fn a_server_that_is_told_to_stop_stops_within_a_tenth_of_a_second() {
                 // A loaded machine may keep any one of them waiting.
                 let spans = (0..5).map(|_| stopping(protocol, wait, busy));
                 let quickest = spans.min().expect("there are five");
-                assert!(quickest < Duration::from_millis(100), "{} {wait}: {quickest:?}", protocol.name);
+                assert!(quickest < Duration::from_millis(100), "{} {wait}: {quickest:?}", protocol.name());
             }
         }
     }
 }
 
-fn stopping(protocol: &Protocol, wait: Wait, busy: bool) -> Duration {
+fn stopping(protocol: &dyn Protocol, wait: Wait, busy: bool) -> Duration {
     let mut served = Served::start(protocol, &hodo_catalog::ServeSettings { wait, ..serve_settings() });
     let plan = Plan { until: Until::Count(10), ..plan(Test::Latency, Mode::Both, 64) };
     let link = busy.then(|| {

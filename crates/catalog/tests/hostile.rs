@@ -50,17 +50,17 @@ fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
 
 /// A client that keeps the rules is served.
 #[track_caller]
-fn assert_serves(served: &Served, protocol: &Protocol) {
-    for &mode in protocol.modes {
+fn assert_serves(served: &Served, protocol: &dyn Protocol) {
+    for &mode in protocol.description().modes {
         let plan = Plan { channels: 2, window: 4, until: Until::Count(100), ..plan(Test::Channels, mode, 2000) };
         let found = run(&mut opened(&served.uri, &plan).links, &plan, &Unwatched);
-        assert_eq!((found.error, found.operations), (None, 100), "{}", protocol.name);
+        assert_eq!((found.error, found.operations), (None, 100), "{}", protocol.name());
     }
 }
 
 /// HELLO as a client sends it.
-fn hello(protocol: &Protocol) -> &'static [u8] {
-    match protocol.name {
+fn hello(protocol: &dyn Protocol) -> &'static [u8] {
+    match protocol.name() {
         "farm" => FARM_HELLO,
         _ => b"\xA0\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\0hodo raw\x01\0\0\0\0\0\x10\0",
     }
@@ -143,9 +143,9 @@ struct Strange {
 }
 
 impl Strange {
-    fn start(protocol: &Protocol, stranger: Stranger) -> Strange {
+    fn start(protocol: &dyn Protocol, stranger: Stranger) -> Strange {
         let (mut uri, place) = free(protocol);
-        match protocol.name {
+        match protocol.name() {
             "udp" => {
                 let socket = UdpSocket::bind(&uri.authority).expect("a free port");
                 uri.authority = socket.local_addr().expect("it is bound").to_string();
@@ -189,8 +189,8 @@ fn answer_datagrams(socket: &UdpSocket, stranger: Stranger) {
     }
 }
 
-fn welcome_of_another_version(protocol: &Protocol) -> &'static [u8] {
-    match protocol.name {
+fn welcome_of_another_version(protocol: &dyn Protocol) -> &'static [u8] {
+    match protocol.name() {
         "farm" => {
             b"\x24\0\0\x10hodofarm\x63\0\x04\0\0\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\
                     \0\0\x10\0\x01\0\0\0\0\0\0\0\0\0\0\0"
@@ -217,11 +217,11 @@ fn a_client_says_what_is_wrong_with_its_far_end_within_its_timeout() {
                 let plan = Plan { channels, ..plan(Test::Rate, Mode::Both, 64) };
                 let began = clock.now();
                 let error = open_with(&strange.uri, &Settings { timeout, ..settings(&plan) }).err();
-                let error = error.unwrap_or_else(|| panic!("{} took {stranger:?} for its own", protocol.name));
+                let error = error.unwrap_or_else(|| panic!("{} took {stranger:?} for its own", protocol.name()));
                 let took = clock.now() - began;
                 // As the machine may be busy: far less than the timeout that it has unless told otherwise.
-                assert!(took < timeout + Duration::from_secs(2), "{} {stranger:?}: {took:?}", protocol.name);
-                assert!(error.to_string().contains(says), "{} {stranger:?}: {error}", protocol.name);
+                assert!(took < timeout + Duration::from_secs(2), "{} {stranger:?}: {took:?}", protocol.name());
+                assert!(error.to_string().contains(says), "{} {stranger:?}: {error}", protocol.name());
             }
         }
     }
@@ -234,15 +234,15 @@ fn an_address_where_nobody_listens_is_refused_at_once() {
         let gone = Served::start(protocol, &serve_settings()).uri.clone();
         let began = clock.now();
         let error = open_with(&gone, &settings(&plan(Test::Rate, Mode::Both, 64))).err().expect("nobody is there");
-        assert!(error.to_string().contains("refused"), "{}: {error}", protocol.name);
-        assert!(clock.now() - began < Duration::from_secs(2), "{}", protocol.name);
+        assert!(error.to_string().contains("refused"), "{}: {error}", protocol.name());
+        assert!(clock.now() - began < Duration::from_secs(2), "{}", protocol.name());
     }
 }
 
 /// The kernel learns from the first of them that nobody is there, and takes no second one.
 #[test]
 fn a_datagram_that_the_kernel_does_not_take_is_refused() {
-    let udp = protocols().iter().find(|protocol| protocol.name == "udp").expect("it is in the catalog");
+    let udp = protocols().find(|protocol| protocol.name() == "udp").expect("it is in the catalog");
     let mut served = Served::start(udp, &serve_settings());
     let plan = plan(Test::Rate, Mode::Both, 64);
     let mut opened = opened(&served.uri, &plan);
@@ -281,6 +281,6 @@ fn a_far_end_that_dies_ends_the_run_and_keeps_what_was_measured() {
             served.end().expect("it ends in order");
             run.join().expect("no panic")
         });
-        assert!(found.error.is_some(), "{}: {:?}", protocol.name, found.verdict);
+        assert!(found.error.is_some(), "{}: {:?}", protocol.name(), found.verdict);
     }
 }

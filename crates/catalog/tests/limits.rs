@@ -15,7 +15,7 @@ struct Case {
 
 impl Case {
     fn of(plan: &Plan) -> Case {
-        let tcp = protocols().iter().find(|protocol| protocol.name == "tcp").expect("it is in the catalog");
+        let tcp = protocols().find(|protocol| protocol.name() == "tcp").expect("it is in the catalog");
         let served = Served::start(tcp, &serve_settings());
         let mut opened = opened(&served.uri, plan);
         let found = run(&mut opened.links, plan, &Unwatched).into_measurement("tcp", "tcp://", plan);

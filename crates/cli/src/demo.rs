@@ -75,7 +75,7 @@ impl Part {
 fn parts() -> Result<Vec<Part>, Error> {
     let mut parts = Vec::new();
     for protocol in hodo_catalog::protocols() {
-        parts.push(Part::of(protocol.name, &[])?);
+        parts.push(Part::of(protocol.name(), &[])?);
     }
     parts.push(Part::of(HUB, &["--test", "latency", "--mode", "receive", "--sizes", "4", "--stages"])?);
     parts.push(Part::of(HUB, &["--test", "rate", "--mode", "receive", "--sizes", "1M"])?);
@@ -104,8 +104,10 @@ mod tests {
         let parts = parts().unwrap();
         let links: Vec<String> = parts.iter().map(|part| part.bench.link.to_string()).collect();
         for protocol in hodo_catalog::protocols() {
-            let is_of = |link: &String| protocol.schemes.iter().any(|scheme| link.starts_with(&format!("{scheme}:")));
-            assert!(links.iter().any(is_of), "{} in {links:?}", protocol.name);
+            let is_of = |link: &String| {
+                protocol.description().schemes.iter().any(|scheme| link.starts_with(&format!("{scheme}:")))
+            };
+            assert!(links.iter().any(is_of), "{} in {links:?}", protocol.name());
         }
         assert!(links.iter().any(|link| link.starts_with(HUB)) && links.contains(&SIMULATED.into()), "{links:?}");
         assert!(parts.iter().any(|part| part.bench.measure.stages), "one tells its stages");

@@ -45,6 +45,15 @@ impl From<hodo_daemon::Error> for Error {
     }
 }
 
+impl From<hodo_farm_host::Error> for Error {
+    fn from(error: hodo_farm_host::Error) -> Self {
+        match error {
+            hodo_farm_host::Error::Settings(why) => Error::Usage(why),
+            other => Error::Failed(other.to_string()),
+        }
+    }
+}
+
 impl From<hodo_store::Error> for Error {
     fn from(error: hodo_store::Error) -> Self {
         Error::Failed(error.to_string())
@@ -58,6 +67,8 @@ pub enum Outcome {
     Done,
     /// A measurement or a check failed, or the run was interrupted: exit status 1.
     Failed,
+    /// A check cannot tell: exit status 3.
+    CannotTell,
 }
 
 impl From<Outcome> for ExitCode {
@@ -65,6 +76,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Done => ExitCode::SUCCESS,
             Outcome::Failed => ExitCode::from(1),
+            Outcome::CannotTell => ExitCode::from(3),
         }
     }
 }

@@ -7,9 +7,8 @@ mod seen;
 mod stop;
 mod tracing;
 
+use crate::announce::announce;
 use crate::args::{self, HubCommand};
-use crate::bench::LISTENING_ON;
-use crate::serve::at_the_end_of_stdin;
 use crate::{Error, Outcome, terminal};
 use attending::Attending;
 use hodo_catalog::ipbus::hub::{AllowList, Hub, HubCommand as Ask, HubConfig};
@@ -25,8 +24,6 @@ use tracing::Tracing;
 
 /// Connections that the driver accepts beyond the hub's own bound, so that the hub counts those that it turns away.
 const MORE_PEERS: usize = 64;
-/// What the second line begins with, where there are pages.
-pub const PAGES_ON: &str = "pages on http://";
 /// How long a page waits for what it shows.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a lone packet may take where nothing was lost lately: a timer as far away costs nothing, and a lone packet
@@ -89,20 +86,6 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
     };
     server.run(make, daemon.stop()).map_err(|error| Error::Failed(format!("serving {at}: {error}")))?;
     Ok(Outcome::Done)
-}
-
-/// Says where a daemon listens, and where its pages are; one that is tied ends with its standard input.
-pub fn announce(daemon: &Daemon, at: &Address, is_tied: bool) -> Result<(), Error> {
-    if is_tied {
-        at_the_end_of_stdin(daemon.stop());
-    }
-    // First of all, so that whoever waits for the lines finds it so.
-    daemon.ready(&format!("{LISTENING_ON}{at}"));
-    terminal::print(&format!("{LISTENING_ON}{at}\n"))?;
-    match daemon.site() {
-        Some(pages) => terminal::print(&format!("{PAGES_ON}{pages}\n")),
-        None => Ok(()),
-    }
 }
 
 fn bind(serve: &args::HubServe, trace: Option<Arc<Trace>>) -> Result<JointServer, Error> {

@@ -1,5 +1,6 @@
 //! The command `hodo`: how fast a link is, how fast it could be, and what binds.
 
+mod announce;
 mod args;
 mod bench;
 mod compare;

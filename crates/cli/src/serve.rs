@@ -1,11 +1,11 @@
 //! `hodo serve`: the far end of a link.
 
 use crate::args::{self, units::Cpus};
-use crate::bench::LISTENING_ON;
 use crate::private_dir::PrivateDir;
 use crate::{Error, Outcome, congestion, interrupt, terminal};
 use hodo_catalog::{ServeSettings, Uri};
 use hodo_io::affinity::leave_descriptors;
+use hodo_tester::LISTENING_ON;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,10 +21,10 @@ pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
     let _ = hodo_io::host::raise_descriptor_limit();
     let mut uri = serve.uri.clone();
     let dir = private_dir(&mut uri)?;
-    if serve.traced.trace.is_some() && uri.scheme == "unix" {
+    if serve.traced.trace.is_some() && uri.protocol.description().is_at_path {
         return Err(Error::Usage("--trace is of packets; Unix sockets have none, take tcp or udp".to_owned()));
     }
-    if serve.traced.trace.is_some() && !uri.has_far_end_of_one_thread() && serve.threads != 1 {
+    if serve.traced.trace.is_some() && !uri.protocol.description().has_one_thread && serve.threads != 1 {
         return Err(Error::Usage("--trace follows one thread; add --threads 1".to_owned()));
     }
     let mut server = hodo_catalog::serve(&uri, &settings(serve)?)?;
@@ -49,7 +49,7 @@ pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
 /// A Unix socket without a name gets a folder of its own that only this user can enter, as a TCP server without a
 /// port gets a free one.
 fn private_dir(uri: &mut Uri) -> Result<Option<PrivateDir>, Error> {
-    if uri.simulated || uri.scheme != "unix" || !uri.wants_far_end() {
+    if uri.simulated || !uri.protocol.description().is_at_path || !uri.wants_far_end() {
         return Ok(None);
     }
     let dir = PrivateDir::make()?;
@@ -71,7 +71,7 @@ fn settings(serve: &args::Serve) -> Result<ServeSettings, Error> {
 }
 
 fn size_max(uri: &Uri, asked: Option<u32>) -> Result<u32, Error> {
-    let max = hodo_catalog::protocol_of(uri.scheme).map_or(u32::MAX, |protocol| protocol.size_max);
+    let max = uri.protocol.description().size_max;
     match asked {
         Some(size) if size > max => Err(Error::Usage(format!(
             "--size-max {size}: an operation of {} has a size in 1..={max} bytes",

@@ -1,5 +1,6 @@
 use crate::sys;
 use hodo_machine::Instant;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Real time. All clones share one origin, so that their readings can be compared.
 #[derive(Debug, Clone, Copy)]
@@ -20,4 +21,15 @@ impl Clock {
     pub fn now(&self) -> Instant {
         Instant::from_nanos(sys::monotonic_ns() - self.origin_ns)
     }
+}
+
+/// Returns the time of day in nanoseconds since 1970, for records that people read. It may jump: use [`Clock`] for spans.
+#[must_use]
+pub fn unix_time_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}
+
+/// Suspends the calling thread for this long.
+pub fn sleep(span: Duration) {
+    std::thread::sleep(span);
 }

@@ -22,10 +22,10 @@ impl Peer {
         (self.0 & !Self::FIRST_ACCEPTED) as usize
     }
 
-    /// Returns the accepted peer of this [`Peer::index`].
+    /// Returns the accepted peer whose [`Peer::index`] is `number`.
     #[must_use]
-    pub const fn accepted(index: usize) -> Peer {
-        Peer(Self::FIRST_ACCEPTED + index as u32)
+    pub const fn accepted(number: u32) -> Peer {
+        Peer(Self::FIRST_ACCEPTED | number)
     }
 }
 

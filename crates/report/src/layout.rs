@@ -2,14 +2,14 @@
 
 use crate::units::UNKNOWN;
 
-/// Which side a column's cells touch.
+/// The side that a column's cells touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
     Right,
 }
 
-/// What a piece of text means, for its colour.
+/// The meaning of a piece of text, for its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -21,7 +21,7 @@ pub(crate) enum Tone {
 }
 
 impl Tone {
-    /// The text with this tone's colour around it.
+    /// Returns the text with this tone's colour around it.
     pub(crate) fn paint(self, text: &str, color: bool) -> String {
         let code = match self {
             Tone::Plain => return text.into(),
@@ -37,15 +37,17 @@ impl Tone {
 }
 
 /// One cell.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cell {
     pub text: String,
     pub tone: Tone,
+    /// The number that the page sorts by; cells without one are sorted by their text.
+    pub sort: Option<f64>,
 }
 
 impl From<String> for Cell {
     fn from(text: String) -> Cell {
-        Cell { text, tone: Tone::Plain }
+        Cell { text, tone: Tone::Plain, sort: None }
     }
 }
 
@@ -60,7 +62,7 @@ impl From<&str> for Cell {
 pub(crate) struct Column {
     pub head: [&'static str; 2],
     pub align: Align,
-    /// Of columns that do not fit, the one with the lowest goes first.
+    /// The rank among columns that do not all fit: the one with the lowest goes first.
     pub keep: u8,
     pub cells: Vec<Cell>,
 }
@@ -76,9 +78,15 @@ impl Column {
 const INDENT: usize = 2;
 const GAP: usize = 2;
 
-/// Leaves out columns in which nothing is known, then the least important ones until the rest fits into the width.
-pub(crate) fn fit(mut columns: Vec<Column>, width: usize) -> Vec<Column> {
+/// Leaves out columns in which nothing is known.
+pub(crate) fn known(mut columns: Vec<Column>) -> Vec<Column> {
     columns.retain(|column| column.cells.iter().any(|cell| !matches!(cell.text.as_str(), "" | UNKNOWN)));
+    columns
+}
+
+/// Leaves out columns in which nothing is known, then the least important ones until the rest fits into the width.
+pub(crate) fn fit(columns: Vec<Column>, width: usize) -> Vec<Column> {
+    let mut columns = known(columns);
     while columns.len() > 3 && total(&columns) > width {
         let least = columns.iter().enumerate().min_by_key(|(_, column)| column.keep).map_or(0, |(place, _)| place);
         columns.remove(least);
@@ -129,12 +137,12 @@ pub(crate) fn wrap(sentence: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A name without what could move the cursor or break the line.
+/// Replaces characters of a name that could move the cursor or break the line.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { '?' } else { character }).collect()
 }
 
-/// A heading that neighbours share is written over the first of them only.
+/// Returns a heading; one that neighbours share is written over the first of them only.
 fn heading(columns: &[Column], place: usize, line: usize) -> &'static str {
     let head = columns[place].head[line];
     let repeated = line == 0 && place > 0 && columns[place - 1].head[0] == head;

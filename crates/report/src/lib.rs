@@ -3,6 +3,7 @@
 //! A [`hodo_measure::Document`] or its measurements go in; text or the bytes of a picture come out. Nothing here reads
 //! a file, a clock or the terminal.
 
+mod columns;
 mod compare;
 mod distribution;
 mod figure;
@@ -19,7 +20,7 @@ mod table;
 mod tsv;
 mod units;
 
-pub use compare::{Comparison, Pair, compare, comparison_table};
+pub use compare::{Answer, Check, Comparison, Pair, compare, comparison_table};
 pub use figure::Figure;
 pub use html::{Table, html, html_with};
 pub use json::JsonError;

@@ -1,11 +1,11 @@
-//! Where the time went: lines under the rows of a table.
+//! The stages of operations, as lines under the rows of a table.
 
 use crate::layout::{Align, Cell, Column, Tone, clean, render};
 use crate::units;
 use hodo_measure::{Measurement, Side, Stage};
 
-/// Under each row of a table the stages of its measurement; nothing where it has none. Those of the far end are
-/// indented, because they are within the one before them.
+/// Returns, for each row of a table, lines with the stages of its measurement; empty if it has none. Stages of the far
+/// end are indented, because they are inside the one before them.
 pub(crate) fn lines(group: &[&Measurement], color: bool) -> Vec<String> {
     let stages: Vec<&Stage> = group.iter().flat_map(|m| &m.stages).collect();
     if stages.is_empty() {
@@ -28,7 +28,7 @@ fn columns(stages: &[&Stage]) -> Vec<Column> {
         head: ["", head],
         align,
         keep: 0,
-        cells: stages.iter().map(|stage| Cell { text: cell(stage), tone: Tone::Quiet }).collect(),
+        cells: stages.iter().map(|stage| Cell { text: cell(stage), tone: Tone::Quiet, sort: None }).collect(),
     };
     vec![
         column("stage", Align::Left, &|stage| match stage.side {

@@ -1,29 +1,29 @@
 //! The table for people at a terminal.
 
+use crate::columns::{columns, curve, interval_text, losses, tone_of, whole_percent};
 use crate::figure::{self, Figure};
-use crate::layout::{Align, Cell, Column, Tone, clean, fit, render_with, wrap};
-use crate::sparkline::sparkline;
+use crate::layout::{Tone, clean, fit, render_with, wrap};
 use crate::stages;
 use crate::units::{self, UNKNOWN};
-use hodo_measure::{Estimate, Loss, Measurement, State};
+use hodo_measure::{Loss, Measurement, State};
 
-/// How a table is drawn.
+/// The look of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// Columns of the terminal. Under 60, lines grow beyond it.
     pub width: usize,
-    /// Whether to colour with ANSI escapes.
+    /// Colour with ANSI escapes.
     pub color: bool,
 }
 
-/// The table: a block for every link and test, a row for every measurement, and under it what needs an explanation.
+/// Draws a block for every link and test: a row for every measurement, and sentences under it that explain doubts.
 #[must_use]
 pub fn table(measurements: &[Measurement], style: Style) -> String {
     let blocks: Vec<String> = figure::groups(measurements).iter().map(|group| block(group, style)).collect();
     blocks.join("\n")
 }
 
-/// A measurement in one line, for progress while others still run.
+/// Returns a measurement in one line, for progress while others still run.
 #[must_use]
 pub fn line(m: &Measurement) -> String {
     let mut parts = vec![
@@ -36,7 +36,7 @@ pub fn line(m: &Measurement) -> String {
         parts.push(format!("p50 {}", units::time_ns(latency.p50 as f64)));
     }
     if let (Some(share), Some(limit)) = (m.share_of_limit.filter(|share| share.is_finite()), &m.limit) {
-        parts.push(format!("{} of {}", whole_percent(share), figure::kind_text(limit.kind)));
+        parts.push(format!("{} of {}", whole_percent(share), limit.kind.word()));
     }
     if m.loss.lost > 0 {
         parts.push(format!("{} lost", units::count(m.loss.lost)));
@@ -47,12 +47,15 @@ pub fn line(m: &Measurement) -> String {
     parts.join("  ")
 }
 
-/// Sentences for what a row cannot say: why its verdict is not stable, and what did not arrive as sent.
+/// Returns sentences for what a row cannot say: the reason of a verdict that is not stable, and losses.
 #[must_use]
 pub fn explain(m: &Measurement) -> Vec<String> {
     let row = format!("{} {}, window {}", m.mode, figure::size_text(m), figure::window_text(m));
     let mut sentences = Vec::new();
     if m.verdict.state != State::Stable {
+        sentences.push(format!("{row}: {}", figure::verdict_text(m)));
+    }
+    if m.verdict.state == State::Stable && figure::is_over_the_line(m) {
         sentences.push(format!("{row}: {}", figure::verdict_text(m)));
     }
     if m.loss != Loss::default() {
@@ -70,28 +73,6 @@ fn main_figure(m: &Measurement) -> String {
         Figure::Latency => return format!("p50 {value}  {}", units::operations_per_s(m.rate.operations_per_s.median)),
     };
     format!("{value} {}", interval_text(estimate)).trim_end().to_owned()
-}
-
-fn losses(m: &Measurement) -> String {
-    let Loss { lost, duplicated, reordered, retransmitted, refused } = m.loss;
-    let attempted = m.operations + lost + refused;
-    let named = [(lost, "lost"), (refused, "refused"), (duplicated, "duplicated"), (reordered, "out of order")];
-    let of_operations: Vec<String> = named
-        .iter()
-        .filter(|(number, _)| *number > 0)
-        .map(|(number, what)| {
-            let share = units::percent(*number as f64 / attempted.max(1) as f64);
-            format!("{} {what} ({share})", units::count(*number))
-        })
-        .collect();
-    let mut parts = Vec::new();
-    if !of_operations.is_empty() {
-        parts.push(format!("of {} operations, {}", units::count(attempted), of_operations.join(", ")));
-    }
-    if retransmitted > 0 {
-        parts.push(format!("{} packets sent again", units::count(retransmitted)));
-    }
-    parts.join("; ")
 }
 
 fn block(group: &[&Measurement], style: Style) -> String {
@@ -121,106 +102,16 @@ fn block(group: &[&Measurement], style: Style) -> String {
     text
 }
 
-/// How even the nodes of a farm were, where there are several.
+/// Returns how even the nodes of a farm were, if there are several.
 fn shares(m: &Measurement) -> Option<String> {
     m.fairness.filter(|_| m.nodes.len() > 1).map(|fairness| fairness.text())
-}
-
-/// The columns in reading order; the lowest `keep` goes first where the terminal is narrow.
-fn columns(group: &[&Measurement]) -> Vec<Column> {
-    let about_latency = Figure::of(group[0]) == Figure::Latency;
-    let operations_lead = about_latency || Figure::of(group[0]) == Figure::OperationRate;
-    let waits_differ = group.iter().any(|m| m.wait != group[0].wait);
-    let any_loss = group.iter().any(|m| m.loss.lost > 0);
-    let column = |head, align, keep, cell: &dyn Fn(&Measurement) -> Cell| Column {
-        head,
-        align,
-        keep,
-        cells: group.iter().map(|m| cell(m)).collect(),
-    };
-    let right = Align::Right;
-    vec![
-        column(["", "mode"], Align::Left, 99, &|m| figure::mode_text(m.mode).into()),
-        column(["", "size"], right, 99, &|m| figure::size_text(m).into()),
-        column(["window", "×chan."], right, 98, &|m| figure::window_text(m).into()),
-        column(["", "waits"], Align::Left, 96, &|m| if waits_differ { clean(&m.wait) } else { String::new() }.into()),
-        column(["rate", "asked"], right, 94, &|m| {
-            m.rate_asked.map_or_else(String::new, units::operations_per_s).into()
-        }),
-        column(["", "rate"], right, if operations_lead { 90 } else { 20 }, &|m| {
-            units::operations_per_s(m.rate.operations_per_s.median).into()
-        }),
-        column(["payload", "rate"], right, if operations_lead { 20 } else { 90 }, &|m| {
-            units::bits_per_s(m.rate.payload_bits_per_s.median).into()
-        }),
-        column(["", "±"], right, 55, &|m| {
-            interval_cell(if operations_lead { &m.rate.operations_per_s } else { &m.rate.payload_bits_per_s })
-        }),
-        column(["time", "p50"], right, 95, &|m| time(m, |latency| latency.p50)),
-        column(["time", "p99"], right, 60, &|m| time(m, |latency| latency.p99)),
-        column(["CPU %", "here"], right, 75, &|m| whole(m.cpu.local.map(|process| process.percent))),
-        column(["CPU %", "far"], right, 74, &|m| whole(m.cpu.remote.map(|process| process.percent))),
-        column(["CPU %", "all"], right, 10, &|m| whole(m.cpu.machine_percent)),
-        column(["", "limit"], right, 50, &|m| figure::limit_text(m).unwrap_or_else(|| UNKNOWN.into()).into()),
-        column(["limit", "by"], Align::Left, 30, &|m| {
-            m.limit.as_ref().map_or(UNKNOWN, |limit| figure::kind_text(limit.kind)).into()
-        }),
-        column(["of", "limit"], right, 80, &|m| {
-            m.share_of_limit.filter(|share| share.is_finite()).map_or(UNKNOWN.into(), whole_percent).into()
-        }),
-        column(["what", "binds"], Align::Left, 40, &|m| {
-            m.limit.as_ref().map_or(UNKNOWN, |limit| figure::binding_text(limit.binds)).into()
-        }),
-        column(["", "lost"], right, if any_loss { 65 } else { 15 }, &|m| Cell {
-            text: units::count(m.loss.lost),
-            tone: if m.loss.lost > 0 { Tone::Bad } else { Tone::Plain },
-        }),
-        column(["", "over time"], Align::Left, 70, &|m| curve(m, 10).into()),
-        column(["", "verdict"], Align::Left, 97, &|m| Cell {
-            text: m.verdict.state.word().into(),
-            tone: tone_of(m.verdict.state, Loss::default()),
-        }),
-    ]
-}
-
-fn tone_of(state: State, loss: Loss) -> Tone {
-    match state {
-        State::Interrupted | State::Failed => Tone::Bad,
-        State::Stable if loss == Loss::default() => Tone::Good,
-        _ => Tone::Doubtful,
-    }
-}
-
-fn time(m: &Measurement, of: impl Fn(&hodo_measure::Latency) -> u64) -> Cell {
-    m.latency_ns.as_ref().map_or_else(|| UNKNOWN.into(), |latency| units::time_ns(of(latency) as f64)).into()
-}
-
-fn whole(value: Option<f64>) -> Cell {
-    value.filter(|value| value.is_finite()).map_or_else(|| UNKNOWN.into(), |value| format!("{value:.0}")).into()
-}
-
-fn whole_percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
-}
-
-fn interval_text(estimate: &Estimate) -> String {
-    figure::half_width(estimate).map_or_else(String::new, |half| format!("±{:.1} %", half * 100.0))
-}
-
-fn interval_cell(estimate: &Estimate) -> Cell {
-    figure::half_width(estimate).map_or_else(|| UNKNOWN.into(), |half| format!("{:.1} %", half * 100.0)).into()
-}
-
-fn curve(m: &Measurement, width: usize) -> String {
-    let rates: Vec<f64> = figure::interval_rates(m).into_iter().map(|(_, rate)| rate).collect();
-    sparkline(&rates, width)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample;
-    use hodo_measure::{Fairness, Mode, NodeShare};
+    use hodo_measure::{Estimate, Fairness, Mode, NodeShare};
 
     fn plain(width: usize) -> String {
         table(&sample::document().measurements, Style { width, color: false })
@@ -273,7 +164,7 @@ mod tests {
     fn a_finished_row_in_one_line() {
         assert_eq!(
             line(&sample::rate("tcp", Mode::Send, 32_768)),
-            "tcp rate send  32 KiB  32×1  40.96 Gbit/s ±0.8 %  p50 205 µs  94 % of floor  ████████████████  stable"
+            "tcp rate send  32 KiB  32×1  40.96 Gbit/s ±0.8 %  p50 205 µs  94 % of baseline  ████████████████  stable"
         );
     }
 

@@ -85,7 +85,7 @@ fn scaled(value: f64, significant: usize, unit: impl Fn(&str) -> String) -> Stri
 }
 
 /// Decimals so that `value`, below 1000 or so, shows this many significant digits.
-fn digits(value: f64, significant: usize) -> String {
+pub(crate) fn digits(value: f64, significant: usize) -> String {
     if value == 0.0 {
         return "0".into();
     }

@@ -4,6 +4,7 @@ use crate::directory;
 use crate::error::Error;
 use crate::files::System;
 use crate::recovery;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -55,7 +56,7 @@ impl Default for Pace {
 }
 
 /// What has been uploaded since the start.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uploads {
     /// Segments that are there.
     pub segments: u64,

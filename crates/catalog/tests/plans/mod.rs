@@ -51,12 +51,12 @@ pub fn settings(plan: &Plan) -> Settings {
 }
 
 /// The protocols whose two ends are both of this program.
-pub fn own() -> impl Iterator<Item = &'static Protocol> {
-    protocols().iter().filter(|protocol| protocol.own)
+pub fn own() -> impl Iterator<Item = &'static dyn Protocol> {
+    protocols().filter(|protocol| protocol.description().own)
 }
 
 pub fn uri(text: &str) -> Uri {
-    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    hodo_catalog::uri(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 /// Opens a link that nobody interrupts.

@@ -27,7 +27,7 @@ pub fn serve_settings() -> ServeSettings {
 }
 
 impl Served {
-    pub fn start(protocol: &Protocol, settings: &ServeSettings) -> Served {
+    pub fn start(protocol: &dyn Protocol, settings: &ServeSettings) -> Served {
         let (uri, place) = free(protocol);
         let mut served = Served::at(&uri, settings);
         served._place = place;
@@ -62,9 +62,9 @@ impl Drop for Served {
 }
 
 /// An address of this protocol that nobody uses.
-pub fn free(protocol: &Protocol) -> (Uri, Option<Place>) {
-    if protocol.name != "unix" {
-        return (super::uri(&format!("{}://127.0.0.1:0", protocol.name)), None);
+pub fn free(protocol: &dyn Protocol) -> (Uri, Option<Place>) {
+    if protocol.name() != "unix" {
+        return (super::uri(&format!("{}://127.0.0.1:0", protocol.name())), None);
     }
     let place = Place::new();
     (super::uri(&format!("unix://{}", place.0.join("socket").display())), Some(place))

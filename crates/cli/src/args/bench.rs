@@ -17,7 +17,7 @@ pub struct Bench {
     /// A URI, as tcp://host:4242 or 'sim+udp://?delay=5us&loss=0.01', or a protocol's name: tcp, udp, unix, ipbus,
     /// chtcp-2.0 (IPbus through a hub), farm. By its name alone, the far end is started here, in a process of its own, and
     /// stopped at the end.
-    #[arg(value_name = "LINK")]
+    #[arg(value_name = "LINK", value_parser = hodo_catalog::uri)]
     pub link: Uri,
     /// What is measured.
     #[command(flatten)]

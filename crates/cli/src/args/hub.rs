@@ -7,8 +7,6 @@ use std::time::Duration;
 
 /// Where a hub's pages are, unless told otherwise.
 const PAGES: &str = "127.0.0.1:9203";
-/// Their port.
-pub const PAGES_PORT: u16 = 9203;
 
 /// The hub between IPbus clients and boards.
 #[derive(Debug, Args)]

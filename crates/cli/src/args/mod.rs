@@ -1,14 +1,6 @@
 //! The command line, parsed once into types that cannot be wrong.
 
 mod bench;
-mod farm;
-mod farm_bench;
-mod farm_builder;
-mod farm_files;
-mod farm_operate;
-mod farm_replay;
-mod farm_run;
-mod farm_upload;
 mod hub;
 mod ipbus;
 mod netperf;
@@ -16,25 +8,12 @@ mod others;
 mod output;
 pub mod sizes;
 mod spot;
-mod spread;
+pub mod spread;
 mod traced;
 pub mod units;
 
 pub use bench::{Bench, Choice, Measure};
-pub use farm::{
-    Farm, FarmCommand, FarmController, FarmDeciders, FarmDurability, FarmMade, FarmNode, FarmPolicy, FarmProcess,
-    FarmSource,
-};
-pub use farm_bench::{FarmBench, Preset};
-pub use farm_builder::FarmBuilder;
-pub use farm_files::{FarmExport, FarmKept, FarmVerify};
-pub use farm_operate::{
-    FarmControl, FarmEnd, FarmPages, FarmReport, FarmSetRun, FarmStatus, FarmTop, PAGES as FARM_PAGES,
-};
-pub use farm_replay::FarmRecorded;
-pub use farm_run::{FarmRun, Launch};
-pub use farm_upload::FarmUpload;
-pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop, PAGES_PORT};
+pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop};
 pub use ipbus::{
     Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,
     RmwBits, RmwSum, Show, Transfer, WORDS_MAX, Write, WriteBlock,
@@ -44,6 +23,7 @@ pub use output::{Output, Progress};
 pub use spot::Spot;
 pub use traced::Traced;
 
+use crate::farm::Farm;
 use clap::{Parser, Subcommand};
 
 /// Measures links: how fast one is, how fast it could be, and what binds.

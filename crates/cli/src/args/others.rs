@@ -52,7 +52,7 @@ pub struct Serve {
     /// Where to listen, as tcp://0.0.0.0:4242 or unix:///path/of/socket; without a port on 4242, a device's
     /// 50001, or 5502 for the nodes of a farm.
     /// By a protocol's name alone, on any free port of loopback, or on a Unix socket in a folder of its own.
-    #[arg(value_name = "URI")]
+    #[arg(value_name = "URI", value_parser = hodo_catalog::uri)]
     pub uri: Uri,
     /// Processors to run on, one thread each [default: wherever the kernel puts them].
     #[arg(long, value_name = "LIST", value_parser = units::cpus)]
@@ -203,7 +203,7 @@ pub struct Compare {
     /// The document in question.
     #[arg(value_name = "B")]
     pub after: PathBuf,
-    /// Fail (exit status 1) where the lower bound of a ratio B/A is under this.
+    /// Check every ratio B/A: exit status 1 where one is slower for certain and under this, 3 where one cannot tell.
     #[arg(long, value_name = "RATIO", value_parser = units::positive)]
     pub fail_below: Option<f64>,
     /// Write the comparison as JSON; `-` is standard output.

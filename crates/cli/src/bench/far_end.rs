@@ -5,9 +5,8 @@ use super::placement::Placement;
 use crate::Error;
 use crate::args::Measure;
 use crate::args::units::cpus_text;
-use crate::hub::PAGES_ON;
 use crate::private_dir::PrivateDir;
-use hodo_catalog::Uri;
+use hodo_tester::{FarEnd as Described, Uri};
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
@@ -15,9 +14,6 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-
-/// What the far end's first line begins with.
-pub const LISTENING_ON: &str = "listening on ";
 
 /// How long it may take to come to an end by itself.
 const GRACE: Duration = Duration::from_secs(1);
@@ -32,8 +28,8 @@ pub struct FarEnd {
     placement: Placement,
     /// Of a Unix socket: the far end removes it, unless it is killed.
     dir: Option<PrivateDir>,
-    /// Of a hub: the device behind it.
-    device: Option<Box<FarEnd>>,
+    /// The far end behind it, as a device behind a hub.
+    behind: Option<Box<FarEnd>>,
     /// Of a hub: where its pages are.
     pages: Option<SocketAddr>,
     /// Open, lest later output kills the far end.
@@ -43,41 +39,34 @@ pub struct FarEnd {
 impl FarEnd {
     /// Starts one for a link that names none, so placed, and waits until it listens.
     pub fn start(link: &Uri, measure: &Measure, placement: &Placement) -> Result<Self, Error> {
-        if link.is_through_hub() {
-            return Self::start_hub(link, measure, placement);
-        }
-        let (mut far_end, said) = Self::spawn(command(link, measure, placement)?, link, measure, placement)?;
-        far_end.uri = said[0].parse()?;
-        if far_end.uri.scheme == "unix" {
+        let described = link.protocol.far_end(link, measure.stages);
+        let behind = described.behind.as_ref().map(|behind| Self::start(behind, measure, placement)).transpose()?;
+        let (mut far_end, said) = Self::spawn(&described, link, measure, placement)?;
+        far_end.uri = link.protocol.link_to(link, &said, behind.as_ref().map(Self::link))?;
+        far_end.pages = said.get(1).and_then(|pages| pages.parse().ok());
+        if link.protocol.description().is_at_path {
             far_end.dir = Path::new(&far_end.uri.path).parent().map(PrivateDir::adopt);
         }
+        far_end.behind = behind.map(Box::new);
         Ok(far_end)
-    }
-
-    /// Starts a hub, and a device behind it where the link names none.
-    fn start_hub(link: &Uri, measure: &Measure, placement: &Placement) -> Result<Self, Error> {
-        let device = link.behind_hub().map(|device| Self::start(&device, measure, placement)).transpose()?;
-        let (mut hub, said) = Self::spawn(hub_command(measure, placement)?, link, measure, placement)?;
-        hub.uri = link.through_hub(&said[0], device.as_ref().map(Self::uri));
-        hub.pages = said.get(1).and_then(|pages| pages.parse().ok());
-        hub.device = device.map(Box::new);
-        Ok(hub)
     }
 
     /// Starts a process, and waits until it has said where it listens: its lines without what each begins with.
     fn spawn(
-        mut command: Command,
+        described: &Described,
         link: &Uri,
         measure: &Measure,
         placement: &Placement,
     ) -> Result<(Self, Vec<String>), Error> {
-        let child = command.spawn().map_err(|why| Error::Failed(format!("the far end cannot be started: {why}")))?;
+        let child = command(described, measure, placement)?
+            .spawn()
+            .map_err(|why| Error::Failed(format!("the far end cannot be started: {why}")))?;
         let (uri, placement) = (link.clone(), placement.clone());
         let mut far_end =
-            FarEnd { child, stdin: None, uri, placement, dir: None, device: None, pages: None, _stdout: None };
+            FarEnd { child, stdin: None, uri, placement, dir: None, behind: None, pages: None, _stdout: None };
         far_end.stdin = far_end.child.stdin.take();
         let stdout = far_end.child.stdout.take().expect("standard output is piped");
-        let begins: &[&str] = if link.is_through_hub() { &[LISTENING_ON, PAGES_ON] } else { &[LISTENING_ON] };
+        let begins = described.says;
         let Some((lines, stdout)) = first_lines(stdout, begins.len(), measure.timeout) else {
             return Err(far_end.did_not_start(measure.timeout));
         };
@@ -90,16 +79,9 @@ impl FarEnd {
         Ok((far_end, said))
     }
 
-    fn uri(&self) -> &Uri {
+    /// The link to it.
+    pub fn link(&self) -> &Uri {
         &self.uri
-    }
-
-    /// The link to it, where the user has named this one.
-    pub fn link(&self, named: &Uri) -> Uri {
-        if named.is_through_hub() {
-            return self.uri.clone();
-        }
-        Uri { options: named.of_link().options, ..self.uri.clone() }
     }
 
     /// Where the pages of a hub are.
@@ -119,7 +101,7 @@ impl FarEnd {
 
     /// Why it runs no more; `None` while it runs.
     pub fn ended(&mut self) -> Option<String> {
-        if let Some(ended) = self.device.as_mut().and_then(|device| device.ended()) {
+        if let Some(ended) = self.behind.as_mut().and_then(|behind| behind.ended()) {
             return Some(ended);
         }
         self.child.try_wait().ok().flatten().map(|status| format!("the far end has ended ({status})"))
@@ -168,33 +150,21 @@ impl Drop for FarEnd {
     }
 }
 
-fn command(link: &Uri, measure: &Measure, placement: &Placement) -> Result<Command, Error> {
-    let mut command = this_program(["serve", &link.of_far_end().to_string()], measure, placement)?;
-    if let Some(congestion) = &measure.congestion {
-        command.arg("--congestion").arg(congestion);
-    }
-    if let Some(size) = placement.socket_buffer {
-        command.arg("--socket-buffer").arg(size.to_string());
-    }
-    Ok(command)
-}
-
-fn hub_command(measure: &Measure, placement: &Placement) -> Result<Command, Error> {
-    let mut command = this_program(["hub", "--listen=127.0.0.1:0"], measure, placement)?;
-    command.arg("--metrics=127.0.0.1:0");
-    if measure.stages {
-        command.arg("--stages");
-    }
-    Ok(command)
-}
-
-/// This program with these words, tied to this process, and placed.
-fn this_program(words: [&str; 2], measure: &Measure, placement: &Placement) -> Result<Command, Error> {
+/// Returns the command of a far end, tied to this process, and placed.
+fn command(described: &Described, measure: &Measure, placement: &Placement) -> Result<Command, Error> {
     let this = std::env::current_exe().map_err(|why| Error::Failed(format!("this program cannot be found: {why}")))?;
     let mut command = Command::new(this);
-    command.args(words).arg("--until-stdin-closes").arg("--wait").arg(measure.wait.to_string());
+    command.args(&described.words).arg("--until-stdin-closes").arg("--wait").arg(measure.wait.to_string());
     if !placement.far.is_empty() {
         command.arg("--cpu").arg(cpus_text(&placement.far));
+    }
+    if described.served.is_some() {
+        if let Some(congestion) = &measure.congestion {
+            command.arg("--congestion").arg(congestion);
+        }
+        if let Some(size) = placement.socket_buffer {
+            command.arg("--socket-buffer").arg(size.to_string());
+        }
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A group of its own: Ctrl-C is for this process, which still has to ask the far end for its counters.

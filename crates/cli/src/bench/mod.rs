@@ -4,7 +4,6 @@ mod arguments;
 mod drive;
 mod far_end;
 mod forms;
-mod hub_stages;
 mod line;
 mod outputs;
 mod placement;
@@ -16,7 +15,6 @@ mod share;
 mod steps;
 mod unmeasured;
 
-pub use far_end::LISTENING_ON;
 pub use outputs::Outputs;
 pub use progress::Progress;
 pub use recorder::Recorder;
@@ -24,7 +22,6 @@ pub use steps::Steps;
 
 use crate::args::{self, units::Cpus};
 use crate::{Error, Outcome, congestion, environment, interrupt, terminal};
-use hodo_catalog::{Protocol, Uri};
 use hodo_measure::Plan;
 
 /// Descriptors that a process needs beside its channels: files, libraries, pollers.
@@ -62,12 +59,6 @@ pub fn run(bench: &args::Bench) -> Result<Outcome, Error> {
     }
     let outcome = recorder.finish();
     ran.and(outcome)
-}
-
-/// The catalog's entry for a link.
-fn protocol(link: &Uri) -> Result<&'static Protocol, Error> {
-    hodo_catalog::protocol_of(link.scheme)
-        .ok_or_else(|| Error::Usage(format!("the catalog has no protocol `{}`", link.scheme)))
 }
 
 /// Whether this machine has the processors and may open the files that the plans need.

@@ -13,10 +13,6 @@ pub struct Placement {
     pub socket_buffer: Option<usize>,
 }
 
-/// Buffers of many TCP streams on one host: what is under way stays in the caches, which is worth a third of the rate at
-/// 128 KiB. A single stream gains nothing by it, and a link with a real round-trip needs more.
-const MANY_STREAMS_BUFFER: usize = 256 << 10;
-
 impl Placement {
     /// The rule: one channel has the first processor here and the last for the far end; many channels have a thread on
     /// each, on both sides. Without a list it is all that are online, but nothing is pinned for one processor alone,
@@ -34,10 +30,9 @@ impl Placement {
         Placement { here, far: if far_end_here { far } else { Vec::new() }, socket_buffer: None }
     }
 
-    /// With these socket buffers, or with those that suit many streams to a far end that is started here.
-    pub fn with_buffers(mut self, asked: Option<usize>, scheme: &str, channels: u32, far_end_here: bool) -> Self {
-        let suits = scheme == "tcp" && channels > 1 && far_end_here;
-        self.socket_buffer = asked.or(suits.then_some(MANY_STREAMS_BUFFER));
+    /// With these socket buffers.
+    pub fn with_buffers(mut self, size: Option<usize>) -> Self {
+        self.socket_buffer = size;
         self
     }
 

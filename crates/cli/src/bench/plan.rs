@@ -3,8 +3,8 @@
 use crate::Error;
 use crate::args::sizes::Sizes;
 use crate::args::{Bench, Choice, Measure};
-use hodo_catalog::{Part, Protocol};
 use hodo_measure::{Mode, Plan, Repeats, Size, Test, Until};
+use hodo_tester::{Description, Part};
 
 /// Operations in flight on all channels together: what the tester keeps in memory for each is bounded by this.
 const IN_FLIGHT_MAX: u64 = (1 << 24) - 1;
@@ -18,7 +18,7 @@ const RANDOM_FACTOR: u32 = 8;
 
 /// The measurements that the options ask for; never none.
 pub fn plans(bench: &Bench) -> Result<Vec<Plan>, Error> {
-    let (protocol, choice) = (super::protocol(&bench.link)?, &bench.choice);
+    let (protocol, choice) = (bench.link.protocol.description(), &bench.choice);
     check(protocol, choice)?;
     let mut plans = Vec::new();
     match choice.test {
@@ -43,7 +43,7 @@ struct Wanted {
 }
 
 /// What `--test` and its companions ask for; what they leave open is as in the protocol's suite.
-fn asked(protocol: &Protocol, bench: &Bench, test: Test) -> Result<Wanted, Error> {
+fn asked(protocol: &Description, bench: &Bench, test: Test) -> Result<Wanted, Error> {
     let choice = &bench.choice;
     let mode = choice.mode.unwrap_or(protocol.modes[0]);
     let like = likeness(protocol, test, mode);
@@ -65,8 +65,8 @@ fn asked(protocol: &Protocol, bench: &Bench, test: Test) -> Result<Wanted, Error
         windows: given(&choice.window).unwrap_or_else(|| vec![window]),
         channels: choice.channels.unwrap_or(match test {
             Test::Latency => 1,
-            Test::Channels => like.channels.max(bench.link.devices()),
-            _ => bench.link.devices(),
+            Test::Channels => like.channels.max(bench.link.protocol.far_ends(&bench.link)),
+            _ => bench.link.protocol.far_ends(&bench.link),
         }),
     };
     if test == Test::Random && wanted.sizes.rising().is_empty() {
@@ -90,7 +90,7 @@ fn suited(part: &Part, bench: &Bench) -> Wanted {
         channels: match choice.channels {
             _ if one_at_a_time => part.channels,
             Some(channels) => channels,
-            None => part.channels.max(bench.link.devices()),
+            None => part.channels.max(bench.link.protocol.far_ends(&bench.link)),
         },
     }
 }
@@ -100,7 +100,7 @@ fn given(windows: &[u32]) -> Option<Vec<u32>> {
 }
 
 /// The part of the suite that is most like a test.
-fn likeness(protocol: &Protocol, test: Test, mode: Mode) -> &'static Part {
+fn likeness(protocol: &Description, test: Test, mode: Mode) -> &'static Part {
     let find = |fits: &dyn Fn(&Part) -> bool| protocol.suite.iter().find(|part| fits(part));
     find(&|part| part.test == test && part.mode == mode)
         .or_else(|| find(&|part| part.test == test))
@@ -170,7 +170,7 @@ pub fn repeats(measure: &Measure) -> Repeats {
 }
 
 /// What single options cannot know of each other.
-fn check(protocol: &Protocol, choice: &Choice) -> Result<(), Error> {
+fn check(protocol: &Description, choice: &Choice) -> Result<(), Error> {
     let usage = |text: String| Err(Error::Usage(text));
     let name = protocol.name;
     if let Some(sizes) = choice.sizes.as_ref().filter(|sizes| sizes.largest() > protocol.size_max) {
@@ -245,8 +245,8 @@ mod tests {
     #[test]
     fn without_a_test_the_suite_is_run() {
         for protocol in hodo_catalog::protocols() {
-            let steps: usize = protocol.suite.iter().map(|part| part.sizes.len()).sum();
-            assert_eq!(planned(protocol.name).unwrap().len(), steps, "{}", protocol.name);
+            let steps: usize = protocol.description().suite.iter().map(|part| part.sizes.len()).sum();
+            assert_eq!(planned(protocol.name()).unwrap().len(), steps, "{}", protocol.name());
         }
     }
 

@@ -2,7 +2,6 @@
 
 use super::drive::drive;
 use super::far_end::FarEnd;
-use super::hub_stages;
 use super::line::line;
 use super::placement::Placement;
 use super::progress::Progress;
@@ -87,9 +86,11 @@ impl Steps<'_> {
         let mut opened = hodo_catalog::open(&uri, &settings, self.stop)?;
         let nic = opened.remote.and_then(NicFacts::towards);
         let line = line(self.measure, nic.as_ref());
-        if plan.stages && uri.is_through_hub() {
+        if plan.stages {
             let pages = far_end.as_ref().and_then(FarEnd::pages).or(self.measure.hub_pages);
-            hub_stages::add(&mut opened, pages, self.progress);
+            if let Err(why) = uri.protocol.add_stages(&uri, &mut opened, pages) {
+                self.progress.say(&why);
+            }
         }
         self.note(&opened, &placement, nic);
         // Neither cores nor the window bind a single operation on a line.
@@ -127,11 +128,10 @@ impl Steps<'_> {
         let asked = self.measure.cpu.as_ref().map(|Cpus(cpus)| cpus.as_slice());
         let far_end_here = self.link.wants_far_end();
         let placement = Placement::of(asked, &super::online_cpus(), plan.channels, far_end_here);
-        placement.with_far_on_one(self.link.has_far_end_of_one_thread()).with_buffers(
-            self.measure.socket_buffer,
-            self.link.scheme,
-            plan.channels,
-            far_end_here,
+        placement.with_far_on_one(self.link.protocol.description().has_one_thread).with_buffers(
+            self.measure
+                .socket_buffer
+                .or_else(|| if far_end_here { self.link.protocol.socket_buffer(plan.channels) } else { None }),
         )
     }
 
@@ -146,7 +146,7 @@ impl Steps<'_> {
             *far_end = Some(FarEnd::start(self.link, self.measure, placement)?);
         }
         let started = far_end.as_ref().expect("it was started above");
-        Ok(started.link(self.link))
+        Ok(started.link().clone())
     }
 
     fn settings(&self, plan: &Plan, placement: &Placement) -> Settings {

@@ -1,28 +1,26 @@
 //! `hodo farm bench`: how fast is a farm on this machine?
 
 mod nodes;
+mod options;
 mod queue;
 mod shape;
 mod table;
 mod watch;
 
-use super::pages;
-use super::seen::Seen;
-use super::storing::Stored;
-use crate::args::FarmBench;
 use crate::bench::{Outputs, Recorder};
 use crate::{Error, Outcome, congestion, environment, interrupt, terminal};
 use hodo_catalog::farm::controller::{Command, Event, Pace};
 use hodo_catalog::farm::emulation::Generator;
 use hodo_catalog::farm::{Controller, ControllerConfig, Ledger, Ranges};
 use hodo_daemon::Snapshot;
+use hodo_farm_host::controller::{ControllerSnapshot, snapshot};
+use hodo_farm_host::report::process_cpu;
 use hodo_io::usage::{MachineTime, ProcessUsage};
 use hodo_io::{Attendant, Stop, StreamServer};
 use hodo_machine::{Address, Instant};
-use hodo_measure::{
-    Binding, Cpu, Histogram, Limit, Loss, Measurement, ProcessCpu, Rate, Run, State, Until, Verdict, statistics,
-};
+use hodo_measure::{Binding, Cpu, Histogram, Limit, Loss, Measurement, Rate, Run, State, Until, Verdict, statistics};
 use nodes::Nodes;
+pub use options::BenchOptions;
 use queue::{Queue, Supplied};
 use shape::{Flow, Shape};
 use std::fmt::Write;
@@ -38,7 +36,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const MEETING: Duration = Duration::from_secs(20);
 
 /// Measures a farm whose nodes are started here.
-pub fn run(asked: &FarmBench) -> Result<Outcome, Error> {
+pub fn run(asked: &BenchOptions) -> Result<Outcome, Error> {
     congestion::check(asked.congestion.as_deref())?;
     let shapes: Vec<Shape> = asked.nodes.iter().map(|nodes| Shape::of(asked, *nodes)).collect();
     let Some(shape) = shapes.first() else { return Err(Error::Usage("--nodes: no number".to_owned())) };
@@ -63,7 +61,8 @@ pub fn run(asked: &FarmBench) -> Result<Outcome, Error> {
     let until = asked.events.map_or(Until::Elapsed(Duration::from_secs_f64(asked.seconds.max(0.1))), Until::Count);
     for shape in &shapes {
         let (mut found, rest) = measure(asked, shape, until, &stop)?;
-        found.limit = shape.floor().ok().map(|per_s| Limit::of_floor(per_s, None, shape.size as f64, Binding::Cpu));
+        found.limit =
+            shape.floor().ok().map(|per_s| Limit::of_baseline(per_s, None, shape.size as f64, Binding::Unknown));
         let limit = found.limit.as_ref().and_then(|limit| limit.operations_per_s);
         found.share_of_limit = limit.map(|limit| found.rate.operations_per_s.median / limit);
         let nodes = table::nodes(&found);
@@ -85,7 +84,7 @@ pub fn run(asked: &FarmBench) -> Result<Outcome, Error> {
 
 /// Runs the farm, and watches it; what the document has no place for is told as text.
 fn measure(
-    asked: &FarmBench,
+    asked: &BenchOptions,
     shape: &Shape,
     until: Until,
     stop: &Arc<AtomicBool>,
@@ -96,7 +95,7 @@ fn measure(
     let Address::Socket(at) = *server.address() else {
         return Err(Error::Failed("the controller has no address".to_owned()));
     };
-    let seen: Vec<Arc<Snapshot<Seen>>> = (0..shape.threads).map(|_| Arc::default()).collect();
+    let seen: Vec<Arc<Snapshot<ControllerSnapshot>>> = (0..shape.threads).map(|_| Arc::default()).collect();
     let (end, pace) = (Stop::new(false), Pace::of(shape.threads));
     let over = Arc::new(AtomicBool::new(false));
     let queue = matches!(shape.flow, Flow::Queued { .. }).then(Arc::<Queue>::default);
@@ -135,7 +134,7 @@ fn measure(
 }
 
 /// Waits until all nodes are there.
-fn meet(shape: &Shape, seen: &[Arc<Snapshot<Seen>>], stop: &AtomicBool) -> Result<(), Error> {
+fn meet(shape: &Shape, seen: &[Arc<Snapshot<ControllerSnapshot>>], stop: &AtomicBool) -> Result<(), Error> {
     wait(seen, stop, |now| {
         let present = now.counters.nodes;
         if present >= u64::from(shape.nodes) {
@@ -147,7 +146,7 @@ fn meet(shape: &Shape, seen: &[Arc<Snapshot<Seen>>], stop: &AtomicBool) -> Resul
 }
 
 /// Waits until the nodes have reported all that they were given; answers with a line about it.
-fn settle(seen: &[Arc<Snapshot<Seen>>], stop: &AtomicBool) -> Result<String, Error> {
+fn settle(seen: &[Arc<Snapshot<ControllerSnapshot>>], stop: &AtomicBool) -> Result<String, Error> {
     wait(seen, stop, |now| {
         let reported: u64 = now.nodes.iter().map(|node| node.answered).sum();
         let given = now.counters.given;
@@ -161,9 +160,9 @@ fn settle(seen: &[Arc<Snapshot<Seen>>], stop: &AtomicBool) -> Result<String, Err
 
 /// Waits until the farm is so, at most as long as nodes may take to come; else it has failed for this reason.
 fn wait<T>(
-    seen: &[Arc<Snapshot<Seen>>],
+    seen: &[Arc<Snapshot<ControllerSnapshot>>],
     stop: &AtomicBool,
-    is_so: impl Fn(&Seen) -> Result<T, String>,
+    is_so: impl Fn(&ControllerSnapshot) -> Result<T, String>,
 ) -> Result<T, Error> {
     let begun = std::time::Instant::now();
     loop {
@@ -176,16 +175,16 @@ fn wait<T>(
 }
 
 /// What all threads have seen, together.
-fn look(threads: &[Arc<Snapshot<Seen>>]) -> Result<Seen, Error> {
-    pages::look(threads).ok_or_else(|| Error::Failed("the controller is stuck".to_owned()))
+fn look(threads: &[Arc<Snapshot<ControllerSnapshot>>]) -> Result<ControllerSnapshot, Error> {
+    snapshot(threads).ok_or_else(|| Error::Failed("the controller is stuck".to_owned()))
 }
 
 /// Warms up, counts.
 fn watch(
-    asked: &FarmBench,
+    asked: &BenchOptions,
     shape: &Shape,
     until: Until,
-    seen: &[Arc<Snapshot<Seen>>],
+    seen: &[Arc<Snapshot<ControllerSnapshot>>],
     nodes: &Nodes,
     stop: &AtomicBool,
 ) -> Result<(Measurement, String), Error> {
@@ -218,6 +217,7 @@ fn watch(
     } else {
         Cpu {
             machine_percent: busy,
+            busiest_percent: None,
             local: Some(process_cpu(&ours, elapsed_s)),
             remote: Some(process_cpu(&theirs, elapsed_s)),
             local_ns_per_operation: per_event(&ours),
@@ -236,6 +236,7 @@ fn watch(
         },
         latency: Histogram::from(&watched.answers()).latency(),
         cpu,
+        tcp: None,
         loss: Loss::default(),
         stages: Vec::new(),
         nodes: watched.nodes(),
@@ -272,20 +273,8 @@ fn verdict(watched: &Watched, stop: &AtomicBool) -> Verdict {
     verdict
 }
 
-/// What a process has used in so many seconds, as documents have it.
-pub fn process_cpu(usage: &ProcessUsage, elapsed_s: f64) -> ProcessCpu {
-    ProcessCpu {
-        percent: usage.cpu_s() / elapsed_s * 100.0,
-        user_s: usage.user_s,
-        system_s: usage.system_s,
-        voluntary_switches: usage.voluntary_switches,
-        involuntary_switches: usage.involuntary_switches,
-        max_rss_bytes: usage.max_rss_bytes,
-    }
-}
-
 struct Attending {
-    seen: Arc<Snapshot<Seen>>,
+    seen: Arc<Snapshot<ControllerSnapshot>>,
     /// No more events are to be given; the nodes are asked what they had.
     over: Arc<AtomicBool>,
     /// Where its events come from, in the study's version 1.
@@ -303,7 +292,7 @@ impl Attendant for Attending {
 
     fn look_in(&mut self, now: Instant, controller: &Controller<Supplied>) -> Option<Command> {
         self.seen.offer(|| {
-            let mut seen = Seen::of(now, controller, Stored::default());
+            let mut seen = ControllerSnapshot::of(now, controller);
             if let Some(queue) = &self.queue {
                 (seen.counters.events_waiting, seen.counters.waited_for_token) = queue.counts();
             }

@@ -1,152 +1,128 @@
 //! `hodo farm builder`: makes events of the fragments of several sources, and gives each to the controller.
 
-pub mod page;
-
-use super::lines::Lines;
-use super::pages::PATIENCE;
-use super::{cannot_listen, instance, listen, serve_options};
-use crate::args::FarmBuilder;
-use crate::hub::announce;
+use super::options::{CONTROLLER, ProcessOptions};
+use crate::announce::announce;
+use crate::args::units;
 use crate::{Error, Outcome};
-use hodo_catalog::farm::builder::{Command, Event};
-use hodo_catalog::farm::{Builder, BuilderConfig};
-use hodo_daemon::{Daemon, Options, Reply, Rounds, Snapshot};
-use hodo_io::{Attendant, ReadoutServer};
-use hodo_machine::{Address, Instant};
-use page::Seen;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use clap::{Args, ValueEnum};
+use hodo_catalog::farm::{BuilderConfig, Incomplete};
+use hodo_daemon::Options;
+use hodo_farm_host::builder::{BuilderDaemon, BuilderSettings};
+use hodo_farm_host::process::wire_length;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
-/// Connections that are accepted beyond two of each source, so that those which are turned away are told why.
-const MORE_PEERS: usize = 256;
-/// Between two lines that tell of incomplete events: there may be many.
-const INCOMPLETE_EVERY: Duration = Duration::from_secs(1);
+/// Where a builder listens by default.
+const BUILDER: &str = "127.0.0.1:5501";
+/// Where its pages are by default.
+const PAGES: &str = "127.0.0.1:9206";
 
 /// Builds events until a signal comes.
-pub fn run(asked: &FarmBuilder) -> Result<Outcome, Error> {
-    let options = serve_options(&asked.process, 1, 2 * asked.sources as usize + MORE_PEERS)?;
-    let seen: Arc<Snapshot<Seen>> = Arc::default();
-    let daemon = start_daemon(asked, &seen)?;
-    let turned_away = Arc::<AtomicU64>::default();
-    let make = |turned_away: Arc<AtomicU64>| {
-        let attending = Attending {
-            rounds: daemon.rounds("builder"),
-            seen: Arc::clone(&seen),
-            turned_away,
-            verbose: asked.process.verbose,
-            lines: Lines::of("builder"),
-            incomplete: 0,
-            told_at: Instant::ZERO,
-        };
-        (Builder::new(config(asked)), attending)
-    };
-    let is_tied = asked.process.until_stdin_closes;
-    let served = if asked.udp {
-        let at = &Address::Socket(asked.listen);
-        let server = ReadoutServer::bind(at, options).map_err(|error| cannot_listen(asked.listen, &error))?;
-        announce(&daemon, server.address(), is_tied)?;
-        server.attend(asked.drain, || make(turned_away), daemon.stop())
-    } else {
-        let server = listen(asked.listen, options, &daemon, is_tied)?;
-        let turned_away = server.turned_away();
-        server.attend(asked.drain, |_, _| make(Arc::clone(&turned_away)), daemon.stop())
-    };
-    served.map_err(|error| Error::Failed(format!("serving {}: {error}", asked.listen)))?;
+pub fn run(asked: &BuilderOptions) -> Result<Outcome, Error> {
+    let builder = BuilderDaemon::start(settings(asked)?)?;
+    announce(builder.daemon(), builder.address(), asked.process.until_stdin_closes)?;
+    builder.run()?;
     Ok(Outcome::Done)
 }
 
-/// Pages, signals, and the manager of services.
-fn start_daemon(asked: &FarmBuilder, seen: &Arc<Snapshot<Seen>>) -> Result<Daemon, Error> {
-    let http = (!asked.no_metrics).then_some(asked.metrics);
-    let options = Options { http, pid_file: asked.pid_file.clone() };
-    let (shown, told, to) = (Arc::clone(seen), Arc::clone(seen), asked.to);
-    let daemon = Daemon::start(&options, |pages| {
-        pages.with(page::PATH, move || match shown.ask(PATIENCE) {
-            Some(seen) => Reply::json(format!("{:#}\n", page::page(&seen, to))),
-            None => Reply::text(503, "the builder has not begun, or is stuck\n"),
-        })
-    })?;
-    daemon.registry().source(move |exposition| {
-        if let Some(seen) = told.ask(PATIENCE) {
-            page::tell(&seen, exposition);
+fn settings(asked: &BuilderOptions) -> Result<BuilderSettings, Error> {
+    let defaults = BuilderSettings::new(asked.to, asked.sources);
+    Ok(BuilderSettings {
+        listen: asked.listen,
+        config: BuilderConfig {
+            number: asked.number,
+            patience: asked.patience,
+            incomplete: asked.incomplete.into(),
+            fragment_max: wire_length(asked.event_max),
+            pool_bytes: asked.pool,
+            source_credits: asked.credits,
+            datagrams: asked.udp,
+            silence: asked.silence,
+            ..defaults.config
+        },
+        daemon: Options { http: (!asked.no_metrics).then_some(asked.metrics), pid_file: asked.pid_file.clone() },
+        drain: asked.drain,
+        process: asked.process.settings()?,
+    })
+}
+
+/// What becomes of an event of which fragments are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FarmIncomplete {
+    /// It is given on with what there is, and flagged.
+    Forward,
+    /// It is given up, and counts as incomplete.
+    Drop,
+}
+
+impl From<FarmIncomplete> for Incomplete {
+    fn from(incomplete: FarmIncomplete) -> Incomplete {
+        match incomplete {
+            FarmIncomplete::Forward => Incomplete::Forward,
+            FarmIncomplete::Drop => Incomplete::Drop,
         }
-    });
-    Ok(daemon)
-}
-
-fn config(asked: &FarmBuilder) -> BuilderConfig {
-    BuilderConfig {
-        number: asked.number,
-        patience: asked.patience,
-        incomplete: asked.incomplete.into(),
-        fragment_max: super::wire_length(asked.event_max),
-        pool_bytes: asked.pool,
-        source_credits: asked.credits,
-        datagrams: asked.udp,
-        silence: asked.silence,
-        instance: instance(),
-        ..BuilderConfig::new(Address::Socket(asked.to), asked.sources)
     }
 }
 
-struct Attending {
-    rounds: Rounds,
-    seen: Arc<Snapshot<Seen>>,
-    /// Connections for which there was no room.
-    turned_away: Arc<AtomicU64>,
-    verbose: bool,
-    lines: Lines,
-    /// Incomplete events since the last line about them.
-    incomplete: u64,
-    told_at: Instant,
+/// Options of a builder.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct BuilderOptions {
+    /// Where sources connect.
+    #[arg(long, value_name = "ADDR", default_value = BUILDER, value_parser = units::socket_address)]
+    pub listen: SocketAddr,
+    /// Sources come over UDP: with --udp, too.
+    #[arg(long)]
+    pub udp: bool,
+    /// The controller.
+    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
+    pub to: SocketAddr,
+    /// Sources, each of which gives a fragment of every event; they are numbered from 0 on.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub sources: u32,
+    /// Which builder it is.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub number: u32,
+    /// How long the fragments of an event are waited for, from the first on.
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::span)]
+    pub patience: Duration,
+    /// What becomes of an event of which fragments are missing then.
+    #[arg(long, value_name = "WHAT", default_value = "forward")]
+    pub incomplete: FarmIncomplete,
+    /// The largest fragment.
+    #[arg(long, value_name = "BYTES", default_value = "1M", value_parser = units::bytes)]
+    pub event_max: u64,
+    /// Memory for fragments; each source has its part of it.
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
+    pub pool: u64,
+    /// Fragments that a source may have on their way.
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub credits: u32,
+    /// A source that is silent for this long is gone, and so is the controller.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::span)]
+    pub silence: Duration,
+    /// Where its pages are: /metrics for Prometheus, /health, /builder.
+    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
+    pub metrics: SocketAddr,
+    /// No pages.
+    #[arg(long, conflicts_with = "metrics")]
+    pub no_metrics: bool,
+    /// Write the process number here; a second builder with the same file does not start.
+    #[arg(long, value_name = "FILE")]
+    pub pid_file: Option<PathBuf>,
+    /// How long it may take to end what is in hand when the builder is to stop.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
+    pub drain: Duration,
+    /// How it runs.
+    #[command(flatten)]
+    pub process: ProcessOptions,
 }
 
-impl Attendant for Attending {
-    type Machine = Builder;
-
-    fn told(&mut self, event: Event) -> Option<Command> {
-        match event {
-            Event::Incomplete { .. } => self.incomplete += 1,
-            Event::Lost(error) => self.lines.say(&format!("the controller: {error}; trying again")),
-            Event::TooLarge { event, size, max, .. } => {
-                self.lines
-                    .say(&format!("event {event} of {size} bytes is given up: the controller takes {max} at most"));
-            }
-            Event::Left { hello, error, .. } if error.is_misbehaviour() || self.verbose => {
-                self.lines.say(&format!("source {} is gone: {error}", hello.number));
-            }
-            Event::Refused(_, error) if self.verbose => self.lines.say(&format!("a connection was refused: {error}")),
-            Event::Joined { hello, .. } if self.verbose => {
-                self.lines.say(&format!("source {} has joined", hello.number));
-            }
-            Event::Reached(hello) if self.verbose => {
-                self.lines.say(&format!("the controller takes {} events at once", hello.credits));
-            }
-            Event::Left { .. } | Event::Refused(..) | Event::Joined { .. } | Event::Reached(_) | Event::Drained => {}
-        }
-        None
-    }
-
-    fn look_in(&mut self, now: Instant, builder: &Builder) -> Option<Command> {
-        if self.incomplete > 0 && now - self.told_at >= INCOMPLETE_EVERY {
-            let absent = page::names(&builder.absent());
-            self.lines.say(&format!("{} events lack fragments{absent}", std::mem::take(&mut self.incomplete)));
-            self.told_at = now;
-        }
-        self.lines.look_in();
-        let turned_away = self.turned_away.load(Ordering::Relaxed);
-        self.seen.offer(|| Seen { now, counters: builder.counters(), absent: builder.absent(), turned_away });
-        self.rounds.look_in(now);
-        None
-    }
-
-    fn drain(&mut self) -> Option<Command> {
-        self.rounds.draining("ending what is in hand");
-        Some(Command::Drain)
-    }
-
-    fn is_drained(&self, builder: &Builder) -> bool {
-        builder.is_drained()
-    }
-}
+const EXAMPLES: &str = "\
+Examples:
+  hodo farm builder --sources 3 --to controller:5500
+  hodo farm source --number 0 --to 127.0.0.1:5501                the first of them
+  hodo farm builder --sources 3 --udp --listen 0.0.0.0:5501
+  hodo farm source --number 0 --udp --to builder:5501
+  hodo farm builder --sources 3 --incomplete drop --patience 200ms";

@@ -1,165 +1,246 @@
 //! `hodo farm controller`: takes events in, hands each to one node, stores what is accepted.
 
-use super::attending::{Attending, Own};
-use super::control;
-use super::lines::Lines;
-use super::seen::Seen;
-use super::storing::{Storing, Upload, stored_verdict};
-use super::{generator, instance, listen, pages, serve_options, uploading, wire_length};
-use crate::args::{FarmController, FarmDurability};
+use super::operate::{FarmControl, PAGES};
+use super::options::{CONTROLLER, MadeOptions, ProcessOptions};
+use crate::announce::announce;
+use crate::args::units;
 use crate::{Error, Outcome};
-use hodo_catalog::farm::controller::Pace;
-use hodo_catalog::farm::emulation::Generator;
-use hodo_catalog::farm::wire::Verdict;
-use hodo_catalog::farm::{Controller, ControllerConfig, Ledger, Next, NoSupply, Ranges, Supply};
-use hodo_daemon::Snapshot;
-use hodo_machine::Instant;
-use hodo_store::{Durability, Recovered, Store};
-use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use clap::{Args, ValueEnum};
+use hodo_catalog::farm::{ControllerConfig, Policy};
+use hodo_daemon::Options;
+use hodo_farm_host::controller::{ControllerDaemon, ControllerSettings, StoreSettings, UploadTo};
+use hodo_farm_host::process::wire_length;
+use hodo_store::Durability;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
 
-/// Connections that the driver accepts beyond the controller's own bounds, so that it counts those that it turns away.
-const MORE_PEERS: usize = 1024;
-
-/// Is a controller until a signal comes, or until what it was to make has its verdict.
-pub fn run(asked: &FarmController) -> Result<Outcome, Error> {
-    let made_here = asked.made.events.is_some();
-    let threads = usize::from(asked.threads);
-    if threads > 1 && !made_here {
-        return Err(Error::Usage("--threads above 1 is for events that are made here; add --events".to_owned()));
-    }
-    let (storing, recovered) = open_store(asked, threads)?;
-    let peers_max = (asked.nodes + asked.sources) as usize + MORE_PEERS;
-    let options = serve_options(&asked.process, threads, peers_max)?;
-    let seen: Arc<Vec<Arc<Snapshot<Seen>>>> = Arc::new((0..threads).map(|_| Arc::default()).collect());
-    let control = control::Desk::new(threads);
-    let daemon = pages::start(asked, &seen, &control)?;
-    control.set_stop(daemon.stop());
-    let server = listen(asked.listen, options, &daemon, asked.process.until_stdin_closes)?;
-    let at = server.address().to_string();
-    let turned_away = server.turned_away();
-    let running = Arc::new(AtomicU32::new(threads as u32));
-    let done = done(&recovered, asked.run);
-    let shared = Pace::of(threads);
-    let pace = |index| (Arc::clone(&shared), index);
-    let make = |index: usize, waker: hodo_io::Waker| {
-        let ledger = if index == 0 { ledger(&recovered) } else { Ledger::default() };
-        let controller =
-            Controller::new(config(asked, threads, pace(index)), supply(asked, index, threads, &done), ledger);
-        let desk = storing.as_ref().map(|storing| storing.desk(index));
-        if let Some(desk) = &desk {
-            desk.set_waker(waker);
-        }
-        let attending = Attending {
-            rounds: daemon.rounds(&format!("controller {index}")),
-            seen: Arc::clone(&seen[index]),
-            verbose: asked.process.verbose,
-            desk,
-            running: Arc::clone(&running),
-            until_done: asked.until_done,
-            lines: Lines::of("controller"),
-            turned_away: Arc::clone(&turned_away),
-            orders: control.orders(index),
-            state: Own::default(),
-        };
-        (controller, attending)
-    };
-    server.attend(asked.drain, make, daemon.stop()).map_err(|error| Error::Failed(format!("serving {at}: {error}")))?;
-    drop(storing);
+/// Runs a controller until a signal comes, or until what it was to make has its verdict.
+pub fn run(asked: &ControllerOptions) -> Result<Outcome, Error> {
+    let controller = ControllerDaemon::start(settings(asked)?)?;
+    announce(controller.daemon(), controller.address(), asked.process.until_stdin_closes)?;
+    controller.run()?;
     Ok(Outcome::Done)
 }
 
-/// The folder is opened, and what is in it is told.
-fn open_store(asked: &FarmController, threads: usize) -> Result<(Option<Storing>, Recovered), Error> {
-    let Some(directory) = &asked.store else { return Ok((None, Recovered::default())) };
+fn settings(asked: &ControllerOptions) -> Result<ControllerSettings, Error> {
+    let defaults = ControllerSettings::default();
+    Ok(ControllerSettings {
+        listen: asked.listen,
+        config: ControllerConfig {
+            run: asked.run,
+            configured: asked.configured,
+            policy: asked.policy.into(),
+            credits_max: asked.credits_max,
+            event_max: wire_length(asked.event_max),
+            pool_bytes: asked.pool,
+            sources_max: asked.sources,
+            nodes_max: asked.nodes,
+            silence: asked.silence,
+            ahead_max: (asked.ahead > 0).then_some(asked.ahead),
+            deadline: asked.deadline,
+            deaths_max: asked.deaths,
+            uncommitted_max: Some(asked.uncommitted),
+            uncommitted_bytes_max: asked.uncommitted_bytes,
+            ..defaults.config
+        },
+        store: asked.store.as_ref().map(|directory| store(asked, directory.clone())),
+        generator: asked.made.events.map(|_| asked.made.generator(0, 1)),
+        until_done: asked.until_done,
+        threads: usize::from(asked.threads),
+        daemon: Options { http: (!asked.no_metrics).then_some(asked.metrics), pid_file: asked.pid_file.clone() },
+        control: asked.control.into(),
+        drain: asked.drain,
+        process: asked.process.settings()?,
+    })
+}
+
+fn store(asked: &ControllerOptions, directory: PathBuf) -> StoreSettings {
     let durability = match asked.durability {
         FarmDurability::Process => Durability::Process,
         FarmDurability::Disk => Durability::Disk,
     };
-    let options =
-        hodo_store::Options { segment_bytes: asked.segment, durability, ..hodo_store::Options::new(directory) };
-    let (store, recovered) = Store::open(options).map_err(|error| Error::Failed(format!("--store: {error}")))?;
-    for damage in &recovered.damaged {
-        eprintln!("hodo farm controller: {damage:?}");
-    }
-    let uploader = uploading::start(directory, &asked.upload)?;
-    let upload = uploader.map(|uploader| Upload { uploader, within: asked.drain });
-    Ok((Some(Storing::start(store, threads, asked.commit_every, upload)), recovered))
-}
-
-fn config(asked: &FarmController, threads: usize, pace: (Arc<Pace>, usize)) -> ControllerConfig {
-    ControllerConfig {
-        run: asked.run,
-        configured: asked.configured,
-        policy: asked.policy.into(),
-        credits_max: asked.credits_max,
-        event_max: wire_length(asked.event_max),
-        pool_bytes: asked.pool,
-        // Events of sources need one table of what is known.
-        sources_max: if threads > 1 { 0 } else { asked.sources },
-        nodes_max: asked.nodes,
-        silence: asked.silence,
-        ahead_max: (asked.ahead > 0).then_some(asked.ahead),
-        pace: Some(pace),
-        deadline: asked.deadline,
-        deaths_max: asked.deaths,
-        uncommitted_max: asked.store.is_some().then_some(asked.uncommitted),
-        uncommitted_bytes_max: asked.uncommitted_bytes / threads as u64,
-        instance: instance(),
-        ..ControllerConfig::default()
+    StoreSettings {
+        options: hodo_store::Options {
+            segment_bytes: asked.segment,
+            durability,
+            ..hodo_store::Options::new(directory)
+        },
+        commit_every: asked.commit_every,
+        upload: asked.upload.to(),
     }
 }
 
-/// What one thread makes.
-enum Made {
-    Nothing,
-    Events(Box<Generator>),
+/// Options of a controller.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ControllerOptions {
+    /// Where nodes, sources and builders connect.
+    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
+    pub listen: SocketAddr,
+    /// The folder of accepted events and of the journal [default: nothing is stored, and nothing survives].
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+    /// When a verdict is durable, and its source is told.
+    #[arg(long, value_name = "WHEN", default_value = "process", requires = "store")]
+    pub durability: FarmDurability,
+    /// Time between two commits at the least: what comes meanwhile is written together.
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = units::span)]
+    pub commit_every: Duration,
+    /// Verdicts that may wait for their commit before no more events are given.
+    #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(1..))]
+    pub uncommitted: u64,
+    /// Bytes of what is to be stored that may wait so.
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
+    pub uncommitted_bytes: u64,
+    /// A file of the store is closed at this size.
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
+    pub segment: u64,
+    /// Where closed files go.
+    #[command(flatten)]
+    pub upload: UploadOptions,
+    /// Who gets the next event.
+    #[arg(long, value_name = "POLICY", default_value = "token-fifo")]
+    pub policy: FarmPolicy,
+    /// Of nodes that are equally fast none gets so many events more than another; 0: tokens strictly in their order.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub ahead: u64,
+    /// Events that a node may have, whatever it offers.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub credits_max: u32,
+    /// The largest event, and the most that a node may answer with.
+    #[arg(long, value_name = "BYTES", default_value = "16M", value_parser = units::bytes)]
+    pub event_max: u64,
+    /// Memory for the events of sources; each has its part of it.
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
+    pub pool: u64,
+    /// Sources and builders at once.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=65_536))]
+    pub sources: u32,
+    /// Nodes at once.
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub nodes: u32,
+    /// A node that is silent for this long is gone, and its events go to others.
+    #[arg(long, value_name = "TIME", default_value = "600ms", value_parser = units::span)]
+    pub silence: Duration,
+    /// A node that takes longer than this for one event is gone, and its events go to others [default: no bound].
+    #[arg(long, value_name = "TIME", value_parser = units::span)]
+    pub deadline: Option<Duration>,
+    /// An event over which so many nodes failed or died is quarantined.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
+    pub deaths: u8,
+    /// The number of the run.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub run: u32,
+    /// Begin only when told to, with `hodo farm resume`; nodes and sources can connect before.
+    #[arg(long)]
+    pub configured: bool,
+    /// Threads that share the nodes; more than 1 only for events that are made here.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+    /// Events that are made here.
+    #[command(flatten)]
+    pub made: MadeOptions,
+    /// Where its pages are: /metrics for Prometheus, /health, /farm, /nodes, and the actions /pause, /resume, /drain,
+    /// /stop, /run.
+    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
+    pub metrics: SocketAddr,
+    /// No pages.
+    #[arg(long, conflicts_with = "metrics")]
+    pub no_metrics: bool,
+    /// Who may pause, resume, drain and stop it over HTTP.
+    #[arg(long, value_name = "WHO", default_value = "local")]
+    pub control: FarmControl,
+    /// Write the process number here; a second controller with the same file does not start.
+    #[arg(long, value_name = "FILE")]
+    pub pid_file: Option<PathBuf>,
+    /// How long it may take to end what is in hand when the controller is to stop.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
+    pub drain: Duration,
+    /// End when every event that was to be made here has its verdict.
+    #[arg(long, requires = "events")]
+    pub until_done: bool,
+    /// How it runs.
+    #[command(flatten)]
+    pub process: ProcessOptions,
 }
 
-impl Supply for Made {
-    #[inline]
-    fn next(&mut self, now: Instant) -> Next {
-        match self {
-            // Sources may come at any time.
-            Made::Nothing => NoSupply.next(now),
-            Made::Events(generator) => generator.next(now),
+/// Who gets the next event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FarmPolicy {
+    /// The node whose token has waited for longest.
+    TokenFifo,
+    /// Each node in turn, ready or not.
+    RoundRobin,
+    /// The node that has the fewest events.
+    LeastOutstanding,
+    /// By the weights of the nodes.
+    Weighted,
+}
+
+impl From<FarmPolicy> for Policy {
+    fn from(policy: FarmPolicy) -> Policy {
+        match policy {
+            FarmPolicy::TokenFifo => Policy::TokenFifo,
+            FarmPolicy::RoundRobin => Policy::RoundRobin,
+            FarmPolicy::LeastOutstanding => Policy::LeastOutstanding,
+            FarmPolicy::Weighted => Policy::Weighted,
         }
     }
-
-    fn is_paced(&self) -> bool {
-        matches!(self, Made::Events(generator) if generator.is_paced())
-    }
 }
 
-/// The part of the events that a thread makes: numbers without a gap.
-fn supply(asked: &FarmController, index: usize, threads: usize, done: &Ranges) -> Made {
-    let Some(count) = asked.made.events else { return Made::Nothing };
-    let part = count.div_ceil(threads as u64);
-    let first = part * index as u64;
-    let mut made = generator(&asked.made, first, 1, Some(part.min(count.saturating_sub(first))));
-    made.rate = made.rate.map(|rate| rate / threads as f64);
-    Made::Events(Box::new(Generator::new(made, done.clone())))
+/// When a verdict is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FarmDurability {
+    /// When the kernel has it: survives the end of every process.
+    Process,
+    /// When the disk has it: survives a loss of power.
+    Disk,
 }
 
-/// Events of the run that have their verdict.
-fn done(recovered: &Recovered, run: u32) -> Ranges {
-    let mut done = Ranges::default();
-    if let Some(ledger) = recovered.runs.get(&run) {
-        for verdict in hodo_store::Verdict::ALL {
-            ledger.of(verdict).iter().for_each(|range| done.insert_range(range));
+/// Where closed files of the store are copied to.
+#[derive(Debug, Args)]
+pub struct UploadOptions {
+    /// Copy each closed segment of the store into this folder, as of a shared file system.
+    #[arg(long, value_name = "DIR", requires = "store")]
+    pub upload: Option<PathBuf>,
+    /// Copy each closed segment of the store into an object store, as s3://bucket/run7; its keys are in the environment
+    /// (AWS_ACCESS_KEY_ID, AWS_ENDPOINT, …).
+    #[cfg(feature = "cloud")]
+    #[arg(long, value_name = "URL", requires = "store", conflicts_with = "upload")]
+    pub upload_to: Option<String>,
+}
+
+impl UploadOptions {
+    fn to(&self) -> Option<UploadTo> {
+        #[cfg(feature = "cloud")]
+        if let Some(url) = &self.upload_to {
+            return Some(UploadTo::Cloud(url.clone()));
         }
+        self.upload.clone().map(UploadTo::Folder)
     }
-    done
 }
 
-fn ledger(recovered: &Recovered) -> Ledger {
-    let mut ledger = Ledger::default();
-    for (run, known) in &recovered.runs {
-        for verdict in [Verdict::Accepted, Verdict::Rejected, Verdict::Quarantined, Verdict::Incomplete] {
-            let ranges: Vec<_> = known.of(stored_verdict(verdict)).iter().collect();
-            // The runs come in order, so that those which are not remembered any more are the oldest.
-            let _ = ledger.recover(*run, verdict, &ranges);
-        }
+const EXAMPLES: &str = "\
+Examples:
+  hodo farm controller --store /data/run7 --run 7
+  hodo farm controller --events 1000000 --until-done --no-metrics    events made here, for trying a farm out";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        options: ControllerOptions,
     }
-    ledger
+
+    #[test]
+    fn the_command_line_has_the_defaults_of_the_library() {
+        let asked = Alone::parse_from(["hodo", "--no-metrics"]).options;
+        let found = settings(&asked).expect("the defaults go together");
+        assert_eq!(format!("{found:?}"), format!("{:?}", ControllerSettings::default()));
+    }
 }

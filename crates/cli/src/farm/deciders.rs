@@ -4,11 +4,11 @@ mod exec;
 mod process;
 mod watch;
 
-use super::lines::Lines;
-use crate::args::FarmDeciders;
+use super::node::DeciderOptions;
 use crate::{Error, Outcome};
 use exec::Exec;
 use hodo_catalog::farm::{Deciding, Notice, decide};
+use hodo_farm_host::lines::Lines;
 use hodo_io::Stop;
 use process::Process;
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use std::path::Path;
 use watch::Watch;
 
 /// Has events decided by a user's program until the end.
-pub fn run(asked: &FarmDeciders, deciding: Deciding, verbose: bool, stop: &Stop) -> Result<Outcome, Error> {
+pub fn run(asked: &DeciderOptions, deciding: Deciding, verbose: bool, stop: &Stop) -> Result<Outcome, Error> {
     let (command, is_long) = match (&asked.command, &asked.exec) {
         (Some(command), _) => (command, true),
         (None, Some(command)) => (command, false),

@@ -1,23 +1,28 @@
 //! `hodo farm node`: takes events and decides.
 
-use super::lines::Lines;
-use super::{deciders, instance, serve_options};
-use crate::args::FarmNode;
+use super::deciders;
+use super::options::{CONTROLLER, ProcessOptions};
+use crate::args::{spread, units};
 use crate::serve::at_the_end_of_stdin;
 use crate::{Error, Outcome, interrupt};
-use hodo_catalog::farm::emulation::Decisions;
+use clap::Args;
+use hodo_catalog::farm::emulation::{Accept, Decisions, Spread};
 use hodo_catalog::farm::node::{Command, Decide, Event};
 use hodo_catalog::farm::{Deciding, Node, NodeConfig, process_counters};
+use hodo_farm_host::lines::Lines;
+use hodo_farm_host::process::{instance, wire_length};
 use hodo_io::{Attendant, attend_opened};
 use hodo_machine::{Address, Instant};
+use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Events that are here for each that is being decided, so that none is waited for.
 const CREDITS: u32 = 2;
 
 /// Decides until a signal comes.
-pub fn run(asked: &FarmNode) -> Result<Outcome, Error> {
-    let options = serve_options(&asked.process, 1, asked.count as usize + 16)?;
+pub fn run(asked: &NodeOptions) -> Result<Outcome, Error> {
+    let options = asked.process.settings()?.serve_options(1, asked.count as usize + 16);
     let stop = interrupt::flag()?;
     if asked.process.until_stdin_closes {
         at_the_end_of_stdin(&stop);
@@ -33,7 +38,7 @@ pub fn run(asked: &FarmNode) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-fn config(asked: &FarmNode) -> NodeConfig {
+fn config(asked: &NodeOptions) -> NodeConfig {
     let decisions = Decisions {
         accept: asked.accept,
         output: vec![0xA5; asked.output.unwrap_or(0) as usize].into(),
@@ -45,12 +50,88 @@ fn config(asked: &FarmNode) -> NodeConfig {
         number: asked.number,
         credits: asked.credits.unwrap_or(CREDITS * u32::from(asked.deciders.workers)),
         weight: asked.weight,
-        event_max: super::wire_length(asked.event_max),
+        event_max: wire_length(asked.event_max),
         decide: if asked.no_tokens { Decide::Nobody } else { Decide::Emulated(decisions) },
         silence: Duration::from_secs(2),
         instance: instance(),
     }
 }
+
+/// Options of a node.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct NodeOptions {
+    /// The controller.
+    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
+    pub to: SocketAddr,
+    /// Nodes in this process.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub count: u32,
+    /// The number of the first of them; the others count up.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub number: u32,
+    /// Events that each takes at once [default: 2, or 2 for each of the workers].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub credits: Option<u32>,
+    /// Count events, let them go, and send no tokens: for a controller that measures what tokens cost.
+    #[arg(long, hide = true, conflicts_with_all = EMULATOR)]
+    pub no_tokens: bool,
+    /// Its share beside other nodes, where the controller goes by weights.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub weight: u32,
+    /// The largest event.
+    #[arg(long, value_name = "BYTES", default_value = "16M", value_parser = units::bytes)]
+    pub event_max: u64,
+    /// Accept this part of all events, or every:200.
+    #[arg(long, value_name = "PART", default_value = "0.005", value_parser = spread::accept)]
+    pub accept: Accept,
+    /// Bytes that are stored of an accepted event [default: the event itself].
+    #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
+    pub output: Option<u64>,
+    /// How long a decision takes: 1ms, uniform:1ms..5ms, exponential:1ms, normal:1ms,100us.
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = spread::times)]
+    pub time: Spread,
+    /// Of the times, and of the events that are accepted.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// How long it may take to answer what is here when it is to stop.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
+    pub drain: Duration,
+    /// Who decides instead.
+    #[command(flatten)]
+    pub deciders: DeciderOptions,
+    /// How it runs.
+    #[command(flatten)]
+    pub process: ProcessOptions,
+}
+
+/// The program that decides in place of the emulator.
+#[derive(Debug, Args)]
+pub struct DeciderOptions {
+    /// A program that decides on one event after the other, over its standard input and output; all that follows is its.
+    #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, conflicts_with_all = EMULATOR)]
+    pub command: Option<Vec<OsString>>,
+    /// A program that is run for each event, which is its standard input: exit status 0 accepts, 1 rejects, any other is a
+    /// failure; what it prints is stored in place of the event. All that follows is its.
+    #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, conflicts_with_all = EMULATOR, conflicts_with = "command")]
+    pub exec: Option<Vec<OsString>>,
+    /// Processes that decide at the same time.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub workers: u16,
+    /// A decision that takes longer has failed, and its process is killed.
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = units::span)]
+    pub decide_within: Duration,
+}
+
+/// What only an emulator takes.
+const EMULATOR: [&str; 4] = ["accept", "output", "time", "seed"];
+
+const EXAMPLES: &str = "\
+Examples:
+  hodo farm node --to controller:5500 --credits 2
+  hodo farm node --count 20 --time exponential:1ms --accept 0.01      twenty nodes that are emulated
+  hodo farm node --workers 8 --command python3 decide.py              eight processes that decide
+  hodo farm node --exec ./decide                                      a process for each event";
 
 struct Attending {
     lines: Lines,

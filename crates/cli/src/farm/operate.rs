@@ -1,78 +1,105 @@
-//! What an operator asks of a controller that runs: `hodo farm status`, `pause`, `resume`, `drain`, `stop`, `set-run`.
+//! Orders to a running controller: `hodo farm status`, `pause`, `resume`, `drain`, `stop`, `set-run`.
 
-use super::building::Building;
-use super::reading::Reading;
-use super::{page, shares};
-use crate::args::{FarmEnd, FarmPages, FarmStatus};
+use crate::args::units;
 use crate::{Error, Outcome, terminal};
-use hodo_daemon::fetch;
+use clap::{Args, ValueEnum};
+use hodo_daemon::Control;
+use hodo_farm_host::controller::shares;
+use hodo_farm_host::{builder, operator};
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long a controller may take for a page.
-pub const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is asked whether it is done.
-const AGAIN: Duration = Duration::from_millis(100);
-
-/// What a controller tells of itself.
-pub fn read(pages: SocketAddr) -> Result<Reading, Error> {
-    let text = fetch(pages, page::PATH, PATIENCE)?;
-    Reading::parse(&text).map_err(|why| Error::Failed(format!("http://{pages}{}: {why}", page::PATH)))
-}
-
-/// Shows what it does, and who got the events.
+/// Prints what a controller does, and how events are shared out over its nodes.
 pub fn status(asked: &FarmStatus) -> Result<Outcome, Error> {
-    let reading = read(asked.of.pages)?;
-    let builder = asked.builder.map(Building::read).transpose()?;
-    let builder = builder.map_or_else(String::new, |building| format!("\n{}", building.text()));
-    terminal::print(&format!("{}{builder}\n{}", reading.text(), shares::text(&reading)))?;
+    let status = operator::read(asked.of.pages)?;
+    let builder = asked.builder.map(|pages| builder::read(pages, operator::PATIENCE)).transpose()?;
+    let builder = builder.map_or_else(String::new, |builder| format!("\n{}", builder.text()));
+    terminal::print(&format!("{}{builder}\n{}", status.text(), shares::text(&status)))?;
     Ok(Outcome::Done)
 }
 
-/// Has one thing done, and shows what it says.
-pub fn act(of: &FarmPages, path: &str) -> Result<Outcome, Error> {
-    terminal::print(&hodo_daemon::act(of.pages, path, PATIENCE)?)?;
+/// Gives an order, and prints the answer.
+pub fn order(of: &FarmPages, path: &str) -> Result<Outcome, Error> {
+    terminal::print(&operator::order(of.pages, path)?)?;
     Ok(Outcome::Done)
 }
 
-/// Drains it, and waits until that is done.
+/// Drains a controller, and waits until that is done.
 pub fn drain(asked: &FarmEnd) -> Result<Outcome, Error> {
-    let until = Instant::now() + asked.within;
-    hodo_daemon::act(asked.of.pages, "/drain", PATIENCE)?;
-    loop {
-        let reading = read(asked.of.pages)?;
-        if reading.state != "draining" {
-            terminal::print(&format!("run {}: {}\n", reading.run, reading.state))?;
-            // Somebody else may have told it to go on.
-            return Ok(if reading.state == "drained" { Outcome::Done } else { Outcome::Failed });
-        }
-        if Instant::now() >= until {
-            let (in_hand, within) = (reading.events.in_hand, asked.within);
-            let why = format!("after {within:?} {in_hand} events are still in hand; it goes on draining");
-            return Err(Error::Failed(why));
-        }
-        std::thread::sleep(AGAIN);
-    }
+    let status = operator::drain(asked.of.pages, asked.within)?;
+    terminal::print(&format!("run {}: {}\n", status.run, status.state))?;
+    // Somebody else may have told it to go on.
+    Ok(if status.state == "drained" { Outcome::Done } else { Outcome::Failed })
 }
 
-/// Ends it, and waits until it has gone.
+/// Stops a controller, and waits until it has gone.
 pub fn stop(asked: &FarmEnd) -> Result<Outcome, Error> {
-    let until = Instant::now() + asked.within;
-    let said = hodo_daemon::act(asked.of.pages, "/stop", PATIENCE)?;
-    while is_there(&asked.of) {
-        if Instant::now() >= until {
-            return Err(Error::Failed(format!("after {:?} it has not ended; it goes on ending", asked.within)));
-        }
-        std::thread::sleep(AGAIN);
-    }
+    let said = operator::stop(asked.of.pages, asked.within)?;
     terminal::print(&said.replace("stopping", "stopped"))?;
     Ok(Outcome::Done)
 }
 
-/// Whether somebody answers, be it that it is coming to its end.
-fn is_there(of: &FarmPages) -> bool {
-    match fetch(of.pages, hodo_daemon::HEALTH, PATIENCE) {
-        Err(error) => error.to_string().contains("the answer is"),
-        Ok(_) => true,
+/// Where a controller's pages are, unless told otherwise.
+pub const PAGES: &str = "127.0.0.1:9205";
+
+/// Who may pause, resume, drain and stop a controller over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FarmControl {
+    /// Programs of the same host.
+    Local,
+    /// Whoever can reach its pages.
+    Everybody,
+    /// Nobody.
+    Nobody,
+}
+
+impl From<FarmControl> for Control {
+    fn from(control: FarmControl) -> Control {
+        match control {
+            FarmControl::Local => Control::Local,
+            FarmControl::Everybody => Control::Everybody,
+            FarmControl::Nobody => Control::Nobody,
+        }
     }
+}
+
+/// Which controller is asked.
+#[derive(Debug, Clone, Args)]
+pub struct FarmPages {
+    /// Where its pages are.
+    #[arg(value_name = "ADDR", default_value = PAGES, value_parser = units::pages)]
+    pub pages: SocketAddr,
+}
+
+/// What of a farm is told.
+#[derive(Debug, Args)]
+pub struct FarmStatus {
+    /// Which controller.
+    #[command(flatten)]
+    pub of: FarmPages,
+    /// The builder too, whose pages are here.
+    #[arg(long, value_name = "ADDR", value_parser = units::pages)]
+    pub builder: Option<SocketAddr>,
+}
+
+/// Which controller is to bring what is in hand to its end.
+#[derive(Debug, Args)]
+pub struct FarmEnd {
+    /// Which controller.
+    #[command(flatten)]
+    pub of: FarmPages,
+    /// How long to wait until it is done.
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = units::span)]
+    pub within: Duration,
+}
+
+/// Which controller is to give its events another run's number.
+#[derive(Debug, Args)]
+pub struct FarmSetRun {
+    /// The number of the run.
+    #[arg(value_name = "N")]
+    pub number: u32,
+    /// Which controller.
+    #[command(flatten)]
+    pub of: FarmPages,
 }

@@ -1,15 +1,28 @@
 //! `hodo farm top`: what goes on in a farm, live.
 
-mod view;
-
-use super::building::Building;
-use super::operate;
-use super::reading::Reading;
-use crate::args::FarmTop;
+use super::operate::FarmStatus;
+use crate::args::units;
 use crate::{Error, Outcome, interrupt, terminal};
+use clap::Args;
+use hodo_farm_host::view::{Look, view};
+use hodo_farm_host::{builder, operator};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+/// What of a controller is watched.
+#[derive(Debug, Args)]
+pub struct TopOptions {
+    /// Which.
+    #[command(flatten)]
+    pub of: FarmStatus,
+    /// From one look to the next.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
+    pub every: Duration,
+    /// Look twice, show what went on between, and end.
+    #[arg(long)]
+    pub once: bool,
+}
 
 /// How soon Ctrl-C is noticed.
 const NOTICE: Duration = Duration::from_millis(50);
@@ -25,11 +38,11 @@ const END_OF_LINE: &str = "\x1b[K\n";
 const END_OF_SCREEN: &str = "\x1b[J";
 
 /// Shows it until a signal comes.
-pub fn run(asked: &FarmTop) -> Result<Outcome, Error> {
+pub fn run(asked: &TopOptions) -> Result<Outcome, Error> {
     let stop = interrupt::flag()?;
     let is_live = std::io::stdout().is_terminal() && !asked.once;
     // Before the screen is taken, so that a wrong address is told as any error.
-    let first = Look::take(asked)?;
+    let first = look(asked)?;
     if is_live {
         terminal::print(ENTER)?;
     }
@@ -40,27 +53,19 @@ pub fn run(asked: &FarmTop) -> Result<Outcome, Error> {
     shown.map(|()| Outcome::Done)
 }
 
-/// A controller, and its builder where that is asked for, at one moment.
-#[derive(Debug, Clone, Default)]
-struct Look {
-    controller: Reading,
-    builder: Option<Building>,
+fn look(asked: &TopOptions) -> Result<Look, Error> {
+    let controller = operator::read(asked.of.of.pages)?;
+    let builder = asked.of.builder.map(|pages| builder::read(pages, operator::PATIENCE)).transpose()?;
+    Ok(Look { controller, builder })
 }
 
-impl Look {
-    fn take(asked: &FarmTop) -> Result<Self, Error> {
-        let controller = operate::read(asked.of.of.pages)?;
-        Ok(Look { controller, builder: asked.of.builder.map(Building::read).transpose()? })
-    }
-}
-
-fn show(asked: &FarmTop, first: Look, is_live: bool, stop: &AtomicBool) -> Result<(), Error> {
+fn show(asked: &TopOptions, first: Look, is_live: bool, stop: &AtomicBool) -> Result<(), Error> {
     let mut before = first;
     while !rest(asked.every, stop) {
         let (rows, columns) = if is_live { screen() } else { (ROWS, usize::MAX) };
-        let text = match Look::take(asked) {
+        let text = match look(asked) {
             Ok(now) => {
-                let text = view::view(&asked.of.of.pages.to_string(), &before, &now, rows);
+                let text = view(&asked.of.of.pages.to_string(), &before, &now, rows);
                 before = now;
                 text
             }

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub const PATH: &str = "/stats";
 
 /// Where the stages are, for `hodo bench`.
-pub const STAGES_PATH: &str = "/stages";
+pub use hodo_catalog::ipbus::STAGES_PATH;
 
 const CLIENTS: [&str; 8] = ["client", "chunks", "packets", "replies", "errors", "malformed", "waits for", "reads"];
 const BOARDS: [&str; 13] = [

@@ -1,16 +1,26 @@
-//! Pictures of measurements, as SVG and as PNG.
+//! Pictures of measurements: SVG files and PNG, and the elements of the HTML page.
 //!
-//! One drawing serves both: the SVG is made here, the PNG is that SVG rendered with the fonts that this crate carries,
-//! so that a machine without fonts or graphics libraries draws the same picture.
+//! Every chart is drawn once, here. A file's colours and fonts are attributes of its shapes; the page's style sheet
+//! overrides them by class, so that the same shapes are light or dark. The PNG is the SVG, rendered with the fonts that
+//! this crate carries, so that a machine without fonts or graphics libraries draws the same picture.
+//!
+//! A plotting crate would not be less code. plotters draws neither groups nor classes nor data attributes, on which the
+//! page's choosing, pointing and dark colours rest, and has no ticks for powers of two or percentiles; charming and
+//! plotly draw in JavaScript, and are a megabyte of it in each page.
 
+mod bars;
+mod chart;
+mod charts;
 mod panel;
-mod pictures;
 mod png;
 mod scale;
 mod sheet;
 mod svg;
 
-pub use pictures::Picture;
+pub(crate) use bars::{Bars, node_bars, node_text, stage_bars, stage_name, stage_text};
+pub(crate) use chart::Chart;
+pub use charts::Picture;
+pub(crate) use charts::charts;
 pub use png::{PlotError, png};
 pub use sheet::{sheet, svg};
 

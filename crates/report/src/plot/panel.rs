@@ -1,183 +1,104 @@
-//! One plot: a title, a legend, curves over a shared horizontal axis.
+//! One panel of a file: charts of the same measurements under one another, over a shared horizontal axis.
 
-use super::scale::{Scale, Unit};
-use super::svg::{Anchor, Font, Stroke, Svg, text_width};
+use super::chart::{Chart, LABEL, MARGIN_BOTTOM, MARGIN_LEFT, MARGIN_RIGHT, SMALL, x_scale};
+use super::svg::{Anchor, Area, Font, GREY, INK, PALETTE, Stroke, Svg, text_width};
 
-/// Okabe and Ito's palette, which the colour-blind can tell apart, in the order of best contrast on white.
-pub(super) const PALETTE: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+const TITLE: Font = Font { class: "title", size: 14.0, bold: true, color: INK };
+const TITLE_HEIGHT: f64 = 26.0;
+/// The room over the curves, for the label of their highest tick.
+const GAP: f64 = 9.0;
+const LEGEND_LINE: f64 = 17.0;
+/// The share of the first chart, where the others have one each.
+const FIRST_SHARE: f64 = 2.4;
 
-/// For what belongs to no single curve.
-pub(super) const GREY: &str = "#6b7280";
-const INK: &str = "#1f2937";
-const GRID: &str = "#e5e7eb";
-
-/// One plot.
-#[derive(Debug, Clone)]
-pub(super) struct Panel {
-    pub title: String,
-    pub note: String,
-    pub x_label: String,
-    pub x_unit: Unit,
-    pub legend: Vec<Key>,
-    pub strips: Vec<Strip>,
-}
-
-/// One entry of the legend.
-#[derive(Debug, Clone)]
-pub(super) struct Key {
-    pub label: String,
-    pub color: &'static str,
-    pub dashed: bool,
-}
-
-/// Curves over one vertical axis; strips of a panel lie under one another.
-#[derive(Debug, Clone)]
-pub(super) struct Strip {
-    pub label: String,
-    pub unit: Unit,
-    /// Its share of the panel's height.
-    pub weight: f64,
-    pub curves: Vec<Curve>,
-}
-
-/// One curve.
-#[derive(Debug, Clone)]
-pub(super) struct Curve {
-    pub color: &'static str,
-    pub shape: Shape,
-    pub points: Vec<(f64, f64)>,
-}
-
-/// How a curve is drawn.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Shape {
-    /// A line with a dot at each point.
-    Dotted,
-    /// A line alone.
-    Plain,
-    /// A dashed line: a limit.
-    Dashed,
-    /// The area up to these values, over the same horizontal places as the points.
-    Band(Vec<f64>),
-}
-
-/// A rectangle of the drawing.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Area {
-    pub left: f64,
-    pub top: f64,
-    pub width: f64,
-    pub height: f64,
-}
-
-const TITLE: Font = Font { size: 14.0, bold: true, color: INK };
-const LABEL: Font = Font { size: 11.5, bold: false, color: INK };
-const SMALL: Font = Font { size: 11.0, bold: false, color: GREY };
-const MARGIN_LEFT: f64 = 74.0;
-const MARGIN_RIGHT: f64 = 18.0;
-const MARGIN_BOTTOM: f64 = 40.0;
-const STRIP_GAP: f64 = 26.0;
-
-/// Draws a panel into an area.
-pub(super) fn draw(svg: &mut Svg, panel: &Panel, area: Area) {
-    let points = panel.strips.iter().flat_map(|strip| &strip.curves).flat_map(|curve| &curve.points);
-    let Some(x_scale) = Scale::fitting(panel.x_unit, points.map(|(x, _)| *x)) else { return };
-    let top = draw_head(svg, panel, area);
-    let inner = Area {
-        left: area.left + MARGIN_LEFT,
-        top,
-        width: area.width - MARGIN_LEFT - MARGIN_RIGHT,
-        height: area.top + area.height - MARGIN_BOTTOM - top,
-    };
-    let weights: f64 = panel.strips.iter().map(|strip| strip.weight).sum();
-    let usable = inner.height - STRIP_GAP * panel.strips.len() as f64;
-    let mut strip_top = inner.top;
-    for strip in &panel.strips {
-        let height = usable * strip.weight / weights;
-        draw_strip(svg, strip, &x_scale, Area { top: strip_top + STRIP_GAP, height, ..inner });
-        strip_top += STRIP_GAP + height;
-    }
-    draw_x_axis(svg, panel, &x_scale, inner);
-}
-
-/// Title and legend; returns where they end.
-fn draw_head(svg: &mut Svg, panel: &Panel, area: Area) -> f64 {
-    let mut y = area.top + 16.0;
-    svg.text((area.left + 10.0, y), Anchor::Start, TITLE, &panel.title);
-    let title_end = area.left + 10.0 + text_width(&panel.title, TITLE.size) * 1.06 + 8.0;
-    svg.text((title_end, y), Anchor::Start, SMALL, &panel.note);
-    let mut x = area.left + 10.0;
-    y += 20.0;
-    for key in &panel.legend {
-        let width = 26.0 + text_width(&key.label, LABEL.size) + 14.0;
-        if x + width > area.left + area.width && x > area.left + 10.0 {
-            x = area.left + 10.0;
-            y += 17.0;
-        }
-        let dashes = if key.dashed { "5 4" } else { "" };
-        svg.line((x, y - 4.0), (x + 20.0, y - 4.0), Stroke { color: key.color, width: 2.2, dashes });
-        svg.text((x + 26.0, y), Anchor::Start, LABEL, &key.label);
-        x += width;
-    }
-    y + 2.0
-}
-
-fn draw_strip(svg: &mut Svg, strip: &Strip, x_scale: &Scale, area: Area) {
-    let bands = strip.curves.iter().filter_map(|curve| match &curve.shape {
-        Shape::Band(tops) => Some(tops),
-        _ => None,
-    });
-    let values = strip.curves.iter().flat_map(|curve| curve.points.iter().map(|(_, y)| *y));
-    let Some(scale) = Scale::fitting(strip.unit, values.chain(bands.flatten().copied())) else { return };
-    let bottom = area.top + area.height;
-    svg.text((area.left, area.top - 7.0), Anchor::Start, SMALL, &strip.label);
-    for (value, label) in scale.ticks((area.height / 32.0) as usize) {
-        let Some(place) = scale.place(value) else { continue };
-        let y = bottom - place * area.height;
-        let right = area.left + area.width;
-        svg.line((area.left, y), (right, y), Stroke { color: GRID, width: 1.0, dashes: "" });
-        svg.text((area.left - 8.0, y + 4.0), Anchor::End, LABEL, &label);
-    }
-    svg.line((area.left, bottom), (area.left + area.width, bottom), Stroke { color: GREY, width: 1.0, dashes: "" });
-    let place =
-        |x: f64, y: f64| Some((area.left + x_scale.place(x)? * area.width, bottom - scale.place(y)? * area.height));
-    for curve in &strip.curves {
-        draw_curve(svg, curve, &place);
-    }
-}
-
-fn draw_curve(svg: &mut Svg, curve: &Curve, place: &impl Fn(f64, f64) -> Option<(f64, f64)>) {
-    let points: Vec<(f64, f64)> = curve.points.iter().filter_map(|(x, y)| place(*x, *y)).collect();
-    let stroke = |width, dashes| Stroke { color: curve.color, width, dashes };
-    match &curve.shape {
-        Shape::Plain => svg.path(&points, stroke(1.8, "")),
-        Shape::Dashed => svg.path(&points, stroke(1.4, "5 4")),
-        Shape::Dotted => {
-            svg.path(&points, stroke(2.0, ""));
-            for point in points {
-                svg.dot(point, 3.4, curve.color);
+/// Draws charts into an area. A file cannot be asked for more, so it holds only the series that are shown at first.
+pub(super) fn draw_panel(svg: &mut Svg, charts: &[Chart], area: Area) {
+    let charts: Vec<Chart> = charts.iter().map(shown).collect();
+    let (Some(scale), [first, others @ ..]) = (x_scale(&charts), charts.as_slice()) else { return };
+    let legend = legend(first);
+    let lines = broken(&legend, area.width - 10.0);
+    let (left, width) = (area.left + MARGIN_LEFT, area.width - MARGIN_LEFT - MARGIN_RIGHT);
+    let titles = (TITLE_HEIGHT + GAP) * charts.len() as f64;
+    let room = area.height - MARGIN_BOTTOM - titles - LEGEND_LINE * lines.len() as f64;
+    let share = if others.is_empty() { 1.0 } else { FIRST_SHARE };
+    let mut top = area.top;
+    for (place, chart) in charts.iter().enumerate() {
+        draw_title(svg, chart, (area.left + 10.0, top + 16.0));
+        top += TITLE_HEIGHT;
+        let mine = if place == 0 { share } else { 1.0 };
+        if place == 0 {
+            for line in &lines {
+                draw_legend(svg, line, (area.left + 10.0, top + 10.0));
+                top += LEGEND_LINE;
             }
         }
-        Shape::Band(tops) => {
-            let over = curve.points.iter().zip(tops).filter_map(|((x, _), top)| place(*x, *top));
-            let outline: Vec<(f64, f64)> = points.iter().copied().chain(over.rev()).collect();
-            svg.area(&outline, curve.color, 0.16);
+        top += GAP;
+        let height = room * mine / (share + others.len() as f64);
+        let body = Area { left, top, width, height };
+        chart.draw_curves(svg, &scale, body, false);
+        top += height;
+        if place + 1 == charts.len() {
+            chart.draw_x_axis(svg, &scale, body);
         }
     }
 }
 
-fn draw_x_axis(svg: &mut Svg, panel: &Panel, scale: &Scale, inner: Area) {
-    let bottom = inner.top + inner.height;
-    let mut free_from = f64::NEG_INFINITY;
-    for (value, label) in scale.ticks((inner.width / 58.0) as usize) {
-        let Some(place) = scale.place(value) else { continue };
-        let x = inner.left + place * inner.width;
-        svg.line((x, bottom), (x, bottom + 4.0), Stroke { color: GREY, width: 1.0, dashes: "" });
-        let half = text_width(&label, LABEL.size) / 2.0;
-        if x - half >= free_from {
-            svg.text((x, bottom + 17.0), Anchor::Middle, LABEL, &label);
-            free_from = x + half + 6.0;
-        }
+/// Returns the chart with the series that are shown at first, and says so.
+fn shown(chart: &Chart) -> Chart {
+    let mut drawn = chart.clone();
+    drawn.series.retain(|series| series.shown);
+    let (shown, found) = (drawn.series.len(), chart.series.len());
+    if shown < found {
+        let comma = if drawn.note.is_empty() { "" } else { ", " };
+        drawn.note = format!("{}{comma}{shown} of {found} shown", drawn.note);
     }
-    svg.text((inner.left + inner.width / 2.0, bottom + 34.0), Anchor::Middle, SMALL, &panel.x_label);
+    drawn
+}
+
+fn draw_title(svg: &mut Svg, chart: &Chart, (x, y): (f64, f64)) {
+    svg.text((x, y), Anchor::Start, TITLE, &chart.title);
+    let after = x + text_width(&chart.title, TITLE.size) * 1.06 + 8.0;
+    svg.text((after, y), Anchor::Start, SMALL, &chart.note);
+}
+
+struct Key {
+    label: String,
+    color: &'static str,
+    dashes: &'static str,
+}
+
+impl Key {
+    fn width(&self) -> f64 {
+        26.0 + text_width(&self.label, LABEL.size) + 14.0
+    }
+}
+
+fn legend(chart: &Chart) -> Vec<Key> {
+    let key = |label: &String, color, dashes| Key { label: label.clone(), color, dashes };
+    let series = chart.series.iter().map(|one| key(&one.label, PALETTE[one.color % PALETTE.len()], ""));
+    series.chain(chart.limit.iter().map(|limit| key(limit, GREY, "5 4"))).collect()
+}
+
+/// Breaks a legend into lines no wider than `width`, if a single key is not.
+fn broken(keys: &[Key], width: f64) -> Vec<Vec<&Key>> {
+    let mut lines: Vec<Vec<&Key>> = Vec::new();
+    let mut used = f64::INFINITY;
+    for key in keys {
+        if used + key.width() > width {
+            lines.push(Vec::new());
+            used = 0.0;
+        }
+        used += key.width();
+        lines.last_mut().expect("the first key begins a line").push(key);
+    }
+    lines
+}
+
+fn draw_legend(svg: &mut Svg, keys: &[&Key], (mut x, y): (f64, f64)) {
+    for key in keys {
+        let stroke = Stroke { class: "key", color: key.color, width: 2.2, dashes: key.dashes };
+        svg.line((x, y - 4.0), (x + 20.0, y - 4.0), stroke);
+        svg.text((x + 26.0, y), Anchor::Start, LABEL, &key.label);
+        x += key.width();
+    }
 }

@@ -2,9 +2,9 @@
 
 use crate::units;
 
-/// What an axis counts.
+/// The quantity that an axis counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(crate) enum Unit {
     BitsPerS,
     OperationsPerS,
     TimeNs,
@@ -103,25 +103,33 @@ impl Scale {
     }
 
     fn label(&self, value: f64) -> String {
-        match self.unit {
-            Unit::BitsPerS => trimmed(&units::bits_per_s(value)),
-            Unit::OperationsPerS => trimmed(&units::operations_per_s(value)),
-            Unit::TimeNs => trimmed(&units::time_ns(value)),
+        trimmed(&self.unit.text(value))
+    }
+}
+
+impl Unit {
+    /// Returns a value with its unit.
+    pub(super) fn text(self, value: f64) -> String {
+        match self {
+            Unit::BitsPerS => units::bits_per_s(value),
+            Unit::OperationsPerS => units::operations_per_s(value),
+            Unit::TimeNs => units::time_ns(value),
             Unit::Bytes => units::bytes(value as u64),
             Unit::Count => units::count(value as u64),
-            Unit::Percent => format!("{value} %"),
+            Unit::Percent => format!("{} %", units::round_to(value, 3)),
             Unit::Seconds => format!("{} s", units::round_to(value, 6)),
-            Unit::Tail => format!("{} %", units::round_to(100.0 - 100.0 / value, 12)),
+            // As many digits as tell this percentile from the next.
+            Unit::Tail => format!("{:.*} %", (value.log10() as usize).max(1), 100.0 - 100.0 / value),
         }
     }
 }
 
-/// `10.00 Gbit/s` as `10 Gbit/s`, and a plain 0.
+/// Shortens `10.00 Gbit/s` to `10 Gbit/s`, and zero to a plain 0.
 fn trimmed(label: &str) -> String {
     let number_end = label.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(label.len());
     let (number, unit) = label.split_at(number_end);
     let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
-    if number == "0" { number.to_owned() } else { format!("{number}{unit}") }
+    if number == "0" && !unit.contains('%') { number.to_owned() } else { format!("{number}{unit}") }
 }
 
 const NICE: [f64; 4] = [1.0, 2.0, 5.0, 10.0];

@@ -1,9 +1,10 @@
 //! Panels on a page.
 
-use super::panel::{Area, GREY, Panel, draw};
-use super::pictures::{Picture, panel};
-use super::svg::{Anchor, Font, Svg};
-use crate::figure::{self, Figure};
+use super::chart::{Chart, SMALL};
+use super::charts::{Picture, charts};
+use super::panel::draw_panel;
+use super::svg::{Anchor, Area, Font, Svg};
+use crate::figure;
 use crate::layout::clean;
 use hodo_measure::{Document, Measurement};
 
@@ -11,31 +12,28 @@ const PANEL_WIDTH: f64 = 480.0;
 const PANEL_HEIGHT: f64 = 380.0;
 const MARGIN: f64 = 24.0;
 const HEADING: f64 = 46.0;
-const HEAD: Font = Font { size: 17.0, bold: true, color: "#111827" };
-const TITLE: Font = Font { size: 22.0, bold: true, color: "#111827" };
-const SMALL: Font = Font { size: 12.0, bold: false, color: GREY };
+const HEAD: Font = Font { class: "title", size: 17.0, bold: true, color: "#111827" };
+const TITLE: Font = Font { size: 22.0, ..HEAD };
 
-/// One picture as SVG: a panel for every protocol, link and test that has something to show, or none.
+/// Draws one picture as SVG: a panel for every protocol, link and test that has something to show, or `None`.
 #[must_use]
 pub fn svg(picture: Picture, measurements: &[Measurement]) -> Option<String> {
     let rows: Vec<Row> = figure::groups(measurements)
         .iter()
-        .filter_map(|group| Some(Row { heading: heading(group), panels: vec![panel(picture, group)?] }))
+        .map(|group| Row { heading: heading(group), panels: panels([picture], group) })
+        .filter(|row| !row.panels.is_empty())
         .collect();
     let across = if rows.len() > 1 { 2 } else { 1 };
     let cells = rows.chunks(across).map(|rows| rows.iter().collect::<Vec<_>>()).collect::<Vec<_>>();
     (!cells.is_empty()).then(|| draw_rows(&cells, None))
 }
 
-/// Everything on one sheet as SVG: a row for every protocol, link and test with the pictures that suit it.
+/// Draws everything on one sheet as SVG: a row for every protocol, link and test with the pictures that suit it.
 #[must_use]
 pub fn sheet(document: &Document) -> Option<String> {
     let rows: Vec<Row> = figure::groups(&document.measurements)
         .iter()
-        .map(|group| Row {
-            heading: heading(group),
-            panels: pictures_of(group).iter().filter_map(|picture| panel(*picture, group)).take(ACROSS_MAX).collect(),
-        })
+        .map(|group| Row { heading: heading(group), panels: panels(pictures_of(group).iter().copied(), group) })
         .filter(|row| !row.panels.is_empty())
         .collect();
     let cells: Vec<Vec<&Row>> = rows.iter().map(|row| vec![row]).collect();
@@ -45,7 +43,12 @@ pub fn sheet(document: &Document) -> Option<String> {
 /// Panels that share a heading.
 struct Row {
     heading: (String, String),
-    panels: Vec<Panel>,
+    panels: Vec<Vec<Chart>>,
+}
+
+fn panels(pictures: impl IntoIterator<Item = Picture>, group: &[&Measurement]) -> Vec<Vec<Chart>> {
+    let panels = pictures.into_iter().map(|picture| charts(picture, group));
+    panels.filter(|charts| !charts.is_empty()).take(ACROSS_MAX).collect()
 }
 
 /// The most panels beside one another.
@@ -53,8 +56,8 @@ const ACROSS_MAX: usize = 3;
 
 /// The pictures that suit a test, the most telling first.
 fn pictures_of(group: &[&Measurement]) -> &'static [Picture] {
-    match Figure::of(group[0]) {
-        Figure::Latency => &[Picture::Latency, Picture::Distribution, Picture::OverTime],
+    match figure::Figure::of(group[0]) {
+        figure::Figure::Latency => &[Picture::Latency, Picture::Distribution, Picture::OverTime],
         _ => &[Picture::Rate, Picture::Latency, Picture::OverTime, Picture::Distribution],
     }
 }
@@ -77,14 +80,14 @@ fn draw_rows(rows: &[Vec<&Row>], provenance: Option<&str>) -> String {
             svg.text((left + 10.0, top + 34.0), Anchor::Start, SMALL, link);
             for panel in &cell.panels {
                 let area = Area { left, top: top + HEADING, width: PANEL_WIDTH - 12.0, height: PANEL_HEIGHT };
-                draw(&mut svg, panel, area);
+                draw_panel(&mut svg, panel, area);
                 left += PANEL_WIDTH;
             }
         }
         top += HEADING + PANEL_HEIGHT + MARGIN;
     }
     let title = rows.iter().flatten().map(|row| row.heading.0.as_str()).collect::<Vec<_>>().join("; ");
-    svg.finish(width, top, &title)
+    svg.into_file(width, top, &title)
 }
 
 fn heading(group: &[&Measurement]) -> (String, String) {

@@ -22,17 +22,13 @@ pub use assembly::FRAGMENT;
 use assembly::{Assembly, Claim, Key};
 use bytes::Bytes;
 pub use config::{BuilderConfig, Command, Counters, Event, Incomplete};
-use core::time::Duration;
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
 use segments::Segments;
 
-/// How often greetings and silence are looked at.
-const CHECK: Duration = Duration::from_millis(50);
-
 /// What a peer is to the builder.
 #[derive(Debug)]
-enum Part {
-    Greeting { since: Instant, host: u64 },
+enum Member {
+    Greeting { host: u64 },
     Source(Giver),
 }
 
@@ -40,7 +36,7 @@ enum Part {
 #[derive(Debug)]
 pub struct Builder {
     config: BuilderConfig,
-    lines: Lines<Part>,
+    lines: Lines<Member>,
     sender: Sender,
     /// What the sender has told and was not looked at yet.
     told: Vec<Told>,
@@ -57,7 +53,6 @@ pub struct Builder {
     draining: Option<Instant>,
     drained: bool,
     held_up_since: Option<Instant>,
-    next_check: Option<Instant>,
 }
 
 impl Builder {
@@ -87,7 +82,6 @@ impl Builder {
             draining: None,
             drained: false,
             held_up_since: None,
-            next_check: None,
             config,
         }
     }
@@ -115,7 +109,8 @@ impl Builder {
     /// the sources keep what they gave, for a builder after this one.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        let silent = |line: &crate::lines::Line<Part>| !matches!(&line.part, Part::Source(giver) if !giver.drained);
+        let silent =
+            |line: &crate::lines::Line<Member>| !matches!(&line.state, Member::Source(giver) if !giver.drained);
         let (open, all) = self.assembly.counts();
         self.draining.is_some() && open == all && self.lines.peers.iter().all(|(_, line)| silent(line))
     }
@@ -172,7 +167,7 @@ impl Builder {
     fn drain_sources(&mut self, drain: bool) {
         let places = self.places.clone();
         for peer in places.into_iter().flatten() {
-            let Some(Part::Source(giver)) = self.lines.at(peer).map(|line| &mut line.part) else { continue };
+            let Some(Member::Source(giver)) = self.lines.at(peer).map(|line| &mut line.state) else { continue };
             if drain && !core::mem::replace(&mut giver.told_to_drain, true) {
                 self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
             } else if !drain && giver.told_to_drain {
@@ -202,22 +197,22 @@ impl Builder {
 
     /// Sends a source away.
     fn end(&mut self, peer: Peer, error: Error) {
-        if let Some(part) = self.lines.end(peer, &error) {
-            self.gone(peer, part, error);
+        if let Some(member) = self.lines.end(peer, &error) {
+            self.gone(peer, member, error);
         }
     }
 
-    fn gone(&mut self, peer: Peer, part: Part, error: Error) {
+    fn gone(&mut self, peer: Peer, member: Member, error: Error) {
         if error.is_misbehaviour() {
             self.counters.misbehaved += 1;
         }
-        match part {
-            Part::Greeting { host, .. } => {
+        match member {
+            Member::Greeting { host } => {
                 self.greetings.over(host, peer);
                 self.counters.refused += 1;
                 self.events.push_back(Event::Refused(peer, error));
             }
-            Part::Source(giver) => {
+            Member::Source(giver) => {
                 if let Some(place) = self.places.get_mut(giver.hello.number as usize)
                     && *place == Some(peer)
                 {
@@ -228,26 +223,31 @@ impl Builder {
         }
     }
 
-    /// Looks at greetings and silence.
-    fn check(&mut self, now: Instant) {
-        let late = self.draining.is_some_and(|since| now - since >= self.config.silence);
-        let peers: Vec<Peer> = self.lines.peers.iter().map(|(peer, _)| peer).collect();
-        for peer in peers {
-            let Some(line) = self.lines.at(peer) else { continue };
-            match &mut line.part {
-                Part::Greeting { since, .. } if now - *since >= self.config.greeting => {
-                    self.end(peer, Error::NoGreeting);
-                    continue;
-                }
-                Part::Greeting { .. } => continue,
-                // One that does not answer to DRAIN gives no more all the same.
-                Part::Source(giver) => giver.drained |= late,
-            }
-            if self.lines.silence(now, peer, self.config.silence) == Silence::Long {
-                self.end(peer, Error::Silent);
-            }
+    fn elapsed(&mut self, now: Instant) {
+        self.give_overdue(now);
+        while let Some(peer) = self.lines.due(now) {
+            self.look_at(now, peer);
         }
-        self.next_check = (self.lines.count > 0).then_some(now + CHECK);
+    }
+
+    /// Ends a source that has not greeted in time, or was silent for too long.
+    fn look_at(&mut self, now: Instant, peer: Peer) {
+        let Some(line) = self.lines.at(peer) else { return };
+        match (&mut line.state, self.draining) {
+            (Member::Greeting { .. }, _) => return self.end(peer, Error::NoGreeting),
+            // One that does not answer to DRAIN gives no more all the same.
+            (Member::Source(giver), Some(since)) => giver.drained |= now - since >= self.config.silence,
+            (Member::Source(_), None) => {}
+        }
+        if self.lines.silence(now, peer, self.config.silence) == Silence::Long {
+            self.end(peer, Error::Silent);
+        }
+    }
+
+    fn look_at_all(&mut self, at: Instant) {
+        for peer in self.places.iter().flatten() {
+            self.lines.look_by(*peer, at);
+        }
     }
 
     fn handle_source(&mut self, now: Instant, peer: Peer, input: &Input<'_, Command>) {
@@ -262,7 +262,7 @@ impl Builder {
                 self.received(now, peer, &[]);
             }
             Input::Closed(_, why) => match self.lines.gone(peer) {
-                Gone::Was(part) => self.gone(peer, part, Error::Closed(why)),
+                Gone::Was(member) => self.gone(peer, member, Error::Closed(why)),
                 Gone::Ended | Gone::Never => {}
             },
             Input::Blocked(_) => self.lines.set_blocked(peer, true),
@@ -273,8 +273,7 @@ impl Builder {
 
     fn opened(&mut self, now: Instant, peer: Peer, address: &Address) {
         let host = host(address);
-        self.lines.insert(now, peer, Part::Greeting { since: now, host }, Intake::NONE);
-        self.next_check = self.next_check.or(Some(now + CHECK));
+        self.lines.insert(now, peer, Member::Greeting { host }, Intake::NONE, self.config.greeting);
         if let Some((oldest, error)) = self.greetings.begin(host, peer) {
             self.end(oldest, error);
         }
@@ -290,9 +289,9 @@ impl Builder {
 }
 
 /// A source, while it has the connection with this serial number.
-fn source(lines: &mut Lines<Part>, peer: Peer, serial: u64) -> Option<&mut Giver> {
-    match &mut lines.at(peer)?.part {
-        Part::Source(giver) if giver.serial == serial => Some(giver),
+fn source(lines: &mut Lines<Member>, peer: Peer, serial: u64) -> Option<&mut Giver> {
+    match &mut lines.at(peer)?.state {
+        Member::Source(giver) if giver.serial == serial => Some(giver),
         _ => None,
     }
 }
@@ -305,6 +304,7 @@ impl Machine for Builder {
         match input {
             Input::Command(Command::Drain) => {
                 self.draining = self.draining.or(Some(now));
+                self.look_at_all(now + self.config.silence);
                 self.drain_sources(true);
             }
             Input::Opened(peer, _)
@@ -321,11 +321,10 @@ impl Machine for Builder {
                 let heard = &mut self.told;
                 self.sender.handle(now, &other, &mut |told| heard.push(told));
                 self.hear(now);
+                if matches!(other, Input::Elapsed) {
+                    self.elapsed(now);
+                }
             }
-        }
-        self.give_overdue(now);
-        if self.next_check.is_some_and(|at| at <= now) {
-            self.check(now);
         }
     }
 
@@ -351,7 +350,7 @@ impl Machine for Builder {
             self.drained = true;
             return Output::Event(Event::Drained);
         }
-        let deadlines = [self.assembly.next_deadline(), self.sender.deadline(now), self.next_check];
+        let deadlines = [self.assembly.next_deadline(), self.sender.deadline(), self.lines.next_look()];
         Output::Idle(deadlines.into_iter().flatten().min())
     }
 

@@ -26,15 +26,12 @@ use even::Even;
 pub use even::Pace;
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Spans, Stamp, Stamps};
 pub use nodes::NodeShare;
-use nodes::{Given, Held, NodeLine, Origin, Part, Queue};
+use nodes::{Given, Held, Member, NodeLine, Origin, Queue};
 pub use report::{Counters, FarCounters, State};
 use sources::Giver;
 use stages::Stages;
 pub use stages::{AWAY, DECIDE, QUEUE, SEND, WAIT};
 use verdicts::Uncommitted;
-
-/// How often greetings, silence and deadlines are looked at.
-const CHECK: Duration = Duration::from_millis(50);
 
 /// A verdict that its giver is to be told once it is committed.
 #[derive(Debug)]
@@ -56,7 +53,7 @@ pub struct Controller<S> {
     supply: S,
     supply_at: Instant,
     supply_ended: bool,
-    lines: Lines<Part>,
+    lines: Lines<Member>,
     queue: Queue,
     even: Even,
     /// Events that wait for a token.
@@ -91,7 +88,6 @@ pub struct Controller<S> {
     /// How long events were away, from when they were given until their token.
     answers: Spans,
     idle_since: Option<Instant>,
-    next_check: Instant,
 }
 
 impl<S: Supply> Controller<S> {
@@ -129,7 +125,6 @@ impl<S: Supply> Controller<S> {
             stages: Stages::default(),
             answers: Spans::new(),
             idle_since: None,
-            next_check: Instant::ZERO,
             config,
         }
     }
@@ -193,9 +188,9 @@ impl<S: Supply> Controller<S> {
     }
 
     fn nodes(&self) -> impl Iterator<Item = &NodeLine> {
-        self.queue.nodes().iter().filter_map(|peer| match &self.lines.peers.get(*peer)?.part {
-            Part::Node(node) => Some(node),
-            Part::Greeting { .. } | Part::Giver(_) => None,
+        self.queue.nodes().iter().filter_map(|peer| match &self.lines.peers.get(*peer)?.state {
+            Member::Node(node) => Some(node),
+            Member::Greeting { .. } | Member::Giver(_) => None,
         })
     }
 
@@ -212,8 +207,8 @@ impl<S: Supply> Controller<S> {
     }
 
     fn givers(&self) -> impl Iterator<Item = &Giver> {
-        self.lines.peers.iter().filter_map(|(_, line)| match &line.part {
-            Part::Giver(giver) => Some(giver),
+        self.lines.peers.iter().filter_map(|(_, line)| match &line.state {
+            Member::Giver(giver) => Some(giver),
             _ => None,
         })
     }
@@ -236,6 +231,7 @@ impl<S: Supply> Controller<S> {
                 let givers = self.giver_peers();
                 for peer in givers {
                     self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
+                    self.lines.look_by(peer, now + self.config.silence);
                 }
             }
             Command::Report => {
@@ -247,7 +243,7 @@ impl<S: Supply> Controller<S> {
     }
 
     fn giver_peers(&self) -> Vec<Peer> {
-        let givers = self.lines.peers.iter().filter(|(_, line)| matches!(line.part, Part::Giver(_)));
+        let givers = self.lines.peers.iter().filter(|(_, line)| matches!(line.state, Member::Giver(_)));
         givers.map(|(peer, _)| peer).collect()
     }
 
@@ -279,8 +275,7 @@ impl<S: Supply> Controller<S> {
 
     fn opened(&mut self, now: Instant, peer: Peer, address: &Address) {
         let host = host(address);
-        self.lines.insert(now, peer, Part::Greeting { since: now, host }, Intake::NONE);
-        self.check_at(now + CHECK);
+        self.lines.insert(now, peer, Member::Greeting { host }, Intake::NONE, self.config.greeting);
         if !peer.is_accepted() {
             // Who opens a connection to a node speaks first.
             let hello = self.hello(0, 0);
@@ -316,7 +311,7 @@ impl<S: Supply> Controller<S> {
                 Ok(None) => return,
                 Err(error) => {
                     let is_stranger =
-                        self.lines.at(peer).is_some_and(|line| matches!(line.part, Part::Greeting { .. }));
+                        self.lines.at(peer).is_some_and(|line| matches!(line.state, Member::Greeting { .. }));
                     return self.end(now, peer, if is_stranger { error.of_stranger(first) } else { error });
                 }
             }
@@ -326,18 +321,18 @@ impl<S: Supply> Controller<S> {
     #[inline]
     fn message(&mut self, now: Instant, peer: Peer, message: Message) -> Result<(), Error> {
         let Some(line) = self.lines.at(peer) else { return Ok(()) };
-        match (&mut line.part, message) {
-            (Part::Node(_), Message::Token(token, data)) => self.token(now, peer, &token, data),
-            (Part::Giver(giver), Message::Event { kind, event, length, payload }) => {
+        match (&mut line.state, message) {
+            (Member::Node(_), Message::Token(token, data)) => self.token(now, peer, &token, data),
+            (Member::Giver(giver), Message::Event { kind, event, length, payload }) => {
                 giver.enter(length)?;
                 let (run, serial) = (giver.run, giver.serial);
                 self.given(now, (peer, serial), run, event, kind, payload.unwrap_or_default())
             }
-            (Part::Giver(giver), Message::Run(run)) => {
+            (Member::Giver(giver), Message::Run(run)) => {
                 giver.run = run;
                 Ok(())
             }
-            (Part::Greeting { host, .. }, Message::Hello(hello)) => {
+            (Member::Greeting { host }, Message::Hello(hello)) => {
                 let host = *host;
                 self.hello_came(now, peer, hello)?;
                 if peer.is_accepted() {
@@ -345,13 +340,13 @@ impl<S: Supply> Controller<S> {
                 }
                 Ok(())
             }
-            (Part::Greeting { .. }, _) => Err(Error::NoGreeting),
+            (Member::Greeting { .. }, _) => Err(Error::NoGreeting),
             (_, Message::Ping(value)) => {
                 self.lines.say(peer, &Header::new(Kind::Pong, 0, value).encode());
                 self.lines.check_owed(peer)
             }
             (_, Message::Pong) => Ok(()),
-            (Part::Node(node), Message::Drain) => {
+            (Member::Node(node), Message::Drain) => {
                 node.draining = true;
                 self.suspects.extend(node.reserved.take());
                 self.suspects_due = true;
@@ -359,11 +354,11 @@ impl<S: Supply> Controller<S> {
                 self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
                 Ok(())
             }
-            (Part::Giver(giver), Message::Drain) => {
+            (Member::Giver(giver), Message::Drain) => {
                 giver.drained = true;
                 Ok(())
             }
-            (Part::Node(node), Message::Counters(body)) => {
+            (Member::Node(node), Message::Counters(body)) => {
                 let counters = FarCounters::decode(&body)?;
                 if !node.answers() {
                     node.share.answered = counters.events;
@@ -392,7 +387,7 @@ impl<S: Supply> Controller<S> {
                 }
                 let credits = hello.credits.min(self.config.credits_max);
                 if let Some(line) = self.lines.at(peer) {
-                    line.part = Part::Node(NodeLine::new(hello, credits, now));
+                    line.state = Member::Node(NodeLine::new(hello, credits, now));
                     line.intake = Intake { event_max: 0, data_max: self.config.event_max, keep: true };
                 }
                 let served = self.even.start(&self.queue, &mut self.lines);
@@ -407,39 +402,40 @@ impl<S: Supply> Controller<S> {
             Role::Source | Role::Builder | Role::Controller => return Err(Error::WrongRole { role: hello.role }),
         }
         self.events.push_back(Event::Joined { peer, hello });
-        self.check_at(now + CHECK);
+        let look = self.config.deadline.unwrap_or(Duration::MAX).min(self.config.silence / 4);
+        self.lines.look_by(peer, now + look);
         Ok(())
     }
 
     /// Sends a peer away; what it had is given to others.
     fn end(&mut self, now: Instant, peer: Peer, error: Error) {
-        let Some(part) = self.lines.end(peer, &error) else { return };
-        self.gone(peer, part, error);
+        let Some(member) = self.lines.end(peer, &error) else { return };
+        self.gone(peer, member, error);
         self.dials.again(now, peer);
     }
 
-    fn gone(&mut self, peer: Peer, part: Part, error: Error) {
+    fn gone(&mut self, peer: Peer, member: Member, error: Error) {
         if let Some(count) = self.counters.ended.get_mut(error.code() as usize) {
             *count += 1;
         }
         if error.is_misbehaviour() {
             self.counters.misbehaved += 1;
         }
-        let (hello, taken_back, share) = match part {
-            Part::Greeting { host, .. } => {
+        let (hello, taken_back, share) = match member {
+            Member::Greeting { host } => {
                 if peer.is_accepted() {
                     self.greetings.over(host, peer);
                 }
                 self.counters.refused += 1;
                 return self.events.push_back(Event::Refused(peer, error));
             }
-            Part::Giver(giver) => {
+            Member::Giver(giver) => {
                 self.sources -= 1;
                 self.granted -= giver.window;
                 self.orphaned += giver.in_hand;
                 (giver.hello, 0, None)
             }
-            Part::Node(node) => {
+            Member::Node(node) => {
                 self.queue.leave(peer);
                 self.even.forget(peer);
                 self.counters.nodes_lost += 1;
@@ -456,47 +452,33 @@ impl<S: Supply> Controller<S> {
         self.events.push_back(Event::Left { peer, hello, error, taken_back, share });
     }
 
-    #[inline]
-    fn check_at(&mut self, at: Instant) {
-        if self.next_check <= Instant::ZERO || at < self.next_check {
-            self.next_check = at;
-        }
-    }
-
-    /// Looks at greetings, silence and deadlines.
-    fn check(&mut self, now: Instant) {
-        self.next_check = Instant::ZERO;
-        let peers: Vec<Peer> = self.lines.peers.iter().map(|(peer, _)| peer).collect();
-        for peer in peers {
-            let Some(line) = self.lines.at(peer) else { continue };
-            let wrong = match &line.part {
-                Part::Greeting { since, .. } if now - *since >= self.config.greeting => Some(Error::NoGreeting),
-                Part::Greeting { .. } => continue,
-                Part::Giver(_) => None,
-                Part::Node(node) => match (self.config.deadline, node.given.front()) {
-                    // It takes one after the other.
-                    (Some(deadline), Some(given)) if now - given.at.max(node.answered_at) >= deadline => {
-                        Some(Error::Overdue { event: given.held.event })
-                    }
-                    _ => None,
-                },
-            };
-            let silent =
-                || (self.lines.silence(now, peer, self.config.silence) == Silence::Long).then_some(Error::Silent);
-            if let Some(error) = wrong.or_else(silent) {
-                self.end(now, peer, error);
+    /// Ends a peer that has not greeted in time, was silent for too long, or took too long for an event.
+    fn look_at(&mut self, now: Instant, peer: Peer) {
+        let Some(line) = self.lines.at(peer) else { return };
+        let mut next = None;
+        let wrong = match &mut line.state {
+            Member::Greeting { .. } => Some(Error::NoGreeting),
+            Member::Giver(giver) if self.state == State::Draining => {
+                // One that does not answer to it has what is in hand of it, and gives no more.
+                let until = self.draining_since + self.config.silence;
+                giver.drained |= until <= now;
+                next = (!giver.drained).then_some(until);
+                None
             }
-        }
-        if self.state == State::Draining && now - self.draining_since >= self.config.silence {
-            // One that does not answer to it has what is in hand of it, and gives no more.
-            for (_, line) in self.lines.peers.iter_mut() {
-                if let Part::Giver(giver) = &mut line.part {
-                    giver.drained = true;
-                }
-            }
-        }
-        if self.lines.count > 0 {
-            self.check_at(now + CHECK);
+            Member::Giver(_) => None,
+            Member::Node(node) => self.config.deadline.and_then(|deadline| {
+                // It takes one after the other.
+                let given = node.given.front();
+                let until = given.map_or(now, |given| given.at.max(node.answered_at)) + deadline;
+                next = Some(until);
+                given.filter(|_| until <= now).map(|given| Error::Overdue { event: given.held.event })
+            }),
+        };
+        let silent = || (self.lines.silence(now, peer, self.config.silence) == Silence::Long).then_some(Error::Silent);
+        match (wrong.or_else(silent), next) {
+            (Some(error), _) => self.end(now, peer, error),
+            (None, Some(at)) => self.lines.look_by(peer, at),
+            (None, None) => {}
         }
     }
 }
@@ -519,7 +501,7 @@ impl<S: Supply> Machine for Controller<S> {
             Input::Opened(peer, address) => self.opened(now, peer, address),
             Input::Closed(peer, why) => {
                 match self.lines.gone(peer) {
-                    Gone::Was(part) => self.gone(peer, part, Error::Closed(why)),
+                    Gone::Was(member) => self.gone(peer, member, Error::Closed(why)),
                     Gone::Never => self.events.push_back(Event::Refused(peer, Error::Closed(why))),
                     Gone::Ended => return,
                 }
@@ -531,10 +513,11 @@ impl<S: Supply> Machine for Controller<S> {
                 self.suspects_due = true;
                 self.queue.unpark(&mut self.lines, peer);
             }
-            Input::Elapsed => {}
-        }
-        if self.next_check > Instant::ZERO && now >= self.next_check {
-            self.check(now);
+            Input::Elapsed => {
+                while let Some(peer) = self.lines.due(now) {
+                    self.look_at(now, peer);
+                }
+            }
         }
     }
 
@@ -567,8 +550,8 @@ impl<S: Supply> Machine for Controller<S> {
         }
         let supply =
             (!self.supply_ended && self.supply_at > now && self.supply_at < Instant::MAX).then_some(self.supply_at);
-        let check = (self.next_check > Instant::ZERO).then_some(self.next_check);
-        Output::Idle([self.dials.deadline(), supply, check, self.even.deadline()].into_iter().flatten().min())
+        let deadlines = [self.dials.deadline(), supply, self.lines.next_look(), self.even.deadline()];
+        Output::Idle(deadlines.into_iter().flatten().min())
     }
 
     fn stamped(&mut self, stamp: Stamp) {

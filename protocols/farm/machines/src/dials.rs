@@ -1,7 +1,6 @@
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
-use hodo_machine::{Instant, Peer, Random};
+use hodo_machine::{Instant, Peer, Random, Timers};
 
 /// How long to wait before a connection is tried again, at first and at most.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -39,24 +38,23 @@ impl BackOff {
 /// The connections that a machine opens, by their numbers, and when.
 #[derive(Debug)]
 pub(crate) struct Dials {
-    due: VecDeque<(Instant, u32)>,
+    due: Timers<u32>,
     back_off: Vec<BackOff>,
 }
 
 impl Dials {
     /// So many at once, numbered from 0 on.
     pub(crate) fn first(count: usize, seed: u64) -> Self {
+        let mut due = Timers::default();
+        (0..count as u32).for_each(|number| due.arm(number, Instant::ZERO));
         let back_off = |number: u64| BackOff::new(AGAIN, AGAIN_MAX, seed.wrapping_add(number));
-        Dials {
-            due: (0..count as u32).map(|number| (Instant::ZERO, number)).collect(),
-            back_off: (0..count as u64).map(back_off).collect(),
-        }
+        Dials { due, back_off: (0..count as u64).map(back_off).collect() }
     }
 
     /// A connection is gone: one that was opened here is tried again.
     pub(crate) fn again(&mut self, now: Instant, peer: Peer) {
         if let Some(back_off) = self.back_off.get_mut(peer.0 as usize) {
-            self.due.push_back((now + back_off.failed(), peer.0));
+            self.due.arm(peer.0, now + back_off.failed());
         }
     }
 
@@ -75,14 +73,13 @@ impl Dials {
     /// The number of one that is to be opened now.
     #[inline]
     pub(crate) fn due(&mut self, now: Instant) -> Option<u32> {
-        let index = self.due.iter().position(|(at, _)| *at <= now)?;
-        self.due.remove(index).map(|(_, number)| number)
+        self.due.pop_due(now)
     }
 
     /// When the next is to be opened.
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.due.iter().map(|(at, _)| *at).min()
+        self.due.next()
     }
 }
 

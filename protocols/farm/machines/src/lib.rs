@@ -18,7 +18,6 @@ mod inbound;
 mod ledger;
 mod lines;
 pub mod node;
-mod peers;
 mod pool;
 mod ranges;
 #[cfg(test)]

@@ -1,6 +1,5 @@
 use crate::Error;
 use crate::inbound::{Inbound, Intake, Message};
-use crate::peers::Peers;
 use crate::pool::Pool;
 use crate::wire::{HEADER, Header, Kind, TOKEN};
 use alloc::boxed::Box;
@@ -9,24 +8,26 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
-use hodo_machine::{Instant, Outbox, Output, Peer};
+use hodo_machine::{Instant, Outbox, Output, Peer, Peers, Timers};
 
 /// Bytes of small messages in one datagram.
 const DATAGRAM: usize = 1400;
 /// Bytes of small messages that a peer may leave untaken.
 pub(crate) const OWED_MAX: usize = 1 << 20;
-/// Between two looks at silence there is less, unless this side was stopped itself.
+/// Between two looks at a connection there is less, unless this side was stopped itself.
 const STOPPED: Duration = Duration::from_millis(300);
 /// How often a peer is asked from amid a long message of its.
 const AMID: Duration = Duration::from_millis(100);
+/// A silent peer is asked after this part of the bound, and as often again.
+const ASKED: u32 = 4;
 
 /// The connections of a machine: what comes from each, and the small messages that are owed to it.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     pub(crate) peers: Peers<Line<R>>,
     pub(crate) pool: Pool,
-    /// Connections that there are.
-    pub(crate) count: u32,
+    /// When each peer is to be looked at.
+    looks: Timers<Peer>,
     ready: VecDeque<Peer>,
     closing: VecDeque<Ending>,
     /// Whether what is said goes as datagrams: whole messages, not too many in each.
@@ -38,7 +39,7 @@ pub(crate) struct Lines<R> {
 #[derive(Debug)]
 pub(crate) struct Line<R> {
     /// What it is to its machine.
-    pub(crate) part: R,
+    pub(crate) state: R,
     pub(crate) inbound: Inbound,
     /// What it may send.
     pub(crate) intake: Intake,
@@ -90,7 +91,7 @@ impl<R> Default for Lines<R> {
         Lines {
             peers: Peers::default(),
             pool: Pool::default(),
-            count: 0,
+            looks: Timers::default(),
             ready: VecDeque::new(),
             closing: VecDeque::new(),
             datagrams: false,
@@ -105,10 +106,10 @@ impl<R> Lines<R> {
         Lines { datagrams, ..Lines::default() }
     }
 
-    /// A connection has come to be.
-    pub(crate) fn insert(&mut self, now: Instant, peer: Peer, part: R, intake: Intake) {
+    /// Adds a connection, which is looked at for the first time when its greeting is late.
+    pub(crate) fn insert(&mut self, now: Instant, peer: Peer, state: R, intake: Intake, greeting: Duration) {
         let line = Line {
-            part,
+            state,
             inbound: Inbound::default(),
             intake,
             out: self.spare.pop().unwrap_or_default(),
@@ -120,7 +121,7 @@ impl<R> Lines<R> {
             looked: now,
         };
         self.peers.insert(peer, line);
-        self.count += 1;
+        self.looks.arm(peer, now + greeting);
     }
 
     #[inline]
@@ -188,19 +189,19 @@ impl<R> Lines<R> {
             self.closing.retain(|ending| ending.peer != peer);
             return if self.closing.len() < before { Gone::Ended } else { Gone::Never };
         };
-        self.count -= 1;
-        let Line { part, mut out, .. } = *line;
+        self.looks.cancel(peer);
+        let Line { state, mut out, .. } = *line;
         if self.spare.len() < 64 {
             out.clear();
             self.spare.push(out);
         }
-        Gone::Was(part)
+        Gone::Was(state)
     }
 
     /// Ends a connection, and says why. What is owed to it is still sent.
     pub(crate) fn end(&mut self, peer: Peer, why: &Error) -> Option<R> {
         let line: Box<Line<R>> = self.peers.remove(peer)?;
-        self.count -= 1;
+        self.looks.cancel(peer);
         let (mut out, data) = (line.out, line.data);
         if self.datagrams {
             // Datagrams may be lost anyhow, and so may these.
@@ -212,7 +213,7 @@ impl<R> Lines<R> {
             out.extend_from_slice(text.as_bytes());
         }
         self.closing.push_back(Ending { peer, out, data });
-        Some(line.part)
+        Some(line.state)
     }
 
     /// Asks a silent peer whether it is there; answers whether it was silent for too long.
@@ -227,11 +228,39 @@ impl<R> Lines<R> {
         }
         // Who is busy with a long message hears that the other side is there, but cannot be asked meanwhile.
         let since = now - line.pinged;
-        if (silent >= bound / 4 && since >= bound / 4) || (line.inbound.is_amid() && since >= AMID) {
+        let amid = line.inbound.is_amid();
+        let ask = (silent >= bound / ASKED && since >= bound / ASKED) || (amid && since >= AMID);
+        if ask {
             line.pinged = now;
+        }
+        let asked = if silent >= bound / ASKED { line.pinged } else { line.heard } + bound / ASKED;
+        let next = match amid {
+            _ if silent >= bound => now + AMID,
+            true => asked.min(line.pinged + AMID),
+            false => asked.min(line.heard + bound),
+        };
+        self.looks.arm(peer, next);
+        if ask {
             self.say(peer, &Header::new(Kind::Ping, 0, now.as_nanos()).encode());
         }
         Silence::Short
+    }
+
+    /// Returns a peer that is to be looked at by now. It has no next look before it is given one.
+    #[inline]
+    pub(crate) fn due(&mut self, now: Instant) -> Option<Peer> {
+        self.looks.pop_due(now)
+    }
+
+    /// Has a peer looked at by this instant.
+    pub(crate) fn look_by(&mut self, peer: Peer, at: Instant) {
+        self.looks.arm_by(peer, at);
+    }
+
+    /// Returns when the next peer is to be looked at.
+    #[inline]
+    pub(crate) fn next_look(&self) -> Option<Instant> {
+        self.looks.next()
     }
 
     /// The next small messages to be sent, or connection to be closed.

@@ -11,10 +11,12 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Random};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Random, Timers};
 
 /// How long a greeting may take.
 const GREETING: Duration = Duration::from_secs(2);
+/// A look at a connection is made this part of its silence earlier where something comes.
+const EARLY: u32 = 24;
 /// Bytes of tokens and small messages beyond its credits that a controller may leave untaken.
 const OWED_MAX: usize = 64 << 10;
 
@@ -87,7 +89,7 @@ pub enum Command {
         peer: Peer,
         /// The value of its question.
         value: u64,
-        /// The process's part of the counters.
+        /// The process's session of the counters.
         process: FarCounters,
     },
 }
@@ -128,7 +130,7 @@ pub struct Done {
 }
 
 #[derive(Debug)]
-struct Part {
+struct Session {
     serial: u64,
     since: Instant,
     greeted: bool,
@@ -150,17 +152,16 @@ struct Part {
 #[derive(Debug)]
 pub struct Node {
     config: NodeConfig,
-    lines: Lines<Part>,
+    lines: Lines<Session>,
     events: VecDeque<Event>,
     dials: Dials,
-    /// Controllers that wait for the end of a decision, and when that is.
-    busy: Vec<(Instant, Peer)>,
+    /// When the decision of each node that makes one is over.
+    busy: Timers<Peer>,
     random: Random,
     serials: u64,
     done: Done,
     draining: bool,
     drained: bool,
-    next_check: Instant,
 }
 
 impl Node {
@@ -175,13 +176,12 @@ impl Node {
             lines: Lines::default(),
             events: VecDeque::new(),
             dials: Dials::first(config.controllers.len(), config.instance ^ u64::from(config.number)),
-            busy: Vec::new(),
+            busy: Timers::default(),
             random: Random::for_purpose(seed, u64::from(config.number)),
             serials: 0,
             done: Done::default(),
             draining: false,
             drained: false,
-            next_check: Instant::ZERO,
             config,
         }
     }
@@ -195,7 +195,7 @@ impl Node {
     fn opened(&mut self, now: Instant, peer: Peer) {
         self.serials += 1;
         let number = self.config.number + (peer.0 & !Peer::FIRST_ACCEPTED);
-        let part = Part {
+        let session = Session {
             serial: self.serials,
             since: now,
             greeted: false,
@@ -209,7 +209,8 @@ impl Node {
             with_application: 0,
         };
         let keep = matches!(self.config.decide, Decide::Application);
-        self.lines.insert(now, peer, part, Intake { event_max: self.config.event_max, data_max: 0, keep });
+        let intake = Intake { event_max: self.config.event_max, data_max: 0, keep };
+        self.lines.insert(now, peer, session, intake, GREETING);
         if self.drained {
             self.lines.end(peer, &Error::Closed(Closed::Finished));
             return;
@@ -228,7 +229,6 @@ impl Node {
         if self.draining {
             self.drain(peer);
         }
-        self.next_check = if self.next_check > Instant::ZERO { self.next_check } else { now + self.check_every() };
     }
 
     fn received(&mut self, now: Instant, peer: Peer, mut bytes: &[u8]) {
@@ -257,20 +257,20 @@ impl Node {
     #[inline]
     fn message(&mut self, now: Instant, peer: Peer, message: Message) -> Result<(), Error> {
         let Some(line) = self.lines.at(peer) else { return Ok(()) };
-        let part = &mut line.part;
+        let session = &mut line.state;
         match message {
-            Message::Event { kind, event, length, payload } if part.greeted && kind != Kind::Skip => {
-                part.done.events += 1;
-                part.done.bytes += u64::from(length);
+            Message::Event { kind, event, length, payload } if session.greeted && kind != Kind::Skip => {
+                session.done.events += 1;
+                session.done.bytes += u64::from(length);
                 self.done.events += 1;
                 self.done.bytes += u64::from(length);
-                let job = Job { peer, serial: part.serial, run: part.run, event, came: now };
-                if part.queue.len() as u32 + part.with_application >= self.config.credits {
+                let job = Job { peer, serial: session.serial, run: session.run, event, came: now };
+                if session.queue.len() as u32 + session.with_application >= self.config.credits {
                     return Err(Error::OverCredit { max: u64::from(self.config.credits) });
                 }
                 match &self.config.decide {
                     Decide::Application => {
-                        part.with_application += 1;
+                        session.with_application += 1;
                         self.events.push_back(Event::Work {
                             job,
                             partial: kind == Kind::Partial,
@@ -283,22 +283,23 @@ impl Node {
                     }
                     Decide::Nobody => {}
                     Decide::Emulated(_) => {
-                        part.queue.push_back(job);
+                        session.queue.push_back(job);
                         self.begin(now, peer);
                     }
                 }
                 Ok(())
             }
             Message::Run(run) => {
-                part.run = run;
+                session.run = run;
                 Ok(())
             }
-            Message::Hello(hello) if !part.greeted => {
+            Message::Hello(hello) if !session.greeted => {
                 if hello.role != Role::Controller {
                     return Err(Error::WrongRole { role: hello.role });
                 }
-                part.greeted = true;
+                session.greeted = true;
                 self.dials.reached(peer);
+                self.lines.look_by(peer, now + self.config.silence / 4);
                 self.events.push_back(Event::Joined(peer, hello));
                 Ok(())
             }
@@ -312,7 +313,7 @@ impl Node {
             }
             Message::Pong => Ok(()),
             Message::Drain => {
-                part.far_drained = part.draining;
+                session.far_drained = session.draining;
                 Ok(())
             }
             Message::Refused(code) => Err(Error::RefusedBy { code }),
@@ -324,29 +325,20 @@ impl Node {
     fn begin(&mut self, now: Instant, peer: Peer) {
         let Decide::Emulated(decisions) = &self.config.decide else { return };
         let Some(line) = self.lines.at(peer) else { return };
-        if line.part.until.is_none() && !line.part.queue.is_empty() {
+        if line.state.until.is_none() && !line.state.queue.is_empty() {
             let until = now + Duration::from_nanos(decisions.time.draw(&mut self.random));
-            (line.part.until, line.part.began) = (Some(until), now);
-            self.busy.push((until, peer));
+            (line.state.until, line.state.began) = (Some(until), now);
+            self.busy.arm(peer, until);
         }
     }
 
     /// Ends the decisions whose time is over.
     fn finish(&mut self, now: Instant) {
-        let mut index = 0;
-        while let Some((until, peer)) = self.busy.get(index).copied() {
-            if until > now {
-                index += 1;
-                continue;
-            }
-            self.busy.swap_remove(index);
+        while let Some(peer) = self.busy.pop_due(now) {
             let Some(line) = self.lines.at(peer) else { continue };
-            if line.part.until != Some(until) {
-                continue;
-            }
-            line.part.until = None;
-            let began = line.part.began;
-            if let Some(job) = line.part.queue.pop_front()
+            let Some(until) = line.state.until.take() else { continue };
+            let began = line.state.began;
+            if let Some(job) = line.state.queue.pop_front()
                 && let Decide::Emulated(decisions) = &self.config.decide
             {
                 let verdict = decisions.verdict(job.event);
@@ -361,7 +353,7 @@ impl Node {
     #[inline]
     fn answer(&mut self, now: Instant, job: &Job, verdict: Verdict, began: Instant) {
         let Some(line) = self.lines.at(job.peer) else { return };
-        if line.part.serial != job.serial {
+        if line.state.serial != job.serial {
             return;
         }
         let output = match &self.config.decide {
@@ -369,7 +361,7 @@ impl Node {
             _ => None,
         };
         let token = token(now, job, verdict, began, output.as_ref().map_or(0, |output| output.len() as u32));
-        line.part.done.tokens += 1;
+        line.state.done.tokens += 1;
         self.done.tokens += 1;
         if verdict == Verdict::Accepted {
             self.done.accepted += 1;
@@ -379,11 +371,11 @@ impl Node {
 
     fn decided(&mut self, now: Instant, job: &Job, verdict: Verdict, output: Bytes, began: Instant) {
         let Some(line) = self.lines.at(job.peer) else { return };
-        if line.part.serial != job.serial {
+        if line.state.serial != job.serial {
             return;
         }
-        line.part.with_application = line.part.with_application.saturating_sub(1);
-        line.part.done.tokens += 1;
+        line.state.with_application = line.state.with_application.saturating_sub(1);
+        line.state.done.tokens += 1;
         self.done.tokens += 1;
         if verdict == Verdict::Accepted {
             self.done.accepted += 1;
@@ -394,7 +386,7 @@ impl Node {
 
     fn drain(&mut self, peer: Peer) {
         if let Some(line) = self.lines.at(peer)
-            && !core::mem::replace(&mut line.part.draining, true)
+            && !core::mem::replace(&mut line.state.draining, true)
         {
             self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
         }
@@ -407,25 +399,16 @@ impl Node {
         }
     }
 
-    /// How often greetings and silence are looked at: seldom, because a lone connection is read without a poller as long
-    /// as nothing is due soon.
-    fn check_every(&self) -> Duration {
-        (self.config.silence / 6).clamp(Duration::from_millis(10), Duration::from_millis(200))
-    }
-
-    fn check(&mut self, now: Instant) {
-        self.next_check = Instant::ZERO;
-        let peers: Vec<Peer> = self.lines.peers.iter().map(|(peer, _)| peer).collect();
-        for peer in peers {
-            let part = self.lines.at(peer).map(|line| &line.part);
-            if part.is_some_and(|part| !part.greeted && now - part.since >= GREETING) {
-                self.end(now, peer, Error::NoGreeting);
-            } else if self.lines.silence(now, peer, self.config.silence) == Silence::Long {
-                self.end(now, peer, Error::Silent);
-            }
-        }
-        if self.lines.count > 0 {
-            self.next_check = now + self.check_every();
+    /// Ends a controller that has not greeted in time, or was silent for too long.
+    fn look_at(&mut self, now: Instant, peer: Peer) {
+        let Some(line) = self.lines.at(peer) else { return };
+        let greeting = line.state.since + GREETING;
+        if !line.state.greeted && now < greeting {
+            self.lines.look_by(peer, greeting);
+        } else if !line.state.greeted {
+            self.end(now, peer, Error::NoGreeting);
+        } else if self.lines.silence(now, peer, self.config.silence) == Silence::Long {
+            self.end(now, peer, Error::Silent);
         }
     }
 
@@ -433,8 +416,9 @@ impl Node {
     #[must_use]
     pub fn is_drained(&self) -> bool {
         let mut lines = self.lines.peers.iter();
-        let is_done = |part: &Part| part.far_drained && part.queue.is_empty() && part.with_application == 0;
-        self.draining && lines.all(|(_, line)| is_done(&line.part))
+        let is_done =
+            |session: &Session| session.far_drained && session.queue.is_empty() && session.with_application == 0;
+        self.draining && lines.all(|(_, line)| is_done(&line.state))
     }
 }
 
@@ -484,7 +468,7 @@ impl Machine for Node {
             }
             Input::Command(Command::Report { peer, value, process }) => {
                 let Some(line) = self.lines.at(peer) else { return };
-                let done = line.part.done;
+                let done = line.state.done;
                 let counters = FarCounters { events: done.events, bytes: done.bytes, tokens: done.tokens, ..process };
                 let body = counters.encode();
                 self.lines.say(peer, &Header::new(Kind::Counters, body.len() as u32, value).encode());
@@ -492,14 +476,16 @@ impl Machine for Node {
             }
             Input::Blocked(peer) => self.lines.set_blocked(peer, true),
             Input::Drained(peer) => self.lines.set_blocked(peer, false),
-            Input::Elapsed => {}
+            Input::Elapsed => {
+                self.finish(now);
+                while let Some(peer) = self.lines.due(now) {
+                    self.look_at(now, peer);
+                }
+            }
         }
-        if !self.busy.is_empty() {
-            self.finish(now);
-        }
-        // One that is due soon is made with what came: a busy connection is then always read without a poller.
-        if self.next_check > Instant::ZERO && now + self.check_every() / 4 >= self.next_check {
-            self.check(now);
+        // A look that is due soon is made with what came: a busy connection is then always read without a poller.
+        if let Some(peer) = self.lines.due(now + self.config.silence / EARLY) {
+            self.look_at(now, peer);
         }
     }
 
@@ -524,9 +510,8 @@ impl Machine for Node {
             }
             return Output::Event(Event::Drained);
         }
-        let check = (self.next_check > Instant::ZERO).then_some(self.next_check);
-        let busy = self.busy.iter().map(|(at, _)| *at);
-        Output::Idle(busy.chain(self.dials.deadline()).chain(check).min())
+        let deadlines = [self.busy.next(), self.dials.deadline(), self.lines.next_look()];
+        Output::Idle(deadlines.into_iter().flatten().min())
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {

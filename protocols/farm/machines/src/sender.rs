@@ -9,7 +9,7 @@ use alloc::collections::VecDeque;
 use bytes::Bytes;
 use core::time::Duration;
 use datagrams::{Amid, Flow, Way};
-use hodo_machine::{Address, Closed, Input, Instant, Outbox, Output, Peer};
+use hodo_machine::{Address, Closed, Input, Instant, Outbox, Output, Peer, Timers};
 
 /// The only peer.
 const PEER: Peer = Peer(0);
@@ -35,7 +35,7 @@ pub(crate) struct Sender {
     left: bool,
     /// The event whose segments are being sent.
     amid: Option<Amid>,
-    hello_at: Instant,
+    timers: Timers<Timer>,
     flow: Flow,
 }
 
@@ -54,10 +54,26 @@ pub(crate) struct SenderConfig {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Away { again_at: Instant },
+    /// Not connected, until [`Timer::Again`].
+    Away,
+    /// To be connected.
+    ToOpen,
     Opening,
-    Greeting { until: Instant },
-    Ready { credits: u32, window: u64, event_max: u32 },
+    Greeting,
+    Ready {
+        credits: u32,
+        window: u64,
+        event_max: u32,
+    },
+}
+
+/// A timer of a sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Timer {
+    /// The connection is tried again.
+    Again,
+    /// Over datagrams, the greeting is sent again.
+    Hello,
 }
 
 #[derive(Debug)]
@@ -93,7 +109,7 @@ impl Sender {
             lines: Lines::over(config.datagram.is_some()),
             flow: Flow::new(config.datagram),
             config,
-            state: State::Away { again_at: Instant::ZERO },
+            state: State::ToOpen,
             kept: VecDeque::new(),
             next: 0,
             bytes: 0,
@@ -102,7 +118,7 @@ impl Sender {
             draining: false,
             left: false,
             amid: None,
-            hello_at: Instant::MAX,
+            timers: Timers::default(),
         }
     }
 
@@ -142,12 +158,13 @@ impl Sender {
     pub(crate) fn handle<C>(&mut self, now: Instant, input: &Input<'_, C>, told: &mut impl FnMut(Told)) {
         match *input {
             Input::Opened(_, _) => {
-                self.lines.insert(now, PEER, (), Intake { event_max: 0, data_max: 0, keep: false });
+                let intake = Intake { event_max: 0, data_max: 0, keep: false };
+                self.lines.insert(now, PEER, (), intake, self.config.greeting);
                 if self.left {
                     return self.leave();
                 }
                 self.say_hello(now);
-                self.state = State::Greeting { until: now + self.config.greeting };
+                self.state = State::Greeting;
             }
             Input::Received(_, bytes) => self.received(now, bytes, told),
             Input::Closed(_, why) => {
@@ -157,9 +174,9 @@ impl Sender {
             }
             Input::Blocked(_) => self.lines.set_blocked(PEER, true),
             Input::Drained(_) => self.lines.set_blocked(PEER, false),
-            Input::Landed(..) | Input::Command(_) | Input::Elapsed => {}
+            Input::Elapsed => self.elapsed(now, told),
+            Input::Landed(..) | Input::Command(_) => {}
         }
-        self.check(now, told);
     }
 
     fn say_hello(&mut self, now: Instant) {
@@ -174,7 +191,9 @@ impl Sender {
             instance: self.config.instance,
         };
         self.lines.say(PEER, &hello.encode());
-        self.hello_at = if self.config.datagram.is_some() { now + AGAIN } else { Instant::MAX };
+        if self.config.datagram.is_some() {
+            self.timers.arm(Timer::Hello, now + AGAIN);
+        }
     }
 
     fn received(&mut self, now: Instant, mut bytes: &[u8], told: &mut impl FnMut(Told)) {
@@ -204,12 +223,14 @@ impl Sender {
     fn message(&mut self, now: Instant, message: Message, told: &mut impl FnMut(Told)) -> Result<(), Error> {
         match message {
             Message::Token(token, _) => self.token(now, token, told),
-            Message::Hello(hello) if matches!(self.state, State::Greeting { .. }) => {
+            Message::Hello(hello) if self.state == State::Greeting => {
                 if !matches!(hello.role, Role::Builder | Role::Controller) || hello.credits == 0 {
                     return Err(Error::WrongRole { role: hello.role });
                 }
                 let window = if hello.window == 0 { u64::MAX } else { hello.window };
                 self.state = State::Ready { credits: hello.credits, window, event_max: hello.event_max };
+                self.timers.cancel(Timer::Hello);
+                self.lines.look_by(PEER, now + self.config.silence / 4);
                 self.again.succeeded();
                 self.draining = false;
                 told(Told::Joined(hello));
@@ -274,22 +295,31 @@ impl Sender {
     }
 
     fn away(&mut self, now: Instant, error: Error, told: &mut impl FnMut(Told)) {
-        self.state = State::Away { again_at: now + self.again.failed() };
+        self.state = State::Away;
+        self.timers.clear();
+        self.timers.arm(Timer::Again, now + self.again.failed());
         (self.next, self.bytes, self.run, self.amid) = (0, 0, None, None);
         self.flow.restart(self.config.datagram);
         self.kept.iter_mut().for_each(|kept| (kept.way, kept.times) = (Way::Kept, 0));
         told(Told::Left(error));
     }
 
-    fn check(&mut self, now: Instant, told: &mut impl FnMut(Told)) {
-        let error = match self.state {
-            State::Greeting { until } if now >= until => Error::NoGreeting,
-            State::Greeting { .. } if now >= self.hello_at => return self.say_hello(now),
-            State::Ready { .. } if self.lines.silence(now, PEER, self.config.silence) == Silence::Long => Error::Silent,
-            _ => return,
-        };
-        self.lines.end(PEER, &error);
-        self.away(now, error, told);
+    fn elapsed(&mut self, now: Instant, told: &mut impl FnMut(Told)) {
+        while let Some(timer) = self.timers.pop_due(now) {
+            match timer {
+                Timer::Again => self.state = State::ToOpen,
+                Timer::Hello => self.say_hello(now),
+            }
+        }
+        while self.lines.due(now).is_some() {
+            let error = match self.state {
+                State::Greeting => Error::NoGreeting,
+                _ if self.lines.silence(now, PEER, self.config.silence) == Silence::Long => Error::Silent,
+                _ => continue,
+            };
+            self.lines.end(PEER, &error);
+            self.away(now, error, told);
+        }
     }
 
     /// The next thing to be done; `None` where the connection is idle.
@@ -300,12 +330,12 @@ impl Sender {
             return Some(output);
         }
         match self.state {
-            State::Away { again_at } if now >= again_at => {
+            State::ToOpen => {
                 self.state = State::Opening;
                 Some(Output::Open(PEER, self.config.address.clone()))
             }
             State::Ready { credits, window, event_max } => self.send(now, credits, window, event_max, out, told),
-            State::Away { .. } | State::Opening | State::Greeting { .. } => None,
+            State::Away | State::Opening | State::Greeting => None,
         }
     }
 
@@ -359,24 +389,18 @@ impl Sender {
         Some(Output::Send(PEER))
     }
 
-    /// When [`Sender::check`] or [`Sender::poll`] wants a turn.
-    pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
-        match self.state {
-            State::Away { again_at } => (again_at < Instant::MAX).then_some(again_at),
-            State::Opening => None,
-            State::Greeting { until } => Some(until.min(self.hello_at)),
-            State::Ready { .. } => {
-                let check = now + self.config.silence / 4;
-                Some(check.min(self.datagrams_due()))
-            }
-        }
+    /// Returns when there is something to be done without any input.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let datagrams = matches!(self.state, State::Ready { .. }).then(|| self.datagrams_due()).flatten();
+        [self.timers.next(), self.lines.next_look(), datagrams].into_iter().flatten().min()
     }
 
     /// Ends the connection in order.
     pub(crate) fn leave(&mut self) {
         self.left = true;
         self.lines.end(PEER, &Error::Closed(Closed::Finished));
-        self.state = State::Away { again_at: Instant::MAX };
+        self.state = State::Away;
+        self.timers.clear();
     }
 
     pub(crate) fn landing(&mut self) -> Option<&mut [u8]> {

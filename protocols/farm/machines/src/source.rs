@@ -226,7 +226,7 @@ impl<S: Supply> Machine for Source<S> {
         }
         let supply =
             (!self.supply_ended && self.supply_at > now && self.supply_at < Instant::MAX).then_some(self.supply_at);
-        Output::Idle([supply, self.sender.deadline(now)].into_iter().flatten().min())
+        Output::Idle([supply, self.sender.deadline()].into_iter().flatten().min())
     }
 
     fn landing(&mut self, _: Peer) -> Option<&mut [u8]> {

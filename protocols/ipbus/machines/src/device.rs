@@ -19,13 +19,12 @@ pub use register::{Behaviour, Failure, Register, RegisterError, Registers};
 use crate::Error;
 use crate::wire::status::Status;
 use crate::wire::{BUFFER_BYTES, BUFFERS, Version, chunk};
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use board::Board;
 use core::time::Duration;
-use hodo_machine::{Closed, Input, Instant, Machine, Outbox, Output, Peer, Transport};
+use hodo_machine::{Closed, Input, Instant, Machine, Outbox, Output, Peer, Peers, Timers, Transport};
 
 /// Words of the configuration space of firmware.
 const CONFIGURATION: usize = 4;
@@ -109,8 +108,9 @@ pub struct Device {
     unsent_bytes_max: usize,
     silence_timeout: Duration,
     board: Board,
-    sessions: Vec<Option<Box<Session>>>,
-    alive: usize,
+    sessions: Peers<Session>,
+    /// When each peer over datagrams may have been silent for too long.
+    timers: Timers<Peer>,
     /// Replies that have not been handed to the driver, one behind the other, from `handed` on.
     replies: Vec<u8>,
     handed: usize,
@@ -122,7 +122,6 @@ pub struct Device {
     resumed: VecDeque<Peer>,
     closing: VecDeque<Peer>,
     events: VecDeque<DeviceEvent>,
-    next_check: Instant,
 }
 
 /// One peer.
@@ -146,8 +145,8 @@ impl Device {
             unsent_bytes_max: config.unsent_bytes_max,
             silence_timeout: config.silence_timeout,
             board: Board::new(config),
-            sessions: Vec::new(),
-            alive: 0,
+            sessions: Peers::default(),
+            timers: Timers::default(),
             replies: Vec::new(),
             handed: 0,
             owed: VecDeque::new(),
@@ -155,7 +154,6 @@ impl Device {
             resumed: VecDeque::new(),
             closing: VecDeque::new(),
             events: VecDeque::new(),
-            next_check: Instant::MAX,
         }
     }
 
@@ -185,7 +183,7 @@ impl Device {
     /// Peers that are there.
     #[must_use]
     pub fn peers(&self) -> usize {
-        self.alive
+        self.sessions.len()
     }
 
     fn transport(&self) -> Transport {
@@ -201,28 +199,23 @@ impl Device {
             return;
         }
         self.forget(peer);
-        let index = index(peer);
-        if index >= self.sessions.len() {
-            self.sessions.resize_with(index + 1, || None);
-        }
         let chunks = chunk::Chunks::new(self.buffer_bytes);
-        self.sessions[index] = Some(Box::new(Session { heard: now, chunks, blocked: false, held: Vec::new() }));
-        self.alive += 1;
+        self.sessions.insert(peer, Session { heard: now, chunks, blocked: false, held: Vec::new() });
         if self.transport == Transport::Datagram {
-            self.next_check = self.next_check.min(now + self.silence_timeout);
+            self.timers.arm(peer, now + self.silence_timeout);
         }
     }
 
     fn forget(&mut self, peer: Peer) {
-        if let Some(session) = self.sessions.get_mut(index(peer)).and_then(Option::take) {
+        if let Some(session) = self.sessions.remove(peer) {
             self.held_bytes -= session.held.len();
-            self.alive -= 1;
+            self.timers.cancel(peer);
         }
     }
 
     #[inline]
     fn datagram(&mut self, now: Instant, peer: Peer, bytes: &[u8]) {
-        let Some(Some(session)) = self.sessions.get_mut(index(peer)) else { return };
+        let Some(session) = self.sessions.at(peer) else { return };
         session.heard = now;
         if self.replies.len() + self.buffer_bytes > self.unsent_bytes_max {
             return self.board.drop_packet();
@@ -248,7 +241,7 @@ impl Device {
 
     #[inline]
     fn answer_chunks(&mut self, peer: Peer, bytes: &[u8], before: usize) -> Result<(), Error> {
-        let Some(Some(session)) = self.sessions.get_mut(index(peer)) else { return Ok(()) };
+        let Some(session) = self.sessions.at(peer) else { return Ok(()) };
         let mut rest = bytes;
         while let Some(packet) = session.chunks.next(&mut rest)? {
             let begun = chunk::begin(&mut self.replies);
@@ -275,7 +268,7 @@ impl Device {
     }
 
     fn set_blocked(&mut self, peer: Peer, blocked: bool) {
-        if let Some(Some(session)) = self.sessions.get_mut(index(peer)) {
+        if let Some(session) = self.sessions.at(peer) {
             session.blocked = blocked;
             if !blocked && !session.held.is_empty() {
                 self.resumed.push_back(peer);
@@ -287,7 +280,7 @@ impl Device {
     #[inline]
     fn send(&mut self, out: &mut Outbox) -> Option<Peer> {
         while let Some(&(peer, end)) = self.owed.front() {
-            let session = self.sessions.get_mut(index(peer)).and_then(Option::as_mut);
+            let session = self.sessions.at(peer);
             let burst = self.handed..end.min(self.handed + BURST);
             let sent = match session {
                 None => false,
@@ -319,7 +312,7 @@ impl Device {
     /// The next burst of what waited for a peer.
     fn resume(&mut self, out: &mut Outbox) -> Option<Peer> {
         while let Some(&peer) = self.resumed.front() {
-            let session = self.sessions.get_mut(index(peer)).and_then(Option::as_mut);
+            let session = self.sessions.at(peer);
             if let Some(session) = session.filter(|session| !session.blocked && !session.held.is_empty()) {
                 let burst = session.held.len().min(BURST);
                 out.copy(&session.held[..burst]);
@@ -336,19 +329,15 @@ impl Device {
         None
     }
 
-    /// Forgets the peers over datagrams that were silent for long.
-    fn check(&mut self, now: Instant) {
-        self.next_check = Instant::MAX;
-        for number in 0..self.sessions.len() {
-            let Some(session) = &self.sessions[number] else { continue };
-            let end = session.heard + self.silence_timeout;
-            if end <= now {
-                let peer = Peer(Peer::FIRST_ACCEPTED + number as u32);
+    /// Forgets a peer over datagrams if it was silent for too long.
+    fn elapsed(&mut self, now: Instant, peer: Peer) {
+        let Some(session) = self.sessions.get(peer) else { return };
+        match session.heard + self.silence_timeout {
+            until if until <= now => {
                 self.forget(peer);
                 self.closing.push_back(peer);
-            } else {
-                self.next_check = self.next_check.min(end);
             }
+            until => self.timers.arm(peer, until),
         }
     }
 }
@@ -370,10 +359,12 @@ impl Machine for Device {
             Input::Drained(peer) => self.set_blocked(peer, false),
             Input::Command(DeviceCommand::Reboot { clear_memory }) => self.board.reboot(clear_memory),
             Input::Command(DeviceCommand::Poke { address, word }) => self.board.bus.poke(address, word),
-            Input::Landed(..) | Input::Elapsed => {}
-        }
-        if now >= self.next_check {
-            self.check(now);
+            Input::Landed(..) => {}
+            Input::Elapsed => {
+                while let Some(peer) = self.timers.pop_due(now) {
+                    self.elapsed(now, peer);
+                }
+            }
         }
     }
 
@@ -387,13 +378,9 @@ impl Machine for Device {
         }
         match self.send(out) {
             Some(peer) => Output::Send(peer),
-            None => Output::Idle((self.alive > 0 && self.next_check < Instant::MAX).then_some(self.next_check)),
+            None => Output::Idle(self.timers.next()),
         }
     }
-}
-
-const fn index(peer: Peer) -> usize {
-    peer.0.wrapping_sub(Peer::FIRST_ACCEPTED) as usize
 }
 
 #[cfg(test)]

@@ -12,13 +12,12 @@
 //! turns, packet by packet. Memory follows from [`HubConfig`]: places and buffers are used again, and nothing is
 //! allocated for a packet once they have grown.
 
-mod alarms;
 mod allow;
 mod board;
 mod client;
-mod desk;
 mod intake;
 mod packets;
+mod router;
 mod stages;
 mod statistics;
 
@@ -30,12 +29,11 @@ use crate::window::WindowConfig;
 use crate::wire::Version;
 use crate::wire::chunk::Chunks;
 use crate::wire::hub::Code;
-use alloc::vec::Vec;
 use core::fmt;
 use core::net::SocketAddrV4;
 use core::time::Duration;
-use desk::Desk;
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Sampling, Stamp, codes};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Peers, Sampling, Stamp, codes};
+use router::Router;
 
 /// Bounds and times of a hub.
 ///
@@ -159,70 +157,66 @@ impl fmt::Display for Ended {
 #[derive(Debug)]
 pub struct Hub {
     /// What each client is sending.
-    streams: Vec<Option<Chunks>>,
-    desk: Desk,
+    streams: Peers<Chunks>,
+    router: Router,
 }
 
 impl Hub {
     /// A hub without clients; they may reach the boards of this list.
     #[must_use]
     pub fn new(config: HubConfig, allow: AllowList) -> Self {
-        Hub { streams: Vec::new(), desk: Desk::new(config, allow) }
+        Hub { streams: Peers::default(), router: Router::new(config, allow) }
     }
 
     /// All that it has done.
     #[must_use]
     pub fn counters(&self) -> HubCounters {
-        self.desk.counters()
+        self.router.counters()
     }
 
     /// The clients that are there.
     pub fn clients(&self) -> impl Iterator<Item = ClientStatistics> + '_ {
-        self.desk.client_statistics()
+        self.router.client_statistics()
     }
 
     /// The boards that are remembered.
     pub fn boards(&self) -> impl Iterator<Item = BoardStatistics> + '_ {
-        self.desk.board_statistics()
+        self.router.board_statistics()
     }
 
     /// How long the stages of packets took, of those that were stamped.
     #[must_use]
     pub fn stages(&self) -> &HubStages {
-        &self.desk.stages.seen
+        &self.router.stages.seen
     }
 
     /// Packets held, and the bytes of their buffers: bounded by the configuration.
     #[must_use]
     pub fn held(&self) -> (usize, usize) {
-        (self.desk.packets.held(), self.desk.packets.bytes())
+        (self.router.packets.held(), self.router.packets.bytes())
     }
 
     /// Whether no packet is under way, and no client there: so after [`HubCommand::Drain`], after a while.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        self.desk.is_drained()
+        self.router.is_drained()
     }
 
     fn came(&mut self, now: Instant, peer: Peer, address: &Address) {
-        let index = index(peer) as usize;
-        if self.desk.came(now, peer, address) {
-            if index >= self.streams.len() {
-                self.streams.resize_with(index + 1, || None);
-            }
-            self.streams[index] = Some(Chunks::new(self.desk.config.chunk_bytes));
+        if self.router.came(now, peer, address) {
+            self.streams.insert(peer, Chunks::new(self.router.config.chunk_bytes));
         }
     }
 
     fn take(&mut self, now: Instant, peer: Peer, bytes: &[u8]) {
         let index = index(peer);
-        let Some(Some(chunks)) = self.streams.get_mut(index as usize) else { return };
-        self.desk.count_bytes(index, bytes.len());
+        let Some(chunks) = self.streams.at(peer) else { return };
+        self.router.count_bytes(index, bytes.len());
         let mut rest = bytes;
         let ended = loop {
             match chunks.next(&mut rest) {
                 Ok(Some(chunk)) => {
-                    if let Err(ended) = self.desk.take_chunk(now, index, chunk) {
+                    if let Err(ended) = self.router.take_chunk(now, index, chunk) {
                         break ended;
                     }
                 }
@@ -230,14 +224,12 @@ impl Hub {
                 Err(_) => break Ended::ChunkTooLong,
             }
         };
-        self.desk.end(index, ended);
+        self.router.end(index, ended);
     }
 
     fn gone(&mut self, peer: Peer, why: Closed) {
-        if let Some(stream) = self.streams.get_mut(index(peer) as usize) {
-            *stream = None;
-        }
-        self.desk.gone(index(peer), if why == Closed::Finished { Ended::Finished } else { Ended::Broken });
+        self.streams.remove(peer);
+        self.router.gone(index(peer), if why == Closed::Finished { Ended::Finished } else { Ended::Broken });
     }
 }
 
@@ -249,33 +241,31 @@ impl Machine for Hub {
     fn handle(&mut self, now: Instant, input: Input<'_, HubCommand>) {
         match input {
             Input::Received(peer, bytes) if peer.is_accepted() => self.take(now, peer, bytes),
-            Input::Received(peer, bytes) => self.desk.heard(now, peer.0, bytes),
+            Input::Received(peer, bytes) => self.router.heard(now, peer.0, bytes),
             Input::Opened(peer, address) if peer.is_accepted() => self.came(now, peer, address),
-            Input::Opened(peer, _) => self.desk.board_opened(now, peer.0),
+            Input::Opened(peer, _) => self.router.board_opened(now, peer.0),
             Input::Closed(peer, why) if peer.is_accepted() => self.gone(peer, why),
-            Input::Closed(peer, _) => self.desk.board_closed(peer.0),
-            Input::Blocked(peer) => self.desk.block(peer, true),
-            Input::Drained(peer) => self.desk.block(peer, false),
-            Input::Command(HubCommand::Allow(list)) => self.desk.allow = list,
-            Input::Command(HubCommand::Sample(sampling)) => self.desk.stages.sampling = sampling,
-            Input::Command(HubCommand::Drain) => self.desk.drain(),
+            Input::Closed(peer, _) => self.router.board_closed(peer.0),
+            Input::Blocked(peer) => self.router.block(peer, true),
+            Input::Drained(peer) => self.router.block(peer, false),
+            Input::Command(HubCommand::Allow(list)) => self.router.allow = list,
+            Input::Command(HubCommand::Sample(sampling)) => self.router.stages.sampling = sampling,
+            Input::Command(HubCommand::Drain) => self.router.drain(),
             Input::Landed(..) | Input::Elapsed => {}
         }
     }
 
     #[inline]
     fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<HubEvent> {
-        let output = self.desk.poll(now, out);
-        if let Output::Close(peer) = output
-            && let Some(stream) = self.streams.get_mut(index(peer) as usize)
-        {
-            *stream = None;
+        let output = self.router.poll(now, out);
+        if let Output::Close(peer) = output {
+            self.streams.remove(peer);
         }
         output
     }
 
     fn stamped(&mut self, stamp: Stamp) {
-        self.desk.stamped(stamp);
+        self.router.stamped(stamp);
     }
 }
 

@@ -1,5 +1,5 @@
 use crate::Error;
-use crate::client::{ClientConfig, Desk, Event};
+use crate::client::{ClientConfig, Event, Queues};
 use crate::lane::{Answer, Lane};
 use crate::session::{Inbound, datagram};
 use crate::stages::{COUNTERS_MAX, FarStages, QUEUE, SEND};
@@ -103,67 +103,67 @@ impl Channel {
     }
 
     /// The driver has the connection: greet. A single-use connection sends its operation along.
-    pub(crate) fn opened(&mut self, now: Instant, desk: &mut Desk) {
+    pub(crate) fn opened(&mut self, now: Instant, queues: &mut Queues) {
         self.state = State::Greeting;
         self.since = now;
         self.greet = true;
-        self.wake(desk);
+        self.wake(queues);
     }
 
     #[inline]
-    pub(crate) fn queue(&mut self, tag: u64, size: u32, direction: Direction, desk: &mut Desk) {
+    pub(crate) fn queue(&mut self, tag: u64, size: u32, direction: Direction, queues: &mut Queues) {
         self.queued.push_back(Queued { tag, size, direction });
-        self.wake(desk);
+        self.wake(queues);
     }
 
-    pub(crate) fn flush(&mut self, desk: &mut Desk) {
+    pub(crate) fn flush(&mut self, queues: &mut Queues) {
         if !self.sends.is_empty() || !self.queued.is_empty() {
             self.flush = true;
-            self.wake(desk);
+            self.wake(queues);
         }
     }
 
     /// Nothing more is to be done here. The end of a stream says so by itself.
-    pub(crate) fn leave(&mut self, desk: &mut Desk) {
+    pub(crate) fn leave(&mut self, queues: &mut Queues) {
         if self.transport == Transport::Datagram {
             self.leaving = true;
-            self.wake(desk);
+            self.wake(queues);
         }
     }
 
-    pub(crate) fn ask_report(&mut self, desk: &mut Desk) {
+    pub(crate) fn ask_report(&mut self, queues: &mut Queues) {
         if self.report == Report::NotAsked {
             self.reports += 1;
         }
         self.report = Report::ToAsk;
-        self.wake(desk);
+        self.wake(queues);
     }
 
     #[inline]
-    pub(crate) fn wake(&mut self, desk: &mut Desk) {
+    pub(crate) fn wake(&mut self, queues: &mut Queues) {
         if !self.in_ready {
             self.in_ready = true;
-            desk.ready.push_back(self.number);
+            queues.ready.push_back(self.number);
         }
     }
 
-    pub(crate) fn fail(&mut self, error: Error, desk: &mut Desk) {
+    pub(crate) fn fail(&mut self, error: Error, queues: &mut Queues) {
         self.state = State::Failed;
-        desk.closing.push_back(Peer(self.number));
-        desk.events.push_back(Event::Failed { channel: self.number, error });
+        queues.closing.push_back(Peer(self.number));
+        queues.events.push_back(Event::Failed { channel: self.number, error });
     }
 
     #[inline]
-    pub(crate) fn received(&mut self, now: Instant, bytes: &[u8], desk: &mut Desk) -> Result<(), Error> {
+    pub(crate) fn received(&mut self, now: Instant, bytes: &[u8], queues: &mut Queues) -> Result<(), Error> {
         if self.transport == Transport::Datagram {
             let outcome =
-                datagram(bytes, self.size_max).and_then(|(header, body)| self.message(now, header, Some(body), desk));
+                datagram(bytes, self.size_max).and_then(|(header, body)| self.message(now, header, Some(body), queues));
             // Once greeted, a datagram that makes no sense was damaged on its way: what it carried counts as lost.
             return if self.state == State::Ready { Ok(()) } else { outcome };
         }
         let mut rest = bytes;
         while let Some(header) = self.inbound.next(&mut rest, self.size_max)? {
-            self.message(now, header, None, desk)?;
+            self.message(now, header, None, queues)?;
             if self.state == State::Waiting {
                 // A single-use connection has had its answer: what else it brought is not for the next one.
                 break;
@@ -172,9 +172,9 @@ impl Channel {
         Ok(())
     }
 
-    pub(crate) fn landed(&mut self, now: Instant, count: usize, desk: &mut Desk) -> Result<(), Error> {
+    pub(crate) fn landed(&mut self, now: Instant, count: usize, queues: &mut Queues) -> Result<(), Error> {
         match self.inbound.landed(count) {
-            Some(header) => self.message(now, header, None, desk),
+            Some(header) => self.message(now, header, None, queues),
             None => Ok(()),
         }
     }
@@ -190,19 +190,19 @@ impl Channel {
     }
 
     #[inline]
-    fn message(&mut self, now: Instant, header: Header, body: Option<&[u8]>, desk: &mut Desk) -> Result<(), Error> {
+    fn message(&mut self, now: Instant, header: Header, body: Option<&[u8]>, queues: &mut Queues) -> Result<(), Error> {
         match header.kind {
-            Kind::Reply => self.answered(now, Direction::Both, header.sequence, desk),
-            Kind::Data => self.answered(now, Direction::Receive, header.sequence, desk),
-            Kind::Ack => self.acknowledged(now, &header, body, desk),
+            Kind::Reply => self.answered(now, Direction::Both, header.sequence, queues),
+            Kind::Data => self.answered(now, Direction::Receive, header.sequence, queues),
+            Kind::Ack => self.acknowledged(now, &header, body, queues),
             Kind::Welcome => {
                 let size_max = wire::decode_greeting(body.unwrap_or_else(|| self.inbound.control()))?;
                 if self.state == State::Greeting {
                     self.state = State::Ready;
                     if !self.single {
-                        desk.events.push_back(Event::Ready { channel: self.number, size_max });
+                        queues.events.push_back(Event::Ready { channel: self.number, size_max });
                     }
-                    self.wake(desk);
+                    self.wake(queues);
                 }
                 Ok(())
             }
@@ -211,8 +211,8 @@ impl Channel {
                 let (counters, stages) = (Counters::decode(body)?, FarStages::decode(&body[COUNTERS..])?);
                 if self.report != Report::NotAsked && header.sequence == self.reports {
                     self.report = Report::NotAsked;
-                    desk.far_stages.add(&stages);
-                    desk.events.push_back(Event::Report { channel: self.number, counters });
+                    queues.far_stages.add(&stages);
+                    queues.events.push_back(Event::Report { channel: self.number, counters });
                 }
                 Ok(())
             }
@@ -223,19 +223,25 @@ impl Channel {
     }
 
     #[inline]
-    fn answered(&mut self, now: Instant, direction: Direction, sequence: u64, desk: &mut Desk) -> Result<(), Error> {
+    fn answered(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        sequence: u64,
+        queues: &mut Queues,
+    ) -> Result<(), Error> {
         let lane = if direction == Direction::Both { &mut self.echoes } else { &mut self.receives };
         if self.transport == Transport::Stream {
             let tag = lane.answered_in_order(sequence)?;
-            desk.events.push_back(Event::Done(tag));
+            queues.events.push_back(Event::Done(tag));
             if self.single {
-                self.end_single(desk);
+                self.end_single(queues);
             }
             return Ok(());
         }
-        tell(lane.answered(now, sequence), desk);
+        tell(lane.answered(now, sequence), queues);
         if lane.overtaken_at().is_some_and(|at| at <= now) {
-            lane.expire(now, self.timeout, |tag| desk.events.push_back(Event::Lost(tag)));
+            lane.expire(now, self.timeout, |tag| queues.events.push_back(Event::Lost(tag)));
         }
         Ok(())
     }
@@ -245,12 +251,12 @@ impl Channel {
         now: Instant,
         header: &Header,
         body: Option<&[u8]>,
-        desk: &mut Desk,
+        queues: &mut Queues,
     ) -> Result<(), Error> {
         let Some(body) = body else {
-            self.sends.acknowledged_below(header.sequence, |tag| desk.events.push_back(Event::Done(tag)))?;
+            self.sends.acknowledged_below(header.sequence, |tag| queues.events.push_back(Event::Done(tag)))?;
             if self.single && self.sends.is_empty() {
-                self.end_single(desk);
+                self.end_single(queues);
             }
             return Ok(());
         };
@@ -258,17 +264,17 @@ impl Channel {
         for _ in 0..header.count {
             let wrong = |_| Error::Length { told: usize::from(header.count) * RANGE, came: body.len() };
             let (first, count) = (cursor.u64_le().map_err(wrong)?, cursor.u64_le().map_err(wrong)?);
-            self.sends.acknowledged(now, first, count, |answer| tell(answer, desk));
+            self.sends.acknowledged(now, first, count, |answer| tell(answer, queues));
         }
         if self.sends.overtaken_at().is_some_and(|at| at <= now) {
-            self.sends.expire(now, self.timeout, |tag| desk.events.push_back(Event::Lost(tag)));
+            self.sends.expire(now, self.timeout, |tag| queues.events.push_back(Event::Lost(tag)));
         }
         Ok(())
     }
 
     /// A single-use connection has had its answer: close it, and open the next one if more is to be done.
-    fn end_single(&mut self, desk: &mut Desk) {
-        desk.closing.push_back(Peer(self.number));
+    fn end_single(&mut self, queues: &mut Queues) {
+        queues.closing.push_back(Peer(self.number));
         self.inbound = Inbound::new(COUNTERS_MAX);
         (self.echoes, self.sends, self.receives) = Default::default();
         self.state = State::Waiting;
@@ -307,7 +313,7 @@ impl Channel {
         self.lanes().into_iter().any(|lane| !lane.is_empty())
     }
 
-    pub(crate) fn check(&mut self, now: Instant, desk: &mut Desk) -> Result<(), Error> {
+    pub(crate) fn check(&mut self, now: Instant, queues: &mut Queues) -> Result<(), Error> {
         let waited = now - self.since;
         if matches!(self.state, State::Opening | State::Greeting) && waited >= self.greeting_timeout {
             return Err(Error::NoAnswer);
@@ -317,23 +323,23 @@ impl Channel {
         }
         if self.state == State::Greeting {
             self.greet = true;
-            self.wake(desk);
+            self.wake(queues);
         }
         if let Report::Asked(asked) = self.report
             && now - asked >= self.timeout / REPEATS
         {
-            self.ask_report(desk);
+            self.ask_report(queues);
         }
         let timeout = self.timeout;
         for lane in [&mut self.echoes, &mut self.sends, &mut self.receives] {
-            lane.expire(now, timeout, |tag| desk.events.push_back(Event::Lost(tag)));
+            lane.expire(now, timeout, |tag| queues.events.push_back(Event::Lost(tag)));
         }
         Ok(())
     }
 
     /// Writes what is to be sent: one message over UDP, a burst on a stream. Answers whether more is waiting.
     #[inline]
-    pub(crate) fn write(&mut self, now: Instant, desk: &Desk, out: &mut Outbox) -> bool {
+    pub(crate) fn write(&mut self, now: Instant, queues: &Queues, out: &mut Outbox) -> bool {
         let (start, stream) = (out.len(), self.transport == Transport::Stream);
         loop {
             if self.blocked || !matches!(self.state, State::Greeting | State::Ready) {
@@ -355,13 +361,13 @@ impl Channel {
                 // A single-use connection carries one operation, sent along with its greeting.
                 return false;
             } else if let Some(next) = self.queued.front().copied() {
-                self.operation(now, next, desk, out);
+                self.operation(now, next, queues, out);
             } else if self.flush {
                 self.flush = false;
                 out.copy(&Header::new(Kind::Report, 0, 0).encode());
             } else if self.report == Report::ToAsk {
                 self.report = Report::Asked(now);
-                let flags = if desk.stamps.sampling.is_on() { FLAG_STAGES } else { 0 };
+                let flags = if queues.stamps.sampling.is_on() { FLAG_STAGES } else { 0 };
                 out.copy(&Header { flags, ..Header::new(Kind::Report, 0, self.reports) }.encode());
             } else {
                 return false;
@@ -370,12 +376,12 @@ impl Channel {
     }
 
     #[inline]
-    fn operation(&mut self, now: Instant, next: Queued, desk: &Desk, out: &mut Outbox) {
-        mark(next.tag, desk, out);
+    fn operation(&mut self, now: Instant, next: Queued, queues: &Queues, out: &mut Outbox) {
+        mark(next.tag, queues, out);
         match next.direction {
             Direction::Both => {
                 self.queued.pop_front();
-                desk.payload.message(&Header::new(Kind::Echo, next.size, self.echoes.push(next.tag, now)), out);
+                queues.payload.message(&Header::new(Kind::Echo, next.size, self.echoes.push(next.tag, now)), out);
             }
             Direction::Send => {
                 self.queued.pop_front();
@@ -386,7 +392,7 @@ impl Channel {
                     self.unacknowledged = 0;
                     header.flags = FLAG_ACKNOWLEDGE;
                 }
-                desk.payload.message(&header, out);
+                queues.payload.message(&header, out);
             }
             Direction::Receive => {
                 let mut header = Header::new(Kind::Receive, next.size, 0);
@@ -400,7 +406,7 @@ impl Channel {
                     if header.count == 0 {
                         header.sequence = sequence;
                     } else {
-                        mark(also.tag, desk, out);
+                        mark(also.tag, queues, out);
                     }
                     header.count += 1;
                 }
@@ -412,22 +418,22 @@ impl Channel {
 
 /// Marks an operation that this poll writes.
 #[inline]
-fn mark(tag: u64, desk: &Desk, out: &mut Outbox) {
-    if desk.stamps.sampling.takes(tag) {
+fn mark(tag: u64, queues: &Queues, out: &mut Outbox) {
+    if queues.stamps.sampling.takes(tag) {
         out.mark(QUEUE, tag, Moment::Sending);
         out.mark(SEND, tag, Moment::Sent);
     }
 }
 
 #[inline]
-fn tell(answer: Answer, desk: &mut Desk) {
+fn tell(answer: Answer, queues: &mut Queues) {
     match answer {
         Answer::Done { tag, reordered } => {
-            desk.noticed.reordered += u64::from(reordered);
-            desk.events.push_back(Event::Done(tag));
+            queues.noticed.reordered += u64::from(reordered);
+            queues.events.push_back(Event::Done(tag));
         }
-        Answer::Recovered { tag } => desk.events.push_back(Event::Recovered(tag)),
-        Answer::Duplicate => desk.noticed.duplicated += 1,
+        Answer::Recovered { tag } => queues.events.push_back(Event::Recovered(tag)),
+        Answer::Duplicate => queues.noticed.duplicated += 1,
         Answer::Unknown => {}
     }
 }

@@ -6,7 +6,9 @@ use crate::wire::{Counters, Direction};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Moment, Outbox, Output, Peer, Stamp, Stamps, Transport};
+use hodo_machine::{
+    Address, Closed, Input, Instant, Machine, Moment, Outbox, Output, Peer, Stamp, Stamps, Timers, Transport,
+};
 
 /// Connections that are being opened at once: below the usual bound of a listener's queue.
 const OPENING_MAX: usize = 256;
@@ -100,16 +102,16 @@ pub struct Noticed {
 pub struct Client {
     config: ClientConfig,
     channels: Vec<Channel>,
-    desk: Desk,
+    queues: Queues,
     opening: usize,
     to_open: VecDeque<u32>,
-    next_check: Instant,
-    timed: bool,
+    /// When something may have taken too long, by channel.
+    timers: Timers<u32>,
 }
 
 /// What channels share: the queues towards the driver and the application.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct Queues {
     pub(crate) events: VecDeque<Event>,
     pub(crate) ready: VecDeque<u32>,
     pub(crate) closing: VecDeque<Peer>,
@@ -128,7 +130,7 @@ impl Client {
         Client {
             channels: (0..connections).map(|number| Channel::new(number, &config)).collect(),
             to_open: (0..config.channels).collect(),
-            desk: Desk {
+            queues: Queues {
                 events: VecDeque::new(),
                 ready: VecDeque::new(),
                 closing: VecDeque::new(),
@@ -139,8 +141,7 @@ impl Client {
                 sink: Vec::new(),
             },
             opening: 0,
-            next_check: Instant::ZERO,
-            timed: true,
+            timers: Timers::default(),
             config,
         }
     }
@@ -148,18 +149,18 @@ impl Client {
     /// What has been noticed so far.
     #[must_use]
     pub fn noticed(&self) -> Noticed {
-        self.desk.noticed
+        self.queues.noticed
     }
 
     /// Which operations are stamped, and their stamps. While any are, the server is asked to tell of its stages too.
     pub fn stamps(&mut self) -> &mut Stamps {
-        &mut self.desk.stamps
+        &mut self.queues.stamps
     }
 
     /// The server's stages, of all channels that have answered the last [`Command::Report`].
     #[must_use]
     pub fn far_stages(&self) -> &FarStages {
-        &self.desk.far_stages
+        &self.queues.far_stages
     }
 
     fn command(&mut self, now: Instant, command: Command) {
@@ -167,28 +168,30 @@ impl Client {
             Command::Operation { tag, channel, size, direction } => {
                 let number = if self.config.reconnect { channel + self.config.channels } else { channel };
                 let Some(channel) = self.channels.get_mut(number as usize) else { return };
-                channel.queue(tag, size, direction, &mut self.desk);
+                channel.queue(tag, size, direction, &mut self.queues);
                 self.open_single(number);
                 if self.config.transport == Transport::Datagram {
-                    self.check_at(now + self.config.timeout);
+                    self.timers.arm_by(number, now + self.config.timeout);
                 }
             }
             Command::Flush => {
                 for channel in &mut self.channels {
-                    channel.flush(&mut self.desk);
+                    channel.flush(&mut self.queues);
                 }
             }
             Command::Leave => {
                 for channel in &mut self.channels {
-                    channel.leave(&mut self.desk);
+                    channel.leave(&mut self.queues);
                 }
             }
             Command::Report => {
-                self.desk.far_stages = FarStages::default();
-                for channel in self.channels.iter_mut().take(self.config.channels as usize) {
-                    channel.ask_report(&mut self.desk);
+                self.queues.far_stages = FarStages::default();
+                for (number, channel) in (0..self.config.channels).zip(&mut self.channels) {
+                    channel.ask_report(&mut self.queues);
+                    if self.config.transport == Transport::Datagram {
+                        self.timers.arm_by(number, now + self.config.timeout / REPEATS);
+                    }
                 }
-                self.check_at(now + self.config.timeout / REPEATS);
             }
         }
     }
@@ -196,21 +199,21 @@ impl Client {
     fn opened(&mut self, now: Instant, peer: Peer) {
         self.opening = self.opening.saturating_sub(1);
         if let Some(channel) = self.channels.get_mut(peer.0 as usize) {
-            channel.opened(now, &mut self.desk);
+            channel.opened(now, &mut self.queues);
         }
-        self.check_at(now + self.config.timeout / REPEATS);
     }
 
-    fn with(&mut self, peer: Peer, act: impl FnOnce(&mut Channel, &mut Desk) -> Result<(), Error>) {
+    fn with(&mut self, peer: Peer, act: impl FnOnce(&mut Channel, &mut Queues) -> Result<(), Error>) {
         let Some(channel) = self.channels.get_mut(peer.0 as usize) else { return };
         if matches!(channel.state, State::Failed | State::Left) {
             return;
         }
-        if let Err(error) = act(channel, &mut self.desk) {
+        if let Err(error) = act(channel, &mut self.queues) {
             if channel.state == State::Opening {
                 self.opening = self.opening.saturating_sub(1);
             }
-            channel.fail(error, &mut self.desk);
+            channel.fail(error, &mut self.queues);
+            self.timers.cancel(peer.0);
         }
     }
 
@@ -220,7 +223,7 @@ impl Client {
         if self.config.transport == Transport::Datagram
             && let Some(at) = self.channels.get(peer.0 as usize).and_then(Channel::overtaken_at)
         {
-            self.check_at(at);
+            self.timers.arm_by(peer.0, at);
         }
     }
 
@@ -233,21 +236,11 @@ impl Client {
         }
     }
 
-    #[inline]
-    fn check_at(&mut self, at: Instant) {
-        self.next_check = if self.timed { self.next_check.min(at) } else { at };
-        self.timed = true;
-    }
-
-    /// Looks at greetings, reports and, over UDP, operations that have waited for too long.
-    fn check(&mut self, now: Instant) {
-        self.timed = false;
-        for number in 0..self.channels.len() {
-            self.with(Peer(number as u32), |channel, desk| channel.check(now, desk));
-            if let Some(at) = self.channels[number].next_check(now) {
-                self.check_at(at);
-            }
-        }
+    /// Looks at a channel's greeting, report and, over UDP, operations that have waited for too long.
+    fn elapsed(&mut self, now: Instant, number: u32) {
+        self.with(Peer(number), |channel, queues| channel.check(now, queues));
+        let next = self.channels.get(number as usize).and_then(|channel| channel.next_check(now));
+        self.timers.set(number, next);
     }
 }
 
@@ -259,14 +252,14 @@ impl Machine for Client {
     fn handle(&mut self, now: Instant, input: Input<'_, Command>) {
         match input {
             Input::Received(peer, bytes) => {
-                self.with(peer, |channel, desk| channel.received(now, bytes, desk));
+                self.with(peer, |channel, queues| channel.received(now, bytes, queues));
                 self.check_overtaken(peer);
                 if self.config.reconnect {
                     self.open_single(peer.0);
                 }
             }
             Input::Landed(peer, count) => {
-                self.with(peer, |channel, desk| channel.landed(now, count, desk));
+                self.with(peer, |channel, queues| channel.landed(now, count, queues));
                 if self.config.reconnect {
                     self.open_single(peer.0);
                 }
@@ -278,29 +271,30 @@ impl Machine for Client {
                 channel.blocked = true;
                 Ok(())
             }),
-            Input::Drained(peer) => self.with(peer, |channel, desk| {
+            Input::Drained(peer) => self.with(peer, |channel, queues| {
                 channel.blocked = false;
-                channel.wake(desk);
+                channel.wake(queues);
                 Ok(())
             }),
-            Input::Elapsed => {}
-        }
-        if self.timed && now >= self.next_check {
-            self.check(now);
+            Input::Elapsed => {
+                while let Some(number) = self.timers.pop_due(now) {
+                    self.elapsed(now, number);
+                }
+            }
         }
     }
 
     #[inline]
     fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Event> {
-        if let Some(event) = self.desk.events.pop_front() {
+        if let Some(event) = self.queues.events.pop_front() {
             if let Event::Done(tag) = event
-                && self.desk.stamps.sampling.takes(tag)
+                && self.queues.stamps.sampling.takes(tag)
             {
                 out.mark(AWAY, tag, Moment::At(now));
             }
             return Output::Event(event);
         }
-        if let Some(peer) = self.desk.closing.pop_front() {
+        if let Some(peer) = self.queues.closing.pop_front() {
             return Output::Close(peer);
         }
         if self.opening < OPENING_MAX
@@ -308,29 +302,30 @@ impl Machine for Client {
         {
             self.opening += 1;
             self.channels[number as usize].opening(now);
+            self.timers.arm_by(number, now + self.config.timeout / REPEATS);
             return Output::Open(Peer(number), self.config.address.clone());
         }
-        while let Some(&number) = self.desk.ready.front() {
+        while let Some(&number) = self.queues.ready.front() {
             let before = out.len();
             let channel = &mut self.channels[number as usize];
-            if !channel.write(now, &self.desk, out) {
-                self.desk.ready.pop_front();
+            if !channel.write(now, &self.queues, out) {
+                self.queues.ready.pop_front();
                 channel.in_ready = false;
             }
             if out.len() > before {
                 return Output::Send(Peer(number));
             }
         }
-        Output::Idle(self.timed.then_some(self.next_check))
+        Output::Idle(self.timers.next())
     }
 
     #[inline]
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
-        self.channels.get(peer.0 as usize)?.landing(&mut self.desk.sink)
+        self.channels.get(peer.0 as usize)?.landing(&mut self.queues.sink)
     }
 
     fn stamped(&mut self, stamp: Stamp) {
-        self.desk.stamps.keep(stamp);
+        self.queues.stamps.keep(stamp);
     }
 }
 

@@ -8,14 +8,12 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
-use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer, Stamp, Transport};
+use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer, Peers, Stamp, Timers, Transport};
 
 /// Bytes after which a stream's replies are handed to the driver.
 const BURST: usize = 128 << 10;
 /// A payload is received straight into its place while this much of it is outstanding.
 const LANDING_FROM: usize = 256 << 10;
-/// How often greetings and silence are looked at.
-const CHECK: Duration = Duration::from_millis(500);
 
 /// Bounds of a server.
 #[derive(Debug, Clone, Copy)]
@@ -58,13 +56,13 @@ pub enum ServerEvent {
 #[derive(Debug)]
 pub struct Server {
     config: ServerConfig,
-    sessions: Vec<Option<Box<Session>>>,
-    ready: VecDeque<u32>,
+    sessions: Peers<Session>,
+    /// When the greeting of each peer is late, and from then on when it may have been silent for too long.
+    timers: Timers<Peer>,
+    ready: VecDeque<Peer>,
     closing: VecDeque<Peer>,
     events: VecDeque<ServerEvent>,
     pending: usize,
-    alive: usize,
-    next_check: Instant,
     payload: Payload,
     sink: Vec<u8>,
 }
@@ -114,30 +112,25 @@ impl Server {
     pub fn new(config: ServerConfig) -> Self {
         Server {
             config,
-            sessions: Vec::new(),
+            sessions: Peers::default(),
+            timers: Timers::default(),
             ready: VecDeque::new(),
             closing: VecDeque::new(),
             events: VecDeque::new(),
             pending: 0,
-            alive: 0,
-            next_check: Instant::ZERO,
             payload: Payload::new(),
             sink: Vec::new(),
         }
     }
 
     fn opened(&mut self, now: Instant, peer: Peer) {
-        let index = index(peer);
-        if index >= self.sessions.len() {
-            self.sessions.resize_with(index + 1, || None);
-        }
         let transport = self.config.transport;
         let arrivals = || match transport {
             Transport::Stream => Arrivals::Stream(0),
             Transport::Datagram => Arrivals::Datagrams(Box::default()),
         };
         self.forget(peer);
-        self.sessions[index] = Some(Box::new(Session {
+        let session = Session {
             inbound: Inbound::new(COUNTERS),
             greeted: false,
             blocked: false,
@@ -152,14 +145,15 @@ impl Server {
             echoes: arrivals(),
             receives: arrivals(),
             stages: None,
-        }));
-        self.alive += 1;
+        };
+        self.sessions.insert(peer, session);
+        self.timers.arm(peer, now + self.config.greeting_timeout);
     }
 
     fn forget(&mut self, peer: Peer) {
-        if let Some(session) = self.sessions.get_mut(index(peer)).and_then(Option::take) {
+        if let Some(session) = self.sessions.remove(peer) {
             self.pending -= session.replies.len();
-            self.alive -= 1;
+            self.timers.cancel(peer);
         }
     }
 
@@ -173,12 +167,12 @@ impl Server {
         if self.config.transport == Transport::Datagram {
             let outcome =
                 datagram(bytes, size_max).and_then(|(header, body)| self.message(now, peer, header, Some(body)));
-            let greeted = self.sessions.get(index(peer)).and_then(Option::as_ref).is_some_and(|peer| peer.greeted);
+            let greeted = self.sessions.get(peer).is_some_and(|session| session.greeted);
             // Once greeted, a datagram that makes no sense was damaged on its way: what it carried counts as lost.
             return if greeted { Ok(()) } else { outcome };
         }
         let mut rest = bytes;
-        while let Some(Some(session)) = self.sessions.get_mut(index(peer)) {
+        while let Some(session) = self.sessions.at(peer) {
             let Some(header) = session.inbound.next(&mut rest, size_max)? else { break };
             self.message(now, peer, header, None)?;
         }
@@ -186,7 +180,7 @@ impl Server {
     }
 
     fn message(&mut self, now: Instant, peer: Peer, header: Header, body: Option<&[u8]>) -> Result<(), Error> {
-        let Some(Some(session)) = self.sessions.get_mut(index(peer)) else { return Ok(()) };
+        let Some(session) = self.sessions.at(peer) else { return Ok(()) };
         session.heard = now;
         if !session.greeted && header.kind != Kind::Hello {
             return Err(Error::Unexpected { kind: header.kind.code() });
@@ -248,7 +242,7 @@ impl Server {
         if self.pending >= self.config.pending_max {
             self.make_room(peer)?;
         }
-        if let Some(Some(session)) = self.sessions.get_mut(index(peer)) {
+        if let Some(session) = self.sessions.at(peer) {
             session.replies.push_back(reply);
             self.pending += 1;
             self.queue(peer);
@@ -258,37 +252,36 @@ impl Server {
 
     /// Ends the peer that is owed the most; `asking` is refused where that is the one.
     fn make_room(&mut self, asking: Peer) -> Result<(), Error> {
-        let owed = |peer: Peer| self.sessions.get(index(peer)).and_then(Option::as_ref).map_or(0, |s| s.replies.len());
-        let all = (0..self.sessions.len()).map(|number| Peer(Peer::FIRST_ACCEPTED + number as u32));
-        let most = all.max_by_key(|peer| owed(*peer)).filter(|most| owed(*most) > owed(asking));
+        let owed = self.sessions.get(asking).map_or(0, |session| session.replies.len());
+        let all = self.sessions.iter().map(|(peer, session)| (session.replies.len(), peer));
         let error = Error::TooMany { max: self.config.pending_max };
-        let Some(greedy) = most else { return Err(error) };
+        let Some((_, greedy)) = all.max().filter(|(most, _)| *most > owed) else { return Err(error) };
         self.misbehaved(greedy, error);
         Ok(())
     }
 
     #[inline]
     fn queue(&mut self, peer: Peer) {
-        if let Some(Some(session)) = self.sessions.get_mut(index(peer))
+        if let Some(session) = self.sessions.at(peer)
             && !session.queued
             && !session.blocked
         {
             session.queued = true;
-            self.ready.push_back(peer.0);
+            self.ready.push_back(peer);
         }
     }
 
     fn set_blocked(&mut self, peer: Peer, blocked: bool) {
-        if let Some(Some(session)) = self.sessions.get_mut(index(peer)) {
+        if let Some(session) = self.sessions.at(peer) {
             session.blocked = blocked;
             self.queue(peer);
         }
     }
 
     /// Writes what a session owes: one message over UDP, a burst on a stream. Answers whether more is owed.
-    fn write(&mut self, number: u32, out: &mut Outbox) -> bool {
+    fn write(&mut self, peer: Peer, out: &mut Outbox) -> bool {
         let config = self.config;
-        let Some(Some(session)) = self.sessions.get_mut(index(Peer(number))) else { return false };
+        let Some(session) = self.sessions.at(peer) else { return false };
         let (start, stream) = (out.len(), config.transport == Transport::Stream);
         while session.acknowledge || session.report.is_some() || !session.replies.is_empty() {
             if session.blocked || (out.len() > start && (!stream || out.len() - start >= BURST)) {
@@ -298,7 +291,7 @@ impl Server {
                 session.acknowledge = false;
                 session.sends.acknowledge(out);
                 if let Some(arrived) = session.owed_since.take() {
-                    session.mark(arrived, number, out);
+                    session.mark(arrived, peer, out);
                 }
             } else if let Some(mut counters) = session.report.take() {
                 session.tell(&mut counters, out);
@@ -311,30 +304,28 @@ impl Server {
                     session.replies.pop_front();
                     self.pending -= 1;
                 }
-                session.mark(arrived, number, out);
+                session.mark(arrived, peer, out);
             }
         }
         false
     }
 
-    fn check(&mut self, now: Instant) {
-        self.next_check = now + CHECK;
-        for number in 0..self.sessions.len() {
-            let Some(session) = &self.sessions[number] else { continue };
-            let silent = now - session.heard;
-            let gone = if session.greeted {
-                self.config.transport == Transport::Datagram && silent >= self.config.silence_timeout
-            } else {
-                silent >= self.config.greeting_timeout
-            };
-            if gone {
-                self.close(Peer(Peer::FIRST_ACCEPTED + number as u32));
-            }
+    /// Closes a peer that has not greeted in time, or that was silent for too long.
+    fn elapsed(&mut self, now: Instant, peer: Peer) {
+        let Some(session) = self.sessions.get(peer) else { return };
+        let timeout = match self.config.transport {
+            _ if !session.greeted => self.config.greeting_timeout,
+            Transport::Datagram => self.config.silence_timeout,
+            Transport::Stream => return,
+        };
+        match session.heard + timeout {
+            until if until <= now => self.close(peer),
+            until => self.timers.arm(peer, until),
         }
     }
 
     fn misbehaved(&mut self, peer: Peer, error: Error) {
-        if self.sessions.get(index(peer)).is_some_and(Option::is_some) {
+        if self.sessions.get(peer).is_some() {
             self.close(peer);
             self.events.push_back(ServerEvent::Misbehaved(peer, error));
         }
@@ -355,7 +346,7 @@ impl Machine for Server {
                 }
             }
             Input::Landed(peer, count) => {
-                let Some(Some(session)) = self.sessions.get_mut(index(peer)) else { return };
+                let Some(session) = self.sessions.at(peer) else { return };
                 let Some(header) = session.inbound.landed(count) else { return };
                 if let Err(error) = self.message(now, peer, header, None) {
                     self.misbehaved(peer, error);
@@ -365,15 +356,16 @@ impl Machine for Server {
             Input::Blocked(peer) => self.set_blocked(peer, true),
             Input::Drained(peer) => self.set_blocked(peer, false),
             Input::Command(ServerCommand::Report { peer, process }) => {
-                if let Some(Some(session)) = self.sessions.get_mut(index(peer)) {
+                if let Some(session) = self.sessions.at(peer) {
                     session.report = Some(process);
                     self.queue(peer);
                 }
             }
-            Input::Elapsed => {}
-        }
-        if self.alive > 0 && now >= self.next_check {
-            self.check(now);
+            Input::Elapsed => {
+                while let Some(peer) = self.timers.pop_due(now) {
+                    self.elapsed(now, peer);
+                }
+            }
         }
     }
 
@@ -385,24 +377,24 @@ impl Machine for Server {
         if let Some(peer) = self.closing.pop_front() {
             return Output::Close(peer);
         }
-        while let Some(&number) = self.ready.front() {
+        while let Some(&peer) = self.ready.front() {
             let before = out.len();
-            if !self.write(number, out) {
+            if !self.write(peer, out) {
                 self.ready.pop_front();
-                if let Some(Some(session)) = self.sessions.get_mut(index(Peer(number))) {
+                if let Some(session) = self.sessions.at(peer) {
                     session.queued = false;
                 }
             }
             if out.len() > before {
-                return Output::Send(Peer(number));
+                return Output::Send(peer);
             }
         }
-        Output::Idle((self.alive > 0).then_some(self.next_check))
+        Output::Idle(self.timers.next())
     }
 
     #[inline]
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
-        let left = self.sessions.get(index(peer))?.as_ref()?.inbound.payload_left();
+        let left = self.sessions.get(peer)?.inbound.payload_left();
         if left < LANDING_FROM {
             return None;
         }
@@ -413,7 +405,7 @@ impl Machine for Server {
     }
 
     fn stamped(&mut self, stamp: Stamp) {
-        if let Some(Some(session)) = self.sessions.get_mut(stamp.tag as usize)
+        if let Some(session) = self.sessions.at(Peer(stamp.tag as u32))
             && let Some(stages) = &mut session.stages
         {
             stages.stamped(stamp);
@@ -429,11 +421,11 @@ impl Session {
         }
     }
 
-    /// Marks an answer to what arrived then; its tag is the session's index.
+    /// Marks an answer to what arrived then; its tag is the peer's number.
     #[inline]
-    fn mark(&mut self, arrived: Instant, number: u32, out: &mut Outbox) {
+    fn mark(&mut self, arrived: Instant, peer: Peer, out: &mut Outbox) {
         if let Some(stages) = &mut self.stages {
-            stages.mark(arrived, index(Peer(number)) as u64, out);
+            stages.mark(arrived, u64::from(peer.0), out);
         }
     }
 
@@ -506,8 +498,4 @@ impl Reply {
             payload.message(&Header::new(self.kind, self.length, self.sequence), out);
         }
     }
-}
-
-const fn index(peer: Peer) -> usize {
-    peer.0.wrapping_sub(Peer::FIRST_ACCEPTED) as usize
 }

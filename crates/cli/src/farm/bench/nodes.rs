@@ -1,7 +1,7 @@
 use super::shape::{Flow, Shape};
 use crate::Error;
-use crate::bench::LISTENING_ON;
 use hodo_io::usage::ProcessUsage;
+use hodo_tester::LISTENING_ON;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;

@@ -6,11 +6,11 @@
 
 use super::shape::Shape;
 use crate::Error;
-use crate::farm::instance;
 use hodo_catalog::farm::emulation::Generator;
 use hodo_catalog::farm::node::{Command, Decide, Event};
 use hodo_catalog::farm::wire::Verdict;
 use hodo_catalog::farm::{self, Next, Node, NodeConfig, Supply};
+use hodo_farm_host::process::instance;
 use hodo_io::{Attendant, Stop, attend_opened};
 use hodo_machine::{Address, Instant};
 use std::collections::LinkedList;

@@ -1,8 +1,9 @@
-use crate::args::{FarmBench, Preset, units::Cpus};
-use crate::farm::{AT_ONCE, TOGETHER};
+use super::options::{BenchOptions, Preset};
+use crate::args::units::Cpus;
 use hodo_catalog::farm::ControllerConfig;
 use hodo_catalog::farm::controller::Pace;
 use hodo_catalog::farm::emulation::{GeneratorConfig, Spread};
+use hodo_farm_host::process::{AT_ONCE, TOGETHER};
 use hodo_io::floor::{Exchange, Floor, Kind};
 use hodo_io::{ServeOptions, SocketSettings};
 use hodo_machine::Wait;
@@ -46,7 +47,7 @@ pub enum Flow {
 }
 
 impl Shape {
-    pub fn of(asked: &FarmBench, nodes: u32) -> Shape {
+    pub fn of(asked: &BenchOptions, nodes: u32) -> Shape {
         let is_study = asked.preset.is_some();
         let flow = match asked.preset {
             Some(Preset::LhcbV1) => Flow::Queued { bytes_max: asked.memory },

@@ -1,6 +1,6 @@
 use super::watch::Watched;
-use crate::farm::reading::Node;
-use crate::farm::shares::evenness;
+use hodo_farm_host::controller::shares::evenness;
+use hodo_farm_host::controller::status::NodeStatus;
 use hodo_measure::Measurement;
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ pub fn nodes(found: &Measurement) -> String {
         let share = node.events as f64 / most as f64;
         let _ = writeln!(text, "{:>4} {:>11} {per_s:>11.0} {share:>7.3}", node.number, node.events);
     }
-    let nodes = found.nodes.iter().map(|node| Node { given: node.events, ..Node::default() });
+    let nodes = found.nodes.iter().map(|node| NodeStatus { given: node.events, ..NodeStatus::default() });
     let _ = writeln!(text, "{}", evenness(&nodes.collect::<Vec<_>>()));
     if let Some((window_s, worst)) =
         found.fairness.and_then(|fairness| Some((fairness.window_s, fairness.worst_window?)))

@@ -1,6 +1,6 @@
 use super::shape::Flow;
-use crate::farm::seen::Seen;
 use hodo_catalog::farm::controller::NodeShare as Share;
+use hodo_farm_host::controller::ControllerSnapshot;
 use hodo_machine::Spans;
 use hodo_measure::{Fairness, Interval, NodeShare};
 use std::collections::BTreeMap;
@@ -13,9 +13,9 @@ const WINDOW_S: f64 = 10.0;
 /// The counted time of a farm: what it did, piece by piece.
 pub struct Watched {
     flow: Flow,
-    start: Seen,
-    last: Seen,
-    window: Seen,
+    start: ControllerSnapshot,
+    last: ControllerSnapshot,
+    window: ControllerSnapshot,
     worst_window: Option<f64>,
     pieces: Vec<Piece>,
     /// The least length of an interval; doubled where there are too many.
@@ -45,7 +45,7 @@ impl Piece {
 
 impl Watched {
     /// Counting begins.
-    pub fn from(flow: Flow, start: Seen) -> Self {
+    pub fn from(flow: Flow, start: ControllerSnapshot) -> Self {
         Watched {
             flow,
             last: start.clone(),
@@ -58,7 +58,7 @@ impl Watched {
     }
 
     /// Takes a look.
-    pub fn look(&mut self, seen: Seen) {
+    pub fn look(&mut self, seen: ControllerSnapshot) {
         if seconds(&self.last, &seen) >= self.step_s {
             let (from, to) = (&self.last.counters, &seen.counters);
             let interval = Interval {
@@ -93,7 +93,7 @@ impl Watched {
     }
 
     /// Events that are done with: answered, or where nobody answers, given.
-    fn done(&self, seen: &Seen) -> u64 {
+    fn done(&self, seen: &ControllerSnapshot) -> u64 {
         if self.flow == Flow::Poured { seen.counters.given } else { seen.counters.tokens }
     }
 
@@ -135,7 +135,7 @@ impl Watched {
         self.between(&self.start, &self.last)
     }
 
-    fn between(&self, from: &Seen, to: &Seen) -> Vec<NodeShare> {
+    fn between(&self, from: &ControllerSnapshot, to: &ControllerSnapshot) -> Vec<NodeShare> {
         let count = |node: &Share| if self.flow == Flow::Poured { node.given } else { node.answered };
         let before: BTreeMap<u32, u64> = from.nodes.iter().map(|node| (node.number, count(node))).collect();
         let since = |node: &Share| NodeShare {
@@ -159,6 +159,6 @@ impl Watched {
     }
 }
 
-fn seconds(from: &Seen, to: &Seen) -> f64 {
+fn seconds(from: &ControllerSnapshot, to: &ControllerSnapshot) -> f64 {
     to.now.nanos_since(from.now) as f64 * 1e-9
 }

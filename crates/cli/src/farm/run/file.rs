@@ -1,9 +1,9 @@
 //! The file that says what a farm consists of.
 
+use super::Launch;
 use super::role::{self, Role};
 use super::table::{Source, Table, unknown};
 use crate::Error;
-use crate::args::Launch;
 use clap::{Command, ValueEnum};
 use std::path::Path;
 use std::time::Duration;

@@ -4,7 +4,8 @@ use super::file::Farm;
 use super::plan::place;
 use super::role::Role;
 use super::site::{self, Site};
-use crate::args::{FarmRun, Launch, units::span_text};
+use super::{Launch, RunOptions};
+use crate::args::units::span_text;
 use crate::{Error, Outcome, terminal};
 use clap::{Arg, ArgAction, Command};
 use hodo_daemon::launch::quoted;
@@ -13,7 +14,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 /// The commands of a farm, host by host, and the defaults of what the file leaves out.
-pub fn commands(asked: &FarmRun, farm: &Farm, launch: Launch, site: &Site, cli: &Command) -> String {
+pub fn commands(asked: &RunOptions, farm: &Farm, launch: Launch, site: &Site, cli: &Command) -> String {
     let run = &farm.run;
     let mut text = format!(
         "# {}: start_within {}, end_within {}\n",
@@ -64,7 +65,7 @@ fn defaults(command: &Command) -> Vec<String> {
 }
 
 /// Submits a run as a batch job, or prints its script.
-pub fn batch(asked: &FarmRun, farm: &Farm) -> Result<Outcome, Error> {
+pub fn batch(asked: &RunOptions, farm: &Farm) -> Result<Outcome, Error> {
     let script = script(asked, farm)?;
     if asked.dry_run {
         terminal::print(&script)?;
@@ -78,7 +79,7 @@ pub fn batch(asked: &FarmRun, farm: &Farm) -> Result<Outcome, Error> {
 }
 
 /// A job in which this command finds its nodes. It gets a signal a minute ahead of the job's end, to end in order.
-fn script(asked: &FarmRun, farm: &Farm) -> Result<String, Error> {
+fn script(asked: &RunOptions, farm: &Farm) -> Result<String, Error> {
     let file = std::fs::canonicalize(&asked.file);
     let file = file.map_err(|why| Error::Usage(format!("{}: cannot be read: {why}", asked.file.display())))?;
     let program = site::this_program()?;

@@ -1,9 +1,9 @@
 //! Where a farm runs: by what its processes are started, and on which hosts.
 
+use super::Launch;
 use super::file::Farm;
 use super::signals::Signals;
 use crate::Error;
-use crate::args::Launch;
 use hodo_daemon::launch::{Allocation, Launcher};
 use std::net::SocketAddr;
 use std::process::Command;

@@ -2,11 +2,11 @@ use super::Incomplete;
 use crate::Error;
 use crate::ledger::{Ledger, Standing};
 use crate::wire::{Kind, Verdict};
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::{BufMut, Bytes, BytesMut};
 use core::time::Duration;
-use hodo_machine::{Instant, Peer};
+use hodo_machine::{Instant, Peer, Timers};
 
 /// Bytes before each fragment of a built event: the source's number and the fragment's length.
 pub const FRAGMENT: usize = 8;
@@ -68,8 +68,10 @@ pub(crate) struct Assembly {
     patience: Duration,
     ledger: Ledger,
     events: BTreeMap<Key, InHand>,
-    /// Until when the fragments of each event are waited for, in order.
-    deadlines: VecDeque<(Instant, Key)>,
+    /// Until when the fragments of each event are waited for.
+    timers: Timers<Key>,
+    /// The fragments of no event have been waited for long enough before this.
+    not_before: Instant,
     /// Bytes of each source's fragments.
     in_hand: Vec<u64>,
     open: usize,
@@ -103,7 +105,8 @@ impl Assembly {
             patience,
             ledger: Ledger::default(),
             events: BTreeMap::new(),
-            deadlines: VecDeque::new(),
+            timers: Timers::default(),
+            not_before: Instant::ZERO,
             in_hand: alloc::vec![0; sources as usize],
             open: 0,
         }
@@ -155,7 +158,7 @@ impl Assembly {
                 let fragments = alloc::vec![Fragment::Missing; self.sources as usize];
                 let event_in_hand = InHand { fragments, missing: self.sources, is_given: false, claims: Vec::new() };
                 self.events.insert((run, event), event_in_hand);
-                self.deadlines.push_back((now + self.patience, (run, event)));
+                self.timers.arm((run, event), now + self.patience);
                 self.open += 1;
             }
         }
@@ -190,25 +193,17 @@ impl Assembly {
 
     /// An event whose fragments have been waited for long enough.
     pub(crate) fn overdue(&mut self, now: Instant) -> Option<Key> {
-        self.next_deadline().filter(|deadline| *deadline <= now)?;
-        Some(self.deadlines.pop_front()?.1)
+        if now < self.not_before { None } else { self.timers.pop_due(now) }
     }
 
     /// Waits as long again for the fragments of every event.
     pub(crate) fn wait_on(&mut self, now: Instant) {
-        let until = now + self.patience;
-        self.deadlines.iter_mut().for_each(|(deadline, _)| *deadline = until);
+        self.not_before = now + self.patience;
     }
 
     /// When the next event is given up.
-    pub(crate) fn next_deadline(&mut self) -> Option<Instant> {
-        while let Some((deadline, key)) = self.deadlines.front() {
-            if self.events.get(key).is_some_and(|in_hand| !in_hand.is_given) {
-                return Some(*deadline);
-            }
-            self.deadlines.pop_front();
-        }
-        None
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.timers.next().map(|deadline| deadline.max(self.not_before))
     }
 
     /// Makes an event of what is here of it.
@@ -216,6 +211,7 @@ impl Assembly {
         let in_hand = self.events.get_mut(&key).filter(|in_hand| !in_hand.is_given)?;
         in_hand.is_given = true;
         self.open -= 1;
+        self.timers.cancel(key);
         let (mut size, mut missing, mut is_whole) = (0, 0, true);
         for fragment in &in_hand.fragments {
             match fragment {

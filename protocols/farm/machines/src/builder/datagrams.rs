@@ -1,5 +1,5 @@
 use super::assembly::{Claim, Known};
-use super::{Builder, Part, source};
+use super::{Builder, Member, source};
 use crate::Error;
 use crate::inbound::{Inbound, Message};
 use crate::wire::{FLAG_DUPLICATE, HEADER, Header, Kind, Lacks, SEGMENT, Segment, Token, Verdict};
@@ -25,17 +25,17 @@ impl Builder {
         }
         while let Some(message) = self.lines.next(now, peer, &mut bytes)? {
             let Some(line) = self.lines.at(peer) else { return Ok(()) };
-            match (&line.part, message) {
+            match (&line.state, message) {
                 // Its answer may have been lost.
-                (Part::Source(giver), Message::Hello(hello)) if giver.hello == hello => self.greet(peer),
+                (Member::Source(giver), Message::Hello(hello)) if giver.hello == hello => self.greet(peer),
                 // It has started again at the same address.
-                (Part::Source(_), Message::Hello(hello)) => self.source_came(peer, hello)?,
-                (Part::Greeting { .. }, message @ Message::Hello(_)) => {
+                (Member::Source(_), Message::Hello(hello)) => self.source_came(now, peer, hello)?,
+                (Member::Greeting { .. }, message @ Message::Hello(_)) => {
                     if let Err(error) = self.message(now, peer, message) {
                         self.end(peer, error);
                     }
                 }
-                (Part::Source(_), message @ (Message::Ping(_) | Message::Pong | Message::Drain)) => {
+                (Member::Source(_), message @ (Message::Ping(_) | Message::Pong | Message::Drain)) => {
                     self.message(now, peer, message)?;
                 }
                 (_, other) => return Err(Error::Unexpected { kind: other.kind() }),
@@ -53,7 +53,7 @@ impl Builder {
         }
         let Some(line) = self.lines.at(peer) else { return Ok(()) };
         line.heard = now;
-        let Part::Source(giver) = &line.part else {
+        let Member::Source(giver) = &line.state else {
             // It knows a builder that was here before: it is to greet anew.
             self.end(peer, Error::NoGreeting);
             return Err(Error::NoGreeting);

@@ -1,5 +1,5 @@
 use super::assembly::{Claim, HELD, Outcome};
-use super::{Builder, Event, Part, source};
+use super::{Builder, Event, Member, source};
 use crate::Error;
 use crate::controller::sources::Giver;
 use crate::inbound::{Intake, Message};
@@ -23,28 +23,28 @@ impl Builder {
 
     pub(super) fn message(&mut self, now: Instant, peer: Peer, message: Message) -> Result<(), Error> {
         let Some(line) = self.lines.at(peer) else { return Ok(()) };
-        match (&mut line.part, message) {
-            (Part::Source(giver), Message::Event { kind, event, length, payload }) => {
+        match (&mut line.state, message) {
+            (Member::Source(giver), Message::Event { kind, event, length, payload }) => {
                 giver.enter(length)?;
                 let claim = Claim { source: giver.hello.number, peer, serial: giver.serial, length };
                 let key = (giver.run, event);
                 self.fragment(now, key, claim, kind, payload.unwrap_or_default())
             }
-            (Part::Source(giver), Message::Run(run)) => {
+            (Member::Source(giver), Message::Run(run)) => {
                 giver.run = run;
                 Ok(())
             }
-            (Part::Source(giver), Message::Drain) => {
+            (Member::Source(giver), Message::Drain) => {
                 giver.drained = giver.told_to_drain;
                 Ok(())
             }
-            (Part::Greeting { host, .. }, Message::Hello(hello)) => {
+            (Member::Greeting { host }, Message::Hello(hello)) => {
                 let host = *host;
-                self.source_came(peer, hello)?;
+                self.source_came(now, peer, hello)?;
                 self.greetings.over(host, peer);
                 Ok(())
             }
-            (Part::Greeting { .. }, _) => Err(Error::NoGreeting),
+            (Member::Greeting { .. }, _) => Err(Error::NoGreeting),
             (_, Message::Ping(value)) => {
                 self.lines.say(peer, &Header::new(Kind::Pong, 0, value).encode());
                 self.lines.check_owed(peer)
@@ -56,7 +56,7 @@ impl Builder {
     }
 
     /// A source has greeted: it takes the place of an earlier connection of its own.
-    pub(super) fn source_came(&mut self, peer: Peer, hello: Hello) -> Result<(), Error> {
+    pub(super) fn source_came(&mut self, now: Instant, peer: Peer, hello: Hello) -> Result<(), Error> {
         if hello.role != Role::Source {
             return Err(Error::WrongRole { role: hello.role });
         }
@@ -72,8 +72,9 @@ impl Builder {
         if let Some(line) = self.lines.at(peer) {
             line.intake = Intake { event_max: self.config.fragment_max, data_max: 0, keep: true };
             let giver = Giver { told_to_drain: is_draining, ..Giver::new(hello, serial, 0, credits, window) };
-            line.part = Part::Source(giver);
+            line.state = Member::Source(giver);
         }
+        self.lines.look_by(peer, now + self.config.silence / 4);
         self.greet(peer);
         self.events.push_back(Event::Joined { peer, hello });
         Ok(())
@@ -81,7 +82,7 @@ impl Builder {
 
     /// Answers a source's greeting.
     pub(super) fn greet(&mut self, peer: Peer) {
-        let Some(Part::Source(giver)) = self.lines.at(peer).map(|line| &line.part) else { return };
+        let Some(Member::Source(giver)) = self.lines.at(peer).map(|line| &line.state) else { return };
         let (credits, window, is_draining) = (giver.credits, giver.window, giver.told_to_drain);
         let answer = Hello {
             role: Role::Builder,

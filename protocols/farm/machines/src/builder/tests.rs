@@ -3,6 +3,7 @@ use crate::inbound::Message;
 use crate::rig::{Rig, accepted, event, hello, message, plain, token_of};
 use crate::wire::Hello;
 use alloc::vec;
+use core::time::Duration;
 
 const MILLI: Duration = Duration::from_millis(1);
 const UP: Peer = Peer(0);

@@ -1,4 +1,4 @@
-use super::nodes::{Part, Queue, node};
+use super::nodes::{Member, Queue, node};
 use crate::lines::Lines;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -48,7 +48,7 @@ impl Even {
     }
 
     /// Where a node that comes now begins: with the others, not at nothing.
-    pub(crate) fn start(&mut self, queue: &Queue, lines: &mut Lines<Part>) -> u64 {
+    pub(crate) fn start(&mut self, queue: &Queue, lines: &mut Lines<Member>) -> u64 {
         self.look(queue, lines);
         if self.fewest == u64::MAX { 0 } else { self.fewest }
     }
@@ -72,13 +72,13 @@ impl Even {
 
     /// Looks whether enough tokens have come since the last time.
     #[inline]
-    pub(crate) fn look_in(&mut self, queue: &Queue, lines: &mut Lines<Part>) {
+    pub(crate) fn look_in(&mut self, queue: &Queue, lines: &mut Lines<Member>) {
         if self.tokens >= LOOK_EVERY {
             self.look(queue, lines);
         }
     }
 
-    fn look(&mut self, queue: &Queue, lines: &mut Lines<Part>) {
+    fn look(&mut self, queue: &Queue, lines: &mut Lines<Member>) {
         self.tokens = 0;
         let served = queue.nodes().iter().filter_map(|peer| node(lines, *peer).map(|(_, node)| node.served));
         let here = served.min().unwrap_or(u64::MAX);
@@ -93,7 +93,7 @@ impl Even {
 
     /// Nothing else is to be done: tokens that need not be held back any more go to the queue. Answers whether any did.
     #[inline]
-    pub(crate) fn release(&mut self, now: Instant, queue: &mut Queue, lines: &mut Lines<Part>) -> bool {
+    pub(crate) fn release(&mut self, now: Instant, queue: &mut Queue, lines: &mut Lines<Member>) -> bool {
         if self.held.is_empty() {
             return false;
         }

@@ -33,9 +33,9 @@ pub(crate) enum Origin {
 
 /// What a peer is to the controller.
 #[derive(Debug)]
-pub(crate) enum Part {
+pub(crate) enum Member {
     /// Not known yet.
-    Greeting { since: Instant, host: u64 },
+    Greeting { host: u64 },
     /// It gives events.
     Giver(super::sources::Giver),
     /// It decides.
@@ -185,7 +185,7 @@ impl Queue {
     }
 
     /// A node has come: it has this many credits. Who comes later begins where the others are, not at nothing.
-    pub(crate) fn join(&mut self, lines: &mut Lines<Part>, peer: Peer) {
+    pub(crate) fn join(&mut self, lines: &mut Lines<Member>, peer: Peer) {
         let paces = self.ring.iter().filter_map(|other| Some(node(lines, *other)?.1.pace));
         let pace = paces.collect::<Vec<_>>().into_iter().min().unwrap_or(0);
         self.ring.push(peer);
@@ -216,7 +216,7 @@ impl Queue {
     }
 
     /// A node can take events again.
-    pub(crate) fn unpark(&mut self, lines: &mut Lines<Part>, peer: Peer) {
+    pub(crate) fn unpark(&mut self, lines: &mut Lines<Member>, peer: Peer) {
         if let Some((_, node)) = node(lines, peer) {
             let parked = core::mem::take(&mut node.parked);
             self.tokens_came(peer, parked);
@@ -225,7 +225,7 @@ impl Queue {
 
     /// Whether some node has a token.
     #[inline]
-    pub(crate) fn has_token(&self, lines: &mut Lines<Part>) -> bool {
+    pub(crate) fn has_token(&self, lines: &mut Lines<Member>) -> bool {
         match self.policy {
             Policy::TokenFifo => !self.tokens.is_empty(),
             _ => self.ring.iter().any(|peer| node(lines, *peer).is_some_and(|(_, node)| node.credits > 0)),
@@ -233,7 +233,7 @@ impl Queue {
     }
 
     /// Takes a credit of a node outside its turn.
-    pub(crate) fn spend(&mut self, lines: &mut Lines<Part>, peer: Peer) {
+    pub(crate) fn spend(&mut self, lines: &mut Lines<Member>, peer: Peer) {
         let Some((_, node)) = node(lines, peer) else { return };
         node.credits = node.credits.saturating_sub(1);
         if node.parked > 0 {
@@ -245,7 +245,7 @@ impl Queue {
 
     /// The node that gets the next event, by the policy, and takes a credit from it.
     #[inline]
-    pub(crate) fn pick(&mut self, lines: &mut Lines<Part>) -> Option<Peer> {
+    pub(crate) fn pick(&mut self, lines: &mut Lines<Member>) -> Option<Peer> {
         let peer = match self.policy {
             Policy::TokenFifo => self.first_token(lines),
             Policy::RoundRobin => self.next_in_turn(lines),
@@ -258,7 +258,7 @@ impl Queue {
         Some(peer)
     }
 
-    fn first_token(&mut self, lines: &mut Lines<Part>) -> Option<Peer> {
+    fn first_token(&mut self, lines: &mut Lines<Member>) -> Option<Peer> {
         while let Some(peer) = self.tokens.pop_front() {
             let Some((blocked, node)) = node(lines, peer) else { continue };
             if node.credits == 0 {
@@ -273,7 +273,7 @@ impl Queue {
     }
 
     /// Blind: who is next in turn, whether it is ready or not.
-    fn next_in_turn(&mut self, lines: &mut Lines<Part>) -> Option<Peer> {
+    fn next_in_turn(&mut self, lines: &mut Lines<Member>) -> Option<Peer> {
         for _ in 0..self.ring.len() {
             if self.next >= self.ring.len() {
                 self.next = 0;
@@ -294,7 +294,7 @@ impl Queue {
     }
 
     /// The node with the least measure; of several, the one behind the last that was served.
-    fn least(&mut self, lines: &mut Lines<Part>, measure: impl Fn(&NodeLine) -> u64) -> Option<Peer> {
+    fn least(&mut self, lines: &mut Lines<Member>, measure: impl Fn(&NodeLine) -> u64) -> Option<Peer> {
         let count = self.ring.len();
         let mut best: Option<(u64, usize)> = None;
         for step in 0..count {
@@ -314,7 +314,7 @@ impl Queue {
     }
 
     /// A node that can be kept for a suspect: the one with the least to do; at most half of them at a time.
-    pub(crate) fn to_reserve(&self, lines: &mut Lines<Part>) -> Option<Peer> {
+    pub(crate) fn to_reserve(&self, lines: &mut Lines<Member>) -> Option<Peer> {
         let mut best: Option<(usize, Peer)> = None;
         let mut taken = 0;
         for peer in &self.ring {
@@ -336,9 +336,9 @@ fn is_free(blocked: bool, node: &NodeLine) -> bool {
 
 /// A peer that is a node, and whether it has to be spared.
 #[inline]
-pub(crate) fn node(lines: &mut Lines<Part>, peer: Peer) -> Option<(bool, &mut NodeLine)> {
+pub(crate) fn node(lines: &mut Lines<Member>, peer: Peer) -> Option<(bool, &mut NodeLine)> {
     match lines.at(peer)? {
-        Line { part: Part::Node(node), blocked, .. } => Some((*blocked, node)),
+        Line { state: Member::Node(node), blocked, .. } => Some((*blocked, node)),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-use super::nodes::{Held, Origin, Part};
+use super::nodes::{Held, Member, Origin};
 use super::{Controller, Owed, State};
 use crate::Error;
 use crate::inbound::Intake;
@@ -89,7 +89,7 @@ impl<S: Supply> Controller<S> {
         self.lines.say(peer, &answer.encode());
         if let Some(line) = self.lines.at(peer) {
             line.intake = Intake { event_max: self.config.event_max, data_max: 0, keep: true };
-            line.part = Part::Giver(Giver::new(hello, serial, run, credits, window));
+            line.state = Member::Giver(Giver::new(hello, serial, run, credits, window));
         }
         if self.state == State::Draining {
             self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
@@ -141,9 +141,9 @@ impl<S: Supply> Controller<S> {
 }
 
 /// A giver, while it has the connection with this serial number.
-pub(super) fn giver(lines: &mut Lines<Part>, peer: Peer, serial: u64) -> Option<&mut Giver> {
-    match &mut lines.at(peer)?.part {
-        Part::Giver(giver) if giver.serial == serial => Some(giver),
+pub(super) fn giver(lines: &mut Lines<Member>, peer: Peer, serial: u64) -> Option<&mut Giver> {
+    match &mut lines.at(peer)?.state {
+        Member::Giver(giver) if giver.serial == serial => Some(giver),
         _ => None,
     }
 }

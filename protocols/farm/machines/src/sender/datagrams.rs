@@ -114,8 +114,9 @@ impl Sender {
     }
 
     /// When a datagram may have to be sent without anything having come.
-    pub(super) fn datagrams_due(&self) -> Instant {
-        if self.amid.is_some() { self.flow.paused_until } else { self.flow.due }
+    pub(super) fn datagrams_due(&self) -> Option<Instant> {
+        let due = if self.amid.is_some() { self.flow.paused_until } else { self.flow.due };
+        (due < Instant::MAX).then_some(due)
     }
 
     /// Whether a new event may be put on its way.

@@ -2,7 +2,7 @@ use super::{Client, ClientConfig, Command, Event};
 use crate::window::WindowCounters;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer, Sampling, Stamp, Stamps};
+use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer, Sampling, Stamp, Stamps, Timers};
 
 /// Several devices, or several clients of one, on one driver: clients that are told apart by their place.
 #[derive(Debug)]
@@ -11,9 +11,8 @@ pub struct Clients {
     /// Clients that may have something to do, each once.
     ready: VecDeque<u32>,
     is_ready: Vec<bool>,
-    deadlines: Vec<Option<Instant>>,
-    /// No deadline is before this.
-    next: Option<Instant>,
+    /// The deadline of each client, by its place.
+    timers: Timers<u32>,
     stamps: Stamps,
 }
 
@@ -25,8 +24,7 @@ impl Clients {
         Clients {
             ready: (0..clients.len() as u32).collect(),
             is_ready: clients.iter().map(|_| true).collect(),
-            deadlines: clients.iter().map(|_| None).collect(),
-            next: None,
+            timers: Timers::default(),
             stamps: Stamps::default(),
             clients,
         }
@@ -61,18 +59,6 @@ impl Clients {
             self.ready.push_back(number);
         }
     }
-
-    /// Wakes those whose deadline has come.
-    fn elapsed(&mut self, now: Instant) {
-        self.next = None;
-        for number in 0..self.clients.len() {
-            match self.deadlines[number] {
-                Some(deadline) if deadline <= now => self.wake(number as u32),
-                Some(deadline) => self.next = Some(self.next.map_or(deadline, |next| next.min(deadline))),
-                None => {}
-            }
-        }
-    }
 }
 
 impl Machine for Clients {
@@ -89,10 +75,12 @@ impl Machine for Clients {
             Input::Closed(Peer(number), why) => self.hand(now, number, Input::Closed(super::PEER, why)),
             Input::Blocked(Peer(number)) => self.hand(now, number, Input::Blocked(super::PEER)),
             Input::Drained(Peer(number)) => self.hand(now, number, Input::Drained(super::PEER)),
-            Input::Landed(..) | Input::Elapsed => {}
-        }
-        if self.next.is_some_and(|next| next <= now) {
-            self.elapsed(now);
+            Input::Landed(..) => {}
+            Input::Elapsed => {
+                while let Some(number) = self.timers.pop_due(now) {
+                    self.wake(number);
+                }
+            }
         }
     }
 
@@ -107,12 +95,11 @@ impl Machine for Clients {
                 Output::Idle(deadline) => {
                     self.ready.pop_front();
                     self.is_ready[index] = false;
-                    self.deadlines[index] = deadline;
-                    self.next = self.next.into_iter().chain(deadline).min();
+                    self.timers.set(number, deadline);
                 }
             }
         }
-        Output::Idle(self.next)
+        Output::Idle(self.timers.next())
     }
 
     fn stamped(&mut self, stamp: Stamp) {

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::mem::swap;
 use core::net::SocketAddrV4;
 use core::time::Duration;
-use hodo_machine::Instant;
+use hodo_machine::{Instant, Slab};
 
 /// One device that clients ask for, in one version of the protocol.
 #[derive(Debug)]
@@ -206,33 +206,28 @@ pub(super) fn code_of(cause: Cause) -> Code {
 /// All boards. Each has a place, whose number is that of its peer.
 #[derive(Debug, Default)]
 pub(super) struct Boards {
-    places: Vec<Option<Board>>,
-    free: Vec<u32>,
+    boards: Slab<Board>,
     by_target: BTreeMap<(SocketAddrV4, Version), u32>,
 }
 
 impl Boards {
     #[inline]
     pub(super) fn at(&mut self, number: u32) -> Option<&mut Board> {
-        self.places.get_mut(number as usize)?.as_mut()
+        self.boards.at(number)
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (u32, &Board)> {
-        (0..).zip(&self.places).filter_map(|(number, board)| Some((number, board.as_ref()?)))
+        self.boards.iter()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.by_target.len()
-    }
-
-    pub(super) fn places(&self) -> u32 {
-        self.places.len() as u32
+        self.boards.len()
     }
 
     /// The place of this board, if it has one. It is looked for at `likely` first.
     #[inline]
     pub(super) fn find(&self, target: SocketAddrV4, version: Version, likely: u32) -> Option<u32> {
-        let there = self.places.get(likely as usize).and_then(Option::as_ref);
+        let there = self.boards.get(likely);
         if there.is_some_and(|board| board.target == target && board.version == version) {
             return Some(likely);
         }
@@ -240,19 +235,15 @@ impl Boards {
     }
 
     pub(super) fn insert(&mut self, board: Board) -> u32 {
-        let number = self.free.pop().unwrap_or_else(|| {
-            self.places.push(None);
-            (self.places.len() - 1) as u32
-        });
-        self.by_target.insert((board.target, board.version), number);
-        self.places[number as usize] = Some(board);
+        let target = (board.target, board.version);
+        let number = self.boards.insert(board);
+        self.by_target.insert(target, number);
         number
     }
 
     pub(super) fn remove(&mut self, number: u32) -> Option<Board> {
-        let board = self.places.get_mut(number as usize)?.take()?;
+        let board = self.boards.remove(number)?;
         self.by_target.remove(&(board.target, board.version));
-        self.free.push(number);
         Some(board)
     }
 

@@ -1,14 +1,14 @@
 use super::Ended;
 use super::board::{Board, Health};
 use super::client::Entry;
-use super::desk::Desk;
+use super::router::{Router, Timer};
 use crate::wire::Version;
 use crate::wire::hub::{Code, REQUEST_HEADER, Request, Requests, target};
 use crate::wire::packet::{Kind, Packet};
 use core::net::SocketAddrV4;
-use hodo_machine::Instant;
+use hodo_machine::{Instant, Peer};
 
-impl Desk {
+impl Router {
     pub(super) fn count_bytes(&mut self, number: u32, bytes: usize) {
         if let Some(client) = self.client(number) {
             client.counters.bytes_in += bytes as u64;
@@ -28,8 +28,12 @@ impl Desk {
             return Err(Ended::TooManyPackets);
         }
         client.counters.chunks += 1;
+        let is_first = client.counters.chunks == 1;
         client.counters.packets += count as u64;
         let place = client.begin_chunk();
+        if is_first {
+            self.timers.cancel(Timer::FirstChunk(number));
+        }
         for request in Requests::new(chunk).flatten() {
             let entry = match self.accept(now, number, place, request) {
                 Ok(packet) => Entry::Packet(packet),
@@ -49,7 +53,7 @@ impl Desk {
     /// Answers a chunk of which nothing can be done, because it is cut short: with the board of each entry.
     fn refuse(&mut self, number: u32, chunk: &[u8]) -> Result<(), Ended> {
         let client_packets = self.config.client_packets;
-        let Some(Some(client)) = self.clients.get_mut(number as usize) else { return Ok(()) };
+        let Some(client) = self.clients.at(Peer::accepted(number)) else { return Ok(()) };
         client.counters.malformed += 1;
         if target(chunk).is_none() {
             return Err(Ended::Malformed);
@@ -103,7 +107,7 @@ impl Desk {
 
     /// Appends a packet to the lane of its client and its board.
     fn queue(&mut self, number: u32, board_number: u32, packet: u32) {
-        let Some(Some(client)) = self.clients.get_mut(number as usize) else { return };
+        let Some(client) = self.clients.at(Peer::accepted(number)) else { return };
         client.board = board_number;
         let lane = match client.lanes.iter().find(|(board, _)| *board == board_number) {
             Some((_, lane)) => *lane,
@@ -127,7 +131,7 @@ impl Desk {
             self.forget_board(idle);
         }
         let number = self.boards.insert(Board::new(target, version, self.config.window, now));
-        self.sweep_from(now);
+        self.timers.arm(Timer::Unused(number), now + self.config.forget);
         self.open_board(number);
         Ok(number)
     }

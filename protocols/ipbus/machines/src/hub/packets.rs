@@ -3,6 +3,7 @@ use crate::wire::hub::Code;
 use alloc::vec::Vec;
 use core::net::SocketAddrV4;
 use core::ops::{Index, IndexMut};
+use hodo_machine::Slab;
 
 /// No packet, no lane, no client: where a number may be missing.
 pub(super) const NONE: u32 = u32::MAX;
@@ -110,37 +111,28 @@ struct Lane {
 
 /// All lanes that hold packets.
 #[derive(Debug, Default)]
-pub(super) struct Lanes {
-    places: Vec<Lane>,
-    free: Vec<u32>,
-}
+pub(super) struct Lanes(Slab<Lane>);
 
 impl Lanes {
     /// A lane for this client, empty.
     pub(super) fn take(&mut self, client: u32) -> u32 {
-        let lane = Lane { client, first: NONE, last: NONE, length: 0 };
-        if let Some(number) = self.free.pop() {
-            self.places[number as usize] = lane;
-            return number;
-        }
-        self.places.push(lane);
-        (self.places.len() - 1) as u32
+        self.0.insert(Lane { client, first: NONE, last: NONE, length: 0 })
     }
 
     pub(super) fn release(&mut self, number: u32) {
-        self.free.push(number);
+        self.0.remove(number);
     }
 
     pub(super) fn client(&self, number: u32) -> u32 {
-        self.places[number as usize].client
+        self.0[number].client
     }
 
     pub(super) fn is_empty(&self, number: u32) -> bool {
-        self.places[number as usize].length == 0
+        self.0[number].length == 0
     }
 
     pub(super) fn append(&mut self, number: u32, packet: u32, packets: &mut Packets) {
-        let lane = &mut self.places[number as usize];
+        let lane = &mut self.0[number];
         if lane.length == 0 {
             lane.first = packet;
         } else {
@@ -151,7 +143,7 @@ impl Lanes {
     }
 
     pub(super) fn pop(&mut self, number: u32, packets: &Packets) -> Option<u32> {
-        let lane = &mut self.places[number as usize];
+        let lane = &mut self.0[number];
         lane.length = lane.length.checked_sub(1)?;
         let packet = lane.first;
         lane.first = packets[packet].next;
@@ -160,7 +152,7 @@ impl Lanes {
 
     /// The client has gone, and its packets with it; answers how many they were. The lane stays until its turn.
     pub(super) fn abandon(&mut self, number: u32) -> u32 {
-        let lane = &mut self.places[number as usize];
+        let lane = &mut self.0[number];
         lane.client = NONE;
         core::mem::take(&mut lane.length)
     }

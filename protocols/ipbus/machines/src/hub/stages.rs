@@ -1,5 +1,5 @@
-use super::desk::Desk;
 use super::packets::{NONE, Packet};
+use super::router::Router;
 use alloc::string::String;
 use core::fmt::Write;
 use hodo_machine::{Instant, Moment, Outbox, Sampling, Spans, Stamp};
@@ -110,7 +110,7 @@ pub(super) fn mark_answered(number: u32, packet: &Packet, out: &mut Outbox) {
     }
 }
 
-impl Desk {
+impl Router {
     /// A mark was stamped. It was made since the last input, so that the packet's place is not another's yet.
     pub(super) fn stamped(&mut self, stamp: Stamp) {
         let times = &mut self.packets[stamp.tag as u32].times;

@@ -1,6 +1,6 @@
 use super::Ended;
 use super::board::Health;
-use super::desk::Desk;
+use super::router::Router;
 use crate::window::WindowCounters;
 use crate::wire::Version;
 use crate::wire::hub::Code;
@@ -139,16 +139,16 @@ impl HubCounters {
     }
 }
 
-impl Desk {
+impl Router {
     pub(super) fn counters(&self) -> HubCounters {
         let mut all = self.past;
-        self.clients.iter().flatten().for_each(|client| all.clients += client.counters);
+        self.clients.iter().for_each(|(_, client)| all.clients += client.counters);
         self.boards.all().for_each(|(_, board)| all.boards += board.counters());
         all
     }
 
     pub(super) fn client_statistics(&self) -> impl Iterator<Item = ClientStatistics> + '_ {
-        self.clients.iter().flatten().map(|client| ClientStatistics {
+        self.clients.iter().map(|(_, client)| ClientStatistics {
             peer: client.peer,
             address: client.address.clone(),
             since: client.came,

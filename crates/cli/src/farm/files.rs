@@ -1,0 +1,82 @@
+//! `hodo farm export` and `hodo farm verify`: stored events as Parquet, and the check of a store.
+
+use crate::{Error, Outcome, terminal};
+use clap::{Args, ValueEnum};
+use hodo_store::{Finding, Selection, Verdict};
+use std::path::PathBuf;
+
+/// Writes the file, and tells what is in it.
+pub fn export(asked: &ExportOptions) -> Result<Outcome, Error> {
+    let verdict = asked.verdict.map(|kept| match kept {
+        FarmKept::Accepted => Verdict::Accepted,
+        FarmKept::Quarantined => Verdict::Quarantined,
+    });
+    let exported = hodo_store::export(&asked.store, &asked.output, Selection { run: asked.run, verdict })?;
+    let mut text = format!("{}: {} events, {} bytes\n", asked.output.display(), exported.events, exported.data_bytes);
+    for damage in &exported.damaged {
+        text += &format!("left out: {}\n", Finding::Damaged(damage.clone()));
+    }
+    terminal::print(&text)?;
+    Ok(if exported.damaged.is_empty() { Outcome::Done } else { Outcome::Failed })
+}
+
+/// Prints what a store holds, and everything that is wrong with it.
+pub fn verify(asked: &VerifyOptions) -> Result<Outcome, Error> {
+    let verified = hodo_store::verify(&asked.store)?;
+    let mut text = format!(
+        "{} segments, {} bytes, {} events with {} bytes of data\n",
+        verified.segments, verified.bytes, verified.events, verified.data_bytes
+    );
+    for (run, counts) in &verified.runs {
+        let count = |verdict: &Verdict| counts.get(verdict).copied().unwrap_or(0);
+        let total: u64 = counts.values().sum();
+        let parts = Verdict::ALL.map(|verdict| format!("{} {}", count(&verdict), verdict.name())).join(" + ");
+        text += &format!("run {run}: {total} events = {parts}\n");
+    }
+    for finding in &verified.findings {
+        text += &format!("{}{finding}\n", if finding.is_failure() { "WRONG: " } else { "note: " });
+    }
+    terminal::print(&text)?;
+    Ok(if verified.is_good() { Outcome::Done } else { Outcome::Failed })
+}
+
+/// What is exported: events with their data, a row each.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ExportOptions {
+    /// The store's folder, or one of its segments.
+    #[arg(value_name = "DIR")]
+    pub store: PathBuf,
+    /// The file that is written.
+    #[arg(value_name = "OUT.parquet")]
+    pub output: PathBuf,
+    /// Only this run.
+    #[arg(long, value_name = "N")]
+    pub run: Option<u32>,
+    /// Only events with this verdict.
+    #[arg(long, value_enum, value_name = "VERDICT")]
+    pub verdict: Option<FarmKept>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hodo farm export /data/run7 run7.parquet --run 7 --verdict accepted
+
+Exit status: 0 done; 1 something is damaged or failed, of which the message tells the file and the place; 2 usage.";
+
+/// Verdicts with which an event's data are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FarmKept {
+    /// A node wants it.
+    Accepted,
+    /// No node could decide on it.
+    Quarantined,
+}
+
+/// What is checked.
+#[derive(Debug, Args)]
+pub struct VerifyOptions {
+    /// The store's folder.
+    #[arg(value_name = "DIR")]
+    pub store: PathBuf,
+}

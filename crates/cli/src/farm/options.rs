@@ -1,0 +1,95 @@
+//! Options that several commands of a farm have.
+
+use crate::args::spread;
+use crate::args::units::{self, Cpus};
+use crate::{Error, congestion};
+use clap::Args;
+use hodo_catalog::farm::emulation::{GeneratorConfig, Spread};
+use hodo_catalog::farm::wire;
+use hodo_farm_host::process::ProcessSettings;
+use hodo_machine::Wait;
+
+/// Where a controller listens by default.
+pub const CONTROLLER: &str = "127.0.0.1:5500";
+
+const _: () = assert!(wire::CONTROLLER_PORT == 5500);
+
+/// How a process of the farm runs.
+#[derive(Debug, Args)]
+pub struct ProcessOptions {
+    /// How to wait: block, spin, or spin:50us for spinning that long before blocking.
+    #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait)]
+    pub wait: Wait,
+    /// Processors to run on, one for each thread in turn [default: wherever the kernel puts it].
+    #[arg(long, value_name = "LIST", value_parser = units::cpus)]
+    pub cpu: Option<Cpus>,
+    /// TCP congestion control [default: the system's].
+    #[arg(long, value_name = "NAME")]
+    pub congestion: Option<String>,
+    /// Send and receive buffer of each socket [default: the system's].
+    #[arg(long, value_name = "BYTES", value_parser = units::buffer)]
+    pub socket_buffer: Option<usize>,
+    /// Say of every peer when it comes and goes, not only of what is wrong.
+    #[arg(long)]
+    pub verbose: bool,
+    /// Come to an end when standard input does, so that it never outlives who started it.
+    #[arg(long)]
+    pub until_stdin_closes: bool,
+}
+
+impl ProcessOptions {
+    /// Returns the settings of a process.
+    pub fn settings(&self) -> Result<ProcessSettings, Error> {
+        congestion::check(self.congestion.as_deref())?;
+        Ok(ProcessSettings {
+            wait: self.wait,
+            cpus: self.cpu.as_ref().map_or_else(Vec::new, |Cpus(cpus)| cpus.clone()),
+            congestion: self.congestion.clone(),
+            socket_buffer: self.socket_buffer,
+            verbose: self.verbose,
+        })
+    }
+}
+
+/// Events that are made, rather than read out.
+#[derive(Debug, Clone, Args)]
+pub struct MadeOptions {
+    /// Events to make [default: none at a controller, no end at a source].
+    #[arg(long, value_name = "N")]
+    pub events: Option<u64>,
+    /// Bytes of an event: 32K, uniform:1K..64K, exponential:32K, normal:32K,4K.
+    #[arg(long, value_name = "SIZE", default_value = "32000", value_parser = spread::sizes)]
+    pub size: Spread,
+    /// Events a second [default: as fast as they are taken].
+    #[arg(long, value_name = "N", value_parser = units::rate)]
+    pub rate: Option<f64>,
+    /// Spread the times between events exponentially, as those of a detector are.
+    #[arg(long, requires = "rate")]
+    pub poisson: bool,
+    /// Different events that are kept to be sent again and again.
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub different: u32,
+    /// Begin each event with its number, so that it can be told from all others.
+    #[arg(long)]
+    pub numbered: bool,
+    /// Of sizes, times and bytes.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+impl MadeOptions {
+    /// Returns the settings of a generator of these events, numbered from `first` in steps of `step`.
+    pub fn generator(&self, first: u64, step: u64) -> GeneratorConfig {
+        GeneratorConfig {
+            first,
+            step,
+            count: self.events,
+            size: self.size,
+            rate: self.rate,
+            poisson: self.poisson,
+            pool: self.different as usize,
+            numbered: self.numbered,
+            seed: self.seed,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The columns of a table of measurements, for the terminal and for the page.
+
+use crate::figure::{self, Figure};
+use crate::layout::{Align, Cell, Column, Tone, clean};
+use crate::sparkline::sparkline;
+use crate::units::{self, UNKNOWN};
+use hodo_measure::{Estimate, Latency, Loss, Measurement, State};
+
+/// The head of the column with the rate over the run, which the page draws instead.
+pub(crate) const OVER_TIME: [&str; 2] = ["", "over time"];
+
+/// The head of the column with the share of the limit, which the page draws as well.
+pub(crate) const OF_LIMIT: [&str; 2] = ["of", "limit"];
+
+/// Returns the columns in reading order; the lowest `keep` goes first where the terminal is narrow.
+pub(crate) fn columns(group: &[&Measurement]) -> Vec<Column> {
+    let Some(first) = group.first() else { return Vec::new() };
+    let about_latency = Figure::of(first) == Figure::Latency;
+    let operations_lead = about_latency || Figure::of(first) == Figure::OperationRate;
+    let waits_differ = group.iter().any(|m| m.wait != first.wait);
+    let any_loss = group.iter().any(|m| m.loss.lost > 0);
+    let column = |head, align, keep, cell: &dyn Fn(&Measurement) -> Cell| Column {
+        head,
+        align,
+        keep,
+        cells: group.iter().map(|m| cell(m)).collect(),
+    };
+    let (left, right) = (Align::Left, Align::Right);
+    vec![
+        column(["", "mode"], left, 99, &|m| figure::mode_text(m.mode).into()),
+        column(["", "size"], right, 99, &|m| Cell { sort: figure::mean_size(m), ..figure::size_text(m).into() }),
+        column(["window", "×chan."], right, 98, &|m| {
+            let in_flight = f64::from(m.window) * f64::from(m.channels);
+            Cell { sort: Some(in_flight), ..figure::window_text(m).into() }
+        }),
+        column(["", "waits"], left, 96, &|m| if waits_differ { clean(&m.wait) } else { String::new() }.into()),
+        column(["rate", "asked"], right, 94, &|m| Cell {
+            sort: m.rate_asked,
+            ..m.rate_asked.map_or_else(String::new, units::operations_per_s).into()
+        }),
+        column(["", "rate"], right, if operations_lead { 90 } else { 20 }, &|m| {
+            figure_cell(Some(m.rate.operations_per_s.median), units::operations_per_s)
+        }),
+        column(["payload", "rate"], right, if operations_lead { 20 } else { 90 }, &|m| {
+            figure_cell(Some(m.rate.payload_bits_per_s.median), units::bits_per_s)
+        }),
+        column(["", "±"], right, 55, &|m| {
+            let estimate = if operations_lead { &m.rate.operations_per_s } else { &m.rate.payload_bits_per_s };
+            figure_cell(figure::half_width(estimate), |half| format!("{:.1} %", half * 100.0))
+        }),
+        column(["time", "p50"], right, 95, &|m| time(m, |latency| latency.p50)),
+        column(["time", "p99"], right, 60, &|m| time(m, |latency| latency.p99)),
+        column(["CPU %", "here"], right, 75, &|m| whole(m.cpu.local.map(|process| process.percent))),
+        column(["CPU %", "far"], right, 74, &|m| whole(m.cpu.remote.map(|process| process.percent))),
+        column(["CPU %", "all"], right, 10, &|m| whole(m.cpu.machine_percent)),
+        column(["", "limit"], right, 50, &|m| Cell {
+            sort: m.limit.as_ref().and_then(|limit| limit.payload_bits_per_s),
+            ..figure::limit_text(m).unwrap_or_else(|| UNKNOWN.into()).into()
+        }),
+        column(["limit", "by"], left, 30, &|m| m.limit.as_ref().map_or(UNKNOWN, |limit| limit.kind.word()).into()),
+        column(OF_LIMIT, right, 80, &|m| figure_cell(m.share_of_limit, whole_percent)),
+        column(["what", "binds"], left, 40, &|m| m.limit.as_ref().map_or(UNKNOWN, |limit| limit.binds.word()).into()),
+        column(["", "lost"], right, if any_loss { 65 } else { 15 }, &|m| Cell {
+            text: units::count(m.loss.lost),
+            tone: if m.loss.lost > 0 { Tone::Bad } else { Tone::Plain },
+            sort: Some(m.loss.lost as f64),
+        }),
+        column(OVER_TIME, left, 70, &|m| curve(m, 10).into()),
+        column(["", "verdict"], left, 97, &|m| Cell {
+            tone: tone_of(m.verdict.state, Loss::default()),
+            ..m.verdict.state.word().into()
+        }),
+    ]
+}
+
+/// Returns the tone of a verdict, which a loss makes doubtful.
+pub(crate) fn tone_of(state: State, loss: Loss) -> Tone {
+    match state {
+        State::Interrupted | State::Failed => Tone::Bad,
+        State::Stable if loss == Loss::default() => Tone::Good,
+        _ => Tone::Doubtful,
+    }
+}
+
+fn figure_cell(value: Option<f64>, text: impl Fn(f64) -> String) -> Cell {
+    let known = value.filter(|value| value.is_finite());
+    Cell { sort: known, ..known.map_or_else(|| UNKNOWN.into(), text).into() }
+}
+
+fn time(m: &Measurement, pick: impl Fn(&Latency) -> u64) -> Cell {
+    figure_cell(m.latency_ns.as_ref().map(|latency| pick(latency) as f64), units::time_ns)
+}
+
+fn whole(value: Option<f64>) -> Cell {
+    figure_cell(value, |value| format!("{value:.0}"))
+}
+
+/// Returns a share as a percentage without decimals.
+pub(crate) fn whole_percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// Returns half the confidence interval of an estimate as `±0.8 %`; empty if there is none.
+pub(crate) fn interval_text(estimate: &Estimate) -> String {
+    figure::half_width(estimate).map_or_else(String::new, |half| format!("±{:.1} %", half * 100.0))
+}
+
+/// Returns the rate over the run as a line of at most `width` characters.
+pub(crate) fn curve(m: &Measurement, width: usize) -> String {
+    let rates: Vec<f64> = figure::interval_rates(m).into_iter().map(|(_, rate)| rate).collect();
+    sparkline(&rates, width)
+}
+
+/// Returns what did not arrive as it was sent, in words.
+pub(crate) fn losses(m: &Measurement) -> String {
+    let Loss { lost, duplicated, reordered, retransmitted, refused, overrun } = m.loss;
+    let attempted = m.operations + lost + refused;
+    let named = [(lost, "lost"), (refused, "refused"), (duplicated, "duplicated"), (reordered, "out of order")];
+    let of_operations: Vec<String> = named
+        .iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| {
+            let share = units::percent(*number as f64 / attempted.max(1) as f64);
+            format!("{} {what} ({share})", units::count(*number))
+        })
+        .collect();
+    let mut parts = Vec::new();
+    if !of_operations.is_empty() {
+        parts.push(format!("of {} operations, {}", units::count(attempted), of_operations.join(", ")));
+    }
+    if overrun > 0 {
+        parts.push(format!("{} updates skipped by the far end, because this side was behind", units::count(overrun)));
+    }
+    if retransmitted > 0 {
+        parts.push(format!("{} packets sent again", units::count(retransmitted)));
+    }
+    parts.join("; ")
+}

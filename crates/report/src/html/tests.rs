@@ -1,0 +1,79 @@
+use super::*;
+use crate::sample;
+use serde_json::Value;
+
+fn embedded(page: &str) -> Value {
+    let from = page.split_once(r#"type="application/json">"#).unwrap().1;
+    serde_json::from_str(from.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn holds_the_document_and_its_curves() {
+    let document = sample::document();
+    let page = html(&document);
+    let value = embedded(&page);
+    assert_eq!(value["measurements"].as_array().unwrap().len(), document.measurements.len());
+    assert_eq!(
+        value["measurements"][0]["latency_ns"]["p50"],
+        document.measurements[0].latency_ns.as_ref().unwrap().p50
+    );
+    assert_eq!(value["measurements"][0]["latency_ns"]["histogram"], "");
+    let figure = page.split_once("<h3>Distribution of times</h3>").unwrap().1;
+    let curve = figure.split_once(r#"<path class="curve" d=""#).unwrap().1.split_once('"').unwrap().0;
+    assert!(curve.matches('L').count() > 50, "{curve}");
+}
+
+#[test]
+fn no_name_becomes_markup_or_ends_the_script() {
+    let mut document = sample::document();
+    let hostile = "</script><script>alert(1)</script><!--{{script}}\u{2028}&\"'";
+    document.measurements[0].link = hostile.into();
+    document.measurements[0].protocol = hostile.into();
+    document.measurements[0].wait = hostile.into();
+    document.environment.host = Some(hostile.into());
+    let page = html(&document);
+    assert_eq!(page.matches("<script").count(), 2, "the data and the program");
+    let data = page.split_once(r#"type="application/json">"#).unwrap().1.split_once("</script>").unwrap().0;
+    assert!(!data.contains(['<', '>', '&', '\u{2028}']) && !page.contains("<!--"));
+    assert_eq!(embedded(&page)["measurements"][0]["link"], hostile);
+}
+
+#[test]
+fn tables_stand_beside_the_measurements() {
+    let row = vec!["0".to_owned(), "</script>".to_owned()];
+    let columns = vec!["node".to_owned(), "events".to_owned()];
+    let table = Table { title: "Nodes".to_owned(), note: "One.".to_owned(), columns, rows: vec![row] };
+    let page = html_with(&sample::document(), &[table]);
+    assert!(page.contains(r#"<tr><td>0</td><td class="left">&lt;/script&gt;</td></tr>"#));
+    assert!(html(&sample::document()).contains(r#"<div id="tables"></div>"#));
+}
+
+#[test]
+fn style_and_script_cannot_end_their_element_and_name_no_address() {
+    assert!(!SCRIPT.contains("</script") && !SCRIPT.contains("<!--") && !STYLE.contains("</style"));
+    let page = html(&Document { measurements: Vec::new(), ..sample::document() });
+    let addresses: Vec<&str> = page.match_indices("://").map(|(at, _)| &page[at - 5..at + 20]).collect();
+    assert!(addresses.iter().all(|address| address.contains("www.w3.org")), "{addresses:?}");
+}
+
+#[test]
+fn a_large_seed_stays_exact_and_what_is_not_finite_is_null() {
+    let mut document = sample::document();
+    document.measurements[0].seed = u64::MAX;
+    document.measurements[0].share_of_limit = Some(f64::NAN);
+    let page = html(&document);
+    let read = page.split_once("<script").unwrap().0;
+    assert!(read.contains("<dt>seed</dt><dd>18446744073709551615</dd>") && !read.contains("NaN"));
+    let value = embedded(&page);
+    assert_eq!(value["measurements"][0]["seed"], u64::MAX);
+    assert!(value["measurements"][0]["share_of_limit"].is_null());
+}
+
+/// A reader without JavaScript sees every plot and every row.
+#[test]
+fn nothing_needs_the_script() {
+    let document = sample::document();
+    let page = html(&document);
+    assert_eq!(page.matches(r#"<section class="group""#).count(), 6);
+    assert_eq!(page.matches("<tr title=").count(), document.measurements.len());
+}

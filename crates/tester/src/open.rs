@@ -1,0 +1,202 @@
+//! A URI becomes a link.
+
+use crate::{Error, Uri};
+use hodo_io::{Clock, SocketSettings, affinity};
+use hodo_machine::{Closed, Wait};
+use hodo_measure::{Link, LinkError};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often opening looks whether it is to go on.
+const LOOK_UP: Duration = Duration::from_millis(50);
+
+/// How a link is opened.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Channels.
+    pub channels: u32,
+    /// Operations in flight per channel, at most.
+    pub window: u32,
+    /// The largest operation in bytes.
+    pub size_max: u32,
+    /// How this side waits.
+    pub wait: Wait,
+    /// Processors to run on; empty: wherever the kernel puts us. One channel uses the first; many use one thread each.
+    pub cpus: Vec<usize>,
+    /// TCP congestion control; `None` leaves the system's.
+    pub congestion: Option<String>,
+    /// Socket buffer sizes in bytes; `None` leaves the system's.
+    pub socket_buffer: Option<usize>,
+    /// Operations in a packet, where the protocol concatenates.
+    pub batch: u32,
+    /// The process of a far end that was started here; `None` where it is elsewhere, or nobody knows.
+    pub far_process: Option<u32>,
+    /// Every operation on a connection of its own, opened and closed with it (`TCP_CRR`).
+    pub reconnect: bool,
+    /// For everything drawn at random.
+    pub seed: u64,
+    /// How long connecting and a single answer may take.
+    pub timeout: Duration,
+}
+
+/// An open link.
+pub struct Opened {
+    /// One for each thread that drives it; the channels are dealt over them.
+    pub links: Vec<Box<dyn Link + Send>>,
+    /// The threads' processors, one for each link; `None`: wherever the kernel puts it.
+    pub cpus: Vec<Option<usize>>,
+    /// The congestion control that the sockets use.
+    pub congestion: Option<String>,
+    /// The address at this end, for finding the interface that the link leaves by.
+    pub local: Option<SocketAddr>,
+    /// The address at the far end.
+    pub remote: Option<SocketAddr>,
+    /// The simulated network out and back, of a simulated link.
+    pub model: Option<(hodo_sim::Model, hodo_sim::Model)>,
+}
+
+/// Opens the link that a URI names. The far end must be there (see [`crate::serve()`]) unless the link is simulated.
+///
+/// It gives up when `stop` is set, which is noticed within a tenth of a second.
+///
+/// # Errors
+/// [`Error::Usage`] if the URI or a setting is wrong, [`Error::Failed`] if the far end cannot be reached.
+pub fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error> {
+    if settings.channels == 0 || settings.window == 0 {
+        return Err(Error::Usage("a link needs at least one channel and a window of at least 1".into()));
+    }
+    if uri.simulated {
+        return uri.protocol.simulate(uri, settings, stop);
+    }
+    check_congestion(settings.congestion.as_deref())?;
+    uri.protocol.open(uri, settings, stop)
+}
+
+/// Opens a link in parts, one for each thread that will drive it: `open_part` opens the channels that it is given on the
+/// processor that will drive them, and adds its link.
+///
+/// # Errors
+/// The first error of a part; [`Error::Usage`] if a processor cannot be used.
+pub fn in_parts(
+    settings: &Settings,
+    mut open_part: impl FnMut(Range<u32>, Clock, &mut Opened) -> Result<(), Error>,
+) -> Result<Opened, Error> {
+    let clock = Clock::start();
+    let home = affinity::allowed_cpus();
+    let cpus = cpus(settings);
+    let mut opened = Opened { links: Vec::new(), cpus, congestion: None, local: None, remote: None, model: None };
+    let parts = opened.cpus.len() as u32;
+    let mut first = 0;
+    for (index, cpu) in (0..).zip(opened.cpus.clone()) {
+        // Connections are made on the processor that will drive them, so that the far end can put its side there too.
+        place(cpu)?;
+        let channels = settings.channels / parts + u32::from(index < settings.channels % parts);
+        open_part(first..first + channels, clock, &mut opened)?;
+        first += channels;
+    }
+    if let Ok(home) = home
+        && opened.cpus.iter().any(Option::is_some)
+    {
+        affinity::allow_cpus(&home).map_err(|error| Error::Failed(format!("leaving the processors: {error}")))?;
+    }
+    Ok(opened)
+}
+
+/// Refuses a congestion control that the sockets could not use.
+pub(crate) fn check_congestion(name: Option<&str>) -> Result<(), Error> {
+    let Some(name) = name else { return Ok(()) };
+    hodo_io::check_congestion(name).map_err(|error| {
+        let known = hodo_io::host::HostFacts::collect().congestion_controls.join(", ");
+        Error::Usage(format!("--congestion {name}: {error}; this system has {known}"))
+    })
+}
+
+/// Returns the settings of every socket of a link.
+#[must_use]
+pub fn socket_settings(settings: &Settings) -> SocketSettings {
+    SocketSettings {
+        congestion: settings.congestion.clone(),
+        socket_buffer: settings.socket_buffer,
+        peers_max: 2 * settings.channels as usize + 1,
+        cut_on_close: settings.reconnect,
+        ..SocketSettings::default()
+    }
+}
+
+/// One processor for each thread: one thread for one channel, else one for each processor.
+fn cpus(settings: &Settings) -> Vec<Option<usize>> {
+    let threads = match (settings.channels, settings.cpus.len()) {
+        (1, _) => 1,
+        (channels, 0) => std::thread::available_parallelism().map_or(1, usize::from).min(channels as usize),
+        (channels, cpus) => cpus.min(channels as usize),
+    };
+    (0..threads).map(|index| settings.cpus.get(index).copied()).collect()
+}
+
+fn place(cpu: Option<usize>) -> Result<(), Error> {
+    let Some(cpu) = cpu else { return Ok(()) };
+    affinity::pin_thread(cpu).map_err(|error| {
+        Error::Usage(format!(
+            "--cpu {cpu}: {error}; this process may run on {:?}",
+            affinity::allowed_cpus().unwrap_or_default()
+        ))
+    })
+}
+
+/// Turns a link until its far end is ready, at most for `timeout`, and no longer than until `stop` is set.
+///
+/// # Errors
+/// [`LinkError::Stalled`] after the timeout, [`LinkError::Interrupted`] if `stop` was set, or the link's own error.
+pub fn until_ready<L: Link>(
+    link: &mut L,
+    timeout: Duration,
+    stop: &AtomicBool,
+    is_ready: impl Fn(&L) -> bool,
+) -> Result<(), LinkError> {
+    let end = link.now() + timeout;
+    let mut done = Vec::new();
+    while !is_ready(link) {
+        if link.now() >= end {
+            return Err(LinkError::Stalled { millis: timeout.as_millis() as u64 });
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(LinkError::Interrupted);
+        }
+        let look = link.now() + LOOK_UP;
+        link.poll(Wait::Block, end.min(look), &mut done)?;
+    }
+    Ok(())
+}
+
+/// Checks that the far end takes operations of the size that the settings ask for.
+///
+/// # Errors
+/// [`Error::Failed`] if it does not.
+pub fn check_size(uri: &Uri, settings: &Settings, theirs: u32) -> Result<(), Error> {
+    if settings.size_max > theirs.max(16) {
+        return Err(Error::Failed(format!(
+            "{uri} takes operations of at most {theirs} bytes, {} are asked for; lower --sizes",
+            settings.size_max
+        )));
+    }
+    Ok(())
+}
+
+/// Returns the error for a link that could not be opened, with the remedy.
+#[must_use]
+pub fn cannot(uri: &Uri, error: &LinkError) -> Error {
+    let place = Uri { options: Vec::new(), ..uri.clone() };
+    let why = match error {
+        LinkError::Closed { why: why @ Closed::Refused, .. } => format!("{why}; {}", uri.protocol.remedy(&place)),
+        LinkError::Closed { why: why @ (Closed::Finished | Closed::Reset), .. } => {
+            format!("{why}; is it a `hodo serve` of this protocol, with room for so many peers (--peers-max)?")
+        }
+        LinkError::Stalled { millis } => {
+            format!("it said nothing for {millis} ms; is it a `hodo serve` of this protocol, and does it run?")
+        }
+        other => other.to_string(),
+    };
+    Error::Failed(format!("cannot open {uri}: {why}"))
+}

@@ -1,0 +1,183 @@
+//! What a protocol is to the tester, and a list of protocols.
+
+use crate::{Error, FarEnd, OnTheWire, Opened, Operation, ServeSettings, Server, Settings, Uri};
+use hodo_measure::{Mode, Test};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+
+/// One protocol: its links, its servers, and what its operations are on the wire.
+pub trait Protocol: Sync {
+    /// Returns its name, schemes and suite.
+    fn description(&self) -> &'static Description;
+
+    /// Opens the link that a URI names. The settings have been checked by [`crate::open()`].
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the URI or a setting is wrong, [`Error::Failed`] if the far end cannot be reached.
+    fn open(&self, uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error>;
+
+    /// Opens the same link over the simulated network that the URI's options describe.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    fn simulate(&self, uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error>;
+
+    /// Binds the server that a URI names. Without a host it listens on loopback; without a port on any free one.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the URI or a setting is wrong, [`Error::Failed`] if the address cannot be listened on.
+    fn serve(&self, uri: &Uri, settings: &ServeSettings) -> Result<Server, Error>;
+
+    /// Returns what an operation puts on the wire.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the URI is wrong.
+    fn on_the_wire(&self, uri: &Uri, operation: Operation) -> Result<Box<dyn OnTheWire>, Error>;
+
+    /// Returns what to do where nothing listens at a URI.
+    fn remedy(&self, uri: &Uri) -> String {
+        format!("start `hodo serve {uri}` there")
+    }
+
+    /// Returns the URI without the options that describe a far end started for the link.
+    fn of_link(&self, uri: &Uri) -> Uri {
+        uri.clone()
+    }
+
+    /// Returns the far end to start for a link that names none; with `stages` it reports where the time goes.
+    fn far_end(&self, link: &Uri, _stages: bool) -> FarEnd {
+        FarEnd::serve(link.clone())
+    }
+
+    /// Returns the URI of the link to a far end that was started: `said` holds what its first lines say, `behind` the far
+    /// end behind it.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if a line is no URI of this protocol.
+    fn link_to(&self, named: &Uri, said: &[String], _behind: Option<&Uri>) -> Result<Uri, Error> {
+        let listening = named.sibling(said.first().map_or("", String::as_str))?;
+        Ok(Uri { options: self.of_link(named).options, ..listening })
+    }
+
+    /// Returns how many far ends a URI names.
+    fn far_ends(&self, _uri: &Uri) -> u32 {
+        1
+    }
+
+    /// Returns the socket buffers that suit this many channels to a far end on the same host; `None` leaves the system's.
+    fn socket_buffer(&self, _channels: u32) -> Option<usize> {
+        None
+    }
+
+    /// Adds the stages of a daemon between the two ends, where a link goes through one. `pages` is where it serves its
+    /// pages, if that is known.
+    ///
+    /// # Errors
+    /// The reason why the daemon does not tell its stages, and the remedy.
+    fn add_stages(&self, _uri: &Uri, _opened: &mut Opened, _pages: Option<SocketAddr>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+impl dyn Protocol + '_ {
+    /// Returns the protocol's name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.description().name
+    }
+}
+
+impl fmt::Debug for dyn Protocol + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl PartialEq for dyn Protocol + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for dyn Protocol + '_ {}
+
+/// The constants of a protocol.
+#[derive(Debug, Clone, Copy)]
+pub struct Description {
+    /// Name; alone it stands for a link over the first scheme.
+    pub name: &'static str,
+    /// The schemes of its URIs.
+    pub schemes: &'static [&'static str],
+    /// One line for people.
+    pub about: &'static str,
+    /// The directions that the payload of an operation may take, the most usual one first.
+    pub modes: &'static [Mode],
+    /// The short standard suite: tests, modes, sizes.
+    pub suite: &'static [Part],
+    /// The largest size of an operation in bytes.
+    pub size_max: u32,
+    /// The most operations in a packet.
+    pub batch_max: u32,
+    /// Whether both ends are this program's: they greet, and the far end reports its counters, CPU and stages.
+    pub own: bool,
+    /// Whether a server listens at a path of the file system instead of a port.
+    pub is_at_path: bool,
+    /// Whether a server runs on one thread, however many channels there are.
+    pub has_one_thread: bool,
+}
+
+/// One part of a protocol's standard suite.
+#[derive(Debug, Clone, Copy)]
+pub struct Part {
+    /// The test.
+    pub test: Test,
+    /// The direction of the payload.
+    pub mode: Mode,
+    /// The sizes, in turn.
+    pub sizes: &'static [u32],
+    /// Operations in flight per channel.
+    pub window: u32,
+    /// Channels.
+    pub channels: u32,
+}
+
+impl Part {
+    /// Creates a part.
+    #[must_use]
+    pub const fn new(test: Test, mode: Mode, sizes: &'static [u32], window: u32, channels: u32) -> Part {
+        Part { test, mode, sizes, window, channels }
+    }
+}
+
+/// A list of protocols, in which the schemes of URIs are looked up.
+#[derive(Debug, Clone, Copy)]
+pub struct Catalog(&'static [&'static dyn Protocol]);
+
+impl Catalog {
+    /// Creates a catalog of these protocols. No two of them may share a scheme.
+    #[must_use]
+    pub const fn new(protocols: &'static [&'static dyn Protocol]) -> Catalog {
+        Catalog(protocols)
+    }
+
+    /// Returns the protocols.
+    #[must_use]
+    pub fn protocols(self) -> impl Iterator<Item = &'static dyn Protocol> {
+        self.0.iter().copied()
+    }
+
+    /// Returns the protocol with this name.
+    #[must_use]
+    pub fn named(self, name: &str) -> Option<&'static dyn Protocol> {
+        self.protocols().find(|protocol| protocol.name() == name)
+    }
+
+    /// Parses a URI, or the bare name of a protocol or a scheme.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if no protocol has the scheme, or an option has no value.
+    pub fn uri(self, text: &str) -> Result<Uri, Error> {
+        Uri::parse(self.0, text)
+    }
+}

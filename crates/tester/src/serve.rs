@@ -1,0 +1,207 @@
+//! A URI becomes a server.
+
+use crate::open::check_congestion;
+use crate::{Error, Uri};
+use hodo_io::{DatagramServer, DatagramServers, ServeOptions, SocketSettings, StreamServer, Trace};
+use hodo_machine::{Address, Machine, Transport, Wait};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Where a server listens, unless told otherwise.
+pub const LOOPBACK: &str = "127.0.0.1:0";
+
+/// How a server runs.
+#[derive(Debug, Clone)]
+pub struct ServeSettings {
+    /// Threads that share the peers; 0: one for each processor in `cpus`, or for each of the machine.
+    pub threads: usize,
+    /// Processors to run on, one thread each; empty: wherever the kernel puts them.
+    pub cpus: Vec<usize>,
+    /// How it waits.
+    pub wait: Wait,
+    /// TCP congestion control; `None` leaves the system's.
+    pub congestion: Option<String>,
+    /// Socket buffer sizes in bytes; `None` leaves the system's.
+    pub socket_buffer: Option<usize>,
+    /// The largest operation in bytes.
+    pub size_max: u32,
+    /// At most so many peers at once; one more is refused.
+    pub peers_max: usize,
+}
+
+impl ServeSettings {
+    /// Returns the number of threads that share the peers.
+    #[must_use]
+    pub fn thread_count(&self) -> usize {
+        match (self.threads, self.cpus.len()) {
+            (0, 0) => std::thread::available_parallelism().map_or(1, usize::from),
+            (0, cpus) => cpus,
+            (threads, _) => threads,
+        }
+    }
+}
+
+/// A server that listens, and has not begun to serve.
+pub struct Server {
+    uris: Vec<Uri>,
+    bound: Bound,
+    run: Box<dyn FnOnce(Bound, &AtomicBool) -> io::Result<()> + Send>,
+}
+
+/// The machines of a server.
+pub struct Service<Make, Answer> {
+    /// Makes the machine of a thread, or of the listener with this number where each has its own.
+    pub make: Make,
+    /// Returns the application's answer to an event.
+    pub answer: Answer,
+    /// Over what it is served.
+    pub transport: Transport,
+    /// Threads that share the peers.
+    pub threads: usize,
+    /// Listeners on successive ports, each with a machine of its own.
+    pub listeners: u16,
+}
+
+enum Bound {
+    Streams(StreamServer),
+    Datagrams(DatagramServer),
+    Several(DatagramServers),
+}
+
+impl Server {
+    /// Binds machines to an address. The server's URIs are like `uri`, with the addresses that were bound.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there are not as many ports, [`Error::Failed`] if an address cannot be listened on.
+    pub fn bind<M, Make, Answer>(
+        uri: &Uri,
+        address: &Address,
+        settings: &ServeSettings,
+        service: Service<Make, Answer>,
+    ) -> Result<Server, Error>
+    where
+        M: Machine,
+        Make: Fn(usize) -> M + Sync + Send + 'static,
+        Answer: Fn(M::Event) -> Option<M::Command> + Sync + Send + 'static,
+    {
+        let Service { make, answer, transport, threads, listeners } = service;
+        let options = ServeOptions {
+            threads,
+            cpus: settings.cpus.clone(),
+            wait: settings.wait,
+            settings: SocketSettings {
+                congestion: settings.congestion.clone(),
+                socket_buffer: settings.socket_buffer,
+                peers_max: settings.peers_max,
+                ..SocketSettings::default()
+            },
+        };
+        let bound = match transport {
+            Transport::Stream if listeners > 1 => {
+                return Err(Error::Usage(format!("`{uri}`: over TCP one is served; start one for each port")));
+            }
+            Transport::Datagram if listeners > 1 => {
+                DatagramServers::bind(ports(address, listeners)?, options).map(Bound::Several)
+            }
+            Transport::Datagram => DatagramServer::bind(address, options).map(Bound::Datagrams),
+            Transport::Stream => StreamServer::bind(address, options).map(Bound::Streams),
+        };
+        let bound = bound.map_err(|error| {
+            Error::Failed(format!(
+                "cannot listen on {address}: {error}; choose another address or port, or end who has it"
+            ))
+        })?;
+        let uri_of = |address: &Address| match address {
+            Address::Path(path) => Uri { authority: String::new(), path: path.clone(), ..uri.clone() },
+            other => Uri { authority: other.to_string(), path: String::new(), ..uri.clone() },
+        };
+        let uris = bound.addresses().iter().map(uri_of).collect();
+        let run = move |bound: Bound, stop: &AtomicBool| bound.run(make, answer, stop);
+        Ok(Server { uris, bound, run: Box::new(run) })
+    }
+
+    /// Returns the URI where it listens, with the port that it got; the first one of several listeners.
+    #[must_use]
+    pub fn uri(&self) -> &Uri {
+        &self.uris[0]
+    }
+
+    /// Returns the URI of each listener.
+    #[must_use]
+    pub fn uris(&self) -> &[Uri] {
+        &self.uris
+    }
+
+    /// Takes a trace of the server's packets, or of one thread's packets where there are several. Several listeners are not
+    /// traced.
+    #[must_use]
+    pub fn traced(self, trace: Arc<Trace>) -> Self {
+        let bound = match self.bound {
+            Bound::Streams(server) => Bound::Streams(server.traced(trace)),
+            Bound::Datagrams(server) => Bound::Datagrams(server.traced(trace)),
+            Bound::Several(servers) => Bound::Several(servers),
+        };
+        Server { bound, ..self }
+    }
+
+    /// Serves until `stop` is set, which is noticed within a tenth of a second.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if the system refuses to go on.
+    pub fn run(self, stop: &AtomicBool) -> Result<(), Error> {
+        let Server { uris, bound, run } = self;
+        run(bound, stop).map_err(|error| Error::Failed(format!("serving {}: {error}", uris[0])))
+    }
+}
+
+impl Bound {
+    fn addresses(&self) -> &[Address] {
+        match self {
+            Bound::Streams(server) => std::slice::from_ref(server.address()),
+            Bound::Datagrams(server) => std::slice::from_ref(server.address()),
+            Bound::Several(servers) => servers.addresses(),
+        }
+    }
+
+    fn run<M: Machine>(
+        self,
+        make: impl Fn(usize) -> M + Sync,
+        answer: impl Fn(M::Event) -> Option<M::Command> + Sync,
+        stop: &AtomicBool,
+    ) -> io::Result<()> {
+        match self {
+            Bound::Streams(server) => server.run(|| make(0), answer, stop),
+            Bound::Datagrams(server) => server.run(|| make(0), answer, stop),
+            Bound::Several(servers) => servers.run(make, stop),
+        }
+    }
+}
+
+/// Binds the server that a URI names. Without a host it listens on loopback; without a port on any free one.
+///
+/// # Errors
+/// [`Error::Usage`] if the URI or a setting is wrong, [`Error::Failed`] if the address cannot be listened on.
+pub fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
+    if uri.simulated {
+        return Err(Error::Usage(format!("`{uri}` needs no server: a simulated link has its far end in itself")));
+    }
+    check_congestion(settings.congestion.as_deref())?;
+    uri.protocol.serve(uri, settings)
+}
+
+/// Returns `count` addresses with successive ports from that of `first` on; free ports if it has none.
+fn ports(first: &Address, count: u16) -> Result<Vec<Address>, Error> {
+    let Address::Socket(first) = first else {
+        return Err(Error::Usage(format!("{first} has no ports, and {count} are needed")));
+    };
+    let at = |number: u16| {
+        let port = if first.port() == 0 { Some(0) } else { first.port().checked_add(number) };
+        port.map(|port| Address::Socket(SocketAddr::new(first.ip(), port)))
+    };
+    (0..count)
+        .map(at)
+        .collect::<Option<_>>()
+        .ok_or_else(|| Error::Usage(format!("{count} ports from {} on: there are not so many", first.port())))
+}

@@ -1,0 +1,122 @@
+use crate::{Error, Protocol};
+use hodo_machine::Address;
+use std::fmt;
+
+/// A link's name: `[sim+]scheme://[host[:port]][/path][?key=value&…]`, or a protocol's bare name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Uri {
+    /// Whether the link runs over the simulated network.
+    pub simulated: bool,
+    /// The protocol.
+    pub protocol: &'static dyn Protocol,
+    /// One of the protocol's schemes.
+    pub scheme: &'static str,
+    /// Host, or host and port; empty where the far end is to be started here.
+    pub authority: String,
+    /// The path, with its leading slash; for `unix` the socket's path.
+    pub path: String,
+    /// The options behind `?`, in order.
+    pub options: Vec<(String, String)>,
+}
+
+impl Uri {
+    /// Whether the URI names no far end, so that one has to be started here.
+    #[must_use]
+    pub fn wants_far_end(&self) -> bool {
+        !self.simulated && self.authority.is_empty() && self.path.is_empty()
+    }
+
+    /// Parses a link's name, with a scheme of one of these protocols.
+    pub(crate) fn parse(protocols: &[&'static dyn Protocol], text: &str) -> Result<Self, Error> {
+        let bare = || text.split_at(text.find('?').unwrap_or(text.len()));
+        let (name, rest) = text.split_once("://").filter(|(name, _)| !name.contains('?')).unwrap_or_else(bare);
+        let (simulated, name) = name.strip_prefix("sim+").map_or((false, name), |name| (true, name));
+        let all = || {
+            protocols
+                .iter()
+                .flat_map(|protocol| protocol.description().schemes.iter().map(|scheme| (*protocol, *scheme)))
+        };
+        let named = || all().find(|(protocol, _)| protocol.name() == name);
+        let (protocol, scheme) = all().find(|(_, scheme)| *scheme == name).or_else(named).ok_or_else(|| {
+            let known: Vec<&str> = all().map(|(_, scheme)| scheme).collect();
+            let first = known.first().unwrap_or(&"scheme");
+            Error::Usage(format!(
+                "unknown scheme `{name}` in `{text}`; the known ones are {}, each also as sim+…; a link is written as \
+                 {first} or {first}://host:4242",
+                known.join(", ")
+            ))
+        })?;
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let slash = place.find('/').unwrap_or(place.len());
+        let (authority, path) = place.split_at(slash);
+        let mut options = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair
+                .split_once('=')
+                .ok_or_else(|| Error::Usage(format!("option `{pair}` in `{text}` has no value; write {pair}=…")))?;
+            options.push((key.to_owned(), value.to_owned()));
+        }
+        Ok(Uri { simulated, protocol, scheme, authority: authority.to_owned(), path: path.to_owned(), options })
+    }
+
+    /// Parses another URI of the same protocol.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the text is no URI of this protocol.
+    pub fn sibling(&self, text: &str) -> Result<Uri, Error> {
+        Uri::parse(&[self.protocol], text)
+    }
+
+    /// Returns the value of an option, the first one with this name.
+    #[must_use]
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the URI with only the options that `is_taken` accepts.
+    #[must_use]
+    pub fn with_options(&self, is_taken: impl Fn(&str) -> bool) -> Uri {
+        let options = self.options.iter().filter(|(name, _)| is_taken(name)).cloned().collect();
+        Uri { options, ..self.clone() }
+    }
+
+    /// Resolves the host and port of a URI that has no path and no options.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the URI has a path or options, or its host cannot be resolved.
+    pub fn socket_address(&self, host: &str, port: u16) -> Result<Address, Error> {
+        self.without_options()?;
+        if !self.path.is_empty() && self.path != "/" {
+            return Err(Error::Usage(format!(
+                "`{self}`: a {} link has no path; write {}://host:port",
+                self.scheme, self.scheme
+            )));
+        }
+        let authority = if self.authority.is_empty() { host } else { &self.authority };
+        hodo_io::resolve(authority, port)
+            .map(Address::Socket)
+            .map_err(|error| Error::Usage(format!("`{authority}` in `{self}` is no address: {error}")))
+    }
+
+    /// Checks that the URI has no options.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the name of the first option.
+    pub fn without_options(&self) -> Result<(), Error> {
+        let Some((name, _)) = self.options.first() else { return Ok(()) };
+        Err(Error::Usage(format!(
+            "`{self}`: only simulated links have options; leave `{name}` out, or write sim+{}://?{name}=…",
+            self.scheme
+        )))
+    }
+}
+
+impl fmt::Display for Uri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}://{}{}", if self.simulated { "sim+" } else { "" }, self.scheme, self.authority, self.path)?;
+        for (index, (key, value)) in self.options.iter().enumerate() {
+            write!(f, "{}{key}={value}", if index == 0 { '?' } else { '&' })?;
+        }
+        Ok(())
+    }
+}

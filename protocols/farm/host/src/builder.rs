@@ -1,0 +1,133 @@
+//! The daemon of a builder: makes events of the fragments of several sources, and gives each to the controller.
+
+mod settings;
+pub mod status;
+mod thread;
+
+pub use settings::BuilderSettings;
+pub use status::BuilderStatus;
+
+use crate::Error;
+use crate::lines::Lines;
+use crate::process::instance;
+use hodo_daemon::{Daemon, Reply, Snapshot};
+use hodo_farm::{Builder, BuilderConfig};
+use hodo_io::{ReadoutServer, StreamServer};
+use hodo_machine::{Address, Instant};
+use status::BuilderSnapshot;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+use thread::BuilderThread;
+
+/// Connections that are accepted beyond two of each source, so that those which are turned away are told why.
+const MORE_PEERS: usize = 256;
+/// How long a page waits for the builder.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A builder that listens, with its pages. Nothing is served before [`run`](Self::run).
+pub struct BuilderDaemon {
+    settings: BuilderSettings,
+    snapshot: Arc<Snapshot<BuilderSnapshot>>,
+    daemon: Daemon,
+    server: Server,
+}
+
+/// Sources come over TCP, or over UDP.
+enum Server {
+    Streams(StreamServer),
+    Datagrams(ReadoutServer),
+}
+
+impl BuilderDaemon {
+    /// Starts the pages, and listens.
+    ///
+    /// # Errors
+    /// What failed: the pages, or the address.
+    pub fn start(settings: BuilderSettings) -> Result<Self, Error> {
+        let options = settings.process.serve_options(1, 2 * settings.config.sources as usize + MORE_PEERS);
+        let snapshot: Arc<Snapshot<BuilderSnapshot>> = Arc::default();
+        let daemon = start_daemon(&settings, &snapshot)?;
+        let at = settings.listen;
+        let server = if settings.config.datagrams {
+            ReadoutServer::bind(&Address::Socket(at), options).map(Server::Datagrams)
+        } else {
+            StreamServer::bind(&Address::Socket(at), options).map(Server::Streams)
+        };
+        let server = server.map_err(|why| Error::Listen { at, why: why.to_string() })?;
+        Ok(BuilderDaemon { settings, snapshot, daemon, server })
+    }
+
+    /// Returns the address on which it listens.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        match &self.server {
+            Server::Streams(server) => server.address(),
+            Server::Datagrams(server) => server.address(),
+        }
+    }
+
+    /// Returns what it shares with every daemon: signals, pages, health.
+    #[must_use]
+    pub fn daemon(&self) -> &Daemon {
+        &self.daemon
+    }
+
+    /// Builds events until it is stopped.
+    ///
+    /// # Errors
+    /// [`Error::Run`] if the network fails.
+    pub fn run(self) -> Result<(), Error> {
+        let BuilderDaemon { settings, snapshot, daemon, server } = self;
+        let make = |turned_away: Arc<AtomicU64>| {
+            let thread = BuilderThread {
+                rounds: daemon.rounds("builder"),
+                snapshot: Arc::clone(&snapshot),
+                turned_away,
+                verbose: settings.process.verbose,
+                lines: Lines::of("builder"),
+                incomplete: 0,
+                told_at: Instant::ZERO,
+            };
+            let config = BuilderConfig { instance: instance(), ..settings.config.clone() };
+            (Builder::new(config), thread)
+        };
+        let served = match server {
+            Server::Streams(server) => {
+                let turned_away = server.turned_away();
+                server.attend(settings.drain, |_, _| make(Arc::clone(&turned_away)), daemon.stop())
+            }
+            Server::Datagrams(server) => server.attend(settings.drain, || make(Arc::default()), daemon.stop()),
+        };
+        served.map_err(|why| Error::run(format!("serving {}", settings.listen), &why))
+    }
+}
+
+/// Starts pages, signals and the messages to the service manager.
+fn start_daemon(settings: &BuilderSettings, snapshot: &Arc<Snapshot<BuilderSnapshot>>) -> Result<Daemon, Error> {
+    let controller = settings.config.controller.to_string();
+    let snapshot = Arc::clone(snapshot);
+    let read = move || snapshot.ask(PATIENCE).map(|snapshot| BuilderStatus::new(&snapshot, &controller));
+    let shown = read.clone();
+    let daemon = Daemon::start(&settings.daemon, |pages| {
+        pages.with(status::PATH, move || match shown() {
+            Some(status) => Reply::json(status.json()),
+            None => Reply::text(503, "the builder has not begun, or is stuck\n"),
+        })
+    })?;
+    daemon.registry().source(move |exposition| {
+        if let Some(status) = read() {
+            status.write_metrics(exposition);
+        }
+    });
+    Ok(daemon)
+}
+
+/// Returns the page of a running builder's status.
+///
+/// # Errors
+/// [`Error::Daemon`] if the page cannot be read, [`Error::NoStatus`] if it is not a builder's.
+pub fn read(pages: SocketAddr, within: Duration) -> Result<BuilderStatus, Error> {
+    BuilderStatus::parse(&hodo_daemon::fetch(pages, status::PATH, within)?)
+}

@@ -1,0 +1,76 @@
+use super::status::{BuilderSnapshot, names};
+use crate::lines::Lines;
+use hodo_daemon::{Rounds, Snapshot};
+use hodo_farm::Builder;
+use hodo_farm::builder::{Command, Event};
+use hodo_io::Attendant;
+use hodo_machine::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Between two lines that tell of incomplete events: there may be many.
+const INCOMPLETE_EVERY: Duration = Duration::from_secs(1);
+
+/// The thread of a builder: logs its events, and passes its counters to the pages.
+pub struct BuilderThread {
+    pub rounds: Rounds,
+    pub snapshot: Arc<Snapshot<BuilderSnapshot>>,
+    /// Connections for which there was no room.
+    pub turned_away: Arc<AtomicU64>,
+    pub verbose: bool,
+    pub lines: Lines,
+    /// Incomplete events since the last line about them.
+    pub incomplete: u64,
+    pub told_at: Instant,
+}
+
+impl Attendant for BuilderThread {
+    type Machine = Builder;
+
+    fn told(&mut self, event: Event) -> Option<Command> {
+        match event {
+            Event::Incomplete { .. } => self.incomplete += 1,
+            Event::Lost(error) => self.lines.say(&format!("the controller: {error}; trying again")),
+            Event::TooLarge { event, size, max, .. } => {
+                self.lines
+                    .say(&format!("event {event} of {size} bytes is given up: the controller takes {max} at most"));
+            }
+            Event::Left { hello, error, .. } if error.is_misbehaviour() || self.verbose => {
+                self.lines.say(&format!("source {} is gone: {error}", hello.number));
+            }
+            Event::Refused(_, error) if self.verbose => self.lines.say(&format!("a connection was refused: {error}")),
+            Event::Joined { hello, .. } if self.verbose => {
+                self.lines.say(&format!("source {} has joined", hello.number));
+            }
+            Event::Reached(hello) if self.verbose => {
+                self.lines.say(&format!("the controller takes {} events at once", hello.credits));
+            }
+            Event::Left { .. } | Event::Refused(..) | Event::Joined { .. } | Event::Reached(_) | Event::Drained => {}
+        }
+        None
+    }
+
+    fn look_in(&mut self, now: Instant, builder: &Builder) -> Option<Command> {
+        if self.incomplete > 0 && now - self.told_at >= INCOMPLETE_EVERY {
+            let absent = names(&builder.absent());
+            self.lines.say(&format!("{} events lack fragments{absent}", std::mem::take(&mut self.incomplete)));
+            self.told_at = now;
+        }
+        self.lines.look_in();
+        let turned_away = self.turned_away.load(Ordering::Relaxed);
+        let snapshot = || BuilderSnapshot { now, counters: builder.counters(), absent: builder.absent(), turned_away };
+        self.snapshot.offer(snapshot);
+        self.rounds.look_in(now);
+        None
+    }
+
+    fn drain(&mut self) -> Option<Command> {
+        self.rounds.draining("ending what is in hand");
+        Some(Command::Drain)
+    }
+
+    fn is_drained(&self, builder: &Builder) -> bool {
+        builder.is_drained()
+    }
+}

@@ -1,0 +1,184 @@
+//! The daemon of a controller: takes events in, hands each to one node, stores what is accepted.
+
+mod control;
+mod generator;
+pub mod metrics;
+mod orders;
+mod pages;
+mod settings;
+pub mod shares;
+mod snapshot;
+pub mod status;
+mod storage;
+mod text;
+mod thread;
+mod timeline;
+mod upload;
+
+pub use pages::{Snapshots, snapshot};
+pub use settings::{ControllerSettings, StoreSettings, UploadTo};
+pub use snapshot::ControllerSnapshot;
+pub use status::Status;
+pub use text::{time, uploaded};
+
+use crate::Error;
+use crate::lines::Lines;
+use crate::process::instance;
+use control::OrderDispatch;
+use generator::Made;
+use hodo_daemon::Daemon;
+use hodo_farm::controller::Pace;
+use hodo_farm::wire::Verdict;
+use hodo_farm::{Controller, ControllerConfig, Ledger, Ranges};
+use hodo_io::{StreamServer, Waker};
+use hodo_machine::Address;
+use hodo_store::{Recovered, Store};
+use pages::StatusReader;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use storage::{Storage, Upload, stored_verdict};
+use thread::{ControllerThread, ThreadState};
+
+/// Connections that the driver accepts beyond the controller's own bounds, so that it counts those that it turns away.
+const MORE_PEERS: usize = 1024;
+
+/// A controller that listens, with its store and its pages. Nothing is served before [`run`](Self::run).
+pub struct ControllerDaemon {
+    settings: ControllerSettings,
+    storage: Option<Storage>,
+    recovered: Recovered,
+    status: StatusReader,
+    orders: OrderDispatch,
+    daemon: Daemon,
+    server: StreamServer,
+}
+
+impl ControllerDaemon {
+    /// Opens the store, starts the pages, and listens.
+    ///
+    /// # Errors
+    /// [`Error::Settings`] for several threads without a generator, else what failed: store, pages, or the address.
+    pub fn start(settings: ControllerSettings) -> Result<Self, Error> {
+        let threads = settings.threads;
+        if threads > 1 && settings.generator.is_none() {
+            let why = "--threads above 1 is for events that are made here; add --events";
+            return Err(Error::Settings(why.to_owned()));
+        }
+        let (storage, recovered) = open_store(&settings)?;
+        let peers_max = (settings.config.nodes_max + settings.config.sources_max) as usize + MORE_PEERS;
+        let options = settings.process.serve_options(threads, peers_max);
+        let status = StatusReader::new(threads, settings.config.policy);
+        let orders = OrderDispatch::new(threads);
+        let daemon = pages::start(&settings.daemon, settings.control, &status, &orders)?;
+        orders.set_stop(daemon.stop());
+        let at = settings.listen;
+        let server = StreamServer::bind(&Address::Socket(at), options)
+            .map_err(|why| Error::Listen { at, why: why.to_string() })?;
+        Ok(ControllerDaemon { settings, storage, recovered, status, orders, daemon, server })
+    }
+
+    /// Returns the address on which it listens.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        self.server.address()
+    }
+
+    /// Returns what it shares with every daemon: signals, pages, health.
+    #[must_use]
+    pub fn daemon(&self) -> &Daemon {
+        &self.daemon
+    }
+
+    /// Returns a reader of the status, for other threads while it runs.
+    #[must_use]
+    pub fn status(&self) -> StatusReader {
+        self.status.clone()
+    }
+
+    /// Serves until it is stopped, or until what it was to make has its verdict.
+    ///
+    /// # Errors
+    /// [`Error::Run`] if the network fails.
+    pub fn run(self) -> Result<(), Error> {
+        let ControllerDaemon { settings, storage, recovered, status, orders, daemon, server } = self;
+        let threads = settings.threads;
+        let at = server.address().to_string();
+        let turned_away = server.turned_away();
+        let running = Arc::new(AtomicU32::new(threads as u32));
+        let done = done(&recovered, settings.config.run);
+        let pace = Pace::of(threads);
+        let make = |index: usize, waker: Waker| {
+            let ledger = if index == 0 { ledger(&recovered) } else { Ledger::default() };
+            let config = config(&settings, (Arc::clone(&pace), index));
+            let made = Made::part(settings.generator.as_ref(), index, threads, &done);
+            let queue = storage.as_ref().map(|storage| storage.queue(index));
+            if let Some(queue) = &queue {
+                queue.set_waker(waker);
+            }
+            let thread = ControllerThread {
+                rounds: daemon.rounds(&format!("controller {index}")),
+                snapshot: status.thread(index),
+                verbose: settings.process.verbose,
+                storage: queue,
+                running: Arc::clone(&running),
+                until_done: settings.until_done,
+                lines: Lines::of("controller"),
+                turned_away: Arc::clone(&turned_away),
+                orders: orders.orders(index),
+                state: ThreadState::default(),
+            };
+            (Controller::new(config, made, ledger), thread)
+        };
+        let served = server.attend(settings.drain, make, daemon.stop());
+        served.map_err(|why| Error::run(format!("serving {at}"), &why))
+    }
+}
+
+/// Opens the store, and logs what is damaged in it.
+fn open_store(settings: &ControllerSettings) -> Result<(Option<Storage>, Recovered), Error> {
+    let Some(asked) = &settings.store else { return Ok((None, Recovered::default())) };
+    let (store, recovered) = Store::open(asked.options.clone())?;
+    let mut lines = Lines::of("controller");
+    for damage in &recovered.damaged {
+        lines.say(&format!("{damage:?}"));
+    }
+    let uploader = asked.upload.as_ref().map(|to| upload::start(&asked.options.directory, to)).transpose()?;
+    let upload = uploader.map(|uploader| Upload { uploader, within: settings.drain });
+    Ok((Some(Storage::start(store, settings.threads, asked.commit_every, upload)), recovered))
+}
+
+fn config(settings: &ControllerSettings, pace: (Arc<Pace>, usize)) -> ControllerConfig {
+    let config = settings.config.clone();
+    ControllerConfig {
+        // Events of sources need one table of what is known.
+        sources_max: if settings.threads > 1 { 0 } else { config.sources_max },
+        uncommitted_max: config.uncommitted_max.filter(|_| settings.store.is_some()),
+        uncommitted_bytes_max: config.uncommitted_bytes_max / settings.threads as u64,
+        pace: Some(pace),
+        instance: instance(),
+        ..config
+    }
+}
+
+/// Returns the events of the run that have their verdict.
+fn done(recovered: &Recovered, run: u32) -> Ranges {
+    let mut done = Ranges::default();
+    if let Some(ledger) = recovered.runs.get(&run) {
+        for verdict in hodo_store::Verdict::ALL {
+            ledger.of(verdict).iter().for_each(|range| done.insert_range(range));
+        }
+    }
+    done
+}
+
+fn ledger(recovered: &Recovered) -> Ledger {
+    let mut ledger = Ledger::default();
+    for (run, known) in &recovered.runs {
+        for verdict in [Verdict::Accepted, Verdict::Rejected, Verdict::Quarantined, Verdict::Incomplete] {
+            let ranges: Vec<_> = known.of(stored_verdict(verdict)).iter().collect();
+            // The runs come in order, so that those which are not remembered any more are the oldest.
+            let _ = ledger.recover(*run, verdict, &ranges);
+        }
+    }
+    ledger
+}

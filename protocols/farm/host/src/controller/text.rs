@@ -1,0 +1,135 @@
+use super::status::{Answers, Connections, Events, Status, StoreStatus, Tokens};
+use hodo_store::Uploads;
+use std::fmt::Write;
+
+impl Status {
+    /// Returns the status in a few lines for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Events { taken_in, accepted, rejected, quarantined, incomplete, in_hand, .. } = self.events;
+        let mut text = format!("run {}: {}, {}, up {}\n", self.run, self.state, self.policy, time(self.uptime_s));
+        let _ = writeln!(
+            text,
+            "{taken_in} events in = {accepted} accepted + {rejected} rejected + {quarantined} quarantined + {incomplete} \
+             incomplete + {in_hand} in hand"
+        );
+        let Tokens { waiting: tokens_waiting, unasked, received: _ } = self.tokens;
+        let Connections { nodes: _, sources, nodes_lost, refused, turned_away, misbehaved, ended: _ } =
+            self.connections;
+        let _ = writeln!(
+            text,
+            "{} nodes ({nodes_lost} lost), {sources} sources, {tokens_waiting} tokens waiting, {} events waiting",
+            self.nodes.len(),
+            self.events.waiting
+        );
+        let _ = writeln!(
+            text,
+            "{} events found no token, {} re-dispatched, {} duplicates, dead time {} ({:.2} %)",
+            self.events.found_no_token,
+            self.events.redispatched,
+            self.events.duplicates,
+            time(self.dead_time_s),
+            100.0 * self.dead_time_s / self.uptime_s.max(1e-9)
+        );
+        if self.events.not_taken > 0 {
+            let _ = writeln!(
+                text,
+                "{} events of the controller's own were dropped: their run was over, or had too many gaps",
+                self.events.not_taken
+            );
+        }
+        if unasked > 0 {
+            let _ = writeln!(text, "{unasked} tokens came for events that their sender did not have");
+        }
+        if refused + turned_away + misbehaved > 0 {
+            let _ = writeln!(
+                text,
+                "{refused} connections were refused, {turned_away} found no room, {misbehaved} broke the rules"
+            );
+        }
+        self.answers(&mut text);
+        self.stored(&mut text);
+        text
+    }
+
+    fn answers(&self, text: &mut String) {
+        let Answers(spans) = &self.answers;
+        if spans.count() == 0 {
+            return;
+        }
+        let [half, most] = [0.5, 0.99].map(|share| self.answers.quantile_us(share));
+        let cpu = self.cpu_ns_per_event().map(|ns| format!("; CPU of an event {:.2} us", ns * 1e-3));
+        let cpu = cpu.unwrap_or_default();
+        let _ = writeln!(text, "half of the tokens came within {half:.1} us, 99 % within {most:.1} us{cpu}");
+    }
+
+    fn stored(&self, text: &mut String) {
+        let StoreStatus { events, bytes, commits, failing, uploads } = &self.store;
+        if *commits > 0 {
+            let _ = writeln!(text, "stored {events} events of {bytes} bytes, {} uncommitted", self.events.uncommitted);
+        }
+        if let Some(uploads) = uploads {
+            let _ = writeln!(text, "{}", uploaded(uploads));
+        }
+        if let Some(why) = failing {
+            let _ = writeln!(text, "NOTHING CAN BE STORED: {why}");
+        }
+    }
+}
+
+/// Returns one line about what of the store was copied elsewhere.
+#[must_use]
+pub fn uploaded(uploads: &Uploads) -> String {
+    let Uploads { segments, bytes, waiting, failures, last_failure } = uploads;
+    let why = last_failure.as_ref().map_or_else(String::new, |why| format!("; the last: {why}"));
+    format!("{segments} segments of {bytes} bytes copied, {waiting} waiting, {failures} failures{why}")
+}
+
+/// Formats seconds: `12.3 s`, `4 min 05 s`, `3 h 07 min`.
+#[must_use]
+pub fn time(seconds: f64) -> String {
+    let whole = seconds.max(0.0) as u64;
+    match whole {
+        0..60 => format!("{seconds:.1} s"),
+        60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
+        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::status::tests::all_different;
+    use hodo_farm::Policy;
+    use hodo_io::usage::ProcessUsage;
+
+    #[test]
+    fn says_what_the_status_has() {
+        let (mut snapshot, _) = all_different();
+        let last_failure = Some("no route".to_owned());
+        snapshot.store.uploads = Some(Uploads { segments: 3, bytes: 768, waiting: 1, failures: 2, last_failure });
+        [20_000, 20_000, 90_000].into_iter().for_each(|nanos| snapshot.answers.record(nanos));
+        (snapshot.counts.taken_in, snapshot.counts.accepted) = (5000, 1001);
+        (snapshot.turned_away, snapshot.counters.refused, snapshot.counters.misbehaved) = (7, 0, 2);
+        snapshot.counters.not_taken = 11;
+        let mut status = Status::new(&snapshot, Policy::TokenFifo, &[]);
+        let decided = status.events.decided() as f64;
+        status.cpu = Some(ProcessUsage { user_s: 2e-6 * decided, ..ProcessUsage::default() });
+        let text = status.text();
+        for line in [
+            "5000 events in = 1001 accepted",
+            "tokens came within 20.0 us, 99 % within 88.1 us; CPU of an event 2.00 us\n",
+            "\n0 connections were refused, 7 found no room, 2 broke the rules\n",
+            "\n3 segments of 768 bytes copied, 1 waiting, 2 failures; the last: no route\n",
+            "\n11 events of the controller's own were dropped",
+        ] {
+            assert!(text.contains(line), "{line:?} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_short() {
+        let expected = ["0.0 s", "59.9 s", "1 min 00 s", "2 h 05 min"];
+        assert_eq!([0.0, 59.9, 60.4, 7505.0].map(time), expected);
+    }
+}

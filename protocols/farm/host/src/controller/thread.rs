@@ -1,0 +1,130 @@
+use super::generator::Made;
+use super::orders::Orders;
+use super::snapshot::ControllerSnapshot;
+use super::storage::StorageQueue;
+use crate::lines::Lines;
+use hodo_daemon::{Rounds, Snapshot};
+use hodo_farm::Controller;
+use hodo_farm::controller::{Command, Event, Final, NodeShare};
+use hodo_farm::wire::Hello;
+use hodo_io::Attendant;
+use hodo_machine::Instant;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Disconnected nodes that are listed by number; those beyond are counted together, under the last number.
+const GONE_MAX: usize = 4096;
+
+/// One thread of a controller: passes verdicts to storage, orders to the machine, and counters to the pages.
+pub struct ControllerThread {
+    pub rounds: Rounds,
+    pub snapshot: Arc<Snapshot<ControllerSnapshot>>,
+    pub verbose: bool,
+    /// Takes verdicts to be stored; `None` without a store.
+    pub storage: Option<StorageQueue>,
+    /// Threads that have not ended; with `until_done` the controller ends with the last one.
+    pub running: Arc<AtomicU32>,
+    pub until_done: bool,
+    pub lines: Lines,
+    /// Connections of all threads that were closed at once because there were too many.
+    pub turned_away: Arc<AtomicU64>,
+    /// Orders of the operator.
+    pub orders: Arc<Orders>,
+    pub state: ThreadState,
+}
+
+/// The state of one thread that no other thread needs.
+#[derive(Default)]
+pub struct ThreadState {
+    verdicts: Vec<Final>,
+    committed: u64,
+    /// The machine has drained, for good or until an order to resume.
+    drained: bool,
+    /// The machine has ended for good, and `running` no longer counts this thread.
+    ended: Cell<bool>,
+    /// Totals of nodes that have disconnected, by their numbers.
+    gone: BTreeMap<u32, NodeShare>,
+}
+
+impl ControllerThread {
+    fn left(&mut self, hello: &Hello, error: &hodo_farm::Error, taken_back: u32, share: Option<NodeShare>) {
+        if let Some(share) = share {
+            let gone = &mut self.state.gone;
+            let number = if gone.len() < GONE_MAX { share.number } else { u32::MAX };
+            let before = gone.entry(number).or_insert(NodeShare { number, ..NodeShare::default() });
+            *before = before.plus(&share);
+        }
+        if taken_back > 0 || error.is_misbehaviour() || self.verbose {
+            let (role, number) = (hello.role.name(), hello.number);
+            let others = if taken_back > 0 { format!("; others get its {taken_back} events") } else { String::new() };
+            self.lines.say(&format!("{role} {number} is gone: {error}{others}"));
+        }
+    }
+}
+
+impl Attendant for ControllerThread {
+    type Machine = Controller<Made>;
+
+    #[inline]
+    fn told(&mut self, event: Event) -> Option<Command> {
+        match event {
+            Event::Verdict(verdict) if self.storage.is_some() => self.state.verdicts.push(verdict),
+            Event::Joined { hello, .. } if self.verbose => {
+                self.lines.say(&format!("{} {} has joined", hello.role.name(), hello.number));
+            }
+            Event::Left { hello, error, taken_back, share, .. } => self.left(&hello, &error, taken_back, share),
+            Event::Refused(_, error) if self.verbose => self.lines.say(&format!("a connection was refused: {error}")),
+            Event::Drained => self.state.drained = true,
+            _ => {}
+        }
+        None
+    }
+
+    #[inline]
+    fn wanted(&mut self, _: &mut Controller<Made>) -> Option<Command> {
+        if let Some(storage) = &self.storage {
+            if !self.state.verdicts.is_empty() {
+                storage.push(&mut self.state.verdicts);
+            }
+            let committed = storage.committed();
+            if committed != self.state.committed {
+                self.state.committed = committed;
+                return Some(Command::Committed(committed));
+            }
+        }
+        self.orders.next()
+    }
+
+    fn is_over(&self, controller: &Controller<Made>) -> bool {
+        // One that was drained by an order may be told to go on.
+        if self.until_done && self.state.drained && !self.state.ended.get() && controller.is_ended() {
+            self.state.ended.set(true);
+            self.running.fetch_sub(1, Ordering::AcqRel);
+        }
+        self.state.ended.get() && self.running.load(Ordering::Acquire) == 0
+    }
+
+    fn look_in(&mut self, now: Instant, controller: &Controller<Made>) -> Option<Command> {
+        self.lines.look_in();
+        self.snapshot.offer(|| ControllerSnapshot {
+            gone: self.state.gone.values().copied().collect(),
+            orders: self.orders.taken(),
+            turned_away: self.turned_away.load(Ordering::Relaxed),
+            store: self.storage.as_ref().map(StorageQueue::status).unwrap_or_default(),
+            ..ControllerSnapshot::of(now, controller)
+        });
+        self.rounds.look_in(now);
+        None
+    }
+
+    fn drain(&mut self) -> Option<Command> {
+        self.rounds.draining("ending what is in hand");
+        Some(Command::Drain)
+    }
+
+    fn is_drained(&self, controller: &Controller<Made>) -> bool {
+        controller.is_drained()
+    }
+}

@@ -1,0 +1,62 @@
+use std::net::SocketAddr;
+
+/// Why a part of a farm cannot run, or does not answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Settings that do not go together.
+    #[error("{0}")]
+    Settings(String),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {at}: {why}; choose another port, or stop the process that holds it")]
+    Listen {
+        /// The address.
+        at: SocketAddr,
+        /// What the system says.
+        why: String,
+    },
+    /// The network failed under a part that runs.
+    #[error("{what}: {why}")]
+    Run {
+        /// What the part was doing.
+        what: String,
+        /// What the system says.
+        why: String,
+    },
+    /// The store cannot be opened.
+    #[error("--store: {0}")]
+    Store(String),
+    /// Recorded events cannot be read.
+    #[error("--replay: {0}")]
+    Replay(String),
+    /// Closed segments cannot be copied elsewhere.
+    #[error("{0}")]
+    Upload(String),
+    /// Pages, signals or the file with the process number.
+    #[error(transparent)]
+    Daemon(#[from] hodo_daemon::Error),
+    /// A text is not the status of this part of a farm.
+    #[error("this is not what a {what} of a farm shows: {why}")]
+    NoStatus {
+        /// The part.
+        what: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// An order was not carried out in time.
+    #[error("{0}")]
+    TimedOut(String),
+}
+
+impl Error {
+    /// Makes the error of a part that the network failed while it was `doing` something.
+    pub(crate) fn run(doing: impl Into<String>, why: &std::io::Error) -> Self {
+        Error::Run { what: doing.into(), why: why.to_string() }
+    }
+}
+
+impl From<hodo_store::Error> for Error {
+    fn from(error: hodo_store::Error) -> Self {
+        Error::Store(error.to_string())
+    }
+}

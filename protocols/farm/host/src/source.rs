@@ -1,0 +1,231 @@
+//! A source: gives events, made or recorded, to a builder or to the controller.
+
+use crate::Error;
+use crate::lines::Lines;
+use crate::process::{ProcessSettings, instance};
+use crate::replay::{Replay, ReplaySettings};
+use hodo_farm::emulation::{Generator, GeneratorConfig};
+use hodo_farm::source::{Command, Event};
+use hodo_farm::wire::Verdict;
+use hodo_farm::{Next, Ranges, Source, SourceConfig, Supply};
+use hodo_io::{Attendant, Stop, attend_opened, attend_opened_datagrams};
+use hodo_machine::{Address, Instant};
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The far end's code for numbers with more gaps than it remembers.
+const TOO_MANY_GAPS: u64 = hodo_farm::Error::TooManyGaps { max: 0 }.code();
+
+/// Settings of a source.
+#[derive(Debug, Clone)]
+pub struct SourceSettings {
+    /// The builder or the controller.
+    pub to: SocketAddr,
+    /// The number of the source.
+    pub number: u32,
+    /// The run of its events; `None`: 1, or as recorded.
+    pub run: Option<u32>,
+    /// Bytes of a fragment in each datagram; `None` for TCP.
+    pub datagram: Option<u32>,
+    /// The events.
+    pub events: SourceEvents,
+    /// How long it waits for verdicts when it is to stop.
+    pub drain: Duration,
+    /// The process.
+    pub process: ProcessSettings,
+}
+
+/// The events of a source.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum SourceEvents {
+    /// They are made.
+    Made(GeneratorConfig),
+    /// They are read from a store.
+    Recorded(ReplaySettings),
+}
+
+/// Gives events until all have their verdict, or `stop` is set.
+///
+/// # Errors
+/// [`Error::Replay`] if there are no recorded events, [`Error::Run`] if the network fails.
+pub fn run(settings: &SourceSettings, stop: &Arc<Stop>) -> Result<Summary, Error> {
+    let options = settings.process.serve_options(1, 16);
+    let damaged = Arc::new(AtomicBool::new(false));
+    let (given, replays) = match &settings.events {
+        SourceEvents::Recorded(replay) => {
+            (Given::Recorded(Box::new(Replay::open(replay, Arc::clone(&damaged))?)), true)
+        }
+        SourceEvents::Made(made) => (Given::Made(Box::new(Generator::new(made.clone(), Ranges::default()))), false),
+    };
+    let supply = UntilStopped { given, stop: Arc::clone(stop) };
+    let (to, run) = (Address::Socket(settings.to), settings.run.unwrap_or(1));
+    let datagram = settings.datagram;
+    let config = SourceConfig { instance: instance(), datagram, ..SourceConfig::new(to, settings.number, run) };
+    let mut summary = Summary { is_udp: datagram.is_some(), ..Summary::default() };
+    let verbose = settings.process.verbose;
+    let thread = SourceThread { lines: Lines::of("source"), verbose, over: false, replays, summary: &mut summary };
+    let make = || (Source::new(config, supply), thread);
+    let attended = if datagram.is_some() {
+        attend_opened_datagrams(&options, settings.drain, make, stop)
+    } else {
+        attend_opened(&options, settings.drain, make, stop)
+    };
+    attended.map_err(|why| Error::run(format!("giving events to {}", settings.to), &why))?;
+    summary.damaged = damaged.load(Ordering::Relaxed);
+    Ok(summary)
+}
+
+/// What became of the events of a source.
+#[derive(Debug, Default)]
+pub struct Summary {
+    accepted: u64,
+    rejected: u64,
+    quarantined: u64,
+    incomplete: u64,
+    duplicate: u64,
+    too_large: u64,
+    /// The far end will not take the rest, however often it is given.
+    gave_up: bool,
+    /// Recorded events had to be left out.
+    damaged: bool,
+    is_udp: bool,
+    kept: Cell<usize>,
+    /// Over UDP: events that were given again because parts of them were lost, each time counted.
+    sent_again: Cell<u64>,
+}
+
+impl Summary {
+    /// Returns whether every event has its verdict, and none was left out.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.kept.get() == 0 && self.too_large == 0 && !self.gave_up && !self.damaged
+    }
+
+    /// Returns the verdicts in one line for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Summary { accepted, rejected, quarantined, incomplete, duplicate, .. } = self;
+        let kept = self.kept.get();
+        let lost = match self.sent_again.get() {
+            _ if !self.is_udp => String::new(),
+            again => format!(", {again} times parts lost and sent again"),
+        };
+        format!(
+            "{accepted} accepted, {rejected} rejected, {quarantined} quarantined, {incomplete} incomplete, {duplicate} \
+             given twice, {kept} without a verdict{lost}"
+        )
+    }
+}
+
+/// The supply of a source.
+enum Given {
+    Made(Box<Generator>),
+    Recorded(Box<Replay>),
+}
+
+/// Gives events until the source is to stop; those that were given get their verdict then.
+struct UntilStopped {
+    given: Given,
+    stop: Arc<AtomicBool>,
+}
+
+impl Supply for UntilStopped {
+    fn next(&mut self, now: Instant) -> Next {
+        match &mut self.given {
+            _ if self.stop.load(Ordering::Relaxed) => Next::Ended,
+            Given::Made(generator) => generator.next(now),
+            Given::Recorded(replay) => replay.next(now),
+        }
+    }
+
+    fn run(&self) -> Option<u32> {
+        match &self.given {
+            Given::Made(_) => None,
+            Given::Recorded(replay) => replay.run(),
+        }
+    }
+
+    fn is_paced(&self) -> bool {
+        match &self.given {
+            Given::Made(generator) => generator.is_paced(),
+            Given::Recorded(replay) => replay.is_paced(),
+        }
+    }
+}
+
+/// The thread of a source: counts verdicts and logs what is wrong.
+struct SourceThread<'a> {
+    lines: Lines,
+    verbose: bool,
+    over: bool,
+    replays: bool,
+    summary: &'a mut Summary,
+}
+
+impl SourceThread<'_> {
+    fn note(&self, source: &Source<UntilStopped>) {
+        self.summary.kept.set(source.kept());
+        self.summary.sent_again.set(source.sent_again());
+    }
+}
+
+impl Attendant for SourceThread<'_> {
+    type Machine = Source<UntilStopped>;
+
+    fn told(&mut self, event: Event) -> Option<Command> {
+        match event {
+            Event::Answered { duplicate: true, .. } => self.summary.duplicate += 1,
+            Event::Answered { verdict, .. } => {
+                *match verdict {
+                    Verdict::Accepted => &mut self.summary.accepted,
+                    Verdict::Rejected => &mut self.summary.rejected,
+                    Verdict::Quarantined | Verdict::Failed => &mut self.summary.quarantined,
+                    Verdict::Incomplete => &mut self.summary.incomplete,
+                } += 1;
+            }
+            Event::Joined(hello) if self.verbose => {
+                self.lines.say(&format!("the {} takes {} events at once", hello.role.name(), hello.credits));
+            }
+            Event::Left(hodo_farm::Error::RefusedBy { code }) if self.replays && code == TOO_MANY_GAPS => {
+                self.summary.gave_up = true;
+                self.lines.say("the numbers of the recorded events have more gaps than a run may have; add --renumber");
+            }
+            Event::Left(error) => self.lines.say(&format!("{error}; trying again")),
+            Event::TooLarge { event, size, max } => {
+                self.summary.too_large += 1;
+                self.lines.say(&format!("event {event} of {size} bytes is left out: the far end takes {max} at most"));
+            }
+            Event::Ended => self.over = true,
+            Event::Joined(_) => {}
+        }
+        None
+    }
+
+    fn is_over(&self, source: &Source<UntilStopped>) -> bool {
+        self.note(source);
+        self.over || self.summary.gave_up
+    }
+
+    fn look_in(&mut self, _: Instant, source: &Source<UntilStopped>) -> Option<Command> {
+        self.lines.look_in();
+        self.note(source);
+        None
+    }
+
+    fn is_drained(&self, source: &Source<UntilStopped>) -> bool {
+        self.note(source);
+        source.kept() == 0
+    }
+}
+
+impl Drop for SourceThread<'_> {
+    fn drop(&mut self) {
+        if self.over {
+            self.summary.kept.set(0);
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The scheme of farms and their short standard suite.
+
+use hodo_measure::{Mode, Test};
+use hodo_tester::{Description, Part};
+
+/// The published study's events, beside a small one.
+pub(crate) const FARM: Description = Description {
+    name: "farm",
+    schemes: &["farm"],
+    about: "the event farm: events to nodes, whose tokens ask for the next",
+    modes: &[Mode::Send],
+    suite: &[
+        Part::new(Test::Latency, Mode::Send, &[64], 1, 1),
+        Part::new(Test::Rate, Mode::Send, &[32_000], 8, 1),
+        Part::new(Test::Channels, Mode::Send, &[32_000], 2, 20),
+    ],
+    size_max: 128 << 20,
+    batch_max: 1,
+    own: true,
+    is_at_path: false,
+    has_one_thread: false,
+};

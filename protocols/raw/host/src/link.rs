@@ -1,0 +1,237 @@
+//! Raw links: how an [`Operation`] becomes a command of the client machine, and its events become completions.
+
+use hodo_io::usage::ProcessUsage;
+use hodo_io::{Datagrams, Endpoint, Streams};
+use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
+use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Usage};
+use hodo_raw::{
+    Client, ClientConfig, Command, Counters, Direction, Event, ServerCommand, ServerConfig, ServerEvent, Transport,
+};
+use hodo_tester::{ServeSettings, Settings, ended, until_ready};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// A raw client on any driver, as the tester sees it.
+pub(crate) struct RawLink<D: Driver<Machine = Client>> {
+    driver: D,
+    noticed: fn(&D) -> Loss,
+    channels: u32,
+    ready: u32,
+    size_max: u32,
+    reports: u32,
+    far_end: FarEnd,
+    failed: Option<LinkError>,
+}
+
+/// What the client machine is to do for these settings.
+pub(crate) fn client_config(
+    settings: &Settings,
+    transport: Transport,
+    address: Address,
+    channels: u32,
+) -> ClientConfig {
+    ClientConfig {
+        transport,
+        address,
+        channels,
+        size_max: settings.size_max.max(16),
+        acknowledge_every: (settings.window / 4).clamp(1, 1024),
+        greeting_timeout: settings.timeout,
+        timeout: settings.timeout / DATAGRAM_PATIENCE,
+        reconnect: settings.reconnect,
+    }
+}
+
+/// What the server machine is to do for these settings.
+pub(crate) fn server_config(settings: &ServeSettings, transport: Transport) -> ServerConfig {
+    ServerConfig {
+        transport,
+        size_max: settings.size_max.max(16),
+        pending_max: 1 << 20,
+        greeting_timeout: Duration::from_secs(5),
+        silence_timeout: Duration::from_secs(60),
+    }
+}
+
+/// The application's part of a server: it tells what its process has used.
+pub(crate) fn answer(event: ServerEvent) -> Option<ServerCommand> {
+    match event {
+        ServerEvent::ReportAsked(peer) => Some(ServerCommand::Report { peer, process: own_counters() }),
+        ServerEvent::Misbehaved(..) => None,
+    }
+}
+
+impl<D: Driver<Machine = Client>> RawLink<D> {
+    /// Waits until every channel is greeted, at most for `timeout`, and no longer than until `stop` is set.
+    pub(crate) fn open(
+        driver: D,
+        noticed: fn(&D) -> Loss,
+        channels: u32,
+        timeout: Duration,
+        stop: &AtomicBool,
+    ) -> Result<RawLink<D>, LinkError> {
+        let mut link = RawLink {
+            driver,
+            noticed,
+            channels,
+            ready: 0,
+            size_max: u32::MAX,
+            reports: 0,
+            far_end: FarEnd::default(),
+            failed: None,
+        };
+        until_ready(&mut link, timeout, stop, |link| link.ready >= channels)?;
+        Ok(link)
+    }
+
+    /// The driver.
+    pub(crate) fn driver(&self) -> &D {
+        &self.driver
+    }
+
+    /// The far end's largest operation in bytes.
+    pub(crate) fn size_max(&self) -> u32 {
+        self.size_max
+    }
+
+    #[inline]
+    fn turn(&mut self, wait: Wait, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError> {
+        let RawLink { driver, ready, size_max, reports, far_end, failed, channels, .. } = self;
+        let outcome = driver.turn(wait, until, &mut |event| match event {
+            Event::Done(tag) => done.push(Completion { tag, outcome: Outcome::Done }),
+            Event::Lost(tag) => done.push(Completion { tag, outcome: Outcome::Lost }),
+            Event::Recovered(tag) => done.push(Completion { tag, outcome: Outcome::Recovered }),
+            Event::Ready { size_max: theirs, .. } => {
+                *ready += 1;
+                *size_max = theirs.min(*size_max);
+            }
+            Event::Report { counters, .. } => {
+                *reports += 1;
+                add(far_end, &counters);
+            }
+            Event::Failed { channel, error } => {
+                failed.get_or_insert_with(|| link_error(channel % (*channels).max(1), error));
+            }
+        });
+        ended(outcome, self.failed.as_ref())
+    }
+}
+
+impl<D: Driver<Machine = Client>> Drop for RawLink<D> {
+    fn drop(&mut self) {
+        self.driver.command(Command::Leave);
+        let now = self.now();
+        // A far end that is gone needs no goodbye.
+        let _ = self.driver.turn(Wait::Never, now, &mut |_| {});
+    }
+}
+
+impl<D: Driver<Machine = Client>> Link for RawLink<D> {
+    #[inline]
+    fn start(&mut self, operation: Operation) {
+        let Operation { tag, channel, size, mode } = operation;
+        let direction = match mode {
+            Mode::Both => Direction::Both,
+            Mode::Send => Direction::Send,
+            Mode::Receive => Direction::Receive,
+        };
+        self.driver.command(Command::Operation { tag, channel, size, direction });
+    }
+
+    #[inline]
+    fn poll(&mut self, wait: Wait, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError> {
+        self.turn(wait, until, done)
+    }
+
+    #[inline]
+    fn now(&self) -> Instant {
+        self.driver.now()
+    }
+
+    fn flush(&mut self) {
+        self.driver.command(Command::Flush);
+    }
+
+    fn far_end(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
+        self.reports = 0;
+        self.far_end = FarEnd::default();
+        self.driver.command(Command::Report);
+        while self.reports < self.channels {
+            let now = self.now();
+            if now >= until {
+                return Ok(None);
+            }
+            self.turn(Wait::Block, until, done)?;
+        }
+        let stages = self.driver.machine_mut().far_stages().iter();
+        self.far_end.stages = stages.map(|(name, spans)| (name, spans.clone())).collect();
+        Ok(Some(self.far_end.clone()))
+    }
+
+    fn losses(&self) -> Loss {
+        (self.noticed)(&self.driver)
+    }
+
+    fn sample_stages(&mut self, taken: Sampling) -> bool {
+        self.driver.machine_mut().stamps().sampling = taken;
+        true
+    }
+
+    fn stamps(&mut self, stamps: &mut Vec<Stamp>) {
+        self.driver.machine_mut().stamps().hand_over(stamps);
+    }
+}
+
+/// What a client over UDP has noticed, and what its kernel did not take.
+pub(crate) fn noticed_on_datagrams(endpoint: &Endpoint<Client, Datagrams>) -> Loss {
+    Loss { refused: endpoint.transport().unsent(), ..noticed(endpoint.machine()) }
+}
+
+/// What a client over streams has noticed, and what its TCP has sent again.
+pub(crate) fn noticed_on_streams(endpoint: &Endpoint<Client, Streams>) -> Loss {
+    Loss { retransmitted: endpoint.transport().retransmitted(), ..noticed(endpoint.machine()) }
+}
+
+/// What a client has noticed.
+pub(crate) fn noticed(client: &Client) -> Loss {
+    let noticed = client.noticed();
+    Loss { duplicated: noticed.duplicated, reordered: noticed.reordered, ..Loss::default() }
+}
+
+fn add(far_end: &mut FarEnd, counters: &Counters) {
+    far_end.received += counters.received;
+    far_end.loss.duplicated += counters.duplicated;
+    far_end.loss.reordered += counters.reordered;
+    if counters.usage_known != 0 {
+        far_end.usage = Some(Usage {
+            user_s: counters.user_ns as f64 * 1e-9,
+            system_s: counters.system_ns as f64 * 1e-9,
+            voluntary_switches: counters.voluntary_switches,
+            involuntary_switches: counters.involuntary_switches,
+            max_rss_bytes: counters.max_rss_bytes,
+        });
+    }
+}
+
+fn own_counters() -> Counters {
+    let used = ProcessUsage::of_process();
+    Counters {
+        user_ns: (used.user_s * 1e9) as u64,
+        system_ns: (used.system_s * 1e9) as u64,
+        voluntary_switches: used.voluntary_switches,
+        involuntary_switches: used.involuntary_switches,
+        max_rss_bytes: used.max_rss_bytes,
+        usage_known: 1,
+        ..Counters::default()
+    }
+}
+
+fn link_error(channel: u32, error: hodo_raw::Error) -> LinkError {
+    match error {
+        hodo_raw::Error::Closed(why) => LinkError::Closed { channel, why },
+        other => LinkError::PeerMisbehaved { channel, what: other.to_string() },
+    }
+}
+
+/// A datagram counts as lost after this fraction of the time in which a link counts as stalled: 250 ms of 5 s.
+const DATAGRAM_PATIENCE: u32 = 20;

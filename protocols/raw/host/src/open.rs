@@ -1,0 +1,118 @@
+//! A URI becomes a raw link or its far end, on sockets or simulated.
+
+use crate::link::{self, RawLink, client_config, server_config};
+use crate::suite;
+use hodo_io::{Clock, Datagrams, Endpoint, Streams};
+use hodo_machine::{Address, Transport};
+use hodo_raw::{Client, Counters, Server as Machine, ServerCommand, ServerEvent};
+use hodo_sim::Sim;
+use hodo_tester::{
+    Error, LOOPBACK, Opened, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri, cannot, check_size, in_parts,
+    networks, simulated, simulated_far_end, socket_settings,
+};
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+/// The port of a server, unless told otherwise.
+const DEFAULT_PORT: u16 = 4242;
+
+/// Opens a link over sockets.
+pub(crate) fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error> {
+    let address = address(uri, "")?;
+    in_parts(settings, |channels, clock, opened| open_part(uri, settings, &address, &channels, clock, stop, opened))
+}
+
+/// Opens one thread's part of a link.
+fn open_part(
+    uri: &Uri,
+    settings: &Settings,
+    address: &Address,
+    channels: &Range<u32>,
+    clock: Clock,
+    stop: &AtomicBool,
+    opened: &mut Opened,
+) -> Result<(), Error> {
+    let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
+    let channels = channels.len() as u32;
+    let (sockets, timeout) = (socket_settings(settings), settings.timeout);
+    let client = Client::new(client_config(settings, crate::transport(uri), address.clone(), channels));
+    if crate::transport(uri) == Transport::Datagram {
+        if settings.reconnect {
+            return Err(Error::Usage("--reconnect needs connections; UDP has none".into()));
+        }
+        let endpoint = Endpoint::new(client, Datagrams::new(sockets, None).map_err(failed)?, clock);
+        let link = RawLink::open(endpoint, link::noticed_on_datagrams, channels, timeout, stop);
+        let link = link.map_err(|error| cannot(uri, &error))?;
+        check_size(uri, settings, link.size_max())?;
+        (opened.local, opened.remote) = link.driver().transport().addresses();
+        opened.links.push(Box::new(link));
+    } else {
+        let endpoint = Endpoint::new(client, Streams::new(sockets, None).map_err(failed)?, clock);
+        let link = RawLink::open(endpoint, link::noticed_on_streams, channels, timeout, stop);
+        let link = link.map_err(|error| cannot(uri, &error))?;
+        check_size(uri, settings, link.size_max())?;
+        (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
+        opened.links.push(Box::new(link));
+    }
+    Ok(())
+}
+
+/// Opens a link over the simulated network.
+pub(crate) fn simulate(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error> {
+    let link = simulated_link(uri, settings, stop)?;
+    let model = link.driver().model();
+    Ok(simulated(Box::new(link), model))
+}
+
+pub(crate) fn simulated_link(
+    uri: &Uri,
+    settings: &Settings,
+    stop: &AtomicBool,
+) -> Result<RawLink<Sim<Client, Machine>>, Error> {
+    let (out, back) = networks(uri, &uri.options, settings)?;
+    let transport = crate::transport(uri);
+    let client = Client::new(client_config(settings, transport, Address::Node(SERVER_NODE), settings.channels));
+    let server = Machine::new(server_config(&simulated_far_end(settings), transport));
+    let sim = Sim::new(transport, (&out, &back), client, vec![server], answer);
+    let noticed = |sim: &Sim<Client, Machine>| link::noticed(sim.machine());
+    let link =
+        RawLink::open(sim, noticed, settings.channels, settings.timeout, stop).map_err(|error| cannot(uri, &error))?;
+    check_size(uri, settings, link.size_max())?;
+    Ok(link)
+}
+
+/// Returns the simulated far end's report. It has no process of its own, and a run has to be the same each time, so it
+/// reports no CPU.
+fn answer(event: ServerEvent) -> Option<ServerCommand> {
+    match event {
+        ServerEvent::ReportAsked(peer) => Some(ServerCommand::Report { peer, process: Counters::default() }),
+        ServerEvent::Misbehaved(..) => None,
+    }
+}
+
+/// Binds the far end.
+pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
+    let transport = crate::transport(uri);
+    let config = server_config(settings, transport);
+    let service = Service {
+        make: move |_| Machine::new(config),
+        answer: link::answer,
+        transport,
+        threads: settings.thread_count(),
+        listeners: 1,
+    };
+    Server::bind(uri, &address(uri, LOOPBACK)?, settings, service)
+}
+
+/// Returns the address that a URI names.
+fn address(uri: &Uri, default: &str) -> Result<Address, Error> {
+    if uri.scheme != suite::UNIX.name {
+        return uri.socket_address(default, DEFAULT_PORT);
+    }
+    uri.without_options()?;
+    let path = format!("{}{}", uri.authority, uri.path);
+    if path.is_empty() {
+        return Err(Error::Usage(format!("`{uri}` names no socket; write unix:///path/of/socket")));
+    }
+    Ok(Address::Path(path))
+}
