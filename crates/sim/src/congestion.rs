@@ -158,12 +158,12 @@ impl Timeout {
         }
     }
 
-    /// The smoothed round-trip; zero before the first.
+    /// Returns the smoothed round-trip; zero before the first.
     pub(crate) fn round_trip(&self) -> Duration {
         self.smoothed.unwrap_or_default()
     }
 
-    /// How long to wait for an answer.
+    /// Returns how long to wait for an answer.
     pub(crate) fn span(&self) -> Duration {
         let span = self.smoothed.map_or(TIMEOUT_FIRST, |smoothed| (smoothed + self.variation * 4).max(TIMEOUT_MIN));
         span.saturating_mul(1 << self.passed.min(20)).min(TIMEOUT_MAX.max(span))
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(window.segments, 2.0);
     }
 
-    /// The curve of RFC 9438: K seconds after a loss the window is where it was.
+    /// Checks the curve of RFC 9438: K seconds after a loss the window is where it was.
     #[test]
     fn cubic_is_back_where_it_was_after_k() {
         let mut window = Window::new(Congestion::Cubic);

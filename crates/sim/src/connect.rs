@@ -9,7 +9,7 @@ use hodo_machine::Closed;
 use std::time::Duration;
 
 impl Fabric {
-    /// Asks the far node for a connection.
+    /// Sends the request for a connection to the far node.
     pub(crate) fn connect(&mut self, end: End) {
         let Some(wire) = self.wire_of(end) else { return };
         let give_up = self.now + self.wires[wire].network.connect_timeout;
@@ -22,7 +22,7 @@ impl Fabric {
         }
     }
 
-    /// The wish to connect arrives at the far node.
+    /// Handles the request to connect, which has arrived at the far node.
     pub(crate) fn asked(&mut self, end: End) {
         let (Some(wire), Some(back)) = (self.wire_of(end), self.wire_of(end.far())) else { return };
         self.wires[wire].counters.delivered += 1;
@@ -65,7 +65,7 @@ impl Fabric {
         }
     }
 
-    /// The answer to the wish to connect arrives back.
+    /// Handles the answer to the request to connect, which has arrived back.
     pub(crate) fn answered(&mut self, end: End) {
         let (Some(wire), now) = (self.wire_of(end.far()), self.now) else { return };
         self.wires[wire].counters.delivered += 1;

@@ -58,7 +58,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Whether this end's machine knows of it and may still be told of it.
+    /// Returns whether this end's machine knows of it and may still be told of it.
     pub(crate) fn is_there(&self, end: End) -> bool {
         self.presence[end.index()] == Presence::There
     }
@@ -75,7 +75,7 @@ pub(crate) struct Segment {
     pub(crate) tries: u32,
 }
 
-/// What one end has written and the other has not read.
+/// The bytes that one end has written and the other has not read.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
     /// In order: bytes that have arrived and were not read, bytes in flight, bytes not sent.
@@ -96,7 +96,7 @@ pub(crate) struct Flow {
     pub(crate) blocked: bool,
     /// Whether bytes were written since the last flush.
     pub(crate) dirty: bool,
-    /// Whether it waits for room in its lane's queue.
+    /// Whether it waits for room in its wire's queue.
     pub(crate) waiting: bool,
     /// Whether the reader's inbox says that bytes are ready.
     pub(crate) posted: bool,
@@ -121,7 +121,7 @@ impl Flow {
         self.bytes.consume(count);
     }
 
-    /// The segment of this number, while it is in flight.
+    /// Returns the segment of this number, while it is in flight.
     pub(crate) fn segment(&mut self, number: u32) -> Option<&mut Segment> {
         self.segments.get_mut(number.wrapping_sub(self.first) as usize)
     }
@@ -281,7 +281,7 @@ impl Connections {
         self.free.push(end.connection);
     }
 
-    /// The openers' ends of all connections of this transport that live.
+    /// Returns the openers' ends of all connections of this transport that live.
     pub(crate) fn live(&self, transport: Transport) -> Vec<End> {
         let is_live = |slot: &Connection| !slot.dead && slot.transport == transport;
         let numbered = self.slots.iter().enumerate().filter(|(_, slot)| is_live(slot));

@@ -171,7 +171,7 @@ pub(crate) struct Datagram {
     pub(crate) to: End,
     /// The wire that carries it.
     pub(crate) wire: u32,
-    /// Its place in the order of sending over its connection.
+    /// The place in the order of sending over the connection.
     pub(crate) number: u64,
     /// Whether the network made it as a second copy.
     pub(crate) copy: bool,

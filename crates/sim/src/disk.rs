@@ -6,10 +6,10 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What a disk writes whole or not at all.
+/// The bytes that a disk writes whole or not at all.
 const SECTOR: usize = 512;
 
-/// What goes wrong with a disk while it has power.
+/// The faults of a disk while it has power.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DiskFaults {
     /// The probability that a write takes only a part of the bytes.
@@ -26,7 +26,7 @@ pub struct DiskFaults {
 }
 
 impl Default for DiskFaults {
-    /// A disk that never fails and is never full.
+    /// Returns a disk that never fails and is never full.
     fn default() -> Self {
         DiskFaults { short: 0.0, write: 0.0, sync: 0.0, name: 0.0, capacity: u64::MAX }
     }
@@ -55,7 +55,7 @@ struct State {
     files: Vec<Content>,
     names: BTreeMap<PathBuf, usize>,
     durable_names: BTreeMap<PathBuf, usize>,
-    /// What was done to names since their folder was last synced, in order.
+    /// The changes of names since their folder was last synced, in order.
     changes: Vec<Change>,
     power: u64,
     /// Operations until the power goes; `None` for never.
@@ -66,7 +66,7 @@ struct State {
 struct Content {
     bytes: Vec<u8>,
     durable: Vec<u8>,
-    /// What was written since the last sync.
+    /// The writes since the last sync.
     dirty: Vec<Write>,
 }
 
@@ -84,7 +84,7 @@ enum Change {
 }
 
 impl Disk {
-    /// An empty disk; the seed draws what is lost.
+    /// Creates an empty disk; the seed draws what is lost.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Disk(Arc::new(Mutex::new(State {
@@ -162,7 +162,7 @@ impl Disk {
         Ok(self.file(node, state.power))
     }
 
-    /// The files in a folder, in order.
+    /// Lists the files in a folder, in order.
     ///
     /// # Errors
     /// If the disk fails.
@@ -221,7 +221,7 @@ impl Disk {
 }
 
 impl DiskFile {
-    /// How many bytes it has.
+    /// Returns the length in bytes.
     ///
     /// # Errors
     /// If the power is gone.
@@ -398,7 +398,7 @@ impl Content {
         }
     }
 
-    /// What is there after a loss of power.
+    /// Leaves what is there after a loss of power.
     fn tear(&mut self, random: &mut Random) {
         self.write_some(random);
         self.bytes.clone_from(&self.durable);

@@ -37,7 +37,7 @@ pub(crate) struct Fabric {
     trace: Option<u64>,
 }
 
-/// What a machine will be told.
+/// A notice for a machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Notice {
     Opened(End),
@@ -47,7 +47,7 @@ pub(crate) enum Notice {
     Drained(End),
 }
 
-/// What a node is to do now.
+/// A task for a node, due now.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Call {
     /// Take the next notice.
@@ -59,7 +59,7 @@ pub(crate) enum Call {
 }
 
 impl Fabric {
-    /// A network without nodes. What node 0 sends goes over the first network, what it receives over the second.
+    /// Creates a network without nodes. Packets from node 0 go over the first network, packets to it over the second.
     pub(crate) fn new(out: &Network, back: &Network, stride: u64) -> Self {
         Fabric {
             now: Instant::ZERO,
@@ -141,7 +141,7 @@ impl Fabric {
         }
     }
 
-    /// When the next thing happens.
+    /// Returns when the next thing happens.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         if self.due.is_empty() { self.schedule.next_at() } else { Some(self.now) }
     }
@@ -235,7 +235,7 @@ impl Fabric {
         Some(peer)
     }
 
-    /// The peer that an end is to its machine, while the machine may be told of it; and where that peer is.
+    /// Returns the peer that an end is to its machine, while the machine may be told of it; and where that peer is.
     pub(crate) fn peer(&self, end: End) -> Option<(Peer, Address)> {
         let connection = self.connections.of(end).filter(|connection| connection.is_there(end))?;
         let far = connection.group.unwrap_or(connection.nodes[end.far().index()]);
@@ -266,7 +266,7 @@ impl Fabric {
         peers.into_values().for_each(|end| self.abandon(end, death));
     }
 
-    /// Whether a node is a member of a group; every node is one of the broadcast's.
+    /// Returns whether a node is a member of a group; every node is one of the broadcast's.
     pub(crate) fn is_member(&self, node: u32, group: u32) -> bool {
         group == BROADCAST || self.groups.contains(&(group, node))
     }
@@ -275,7 +275,7 @@ impl Fabric {
         self.groups.insert((group, node));
     }
 
-    /// The number of the wire that carries what this end sends.
+    /// Returns the number of the wire that carries what this end sends.
     pub(crate) fn wire_of(&self, end: End) -> Option<usize> {
         let connection = self.connections.of(end)?;
         let [from, to] = connection.nodes;
@@ -288,7 +288,7 @@ impl Fabric {
         (if transport == Transport::Stream { streams } else { datagrams }) as usize
     }
 
-    /// The wires from one node to another: one for both transports, or one for each.
+    /// Returns the wires from one node to another: one for both transports, or one for each.
     pub(crate) fn wires_between(&self, from: u32, to: u32) -> impl Iterator<Item = usize> + use<> {
         let [streams, datagrams] = self.routes[from as usize][to as usize];
         [Some(streams), Some(datagrams).filter(|_| datagrams != streams)]
@@ -307,7 +307,7 @@ impl Fabric {
         self.trace = Some(0xCBF2_9CE4_8422_2325);
     }
 
-    /// The hash so far; 0 where nothing is traced.
+    /// Returns the hash so far; 0 where nothing is traced.
     pub(crate) fn trace(&self) -> u64 {
         self.trace.unwrap_or(0)
     }
@@ -331,7 +331,7 @@ impl Fabric {
     }
 }
 
-/// The FNV-1a hash, 64 bits.
+/// Folds bytes into an FNV-1a hash of 64 bits.
 fn fold(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The unsent bytes to one peer above which a machine is told to hold back, unless told otherwise.
 const UNSENT_MAX: usize = 256 << 10;
 
-/// What the network knows of a node: its peers, its inbox, its one processor and its deadline.
+/// A node as the network knows it: peers, inbox, one processor and a deadline.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) peers: BTreeMap<u32, End>,
@@ -168,7 +168,7 @@ impl Fabric {
         }
     }
 
-    /// The processor of a node is done with the notice on top of its inbox.
+    /// Returns the work on the notice on top of a node's inbox, unless the node is stopped.
     pub(crate) fn work(&mut self, node: u32) -> Option<Call> {
         let host = &mut self.hosts[node as usize];
         if host.stopped {
@@ -178,7 +178,7 @@ impl Fabric {
         Some(Call::Work(node))
     }
 
-    /// Whether work that was scheduled is still the machine's that runs.
+    /// Returns whether work that was scheduled is still the machine's that runs.
     pub(crate) fn is_current(&self, node: u32, epoch: u32) -> bool {
         self.hosts[node as usize].epoch == epoch
     }
@@ -204,7 +204,7 @@ impl Fabric {
         }
     }
 
-    /// Whether the machine at a node is polled later, together with what comes until then.
+    /// Returns whether the machine at a node is polled later, together with what comes until then.
     pub(crate) fn is_polled_later(&mut self, node: u32) -> bool {
         let host = &self.hosts[node as usize];
         let (chance, most) = host.late;
@@ -225,7 +225,7 @@ impl Fabric {
         self.schedule.at(at, Happening::Poll(node, host.epoch));
     }
 
-    /// A late poll is due.
+    /// Returns the late poll that is due, unless the node is stopped.
     pub(crate) fn poll(&mut self, node: u32, epoch: u32) -> Option<Call> {
         let host = &mut self.hosts[node as usize];
         if host.epoch != epoch || host.stopped || !std::mem::take(&mut host.polled_later) {
@@ -242,7 +242,7 @@ impl Fabric {
         host.busy
     }
 
-    /// When a node's processor is done with its work so far.
+    /// Returns when a node's processor is done with its work so far.
     pub(crate) fn free_at(&self, node: u32) -> Instant {
         self.hosts[node as usize].busy.max(self.now)
     }
@@ -289,7 +289,7 @@ impl Fabric {
         Some(Call::Elapsed(node))
     }
 
-    /// Whether datagrams that come by themselves are taken at this end's node.
+    /// Returns whether datagrams that come by themselves are taken at this end's node.
     pub(crate) fn takes_datagrams(connections: &Connections, host: &Host, end: End) -> bool {
         let is_branch = connections.of(end).is_some_and(|connection| connection.branch);
         if end.side == 1 { host.listening } else { is_branch }

@@ -45,7 +45,7 @@ pub enum OptionError {
         name: String,
         /// The value that was given.
         value: String,
-        /// What the option takes.
+        /// The values that the option takes.
         takes: &'static str,
     },
 }
@@ -113,17 +113,17 @@ fn apply(network: &mut Network, name: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-/// Several of a kind, with commas.
+/// Parses several of a kind, with commas.
 pub fn list<T>(value: &str, item: fn(&str) -> Option<T>) -> Option<Vec<T>> {
     value.split(',').map(item).collect()
 }
 
-/// A number from 0 to 1.
+/// Parses a number from 0 to 1.
 pub fn probability(value: &str) -> Option<f64> {
     value.parse().ok().filter(|number| PROBABILITY.contains(number))
 }
 
-/// A time with its unit, within bounds in nanoseconds.
+/// Parses a time with its unit, within bounds in nanoseconds.
 pub fn span(value: &str, nanos: RangeInclusive<u64>) -> Option<Duration> {
     let split = value.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(value.len());
     let (number, unit) = value.split_at(split);
@@ -141,7 +141,7 @@ pub fn span(value: &str, nanos: RangeInclusive<u64>) -> Option<Duration> {
         .then(|| Duration::from_nanos(found.round() as u64))
 }
 
-/// A time since the start.
+/// Parses a time since the start.
 pub fn instant(value: &str) -> Option<Instant> {
     span(value, 0..=1_000_000 * NS_PER_S).map(|time| Instant::ZERO + time)
 }
@@ -152,7 +152,7 @@ fn range(value: &str) -> Option<Range<Instant>> {
     (from < to).then_some(from..to)
 }
 
-/// A whole number within bounds, with K, M, G or T as powers of `kilo`.
+/// Parses a whole number within bounds, with K, M, G or T as powers of `kilo`.
 pub fn quantity(value: &str, kilo: u64, allowed: RangeInclusive<u64>) -> Option<u64> {
     let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let power = match &value[digits.len()..] {

@@ -17,7 +17,7 @@ pub(crate) trait Program: Send {
 
     fn stamped(&mut self, stamp: Stamp);
 
-    /// Whether events wait for the application.
+    /// Returns whether events wait for the application.
     fn has_events(&self) -> bool;
 
     fn as_any(&self) -> &dyn Any;
@@ -29,7 +29,7 @@ pub(crate) trait Program: Send {
 pub(crate) struct Running<M: Machine> {
     pub(crate) machine: M,
     pub(crate) events: VecDeque<M::Event>,
-    /// Answers events at once; without one they are kept.
+    /// The application, which handles events at once; without one they are kept.
     pub(crate) application: Option<Application<M>>,
 }
 

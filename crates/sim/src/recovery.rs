@@ -51,7 +51,7 @@ impl Fabric {
         }
     }
 
-    /// An acknowledgement that this end waits for arrives.
+    /// Handles an acknowledgement that this end waits for.
     pub(crate) fn acknowledged(&mut self, end: End) {
         let Some(connection) = self.connections.at(end).filter(|connection| !connection.dead) else { return };
         if let Some(sender) = &mut connection.flows[end.index()].sender {
@@ -60,7 +60,7 @@ impl Fabric {
         }
     }
 
-    /// Perhaps nothing was acknowledged to this end for too long.
+    /// Checks whether nothing was acknowledged to this end for too long.
     pub(crate) fn timeout(&mut self, end: End) {
         let now = self.now;
         let Some(connection) = self.connections.at(end).filter(|connection| !connection.dead) else { return };

@@ -10,9 +10,9 @@ pub(crate) enum Happening {
     Datagram(u32),
     /// The segment of this number that this end sent arrives; by which of its sender's transmissions.
     Segment(End, u32, u64),
-    /// An acknowledgement that this end waits for arrives.
+    /// Handles an acknowledgement that this end waits for.
     Acknowledged(End),
-    /// Perhaps nothing was acknowledged to this end for too long.
+    /// Checks whether nothing was acknowledged to this end for too long.
     Timeout(End),
     /// The segment of this number is sent again.
     Resend(End, u32),
@@ -42,7 +42,7 @@ pub(crate) enum Happening {
     Timer(u32),
 }
 
-/// What will happen, in order of time; of one time, in the order in which it was scheduled.
+/// The future, in order of time; at one time, in the order in which it was scheduled.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     heap: BinaryHeap<Entry>,
@@ -72,7 +72,7 @@ struct Entry {
 }
 
 impl Ord for Entry {
-    /// Reversed, because the standard heap has its greatest on top.
+    /// Compares in reverse, because the standard heap has its greatest on top.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.number).cmp(&(self.at, self.number))
     }

@@ -17,7 +17,7 @@ pub(crate) struct Sender {
     window: Window,
     timeout: Timeout,
     segment_bytes: usize,
-    /// What was sent and is not known to have arrived, or to be lost, in order of sending.
+    /// The transmissions that are not known to have arrived, or to be lost, in order of sending.
     sent: VecDeque<Transmission>,
     /// How often something was sent before the first of those.
     first: u64,
@@ -55,7 +55,7 @@ struct Transmission {
 }
 
 impl Sender {
-    /// A sender that has just connected, which took a round-trip.
+    /// Creates a sender for segments of this size.
     pub(crate) fn new(congestion: Congestion, segment_bytes: usize, now: Instant) -> Self {
         Sender {
             window: Window::new(congestion),
@@ -83,13 +83,13 @@ impl Sender {
         self.timeout.measured(round_trip);
     }
 
-    /// Whether so many bytes may be sent now.
+    /// Returns whether so many bytes may be sent now.
     pub(crate) fn may_send(&self, bytes: usize) -> bool {
         let window = (self.window.segments * self.segment_bytes as f64) as usize;
         self.is_urgent || self.flight_bytes == 0 || self.flight_bytes + bytes <= window
     }
 
-    /// The next segment to be sent again.
+    /// Returns the next segment to be sent again.
     pub(crate) fn next_lost(&self) -> Option<u32> {
         self.lost.front().copied()
     }
@@ -135,7 +135,7 @@ impl Sender {
         }
     }
 
-    /// When the schedule has to look at the next acknowledgement, if anybody waits for it and it does not yet.
+    /// Returns when the schedule has to look at the next acknowledgement, if anybody waits for it and it does not yet.
     pub(crate) fn awaited_acknowledgement(&mut self) -> Option<Instant> {
         let (at, _) = *self.acknowledgements.front()?;
         let awaits = (self.is_limited || self.in_doubt) && !self.acknowledgement_awaited;
@@ -143,8 +143,7 @@ impl Sender {
         awaits.then_some(at)
     }
 
-    /// When the schedule has to look whether too long nothing was acknowledged, if something is missing and it does not
-    /// yet.
+    /// Returns when the schedule has to look for a timeout, if something is missing and it does not look yet.
     pub(crate) fn awaited_timeout(&mut self) -> Option<Instant> {
         let awaits = self.in_doubt && !self.timeout_awaited;
         self.timeout_awaited |= awaits;
@@ -162,7 +161,7 @@ impl Sender {
         }
     }
 
-    /// Everything up to this transmission has arrived, or never will.
+    /// Takes in that everything up to this transmission has arrived, or never will.
     fn acknowledge(&mut self, at: Instant, transmission: u64) {
         let mut bytes = 0;
         for number in self.acknowledged.max(self.first)..=transmission {

@@ -28,7 +28,7 @@ where
     S: Machine + Send + 'static,
     S::Event: Send,
 {
-    /// One client and one server over a network that is the same in both directions.
+    /// Creates one client and one server over a network that is the same in both directions.
     pub fn pair(
         transport: Transport,
         network: &Network,
@@ -39,7 +39,7 @@ where
         Self::new(transport, (network, network), client, vec![server], answer)
     }
 
-    /// One client and several servers; the client sends over the first network and receives over the second.
+    /// Creates one client and several servers; the client sends over the first network and receives over the second.
     ///
     /// The servers' events go to `answer`, the application's part of a server.
     pub fn new(
@@ -69,7 +69,7 @@ where
         Sim { world, client, servers: sites, models: (out.model(transport), back.model(transport)) }
     }
 
-    /// The client.
+    /// Returns the client.
     ///
     /// # Panics
     /// Never: it runs as long as the simulation.
@@ -77,7 +77,7 @@ where
         self.world.machine(self.client).expect("the client runs as long as the simulation")
     }
 
-    /// The server at this node, from 1.
+    /// Returns the server at this node, from 1.
     ///
     /// # Panics
     /// If there is no such server.
@@ -95,7 +95,7 @@ where
         self.world.carry_out(site.node);
     }
 
-    /// What happened to the packets from one node to another.
+    /// Returns the counts of packets from one node to another.
     ///
     /// # Panics
     /// If there is no such node.
@@ -105,7 +105,7 @@ where
         self.world.counters(self.models.0.transport, from, to)
     }
 
-    /// The facts of the network out and back, from which the link's limit follows.
+    /// Returns the facts of the network out and back, from which the link's limit follows.
     #[must_use]
     pub const fn model(&self) -> (Model, Model) {
         self.models
@@ -128,13 +128,13 @@ where
         self.world.outstanding_bytes()
     }
 
-    /// When the next thing happens; a deadline that has been moved counts where it was.
+    /// Returns when the next thing happens; a deadline that has been moved counts where it was.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
         self.world.fabric.next_at()
     }
 
-    /// How many things have happened.
+    /// Returns how many things have happened.
     #[must_use]
     pub const fn steps(&self) -> u64 {
         self.world.steps()
@@ -145,7 +145,7 @@ where
         self.world.set_tracing();
     }
 
-    /// The hash of all that machines were told: equal for equal runs.
+    /// Returns the hash of all that machines were told: equal for equal runs.
     #[must_use]
     pub fn trace(&self) -> u64 {
         self.world.trace()

@@ -79,7 +79,7 @@ impl Fabric {
         self.settle(end);
     }
 
-    /// A wire's queue has room: those that wait for it send a segment each, in turn.
+    /// Lets those who wait for room in a wire's queue send a segment each, in turn.
     pub(crate) fn room(&mut self, wire: usize) {
         while let Some(end) = self.wires[wire].waiting.front().copied() {
             if let Some(at) = self.wires[wire].room_at(self.now) {
@@ -163,7 +163,7 @@ impl Fabric {
         }
     }
 
-    /// A segment does not arrive: its sender will notice, or send it again after a while.
+    /// Handles the loss of a segment: its sender will notice, or send it again after a while.
     fn missed(&mut self, end: End, number: u32, left: Instant) {
         let Some(wire) = self.wire_of(end) else { return };
         let Some(connection) = self.connections.at(end) else { return };
@@ -192,7 +192,7 @@ impl Fabric {
         }
     }
 
-    /// When all is sent: tells a machine that was held back, and sends the mark of one that closed.
+    /// Tells a machine that was held back, and sends the mark of one that closed, when all is sent.
     fn settle(&mut self, end: End) {
         self.await_answers(end);
         let Some(connection) = self.connections.at(end) else { return };
@@ -212,7 +212,7 @@ impl Fabric {
         }
     }
 
-    /// A segment that this end sent arrives at the far node.
+    /// Handles a segment that this end sent, which has arrived at the far node.
     pub(crate) fn segment_arrives(&mut self, end: End, number: u32, transmission: u64) {
         let (Some(wire), now) = (self.wire_of(end), self.now) else { return };
         let Some(connection) = self.connections.at(end).filter(|connection| !connection.dead) else { return };
@@ -243,7 +243,7 @@ impl Fabric {
         self.acknowledge(end, transmission);
     }
 
-    /// How many bytes the machine at this end reads now.
+    /// Returns how many bytes the machine at this end reads now.
     pub(crate) fn portion(&mut self, end: End) -> usize {
         let Some(connection) = self.connections.at(end) else { return 0 };
         let ready = connection.flows[end.far().index()].ready.min(READ_MAX);
@@ -253,7 +253,7 @@ impl Fabric {
         ready
     }
 
-    /// The next bytes that the machine at this end reads.
+    /// Returns the next bytes that the machine at this end reads.
     pub(crate) fn front(&self, end: End, count: usize) -> &[u8] {
         self.connections.of(end).map_or(&[], |connection| connection.flows[end.far().index()].bytes.front(count))
     }
@@ -273,7 +273,7 @@ impl Fabric {
         self.pump(end.far());
     }
 
-    /// A machine closes a stream whose far end is there: what it wrote goes out first, what it has not read is dropped.
+    /// Closes a stream whose far end is there: written bytes go out first, unread bytes are dropped.
     pub(crate) fn finish(&mut self, end: End) {
         let Some(connection) = self.connections.at(end) else { return };
         let unread = &mut connection.flows[end.far().index()];
@@ -285,7 +285,7 @@ impl Fabric {
         }
     }
 
-    /// An end learns that its peer is out of reach.
+    /// Tells an end that its peer is out of reach.
     pub(crate) fn failed(&mut self, end: End, why: Closed) {
         match self.connections.of(end).map(|connection| connection.transport) {
             Some(Transport::Stream) => self.reset(end, why),
@@ -323,7 +323,7 @@ impl Fabric {
         }
     }
 
-    /// An end learns that its stream was reset.
+    /// Tells an end that its stream was reset.
     pub(crate) fn broken(&mut self, end: End) {
         if self.peer(end).is_some()
             && let Some(node) = self.connections.of(end).map(|connection| connection.nodes[end.index()])

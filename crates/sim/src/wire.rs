@@ -25,7 +25,7 @@ pub(crate) struct Wire {
     random: Random,
     /// When the last bit of all that was sent has left.
     free_at: Instant,
-    /// What rounding left of the last transmission time, in parts of a nanosecond: 1 / rate.
+    /// The rest that rounding left of the last transmission time, in parts of a nanosecond: 1 / rate.
     carry: u64,
     /// How long until a lost segment is sent again.
     patience: Duration,
@@ -33,7 +33,7 @@ pub(crate) struct Wire {
     pub(crate) down: u32,
 }
 
-/// What becomes of a datagram.
+/// The fate of a datagram.
 #[derive(Debug, Default)]
 pub(crate) struct Fate {
     pub(crate) arrives: Option<Instant>,
@@ -43,7 +43,7 @@ pub(crate) struct Fate {
     pub(crate) flip: Option<u64>,
 }
 
-/// What becomes of a segment that is sent once.
+/// The fate of a segment that is sent once.
 #[derive(Debug)]
 pub(crate) enum Passage {
     /// It arrives, and may take its stream with it.
@@ -52,11 +52,11 @@ pub(crate) enum Passage {
     Lost(Instant),
 }
 
-/// What becomes of the wish to connect, or the answer to it, which is sent again until it arrives.
+/// The fate of the request to connect, or of the answer to it, which is sent again until it arrives.
 #[derive(Debug)]
 pub(crate) enum Handshake {
     Arrives(Instant),
-    /// Its sender stops trying.
+    /// The sender stops trying.
     GivenUp(Instant),
 }
 
@@ -86,7 +86,7 @@ impl Wire {
         self.network = network;
     }
 
-    /// The longest time on the way of a packet that is not held back.
+    /// Returns the longest time on the way of a packet that is not held back.
     pub(crate) fn longest(&self) -> Duration {
         self.network.delay + self.network.jitter
     }
@@ -95,7 +95,7 @@ impl Wire {
         self.patience = round_trip + PATIENCE;
     }
 
-    /// The facts of what this transport carries here.
+    /// Returns the facts of what this transport carries here.
     pub(crate) const fn model(&self, transport: Transport) -> &Model {
         match transport {
             Transport::Datagram => &self.datagrams,
@@ -154,7 +154,7 @@ impl Wire {
         Passage::Arrives { at, cut: self.random.chance(self.network.cut) }
     }
 
-    /// How long after a segment has left it is sent again, where nobody learns earlier that it was lost.
+    /// Returns how long after a segment has left it is sent again, where nobody learns earlier that it was lost.
     pub(crate) fn patience(&self, tries: u32) -> Duration {
         self.patience.saturating_mul(1 << tries.min(20)).min(PATIENCE_MAX.max(self.patience))
     }
@@ -184,7 +184,7 @@ impl Wire {
         (!self.is_lost(at)).then(|| at + self.journey())
     }
 
-    /// When the queue has room for another segment: `None` now, else then.
+    /// Returns when the queue has room for another segment: `None` now, else then.
     pub(crate) fn room_at(&self, now: Instant) -> Option<Instant> {
         let backlog = self.backlog(now);
         if backlog <= self.network.queue_bytes {
@@ -230,14 +230,14 @@ impl Wire {
         lost
     }
 
-    /// Whether a segment's checksum is wrong on arrival.
+    /// Returns whether a segment's checksum is wrong on arrival.
     fn is_damaged(&mut self) -> bool {
         let damaged = self.random.chance(self.network.corrupt);
         self.counters.corrupted += u64::from(damaged);
         damaged
     }
 
-    /// From the last bit on the wire to the arrival.
+    /// Draws the time from the last bit on the wire to the arrival.
     fn journey(&mut self) -> Duration {
         let (delay, jitter) = (self.network.delay, self.network.jitter);
         let mut journey = delay;

@@ -43,9 +43,9 @@ impl<M> fmt::Debug for Site<M> {
 /// How a machine ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Death {
-    /// Its process ends: the system resets its connections, and refuses new ones until another machine starts.
+    /// The process ends: the system resets its connections, and refuses new ones until another machine starts.
     Reset,
-    /// Its host ends: nothing answers, and nobody learns of the end of a connection, even when another machine starts.
+    /// The host ends: nothing answers, and nobody learns of the end of a connection, even when another machine starts.
     Silent,
 }
 
@@ -71,7 +71,7 @@ pub struct World {
     outbox: Outbox,
 }
 
-/// What runs at a node.
+/// A node's place for a machine.
 #[derive(Default)]
 struct Place {
     program: Option<Box<dyn Program>>,
@@ -80,7 +80,7 @@ struct Place {
 }
 
 impl World {
-    /// A world without nodes, in which every wire is this network unless told otherwise.
+    /// Creates a world without nodes, in which every wire is this network until set otherwise.
     #[must_use]
     pub fn new(network: &Network) -> Self {
         World::over(network, network, STRIDE)
@@ -152,20 +152,20 @@ impl World {
         self.continue_later(node);
     }
 
-    /// Whether a machine runs at this node, stopped or not.
+    /// Returns whether a machine runs at this node, stopped or not.
     #[must_use]
     pub fn is_running(&self, node: u32) -> bool {
         self.places[node as usize].program.is_some()
     }
 
-    /// The machine at this node, while one runs there.
+    /// Returns the machine at this node, while one runs there.
     #[must_use]
     pub fn machine<M: Machine + 'static>(&self, site: Site<M>) -> Option<&M> {
         let program = self.places[site.node as usize].program.as_ref()?;
         program.as_any().downcast_ref::<Running<M>>().map(|running| &running.machine)
     }
 
-    /// The machine at this node, to be asked and set up.
+    /// Returns the machine at this node, to be asked and set up.
     pub fn machine_mut<M: Machine + 'static>(&mut self, site: Site<M>) -> Option<&mut M> {
         self.running(site).map(|running| &mut running.machine)
     }
@@ -225,7 +225,7 @@ impl World {
         }
     }
 
-    /// The streams whose ends both know of them.
+    /// Returns the streams whose ends both know of them.
     #[must_use]
     pub fn streams(&self) -> Vec<Stream> {
         let live = self.fabric.connections.live(Transport::Stream).into_iter();
@@ -282,31 +282,31 @@ impl World {
         self.fabric.join(node, group);
     }
 
-    /// Whether a machine has this peer.
+    /// Returns whether a machine has this peer.
     #[must_use]
     pub fn has_peer(&self, node: u32, peer: Peer) -> bool {
         self.fabric.hosts[node as usize].peers.contains_key(&peer.0)
     }
 
-    /// The time now.
+    /// Returns the time now.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.fabric.now
     }
 
-    /// When the next thing happens; a deadline that has been moved counts where it was.
+    /// Returns when the next thing happens; a deadline that has been moved counts where it was.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
         if self.unfinished.is_empty() { self.fabric.next_at() } else { Some(self.fabric.now) }
     }
 
-    /// How many things have happened.
+    /// Returns how many things have happened.
     #[must_use]
     pub const fn steps(&self) -> u64 {
         self.fabric.steps
     }
 
-    /// What happened to the packets from one node to another.
+    /// Returns the counts of packets from one node to another.
     #[must_use]
     pub fn counters(&self, transport: Transport, from: u32, to: u32) -> Counters {
         self.fabric.wires[self.fabric.wire_between(transport, from, to)].counters
@@ -323,7 +323,7 @@ impl World {
         self.fabric.set_tracing();
     }
 
-    /// The hash of all that machines were told: equal for equal runs.
+    /// Returns the hash of all that machines were told: equal for equal runs.
     #[must_use]
     pub fn trace(&self) -> u64 {
         self.fabric.trace()

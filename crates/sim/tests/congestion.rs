@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const SEGMENT_BITS: f64 = 1448.0 * 8.0;
 
-/// The bits per second that a stream carries one way, without the first seconds.
+/// Returns the bits per second that a stream carries one way, without the first seconds.
 fn rate_over(out: &Network, from_s: u64, to_s: u64) -> f64 {
     let mut sim = sim(Transport::Stream, out, Echo::silent());
     sim.command(Ask::Stream(PEER, u64::MAX >> 1));
@@ -27,18 +27,18 @@ fn rate(out: &Network) -> f64 {
     rate_over(out, 5, 45)
 }
 
-/// A round-trip of 20 ms, in packets of Ethernet.
+/// Returns a network with a round-trip of 20 ms, in packets of Ethernet.
 fn path(congestion: Congestion, loss: f64) -> Network {
     Network { congestion, loss, mtu: Some(1500), buffer_bytes: 64 << 20, seed: 5, ..ideal(10_000) }
 }
 
-/// M. Mathis et al., The macroscopic behavior of the TCP congestion avoidance algorithm, 1997: with every segment
+/// Returns the rate by M. Mathis et al., The macroscopic behavior of TCP, 1997: with every segment
 /// acknowledged, segment / round-trip x sqrt(3/2) / sqrt(loss).
 fn law(loss: f64) -> f64 {
     SEGMENT_BITS / 0.020 * 1.5_f64.sqrt() / loss.sqrt()
 }
 
-/// From 0.7 to 1.3 of the law, which knows of no timeouts.
+/// Allows 0.7 to 1.3 of the law, which knows of no timeouts.
 #[test]
 fn reno_follows_the_law() {
     for loss in [0.001, 0.005, 0.02] {
@@ -47,7 +47,7 @@ fn reno_follows_the_law() {
     }
 }
 
-/// With a short round-trip and a loss so high CUBIC is as fast as Reno, which RFC 9438 calls its friendly region.
+/// Measures where the round-trip is so short and the loss so high that CUBIC is as fast as Reno (RFC 9438, 4.3).
 #[test]
 fn half_a_percent_of_loss_at_20_ms_leaves_ten_megabits() {
     let [cubic, reno] = [Congestion::Cubic, Congestion::Reno].map(|congestion| rate(&path(congestion, 0.005)));
@@ -57,7 +57,7 @@ fn half_a_percent_of_loss_at_20_ms_leaves_ten_megabits() {
     assert!(none > 500e6, "{none}");
 }
 
-/// RFC 9438, 5.1: the average window is (C (3 + beta) / (4 (1 - beta)))^(1/4) x round-trip^(3/4) / loss^(3/4) segments.
+/// Compares with RFC 9438, 5.1: a window of (C (3 + beta) / (4 (1 - beta)))^(1/4) x (round-trip / loss)^(3/4) segments.
 #[test]
 fn cubic_follows_its_own_law_where_losses_are_rare() {
     let (loss, round_trip_s) = (0.0001, 0.100_f64);
@@ -82,7 +82,7 @@ fn a_stream_that_loses_nothing_reaches_its_line_and_its_buffer() {
     }
 }
 
-/// A stream goes on after its path was gone for longer than a timeout, and its acknowledgements may be lost too.
+/// Checks that a stream goes on after its path was gone for longer than a timeout.
 #[test]
 fn a_stream_outlives_a_gap_and_the_loss_of_acknowledgements() {
     let gap = vec![common::at_us(12_000_000)..common::at_us(13_500_000)];

@@ -1,13 +1,13 @@
 //! A world of machines of several types, to which things happen.
 mod common;
 
-use common::{Ask, Caller, Echo, PEER, Told, at_us, ideal};
+use common::{Ask, Caller, CallerEvent, Echo, PEER, at_us, ideal};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
 use hodo_sim::{BROADCAST, Death, FIRST_GROUP, Network, Site, Transport, World};
 use std::time::Duration;
 
 /// Runs until nothing is left to happen by then; returns what this caller was told.
-fn told_until(world: &mut World, site: Site<Caller>, until: Instant) -> Vec<Told> {
+fn told_until(world: &mut World, site: Site<Caller>, until: Instant) -> Vec<CallerEvent> {
     let mut told = Vec::new();
     while world.turn(until).is_some() {
         told.extend(std::iter::from_fn(|| world.take_event(site)));
@@ -15,7 +15,7 @@ fn told_until(world: &mut World, site: Site<Caller>, until: Instant) -> Vec<Told
     told
 }
 
-fn told(world: &mut World, site: Site<Caller>) -> Vec<Told> {
+fn told(world: &mut World, site: Site<Caller>) -> Vec<CallerEvent> {
     told_until(world, site, Instant::MAX)
 }
 
@@ -58,7 +58,7 @@ fn machines_of_any_types_meet_and_one_node_speaks_streams_and_datagrams() {
     let [first, second] = [(); 2].map(|()| world.add(Caller::default()));
     let clockwork = world.add(Clockwork::default());
     open(&mut world, first, PEER, second.node);
-    assert_eq!(told_until(&mut world, first, at_us(20)), [Told::Opened(PEER)]);
+    assert_eq!(told_until(&mut world, first, at_us(20)), [CallerEvent::Opened(PEER)]);
     world.set_opening(first.node, Transport::Datagram);
     open(&mut world, first, Peer(1), clockwork.node);
     world.set_opening(second.node, Transport::Datagram);
@@ -68,10 +68,10 @@ fn machines_of_any_types_meet_and_one_node_speaks_streams_and_datagrams() {
         world.command(site, Ask::Send(peer, vec![1, 2]));
     }
     let told = told_until(&mut world, first, at_us(100));
-    let received = |told: &[Told]| told.iter().filter(|told| matches!(told, Told::Received(..))).count();
+    let received = |told: &[CallerEvent]| told.iter().filter(|told| matches!(told, CallerEvent::Received(..))).count();
     // A stream that it opened, and a datagram of a stranger.
     assert_eq!(received(&told), 2, "{told:?}");
-    assert!(told.contains(&Told::Opened(accepted)), "{told:?}");
+    assert!(told.contains(&CallerEvent::Opened(accepted)), "{told:?}");
     assert_eq!(world.machine(clockwork).unwrap().received, 1);
     assert!(world.machine(clockwork).unwrap().elapsed > 90);
 }
@@ -111,8 +111,9 @@ fn a_broadcast_reaches_all_and_a_group_its_members_and_answers_come_from_each() 
     let count = |echo: Site<Echo>| world.machine(echo).unwrap().received;
     assert_eq!(echoes.map(count), [2, 4, 2]);
     // Each of those that answer becomes a peer of its own.
-    let opened = told.iter().filter(|told| matches!(told, Told::Opened(peer) if peer.is_accepted())).count();
-    let answers = told.iter().filter(|told| matches!(told, Told::Received(peer, _) if peer.is_accepted())).count();
+    let opened = told.iter().filter(|told| matches!(told, CallerEvent::Opened(peer) if peer.is_accepted())).count();
+    let answers =
+        told.iter().filter(|told| matches!(told, CallerEvent::Received(peer, _) if peer.is_accepted())).count();
     assert_eq!((opened, answers), (3, 8), "{told:?}");
 }
 
@@ -128,13 +129,16 @@ fn a_killed_process_resets_its_streams_and_refuses_new_ones_until_it_starts_agai
     world.kill(echo.node, Death::Reset);
     assert!(!world.is_running(echo.node) && world.machine(echo).is_none());
     // What it has sent arrives before the end does.
-    assert_eq!(told(&mut world, caller), [Told::Received(PEER, vec![1; 10]), Told::Closed(PEER, Closed::Reset)]);
+    assert_eq!(
+        told(&mut world, caller),
+        [CallerEvent::Received(PEER, vec![1; 10]), CallerEvent::Closed(PEER, Closed::Reset)]
+    );
     open(&mut world, caller, PEER, echo.node);
-    assert_eq!(told(&mut world, caller), [Told::Closed(PEER, Closed::Refused)]);
+    assert_eq!(told(&mut world, caller), [CallerEvent::Closed(PEER, Closed::Refused)]);
     world.start(echo, Echo::default());
     open(&mut world, caller, PEER, echo.node);
     world.command(caller, Ask::Send(PEER, vec![2]));
-    assert_eq!(told(&mut world, caller), [Told::Opened(PEER), Told::Received(PEER, vec![2])]);
+    assert_eq!(told(&mut world, caller), [CallerEvent::Opened(PEER), CallerEvent::Received(PEER, vec![2])]);
     assert_eq!(world.machine(echo).unwrap().opened, 1);
     assert_eq!(world.outstanding_bytes(), 0);
 }
@@ -148,11 +152,11 @@ fn nobody_learns_of_a_host_that_is_gone_but_by_what_is_never_answered() {
     world.kill(echo.node, Death::Silent);
     assert_eq!(told(&mut world, caller), []);
     open(&mut world, caller, Peer(1), echo.node);
-    assert_eq!(told(&mut world, caller), [Told::Closed(Peer(1), Closed::TimedOut)]);
+    assert_eq!(told(&mut world, caller), [CallerEvent::Closed(Peer(1), Closed::TimedOut)]);
     world.start(echo, Echo::default());
     world.command(caller, Ask::Send(PEER, vec![1]));
     let before = world.now();
-    assert_eq!(told(&mut world, caller), [Told::Closed(PEER, Closed::TimedOut)]);
+    assert_eq!(told(&mut world, caller), [CallerEvent::Closed(PEER, Closed::TimedOut)]);
     assert!(world.now() - before > Duration::from_secs(1));
     assert_eq!((world.machine(echo).unwrap().received, world.outstanding_bytes()), (0, 0));
 }
@@ -167,14 +171,14 @@ fn a_stopped_machine_goes_on_with_what_it_has_missed() {
     world.stop(clockwork.node);
     open(&mut world, caller, PEER, echo.node);
     // Its system accepts.
-    assert_eq!(told_until(&mut world, caller, at_us(100)), [Told::Opened(PEER)]);
+    assert_eq!(told_until(&mut world, caller, at_us(100)), [CallerEvent::Opened(PEER)]);
     world.command(caller, Ask::Send(PEER, vec![1]));
     assert_eq!(told_until(&mut world, caller, at_us(1000)), []);
     let elapsed = world.machine(clockwork).unwrap().elapsed;
     assert!((9..=12).contains(&elapsed) && world.machine(echo).unwrap().opened == 0, "{elapsed}");
     world.resume(echo.node);
     world.resume(clockwork.node);
-    assert_eq!(told_until(&mut world, caller, at_us(1100)), [Told::Received(PEER, vec![1])]);
+    assert_eq!(told_until(&mut world, caller, at_us(1100)), [CallerEvent::Received(PEER, vec![1])]);
     assert!((elapsed + 90..elapsed + 110).contains(&world.machine(clockwork).unwrap().elapsed));
 }
 
@@ -188,7 +192,7 @@ fn who_is_cut_off_is_heard_again_afterwards() {
     world.command(caller, Ask::Send(PEER, vec![1]));
     assert_eq!(told_until(&mut world, caller, at_us(100_000)), []);
     world.cut_off(echo.node, false);
-    assert_eq!(told(&mut world, caller), [Told::Received(PEER, vec![1])]);
+    assert_eq!(told(&mut world, caller), [CallerEvent::Received(PEER, vec![1])]);
 }
 
 #[test]
@@ -198,7 +202,7 @@ fn directions_and_transports_have_networks_of_their_own() {
     world.set_network(echo.node, caller.node, &ideal(50));
     world.set_network_of(Transport::Datagram, caller.node, echo.node, &ideal(500));
     open(&mut world, caller, PEER, echo.node);
-    assert_eq!((told(&mut world, caller), world.now()), (vec![Told::Opened(PEER)], at_us(55)));
+    assert_eq!((told(&mut world, caller), world.now()), (vec![CallerEvent::Opened(PEER)], at_us(55)));
     world.set_opening(caller.node, Transport::Datagram);
     open(&mut world, caller, Peer(1), echo.node);
     world.command(caller, Ask::Send(Peer(1), vec![1]));
@@ -217,11 +221,11 @@ fn a_stream_can_be_reset_from_outside() {
     let streams = world.streams();
     assert_eq!(streams[0].nodes, [caller.node, echo.node]);
     world.reset(streams[0], Duration::from_micros(3));
-    assert_eq!(told(&mut world, caller), [Told::Closed(PEER, Closed::Reset)]);
+    assert_eq!(told(&mut world, caller), [CallerEvent::Closed(PEER, Closed::Reset)]);
     assert_eq!((world.machine(echo).unwrap().closed.as_slice(), world.streams().len()), (&[Closed::Reset][..], 0));
 }
 
-/// Where machines are late, killed and started again, one seed is one story.
+/// Compares runs in which machines are late, killed and started again.
 #[test]
 fn one_seed_is_one_story() {
     let story = |seed| {

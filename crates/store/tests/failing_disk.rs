@@ -103,7 +103,7 @@ fn verdict_of(event: u64) -> Verdict {
     }
 }
 
-/// The bytes of an event follow from its number.
+/// Returns the bytes of an event, which follow from its number.
 fn data_of(event: u64) -> Vec<u8> {
     let mut random = Random::new(event);
     if !verdict_of(event).keeps_data() {
@@ -174,7 +174,7 @@ impl Story {
         }
     }
 
-    /// What was acknowledged is there, and nothing that was not put. The application puts the rest again.
+    /// Checks that all that was acknowledged is there, and nothing that was not put; the application puts the rest again.
     fn check(&mut self, recovered: &Recovered) {
         let nothing = RunLedger::default();
         let ledger = recovered.runs.get(&RUN).unwrap_or(&nothing);

@@ -1,7 +1,7 @@
 //! Which limit belongs to a measurement?
 
 use crate::open::socket_settings;
-use crate::simulated::limit_of_messages;
+use crate::simulated::{limit_of_messages, streams_assume};
 use crate::{Error, Opened, Settings, Uri};
 use hodo_io::floor::{Exchange, Floor as Bare, Found, Kind};
 use hodo_measure::limits::{self, Bound, Ip, Line, Packing, Path, Transport, WireCost};
@@ -173,7 +173,9 @@ pub fn limit(
     let wire = uri.protocol.on_the_wire(uri, operation).ok()?;
     let wire = wire.as_ref();
     if let Some(model) = opened.model {
-        return wire.limit_of_model(model, found, payload);
+        let mut limit = wire.limit_of_model(model, found, payload)?;
+        limit.assumes.push_str(&streams_assume(model));
+        return Some(limit);
     }
     let bounds = |first: Bound| {
         let mut bounds = vec![first];

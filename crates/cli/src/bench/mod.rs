@@ -31,7 +31,9 @@ const DESCRIPTORS_BESIDE: u64 = 64;
 pub fn run(bench: &args::Bench) -> Result<Outcome, Error> {
     let plans = plan::plans(bench)?;
     check_machine(bench, &plans)?;
-    congestion::check(bench.measure.congestion.as_deref())?;
+    let asked = &bench.measure;
+    hodo_tester::check_options(&bench.link, asked.congestion.as_deref(), asked.cpu.is_some(), asked.wait)?;
+    congestion::check(asked.congestion.as_deref())?;
     let outputs = Outputs::prepare(&bench.output, None)?;
     let stop = interrupt::flag()?;
     let progress = Progress::new(bench.progress, bench.quiet, plans.len());

@@ -1,4 +1,4 @@
-//! What is done to the farm, what its applications do, and what is checked meanwhile.
+//! The deeds: faults of the farm, its applications, and the checks meanwhile.
 
 use super::{Action, Business, CONTROLLER, NOISE, SOURCE_CREDITS, Scene};
 use crate::programs::{Noise, Place, expected, is_of};
@@ -318,7 +318,7 @@ impl Scene {
     }
 }
 
-/// Those who keep the rules are not told that they broke them.
+/// Asserts that nobody who keeps the rules is accused of breaking them.
 fn check_honest(error: &Error) {
     assert!(!error.is_misbehaviour() || matches!(error, Error::Full { .. }), "{error}");
     assert!(!matches!(error, Error::RefusedBy { code } if *code <= 12), "{error}");

@@ -1,4 +1,4 @@
-//! What runs at a node: one of the farm's machines with its application, or noise.
+//! Programs at the nodes: the farm's machines with their applications, or noise.
 
 use bytes::Bytes;
 use hodo_farm::builder::{Builder, FRAGMENT};
@@ -12,19 +12,19 @@ use hodo_sim::Site;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// The verdict that every sane node gives.
+/// Returns the verdict that every sane node gives.
 pub fn expected(event: u64) -> Verdict {
     if event.is_multiple_of(3) { Verdict::Accepted } else { Verdict::Rejected }
 }
 
-/// The bytes of an event, or of a source's part of it: they follow from its run, its number and the source.
+/// Returns the bytes of an event, or of a source's part of it: they follow from its run, its number and the source.
 pub fn payload(run: u32, event: u64, source: u32) -> Bytes {
     let mut random = Random::for_purpose(event, u64::from(run) << 32 | u64::from(source));
     let size = if random.chance(0.1) { random.below(9000) } else { random.below(300) };
     (0..size).map(|_| random.bits() as u8).collect()
 }
 
-/// Whether these are the bytes of an event: of one source, or of the fragments that so many sources gave.
+/// Returns whether these are the bytes of an event: of one source, or of the fragments that so many sources gave.
 pub fn is_of(bytes: &[u8], run: u32, event: u64, built_of: Option<u32>, source: u32, partial: bool) -> bool {
     let Some(sources) = built_of else { return !partial && *bytes == payload(run, event, source)[..] };
     let (mut rest, mut numbers) = (bytes, Vec::new());
@@ -62,7 +62,7 @@ impl Supply for Tape {
     }
 }
 
-/// What a source knows that outlives its process: the events that need no keeping any more.
+/// A source's memory that outlives its process: the events that need no keeping any more.
 #[derive(Clone)]
 pub struct Memory {
     pub run: u32,
@@ -111,7 +111,7 @@ impl Storage {
         }
     }
 
-    /// The ledger of a controller that goes on.
+    /// Returns the ledger of a controller that goes on.
     pub fn ledger(&self) -> Ledger {
         let mut ledger = Ledger::default();
         for run in [1, 2] {
@@ -160,7 +160,7 @@ impl Machine for Noise {
     }
 }
 
-/// What runs at a node: one of the farm's machines with its application, or noise.
+/// Programs at the nodes: the farm's machines with their applications, or noise.
 #[derive(Clone, Copy)]
 pub enum Place {
     Source(Site<Source<Tape>>),

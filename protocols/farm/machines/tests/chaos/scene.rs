@@ -1,4 +1,4 @@
-//! Who is there, what happens to them, and what must hold.
+//! The scene: a farm in a simulated world, the faults to come, and the end.
 
 use crate::programs::{Memory, Noise, Place, Storage};
 use hodo_farm::builder::BuilderConfig;
@@ -26,7 +26,7 @@ const SOURCE_CREDITS: u32 = 20;
 const BUFFER: u64 = 20_000;
 const BACKLOG: usize = 5_000;
 
-/// What is done to the farm.
+/// A fault, or another deed that is done to the farm.
 #[derive(Debug, Clone, Copy)]
 enum Action {
     KillNode,
@@ -49,7 +49,7 @@ enum Action {
     NoiseSays(Site<Noise>, bool),
 }
 
-/// What an application has planned at its node; nothing comes of it when the process has ended by then.
+/// A plan of an application at its node; nothing comes of it when the process has ended by then.
 #[derive(Debug, Clone, Copy)]
 enum Business {
     Commit,
@@ -60,7 +60,7 @@ enum Business {
 pub struct Scene {
     world: World,
     controller: Site<Controller<NoSupply>>,
-    /// What runs at each node.
+    /// The programs, by node.
     places: Vec<Place>,
     random: Random,
     config: ControllerConfig,
