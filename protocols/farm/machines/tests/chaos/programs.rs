@@ -6,7 +6,7 @@ use hodo_farm::controller;
 use hodo_farm::node::Node;
 use hodo_farm::source::{Source, SourceConfig};
 use hodo_farm::wire::Verdict;
-use hodo_farm::{Controller, Event, Ledger, Next, NoSupply, Ranges, Supply};
+use hodo_farm::{Controller, EventData, Ledger, Next, NoSupply, Ranges, Supply};
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Random};
 use hodo_sim::Site;
 use std::collections::{BTreeMap, VecDeque};
@@ -58,7 +58,7 @@ impl Supply for Tape {
         }
         self.due = now + self.gap;
         self.numbers.pop_front();
-        Next::Event(Event { number, payload: payload(self.run, number, self.source), partial: false })
+        Next::Event(EventData { number, payload: payload(self.run, number, self.source), partial: false })
     }
 }
 
