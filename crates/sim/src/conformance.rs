@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// The networks, as options of a URI: to see one run again, add them and the seed to the protocol's `sim+…` URI.
 ///
-/// Streams have no congestion control where they lose a tenth or more: TCP would be silent there for minutes.
+/// Streams have no congestion control where they lose a tenth or more, or all: TCP would be silent there for minutes.
 pub const NETWORKS: &[&str] = &[
     "delay=5us",
     "delay=1ms&jitter=2ms",
@@ -32,7 +32,7 @@ pub const NETWORKS: &[&str] = &[
     "delay=100us&partition=200us..5ms",
     "delay=100us&loss=0.05&partition=0ns..1ms,2ms..50ms",
     "delay=100us&partition=0ns..1000s",
-    "delay=100us&out.partition=500us..1000s",
+    "delay=100us&out.partition=500us..1000s&congestion=none",
     "delay=100us&cut=0.02",
     "delay=100us&cut=150us,250us,1ms,3ms",
     "delay=1us&cost=20us&buffer=64K",
