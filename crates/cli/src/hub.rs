@@ -14,7 +14,7 @@ use attending::Attending;
 use hodo_catalog::ipbus::hub::{AllowList, Hub, HubCommand as Ask, HubConfig};
 use hodo_catalog::ipbus::window::WindowConfig;
 use hodo_daemon::{Daemon, HEALTH, Options, Reply, Snapshot};
-use hodo_io::{JointOptions, JointServer, ServeOptions, SocketSettings, Trace};
+use hodo_io::{ServeOptions, Server, SocketSettings, Trace};
 use hodo_machine::{Address, Input, Instant, Machine, Sampling, Wait};
 use seen::Seen;
 use std::path::Path;
@@ -84,26 +84,24 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
         let tracing = Tracing::new(trace.clone());
         (hub, Attending::new(rounds, Arc::clone(&seen), serve.allow.clone(), serve.verbose, tracing))
     };
-    server.run(make, daemon.stop()).map_err(|error| Error::Failed(format!("serving {at}: {error}")))?;
+    server.attend(make, daemon.stop()).map_err(|error| Error::Failed(format!("serving {at}: {error}")))?;
     Ok(Outcome::Done)
 }
 
-fn bind(serve: &args::HubServe, trace: Option<Arc<Trace>>) -> Result<JointServer, Error> {
+fn bind(serve: &args::HubServe, trace: Option<Arc<Trace>>) -> Result<Server, Error> {
     let peers_max = serve.clients as usize + MORE_PEERS;
-    let options = JointOptions {
-        serve: ServeOptions {
-            threads: 1,
-            cpus: serve.cpu.into_iter().collect(),
-            wait: serve.wait,
-            settings: SocketSettings { peers_max, ..SocketSettings::default() },
-        },
-        datagrams: SocketSettings { peers_max: serve.boards as usize + MORE_PEERS, ..SocketSettings::default() },
-        drain: serve.drain,
-        trace,
-    };
-    JointServer::bind(&Address::Socket(serve.listen), options).map_err(|error| {
+    let settings = SocketSettings { peers_max, ..SocketSettings::default() };
+    let cpus = serve.cpu.into_iter().collect();
+    let options = ServeOptions { threads: 1, cpus, wait: serve.wait, settings };
+    let boards = SocketSettings { peers_max: serve.boards as usize + MORE_PEERS, ..SocketSettings::default() };
+    let server = Server::bind(&Address::Tcp(serve.listen), options).map_err(|error| {
         let at = serve.listen;
         Error::Failed(format!("cannot listen on {at}: {error}; choose another address or port, or end who has it"))
+    })?;
+    let server = server.with_datagrams(boards).with_drain(serve.drain);
+    Ok(match trace {
+        Some(trace) => server.traced(trace),
+        None => server,
     })
 }
 

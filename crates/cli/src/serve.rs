@@ -4,7 +4,6 @@ use crate::args::{self, units::Cpus};
 use crate::private_dir::PrivateDir;
 use crate::{Error, Outcome, congestion, interrupt, terminal};
 use hodo_catalog::{ServeSettings, Uri};
-use hodo_io::affinity::leave_descriptors;
 use hodo_tester::LISTENING_ON;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -86,7 +85,6 @@ fn size_max(uri: &Uri, asked: Option<u32>) -> Result<u32, Error> {
 pub fn at_the_end_of_stdin(stop: &Arc<AtomicBool>) {
     let stop = Arc::clone(stop);
     std::thread::spawn(move || {
-        leave_descriptors();
         let mut ignored = [0; 64];
         loop {
             match io::stdin().read(&mut ignored) {

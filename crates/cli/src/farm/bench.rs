@@ -16,7 +16,7 @@ use hodo_daemon::Snapshot;
 use hodo_farm_host::controller::{ControllerSnapshot, snapshot};
 use hodo_farm_host::report::process_cpu;
 use hodo_io::usage::{MachineTime, ProcessUsage};
-use hodo_io::{Attendant, Stop, StreamServer};
+use hodo_io::{Attendant, Server, Stop};
 use hodo_machine::{Address, Instant};
 use hodo_measure::{Binding, Cpu, Histogram, Limit, Loss, Measurement, Rate, Run, State, Until, Verdict, statistics};
 use nodes::Nodes;
@@ -90,9 +90,9 @@ fn measure(
     stop: &Arc<AtomicBool>,
 ) -> Result<(Measurement, String), Error> {
     let failed = |error: std::io::Error| Error::Failed(format!("the controller cannot serve: {error}"));
-    let server = StreamServer::bind(&Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))), shape.serve_options())
-        .map_err(failed)?;
-    let Address::Socket(at) = *server.address() else {
+    let server =
+        Server::bind(&Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 0))), shape.serve_options()).map_err(failed)?;
+    let Address::Tcp(at) = *server.address() else {
         return Err(Error::Failed("the controller has no address".to_owned()));
     };
     let seen: Vec<Arc<Snapshot<ControllerSnapshot>>> = (0..shape.threads).map(|_| Arc::default()).collect();
@@ -112,7 +112,7 @@ fn measure(
         )
     };
     std::thread::scope(|scope| {
-        let serving = scope.spawn(|| server.attend(Duration::ZERO, make, &end));
+        let serving = scope.spawn(|| server.attend_woken(make, &end));
         let found = Nodes::start(shape, at).and_then(|mut nodes| {
             meet(shape, &seen, stop)?;
             if let Some(queue) = &queue {

@@ -11,7 +11,7 @@ use hodo_catalog::farm::node::{Command, Decide, Event};
 use hodo_catalog::farm::{Deciding, Node, NodeConfig, process_counters};
 use hodo_farm_host::lines::Lines;
 use hodo_farm_host::process::{instance, wire_length};
-use hodo_io::{Attendant, attend_opened};
+use hodo_io::{Attendant, Server};
 use hodo_machine::{Address, Instant};
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -33,7 +33,9 @@ pub fn run(asked: &NodeOptions) -> Result<Outcome, Error> {
     }
     let node = Node::new(config(asked));
     let attending = Attending { lines: Lines::of("node"), verbose: asked.process.verbose, left: None };
-    attend_opened(&options, asked.drain, || (node, attending), &stop)
+    let server = Server::new(options).with_drain(asked.drain);
+    server
+        .attend_here(|| (node, attending), &stop)
         .map_err(|error| Error::Failed(format!("deciding for {}: {error}", asked.to)))?;
     Ok(Outcome::Done)
 }
@@ -46,7 +48,7 @@ fn config(asked: &NodeOptions) -> NodeConfig {
         seed: asked.seed,
     };
     NodeConfig {
-        controllers: vec![Address::Socket(asked.to); asked.count as usize],
+        controllers: vec![Address::Tcp(asked.to); asked.count as usize],
         number: asked.number,
         credits: asked.credits.unwrap_or(CREDITS * u32::from(asked.deciders.workers)),
         weight: asked.weight,

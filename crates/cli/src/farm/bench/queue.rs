@@ -11,7 +11,7 @@ use hodo_catalog::farm::node::{Command, Decide, Event};
 use hodo_catalog::farm::wire::Verdict;
 use hodo_catalog::farm::{self, Next, Node, NodeConfig, Supply};
 use hodo_farm_host::process::instance;
-use hodo_io::{Attendant, Stop, attend_opened};
+use hodo_io::{Attendant, Server, Stop};
 use hodo_machine::{Address, Instant};
 use std::collections::LinkedList;
 use std::net::SocketAddr;
@@ -87,7 +87,7 @@ impl Supply for Supplied {
 /// Takes the generator's events into the queue, until told to stop.
 pub fn fill(queue: &Queue, shape: &Shape, generator: SocketAddr, stop: &Stop) -> Result<(), Error> {
     let config = NodeConfig {
-        controllers: vec![Address::Socket(generator)],
+        controllers: vec![Address::Tcp(generator)],
         number: 0,
         credits: CREDITS,
         weight: 1,
@@ -97,7 +97,8 @@ pub fn fill(queue: &Queue, shape: &Shape, generator: SocketAddr, stop: &Stop) ->
         instance: instance(),
     };
     let make = || (Node::new(config), Filling { queue });
-    attend_opened(&shape.serve_options(), Duration::ZERO, make, stop)
+    Server::new(shape.serve_options())
+        .attend_here(make, stop)
         .map_err(|error| Error::Failed(format!("taking events from the generator: {error}")))
 }
 
