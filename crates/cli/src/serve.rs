@@ -2,7 +2,7 @@
 
 use crate::args::{self, units::Cpus};
 use crate::private_dir::PrivateDir;
-use crate::{Error, Outcome, congestion, interrupt, terminal};
+use crate::{Error, Outcome, congestion, interrupt};
 use hodo_catalog::{ServeSettings, Uri};
 use hodo_tester::LISTENING_ON;
 use std::io::{self, Read};
@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Serves until a signal comes.
 pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
+    serve.log.open("hodo serve", false)?;
     congestion::check(serve.congestion.as_deref())?;
-    let stop = interrupt::flag()?;
+    let stop = interrupt::flag_of_daemon(&serve.log)?;
     if serve.until_stdin_closes {
         at_the_end_of_stdin(&stop);
     }
@@ -30,16 +31,17 @@ pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
     if serve.traced.trace.is_some() && server.uris().len() > 1 {
         return Err(Error::Usage("--trace follows one board; leave out boards=".to_owned()));
     }
-    let trace = crate::trace::start(&serve.traced, false)?;
+    let trace = crate::trace::start(&serve.traced)?;
     if let Some(trace) = &trace {
         server = server.traced(Arc::clone(trace));
     }
     let lines: String = server.uris().iter().map(|uri| format!("{LISTENING_ON}{uri}\n")).collect();
-    terminal::print(&lines)?;
+    tracing::debug!("serves {}", serve.uri);
+    hodo_daemon::log::announce(&lines);
     let ran = server.run(&stop);
     drop(dir);
     if let Some(missing) = trace.as_deref().and_then(crate::trace::missing) {
-        eprintln!("hodo serve: {missing}");
+        tracing::warn!("{missing}");
     }
     ran?;
     Ok(Outcome::Done)

@@ -1,18 +1,17 @@
 //! `hodo farm node`: takes events and decides.
 
-use super::deciders;
 use super::options::{CONTROLLER, ProcessOptions};
 use crate::args::{spread, units};
 use crate::serve::at_the_end_of_stdin;
 use crate::{Error, Outcome, interrupt};
 use clap::Args;
-use hodo_catalog::farm::emulation::{Accept, Decisions, Spread};
-use hodo_catalog::farm::node::{Command, Decide, Event};
-use hodo_catalog::farm::{Deciding, Node, NodeConfig, process_counters};
-use hodo_farm_host::lines::Lines;
+use hodo_farm_host::machines::NodeConfig;
+use hodo_farm_host::machines::emulation::{Accept, Decisions, Spread};
+use hodo_farm_host::machines::node::Decide;
+use hodo_farm_host::node::{self, NodeSettings};
 use hodo_farm_host::process::{instance, wire_length};
-use hodo_io::{Attendant, Server};
-use hodo_machine::{Address, Instant};
+use hodo_farm_host::programs::{Programs, Started};
+use hodo_machine::Address;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,21 +21,18 @@ const CREDITS: u32 = 2;
 
 /// Decides until a signal comes.
 pub fn run(asked: &NodeOptions) -> Result<Outcome, Error> {
-    let options = asked.process.settings()?.serve_options(1, asked.count as usize + 16);
-    let stop = interrupt::flag()?;
+    asked.process.open_log("node")?;
+    let settings = NodeSettings {
+        config: config(asked),
+        programs: asked.deciders.programs(),
+        drain: asked.drain,
+        process: asked.process.settings()?,
+    };
+    let stop = interrupt::flag_of_daemon(&asked.process.log)?;
     if asked.process.until_stdin_closes {
         at_the_end_of_stdin(&stop);
     }
-    if asked.deciders.command.is_some() || asked.deciders.exec.is_some() {
-        let deciding = Deciding { serve: options, node: config(asked), drain: asked.drain };
-        return deciders::run(&asked.deciders, deciding, asked.process.verbose, &stop);
-    }
-    let node = Node::new(config(asked));
-    let attending = Attending { lines: Lines::of("node"), verbose: asked.process.verbose, left: None };
-    let server = Server::new(options).with_drain(asked.drain);
-    server
-        .attend_here(|| (node, attending), &stop)
-        .map_err(|error| Error::Failed(format!("deciding for {}: {error}", asked.to)))?;
+    node::run(&settings, &stop)?;
     Ok(Outcome::Done)
 }
 
@@ -48,7 +44,7 @@ fn config(asked: &NodeOptions) -> NodeConfig {
         seed: asked.seed,
     };
     NodeConfig {
-        controllers: vec![Address::Tcp(asked.to); asked.count as usize],
+        controllers: vec![Address::Socket(asked.to); asked.count as usize],
         number: asked.number,
         credits: asked.credits.unwrap_or(CREDITS * u32::from(asked.deciders.workers)),
         weight: asked.weight,
@@ -56,6 +52,22 @@ fn config(asked: &NodeOptions) -> NodeConfig {
         decide: if asked.no_tokens { Decide::Nobody } else { Decide::Emulated(decisions) },
         silence: Duration::from_secs(2),
         instance: instance(),
+    }
+}
+
+impl DeciderOptions {
+    fn programs(&self) -> Option<Programs> {
+        let (started, command) = match (&self.command, &self.exec) {
+            (Some(command), _) => (Started::Once, command),
+            (None, Some(command)) => (Started::ForEachEvent, command),
+            (None, None) => return None,
+        };
+        Some(Programs {
+            started,
+            command: command.clone(),
+            workers: usize::from(self.workers),
+            within: self.decide_within,
+        })
     }
 }
 
@@ -134,48 +146,3 @@ Examples:
   hodo farm node --count 20 --time exponential:1ms --accept 0.01      twenty nodes that are emulated
   hodo farm node --workers 8 --command python3 decide.py              eight processes that decide
   hodo farm node --exec ./decide                                      a process for each event";
-
-struct Attending {
-    lines: Lines,
-    verbose: bool,
-    /// Why a controller could last not be reached.
-    left: Option<hodo_catalog::farm::Error>,
-}
-
-impl Attendant for Attending {
-    type Machine = Node;
-
-    fn told(&mut self, event: Event) -> Option<Command> {
-        match event {
-            Event::ReportAsked(peer, value) => Some(Command::Report { peer, value, process: process_counters() }),
-            Event::Left(_, error) => {
-                // It is tried again and again: once for each reason is enough.
-                if self.left.replace(error) != Some(error) {
-                    self.lines.say(&format!("{error}; trying again"));
-                }
-                None
-            }
-            Event::Joined(..) => {
-                self.left = None;
-                if self.verbose {
-                    self.lines.say("the controller has greeted");
-                }
-                None
-            }
-            Event::Work { .. } | Event::Drained => None,
-        }
-    }
-
-    fn look_in(&mut self, _: Instant, _: &Node) -> Option<Command> {
-        self.lines.look_in();
-        None
-    }
-
-    fn drain(&mut self) -> Option<Command> {
-        Some(Command::Drain)
-    }
-
-    fn is_drained(&self, node: &Node) -> bool {
-        node.is_drained()
-    }
-}

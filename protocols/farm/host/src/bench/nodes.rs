@@ -14,7 +14,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Starts them all.
+    /// Starts all nodes.
     pub fn start(shape: &Shape, controller: SocketAddr) -> Result<Self, Error> {
         let mut nodes = Nodes { children: Vec::new() };
         let (to, credits, output) = (controller.to_string(), shape.credits.to_string(), shape.token_data.to_string());
@@ -33,7 +33,7 @@ impl Nodes {
         Ok(nodes)
     }
 
-    /// Starts the generator, a controller that makes events as fast as they are taken; answers where it listens.
+    /// Starts the generator, a controller that makes events as fast as they are taken. Returns where it listens.
     pub fn start_generator(&mut self, shape: &Shape) -> Result<SocketAddr, Error> {
         let (size, different, events) = (shape.size.to_string(), shape.pool.to_string(), u64::MAX.to_string());
         let made = ["--events", &events, "--size", &size, "--different", &different, "--credits-max", "65536"];
@@ -45,7 +45,10 @@ impl Nodes {
         let mut line = String::new();
         let read = stdout.map(|stdout| BufReader::new(stdout).read_line(&mut line));
         let at = line.trim_end().strip_prefix(LISTENING_ON).and_then(|at| at.parse().ok());
-        at.ok_or_else(|| Error::Failed(format!("the generator does not say where it listens: {line:?} {read:?}")))
+        at.ok_or_else(|| Error::Run {
+            what: "the generator does not say where it listens".to_owned(),
+            why: format!("{line:?} {read:?}"),
+        })
     }
 
     fn add(
@@ -55,8 +58,7 @@ impl Nodes {
         cpu: Option<usize>,
         stdout: Stdio,
     ) -> Result<Option<ChildStdout>, Error> {
-        let this =
-            std::env::current_exe().map_err(|why| Error::Failed(format!("this program cannot be found: {why}")))?;
+        let this = std::env::current_exe().map_err(|why| Error::run("this program cannot be found", &why))?;
         let mut command = Command::new(&this);
         command.arg("farm").args(words).args(["--until-stdin-closes", "--wait", &shape.wait.to_string()]);
         if let Some(cpu) = cpu {
@@ -70,13 +72,13 @@ impl Nodes {
         }
         command.stdin(Stdio::piped()).stdout(stdout).stderr(Stdio::null()).process_group(0);
         let what = words.join(" ");
-        let mut child = command.spawn().map_err(|why| Error::Failed(format!("{what} cannot be started: {why}")))?;
+        let mut child = command.spawn().map_err(|why| Error::run(format!("{what} cannot be started"), &why))?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         self.children.push((child, stdin));
         Ok(stdout)
     }
 
-    /// What all of them have used so far.
+    /// Returns what all of them have used so far.
     pub fn usage(&self) -> ProcessUsage {
         let mut sum = ProcessUsage::default();
         for usage in self.children.iter().filter_map(|(child, _)| ProcessUsage::of(child.id())) {

@@ -1,12 +1,14 @@
-use hodo_io::process;
+use hodo_io::{Clock, process};
+use hodo_machine::Instant;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Kills processes that take too long.
 #[derive(Clone)]
 pub struct Watch(Arc<Shared>);
 
 struct Shared {
+    clock: Clock,
     watched: Mutex<Watched>,
     /// There is something to watch for.
     some: Condvar,
@@ -36,13 +38,14 @@ impl Watch {
     /// Begins to watch.
     pub fn start() -> Watch {
         let watched = Watched { places: Vec::new(), next: None };
-        let watch = Watch(Arc::new(Shared { watched: Mutex::new(watched), some: Condvar::new() }));
+        let watch =
+            Watch(Arc::new(Shared { clock: Clock::start(), watched: Mutex::new(watched), some: Condvar::new() }));
         let shared = Arc::clone(&watch.0);
         std::thread::spawn(move || shared.look());
         watch
     }
 
-    /// A place for one process after the other.
+    /// Makes a place for one process after the other.
     pub fn place(&self) -> Watching {
         let mut watched = self.0.watched();
         watched.places.push(Place::default());
@@ -58,7 +61,7 @@ impl Shared {
     fn look(&self) {
         let mut watched = self.watched();
         loop {
-            let now = Instant::now();
+            let now = self.clock.now();
             for place in &mut watched.places {
                 if place.until.is_some_and(|until| until <= now)
                     && let Some(leader) = place.leader
@@ -72,7 +75,7 @@ impl Shared {
             watched = match watched.next {
                 None => self.some.wait(watched).unwrap_or_else(PoisonError::into_inner),
                 Some(at) => {
-                    let waited = self.some.wait_timeout(watched, at.saturating_duration_since(now));
+                    let waited = self.some.wait_timeout(watched, at - now);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
@@ -85,17 +88,17 @@ impl Watching {
         act(&mut self.watch.0.watched().places[self.place])
     }
 
-    /// This process leads a group, and may take so long from now on.
+    /// Begins the time of a process that leads a group.
     pub fn begin(&self, leader: u32, within: Duration) {
         let mut watched = self.watch.0.watched();
-        let until = Instant::now() + within;
+        let until = self.watch.0.clock.now() + within;
         watched.places[self.place] = Place { leader: Some(leader), until: Some(until), killed: false };
         if watched.next.is_none_or(|next| until < next) {
             self.watch.0.some.notify_one();
         }
     }
 
-    /// What was to be done within the time is done. Answers whether it was not, and the group was killed for it.
+    /// Ends the time of a process. Returns whether it had run out, and the group was killed.
     pub fn end(&self) -> bool {
         self.with(|place| {
             place.until = None;

@@ -18,14 +18,15 @@
 //! | 12..16 | length | bytes that are stored in place of the event, which follow; 0 for the event itself |
 
 use super::watch::{Watch, Watching};
-use hodo_catalog::farm::{Decider, Decision, Undecided};
+use crate::{Decider, Decision, Undecided};
+use hodo_io::Clock;
 use hodo_io::process::await_end;
-use hodo_machine::Bytes;
+use hodo_machine::{Bytes, Instant};
 use std::ffi::OsString;
 use std::io::{self, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const QUESTION: usize = 20;
 const ANSWER: usize = 16;
@@ -43,6 +44,7 @@ pub struct Process {
     within: Duration,
     output_max: u32,
     watching: Watching,
+    clock: Clock,
     running: Option<Running>,
     /// Times in a row that it could not be started, or gave no answer.
     failures: u32,
@@ -64,6 +66,7 @@ impl Process {
             within,
             output_max,
             watching: watch.place(),
+            clock: Clock::start(),
             running: None,
             failures: 0,
             again_at: None,
@@ -81,17 +84,17 @@ impl Process {
         Ok(Running { child, stdin, stdout })
     }
 
-    /// Notes that it has failed, and when it may be tried again: after the first time, at once.
+    /// Notes a failure, and when the process may be started again: after the first one, at once.
     fn fail(&mut self) {
         let rest = match self.failures {
             0 => Duration::ZERO,
             times => (AGAIN * 2_u32.saturating_pow(times.min(16) - 1)).min(AGAIN_MAX),
         };
         self.failures += 1;
-        self.again_at = Some(Instant::now() + rest);
+        self.again_at = Some(self.clock.now() + rest);
     }
 
-    /// Ends the process; answers how it has ended.
+    /// Ends the process. Returns how it has ended.
     fn end(&mut self, grace: Duration) -> String {
         let Some(mut running) = self.running.take() else { return "is not there".to_owned() };
         drop(running.stdin.take());
@@ -135,7 +138,7 @@ enum Wrong {
 impl Decider for Process {
     fn rests(&mut self) -> Option<Duration> {
         if let Some(at) = self.again_at {
-            let rest = at.saturating_duration_since(Instant::now());
+            let rest = at - self.clock.now();
             if !rest.is_zero() {
                 return Some(rest);
             }
@@ -144,7 +147,7 @@ impl Decider for Process {
             match self.start() {
                 Ok(running) => (self.running, self.again_at) = (Some(running), None),
                 Err(why) => {
-                    eprintln!("hodo farm node: {} cannot be started: {why}", self.command[0].display());
+                    tracing::warn!("{} cannot be started: {why}", self.command[0].display());
                     self.failures = self.failures.max(1);
                     self.fail();
                     return self.rests();
@@ -201,7 +204,7 @@ fn question(event: &Undecided) -> [u8; QUESTION] {
     bytes
 }
 
-/// The verdict on this event, and the length of what is stored; else what is wrong with the answer.
+/// Returns the verdict on this event and the length of what is stored, or what is wrong with the answer.
 fn answer(bytes: &[u8; ANSWER], event: u64, output_max: u32) -> Result<(Verdict, u32), String> {
     let [e0, e1, e2, e3, e4, e5, e6, e7, v0, v1, v2, v3, length @ ..] = *bytes;
     let answered = u64::from_le_bytes([e0, e1, e2, e3, e4, e5, e6, e7]);

@@ -1,6 +1,6 @@
 use super::shape::Flow;
-use hodo_catalog::farm::controller::NodeShare as Share;
-use hodo_farm_host::controller::ControllerSnapshot;
+use crate::controller::ControllerSnapshot;
+use hodo_farm::controller::NodeShare as Share;
 use hodo_machine::Spans;
 use hodo_measure::{Fairness, Interval, NodeShare};
 use std::collections::BTreeMap;
@@ -58,17 +58,17 @@ impl Watched {
     }
 
     /// Takes a look.
-    pub fn look(&mut self, seen: ControllerSnapshot) {
-        if seconds(&self.last, &seen) >= self.step_s {
-            let (from, to) = (&self.last.counters, &seen.counters);
+    pub fn look(&mut self, snapshot: ControllerSnapshot) {
+        if seconds(&self.last, &snapshot) >= self.step_s {
+            let (from, to) = (&self.last.counters, &snapshot.counters);
             let interval = Interval {
-                t_s: seconds(&self.start, &seen),
-                operations: self.done(&seen) - self.done(&self.last),
+                t_s: seconds(&self.start, &snapshot),
+                operations: self.done(&snapshot) - self.done(&self.last),
                 payload_bytes: to.given_bytes - from.given_bytes,
             };
             let no_token = to.waited_for_token - from.waited_for_token;
             self.pieces.push(Piece { interval, no_token, waiting: to.events_waiting });
-            self.last = seen;
+            self.last = snapshot;
             if self.pieces.len() >= INTERVALS_MAX {
                 self.halve();
             }
@@ -93,8 +93,8 @@ impl Watched {
     }
 
     /// Events that are done with: answered, or where nobody answers, given.
-    fn done(&self, seen: &ControllerSnapshot) -> u64 {
-        if self.flow == Flow::Poured { seen.counters.given } else { seen.counters.tokens }
+    fn done(&self, snapshot: &ControllerSnapshot) -> u64 {
+        if self.flow == Flow::Poured { snapshot.counters.given } else { snapshot.counters.tokens }
     }
 
     pub fn elapsed_s(&self) -> f64 {

@@ -1,5 +1,5 @@
 use super::watch::{Watch, Watching};
-use hodo_catalog::farm::{Decider, Decision, Undecided};
+use crate::{Decider, Decision, Undecided};
 use hodo_io::process::await_end;
 use hodo_machine::Bytes;
 use std::ffi::OsString;
@@ -32,7 +32,7 @@ impl Exec {
         command.env("HODO_WORKER", self.worker.to_string()).spawn()
     }
 
-    /// Gives a command its event, and takes what it prints, as far as that may be stored. Answers how it has ended.
+    /// Gives a command its event. Returns what it prints, as far as that may be stored, and how it has ended.
     fn run(&self, child: &mut Child, event: &Undecided) -> io::Result<(Vec<u8>, ExitStatus)> {
         let mut stdin = child.stdin.take().expect("standard input is piped");
         let stdout = child.stdout.take().expect("standard output is piped");

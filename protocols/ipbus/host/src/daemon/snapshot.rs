@@ -1,23 +1,31 @@
-use hodo_catalog::ipbus::hub::{BoardStatistics, ClientStatistics, Hub, HubCounters, HubStages};
 use hodo_io::TraceCounters;
+use hodo_ipbus::hub::{BoardStatistics, ClientStatistics, Hub, HubCounters, HubStages};
 use hodo_machine::Instant;
 
-/// A hub at one moment.
-pub struct Seen {
-    /// Since the hub began.
+/// The state of a hub at one moment.
+#[derive(Debug)]
+pub struct HubSnapshot {
+    /// The time since the hub began.
     pub now: Instant,
+    /// All counters.
     pub counters: HubCounters,
+    /// Connected clients.
     pub clients: Vec<ClientStatistics>,
+    /// Known boards.
     pub boards: Vec<BoardStatistics>,
-    /// Packets, and the bytes of their buffers.
+    /// Packets that the hub holds, and the bytes of their buffers.
     pub held: (usize, usize),
+    /// Where the time of sampled packets goes.
     pub stages: HubStages,
+    /// The counters of the trace, if there is one.
     pub trace: Option<TraceCounters>,
 }
 
-impl Seen {
+impl HubSnapshot {
+    /// Reads the state of a hub.
+    #[must_use]
     pub fn of(now: Instant, hub: &Hub, trace: Option<TraceCounters>) -> Self {
-        Seen {
+        HubSnapshot {
             now,
             counters: hub.counters(),
             clients: hub.clients().collect(),

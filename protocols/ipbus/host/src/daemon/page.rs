@@ -1,14 +1,13 @@
-use super::seen::Seen;
-use hodo_catalog::ipbus::hub::{BoardStatistics, ClientStatistics, Ended};
-use hodo_catalog::ipbus::wire::hub::Code;
+//! The page of a hub for people.
+
+use super::snapshot::HubSnapshot;
+use hodo_ipbus::hub::{BoardStatistics, ClientStatistics, Ended};
+use hodo_ipbus::wire::hub::Code;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Where the page is.
+/// Path of the page.
 pub const PATH: &str = "/stats";
-
-/// Where the stages are, for `hodo bench`.
-pub use hodo_catalog::ipbus::STAGES_PATH;
 
 const CLIENTS: [&str; 8] = ["client", "chunks", "packets", "replies", "errors", "malformed", "waits for", "reads"];
 const BOARDS: [&str; 13] = [
@@ -27,31 +26,32 @@ const BOARDS: [&str; 13] = [
     "queue",
 ];
 
-/// A hub for people: what it did, its clients, its boards.
-pub fn text(seen: &Seen) -> String {
+/// Returns the state of a hub for people: what it did, its clients, its boards.
+#[must_use]
+pub fn text(snapshot: &HubSnapshot) -> String {
     let mut text = String::new();
-    let counters = &seen.counters;
+    let counters = &snapshot.counters;
     let mut line = |words: String| writeln!(text, "{words}").expect("a string takes whatever is written");
-    let up = seen.now.as_nanos() / 1_000_000_000;
-    line(format!("up {up} s; {} clients came, {} are there", counters.came, seen.clients.len()));
+    let up = snapshot.now.as_nanos() / 1_000_000_000;
+    line(format!("up {up} s; {} clients came, {} are there", counters.came, snapshot.clients.len()));
     let ended = Ended::ALL.into_iter().zip(counters.ended).filter(|(_, count)| *count > 0);
     for (why, count) in ended.filter(|(why, _)| !matches!(why, Ended::Finished)) {
         line(format!("{count} clients ended: {why}"));
     }
-    line(format!("{} packets held, in buffers of {} KiB", seen.held.0, seen.held.1 >> 10));
+    line(format!("{} packets held, in buffers of {} KiB", snapshot.held.0, snapshot.held.1 >> 10));
     for (code, count) in (0..).zip(counters.codes).filter(|(_, count)| *count > 0) {
         line(format!("{count} packets answered: {}", Code::from_code(code)));
     }
-    if let Some(trace) = &seen.trace {
+    if let Some(trace) = &snapshot.trace {
         line(format!("{} packets in the trace; {} are missing there", trace.packets, trace.lost));
         trace.failed.iter().for_each(|why| line(format!("the trace has ended: {why}")));
     }
-    for (stage, spans) in seen.stages.iter().filter(|(_, spans)| spans.count() > 0) {
+    for (stage, spans) in snapshot.stages.iter().filter(|(_, spans)| spans.count() > 0) {
         let [half, most] = [0.5, 0.99].map(|share| micros(Duration::from_nanos(spans.quantile_ns(share))));
         line(format!("{stage}: {half} half the time, {most} at the 99th percentile of {}", spans.count()));
     }
-    table(&CLIENTS, seen.clients.iter().map(client), &mut text);
-    table(&BOARDS, seen.boards.iter().map(board), &mut text);
+    table(&CLIENTS, snapshot.clients.iter().map(client), &mut text);
+    table(&BOARDS, snapshot.boards.iter().map(board), &mut text);
     text
 }
 

@@ -6,11 +6,11 @@
 
 use super::shape::Shape;
 use crate::Error;
-use hodo_catalog::farm::emulation::Generator;
-use hodo_catalog::farm::node::{Command, Decide, Event};
-use hodo_catalog::farm::wire::Verdict;
-use hodo_catalog::farm::{self, Next, Node, NodeConfig, Supply};
-use hodo_farm_host::process::instance;
+use crate::process::instance;
+use hodo_farm::emulation::Generator;
+use hodo_farm::node::{Command, Decide, Event};
+use hodo_farm::wire::Verdict;
+use hodo_farm::{self as farm, Next, Node, NodeConfig, Supply};
 use hodo_io::{Attendant, Server, Stop};
 use hodo_machine::{Address, Instant};
 use std::collections::LinkedList;
@@ -99,7 +99,7 @@ pub fn fill(queue: &Queue, shape: &Shape, generator: SocketAddr, stop: &Stop) ->
     let make = || (Node::new(config), Filling { queue });
     Server::new(shape.serve_options())
         .attend_here(make, stop)
-        .map_err(|error| Error::Failed(format!("taking events from the generator: {error}")))
+        .map_err(|why| Error::run("taking events from the generator", &why))
 }
 
 struct Filling<'a> {

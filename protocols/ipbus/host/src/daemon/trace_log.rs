@@ -1,30 +1,32 @@
 use hodo_io::{Trace, TraceCounters};
 use std::sync::Arc;
 
-/// What a hub says of its trace, and in it.
-pub struct Tracing {
+/// The remarks in a hub's trace, and the lines about it in the log.
+pub struct TraceLog {
     trace: Option<Arc<Trace>>,
     lost_is_told: bool,
     failure_is_told: bool,
 }
 
-impl Tracing {
+impl TraceLog {
+    /// Follows a trace, if there is one.
     pub fn new(trace: Option<Arc<Trace>>) -> Self {
-        Tracing { trace, lost_is_told: false, failure_is_told: false }
+        TraceLog { trace, lost_is_told: false, failure_is_told: false }
     }
 
-    /// A remark on the next packet.
+    /// Adds a remark to the next packet.
     pub fn note(&self, remark: &str) {
         if let Some(trace) = &self.trace {
             trace.note(remark);
         }
     }
 
+    /// Returns the counters of the trace, if there is one.
     pub fn counters(&self) -> Option<TraceCounters> {
         self.trace.as_ref().map(|trace| trace.counters())
     }
 
-    /// Pauses or goes on where that is asked for. Answers what there is to be told.
+    /// Pauses or resumes the trace if that was asked for. Returns a line for the log if there is news.
     pub fn look_in(&mut self, is_switched: bool) -> Option<String> {
         if is_switched {
             return Some(match &self.trace {

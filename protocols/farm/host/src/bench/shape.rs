@@ -1,9 +1,8 @@
-use super::options::{BenchOptions, Preset};
-use crate::args::units::Cpus;
-use hodo_catalog::farm::ControllerConfig;
-use hodo_catalog::farm::controller::Pace;
-use hodo_catalog::farm::emulation::{GeneratorConfig, Spread};
-use hodo_farm_host::process::{AT_ONCE, TOGETHER};
+use super::settings::{BenchSettings, Preset};
+use crate::process::{AT_ONCE, TOGETHER};
+use hodo_farm::ControllerConfig;
+use hodo_farm::controller::Pace;
+use hodo_farm::emulation::{GeneratorConfig, Spread};
 use hodo_io::floor::{Exchange, Floor, Kind};
 use hodo_io::{ServeOptions, SocketSettings};
 use hodo_machine::Wait;
@@ -14,30 +13,32 @@ use std::time::Duration;
 /// From one thread's events to the next thread's.
 const PART: u64 = 1 << 48;
 
-/// The farm that is measured.
+/// A farm that is measured.
+#[derive(Debug)]
 pub struct Shape {
-    pub flow: Flow,
-    pub nodes: u32,
-    pub credits: u32,
-    pub size: u64,
-    pub pool: u32,
-    /// Of the generator, where it is a process of its own.
-    pub rate: Option<f64>,
-    pub every: u64,
-    pub token_data: u64,
-    pub time: String,
-    pub threads: usize,
+    pub(super) flow: Flow,
+    pub(super) nodes: u32,
+    pub(super) credits: u32,
+    pub(super) size: u64,
+    pub(super) pool: u32,
+    /// The rate of a generator that is a process of its own.
+    pub(super) rate: Option<f64>,
+    pub(super) every: u64,
+    pub(super) token_data: u64,
+    pub(super) time: String,
+    pub(super) threads: usize,
     ahead: u64,
     /// Processors that threads and nodes share in turn; empty: wherever the kernel puts them.
-    pub cpus: Vec<usize>,
-    pub wait: Wait,
+    pub(super) cpus: Vec<usize>,
+    pub(super) wait: Wait,
+    /// TCP congestion control; `None` for the system's.
     pub congestion: Option<String>,
-    pub socket_buffer: Option<usize>,
+    pub(super) socket_buffer: Option<usize>,
 }
 
 /// How events come to the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
+pub(super) enum Flow {
     /// One is made for each token.
     Asked,
     /// A process of its own gives them as fast as it can; they wait for tokens, until so many bytes do.
@@ -47,7 +48,7 @@ pub enum Flow {
 }
 
 impl Shape {
-    pub fn of(asked: &BenchOptions, nodes: u32) -> Shape {
+    pub(super) fn of(asked: &BenchSettings, nodes: u32) -> Shape {
         let is_study = asked.preset.is_some();
         let flow = match asked.preset {
             Some(Preset::LhcbV1) => Flow::Queued { bytes_max: asked.memory },
@@ -55,9 +56,9 @@ impl Shape {
             Some(Preset::LhcbV2) | None => Flow::Asked,
         };
         let allowed = hodo_io::affinity::allowed_cpus().unwrap_or_default();
-        let online = asked.cpu.as_ref().map_or(allowed, |Cpus(cpus)| cpus.clone());
+        let online = if asked.cpus.is_empty() { allowed } else { asked.cpus.clone() };
         let has_one = matches!(asked.preset, Some(Preset::LhcbV1 | Preset::LhcbV2));
-        let threads = asked.threads.map_or(if has_one { 1 } else { online.len().clamp(1, 2) }, usize::from);
+        let threads = asked.threads.unwrap_or(if has_one { 1 } else { online.len().clamp(1, 2) });
         Shape {
             flow,
             nodes,
@@ -83,8 +84,8 @@ impl Shape {
         }
     }
 
-    /// The processor of a node or a thread.
-    pub fn cpu_of(&self, index: usize) -> Option<usize> {
+    /// Returns the processor of a node or a thread.
+    pub(super) fn cpu_of(&self, index: usize) -> Option<usize> {
         self.cpus.get(index % self.cpus.len().max(1)).copied()
     }
 
@@ -99,12 +100,12 @@ impl Shape {
         }
     }
 
-    pub fn serve_options(&self) -> ServeOptions {
+    pub(super) fn serve_options(&self) -> ServeOptions {
         ServeOptions { threads: self.threads, cpus: self.cpus.clone(), wait: self.wait, settings: self.settings() }
     }
 
-    /// Of one thread of the controller.
-    pub fn controller(&self, pace: &Arc<Pace>, index: usize) -> ControllerConfig {
+    /// Returns the configuration of one thread of the controller.
+    pub(super) fn controller(&self, pace: &Arc<Pace>, index: usize) -> ControllerConfig {
         ControllerConfig {
             credits_max: self.credits,
             event_max: (self.size.max(self.token_data) as u32).max(1),
@@ -117,8 +118,8 @@ impl Shape {
         }
     }
 
-    /// What one thread of the controller makes.
-    pub fn generator(&self, index: u64) -> GeneratorConfig {
+    /// Returns the events that one thread of the controller makes.
+    pub(super) fn generator(&self, index: u64) -> GeneratorConfig {
         GeneratorConfig {
             first: index * PART,
             step: 1,
@@ -132,12 +133,12 @@ impl Shape {
         }
     }
 
-    /// What goes ahead of the counted time. Of a queue that grows the beginning is the best, and counts.
-    pub fn warm_up(&self) -> Duration {
+    /// Returns the time before the counted part: none for a queue that grows, whose beginning is its best.
+    pub(super) fn warm_up(&self) -> Duration {
         Duration::from_millis(if matches!(self.flow, Flow::Queued { .. }) { 0 } else { 500 })
     }
 
-    pub fn plan(&self, until: Until, stall: Duration) -> Plan {
+    pub(super) fn plan(&self, until: Until, stall: Duration) -> Plan {
         Plan {
             test: Test::Channels,
             mode: Mode::Send,
@@ -156,7 +157,8 @@ impl Shape {
         }
     }
 
-    /// Where its parts run, for people.
+    /// Says where the parts run.
+    #[must_use]
     pub fn placement(&self) -> String {
         match self.cpus.as_slice() {
             [] => "wherever the kernel puts them".to_owned(),
@@ -164,13 +166,13 @@ impl Shape {
         }
     }
 
-    /// What bare sockets do: streams of messages of this size that nobody answers.
-    pub fn floor(&self) -> std::io::Result<f64> {
+    /// Measures bare sockets: streams of messages of this size that nobody answers.
+    pub(super) fn floor(&self) -> std::io::Result<f64> {
         let cpus = match self.cpus.as_slice() {
             [] => vec![(None, None)],
             cpus => cpus.iter().map(|cpu| (Some(*cpu), Some(*cpu))).collect(),
         };
-        let size = self.size as usize + hodo_catalog::farm::wire::HEADER;
+        let size = self.size as usize + hodo_farm::wire::HEADER;
         let (kind, exchange) = (Kind::Tcp, Exchange::OneWay);
         let floor = Floor { kind, exchange, size, wait: self.wait, cpus, settings: self.settings() };
         floor.measure().map(|found| found.messages_per_s)
