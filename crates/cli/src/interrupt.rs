@@ -16,7 +16,7 @@ pub fn flag() -> Result<Arc<AtomicBool>, Error> {
 
 /// As [`flag`], for a daemon: SIGHUP opens the log again if that is in a file.
 pub fn flag_of_daemon(log: &Logged) -> Result<Arc<AtomicBool>, Error> {
-    if log.file.is_some() { catch(&[SIGINT, SIGTERM]) } else { flag() }
+    if log.reopens() { catch(&[SIGINT, SIGTERM]) } else { flag() }
 }
 
 fn catch(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {

@@ -124,7 +124,8 @@ pub fn relay(line: &str) {
     }
 }
 
-/// Prints where a daemon listens on standard output. A daemon serves also if nobody can read it; the log says so then.
+/// Prints a line of a daemon on standard output, such as where it listens. If the system refuses it, the log says so and the
+/// daemon goes on.
 pub fn announce(text: &str) {
     if let Err(why) = print(text) {
         tracing::warn!("{why}");

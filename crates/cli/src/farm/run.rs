@@ -20,11 +20,12 @@ pub fn run(asked: &RunOptions) -> Result<Outcome, Error> {
         return Ok(if farm.submit(asked.quiet)? { Outcome::Done } else { Outcome::Failed });
     }
     asked.log.open("hodo farm run", false)?;
-    let signals = Signals::catch(asked.log.file.is_none())?;
+    let signals = Signals::catch(asked.log.reopens())?;
     let mut say = |said: Said<'_>| match said {
         Said::Printed(name, line) if !asked.quiet => log::queue(&format!("{name} | {line}\n")),
         Said::Printed(..) => {}
         Said::Complained(name, line) => log::relay(&format!("{name} | {line}")),
+        Said::Restarting(line) => tracing::warn!("{line}"),
     };
     let Some(course) = farm.run(&signals, &mut say)? else { return Ok(Outcome::Failed) };
     for failure in &course.failures {
@@ -33,7 +34,7 @@ pub fn run(asked: &RunOptions) -> Result<Outcome, Error> {
         lines.for_each(log::relay);
     }
     if !asked.quiet {
-        log::print(&farm.summary(&course))?;
+        log::announce(&farm.summary(&course));
     }
     Ok(if farm.is_well(&course) { Outcome::Done } else { Outcome::Failed })
 }
