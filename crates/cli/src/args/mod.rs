@@ -12,7 +12,7 @@ pub mod spread;
 mod traced;
 pub mod units;
 
-pub use bench::{Bench, Choice, Measure};
+pub use bench::{Bench, Measure};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop};
 pub use ipbus::{
     Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,

@@ -7,8 +7,8 @@ mod shape;
 mod table;
 mod watch;
 
-use crate::bench::{Outputs, Recorder};
-use crate::{Error, Outcome, congestion, environment, interrupt, terminal};
+use crate::bench::{Outputs, Progress, Recorder};
+use crate::{Error, Outcome, interrupt, terminal};
 use hodo_catalog::farm::controller::{Command, Event, Pace};
 use hodo_catalog::farm::emulation::Generator;
 use hodo_catalog::farm::{Controller, ControllerConfig, Ledger, Ranges};
@@ -19,6 +19,7 @@ use hodo_io::usage::{MachineTime, ProcessUsage};
 use hodo_io::{Attendant, Stop, StreamServer};
 use hodo_machine::{Address, Instant};
 use hodo_measure::{Binding, Cpu, Histogram, Limit, Loss, Measurement, Rate, Run, State, Until, Verdict, statistics};
+use hodo_tester::Observer;
 use nodes::Nodes;
 pub use options::BenchOptions;
 use queue::{Queue, Supplied};
@@ -37,7 +38,7 @@ const MEETING: Duration = Duration::from_secs(20);
 
 /// Measures a farm whose nodes are started here.
 pub fn run(asked: &BenchOptions) -> Result<Outcome, Error> {
-    congestion::check(asked.congestion.as_deref())?;
+    hodo_tester::check_congestion(asked.congestion.as_deref())?;
     let shapes: Vec<Shape> = asked.nodes.iter().map(|nodes| Shape::of(asked, *nodes)).collect();
     let Some(shape) = shapes.first() else { return Err(Error::Usage("--nodes: no number".to_owned())) };
     if shape.flow == Flow::Poured && asked.time != "0" {
@@ -52,12 +53,14 @@ pub fn run(asked: &BenchOptions) -> Result<Outcome, Error> {
     let outputs = Outputs::prepare(&asked.output, None)?;
     let stdout_is_taken = outputs.take_stdout();
     let stop = interrupt::flag()?;
-    let mut environment = environment::of_host(std::env::args().skip(1).collect());
+    let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), std::env::args().skip(1).collect());
+    let environment = &mut document.environment;
     if shape.congestion.is_some() {
         environment.congestion_control.clone_from(&shape.congestion);
     }
-    environment::add_placement(&mut environment, &shape.placement());
-    let mut recorder = Recorder::new(environment, outputs);
+    hodo_tester::environment::add_placement(environment, &shape.placement());
+    let progress = Progress::new(crate::args::Progress::Plain, true, shapes.len());
+    let recorder = Recorder::new(&progress, outputs);
     let until = asked.events.map_or(Until::Elapsed(Duration::from_secs_f64(asked.seconds.max(0.1))), Until::Count);
     for shape in &shapes {
         let (mut found, rest) = measure(asked, shape, until, &stop)?;
@@ -65,9 +68,10 @@ pub fn run(asked: &BenchOptions) -> Result<Outcome, Error> {
         let limit = found.limit.as_ref().and_then(|limit| limit.operations_per_s);
         found.share_of_limit = limit.map(|limit| found.rate.operations_per_s.median / limit);
         let nodes = table::nodes(&found);
-        recorder.add(found);
+        document.measurements.push(found);
+        recorder.added(&document);
         if !asked.quiet && shapes.len() == 1 {
-            let table = hodo_report::table(recorder.measurements(), terminal::style(stdout_is_taken));
+            let table = hodo_report::table(&document.measurements, terminal::style(stdout_is_taken));
             terminal::tell(&format!("\n{table}\n{nodes}{rest}"), stdout_is_taken)?;
         }
         if stop.load(Ordering::Relaxed) {
@@ -75,10 +79,10 @@ pub fn run(asked: &BenchOptions) -> Result<Outcome, Error> {
         }
     }
     if !asked.quiet && shapes.len() > 1 {
-        let table = hodo_report::table(recorder.measurements(), terminal::style(stdout_is_taken));
+        let table = hodo_report::table(&document.measurements, terminal::style(stdout_is_taken));
         terminal::tell(&format!("\n{table}"), stdout_is_taken)?;
     }
-    recorder.finish()
+    recorder.finish(&document)
 }
 
 /// Runs the farm, and watches it; what the document has no place for is told as text.
