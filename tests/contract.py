@@ -1,18 +1,22 @@
-"""The result contract, version 1, as checks: what every document that hodo writes must hold."""
+"""The result contract, version 2, as checks: what every document that hodo writes must hold."""
 
 import base64
 import json
 import zlib
 
-SCHEMA = "hodo.result/1"
-TESTS = ("rate", "latency", "random", "channels", "open")
+SCHEMA = "hodo.result/2"
+TESTS = ("rate", "latency", "random", "channels", "open", "updates")
 MODES = ("both", "send", "receive")
-STATES = ("stable", "drifting", "bimodal", "noisy", "interrupted", "failed")
-KINDS = ("line", "floor", "model")
+STATES = ("stable", "drifting", "bimodal", "noisy", "missed", "interrupted", "failed")
+KINDS = ("line", "baseline", "model")
+BINDS = ("line", "window", "roundtrip", "cpu", "bus", "schedule", "far_end", "unknown")
 TSV_COLUMNS = (
     "protocol link test mode size_bytes window channels batch wait repeats operations_per_s payload_mbit_per_s"
     " average_time_us latency_p50_us latency_p99_us cpu_machine_percent cpu_local_percent cpu_remote_percent"
     " limit_mbit_per_s share_of_limit lost retransmitted verdict"
+    " limit_kind limit_us binds rate_low rate_high latency_min_us latency_p90_us latency_p99_9_us latency_max_us"
+    " cpu_local_ns_per_operation cpu_remote_ns_per_operation cpu_s_per_gbit user_s system_s rate_asked seed duplicated"
+    " reordered refused overrun simulated host kernel started commit"
 ).split()
 # The front of every HdrHistogram V2 in compressed form.
 HISTOGRAM_COOKIE = 0x1C849314
@@ -61,9 +65,10 @@ LIMIT = {
     "operations_per_s": Null(NUMBER),
     "latency_ns": Null(NUMBER),
     "kind": KINDS,
-    "binds": TEXT,
+    "binds": BINDS,
     "formula": TEXT,
     "assumes": TEXT,
+    "spread": Null(NUMBER),
 }
 STAGE = {
     "name": TEXT,
@@ -98,7 +103,7 @@ MEASUREMENT = {
         "local_ns_per_operation": Null(NUMBER),
         "remote_ns_per_operation": Null(NUMBER),
     },
-    "loss": {"lost": COUNT, "duplicated": COUNT, "reordered": COUNT, "retransmitted": COUNT, "refused": COUNT},
+    "loss": {"lost": COUNT, "duplicated": COUNT, "reordered": COUNT, "retransmitted": COUNT, "refused": COUNT, "overrun": COUNT},
     "limit": Null(LIMIT),
     "share_of_limit": Null(NUMBER),
     "stages": Each(STAGE),
@@ -240,8 +245,10 @@ def may_be_null(one):
     if one["test"] == "random":
         paths.add(".size_bytes")
     if one["test"] != "latency":
-        # A floor has a time only where one operation is in flight at a time.
+        # A baseline has a time only where one operation is in flight at a time.
         paths.add(".limit.latency_ns")
+    if one["limit"] and one["limit"]["kind"] != "baseline":
+        paths.add(".limit.spread")
     if one["repeats"] < 3:
         paths |= {f".rate.{rate}.{end}" for rate in one["rate"] for end in ("low", "high", "confidence")}
     if one["link"].startswith("sim+"):

@@ -209,7 +209,7 @@ def test_its_part_of_the_time_of_an_operation_is_told(version):
     assert max(stage["p50_ns"] for stage in there) < 1.1 * one["latency_ns"]["max"]
     assert one["cpu"]["remote"]["user_s"] >= 0
     # The floor does both exchanges too.
-    assert one["limit"]["kind"] == "floor" and "UDP to the board" in one["limit"]["assumes"]
+    assert one["limit"]["kind"] == "baseline" and "UDP to the board" in one["limit"]["assumes"]
 
 
 def test_a_hub_that_runs_tells_its_stages_on_its_pages(board):

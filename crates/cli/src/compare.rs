@@ -18,10 +18,17 @@ pub fn run(asked: &args::Compare) -> Result<Outcome, Error> {
         eprintln!("hodo: the two files have no plan in common, so there is nothing to check");
         return Ok(Outcome::Failed);
     }
-    let below = comparison.below(threshold);
-    for pair in &below {
-        let bound = pair.lower_bound().map_or_else(|| "not known".to_owned(), |bound| format!("{bound:.3}"));
-        eprintln!("hodo: {}: the ratio's lower bound is {bound}, under {threshold}", pair.plan);
+    let check = comparison.check(threshold);
+    let text = |value: Option<f64>| value.map_or_else(|| "not known".to_owned(), |value| format!("{value:.3}"));
+    for pair in &check.failed {
+        eprintln!("hodo: {}: slower, with a ratio of {} under {threshold}", pair.plan, text(pair.ratio));
     }
-    Ok(if below.is_empty() { Outcome::Done } else { Outcome::Failed })
+    for pair in &check.open {
+        eprintln!("hodo: {}: cannot tell; the ratio's lower bound is {}", pair.plan, text(pair.low));
+    }
+    Ok(match (check.failed.is_empty(), check.open.is_empty()) {
+        (false, _) => Outcome::Failed,
+        (true, false) => Outcome::CannotTell,
+        (true, true) => Outcome::Done,
+    })
 }

@@ -67,6 +67,8 @@ pub enum Outcome {
     Done,
     /// A measurement or a check failed, or the run was interrupted: exit status 1.
     Failed,
+    /// A check cannot tell: exit status 3.
+    CannotTell,
 }
 
 impl From<Outcome> for ExitCode {
@@ -74,6 +76,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Done => ExitCode::SUCCESS,
             Outcome::Failed => ExitCode::from(1),
+            Outcome::CannotTell => ExitCode::from(3),
         }
     }
 }

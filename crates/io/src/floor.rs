@@ -4,15 +4,17 @@
 //! moves them in bulk, because that is what the kernel can do for whoever asks it well: large writes on a stream,
 //! datagrams that the kernel cuts and joins.
 
+mod calls;
 mod connections;
 
-use crate::sys::{self, RawAddress};
-use crate::sys_datagram::{self as batch, Received};
+use crate::sys;
+use crate::sys_datagram as batch;
 use crate::usage::ProcessUsage;
 use crate::{Clock, SocketSettings, affinity, connect};
+use calls::Calls;
 use hodo_machine::{Address, Instant, Wait};
 use std::collections::BTreeSet;
-use std::io::{self, ErrorKind, IoSlice};
+use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -20,8 +22,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-const WARM_UP: Duration = Duration::from_millis(40);
-const COUNTED: Duration = Duration::from_millis(160);
+const WARM_UP: Duration = Duration::from_millis(30);
+const COUNTED: Duration = Duration::from_millis(100);
 /// A blocking call returns after this long, to see whether it is over.
 const LOOK_UP: Duration = Duration::from_millis(20);
 /// Bytes moved with one call.
@@ -54,6 +56,17 @@ pub enum Exchange {
     Echo {
         /// How many.
         window: usize,
+    },
+    /// Groups of messages in flight, each group answered as a whole: a window of a protocol, in its own packets.
+    Windowed {
+        /// How many groups.
+        groups: usize,
+        /// Messages of a group.
+        messages: usize,
+        /// Messages of the answer to a group.
+        answers: usize,
+        /// Bytes of each of those.
+        answer: usize,
     },
     /// Messages one way.
     OneWay,
@@ -109,7 +122,7 @@ impl Seen {
 }
 
 impl Floor {
-    /// Measures for about a fifth of a second.
+    /// Measures for about an eighth of a second.
     pub fn measure(&self) -> io::Result<Found> {
         let stop = AtomicBool::new(false);
         let arrived: Vec<AtomicU64> = self.cpus.iter().map(|_| AtomicU64::new(0)).collect();
@@ -170,7 +183,7 @@ impl Floor {
         place(cpu)?;
         match self.exchange {
             Exchange::PingPong { answer } => self.ping(fd.as_fd(), answer),
-            Exchange::Echo { window } => self.echo(fd.as_fd(), window),
+            Exchange::Echo { .. } | Exchange::Windowed { .. } => self.windowed(fd.as_fd()),
             Exchange::OneWay => self.push(fd.as_fd(), arrived),
             Exchange::Connect { answer } => self.connect_each(fd, answer),
         }
@@ -182,9 +195,10 @@ impl Floor {
             Exchange::OneWay => self.sink(fd.as_fd(), arrived, stop),
             Exchange::PingPong { answer } => self.pong(fd.as_fd(), answer, stop),
             Exchange::Connect { answer } => self.accept_each(fd.as_fd(), answer, stop),
-            Exchange::Echo { .. } => {
-                let calls = Calls::new(self, BULK.max(self.piece(self.bulk() * self.size))).answering();
-                self.duplex(fd.as_fd(), 0, calls, |_| stop.load(Ordering::Relaxed))
+            Exchange::Echo { .. } | Exchange::Windowed { .. } => {
+                let (near, far) = self.groups();
+                let calls = Calls::of_pieces(self, BULK, far.piece).answering();
+                self.duplex(fd.as_fd(), 0, near.bytes, far, calls, |_| stop.load(Ordering::Relaxed))
             }
         });
         if outcome.is_err() {
@@ -205,8 +219,23 @@ impl Floor {
 
     /// Messages that go out with one call.
     fn bulk(&self) -> usize {
-        let most = if self.kind == Kind::Udp { CUT.min(64 * self.size) } else { BULK };
-        (most / self.size.max(1)).max(1)
+        self.bulk_of(self.size)
+    }
+
+    /// Messages of this size that go out with one call.
+    fn bulk_of(&self, size: usize) -> usize {
+        let most = if self.kind == Kind::Udp { CUT.min(64 * size) } else { BULK };
+        (most / size.max(1)).max(1)
+    }
+
+    /// What each side sends for a group that the other has sent.
+    fn groups(&self) -> (Group, Group) {
+        match self.exchange {
+            Exchange::Windowed { messages, answers, answer, .. } => {
+                (Group::new(messages, self.size), Group::new(answers, answer))
+            }
+            _ => (Group::new(1, self.size), Group::new(1, self.size)),
+        }
     }
 
     /// Bytes of so many that one call moves: a stream is cut anywhere, a datagram nowhere.
@@ -252,30 +281,43 @@ impl Floor {
         Ok(())
     }
 
-    /// Both ways at once: each byte that comes lets one go. The near side begins with a window's worth.
+    /// Both ways at once: each group that comes lets one of this side's go. The near side begins with a window's worth.
     fn duplex(
         &self,
         fd: BorrowedFd<'_>,
         window: usize,
+        group_in: usize,
+        group: Group,
         mut calls: Calls,
         mut over: impl FnMut(usize) -> bool,
     ) -> io::Result<()> {
-        let bulk = self.piece(self.bulk() * self.size);
+        let bulk = self.piece(self.bulk_of(group.piece) * group.piece);
         let out = vec![0x55u8; bulk];
-        let mut credit = window * self.size;
+        let (mut credit, mut part, mut heard) = (window * group.bytes, 0, Instant::ZERO);
         loop {
             let go = credit.min(bulk);
             // Datagrams are cut evenly, and a stream takes what it can.
-            let go = if self.kind == Kind::Udp { go / self.size * self.size } else { go };
+            let go = if self.kind == Kind::Udp { go / group.piece * group.piece } else { go };
             let went = if go > 0 { calls.send_some(fd, &out[..go])? } else { 0 };
             credit -= went;
             let came = match calls.receive_some(fd, went == 0 && go == 0)? {
                 Some(0) if self.kind != Kind::Udp => return Ok(()),
                 came => came.unwrap_or(0),
             };
-            credit += came;
+            part += came;
+            credit += part / group_in * group.bytes;
+            part %= group_in;
             if over(came) {
                 return Ok(());
+            }
+            if self.kind == Kind::Udp && window > 0 {
+                let now = calls.clock.now();
+                if came > 0 {
+                    heard = now;
+                } else if now >= heard + LOOK_UP {
+                    // A datagram was lost, and with it the rest of the window.
+                    (credit, part, heard) = (window * group.bytes, 0, now);
+                }
             }
             if went == 0 && came == 0 && go > 0 && calls.blocks() {
                 sys::wait_ready(fd, LOOK_UP)?;
@@ -283,18 +325,26 @@ impl Floor {
         }
     }
 
-    fn echo(&self, fd: BorrowedFd<'_>, window: usize) -> io::Result<Seen> {
+    fn windowed(&self, fd: BorrowedFd<'_>) -> io::Result<Seen> {
+        let (window, messages) = match self.exchange {
+            Exchange::Echo { window } => (window, 1),
+            Exchange::Windowed { groups, messages, .. } => (groups, messages),
+            _ => (1, 1),
+        };
+        let (near, far) = self.groups();
         let clock = Clock::start();
         let (from, end) = (clock.now() + WARM_UP, clock.now() + WARM_UP + COUNTED);
         let (mut bytes, mut last, mut all) = (0u64, clock.now(), 0);
-        let calls = Calls::new(self, BULK.max(self.piece(self.bulk() * self.size)));
-        self.duplex(fd, window, calls, |came| {
+        let calls = Calls::of_pieces(self, BULK, near.piece);
+        self.duplex(fd, window, far.bytes, near, calls, |came| {
             last = clock.now();
             all += came as u64;
             bytes += if last >= from { came as u64 } else { 0 };
             last >= end && (bytes > 0 || last >= Instant::ZERO + GIVE_UP)
         })?;
-        Ok(self.seen(bytes, last.nanos_since(from), all))
+        let groups = |bytes: u64| bytes as f64 / far.bytes as f64;
+        let messages_per_s = groups(bytes) * messages as f64 / (last.nanos_since(from) as f64 * 1e-9);
+        Ok(Seen { messages_per_s, p50_ns: None, all: (groups(all) * messages as f64) as u64 })
     }
 
     fn push(&self, fd: BorrowedFd<'_>, arrived: &AtomicU64) -> io::Result<Seen> {
@@ -344,154 +394,19 @@ impl Floor {
     }
 }
 
-/// The system calls of one side.
-struct Calls {
-    udp: bool,
-    flags: i32,
-    /// Whether one that spins in vain lets the other thread of its processor run.
-    yields: bool,
-    buffer: Vec<u8>,
-    datagrams: Option<Received>,
-    cut: Option<u16>,
-    /// Whether each answer goes to where the last datagram came from.
-    answers: bool,
-    to: Option<RawAddress>,
-    clock: Clock,
+/// Messages that one side sends together.
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    /// Bytes of one message.
+    piece: usize,
+    /// Bytes of all of them.
+    bytes: usize,
 }
 
-impl Calls {
-    /// With room for one message of this size, which comes and goes by itself.
-    fn one_by_one(floor: &Floor, size: usize) -> Self {
-        Calls { datagrams: None, cut: None, ..Calls::new(floor, size) }
-    }
-
-    fn new(floor: &Floor, size: usize) -> Self {
-        let udp = floor.kind == Kind::Udp;
-        Calls {
-            udp,
-            yields: floor.is_crowded(),
-            flags: if matches!(floor.wait, Wait::Block) { 0 } else { libc::MSG_DONTWAIT },
-            buffer: vec![0; size.max(1)],
-            datagrams: (udp && size > floor.size).then(Received::new),
-            cut: (udp && size > floor.size).then(|| u16::try_from(floor.size).ok()).flatten(),
-            answers: false,
-            to: None,
-            clock: Clock::start(),
-        }
-    }
-
-    /// The far side of an exchange. Streams know whom they answer.
-    fn answering(mut self) -> Self {
-        self.answers = self.udp;
-        if self.answers {
-            self.datagrams.get_or_insert_with(Received::new);
-        }
-        self
-    }
-
-    #[inline]
-    fn send(&mut self, fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let sent = match (self.cut, &self.to) {
-                (None, None) => sys::send(fd, rest, 0),
-                (cut, to) => batch::send(fd, to.as_ref(), &[IoSlice::new(rest)], cut).map(|()| rest.len()),
-            };
-            match sent {
-                Ok(count) => rest = &rest[count..],
-                Err(error) if sys::is_vain(&error) && self.clock.now() < Instant::ZERO + GIVE_UP => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    /// Sends a message of so many bytes, in pieces where it is larger than this one.
-    #[inline]
-    fn send_message(&mut self, fd: BorrowedFd<'_>, piece: &[u8], size: usize) -> io::Result<()> {
-        let mut left = size;
-        while left > piece.len() {
-            self.send(fd, piece)?;
-            left -= piece.len();
-        }
-        self.send(fd, &piece[..left])
-    }
-
-    /// Sends what there is room for.
-    #[inline]
-    fn send_some(&mut self, fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
-        let cut = self.cut.filter(|each| bytes.len() > usize::from(*each));
-        let sent = match (cut, &self.to) {
-            (None, None) => sys::send(fd, bytes, libc::MSG_DONTWAIT),
-            (cut, to) => batch::send(fd, to.as_ref(), &[IoSlice::new(bytes)], cut).map(|()| bytes.len()),
-        };
-        match sent {
-            Err(error) if sys::is_vain(&error) => Ok(0),
-            other => other,
-        }
-    }
-
-    /// Receives what is there, and waits for it only where nothing else can be done.
-    #[inline]
-    fn receive_some(&mut self, fd: BorrowedFd<'_>, wait: bool) -> io::Result<Option<usize>> {
-        let flags = self.flags;
-        if !wait {
-            self.flags = libc::MSG_DONTWAIT;
-        }
-        let came = self.receive(fd);
-        self.flags = flags;
-        came
-    }
-
-    /// Whether waiting sleeps.
-    fn blocks(&self) -> bool {
-        self.flags == 0
-    }
-
-    /// Some bytes; `None` where none came in time.
-    #[inline]
-    fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<Option<usize>> {
-        let came = match &mut self.datagrams {
-            Some(received) => {
-                let runs = match self.cut {
-                    Some(_) => received.receive(fd, self.flags, self.answers),
-                    None => received.receive_one(fd, self.flags, self.answers),
-                };
-                if self.answers && runs.is_ok() {
-                    self.to = Some(*received.run(0).from);
-                }
-                runs.map(|runs| (0..runs).map(|index| received.run(index).bytes.len()).sum())
-            }
-            None => sys::receive(fd, &mut self.buffer, self.flags),
-        };
-        match came {
-            Ok(count) => Ok(Some(count)),
-            Err(error) if sys::is_vain(&error) => {
-                if self.yields && self.flags != 0 {
-                    std::thread::yield_now();
-                }
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    #[inline]
-    fn receive_exactly(&mut self, fd: BorrowedFd<'_>, size: usize) -> io::Result<()> {
-        let (mut came, mut empty) = (0, 0u32);
-        while came < size {
-            match self.receive(fd)? {
-                Some(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Some(count) => came += count,
-                None => {
-                    empty += 1;
-                    if empty.is_multiple_of(64) && self.clock.now() >= Instant::ZERO + GIVE_UP {
-                        return Err(ErrorKind::TimedOut.into());
-                    }
-                }
-            }
-        }
-        Ok(())
+impl Group {
+    fn new(messages: usize, size: usize) -> Group {
+        let piece = size.max(1);
+        Group { piece, bytes: messages.max(1) * piece }
     }
 }
 
@@ -553,6 +468,22 @@ mod tests {
                 assert!(found.messages_per_s > 100.0, "{kind:?} {exchange:?}: {found:?}");
                 let single = matches!(exchange, Exchange::PingPong { .. } | Exchange::Connect { .. });
                 assert_eq!(found.p50_ns.is_some(), single);
+                assert!(found.cost_ns.is_some_and(|cost| cost > 0.0), "{kind:?} {exchange:?}: {found:?}");
+            }
+        }
+    }
+
+    /// An IPbus block: 20 bytes ask for 1,400, and 16 packets are in flight. On a stream an answer covers eight messages.
+    #[test]
+    fn a_window_moves_in_the_packets_of_its_protocol() {
+        for (kind, messages, answers, answer) in
+            [(Kind::Udp, 1, 1, 1400), (Kind::Tcp, 8, 1, 16), (Kind::Unix, 1, 1, 9000)]
+        {
+            let exchange = Exchange::Windowed { groups: 16, messages, answers, answer };
+            for wait in [Wait::Block, Wait::Spin] {
+                let found = Floor { size: 20, ..floor(kind, exchange, wait) }.measure();
+                let found = found.unwrap_or_else(|error| panic!("{kind:?} {exchange:?}: {error}"));
+                assert!(found.messages_per_s > 100.0, "{kind:?} {exchange:?}: {found:?}");
                 assert!(found.cost_ns.is_some_and(|cost| cost > 0.0), "{kind:?} {exchange:?}: {found:?}");
             }
         }

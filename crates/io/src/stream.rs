@@ -8,7 +8,7 @@ use crate::notice::{Notice, why};
 use crate::poller::{Poller, Ready, span_until};
 use crate::transport::{Batch, Ends, Run, Transport};
 use crate::untaken::Untaken;
-use crate::{Clock, Listener, Mailbox, SocketSettings, connect, sys};
+use crate::{Clock, Listener, Mailbox, SocketSettings, TcpCounters, connect, sys};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer, Wait};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
@@ -130,9 +130,15 @@ impl Streams {
     /// Segments that TCP has sent again, on all streams that there are now.
     #[must_use]
     pub fn retransmitted(&self) -> u64 {
+        self.tcp().map_or(0, |counters| counters.retransmitted)
+    }
+
+    /// Returns what TCP counts of all streams that there are now; `None` if none of them is TCP.
+    #[must_use]
+    pub fn tcp(&self) -> Option<TcpCounters> {
         let is_tcp = |stream: &Stream| matches!(stream.address, Address::Socket(_)) && !stream.connecting;
         let streams = self.opened.iter().chain(&self.accepted).flatten().filter(|stream| is_tcp(stream));
-        streams.filter_map(|stream| sys::retransmitted(stream.fd.as_fd()).ok()).map(u64::from).sum()
+        streams.filter_map(|stream| TcpCounters::of(stream.fd.as_fd())).reduce(TcpCounters::and)
     }
 
     #[inline]

@@ -231,18 +231,15 @@ pub(crate) fn congestion(fd: BorrowedFd<'_>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&name[..end]).into_owned())
 }
 
-/// Segments that TCP has sent again on this connection.
-pub(crate) fn retransmitted(fd: BorrowedFd<'_>) -> io::Result<u32> {
-    let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
-    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the pointer has room for `length` bytes, and all zeroes is a valid tcp_info, so that it is initialised
-    // however much of it the kernel fills.
-    let info = unsafe {
-        let pointer = info.as_mut_ptr().cast();
+/// The bytes of the kernel's `struct tcp_info` for this connection, as many as it knows.
+pub(crate) fn tcp_info(fd: BorrowedFd<'_>, bytes: &mut [u8; 256]) -> io::Result<usize> {
+    let mut length = bytes.len() as libc::socklen_t;
+    // SAFETY: the pointer has room for `length` bytes, of which the kernel fills some and says how many.
+    unsafe {
+        let pointer = bytes.as_mut_ptr().cast();
         check(libc::getsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, pointer, &raw mut length))?;
-        info.assume_init()
-    };
-    Ok(info.tcpi_total_retrans)
+    }
+    Ok(length as usize)
 }
 
 /// Switches a descriptor between returning at once and waiting.

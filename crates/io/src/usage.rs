@@ -120,6 +120,13 @@ impl MachineTime {
         parse_stat(&fs::read_to_string("/proc/stat").ok()?, ticks_per_s())
     }
 
+    /// Reads the time of each processor, with its number; `None` if `/proc/stat` cannot be read.
+    #[must_use]
+    pub fn of_processors() -> Option<Vec<(usize, MachineTime)>> {
+        let stat = fs::read_to_string("/proc/stat").ok()?;
+        Some(parse_processors(&stat, ticks_per_s()))
+    }
+
     /// What passed since an earlier look.
     #[must_use]
     pub fn since(&self, earlier: &MachineTime) -> MachineTime {
@@ -147,7 +154,18 @@ fn ticks_per_s() -> f64 {
 /// `cpu user nice system idle iowait irq softirq steal guest guest_nice` (proc_stat(5)). Guest time is already in user
 /// time; kernels before 2.6.11 end earlier.
 fn parse_stat(stat: &str, ticks_per_s: f64) -> Option<MachineTime> {
-    let fields = stat.lines().next()?.strip_prefix("cpu ")?;
+    parse_times(stat.lines().next()?.strip_prefix("cpu ")?, ticks_per_s)
+}
+
+fn parse_processors(stat: &str, ticks_per_s: f64) -> Vec<(usize, MachineTime)> {
+    let of_line = |line: &str| {
+        let (number, fields) = line.strip_prefix("cpu")?.split_once(' ')?;
+        Some((number.parse().ok()?, parse_times(fields, ticks_per_s)?))
+    };
+    stat.lines().filter_map(of_line).collect()
+}
+
+fn parse_times(fields: &str, ticks_per_s: f64) -> Option<MachineTime> {
     let ticks: Vec<f64> = fields.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
     let tick = |index: usize| ticks.get(index).copied().unwrap_or(0.0) / ticks_per_s;
     if ticks.len() < 4 {
@@ -211,6 +229,15 @@ mod tests {
         assert!((time.idle_s - 5878.14).abs() < 1e-9);
         assert!((time.stolen_s - 0.19).abs() < 1e-9);
         assert_eq!(time.since(&time).busy_percent(), None);
+    }
+
+    #[test]
+    fn each_processor_has_its_time() {
+        let each = parse_processors("cpu  3 0 0 7\ncpu0 1 0 0 1 0 0 4\ncpu12 2 0 0 6\nintr 5 6\n", 1.0);
+        let busy: Vec<(usize, f64, f64)> =
+            each.iter().map(|(number, time)| (*number, time.busy_s, time.idle_s)).collect();
+        assert_eq!(busy, [(0, 5.0, 1.0), (12, 2.0, 6.0)]);
+        assert!(!MachineTime::of_processors().expect("Linux has /proc/stat").is_empty());
     }
 
     #[test]

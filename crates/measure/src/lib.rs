@@ -18,8 +18,8 @@ pub use link::{Completion, FarEnd, Link, LinkError, Operation, Outcome, Usage};
 pub use plan::{Mode, Plan, Repeats, Size, Test, Until};
 pub use random::{Random, between};
 pub use result::{
-    Binding, Clock, Cpu, Document, Environment, Estimate, Fairness, Interval, Latency, Limit, LimitKind, Loss,
-    Measurement, Nic, NodeShare, ProcessCpu, Rate, SCHEMA, Side, Stage, State, Tool, Verdict,
+    Binding, Clock, Cpu, Document, Environment, Estimate, Fairness, FarEndFacts, Interval, Latency, Limit, LimitKind,
+    Loss, Measurement, Nic, NodeShare, ProcessCpu, Rate, SCHEMA, SCHEMA_1, Side, Stage, State, TcpTimes, Tool, Verdict,
 };
 pub use run::{Progress, Run, Unwatched, Watch, run};
 pub use verdict::verdict;

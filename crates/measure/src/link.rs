@@ -1,4 +1,4 @@
-use crate::{Loss, Mode};
+use crate::{Loss, Mode, TcpTimes};
 use hodo_machine::{Closed, Instant, Sampling, Spans, Stamp, Wait};
 use std::fmt;
 
@@ -88,6 +88,11 @@ pub trait Link {
     /// retransmitted; and refused, which are those of the lost that its kernel did not send.
     fn losses(&self) -> Loss {
         Loss::default()
+    }
+
+    /// What this side's TCP says of its connections since they were opened; `None` where the link is not TCP.
+    fn tcp(&self) -> Option<TcpTimes> {
+        None
     }
 
     /// From now on has the stages of the operations stamped that are taken, and of no others. At first there are none.

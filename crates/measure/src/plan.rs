@@ -17,6 +17,8 @@ pub enum Test {
     Channels,
     /// Operations due on a schedule, whatever the link does; latency counts from the due time.
     Open,
+    /// The far end sends to subscriptions, one a channel, at a rate or as fast as it can; nothing is asked for one by one.
+    Updates,
 }
 
 /// Which way the payload goes, seen from this side.
@@ -103,7 +105,8 @@ pub struct Plan {
     pub channels: u32,
     /// Operations per packet, where the protocol concatenates; else 1.
     pub batch: u32,
-    /// Operations per second in all, for [`Test::Open`].
+    /// Operations per second in all, for [`Test::Open`] and, where it is not as fast as the far end can,
+    /// [`Test::Updates`].
     pub rate: Option<f64>,
     /// When one repeat is over.
     pub until: Until,
@@ -129,6 +132,7 @@ impl fmt::Display for Test {
             Test::Random => "random",
             Test::Channels => "channels",
             Test::Open => "open",
+            Test::Updates => "updates",
         })
     }
 }

@@ -1,10 +1,12 @@
-//! The result contract, version 1: the document that `hodo bench --json` writes.
+//! The result contract, version 2: the document that `hodo bench --json` writes. Documents of version 1 are read too.
 
 use crate::{Mode, Test, statistics};
 use serde::{Deserialize, Serialize};
 
 /// The name and version of the document's form.
-pub const SCHEMA: &str = "hodo.result/1";
+pub const SCHEMA: &str = "hodo.result/2";
+/// The form of before, which lacks fields of this one and calls a baseline a `floor`. It can be read as this one.
+pub const SCHEMA_1: &str = "hodo.result/1";
 
 /// Everything one run of the tester found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,6 +63,24 @@ pub struct Environment {
     pub started: Option<String>,
     /// The command line.
     pub arguments: Vec<String>,
+    /// What the far end says of itself; null where it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far_end: Option<FarEndFacts>,
+}
+
+/// What a far end says of its side when it is greeted. What it does not say is null.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct FarEndFacts {
+    /// How it waits: `block`, `spin` or `spin:50us`.
+    pub wait: Option<String>,
+    /// The processors that it is bound to, as `cpu 1`.
+    pub placement: Option<String>,
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// TCP congestion control of its sockets.
+    pub congestion_control: Option<String>,
+    /// Its line in bits per second.
+    pub line_bits_per_s: Option<u64>,
 }
 
 /// A network interface.
@@ -141,6 +161,9 @@ pub struct Measurement {
     pub latency_ns: Option<Latency>,
     /// What it cost.
     pub cpu: Cpu,
+    /// What this side's TCP says of the counted time; null where the link is not TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpTimes>,
     /// What did not arrive as sent, both directions.
     pub loss: Loss,
     /// How fast it could be; null where no limit is known.
@@ -266,6 +289,9 @@ pub struct Latency {
 pub struct Cpu {
     /// The whole machine, 100 for all processors busy.
     pub machine_percent: Option<f64>,
+    /// The busiest of the processors that this side, or a far end on this machine, may run on; interrupts included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busiest_percent: Option<f64>,
     /// This process.
     pub local: Option<ProcessCpu>,
     /// The far end's process; null when unknown.
@@ -293,6 +319,38 @@ pub struct ProcessCpu {
     pub max_rss_bytes: u64,
 }
 
+/// What the TCP of this side says of the counted time, over all its connections (Linux's `TCP_INFO`).
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct TcpTimes {
+    /// Connections.
+    pub connections: u32,
+    /// Seconds in which data was on its way, summed over connections.
+    pub busy_s: f64,
+    /// Seconds in which the far end's receive window held data back: it did not read fast enough.
+    pub receive_window_limited_s: f64,
+    /// Seconds in which this side's send buffer was full.
+    pub send_buffer_limited_s: f64,
+    /// Connections whose last rate was limited by the application: it had nothing more to send.
+    pub application_limited: u32,
+    /// The shortest round-trip that any connection has seen, kernel to kernel.
+    pub min_rtt_ns: Option<u64>,
+}
+
+impl TcpTimes {
+    /// These connections and others together.
+    #[must_use]
+    pub fn and(self, other: TcpTimes) -> TcpTimes {
+        TcpTimes {
+            connections: self.connections + other.connections,
+            busy_s: self.busy_s + other.busy_s,
+            receive_window_limited_s: self.receive_window_limited_s + other.receive_window_limited_s,
+            send_buffer_limited_s: self.send_buffer_limited_s + other.send_buffer_limited_s,
+            application_limited: self.application_limited + other.application_limited,
+            min_rtt_ns: self.min_rtt_ns.into_iter().chain(other.min_rtt_ns).min(),
+        }
+    }
+}
+
 /// What did not arrive as sent, in operations, both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Loss {
@@ -306,6 +364,9 @@ pub struct Loss {
     pub retransmitted: u64,
     /// Refused by the far end, or by this side's kernel, which never sent them.
     pub refused: u64,
+    /// Updates that the far end had and never sent, because this side was behind.
+    #[serde(default)]
+    pub overrun: u64,
 }
 
 /// The bound that theory or a bare socket sets.
@@ -325,6 +386,12 @@ pub struct Limit {
     pub formula: String,
     /// What was taken for granted.
     pub assumes: String,
+    /// Of a baseline: how far its two measurements, before and after, were apart, as a share of the better one.
+    #[serde(default)]
+    pub spread: Option<f64>,
+    /// What was seen where no bound was reached, and of what binds beside the bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saw: Option<String>,
 }
 
 /// Where a limit comes from.
@@ -333,8 +400,9 @@ pub struct Limit {
 pub enum LimitKind {
     /// The line's rate and the headers.
     Line,
-    /// Bare sockets, measured in the same run.
-    Floor,
+    /// Bare sockets in the protocol's shape, measured before and after the row. Version 1 says `floor`.
+    #[serde(alias = "floor")]
+    Baseline,
     /// The simulated link's settings.
     Model,
 }
@@ -355,6 +423,40 @@ pub enum Binding {
     Bus,
     /// The round-trip itself.
     RoundTrip,
+    /// The far end: its own time for an operation, or its reading.
+    #[serde(rename = "far_end")]
+    FarEnd,
+    /// Under 90 % of the least bound was reached, and nothing else was seen to bind.
+    Unknown,
+}
+
+impl Binding {
+    /// The bound's name, as in the document.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Binding::Line => "line",
+            Binding::Window => "window",
+            Binding::Schedule => "schedule",
+            Binding::Cpu => "cpu",
+            Binding::Bus => "bus",
+            Binding::RoundTrip => "roundtrip",
+            Binding::FarEnd => "far_end",
+            Binding::Unknown => "unknown",
+        }
+    }
+}
+
+impl LimitKind {
+    /// The kind in a word, as in the document.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            LimitKind::Line => "line",
+            LimitKind::Baseline => "baseline",
+            LimitKind::Model => "model",
+        }
+    }
 }
 
 /// Where the time went.
@@ -421,6 +523,8 @@ pub enum State {
     Bimodal,
     /// The rate varied too much to quote.
     Noisy,
+    /// An open loop's schedule was not held.
+    Missed,
     /// The run was cut short; what had been measured is there.
     Interrupted,
     /// Nothing useful was measured.
@@ -436,6 +540,7 @@ impl State {
             State::Drifting => "drifting",
             State::Bimodal => "bimodal",
             State::Noisy => "noisy",
+            State::Missed => "missed",
             State::Interrupted => "interrupted",
             State::Failed => "failed",
         }

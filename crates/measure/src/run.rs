@@ -16,7 +16,7 @@ mod timeline;
 use crate::statistics::estimate;
 use crate::{
     Cpu, Estimate, Fairness, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, NodeShare, Plan, Rate,
-    Repeats, Size, Stage, State, Test, Until, Usage, Verdict, verdict,
+    Repeats, Size, Stage, State, TcpTimes, Test, Until, Usage, Verdict, verdict,
 };
 use accounts::Accounts;
 use drive::{Found, drive};
@@ -46,6 +46,11 @@ pub trait Watch: Sync {
     /// Seconds that the machine's processors were busy, and seconds in all, both summed over processors since any
     /// origin.
     fn machine_busy_s(&self) -> Option<(f64, f64)> {
+        None
+    }
+
+    /// The same of each processor that this side, or a far end on this machine, may run on.
+    fn processors_busy_s(&self) -> Option<Vec<(f64, f64)>> {
         None
     }
 
@@ -98,6 +103,8 @@ pub struct Run {
     pub latency: Option<Latency>,
     /// What it cost.
     pub cpu: Cpu,
+    /// What this side's TCP says of the counted time.
+    pub tcp: Option<TcpTimes>,
     /// What did not arrive as sent, of the operations started in the counted time.
     pub loss: Loss,
     /// Where the time went, where the plan asks for it and the links stamp it.
@@ -209,6 +216,7 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: &[Found], error: Option<Lin
         rate: rate(plan, &counted),
         latency: histogram.latency(),
         cpu: accounts::cpu(first, all.elapsed_s, all.operations),
+        tcp: accounts::tcp(found.iter().map(|link| &link.accounts)),
         stages: stages::stages(found),
         loss,
         verdict: judged(error.as_ref(), all.operations, loss, &intervals).with(&nodes),
@@ -298,6 +306,7 @@ impl Run {
             rate: self.rate,
             latency_ns: self.latency,
             cpu: self.cpu,
+            tcp: self.tcp,
             loss: self.loss,
             limit: None,
             share_of_limit: None,

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(folder)?;
     let measurements = &document.measurements;
     std::fs::write(folder.join("result.json"), json::to_string(&document))?;
-    std::fs::write(folder.join("result.tsv"), tsv(measurements))?;
+    std::fs::write(folder.join("result.tsv"), tsv(&document))?;
     std::fs::write(folder.join("result.md"), markdown(measurements))?;
     std::fs::write(folder.join("result.txt"), table(measurements, Style { width: 160, color: false }))?;
     std::fs::write(folder.join("result.html"), html(&document))?;

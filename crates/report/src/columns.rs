@@ -57,13 +57,9 @@ pub(crate) fn columns(group: &[&Measurement]) -> Vec<Column> {
             sort: m.limit.as_ref().and_then(|limit| limit.payload_bits_per_s),
             ..figure::limit_text(m).unwrap_or_else(|| UNKNOWN.into()).into()
         }),
-        column(["limit", "by"], left, 30, &|m| {
-            m.limit.as_ref().map_or(UNKNOWN, |limit| figure::kind_text(limit.kind)).into()
-        }),
+        column(["limit", "by"], left, 30, &|m| m.limit.as_ref().map_or(UNKNOWN, |limit| limit.kind.word()).into()),
         column(OF_LIMIT, right, 80, &|m| figure_cell(m.share_of_limit, whole_percent)),
-        column(["what", "binds"], left, 40, &|m| {
-            m.limit.as_ref().map_or(UNKNOWN, |limit| figure::binding_text(limit.binds)).into()
-        }),
+        column(["what", "binds"], left, 40, &|m| m.limit.as_ref().map_or(UNKNOWN, |limit| limit.binds.word()).into()),
         column(["", "lost"], right, if any_loss { 65 } else { 15 }, &|m| Cell {
             text: units::count(m.loss.lost),
             tone: if m.loss.lost > 0 { Tone::Bad } else { Tone::Plain },
@@ -117,7 +113,7 @@ pub(crate) fn curve(m: &Measurement, width: usize) -> String {
 
 /// Returns what did not arrive as it was sent, in words.
 pub(crate) fn losses(m: &Measurement) -> String {
-    let Loss { lost, duplicated, reordered, retransmitted, refused } = m.loss;
+    let Loss { lost, duplicated, reordered, retransmitted, refused, overrun } = m.loss;
     let attempted = m.operations + lost + refused;
     let named = [(lost, "lost"), (refused, "refused"), (duplicated, "duplicated"), (reordered, "out of order")];
     let of_operations: Vec<String> = named
@@ -131,6 +127,9 @@ pub(crate) fn losses(m: &Measurement) -> String {
     let mut parts = Vec::new();
     if !of_operations.is_empty() {
         parts.push(format!("of {} operations, {}", units::count(attempted), of_operations.join(", ")));
+    }
+    if overrun > 0 {
+        parts.push(format!("{} updates skipped by the far end, because this side was behind", units::count(overrun)));
     }
     if retransmitted > 0 {
         parts.push(format!("{} packets sent again", units::count(retransmitted)));

@@ -1,5 +1,9 @@
 //! Two documents, measurement by measurement: how much faster the second is, and what else differs.
 
+mod answer;
+
+pub use answer::{Answer, Check};
+
 use crate::figure::{self, Figure, plan_text};
 use crate::layout::{Align, Cell, Column, Tone, clean, fit, render, wrap};
 use crate::table::Style;
@@ -10,7 +14,7 @@ use serde::Serialize;
 /// What two documents say of the same plans.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// One for every plan that both have, in the order of the first.
+    /// One for every plan that both have, the largest effect first.
     pub pairs: Vec<Pair>,
     /// Differences of the environment, or doubts of the figures, that could explain a ratio. Sentences.
     pub warnings: Vec<String>,
@@ -39,24 +43,12 @@ pub struct Pair {
     pub high: Option<f64>,
     /// The interval's level in percent: the lower of the two.
     pub confidence: Option<f64>,
+    /// What this says.
+    pub answer: Answer,
+    /// Repeats that would tell, where these do not; null where the two are too near to each other for any number.
+    pub repeats_needed: Option<u32>,
     #[serde(skip)]
     kind: Figure,
-}
-
-impl Pair {
-    /// What stands for the ratio in a check: the interval's lower end, or the ratio itself where there is no interval.
-    #[must_use]
-    pub fn lower_bound(&self) -> Option<f64> {
-        self.low.or(self.ratio)
-    }
-}
-
-impl Comparison {
-    /// The pairs whose ratio may be under `threshold`, and those that have no ratio because a side measured nothing.
-    #[must_use]
-    pub fn below(&self, threshold: f64) -> Vec<&Pair> {
-        self.pairs.iter().filter(|pair| pair.lower_bound().is_none_or(|bound| bound < threshold)).collect()
-    }
 }
 
 /// Pairs the measurements of the same plan: protocol, test, mode, sizes, window, channels, batch, wait and rate asked.
@@ -89,6 +81,8 @@ pub fn compare(a: &Document, b: &Document) -> Comparison {
         }
     }
     comparison.only_in_b = unmatched.into_iter().map(plan_text).collect();
+    let effect = |pair: &Pair| pair.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+    comparison.pairs.sort_by(|a, b| effect(b).total_cmp(&effect(a)));
     comparison
 }
 
@@ -100,7 +94,8 @@ pub fn comparison_table(comparison: &Comparison, style: Style) -> String {
         confidence => {
             let level = confidence.map_or_else(String::new, |percent| format!(" Intervals at {percent} %."));
             let table = render(&fit(columns(&comparison.pairs), style.width), style.color);
-            format!("{table}  B/A over 1: B is faster. Of a time the ratio is turned over.{level}\n")
+            let sentence = wrap(&comparison.sentence(), style.width.saturating_sub(2).max(40)).join("\n  ");
+            format!("{table}  B/A over 1: B is faster. Of a time the ratio is turned over.{level}\n  {sentence}\n")
         }
     };
     let mut section = |tone: Tone, head: &str, lines: &[String]| {
@@ -134,15 +129,21 @@ fn columns(pairs: &[Pair]) -> Vec<Column> {
             (Some(low), Some(high)) => format!("{low:.3}..{high:.3}").into(),
             _ => UNKNOWN.into(),
         }),
+        column(["", "answer"], Align::Left, 6, &|pair| match (pair.answer, pair.repeats_needed) {
+            (Answer::Faster, _) => "faster".to_owned().into(),
+            (Answer::Slower, _) => "slower".to_owned().into(),
+            (Answer::CannotTell, Some(repeats)) => format!("cannot tell; {repeats} repeats would").into(),
+            (Answer::CannotTell, None) => "cannot tell".to_owned().into(),
+        }),
     ]
 }
 
 /// Green or red only where the interval excludes 1.
 fn ratio_cell(pair: &Pair) -> Cell {
-    let tone = match (pair.low, pair.high) {
-        (Some(low), _) if low > 1.0 => Tone::Good,
-        (_, Some(high)) if high < 1.0 => Tone::Bad,
-        _ => Tone::Plain,
+    let tone = match pair.answer {
+        Answer::Faster => Tone::Good,
+        Answer::Slower => Tone::Bad,
+        Answer::CannotTell => Tone::Plain,
     };
     Cell { text: pair.ratio.map_or_else(|| UNKNOWN.into(), |ratio| format!("{ratio:.3}")), tone, sort: None }
 }
@@ -158,6 +159,12 @@ fn pair(a: &Measurement, b: &Measurement) -> Pair {
     let bounds = spreads.map(|((ratio, of_a), of_b)| {
         (ratio * (-of_b.down.hypot(of_a.up)).exp(), ratio * of_b.up.hypot(of_a.down).exp())
     });
+    // A measurement beside itself is the same for certain, however few its repeats.
+    let bounds = bounds.filter(|_| a != b).or_else(|| (a == b).then_some((ratio?, ratio?)));
+    let (low, high) = (bounds.map(|(low, _)| low), bounds.map(|(_, high)| high));
+    let answer = Answer::of(low, high);
+    let repeats = a.repeats.min(b.repeats);
+    let needed = ratio.filter(|_| answer == Answer::CannotTell);
     let level = |estimate: Option<&Estimate>| estimate.and_then(|estimate| estimate.confidence);
     let levels = level(estimate(figure, a)).zip(level(estimate(figure, b)));
     Pair {
@@ -170,9 +177,11 @@ fn pair(a: &Measurement, b: &Measurement) -> Pair {
         a: value_a,
         b: value_b,
         ratio,
-        low: bounds.map(|(low, _)| low),
-        high: bounds.map(|(_, high)| high),
+        low,
+        high,
         confidence: bounds.and(levels).map(|(a, b)| a.min(b)),
+        answer,
+        repeats_needed: needed.and_then(|ratio| answer::repeats_needed(ratio, low, high, repeats)),
         kind: figure,
     }
 }
@@ -323,13 +332,64 @@ mod tests {
     }
 
     #[test]
-    fn fails_below_by_the_lower_bound() {
+    fn a_check_fails_what_is_slower_for_certain_and_leaves_open_what_nobody_can_tell() {
+        let counts = |comparison: &Comparison, threshold| {
+            let check = comparison.check(threshold);
+            (check.failed.len(), check.open.len())
+        };
         let comparison = compare(&faster(1.0), &faster(0.97));
-        assert_eq!(comparison.below(0.95).len(), 1, "0.97 could be 0.936");
-        assert!(comparison.below(0.93).is_empty());
+        assert_eq!(counts(&comparison, 0.95), (0, 1), "0.97 could be 0.936");
+        assert_eq!(counts(&comparison, 0.93), (0, 0));
+        assert_eq!(counts(&compare(&faster(1.0), &faster(0.9)), 0.95), (1, 0));
         let mut empty = faster(1.0);
         empty.measurements[0].rate.payload_bits_per_s.median = 0.0;
-        assert_eq!(compare(&faster(1.0), &empty).below(0.95).len(), 1, "nothing measured is no success");
+        assert_eq!(counts(&compare(&faster(1.0), &empty), 0.95), (0, 1), "nothing measured is no success");
+    }
+
+    #[test]
+    fn a_file_beside_itself_is_alike_for_certain() {
+        let mut single = faster(1.0);
+        (single.measurements[0].rate.payload_bits_per_s.low, single.measurements[0].repeats) = (None, 1);
+        let comparison = compare(&single, &single);
+        let check = comparison.check(0.95);
+        assert!(check.failed.is_empty() && check.open.is_empty());
+        assert_eq!((comparison.pairs[0].answer, comparison.pairs[0].repeats_needed), (Answer::CannotTell, None));
+    }
+
+    #[test]
+    fn the_repeats_that_would_tell_grow_with_the_square_of_what_is_missing() {
+        let answer = |by| {
+            let pair = compare(&faster(1.0), &faster(by)).pairs.remove(0);
+            (pair.answer, pair.repeats_needed)
+        };
+        assert_eq!(answer(1.2), (Answer::Faster, None));
+        assert_eq!(answer(0.9), (Answer::Slower, None));
+        // 5 repeats reach 0.0358 of the 0.01 that are to be told: 5 x 3.6^2.
+        assert_eq!(answer(1.01), (Answer::CannotTell, Some(65)));
+        let mut single = faster(1.1);
+        single.measurements[0].rate.payload_bits_per_s.low = None;
+        assert_eq!(compare(&faster(1.0), &single).pairs[0].repeats_needed, Some(6));
+    }
+
+    #[test]
+    fn the_largest_effect_stands_first_and_a_sentence_last() {
+        let two = |first: f64, second: f64| Document {
+            measurements: [first, second]
+                .map(|by| {
+                    let mut m = faster(by).measurements.remove(0);
+                    m.window = if by == first { 1 } else { 2 };
+                    m
+                })
+                .to_vec(),
+            ..sample::document()
+        };
+        let comparison = compare(&two(1.0, 1.001), &two(1.02, 0.801));
+        assert_eq!(comparison.pairs[0].plan, "tcp rate send 64 B 2×1 block");
+        assert_eq!(
+            comparison.sentence(),
+            "Of 2 plans, B is faster in 0 and slower in 1; 1 cannot tell; the largest effect: tcp rate send 64 B 2×1 \
+             block, 0.800."
+        );
     }
 
     #[test]
@@ -367,9 +427,11 @@ mod tests {
         let comparison = compare(&faster(1.0), &faster(1.2));
         assert_eq!(
             comparison_table(&comparison, Style { width: 100, color: false }),
-            "  plan                           figure                  A            B    B/A  interval\n  \
-             tcp rate send 64 B 32×1 block  payload rate  100.0 bit/s  120.0 bit/s  1.200  1.158..1.244\n  \
-             B/A over 1: B is faster. Of a time the ratio is turned over. Intervals at 95 %.\n"
+            "  plan                           figure                  A            B    B/A  interval      answer\n  \
+             tcp rate send 64 B 32×1 block  payload rate  100.0 bit/s  120.0 bit/s  1.200  1.158..1.244  faster\n  \
+             B/A over 1: B is faster. Of a time the ratio is turned over. Intervals at 95 %.\n  \
+             Of 1 plan, B is faster in 1 and slower in 0; 0 cannot tell; the largest effect: tcp rate send 64 B\n  \
+             32×1 block, 1.200.\n"
         );
         let nothing = Comparison { pairs: Vec::new(), ..comparison };
         assert_eq!(comparison_table(&nothing, Style { width: 100, color: false }), "  no plan is in both\n");

@@ -2,7 +2,7 @@
 
 use crate::layout::clean;
 use crate::units;
-use hodo_measure::{Binding, Estimate, LimitKind, Measurement, Mode, Test};
+use hodo_measure::{Estimate, Measurement, Mode, Test, limits};
 
 /// The figure that a test is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,28 +125,14 @@ pub(crate) const fn test_meaning(test: Test) -> &'static str {
         Test::Random => "sizes drawn at random, the smallest rising",
         Test::Channels => "many channels at once",
         Test::Open => "operations due on a schedule, times counted from when they were due",
+        Test::Updates => "what the far end sends to subscriptions, unasked",
     }
 }
 
-/// The bound's name.
-pub(crate) const fn binding_text(binding: Binding) -> &'static str {
-    match binding {
-        Binding::Line => "line",
-        Binding::Window => "window",
-        Binding::Schedule => "schedule",
-        Binding::Cpu => "cpu",
-        Binding::Bus => "bus",
-        Binding::RoundTrip => "roundtrip",
-    }
-}
-
-/// Where the limit comes from, in a word.
-pub(crate) const fn kind_text(kind: LimitKind) -> &'static str {
-    match kind {
-        LimitKind::Line => "line",
-        LimitKind::Floor => "floor",
-        LimitKind::Model => "model",
-    }
+/// Whether the row has passed the limit of its line, which nothing can pass.
+pub(crate) fn is_over_the_line(measurement: &Measurement) -> bool {
+    let (limit, share) = (measurement.limit.as_ref(), measurement.share_of_limit);
+    limit.zip(share).is_some_and(|(limit, share)| limits::red_flag(limit, share).is_some())
 }
 
 /// The verdict in a sentence that begins with its word, once.

@@ -1,6 +1,6 @@
 //! The document as JSON, there and back.
 
-use hodo_measure::{Document, SCHEMA};
+use hodo_measure::{Document, SCHEMA, SCHEMA_1};
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt;
@@ -48,7 +48,8 @@ impl fmt::Display for JsonError {
             }
             JsonError::OtherSchema { found } => write!(
                 f,
-                "this is schema `{found}`, and this program reads `{SCHEMA}`; use the version of hodo that wrote the file"
+                "this is schema `{found}`, and this program reads `{SCHEMA}` and `{SCHEMA_1}`; use the version of hodo that \
+                 wrote the file"
             ),
             JsonError::BadField { path, what } => write!(f, "field `{path}`: {what}"),
         }
@@ -64,7 +65,11 @@ pub fn to_string(document: &Document) -> String {
     text
 }
 
-/// Reads a document, and says what is wrong with one that cannot be read.
+/// Reads a document of this version or of an earlier one, which becomes one of this version.
+///
+/// # Errors
+///
+/// Says what is wrong with a text that is not a document, and where.
 pub fn from_str(text: &str) -> Result<Document, JsonError> {
     let value: Value = serde_json::from_str(text).map_err(|error| JsonError::NotJson {
         line: error.line(),
@@ -72,13 +77,14 @@ pub fn from_str(text: &str) -> Result<Document, JsonError> {
         what: without_position(&error.to_string()),
     })?;
     match value.get("schema") {
-        Some(Value::String(schema)) if schema == SCHEMA => {}
+        Some(Value::String(schema)) if schema == SCHEMA || schema == SCHEMA_1 => {}
         Some(Value::String(schema)) => return Err(JsonError::OtherSchema { found: schema.clone() }),
         _ => return Err(JsonError::NotAResult),
     }
     let mut track = serde_path_to_error::Track::new();
-    Document::deserialize(serde_path_to_error::Deserializer::new(&value, &mut track))
-        .map_err(|error| JsonError::BadField { path: track.path().to_string(), what: error.to_string() })
+    let document = Document::deserialize(serde_path_to_error::Deserializer::new(&value, &mut track))
+        .map_err(|error| JsonError::BadField { path: track.path().to_string(), what: error.to_string() })?;
+    Ok(Document { schema: SCHEMA.into(), ..document })
 }
 
 /// The parser's words without its own ` at line 1 column 2`, which the error carries as numbers.
@@ -108,8 +114,22 @@ mod tests {
     fn says_that_it_is_no_result_or_another_version() {
         assert_eq!(from_str("[1, 2]"), Err(JsonError::NotAResult));
         assert_eq!(from_str("{}"), Err(JsonError::NotAResult));
-        let other = from_str("{\"schema\": \"hodo.result/2\"}").unwrap_err();
-        assert_eq!(other, JsonError::OtherSchema { found: "hodo.result/2".into() });
+        let other = from_str("{\"schema\": \"hodo.result/3\"}").unwrap_err();
+        assert_eq!(other, JsonError::OtherSchema { found: "hodo.result/3".into() });
+    }
+
+    /// A document that version 1 wrote, and the same made by this program.
+    #[test]
+    fn documents_of_version_1_are_read_for_ever() {
+        let old = from_str(include_str!("../../../tests/report/sample-1.json")).expect("version 1");
+        let new = sample::document();
+        assert_eq!((old.schema.as_str(), old.measurements.len()), (SCHEMA, new.measurements.len()));
+        for (old, new) in old.measurements.iter().zip(&new.measurements) {
+            let kind = |m: &hodo_measure::Measurement| m.limit.as_ref().map(|limit| (limit.kind, limit.binds));
+            assert_eq!((kind(old), &old.rate, old.loss), (kind(new), &new.rate, new.loss));
+        }
+        let comparison = crate::compare(&old, &new);
+        assert!(comparison.pairs.iter().all(|pair| pair.ratio == Some(1.0)));
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod table;
 mod tsv;
 mod units;
 
-pub use compare::{Comparison, Pair, compare, comparison_table};
+pub use compare::{Answer, Check, Comparison, Pair, compare, comparison_table};
 pub use figure::Figure;
 pub use html::{Table, html, html_with};
 pub use json::JsonError;

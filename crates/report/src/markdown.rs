@@ -31,10 +31,8 @@ fn cells(m: &Measurement) -> [String; 10] {
         lead(figure == Figure::PayloadRate, units::bits_per_s(m.rate.payload_bits_per_s.median)),
         lead(figure == Figure::Latency, time(m.latency_ns.as_ref().map(|latency| latency.p50))),
         time(m.latency_ns.as_ref().map(|latency| latency.p99)),
-        share.map_or_else(
-            || UNKNOWN.into(),
-            |(share, limit)| format!("{:.0} % ({})", share * 100.0, figure::kind_text(limit.kind)),
-        ),
+        share
+            .map_or_else(|| UNKNOWN.into(), |(share, limit)| format!("{:.0} % ({})", share * 100.0, limit.kind.word())),
         m.verdict.state.word().into(),
     ]
 }
@@ -66,7 +64,7 @@ mod tests {
         assert_eq!(
             text.lines().nth(2),
             Some(
-                "| tcp | rate send | 32 KiB | 32×1 | 156.2 k/s | **40.96 Gbit/s** | 205 µs | 244 µs | 94 % (floor) | stable |"
+                "| tcp | rate send | 32 KiB | 32×1 | 156.2 k/s | **40.96 Gbit/s** | 205 µs | 244 µs | 94 % (baseline) | stable |"
             )
         );
     }

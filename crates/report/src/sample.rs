@@ -4,8 +4,8 @@ use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use hodo_measure::{
-    Binding, Clock, Cpu, Document, Environment, Estimate, Interval, Latency, Limit, LimitKind, Loss, Measurement, Mode,
-    ProcessCpu, Rate, SCHEMA, Side, Stage, State, Test, Tool, Verdict,
+    Binding, Clock, Cpu, Document, Environment, Estimate, FarEndFacts, Interval, Latency, Limit, LimitKind, Loss,
+    Measurement, Mode, ProcessCpu, Rate, SCHEMA, Side, Stage, State, Test, Tool, Verdict,
 };
 
 /// Rates, latencies, channels, random sizes and a schedule, over two protocols, with losses and doubtful verdicts.
@@ -134,7 +134,7 @@ fn udp(size: u64) -> Measurement {
     let mut m = plan("udp", Test::Rate, Mode::Send, size, rate, 0.79);
     m.link = "udp://127.0.0.1:4242".into();
     m.window = 256;
-    m.loss = Loss { lost: size * 3, duplicated: 0, reordered: size / 64, retransmitted: 0, refused: 0 };
+    m.loss = Loss { lost: size * 3, duplicated: 0, reordered: size / 64, ..Loss::default() };
     m.limit.as_mut().expect("plan() sets one").binds = Binding::Cpu;
     if size == 8192 {
         m.verdict = Verdict { state: State::Bimodal, text: "the rate jumps between 24 and 36 Gbit/s".into() };
@@ -174,15 +174,18 @@ fn plan(protocol: &str, test: Test, mode: Mode, size: u64, rate: f64, share: f64
         rate: Rate { operations_per_s: estimate(rate), payload_bits_per_s: estimate(bits) },
         latency_ns: None,
         cpu: Cpu::default(),
+        tcp: None,
         loss: Loss::default(),
         limit: Some(Limit {
             payload_bits_per_s: Some((bits / share).round()),
             operations_per_s: Some((rate / share).round()),
             latency_ns: None,
-            kind: LimitKind::Floor,
+            kind: LimitKind::Baseline,
             binds: Binding::Cpu,
-            formula: format!("bare sockets: {} operations of {size} B in 2 s", (rate * 2.0 / share) as u64),
-            assumes: "the same sizes, wait and placement, in the same run".into(),
+            formula: format!("bare sockets, 32 in flight of {size} B: {}/s, 4 % apart", (rate / share) as u64),
+            assumes: "measured before and after with the same wait and placement".into(),
+            spread: Some(0.04),
+            saw: Some(format!("{:.0} % of the baseline; the busiest processor 98 % busy", share * 100.0)),
         }),
         share_of_limit: Some(share),
         stages: Vec::new(),
@@ -209,6 +212,7 @@ fn cpu(local: f64, remote: f64, rate: f64) -> Cpu {
     };
     Cpu {
         machine_percent: Some(97.4),
+        busiest_percent: Some(98.6),
         local: Some(process(local)),
         remote: Some(process(remote)),
         local_ns_per_operation: Some((local * 1e7 / rate).round()),
@@ -244,6 +248,7 @@ fn environment() -> Environment {
         governor: None,
         started: Some("2024-05-17T09:30:00Z".into()),
         arguments: ["hodo", "bench", "tcp"].map(String::from).to_vec(),
+        far_end: Some(FarEndFacts { wait: Some("block".into()), ..FarEndFacts::default() }),
     }
 }
 

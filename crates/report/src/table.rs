@@ -36,7 +36,7 @@ pub fn line(m: &Measurement) -> String {
         parts.push(format!("p50 {}", units::time_ns(latency.p50 as f64)));
     }
     if let (Some(share), Some(limit)) = (m.share_of_limit.filter(|share| share.is_finite()), &m.limit) {
-        parts.push(format!("{} of {}", whole_percent(share), figure::kind_text(limit.kind)));
+        parts.push(format!("{} of {}", whole_percent(share), limit.kind.word()));
     }
     if m.loss.lost > 0 {
         parts.push(format!("{} lost", units::count(m.loss.lost)));
@@ -53,6 +53,9 @@ pub fn explain(m: &Measurement) -> Vec<String> {
     let row = format!("{} {}, window {}", m.mode, figure::size_text(m), figure::window_text(m));
     let mut sentences = Vec::new();
     if m.verdict.state != State::Stable {
+        sentences.push(format!("{row}: {}", figure::verdict_text(m)));
+    }
+    if m.verdict.state == State::Stable && figure::is_over_the_line(m) {
         sentences.push(format!("{row}: {}", figure::verdict_text(m)));
     }
     if m.loss != Loss::default() {
@@ -161,7 +164,7 @@ mod tests {
     fn a_finished_row_in_one_line() {
         assert_eq!(
             line(&sample::rate("tcp", Mode::Send, 32_768)),
-            "tcp rate send  32 KiB  32×1  40.96 Gbit/s ±0.8 %  p50 205 µs  94 % of floor  ████████████████  stable"
+            "tcp rate send  32 KiB  32×1  40.96 Gbit/s ±0.8 %  p50 205 µs  94 % of baseline  ████████████████  stable"
         );
     }
 

@@ -2,10 +2,10 @@
 
 use crate::figure;
 use crate::units::round_to;
-use hodo_measure::Measurement;
+use hodo_measure::{Document, Latency, Measurement, ProcessCpu};
 
 /// The columns, in order.
-pub const COLUMNS: [&str; 23] = [
+pub const COLUMNS: [&str; 48] = [
     "protocol",
     "link",
     "test",
@@ -29,28 +29,57 @@ pub const COLUMNS: [&str; 23] = [
     "lost",
     "retransmitted",
     "verdict",
+    "limit_kind",
+    "limit_us",
+    "binds",
+    "rate_low",
+    "rate_high",
+    "latency_min_us",
+    "latency_p90_us",
+    "latency_p99_9_us",
+    "latency_max_us",
+    "cpu_local_ns_per_operation",
+    "cpu_remote_ns_per_operation",
+    "cpu_s_per_gbit",
+    "user_s",
+    "system_s",
+    "rate_asked",
+    "seed",
+    "duplicated",
+    "reordered",
+    "refused",
+    "overrun",
+    "simulated",
+    "host",
+    "kernel",
+    "started",
+    "commit",
 ];
 
 /// One header line and one line a measurement: tab-separated, no quoting, an empty cell for what is null.
 ///
 /// Where sizes were drawn, `size_bytes` holds their mean, rounded up, so that the column stays numeric and
 /// `operations_per_s * size_bytes` stays the payload rate. Floats have seven significant digits. Tabs and line ends
-/// inside a name become spaces.
+/// inside a name become spaces. `rate_low` and `rate_high` are the ends of the interval of `operations_per_s`;
+/// `cpu_s_per_gbit` is CPU time of both processes, `user_s` and `system_s` that of this one.
 #[must_use]
-pub fn tsv(measurements: &[Measurement]) -> String {
+pub fn tsv(document: &Document) -> String {
     let mut text = COLUMNS.join("\t");
     text.push('\n');
-    for measurement in measurements {
-        text.push_str(&cells(measurement).join("\t"));
+    for measurement in &document.measurements {
+        let cells = plan_cells(measurement)
+            .into_iter()
+            .chain(found_cells(measurement))
+            .chain(limit_cells(measurement))
+            .chain(detail_cells(measurement))
+            .chain(document_cells(document));
+        text.push_str(&cells.collect::<Vec<_>>().join("\t"));
         text.push('\n');
     }
     text
 }
 
-fn cells(m: &Measurement) -> [String; COLUMNS.len()] {
-    let time_us = |ns: Option<f64>| number(ns.map(|ns| ns / 1e3));
-    let latency = m.latency_ns.as_ref();
-    let limit = m.limit.as_ref();
+fn plan_cells(m: &Measurement) -> [String; 10] {
     [
         word(&m.protocol),
         word(&m.link),
@@ -62,6 +91,12 @@ fn cells(m: &Measurement) -> [String; COLUMNS.len()] {
         m.batch.to_string(),
         word(&m.wait),
         m.repeats.to_string(),
+    ]
+}
+
+fn found_cells(m: &Measurement) -> [String; 13] {
+    let latency = m.latency_ns.as_ref();
+    [
         number(Some(m.rate.operations_per_s.median)),
         number(Some(m.rate.payload_bits_per_s.median / 1e6)),
         time_us(latency.map(|latency| latency.mean)),
@@ -70,12 +105,58 @@ fn cells(m: &Measurement) -> [String; COLUMNS.len()] {
         number(m.cpu.machine_percent),
         number(m.cpu.local.map(|process| process.percent)),
         number(m.cpu.remote.map(|process| process.percent)),
-        number(limit.and_then(|limit| limit.payload_bits_per_s).map(|bits| bits / 1e6)),
+        number(m.limit.as_ref().and_then(|limit| limit.payload_bits_per_s).map(|bits| bits / 1e6)),
         number(m.share_of_limit),
         m.loss.lost.to_string(),
         m.loss.retransmitted.to_string(),
         m.verdict.state.word().to_owned(),
     ]
+}
+
+fn limit_cells(m: &Measurement) -> [String; 5] {
+    let limit = m.limit.as_ref();
+    [
+        limit.map_or_else(String::new, |limit| limit.kind.word().to_owned()),
+        time_us(limit.and_then(|limit| limit.latency_ns)),
+        limit.map_or_else(String::new, |limit| limit.binds.word().to_owned()),
+        number(m.rate.operations_per_s.low),
+        number(m.rate.operations_per_s.high),
+    ]
+}
+
+fn detail_cells(m: &Measurement) -> [String; 16] {
+    let latency = |of: fn(&Latency) -> u64| time_us(m.latency_ns.as_ref().map(|latency| of(latency) as f64));
+    let cpu_s = |process: ProcessCpu| process.user_s + process.system_s;
+    let gigabits = m.payload_bytes as f64 * 8e-9;
+    let both_s = m.cpu.local.zip(m.cpu.remote).map(|(local, remote)| cpu_s(local) + cpu_s(remote));
+    [
+        latency(|latency| latency.min),
+        latency(|latency| latency.p90),
+        latency(|latency| latency.p99_9),
+        latency(|latency| latency.max),
+        number(m.cpu.local_ns_per_operation),
+        number(m.cpu.remote_ns_per_operation),
+        number(both_s.map(|both_s| both_s / gigabits)),
+        number(m.cpu.local.map(|process| process.user_s)),
+        number(m.cpu.local.map(|process| process.system_s)),
+        number(m.rate_asked),
+        m.seed.to_string(),
+        m.loss.duplicated.to_string(),
+        m.loss.reordered.to_string(),
+        m.loss.refused.to_string(),
+        m.loss.overrun.to_string(),
+        m.link.starts_with("sim+").to_string(),
+    ]
+}
+
+fn document_cells(document: &Document) -> [String; 4] {
+    let environment = &document.environment;
+    [&environment.host, &environment.kernel, &environment.started, &document.tool.commit]
+        .map(|text| text.as_deref().map_or_else(String::new, word))
+}
+
+fn time_us(ns: Option<f64>) -> String {
+    number(ns.map(|ns| ns / 1e3))
 }
 
 fn number(value: Option<f64>) -> String {
@@ -91,21 +172,31 @@ mod tests {
     use super::*;
     use crate::sample;
 
+    fn tsv_of(measurement: Measurement) -> String {
+        tsv(&Document { measurements: vec![measurement], ..sample::document() })
+    }
+
     #[test]
     fn one_line_a_measurement_with_the_columns_of_the_contract() {
         let measurement = sample::rate("tcp", hodo_measure::Mode::Send, 32_768);
-        let text = tsv(&[measurement]);
+        let text = tsv_of(measurement);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[0],
             "protocol\tlink\ttest\tmode\tsize_bytes\twindow\tchannels\tbatch\twait\trepeats\toperations_per_s\t\
              payload_mbit_per_s\taverage_time_us\tlatency_p50_us\tlatency_p99_us\tcpu_machine_percent\t\
-             cpu_local_percent\tcpu_remote_percent\tlimit_mbit_per_s\tshare_of_limit\tlost\tretransmitted\tverdict"
+             cpu_local_percent\tcpu_remote_percent\tlimit_mbit_per_s\tshare_of_limit\tlost\tretransmitted\tverdict\t\
+             limit_kind\tlimit_us\tbinds\trate_low\trate_high\tlatency_min_us\tlatency_p90_us\tlatency_p99_9_us\t\
+             latency_max_us\tcpu_local_ns_per_operation\tcpu_remote_ns_per_operation\tcpu_s_per_gbit\tuser_s\t\
+             system_s\trate_asked\tseed\tduplicated\treordered\trefused\toverrun\tsimulated\thost\tkernel\t\
+             started\tcommit"
         );
         assert_eq!(
             lines[1],
             "tcp\ttcp://127.0.0.1:4242\trate\tsend\t32768\t32\t1\t1\tblock\t5\t156250\t40960\t207.8647\t205.055\t\
-             244.351\t97.4\t98.2\t96.1\t43574.47\t0.94\t0\t0\tstable"
+             244.351\t97.4\t98.2\t96.1\t43574.47\t0.94\t0\t0\tstable\t\
+             baseline\t\tcpu\t155000\t157344\t201.728\t216.063\t298.239\t414.719\t6285\t6150\t0.04743652\t\
+             0.3928\t1.5712\t\t1\t0\t0\t0\t0\tfalse\tbench1\t6.1.0-18-amd64\t2024-05-17T09:30:00Z\t0123abc"
         );
         assert_eq!(lines.len(), 2);
     }
@@ -119,7 +210,7 @@ mod tests {
         measurement.share_of_limit = None;
         measurement.cpu = hodo_measure::Cpu::default();
         measurement.rate.payload_bits_per_s.median = f64::NAN;
-        let text = tsv(&[measurement]);
+        let text = tsv_of(measurement);
         let cells: Vec<&str> = text.lines().nth(1).unwrap().split('\t').collect();
         assert_eq!(cells.len(), COLUMNS.len());
         assert_eq!(cells[1], "a b c  ");
@@ -132,6 +223,6 @@ mod tests {
         measurement.size_bytes = None;
         measurement.size_min_bytes = Some(60);
         measurement.size_max_bytes = Some(1021);
-        assert_eq!(tsv(&[measurement]).lines().nth(1).unwrap().split('\t').nth(4), Some("541"));
+        assert_eq!(tsv_of(measurement).lines().nth(1).unwrap().split('\t').nth(4), Some("541"));
     }
 }

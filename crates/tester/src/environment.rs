@@ -22,6 +22,7 @@ pub fn of_host(arguments: Vec<String>) -> Environment {
         governor: facts.governor,
         started: Some(host::utc_now()),
         arguments,
+        far_end: None,
     }
 }
 

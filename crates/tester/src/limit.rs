@@ -197,7 +197,7 @@ pub fn limit(
         }
         (_, Some(floor)) => {
             let binds = if floor.latency_ns.is_some() { Binding::RoundTrip } else { Binding::Cpu };
-            let mut bare = Limit::of_floor(floor.operations_per_s, floor.latency_ns, payload, binds);
+            let mut bare = Limit::of_baseline(floor.operations_per_s, floor.latency_ns, payload, binds);
             if floor.latency_ns.is_some() {
                 bare.assumes.push_str(wire.floor_assumes());
             }
@@ -208,7 +208,7 @@ pub fn limit(
                     formula: bare.formula,
                     assumes: bare.assumes,
                 };
-                return limits::least(LimitKind::Floor, bounds(bare), payload);
+                return limits::least(LimitKind::Baseline, bounds(bare), payload);
             }
             Some(bare)
         }

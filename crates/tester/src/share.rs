@@ -8,7 +8,7 @@ pub fn share_of_limit(found: &Measurement, limit: &Limit) -> Option<f64> {
     let share = match found.test {
         Test::Latency => time().or_else(operations),
         Test::Open => operations(),
-        Test::Rate | Test::Random | Test::Channels => payload().or_else(operations),
+        Test::Rate | Test::Random | Test::Channels | Test::Updates => payload().or_else(operations),
     };
     share.filter(|share| share.is_finite())
 }
@@ -36,6 +36,8 @@ mod tests {
             binds: Binding::Line,
             formula: String::new(),
             assumes: String::new(),
+            spread: None,
+            saw: None,
         }
     }
 

@@ -203,7 +203,7 @@ pub struct Compare {
     /// The document in question.
     #[arg(value_name = "B")]
     pub after: PathBuf,
-    /// Fail (exit status 1) where the lower bound of a ratio B/A is under this.
+    /// Check every ratio B/A: exit status 1 where one is slower for certain and under this, 3 where one cannot tell.
     #[arg(long, value_name = "RATIO", value_parser = units::positive)]
     pub fail_below: Option<f64>,
     /// Write the comparison as JSON; `-` is standard output.

@@ -8,7 +8,7 @@ pub struct Output {
     /// One line a measurement, for a spreadsheet; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub tsv: Option<PathBuf>,
-    /// The whole document (schema hodo.result/1); `-` is standard output.
+    /// The whole document (schema hodo.result/2); `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// One self-contained page.

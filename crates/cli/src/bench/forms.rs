@@ -30,7 +30,7 @@ const SCALE: f32 = 2.0;
 pub fn bytes(form: Form, document: &Document) -> io::Result<Option<Vec<u8>>> {
     let measurements = &document.measurements;
     let text = match form {
-        Form::Tsv => Some(hodo_report::tsv(measurements)),
+        Form::Tsv => Some(hodo_report::tsv(document)),
         Form::Json => Some(hodo_report::json::to_string(document)),
         Form::Html => Some(hodo_report::html(document)),
         Form::Markdown => Some(hodo_report::markdown(measurements)),

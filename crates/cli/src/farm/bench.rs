@@ -64,7 +64,8 @@ pub fn run(asked: &BenchOptions) -> Result<Outcome, Error> {
     let until = asked.events.map_or(Until::Elapsed(Duration::from_secs_f64(asked.seconds.max(0.1))), Until::Count);
     for shape in &shapes {
         let (mut found, rest) = measure(asked, shape, until, &stop)?;
-        found.limit = shape.floor().ok().map(|per_s| Limit::of_floor(per_s, None, shape.size as f64, Binding::Cpu));
+        found.limit =
+            shape.floor().ok().map(|per_s| Limit::of_baseline(per_s, None, shape.size as f64, Binding::Unknown));
         let limit = found.limit.as_ref().and_then(|limit| limit.operations_per_s);
         found.share_of_limit = limit.map(|limit| found.rate.operations_per_s.median / limit);
         let nodes = table::nodes(&found);
@@ -220,6 +221,7 @@ fn watch(
     } else {
         Cpu {
             machine_percent: busy,
+            busiest_percent: None,
             local: Some(process_cpu(&ours, elapsed_s)),
             remote: Some(process_cpu(&theirs, elapsed_s)),
             local_ns_per_operation: per_event(&ours),
@@ -238,6 +240,7 @@ fn watch(
         },
         latency: Histogram::from(&watched.answers()).latency(),
         cpu,
+        tcp: None,
         loss: Loss::default(),
         stages: Vec::new(),
         nodes: watched.nodes(),

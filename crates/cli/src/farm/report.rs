@@ -81,7 +81,7 @@ pub struct ReportOptions {
     /// One self-contained page.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// The whole document (schema hodo.result/1).
+    /// The whole document (schema hodo.result/2).
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Bits per second of the controller's line to its nodes, for the limit: 1G, 2.5G.

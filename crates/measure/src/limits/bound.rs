@@ -161,7 +161,7 @@ pub fn least(kind: LimitKind, mut bounds: Vec<Bound>, payload_bytes: f64) -> Opt
     bounds.dedup_by(|a, b| a.formula == b.formula);
     let binding = bounds.first()?;
     let formula =
-        bounds.iter().map(|bound| format!("{}: {}", name(bound.binds), bound.formula)).collect::<Vec<_>>().join(" <= ");
+        bounds.iter().map(|bound| format!("{}: {}", name(bound), bound.formula)).collect::<Vec<_>>().join(" <= ");
     Some(Limit {
         payload_bits_per_s: Some(binding.operations_per_s * payload_bytes * 8.0),
         operations_per_s: Some(binding.operations_per_s),
@@ -170,6 +170,8 @@ pub fn least(kind: LimitKind, mut bounds: Vec<Bound>, payload_bytes: f64) -> Opt
         binds: binding.binds,
         formula,
         assumes: binding.assumes.clone(),
+        spread: None,
+        saw: None,
     })
 }
 
@@ -186,19 +188,20 @@ impl Limit {
             binds: Binding::RoundTrip,
             formula,
             assumes,
+            spread: None,
+            saw: None,
         }
     }
 
-    /// What bare sockets did in the same run, with the same sizes, wait and placement; `binds` is
-    /// [`Binding::RoundTrip`] for one operation at a time, [`Binding::Cpu`] for many.
+    /// What bare sockets did in the same run, with the same wait and placement.
     #[must_use]
-    pub fn of_floor(operations_per_s: f64, latency_ns: Option<f64>, payload_bytes: f64, binds: Binding) -> Limit {
+    pub fn of_baseline(operations_per_s: f64, latency_ns: Option<f64>, payload_bytes: f64, binds: Binding) -> Limit {
         let latency = latency_ns.map(|ns| format!(", {} each", time_text(ns))).unwrap_or_default();
         Limit {
             payload_bits_per_s: finite(operations_per_s * payload_bytes * 8.0),
             operations_per_s: finite(operations_per_s),
             latency_ns,
-            kind: LimitKind::Floor,
+            kind: LimitKind::Baseline,
             binds,
             formula: format!(
                 "bare sockets: {} of {} B{latency}",
@@ -206,6 +209,8 @@ impl Limit {
                 bytes_text(payload_bytes)
             ),
             assumes: "measured in this run with the same sizes, wait and placement".into(),
+            spread: None,
+            saw: None,
         }
     }
 
@@ -217,6 +222,14 @@ impl Limit {
     }
 }
 
+/// The bound's name in a formula; what bare sockets did has none of its own.
+const fn name(bound: &Bound) -> &'static str {
+    match bound.binds {
+        Binding::Unknown => "baseline",
+        binds => binds.word(),
+    }
+}
+
 /// Nothing to carry or no time to wait sets no bound.
 fn per_second(amount_per_s: f64, per_operation: f64) -> f64 {
     if per_operation > 0.0 { amount_per_s / per_operation } else { f64::INFINITY }
@@ -224,17 +237,6 @@ fn per_second(amount_per_s: f64, per_operation: f64) -> f64 {
 
 fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
-}
-
-const fn name(binding: Binding) -> &'static str {
-    match binding {
-        Binding::Line => "line",
-        Binding::Window => "window",
-        Binding::Schedule => "schedule",
-        Binding::Cpu => "cpu",
-        Binding::Bus => "bus",
-        Binding::RoundTrip => "round-trip",
-    }
 }
 
 pub(super) fn operations_text(operations_per_s: f64) -> String {

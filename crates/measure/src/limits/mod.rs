@@ -18,8 +18,10 @@ mod bound;
 mod bus;
 mod ethernet;
 mod latency;
+mod model;
 mod on_the_wire;
 mod rate;
+mod row;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -31,8 +33,10 @@ pub use ethernet::{
     FCS_BYTES, GAP_BYTES, HEADER_BYTES, Line, MIN_FRAME_BYTES, PREAMBLE_BYTES, SFD_BYTES, VLAN_TAG_BYTES,
 };
 pub use latency::FIBRE_NS_PER_KM;
-pub use on_the_wire::{Carrier, Hop, Messages, OnTheWire, Service};
+pub use model::{Model, ModelledWay};
+pub use on_the_wire::{Carrier, Hop, Messages, OnTheWire, Service, Way};
 pub use rate::{format_rate, parse_rate};
+pub use row::{Baseline, Conditions, REACHED, RoundTrip, limit, red_flag, share};
 pub use shared::Fan;
 pub use transport::{Ip, Packing, Path, Transport, WireCost};
 

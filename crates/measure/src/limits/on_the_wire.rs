@@ -122,10 +122,16 @@ impl OnTheWire {
         self.operations == 1 && self.messages.iter().map(|messages| messages.count).sum::<u64>() == 1
     }
 
-    /// Bytes out and back of a message and its answer, on average.
+    /// What goes out for one operation, on average.
     #[must_use]
-    pub fn mean_message(&self) -> (f64, f64) {
-        mean_message(&self.messages)
+    pub fn out(&self) -> Way {
+        Way::of(&self.messages, self.operations, |messages| messages.out_bytes)
+    }
+
+    /// What comes back for one operation, on average.
+    #[must_use]
+    pub fn back(&self) -> Way {
+        Way::of(&self.messages, self.operations, |messages| messages.back_bytes)
     }
 
     /// What one operation costs the line, on average.
@@ -145,20 +151,44 @@ impl OnTheWire {
     }
 }
 
-impl Hop {
-    /// Bytes out and back of a message and its answer, on average.
+/// One direction of an operation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Way {
+    /// Messages that carry anything.
+    pub messages: f64,
+    /// Their bytes together.
+    pub bytes: f64,
+}
+
+impl Way {
+    fn of(messages: &[Messages], operations: u32, bytes: fn(&Messages) -> u64) -> Way {
+        let share = f64::from(operations.max(1)).recip();
+        let all = messages.iter().filter(|messages| bytes(messages) > 0);
+        let (count, sum) = all.fold((0.0, 0.0), |(count, sum), messages| {
+            (count + messages.count as f64, sum + messages.count as f64 * bytes(messages) as f64)
+        });
+        Way { messages: count * share, bytes: sum * share }
+    }
+
+    /// Bytes of one message; 0 where there is none.
     #[must_use]
-    pub fn mean_message(&self) -> (f64, f64) {
-        mean_message(&self.messages)
+    pub fn mean_bytes(&self) -> f64 {
+        if self.messages > 0.0 { self.bytes / self.messages } else { 0.0 }
     }
 }
 
-fn mean_message(messages: &[Messages]) -> (f64, f64) {
-    let count = messages.iter().map(|messages| messages.count).sum::<u64>().max(1) as f64;
-    let mean = |bytes: fn(&Messages) -> u64| {
-        messages.iter().map(|messages| messages.count as f64 * bytes(messages) as f64).sum::<f64>() / count
-    };
-    (mean(|messages| messages.out_bytes), mean(|messages| messages.back_bytes))
+impl Hop {
+    /// What goes out for one of so many operations.
+    #[must_use]
+    pub fn out(&self, operations: u32) -> Way {
+        Way::of(&self.messages, operations, |messages| messages.out_bytes)
+    }
+
+    /// What comes back for one of so many operations.
+    #[must_use]
+    pub fn back(&self, operations: u32) -> Way {
+        Way::of(&self.messages, operations, |messages| messages.back_bytes)
+    }
 }
 
 #[cfg(test)]
@@ -180,7 +210,8 @@ mod tests {
         };
         let cost = block.cost(&path(), Packing::Stream);
         assert_eq!((cost.back_bytes, block.messages_per_operation()), (14_660.0, 10.0));
-        assert!(!block.is_one_message() && block.mean_message() == (20.0, 1400.0));
+        assert!(!block.is_one_message());
+        assert_eq!((block.out(), block.back().mean_bytes()), (Way { messages: 10.0, bytes: 200.0 }, 1400.0));
     }
 
     #[test]
@@ -195,7 +226,7 @@ mod tests {
         let echo = |size: u32| OnTheWire::single(Carrier::Udp, size.into(), size.into(), size.into());
         let drawn = OnTheWire::over_sizes(Size::Uniform { min: 100, max: 1124 }, echo);
         assert_eq!((drawn.payload_bytes, drawn.messages_per_operation()), (612.0, 1.0));
-        assert_eq!(drawn.mean_message(), (612.0, 612.0));
+        assert_eq!((drawn.out().mean_bytes(), drawn.back().bytes), (612.0, 612.0));
         assert_eq!(OnTheWire::over_sizes(Size::Fixed(64), echo), echo(64));
         assert_eq!(OnTheWire::over_sizes(Size::Uniform { min: 7, max: 8 }, echo).operations, 2);
     }

@@ -1,4 +1,4 @@
-use crate::{Cpu, FarEnd, Loss, Mode, ProcessCpu, Usage};
+use crate::{Cpu, FarEnd, Loss, Mode, ProcessCpu, TcpTimes, Usage};
 
 /// Counters of both sides, read around the counted time, and what became of the operations started in it.
 #[derive(Debug, Clone, Default)]
@@ -9,6 +9,10 @@ pub(super) struct Accounts {
     pub local: [Option<Usage>; 2],
     /// The whole machine likewise: busy seconds, and all of them.
     pub machine: [Option<(f64, f64)>; 2],
+    /// Every processor that may be used likewise.
+    pub processors: [Option<Vec<(f64, f64)>>; 2],
+    /// What the link's TCP says at the start and the end of the counted time.
+    pub tcp: [Option<TcpTimes>; 2],
     /// The link's own counters at the start of the counted time and after the last operation.
     pub link: [Loss; 2],
     /// Of the operations started in the counted time: given up.
@@ -52,6 +56,7 @@ impl Accounts {
             reordered: here.reordered + far.reordered,
             retransmitted: here.retransmitted + far.retransmitted,
             refused: self.refused + never_sent,
+            overrun: here.overrun + far.overrun,
         }
     }
 
@@ -92,11 +97,36 @@ pub(super) fn cpu(accounts: &Accounts, elapsed_s: f64, operations: u64) -> Cpu {
     };
     Cpu {
         machine_percent: machine,
+        busiest_percent: busiest(&accounts.processors),
         local,
         remote,
         local_ns_per_operation: each(local),
         remote_ns_per_operation: each(remote),
     }
+}
+
+/// The load of the busiest processor in percent.
+fn busiest([from, to]: &[Option<Vec<(f64, f64)>>; 2]) -> Option<f64> {
+    let (from, to) = (from.as_ref()?, to.as_ref()?);
+    let loads = from.iter().zip(to).filter_map(|(from, to)| {
+        let (busy, all) = (to.0 - from.0, to.1 - from.1);
+        (all > 0.0).then(|| 100.0 * (busy / all).clamp(0.0, 1.0))
+    });
+    loads.reduce(f64::max)
+}
+
+/// What the TCP of several links says of the counted time; `None` where one of them has none.
+pub(super) fn tcp<'a>(links: impl Iterator<Item = &'a Accounts>) -> Option<TcpTimes> {
+    let each = links.map(|accounts| {
+        let (from, to) = (accounts.tcp[0]?, accounts.tcp[1]?);
+        Some(TcpTimes {
+            busy_s: (to.busy_s - from.busy_s).max(0.0),
+            receive_window_limited_s: (to.receive_window_limited_s - from.receive_window_limited_s).max(0.0),
+            send_buffer_limited_s: (to.send_buffer_limited_s - from.send_buffer_limited_s).max(0.0),
+            ..to
+        })
+    });
+    each.reduce(|a, b| a.zip(b).map(|(a, b)| a.and(b))).flatten()
 }
 
 fn process(from: Usage, to: Usage, elapsed_s: f64) -> ProcessCpu {
@@ -119,6 +149,7 @@ pub(super) fn sum(losses: impl Iterator<Item = Loss>) -> Loss {
         reordered: a.reordered + b.reordered,
         retransmitted: a.retransmitted + b.retransmitted,
         refused: a.refused + b.refused,
+        overrun: a.overrun + b.overrun,
     })
 }
 
@@ -129,5 +160,6 @@ fn less(a: Loss, b: Loss) -> Loss {
         reordered: a.reordered.saturating_sub(b.reordered),
         retransmitted: a.retransmitted.saturating_sub(b.retransmitted),
         refused: a.refused.saturating_sub(b.refused),
+        overrun: a.overrun.saturating_sub(b.overrun),
     }
 }

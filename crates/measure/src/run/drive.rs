@@ -369,7 +369,9 @@ impl Drive<'_> {
         if self.place == 0 {
             self.accounts.local[at] = self.shared.watch.local_usage();
             self.accounts.machine[at] = self.shared.watch.machine_busy_s();
+            self.accounts.processors[at] = self.shared.watch.processors_busy_s();
         }
+        self.accounts.tcp[at] = self.link.tcp();
     }
 
     /// Reads the far end's counters. A far end that told nothing the first time is not asked again.

@@ -171,13 +171,14 @@ fn plan(m: &Measurement) -> Vec<Fact> {
 }
 
 fn found(m: &Measurement) -> Vec<Fact> {
-    let Loss { lost, duplicated, reordered, retransmitted, refused } = m.loss;
+    let Loss { lost, duplicated, reordered, retransmitted, refused, overrun } = m.loss;
     let kinds = [
         (lost, "lost"),
         (duplicated, "duplicated"),
         (reordered, "reordered"),
         (retransmitted, "retransmitted"),
         (refused, "refused"),
+        (overrun, "overrun"),
     ];
     let loss: Vec<String> = kinds.iter().map(|(number, kind)| format!("{} {kind}", units::count(*number))).collect();
     let times = m.latency_ns.as_ref().map(|l| {
@@ -211,10 +212,12 @@ fn limit_facts(m: &Measurement, limit: &Limit) -> Vec<Fact> {
         fact("payload rate", limit.payload_bits_per_s.map(units::bits_per_s)),
         fact("operation rate", limit.operations_per_s.map(units::operations_per_s)),
         fact("time", limit.latency_ns.map(units::time_ns)),
-        fact("comes from", figure::kind_text(limit.kind).to_owned()),
-        fact("what binds", figure::binding_text(limit.binds).to_owned()),
+        fact("comes from", limit.kind.word().to_owned()),
+        fact("what binds", limit.binds.word().to_owned()),
         fact("formula", limit.formula.clone()),
         fact("assumes", limit.assumes.clone()),
+        fact("seen", limit.saw.clone()),
+        fact("apart", limit.spread.map(units::percent)),
         fact("share reached", m.share_of_limit.map(units::percent)),
     ]
 }

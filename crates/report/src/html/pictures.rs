@@ -44,7 +44,7 @@ fn best(group: &[&Measurement]) -> Option<(String, String)> {
     let about = match (figure, share) {
         (Figure::Latency, _) => format!("p50 at {size}"),
         (_, Some((share, limit))) => {
-            format!("at {size}, {} of {}", whole_percent(share), figure::kind_text(limit.kind))
+            format!("at {size}, {} of {}", whole_percent(share), limit.kind.word())
         }
         (_, None) => format!("at {size}"),
     };

@@ -147,7 +147,7 @@ fn chart(
         one.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
     let has_limit = |series: &Series| series.points.iter().filter(|point| point.limit.is_some()).count() > 1;
-    let kind = group.iter().find_map(|m| m.limit.as_ref()).map_or("", |limit| figure::kind_text(limit.kind));
+    let kind = group.iter().find_map(|m| m.limit.as_ref()).map_or("", |limit| limit.kind.word());
     let limit = series.iter().any(has_limit).then(|| format!("limit ({kind})"));
     Chart { title: title.into(), note: note.into(), x_label, x_unit, unit, limit, series }
 }

@@ -10,7 +10,7 @@ fn a_picture_has_a_panel_for_every_test_with_something_to_show() {
     let measurements = sample::document().measurements;
     let rate = svg(Picture::Rate, &measurements).unwrap();
     assert!(rate.contains(">tcp · rate<") && rate.contains(">udp · rate<"));
-    assert_eq!(count(&rate, ">limit (floor)<"), 6);
+    assert_eq!(count(&rate, ">limit (baseline)<"), 6);
     let distribution = svg(Picture::Distribution, &measurements).unwrap();
     assert!(distribution.contains(">99.99 %<"));
     assert!(svg(Picture::OverTime, &measurements).unwrap().contains(">2 s<"));

@@ -64,6 +64,7 @@ pub fn measurement(of: &str, status: &Status) -> Measurement {
             local_ns_per_operation: status.cpu_ns_per_event(),
             ..Cpu::default()
         },
+        tcp: None,
         loss: Loss { duplicated: status.events.duplicates, ..Loss::default() },
         limit: None,
         share_of_limit: None,

@@ -1,0 +1,167 @@
+//! The system calls of one side of a floor: large writes, and datagrams that the kernel cuts and joins.
+
+use super::{Floor, GIVE_UP, Kind};
+use crate::Clock;
+use crate::sys::{self, RawAddress};
+use crate::sys_datagram::{self as batch, Received};
+use hodo_machine::{Instant, Wait};
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::fd::BorrowedFd;
+
+/// The system calls of one side.
+pub(super) struct Calls {
+    udp: bool,
+    flags: i32,
+    /// Whether one that spins in vain lets the other thread of its processor run.
+    yields: bool,
+    buffer: Vec<u8>,
+    datagrams: Option<Received>,
+    cut: Option<u16>,
+    /// Whether each answer goes to where the last datagram came from.
+    answers: bool,
+    to: Option<RawAddress>,
+    pub(super) clock: Clock,
+}
+
+impl Calls {
+    /// With room for one message of this size, which comes and goes by itself.
+    pub(super) fn one_by_one(floor: &Floor, size: usize) -> Self {
+        Calls { datagrams: None, cut: None, ..Calls::new(floor, size) }
+    }
+
+    /// With room for so many bytes, and with datagrams that are cut into messages of this size.
+    pub(super) fn of_pieces(floor: &Floor, room: usize, piece: usize) -> Self {
+        let udp = floor.kind == Kind::Udp;
+        let cut = udp.then(|| u16::try_from(piece).ok()).flatten().filter(|_| floor.bulk_of(piece) > 1);
+        Calls { datagrams: udp.then(Received::new), cut, ..Calls::new(floor, room) }
+    }
+
+    pub(super) fn new(floor: &Floor, size: usize) -> Self {
+        let udp = floor.kind == Kind::Udp;
+        Calls {
+            udp,
+            yields: floor.is_crowded(),
+            flags: if matches!(floor.wait, Wait::Block) { 0 } else { libc::MSG_DONTWAIT },
+            buffer: vec![0; size.max(1)],
+            datagrams: (udp && size > floor.size).then(Received::new),
+            cut: (udp && size > floor.size).then(|| u16::try_from(floor.size).ok()).flatten(),
+            answers: false,
+            to: None,
+            clock: Clock::start(),
+        }
+    }
+
+    /// The far side of an exchange. Streams know whom they answer.
+    pub(super) fn answering(mut self) -> Self {
+        self.answers = self.udp;
+        if self.answers {
+            self.datagrams.get_or_insert_with(Received::new);
+        }
+        self
+    }
+
+    #[inline]
+    pub(super) fn send(&mut self, fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let sent = match (self.cut, &self.to) {
+                (None, None) => sys::send(fd, rest, 0),
+                (cut, to) => batch::send(fd, to.as_ref(), &[IoSlice::new(rest)], cut).map(|()| rest.len()),
+            };
+            match sent {
+                Ok(count) => rest = &rest[count..],
+                Err(error) if sys::is_vain(&error) && self.clock.now() < Instant::ZERO + GIVE_UP => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a message of so many bytes, in pieces where it is larger than this one.
+    #[inline]
+    pub(super) fn send_message(&mut self, fd: BorrowedFd<'_>, piece: &[u8], size: usize) -> io::Result<()> {
+        let mut left = size;
+        while left > piece.len() {
+            self.send(fd, piece)?;
+            left -= piece.len();
+        }
+        self.send(fd, &piece[..left])
+    }
+
+    /// Sends what there is room for.
+    #[inline]
+    pub(super) fn send_some(&mut self, fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+        let cut = self.cut.filter(|each| bytes.len() > usize::from(*each));
+        let sent = match (cut, &self.to) {
+            (None, None) => sys::send(fd, bytes, libc::MSG_DONTWAIT),
+            (cut, to) => batch::send(fd, to.as_ref(), &[IoSlice::new(bytes)], cut).map(|()| bytes.len()),
+        };
+        match sent {
+            Err(error) if sys::is_vain(&error) => Ok(0),
+            other => other,
+        }
+    }
+
+    /// Receives what is there, and waits for it only where nothing else can be done.
+    #[inline]
+    pub(super) fn receive_some(&mut self, fd: BorrowedFd<'_>, wait: bool) -> io::Result<Option<usize>> {
+        let flags = self.flags;
+        if !wait {
+            self.flags = libc::MSG_DONTWAIT;
+        }
+        let came = self.receive(fd);
+        self.flags = flags;
+        came
+    }
+
+    /// Whether waiting sleeps.
+    pub(super) fn blocks(&self) -> bool {
+        self.flags == 0
+    }
+
+    /// Some bytes; `None` where none came in time.
+    #[inline]
+    pub(super) fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<Option<usize>> {
+        let came = match &mut self.datagrams {
+            Some(received) => {
+                let runs = match self.cut {
+                    Some(_) => received.receive(fd, self.flags, self.answers),
+                    None => received.receive_one(fd, self.flags, self.answers),
+                };
+                if self.answers && runs.is_ok() {
+                    self.to = Some(*received.run(0).from);
+                }
+                runs.map(|runs| (0..runs).map(|index| received.run(index).bytes.len()).sum())
+            }
+            None => sys::receive(fd, &mut self.buffer, self.flags),
+        };
+        match came {
+            Ok(count) => Ok(Some(count)),
+            Err(error) if sys::is_vain(&error) => {
+                if self.yields && self.flags != 0 {
+                    std::thread::yield_now();
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    #[inline]
+    pub(super) fn receive_exactly(&mut self, fd: BorrowedFd<'_>, size: usize) -> io::Result<()> {
+        let (mut came, mut empty) = (0, 0u32);
+        while came < size {
+            match self.receive(fd)? {
+                Some(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Some(count) => came += count,
+                None => {
+                    empty += 1;
+                    if empty.is_multiple_of(64) && self.clock.now() >= Instant::ZERO + GIVE_UP {
+                        return Err(ErrorKind::TimedOut.into());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+use super::*;
+use crate::limits::{Ip, Line, ModelledWay, Transport};
+use crate::{Cpu, Latency, Mode, Plan, Repeats, Run, Size, State, TcpTimes, Until, Unwatched, Verdict};
+use std::time::Duration;
+
+fn plan(test: Test, window: u32) -> Plan {
+    Plan {
+        test,
+        mode: Mode::Both,
+        size: Size::Fixed(1000),
+        window,
+        channels: 1,
+        batch: 1,
+        rate: None,
+        until: Until::Count(1),
+        warmup: Duration::ZERO,
+        repeats: Repeats::Fixed(1),
+        wait: hodo_machine::Wait::Block,
+        seed: 1,
+        stages: false,
+        stall: Duration::from_secs(1),
+    }
+}
+
+/// A row of operations of 1,000 bytes at this rate over a second.
+fn row(test: Test, window: u32, operations_per_s: f64) -> Measurement {
+    // No link is there to run the plan over; all that counts is filled in.
+    let run: Run = crate::run(&mut [], &plan(test, window), &Unwatched);
+    let mut found = run.into_measurement("p", "p://", &plan(test, window));
+    found.rate.operations_per_s.median = operations_per_s;
+    found.rate.payload_bits_per_s.median = operations_per_s * 8000.0;
+    found.elapsed_s = 1.0;
+    found.verdict = Verdict { state: State::Stable, text: "stable".into() };
+    found.latency_ns = Some(Latency { p50: (1e9 * f64::from(window) / operations_per_s) as u64, ..Latency::default() });
+    found
+}
+
+fn echo() -> OnTheWire {
+    OnTheWire::single(Carrier::Tcp, 1000, 1000, 1000)
+}
+
+fn gigabit() -> Option<Path> {
+    Path::new(Line::new(1e9, 1500), Ip::V4, Transport::Tcp { timestamps: true }).ok()
+}
+
+fn bare(operations_per_s: f64) -> Baseline {
+    Baseline { operations_per_s, latency_ns: None, cost_ns: Some(1000.0), spread: 0.1, shape: "16 in flight".into() }
+}
+
+fn alone(ns: f64) -> Option<RoundTrip> {
+    Some(RoundTrip { ns, source: "seen".into() })
+}
+
+fn binds(found: &Measurement, conditions: &Conditions<'_>) -> (Binding, String) {
+    let limit = limit(found, &echo(), conditions).expect("something bounds it");
+    (limit.binds, limit.saw.expect("it says what it saw"))
+}
+
+#[test]
+fn a_window_binds_where_nine_tenths_of_it_are_reached() {
+    let baseline = bare(1e6);
+    let conditions =
+        Conditions { baseline: Some(&baseline), round_trip: alone(100e3), cores: 1, ..Conditions::default() };
+    assert_eq!(binds(&row(Test::Rate, 10, 95_000.0), &conditions).0, Binding::Window);
+    let (binding, saw) = binds(&row(Test::Rate, 10, 80_000.0), &conditions);
+    assert_eq!((binding, saw.as_str()), (Binding::Unknown, "80 % of the bound of `window`"));
+}
+
+#[test]
+fn a_processor_binds_only_where_one_is_full() {
+    let conditions = Conditions { round_trip: alone(100e3), ..Conditions::default() };
+    let busy = |percent, wait: &str| {
+        let mut found = row(Test::Rate, 10, 50_000.0);
+        found.cpu = Cpu { busiest_percent: Some(percent), ..Cpu::default() };
+        found.wait = wait.into();
+        binds(&found, &conditions)
+    };
+    assert_eq!(busy(34.0, "block").0, Binding::Unknown);
+    assert_eq!(busy(96.0, "block").0, Binding::Cpu);
+    let (binding, saw) = busy(100.0, "spin");
+    assert_eq!(binding, Binding::Unknown);
+    assert!(saw.ends_with("the busiest processor 100 % busy, which says nothing where a side polls"), "{saw}");
+}
+
+/// What bare sockets cost is a bound beside a line, and says `cpu` only where a processor was seen full.
+#[test]
+fn a_bound_of_the_processors_is_not_believed_while_they_are_idle() {
+    let baseline = bare(1e6);
+    let line = Path::new(Line::new(1e12, 1500), Ip::V4, Transport::Tcp { timestamps: true }).ok();
+    let conditions = Conditions { line, baseline: Some(&baseline), cores: 1, ..Conditions::default() };
+    let mut found = row(Test::Rate, 10, 950_000.0);
+    assert_eq!(binds(&found, &conditions).0, Binding::Unknown);
+    found.cpu.busiest_percent = Some(99.0);
+    assert_eq!(binds(&found, &conditions).0, Binding::Cpu);
+}
+
+#[test]
+fn a_far_end_that_does_not_read_is_seen_in_its_window() {
+    let conditions = Conditions { round_trip: alone(100e3), ..Conditions::default() };
+    let mut found = row(Test::Rate, 10, 50_000.0);
+    found.tcp = Some(TcpTimes { connections: 1, receive_window_limited_s: 0.8, ..TcpTimes::default() });
+    let (binding, saw) = binds(&found, &conditions);
+    assert_eq!(binding, Binding::FarEnd);
+    assert!(saw.contains("held by the far end's window 80 %"), "{saw}");
+}
+
+#[test]
+fn over_a_lines_limit_is_a_red_flag() {
+    let conditions = Conditions { line: gigabit(), ..Conditions::default() };
+    for (operations_per_s, flagged) in [(110_000.0, false), (130_000.0, true)] {
+        let found = row(Test::Rate, 10, operations_per_s);
+        let limit = limit(&found, &echo(), &conditions).expect("a line");
+        let share = share(&found, &limit).expect("a share");
+        assert_eq!(red_flag(&limit, share).is_some(), flagged, "{share}");
+        assert_eq!(limit.binds, Binding::Line);
+    }
+}
+
+#[test]
+fn a_baseline_that_is_beaten_bounds_nothing() {
+    let baseline = bare(10_000.0);
+    let conditions = Conditions { baseline: Some(&baseline), ..Conditions::default() };
+    let at = |operations_per_s| limit(&row(Test::Rate, 10, operations_per_s), &echo(), &conditions);
+    let limit = at(9_500.0).expect("the baseline");
+    assert_eq!((limit.kind, limit.binds, limit.spread), (LimitKind::Baseline, Binding::Unknown, Some(0.1)));
+    assert!(
+        limit.formula.starts_with("baseline: bare sockets, 16 in flight: 10000/s, 10 % apart"),
+        "{}",
+        limit.formula
+    );
+    assert_eq!(at(25_000.0), None);
+}
+
+#[test]
+fn the_better_of_two_baselines_counts_and_their_spread_is_told() {
+    let both = bare(900.0).with(&bare(1000.0));
+    assert_eq!((both.operations_per_s, (both.spread * 100.0).round()), (1000.0, 10.0));
+    let timed = |ns| Baseline { latency_ns: Some(ns), ..bare(1.0) };
+    let both = timed(100.0).with(&timed(125.0));
+    assert_eq!((both.latency_ns, (both.spread * 100.0).round()), (Some(100.0), 20.0));
+}
+
+#[test]
+fn a_round_trip_that_the_row_has_passed_was_taken_at_a_bad_moment() {
+    let mut found = row(Test::Rate, 10, 100_000.0);
+    assert_eq!(RoundTrip::of_row(&found, &echo(), &[105e3, 99e3]).map(|trip| trip.ns), Some(99e3));
+    assert_eq!(RoundTrip::of_row(&found, &echo(), &[340e3]), None);
+    found.tcp = Some(TcpTimes { min_rtt_ns: Some(60_000), ..TcpTimes::default() });
+    assert_eq!(RoundTrip::of_row(&found, &echo(), &[340e3]).map(|trip| trip.ns), Some(60e3));
+}
+
+/// 1 MiB of an IPbus block is 750 packets, of which 16 are in flight.
+#[test]
+fn packets_in_flight_bound_a_block() {
+    let block = OnTheWire {
+        messages: vec![Messages { count: 750, out_bytes: 20, back_bytes: 1400 }],
+        in_flight_max: Some(16),
+        ..OnTheWire::single(Carrier::Udp, 1 << 20, 0, 0)
+    };
+    let conditions = Conditions { round_trip: alone(100e3), ..Conditions::default() };
+    let mut found = row(Test::Rate, 2, 200.0);
+    found.rate.payload_bits_per_s.median = 200.0 * 8.0 * f64::from(1 << 20);
+    let limit = limit(&found, &block, &conditions).expect("a window");
+    assert_eq!((limit.binds, limit.operations_per_s.map(f64::round)), (Binding::Window, Some(213.0)));
+}
+
+#[test]
+fn a_schedule_and_a_far_ends_own_time_are_bounds() {
+    let mut found = row(Test::Open, 100, 990.0);
+    found.rate_asked = Some(1000.0);
+    assert_eq!(binds(&found, &Conditions::default()).0, Binding::Schedule);
+    let service = Service { ns_per_operation: 4e6, servers: 4, name: "4 nodes / 4 ms a decision".into() };
+    let deciding = OnTheWire { service: Some(service), ..echo() };
+    let limit = limit(&row(Test::Rate, 2, 950.0), &deciding, &Conditions::default()).expect("a bound");
+    assert_eq!((limit.binds, limit.operations_per_s), (Binding::FarEnd, Some(1000.0)));
+}
+
+#[test]
+fn a_model_bounds_what_it_carries() {
+    let way = ModelledWay { transit_ns: 50e3, cost_ns: 100.0, processors: 1, ..ModelledWay::default() };
+    let model = Model { out: way, back: way, far_ends: 1 };
+    let conditions = Conditions { model: Some(&model), ..Conditions::default() };
+    let limit_of = |found: &Measurement| limit(found, &echo(), &conditions).expect("a model");
+    let lone = limit_of(&row(Test::Latency, 1, 9_950.0));
+    assert_eq!((lone.latency_ns, lone.binds), (Some(100_400.0), Binding::RoundTrip));
+    assert_eq!(limit_of(&row(Test::Rate, 10, 99_000.0)).binds, Binding::Window);
+    assert_eq!(limit_of(&row(Test::Rate, 10, 50_000.0)).binds, Binding::Unknown);
+}
+
+#[test]
+fn a_lone_operation_is_held_to_its_bits_or_to_bare_sockets() {
+    let found = row(Test::Latency, 1, 50_000.0);
+    let line = limit(&found, &echo(), &Conditions { line: gigabit(), ..Conditions::default() }).expect("a line");
+    assert_eq!((line.kind, line.binds), (LimitKind::Line, Binding::Unknown), "{:?}", line.saw);
+    let baseline = Baseline { latency_ns: Some(19_000.0), ..bare(52_000.0) };
+    let limit = limit(&found, &echo(), &Conditions { baseline: Some(&baseline), ..Conditions::default() });
+    let limit = limit.expect("a baseline");
+    assert_eq!((limit.kind, limit.binds, limit.latency_ns), (LimitKind::Baseline, Binding::RoundTrip, Some(19_000.0)));
+    assert_eq!(share(&found, &limit), Some(0.95));
+}

@@ -1,0 +1,79 @@
+//! What a ratio says: faster, slower, or that nobody can tell.
+
+use super::{Comparison, Pair};
+use serde::Serialize;
+
+/// The fewest repeats whose order gives an interval at 95 %.
+const REPEATS_FOR_AN_INTERVAL: u32 = 6;
+/// More than so many repeats are not asked for: the two are alike for every purpose.
+const REPEATS_MAX: f64 = 10_000.0;
+
+/// What a pair of measurements says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The interval of the ratio is over 1.
+    Faster,
+    /// The interval of the ratio is under 1.
+    Slower,
+    /// The interval holds 1, or there is none.
+    CannotTell,
+}
+
+impl Answer {
+    /// The answer of a ratio with the ends of its interval.
+    #[must_use]
+    pub fn of(low: Option<f64>, high: Option<f64>) -> Answer {
+        match (low, high) {
+            (Some(low), _) if low > 1.0 => Answer::Faster,
+            (_, Some(high)) if high < 1.0 => Answer::Slower,
+            _ => Answer::CannotTell,
+        }
+    }
+}
+
+/// Repeats after which the interval of this ratio would exclude 1, if it stayed where it is: an interval narrows with the
+/// square root of their number. `None` where a ratio is so near to 1 that no number of them would help.
+pub(super) fn repeats_needed(ratio: f64, low: Option<f64>, high: Option<f64>, repeats: u32) -> Option<u32> {
+    let (Some(low), Some(high)) = (low, high) else { return Some(REPEATS_FOR_AN_INTERVAL) };
+    let towards_one = if ratio >= 1.0 { (ratio / low).ln() } else { (high / ratio).ln() };
+    let needed = f64::from(repeats.max(1)) * (towards_one / ratio.ln()).powi(2);
+    (needed.is_finite() && needed <= REPEATS_MAX).then(|| (needed.ceil() as u32).max(repeats + 1))
+}
+
+/// What a comparison says of a threshold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Check<'a> {
+    /// Slower for certain, and by a ratio under the threshold.
+    pub failed: Vec<&'a Pair>,
+    /// Nobody can tell whether these are under it: their interval reaches below it, or they have none.
+    pub open: Vec<&'a Pair>,
+}
+
+impl Comparison {
+    /// Holds every ratio to a threshold.
+    #[must_use]
+    pub fn check(&self, threshold: f64) -> Check<'_> {
+        let is_failed =
+            |pair: &&Pair| pair.answer == Answer::Slower && pair.ratio.is_some_and(|ratio| ratio < threshold);
+        let is_open = |pair: &&Pair| !is_failed(pair) && pair.low.is_none_or(|low| low < threshold);
+        Check {
+            failed: self.pairs.iter().filter(is_failed).collect(),
+            open: self.pairs.iter().filter(is_open).collect(),
+        }
+    }
+
+    /// All answers in one sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let count = |answer| self.pairs.iter().filter(|pair| pair.answer == answer).count();
+        let (faster, slower, open) = (count(Answer::Faster), count(Answer::Slower), count(Answer::CannotTell));
+        let plans = if self.pairs.len() == 1 { "1 plan".to_owned() } else { format!("{} plans", self.pairs.len()) };
+        let most = self.pairs.iter().find(|pair| pair.answer != Answer::CannotTell);
+        let most = most.and_then(|pair| Some(format!("; the largest effect: {}, {:.3}", pair.plan, pair.ratio?)));
+        format!(
+            "Of {plans}, B is faster in {faster} and slower in {slower}; {open} cannot tell{}.",
+            most.unwrap_or_default()
+        )
+    }
+}
