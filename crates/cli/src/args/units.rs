@@ -186,11 +186,6 @@ pub fn span_text(span: Duration) -> String {
     format!("{nanos}ns")
 }
 
-/// Processors as the options take them.
-pub fn cpus_text(cpus: &[usize]) -> String {
-    cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
-}
-
 /// A plain decimal number: digits and at most one point, no sign and no exponent.
 fn decimal(text: &str) -> Option<f64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -308,7 +303,6 @@ mod tests {
         for text in ["", "a", "1,", "2-1", "0,0", "0-2,1", "5000", "-1"] {
             assert!(cpus(text).unwrap_err().contains("0-3,8"), "{text}");
         }
-        assert_eq!(cpus_text(&[0, 3]), "0,3");
     }
 
     #[test]
