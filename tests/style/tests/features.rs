@@ -7,7 +7,7 @@ const PROTOCOLS: &[&str] = &["raw", "ipbus", "farm"];
 #[test]
 fn each_protocol_alone_and_none_compiles() {
     for features in PROTOCOLS.iter().copied().chain([""]) {
-        cargo(&[
+        let _ = cargo(&[
             "check",
             "--quiet",
             "--locked",
