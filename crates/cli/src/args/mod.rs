@@ -11,7 +11,7 @@ mod spot;
 pub mod spread;
 mod traced;
 
-pub use bench::{Bench, Choice, Measure};
+pub use bench::{Bench, Measure};
 pub use ipbus::{
     Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,
     RmwBits, RmwSum, Show, Transfer, WORDS_MAX, Write, WriteBlock,

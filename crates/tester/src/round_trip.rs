@@ -1,7 +1,7 @@
 //! The round-trip of a single small operation, for the bound of window over round-trip.
 
-use super::placement::Placement;
-use hodo_catalog::Opened;
+use crate::Opened;
+use crate::placement::Placement;
 use hodo_io::affinity;
 use hodo_machine::Wait;
 use hodo_measure::{Mode, Plan, Repeats, Size, Test, Until, Unwatched};

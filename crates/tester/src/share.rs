@@ -16,7 +16,7 @@ pub fn share_of_limit(found: &Measurement, limit: &Limit) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::unmeasured;
+    use crate::unmeasured;
     use hodo_measure::{Binding, Latency, LimitKind, State};
 
     fn found(test: Test) -> Measurement {

@@ -1,45 +1,32 @@
 //! The steps of a run: a far end where it is needed, a link, a measurement, its limit, and the next.
 
-use super::drive::drive;
-use super::far_end::FarEnd;
-use super::line::line;
-use super::placement::Placement;
-use super::progress::Progress;
-use super::recorder::Recorder;
-use super::round_trip::RoundTrips;
-use super::share::share_of_limit;
-use super::unmeasured::unmeasured;
-use crate::args::{Measure, units::Cpus};
-use crate::{Error, environment};
-use hodo_catalog::{Floor, Opened, Settings, Uri};
+use crate::drive::drive;
+use crate::line::line;
+use crate::placement::Placement;
+use crate::round_trip::RoundTrips;
+use crate::running::Running;
+use crate::share::share_of_limit;
+use crate::unmeasured::unmeasured;
+use crate::{Benchmark, Error, Floor, Observer, Opened, Settings, Uri, environment};
 use hodo_io::nic::NicFacts;
-use hodo_measure::{Cpu, LinkError, Measurement, Plan, State, Test};
-use std::sync::Arc;
+use hodo_measure::{Cpu, Document, LinkError, Measurement, Plan, State, Test};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the steps of one link have in common.
-pub struct Steps<'a> {
-    /// The link, as the user named it.
-    pub link: &'a Uri,
-    /// How it is measured.
-    pub measure: &'a Measure,
-    /// Each operation on a connection of its own.
-    pub reconnect: bool,
-    /// Set when the user has had enough.
-    pub stop: &'a Arc<AtomicBool>,
-    /// Who is told.
-    pub progress: &'a Progress,
-    /// Who writes it down.
-    pub recorder: &'a mut Recorder,
+/// A run of one link.
+pub(crate) struct Steps<'a> {
+    pub(crate) benchmark: &'a Benchmark,
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) observer: &'a dyn Observer,
+    pub(crate) document: &'a mut Document,
 }
 
 impl Steps<'_> {
-    /// Runs the plans in turn. What was measured is with the recorder, also after an error.
-    pub fn run(&mut self, plans: &[Plan]) -> Result<(), Error> {
+    /// Runs the plans in turn. What was measured is in the document, also after an error.
+    pub(crate) fn run(&mut self, plans: &[Plan]) -> Result<(), Error> {
         let (mut far_end, mut round_trips) = (None, RoundTrips::default());
         let mut failure = Ok(());
         for plan in plans {
-            self.progress.begin(self.link.scheme, plan);
+            self.observer.begin(&self.benchmark.link, plan);
             let step = self.step(plan, &mut far_end, &mut round_trips);
             let stopped = self.stop.load(Ordering::Relaxed);
             let (measurement, next) = match step {
@@ -51,8 +38,9 @@ impl Steps<'_> {
                 Err(error) => (self.unmeasured(plan, State::Failed, &error.to_string()), Next::End(Err(error))),
                 Ok((measurement, error)) => (measurement, self.next(error, stopped)),
             };
-            self.progress.end(&measurement);
-            self.recorder.add(measurement);
+            self.observer.end(&measurement);
+            self.document.measurements.push(measurement);
+            self.observer.added(self.document);
             match next {
                 Next::End(result) => return failure.and(result),
                 Next::Plan(result) => failure = failure.and(result),
@@ -63,7 +51,7 @@ impl Steps<'_> {
 
     /// Whether the next plan may do better after this one's error.
     fn next(&self, error: Option<LinkError>, stopped: bool) -> Next {
-        let named = |error: LinkError| Err(Error::Failed(format!("{}: {error}", self.link)));
+        let named = |error: LinkError| Err(Error::Failed(format!("{}: {error}", self.benchmark.link)));
         match error {
             _ if stopped => Next::End(Ok(())),
             None => Next::Plan(Ok(())),
@@ -76,20 +64,20 @@ impl Steps<'_> {
     fn step(
         &mut self,
         plan: &Plan,
-        far_end: &mut Option<FarEnd>,
+        far_end: &mut Option<Running>,
         round_trips: &mut RoundTrips,
     ) -> Result<(Measurement, Option<LinkError>), Error> {
         let placement = self.placement(plan);
         let uri = self.meet(&placement, far_end)?;
-        let far_process = far_end.as_ref().map(FarEnd::process);
+        let far_process = far_end.as_ref().and_then(Running::process);
         let settings = Settings { far_process, ..self.settings(plan, &placement) };
-        let mut opened = hodo_catalog::open(&uri, &settings, self.stop)?;
+        let mut opened = crate::open(&uri, &settings, self.stop)?;
         let nic = opened.remote.and_then(NicFacts::towards);
-        let line = line(self.measure, nic.as_ref());
+        let line = line(&self.benchmark.conditions, nic.as_ref());
         if plan.stages {
-            let pages = far_end.as_ref().and_then(FarEnd::pages).or(self.measure.hub_pages);
+            let pages = far_end.as_ref().and_then(Running::pages).or(self.benchmark.conditions.pages);
             if let Err(why) = uri.protocol.add_stages(&uri, &mut opened, pages) {
-                self.progress.say(&why);
+                self.observer.say(&why);
             }
         }
         self.note(&opened, &placement, nic);
@@ -101,16 +89,16 @@ impl Steps<'_> {
             None
         };
         let round_trip_ns = if many_on_line { round_trips.of(plan, &placement, &mut opened) } else { None };
-        let run = drive(&mut opened, plan, self.stop, self.progress);
+        let run = drive(&mut opened, plan, self.stop, self.observer);
         let error = run.error.clone();
-        let mut found = run.into_measurement(self.link.scheme, &self.link.to_string(), plan);
-        if self.link.simulated {
+        let mut found = run.into_measurement(self.benchmark.link.scheme, &self.benchmark.link.to_string(), plan);
+        if self.benchmark.link.simulated {
             // What computing the simulation cost says nothing of the link, and would differ from run to run.
             found.cpu = Cpu::default();
         }
-        found.limit = hodo_catalog::limit(&uri, &opened, line, floor, round_trip_ns, &found);
+        found.limit = crate::limit(&uri, &opened, line, floor, round_trip_ns, &found);
         found.share_of_limit = found.limit.as_ref().and_then(|limit| share_of_limit(&found, limit));
-        if let Some(ended) = far_end.as_mut().and_then(FarEnd::ended) {
+        if let Some(ended) = far_end.as_mut().and_then(Running::ended) {
             found.verdict.text = format!("{}; {ended}", found.verdict.text);
         }
         Ok((found, error))
@@ -118,32 +106,37 @@ impl Steps<'_> {
 
     /// What bare sockets do. Without it there is no limit, but still a measurement.
     fn floor(&self, uri: &Uri, settings: &Settings, plan: &Plan, placement: &Placement) -> Option<Floor> {
-        hodo_catalog::floor(uri, settings, plan, &placement.far).unwrap_or_else(|error| {
-            self.progress.say(&error.to_string());
+        crate::floor(uri, settings, plan, &placement.far).unwrap_or_else(|error| {
+            self.observer.say(&error.to_string());
             None
         })
     }
 
     fn placement(&self, plan: &Plan) -> Placement {
-        let asked = self.measure.cpu.as_ref().map(|Cpus(cpus)| cpus.as_slice());
-        let far_end_here = self.link.wants_far_end();
-        let placement = Placement::of(asked, &super::online_cpus(), plan.channels, far_end_here);
-        placement.with_far_on_one(self.link.protocol.description().has_one_thread).with_buffers(
-            self.measure
-                .socket_buffer
-                .or_else(|| if far_end_here { self.link.protocol.socket_buffer(plan.channels) } else { None }),
+        let asked = self.benchmark.conditions.cpus.as_deref();
+        let far_end_here = self.benchmark.link.wants_far_end();
+        let placement = Placement::of(asked, &crate::benchmark::online_cpus(), plan.channels, far_end_here);
+        placement.with_far_on_one(self.benchmark.link.protocol.description().has_one_thread).with_buffers(
+            self.benchmark.conditions.socket_buffer.or_else(|| {
+                if far_end_here { self.benchmark.link.protocol.socket_buffer(plan.channels) } else { None }
+            }),
         )
     }
 
     /// Where the far end is. One that is started here runs on until a plan needs it otherwise placed.
-    fn meet(&self, placement: &Placement, far_end: &mut Option<FarEnd>) -> Result<Uri, Error> {
-        if !self.link.wants_far_end() {
-            return Ok(self.link.clone());
+    fn meet(&self, placement: &Placement, far_end: &mut Option<Running>) -> Result<Uri, Error> {
+        if !self.benchmark.link.wants_far_end() {
+            return Ok(self.benchmark.link.clone());
         }
         if far_end.as_ref().is_none_or(|far_end| far_end.placement() != placement) {
             // The one before ends first, so that the two do not share a processor.
             drop(far_end.take());
-            *far_end = Some(FarEnd::start(self.link, self.measure, placement)?);
+            *far_end = Some(Running::start(
+                &self.benchmark.link,
+                &self.benchmark.timing,
+                &self.benchmark.conditions,
+                placement,
+            )?);
         }
         let started = far_end.as_ref().expect("it was started above");
         Ok(started.link().clone())
@@ -156,11 +149,11 @@ impl Steps<'_> {
             size_max: plan.size.bounds().1,
             wait: plan.wait,
             cpus: placement.here.clone(),
-            congestion: self.measure.congestion.clone(),
+            congestion: self.benchmark.conditions.congestion.clone(),
             socket_buffer: placement.socket_buffer,
             batch: plan.batch,
             far_process: None,
-            reconnect: self.reconnect,
+            reconnect: self.benchmark.choice.reconnect,
             seed: plan.seed,
             timeout: plan.stall,
         }
@@ -168,8 +161,8 @@ impl Steps<'_> {
 
     /// What the environment says only once a link is open.
     fn note(&mut self, opened: &Opened, placement: &Placement, nic: Option<NicFacts>) {
-        let text = placement.text(self.link.wants_far_end());
-        let environment = self.recorder.environment();
+        let text = placement.text(self.benchmark.link.wants_far_end());
+        let environment = &mut self.document.environment;
         if opened.congestion.is_some() {
             environment.congestion_control.clone_from(&opened.congestion);
         }
@@ -180,7 +173,7 @@ impl Steps<'_> {
     }
 
     fn unmeasured(&self, plan: &Plan, state: State, why: &str) -> Measurement {
-        unmeasured(self.link.scheme, &self.link.to_string(), plan, state, why)
+        unmeasured(self.benchmark.link.scheme, &self.benchmark.link.to_string(), plan, state, why)
     }
 }
 
