@@ -11,6 +11,7 @@ mod result;
 mod run;
 pub mod statistics;
 mod trend;
+pub mod units;
 mod verdict;
 
 pub use histogram::{Histogram, HistogramError};

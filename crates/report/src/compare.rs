@@ -1,4 +1,4 @@
-//! Two documents, measurement by measurement: how much faster the second is, and what else differs.
+//! Compares two documents, measurement by measurement: the ratio of each figure, and differences that may explain it.
 
 mod answer;
 
@@ -11,7 +11,7 @@ use crate::units::{self, UNKNOWN};
 use hodo_measure::{Document, Environment, Estimate, Measurement, Nic, State, Test};
 use serde::Serialize;
 
-/// What two documents say of the same plans.
+/// The comparison of two documents.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// One for every plan that both have, the largest effect first.
@@ -24,28 +24,28 @@ pub struct Comparison {
     pub only_in_b: Vec<String>,
 }
 
-/// The same plan in both documents.
+/// A plan that is in both documents.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pair {
     /// The plan in words.
     pub plan: String,
     /// The figure compared, with its unit: `payload_bits_per_s`, `operations_per_s` or `latency_p50_ns`.
     pub figure: &'static str,
-    /// The figure in the first document; null where it is not there.
+    /// The figure in the first document; null if it is missing.
     pub a: Option<f64>,
     /// The figure in the second document.
     pub b: Option<f64>,
-    /// How many times as fast the second is: b/a of a rate, a/b of a time. Over 1 is faster.
+    /// The speed of the second over that of the first: b/a of a rate, a/b of a time. Over 1 is faster.
     pub ratio: Option<f64>,
-    /// Lower end of the ratio's confidence interval; null where one of the two has no interval.
+    /// Lower end of the ratio's confidence interval; null if one of the two has none.
     pub low: Option<f64>,
     /// Upper end of the ratio's confidence interval.
     pub high: Option<f64>,
     /// The interval's level in percent: the lower of the two.
     pub confidence: Option<f64>,
-    /// What this says.
+    /// The conclusion.
     pub answer: Answer,
-    /// Repeats that would tell, where these do not; null where the two are too near to each other for any number.
+    /// The number of repeats that would decide, if these do not; null if the two are too near to each other for any number.
     pub repeats_needed: Option<u32>,
     #[serde(skip)]
     kind: Figure,
@@ -86,7 +86,7 @@ pub fn compare(a: &Document, b: &Document) -> Comparison {
     comparison
 }
 
-/// The comparison as a table for people, with its warnings and what is not matched under it.
+/// Draws the comparison as a table for people, with warnings and unmatched plans under it.
 #[must_use]
 pub fn comparison_table(comparison: &Comparison, style: Style) -> String {
     let mut text = match comparison.pairs.iter().find_map(|pair| pair.confidence) {
@@ -138,7 +138,7 @@ fn columns(pairs: &[Pair]) -> Vec<Column> {
     ]
 }
 
-/// Green or red only where the interval excludes 1.
+/// Returns the ratio, green or red only if the interval excludes 1.
 fn ratio_cell(pair: &Pair) -> Cell {
     let tone = match pair.answer {
         Answer::Faster => Tone::Good,
@@ -186,7 +186,7 @@ fn pair(a: &Measurement, b: &Measurement) -> Pair {
     }
 }
 
-/// How far an estimate reaches below and above its median, in natural logarithms.
+/// Returns how far an estimate reaches below and above its median, in natural logarithms.
 #[derive(Debug, Clone, Copy)]
 struct Spread {
     down: f64,
@@ -199,7 +199,7 @@ fn spread(figure: Figure, m: &Measurement) -> Option<Spread> {
     (down.is_finite() && up.is_finite()).then(|| Spread { down: down.max(0.0), up: up.max(0.0) })
 }
 
-/// The estimate whose relative interval holds for the figure.
+/// Returns the estimate whose relative interval holds for the figure.
 fn estimate(figure: Figure, m: &Measurement) -> Option<&Estimate> {
     match figure {
         Figure::PayloadRate => Some(&m.rate.payload_bits_per_s),
@@ -250,7 +250,7 @@ fn differs(name: &str, a: &str, b: &str) -> String {
     format!("{name} differs: A {a}, B {b}")
 }
 
-/// What can make a link faster or slower, by name.
+/// Returns the settings that can make a link faster or slower, by name.
 fn facts(environment: &Environment) -> Vec<(&'static str, Option<String>)> {
     let e = environment;
     let nic = |of: &dyn Fn(&Nic) -> Option<String>| e.nic.as_ref().and_then(of);
@@ -274,7 +274,7 @@ fn facts(environment: &Environment) -> Vec<(&'static str, Option<String>)> {
     ]
 }
 
-/// How long interrupts are held back on receive and on transmit.
+/// Returns how long interrupts are held back on receive and on transmit.
 fn coalescence(nic: &Nic) -> Option<String> {
     let way = |usecs: Option<u32>, adaptive: Option<bool>| {
         let number = usecs.map_or_else(|| "?".to_owned(), |usecs| usecs.to_string());

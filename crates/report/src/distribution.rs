@@ -7,14 +7,14 @@ use hodo_measure::Histogram;
 pub(crate) struct Percentile {
     /// The share of operations that took no longer, below 1.
     pub share: f64,
-    /// Their time, in nanoseconds.
+    /// The longest time of those operations, in nanoseconds.
     pub time_ns: f64,
 }
 
 /// The most points that a curve needs to look smooth.
 const POINTS_MAX: usize = 160;
 
-/// The percentile curve of a histogram in HdrHistogram's V2 compressed form, base64; empty where it is none.
+/// Returns the percentile curve of a histogram in HdrHistogram's V2 compressed form, base64; empty if it is malformed.
 ///
 /// Points lie evenly over log(1 / (1 - share)), and end where a single operation decides.
 pub(crate) fn percentiles(histogram: &str) -> Vec<Percentile> {

@@ -1,4 +1,4 @@
-//! What a measurement is about, and how its plan reads: the words that every form of report shares.
+//! The figure that a measurement is about, and the words for plans that all reports share.
 
 use crate::layout::clean;
 use crate::units;
@@ -16,7 +16,7 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// The figure that this measurement's test is about: the rate, or for latency and open-loop tests the median time.
+    /// Returns the figure that this measurement's test is about: the rate, or for latency and open-loop tests the median time.
     #[must_use]
     pub fn of(measurement: &Measurement) -> Figure {
         match measurement.test {
@@ -26,7 +26,7 @@ impl Figure {
         }
     }
 
-    /// Its name in a sentence.
+    /// Returns the figure's name in a sentence.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl Figure {
         }
     }
 
-    /// The measured value, in bits per second, operations per second or nanoseconds.
+    /// Returns the measured value, in bits per second, operations per second or nanoseconds.
     #[must_use]
     pub fn value(self, measurement: &Measurement) -> Option<f64> {
         match self {
@@ -47,7 +47,7 @@ impl Figure {
         .filter(|value| value.is_finite())
     }
 
-    /// The value with its unit.
+    /// Returns a value with the figure's unit.
     #[must_use]
     pub fn text(self, value: f64) -> String {
         match self {
@@ -58,7 +58,7 @@ impl Figure {
     }
 }
 
-/// The limit of what the test is about, or the nearest that the limit speaks of, with its unit.
+/// Returns the limit of the test's figure, or of the nearest one that has a limit, with its unit.
 pub(crate) fn limit_text(measurement: &Measurement) -> Option<String> {
     let limit = measurement.limit.as_ref()?;
     let rate = limit.payload_bits_per_s.map(units::bits_per_s);
@@ -71,21 +71,21 @@ pub(crate) fn limit_text(measurement: &Measurement) -> Option<String> {
     }
 }
 
-/// Half the width of the confidence interval as a share of the median.
+/// Returns half the width of the confidence interval as a share of the median.
 pub(crate) fn half_width(estimate: &Estimate) -> Option<f64> {
     let (low, high) = (estimate.low?, estimate.high?);
     let share = (high - low) / 2.0 / estimate.median;
     share.is_finite().then_some(share)
 }
 
-/// The protocol, as `sim+udp` where it ran over the simulated network.
+/// Returns the protocol, as `sim+udp` if it ran over the simulated network.
 pub(crate) fn protocol_text(measurement: &Measurement) -> String {
     let Measurement { protocol, link, .. } = measurement;
     let simulated = link.strip_prefix("sim+").is_some_and(|rest| rest.starts_with(&format!("{protocol}:")));
     if simulated { format!("sim+{protocol}") } else { protocol.clone() }
 }
 
-/// The plan in a few words: `tcp rate send 1 KiB 64×1 block`.
+/// Returns the plan in a few words: `tcp rate send 1 KiB 64×1 block`.
 pub(crate) fn plan_text(measurement: &Measurement) -> String {
     let m = measurement;
     let (protocol, size, window) = (protocol_text(m), size_text(m), window_text(m));
@@ -93,7 +93,7 @@ pub(crate) fn plan_text(measurement: &Measurement) -> String {
     format!("{protocol} {} {} {size} {window} {}{asked}", m.test, m.mode, m.wait)
 }
 
-/// The size of the operations: `32 KiB`, or `60 B..1020 B` where sizes were drawn.
+/// Returns the size of the operations: `32 KiB`, or `60 B..1020 B` if sizes were drawn at random.
 pub(crate) fn size_text(measurement: &Measurement) -> String {
     match (measurement.size_bytes, measurement.size_min_bytes, measurement.size_max_bytes) {
         (Some(size), _, _) => units::bytes(size),
@@ -102,7 +102,7 @@ pub(crate) fn size_text(measurement: &Measurement) -> String {
     }
 }
 
-/// The size, or the mean of the sizes drawn.
+/// Returns the size, or the mean of the sizes drawn.
 pub(crate) fn mean_size(measurement: &Measurement) -> Option<f64> {
     match (measurement.size_bytes, measurement.size_min_bytes, measurement.size_max_bytes) {
         (Some(size), _, _) => Some(size as f64),
@@ -111,13 +111,13 @@ pub(crate) fn mean_size(measurement: &Measurement) -> Option<f64> {
     }
 }
 
-/// Window and channels, as `32×1`, with the batch where operations are concatenated: `32×1 b8`.
+/// Returns window and channels, as `32×1`, with the batch where operations are concatenated: `32×1 b8`.
 pub(crate) fn window_text(measurement: &Measurement) -> String {
     let Measurement { window, channels, batch, .. } = measurement;
     if *batch > 1 { format!("{window}×{channels} b{batch}") } else { format!("{window}×{channels}") }
 }
 
-/// What a test does, in a few words.
+/// Describes a test in a few words.
 pub(crate) const fn test_meaning(test: Test) -> &'static str {
     match test {
         Test::Rate => "as many operations as the window allows",
@@ -129,19 +129,19 @@ pub(crate) const fn test_meaning(test: Test) -> &'static str {
     }
 }
 
-/// Whether the row has passed the limit of its line, which nothing can pass.
+/// Returns whether the row has passed the limit of its line, which nothing can pass.
 pub(crate) fn is_over_the_line(measurement: &Measurement) -> bool {
     let (limit, share) = (measurement.limit.as_ref(), measurement.share_of_limit);
     limit.zip(share).is_some_and(|(limit, share)| limits::red_flag(limit, share).is_some())
 }
 
-/// The verdict in a sentence that begins with its word, once.
+/// Returns the verdict in a sentence that begins with its state, once.
 pub(crate) fn verdict_text(measurement: &Measurement) -> String {
     let (word, text) = (measurement.verdict.state.word(), &measurement.verdict.text);
     if text.starts_with(word) { clean(text) } else { format!("{word}: {}", clean(text)) }
 }
 
-/// Rates over the run in the unit of the test's rate: pairs of (end of the piece in seconds, rate).
+/// Returns rates over the run in the unit of the test's rate: pairs of (end of the piece in seconds, rate).
 pub(crate) fn interval_rates(measurement: &Measurement) -> Vec<(f64, f64)> {
     let by_operations = measurement.intervals.iter().all(|interval| interval.payload_bytes == 0);
     let mut before_s = 0.0;
@@ -157,7 +157,7 @@ pub(crate) fn interval_rates(measurement: &Measurement) -> Vec<(f64, f64)> {
     rates
 }
 
-/// Measurements that belong in one picture or one table: same protocol, link and test, in the order of their first.
+/// Groups measurements for a picture or a table: by protocol, link and test, in the order of the first of each.
 pub(crate) fn groups(measurements: &[Measurement]) -> Vec<Vec<&Measurement>> {
     let mut groups: Vec<Vec<&Measurement>> = Vec::new();
     for measurement in measurements {
@@ -173,7 +173,7 @@ pub(crate) fn groups(measurements: &[Measurement]) -> Vec<Vec<&Measurement>> {
     groups
 }
 
-/// The mode as a word for a narrow column.
+/// Returns the mode as a word for a narrow column.
 pub(crate) const fn mode_text(mode: Mode) -> &'static str {
     match mode {
         Mode::Both => "both",

@@ -1,59 +1,44 @@
-//! The document as JSON, there and back.
+//! Writes and reads the document as JSON.
 
 use hodo_measure::{Document, SCHEMA, SCHEMA_1};
 use serde::Deserialize;
 use serde_json::Value;
-use std::fmt;
+use thiserror::Error;
 
-/// Why a text is not a result document.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The reason that a text is not a result document.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum JsonError {
     /// The text is not JSON at all, or ends early.
+    #[error("not JSON at line {line}, column {column}: {what}; is this a file that `hodo bench --json` wrote in full?")]
     NotJson {
         /// Line of the mistake, from 1.
         line: usize,
         /// Column of the mistake, from 1.
         column: usize,
-        /// What the parser says.
+        /// The parser's message.
         what: String,
     },
-    /// It is JSON, but does not say that it is a result document.
+    /// The text is JSON, but does not say that it is a result document.
+    #[error("JSON, but no result: the field `schema` is missing; `hodo bench --json FILE` writes one")]
     NotAResult,
-    /// It is a result document of another version.
+    /// The text is a result document of another version.
+    #[error(
+        "this is schema `{found}`, and this program reads `{SCHEMA}` and `{SCHEMA_1}`; use the version of hodo that wrote \
+         the file"
+    )]
     OtherSchema {
-        /// The version it names.
+        /// The version that the document names.
         found: String,
     },
-    /// A field is missing or holds something else than it should.
+    /// A field is missing, or has a wrong value.
+    #[error("field `{path}`: {what}")]
     BadField {
         /// The field, as `measurements[2].rate.payload_bits_per_s`.
         path: String,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
-}
-
-impl std::error::Error for JsonError {}
-
-impl fmt::Display for JsonError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            JsonError::NotJson { line, column, what } => write!(
-                f,
-                "not JSON at line {line}, column {column}: {what}; is this a file that `hodo bench --json` wrote in full?"
-            ),
-            JsonError::NotAResult => {
-                write!(f, "JSON, but no result: the field `schema` is missing; `hodo bench --json FILE` writes one")
-            }
-            JsonError::OtherSchema { found } => write!(
-                f,
-                "this is schema `{found}`, and this program reads `{SCHEMA}` and `{SCHEMA_1}`; use the version of hodo that \
-                 wrote the file"
-            ),
-            JsonError::BadField { path, what } => write!(f, "field `{path}`: {what}"),
-        }
-    }
 }
 
 /// Writes a document; a float that is not finite becomes null. Ends in a newline.
@@ -69,7 +54,7 @@ pub fn to_string(document: &Document) -> String {
 ///
 /// # Errors
 ///
-/// Says what is wrong with a text that is not a document, and where.
+/// A [`JsonError`] that says what is wrong with the text, and where.
 pub fn from_str(text: &str) -> Result<Document, JsonError> {
     let value: Value = serde_json::from_str(text).map_err(|error| JsonError::NotJson {
         line: error.line(),
@@ -87,7 +72,7 @@ pub fn from_str(text: &str) -> Result<Document, JsonError> {
     Ok(Document { schema: SCHEMA.into(), ..document })
 }
 
-/// The parser's words without its own ` at line 1 column 2`, which the error carries as numbers.
+/// Returns the parser's message without ` at line 1 column 2`, which the error has as numbers.
 fn without_position(message: &str) -> String {
     message.rsplit_once(" at line ").map_or(message, |(what, _)| what).to_owned()
 }

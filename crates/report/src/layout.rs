@@ -1,4 +1,4 @@
-//! Columns of text: which fit, how wide, in which colour.
+//! Lays out columns of text: those that fit, their widths and colours.
 
 use crate::units::UNKNOWN;
 

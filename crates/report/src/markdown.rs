@@ -4,7 +4,7 @@ use crate::figure::{self, Figure};
 use crate::units::{self, UNKNOWN};
 use hodo_measure::Measurement;
 
-/// A GitHub-flavoured table: one row a measurement, the figures that a reader asks for first.
+/// Writes a GitHub-flavoured table: one row for each measurement, the figures that a reader asks for first.
 #[must_use]
 pub fn markdown(measurements: &[Measurement]) -> String {
     let mut text = String::from(
@@ -37,7 +37,7 @@ fn cells(m: &Measurement) -> [String; 10] {
     ]
 }
 
-/// A name that stays in its cell and is no markup.
+/// Escapes a name, so that it stays in its cell and is no markup.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -56,9 +56,9 @@ pub const COLUMNS: [&str; 48] = [
     "commit",
 ];
 
-/// One header line and one line a measurement: tab-separated, no quoting, an empty cell for what is null.
+/// Writes one header line and one line for each measurement: tab-separated, no quoting, an empty cell for what is null.
 ///
-/// Where sizes were drawn, `size_bytes` holds their mean, rounded up, so that the column stays numeric and
+/// If sizes were drawn at random, `size_bytes` holds their mean, rounded up, so that the column stays numeric and
 /// `operations_per_s * size_bytes` stays the payload rate. Floats have seven significant digits. Tabs and line ends
 /// inside a name become spaces. `rate_low` and `rate_high` are the ends of the interval of `operations_per_s`;
 /// `cpu_s_per_gbit` is CPU time of both processes, `user_s` and `system_s` that of this one.

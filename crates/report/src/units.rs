@@ -1,21 +1,21 @@
-//! Numbers as people read them: a few digits, a prefix, a unit. What is not finite reads as a dash.
+//! Formats numbers for people: a few digits, a prefix, a unit. A number that is not finite becomes a dash.
 
-/// Stands for what is not known.
+/// The text for an unknown value.
 pub(crate) const UNKNOWN: &str = "–";
 
 const PREFIXES: [(f64, &str); 5] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
 
-/// Operations per second, as `157.2 k/s`.
+/// Formats operations per second, as `157.2 k/s`.
 pub(crate) fn operations_per_s(value: f64) -> String {
     scaled(value, 4, |prefix| if prefix.is_empty() { "/s".into() } else { format!(" {prefix}/s") })
 }
 
-/// Bits per second, as `941.5 Mbit/s`.
+/// Formats bits per second, as `941.5 Mbit/s`.
 pub(crate) fn bits_per_s(value: f64) -> String {
     scaled(value, 4, |prefix| format!(" {prefix}bit/s"))
 }
 
-/// A time given in nanoseconds, as `6.20 µs`.
+/// Formats a time given in nanoseconds, as `6.20 µs`.
 pub(crate) fn time_ns(value: f64) -> String {
     if !value.is_finite() {
         return UNKNOWN.into();
@@ -30,7 +30,7 @@ pub(crate) fn time_ns(value: f64) -> String {
     format!("{} {unit}", digits(rounded / unit_ns, if unit_ns > 1.0 { 3 } else { 1 }))
 }
 
-/// A share, as `94.1 %`: three digits below 100 %, whole percents above.
+/// Formats a share, as `94.1 %`: three digits below 100 %, whole percents above.
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;
     match value.abs() {
@@ -43,7 +43,7 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// A size, exact where it is short: `1500 B`, `32 KiB`, `1 MiB`.
+/// Formats a size, exact if that is short: `1500 B`, `32 KiB`, `1 MiB`.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     for (unit, name) in UNITS {
@@ -57,7 +57,7 @@ pub(crate) fn bytes(count: u64) -> String {
     }
 }
 
-/// A count with a thin structure: `12,345`.
+/// Formats a count in groups of three digits: `12,345`.
 pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut grouped = String::with_capacity(digits.len() * 4 / 3);
@@ -70,7 +70,7 @@ pub(crate) fn count(value: u64) -> String {
     grouped
 }
 
-/// Rounds to so many significant digits.
+/// Rounds to a number of significant digits.
 pub(crate) fn round_to(value: f64, significant: usize) -> f64 {
     format!("{value:.*e}", significant - 1).parse().unwrap_or(value)
 }
@@ -84,7 +84,7 @@ fn scaled(value: f64, significant: usize, unit: impl Fn(&str) -> String) -> Stri
     format!("{}{}", digits(rounded / scale, significant), unit(prefix))
 }
 
-/// Decimals so that `value`, below 1000 or so, shows this many significant digits.
+/// Formats `value`, below 1000 or so, with this many significant digits.
 pub(crate) fn digits(value: f64, significant: usize) -> String {
     if value == 0.0 {
         return "0".into();

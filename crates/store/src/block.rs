@@ -1,4 +1,4 @@
-//! What a file is made of: a header, then blocks. All numbers are little-endian.
+//! The layout of a file: a header, then blocks. All numbers are little-endian.
 //!
 //! ```text
 //! file header   0  8 "HODOSEG\n" or "HODOLED\n"
@@ -23,7 +23,7 @@ pub const VERSION: u16 = 1;
 const TEXT: &[u8] = b"Hodoscope events, docs/farm-files.md";
 const PARTIAL: u8 = 1;
 
-/// What a file holds.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     Segment,
@@ -51,18 +51,18 @@ pub fn encode_file_header(kind: FileKind, segment: u64) -> [u8; FILE_HEADER] {
     bytes
 }
 
-/// Why the beginning of a file cannot be used.
+/// The reason that the beginning of a file cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderFault {
-    /// It is another kind of file.
+    /// The file is of another kind.
     Magic,
-    /// It is ours, of a version that is not known here.
+    /// The file is a store's, in a version that is not known here.
     Version(u16),
-    /// Its checksum is wrong.
+    /// The checksum is wrong.
     Sum,
 }
 
-/// The segment's number.
+/// Decodes a file header, and returns the segment's number.
 pub fn decode_file_header(kind: FileKind, bytes: &[u8; FILE_HEADER]) -> Result<u64, HeaderFault> {
     if u32_at(bytes, 60) != crc32c::crc32c(&bytes[..60]) {
         let ours = bytes[..8] == *kind.magic();
@@ -78,7 +78,7 @@ pub fn decode_file_header(kind: FileKind, bytes: &[u8; FILE_HEADER]) -> Result<u
     Ok(u64_at(bytes, 16))
 }
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// An event with its data.
@@ -144,7 +144,7 @@ impl Header {
         }
     }
 
-    /// The record that it is, with these data; nothing for other kinds and for verdicts that no event with data has.
+    /// Returns the record of an event's block, with these data; `None` for other kinds, and for verdicts without data.
     pub fn record<'a>(&self, data: &'a [u8]) -> Option<Record<'a>> {
         let verdict = Verdict::from_code(self.verdict).filter(|verdict| verdict.keeps_data())?;
         (self.kind == Kind::Event && self.a < u64::MAX).then_some(Record {
@@ -159,7 +159,7 @@ impl Header {
         })
     }
 
-    /// The whole block in the file.
+    /// Returns the length of the whole block in the file.
     pub fn block_length(&self) -> u64 {
         HEADER as u64 + padded(u64::from(self.length))
     }
@@ -179,7 +179,7 @@ impl Header {
         bytes
     }
 
-    /// The header at this place of this segment's file; nothing where there is none.
+    /// Decodes the header at this place of this segment's file; `None` if there is none.
     pub fn decode(bytes: &[u8; HEADER], segment: u64, offset: u64) -> Option<Self> {
         let kind = Kind::ALL.into_iter().find(|kind| bytes[..4] == kind.code())?;
         let header = Header {
@@ -199,7 +199,8 @@ impl Header {
     }
 }
 
-/// The place is in the sum, so that a block which is copied, or stored inside an event, is none.
+/// Returns a header's checksum. The place is in it, so that a block that was copied, or stored inside an event, is not
+/// taken for one.
 fn header_sum(segment: u64, offset: u64, bytes: &[u8; HEADER]) -> u32 {
     let mut all = [0; 16 + HEADER - 4];
     all[..8].copy_from_slice(&segment.to_le_bytes());
@@ -208,7 +209,7 @@ fn header_sum(segment: u64, offset: u64, bytes: &[u8; HEADER]) -> u32 {
     crc32c::crc32c(&all)
 }
 
-/// With the zeros behind it.
+/// Returns the length of data with the zeros behind them.
 pub fn padded(length: u64) -> u64 {
     length.next_multiple_of(8)
 }

@@ -1,4 +1,4 @@
-//! Files in memory: what the decoders make of any bytes.
+//! The decoders, on files in memory: for the fuzzer.
 
 use crate::block::{FILE_HEADER, FileKind};
 use crate::record::Verdict;
@@ -9,15 +9,15 @@ use std::ops::Range;
 /// A piece of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it begins.
+    /// The place where the piece begins.
     pub offset: u64,
-    /// How long it is.
+    /// The length of the piece.
     pub bytes: u64,
-    /// Is it a block that is as it was written?
+    /// Whether the piece is a block as it was written.
     pub good: bool,
 }
 
-/// The pieces behind a segment's header, which is taken for that of segment 1 if it is none.
+/// Returns the pieces behind a segment's header; without a valid header, the segment is taken for number 1.
 #[must_use]
 pub fn pieces(segment: &[u8]) -> Vec<Piece> {
     let read = "bytes in memory can be read";
@@ -36,7 +36,7 @@ pub fn pieces(segment: &[u8]) -> Vec<Piece> {
     found
 }
 
-/// The verdicts that a block's data tell; nothing where they are none.
+/// Decodes the verdicts in a block's data; `None` if the data are malformed.
 #[must_use]
 pub fn decode_verdicts(data: &[u8]) -> Option<Vec<(u32, Verdict, Range<u64>)>> {
     let mut all = Vec::new();
@@ -44,7 +44,7 @@ pub fn decode_verdicts(data: &[u8]) -> Option<Vec<(u32, Verdict, Range<u64>)>> {
     Some(all)
 }
 
-/// Verdicts as a block's data.
+/// Encodes verdicts as a block's data.
 #[must_use]
 pub fn encode_verdicts(all: &[(u32, Verdict, Range<u64>)]) -> Vec<u8> {
     let mut sets = verdicts::Verdicts::new();

@@ -10,9 +10,9 @@ use std::path::Path;
 use tokio::runtime::{Builder, Runtime};
 use url::Url;
 
-/// A part of an upload; S3 wants 5 MiB or more.
+/// The size of an upload's parts; S3 requires 5 MiB or more.
 const PART: usize = 8 << 20;
-/// So many parts are under way at once.
+/// The number of parts in flight.
 const PARTS_MAX: usize = 4;
 
 /// A place in an object store.
@@ -25,11 +25,11 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// The place of a URL, as `s3://bucket/run7`, with options as the crate `object_store` names them in the environment:
+    /// Opens the place of a URL, as `s3://bucket/run7`, with options as the crate `object_store` names them in the environment:
     /// `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT`, … in any case.
     ///
     /// # Errors
-    /// [`Error::Destination`] where the URL or an option is wrong.
+    /// [`Error::Destination`] if the URL or an option is wrong.
     pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Self, Error> {
         let wrong = |reason: String| Error::Destination { url: url.to_owned(), reason };
         let parsed = Url::parse(url).map_err(|why| wrong(why.to_string()))?;

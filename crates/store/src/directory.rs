@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 const EXTENSION: &str = "hodo";
 const PREFIX: &str = "segment-";
 
-/// The path of a segment.
+/// Returns the path of a segment.
 pub fn segment(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{PREFIX}{number:08}.{EXTENSION}"))
 }
 
-/// The path of the ledger.
+/// Returns the path of the ledger.
 pub fn ledger(directory: &Path) -> PathBuf {
     directory.join(format!("ledger.{EXTENSION}"))
 }
 
-/// The segments that are there, ascending.
+/// Lists the segments of a folder, ascending.
 pub fn segments(directory: &Path) -> Result<Vec<(u64, PathBuf)>, Error> {
     let entries = fs::read_dir(directory).map_err(Error::io("list", directory))?;
     let mut found = Vec::new();
@@ -30,19 +30,19 @@ pub fn segments(directory: &Path) -> Result<Vec<(u64, PathBuf)>, Error> {
     Ok(found)
 }
 
-/// The number in a segment's name.
+/// Returns the number in a segment's name.
 pub fn number(path: &Path) -> Option<u64> {
     let name = path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(EXTENSION)?.strip_suffix('.')?;
     name.parse().ok().filter(|number| *number > 0)
 }
 
-/// Makes names in the folder of this file durable.
+/// Makes the names in this file's folder durable.
 pub fn sync(path: &Path) -> Result<(), Error> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(parent).and_then(|folder| folder.sync_all()).map_err(Error::io("sync", parent))
 }
 
-/// Held as long as it lives; the kernel lets go when the process ends, however it ends.
+/// A folder's lock, released when it is dropped, and by the kernel when the process ends, however it ends.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,

@@ -1,60 +1,72 @@
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use thiserror::Error;
 
-/// Why files could not be written or read.
-#[derive(Debug)]
+/// The reason that files could not be written or read.
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused; a commit can be called again.
+    #[error("cannot {action} {}: {source}{}", .path.display(), remedy(.source))]
     Io {
-        /// What was tried, as "write to".
+        /// The attempted action, as "write to".
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Another process writes to this folder.
+    #[error("another process writes to {}: stop it, or use another folder", .directory.display())]
     Locked {
         /// The folder.
         directory: PathBuf,
     },
-    /// A file is not one of ours, or of a later version.
+    /// A file was not written by a store, or by a later version.
+    #[error("{} is no file of events that this version can read: {found}", .path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What is there instead.
+        /// A description of what the file begins with.
         found: String,
     },
-    /// The ledger is damaged, and segments that it covered are gone, so that what was decided is not known.
+    /// The ledger is damaged, and segments that it covered are gone, so that past verdicts are not known.
+    #[error(
+        "{} is damaged and segment {segment}, which it covered, is not beside it: bring the segments back, or use a new \
+         folder",
+        .path.display()
+    )]
     LedgerLost {
         /// The ledger.
         path: PathBuf,
-        /// The first segment that would be needed.
+        /// The first segment that is needed.
         segment: u64,
     },
     /// The data of an event are longer than a block may be.
+    #[error("an event of {bytes} bytes: at most {} can be stored", crate::DATA_MAX)]
     TooLong {
-        /// How long.
+        /// The length of the data.
         bytes: usize,
     },
     /// The event has the number `u64::MAX`, which stands for none.
+    #[error("event {} cannot be stored: this number stands for none", u64::MAX)]
     EventNumber,
-    /// A place for uploads cannot be used.
+    /// A destination for uploads cannot be used.
     #[cfg(feature = "cloud")]
+    #[error("cannot upload to {url}: {reason}")]
     Destination {
-        /// Its URL.
+        /// The URL of the destination.
         url: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A file for the export could not be made.
+    /// A file could not be exported.
     #[cfg(feature = "parquet")]
+    #[error("cannot export to {}: {reason}", .path.display())]
     Export {
         /// The file.
         path: PathBuf,
-        /// What the library said.
+        /// The library's message.
         reason: String,
     },
 }
@@ -65,50 +77,18 @@ impl Error {
         move |source| Error::Io { action, path, source }
     }
 
-    /// Is it that the disk, or a quota, is full?
+    /// Returns whether the disk, or a quota, is full.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-        matches!(self, Error::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge))
+        matches!(self, Error::Io { source, .. } if is_full(source))
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Io { action, path, source } => {
-                write!(f, "cannot {action} {}: {source}", path.display())?;
-                if self.is_full() { f.write_str("; make room, nothing is lost meanwhile") } else { Ok(()) }
-            }
-            Error::Locked { directory } => {
-                write!(f, "another process writes to {}: stop it, or take another folder", directory.display())
-            }
-            Error::Foreign { path, found } => {
-                write!(f, "{} is no file of events that this version can read: {found}", path.display())
-            }
-            Error::LedgerLost { path, segment } => write!(
-                f,
-                "{} is damaged and segment {segment}, which it covered, is not beside it: bring the segments back, or \
-                 take a new folder",
-                path.display()
-            ),
-            Error::TooLong { bytes } => {
-                write!(f, "an event of {bytes} bytes: at most {} can be stored", crate::DATA_MAX)
-            }
-            Error::EventNumber => write!(f, "event {} cannot be stored: this number stands for none", u64::MAX),
-            #[cfg(feature = "cloud")]
-            Error::Destination { url, reason } => write!(f, "cannot upload to {url}: {reason}"),
-            #[cfg(feature = "parquet")]
-            Error::Export { path, reason } => write!(f, "cannot export to {}: {reason}", path.display()),
-        }
-    }
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Io { source, .. } => Some(source),
-            _ => None,
-        }
-    }
+fn remedy(error: &io::Error) -> &'static str {
+    if is_full(error) { "; make room, nothing is lost meanwhile" } else { "" }
 }

@@ -27,16 +27,16 @@ const SCHEMA: &str = "message event {
     required binary data;
 }";
 
-/// A row group ends at so many bytes of data, or rows: that much is held in memory.
+/// The bytes of data, or the rows, at which a row group ends: that much is held in memory.
 const GROUP_BYTES: usize = 32 << 20;
 const GROUP_ROWS: usize = 1 << 16;
 
-/// Which events are exported; all that have data unless said otherwise.
+/// The events to export: by default all that have data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Selection {
-    /// Of this run only.
+    /// Only events of this run.
     pub run: Option<u32>,
-    /// With this verdict only.
+    /// Only events with this verdict.
     pub verdict: Option<Verdict>,
 }
 
@@ -46,21 +46,22 @@ impl Selection {
     }
 }
 
-/// What was exported.
+/// Counts of exported events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exported {
     /// Events.
     pub events: u64,
-    /// Bytes of their data.
+    /// Bytes of those events' data.
     pub data_bytes: u64,
-    /// Bytes of segments that are not as they were written, and what they held is not in the export.
+    /// Damaged bytes of segments. The events in them are not in the export.
     pub damaged: Vec<Damage>,
 }
 
-/// Writes the events of a folder, or of a segment, to a Parquet file, which is there when it is whole.
+/// Writes the events of a folder, or of a segment, to a Parquet file, which appears when it is complete.
 ///
 /// # Errors
-/// Where something cannot be read or written.
+/// [`Error::Io`] or [`Error::Foreign`] if a segment cannot be read, [`Error::Io`] or [`Error::Export`] if the file cannot be
+/// written.
 pub fn export(from: &Path, to: &Path, selection: Selection) -> Result<Exported, Error> {
     let mut reader = Reader::open(from)?;
     let mut name = to.as_os_str().to_owned();

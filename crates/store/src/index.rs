@@ -1,4 +1,4 @@
-//! Which events are in a closed segment, and where?
+//! The index of a closed segment: its events, and where each is.
 //!
 //! ```text
 //! 0 4 run   4 4 bytes of data   8 8 event   16 8 place of the block   24 4 node   28 1 verdict   29 1 attempts   30 1 flags
@@ -29,7 +29,7 @@ impl Entry {
     }
 }
 
-/// The entries as bytes, sorted.
+/// Sorts the entries, and returns them as bytes.
 pub fn encode(entries: &mut [Entry]) -> Vec<u8> {
     entries.sort_unstable();
     let mut bytes = Vec::with_capacity(entries.len() * ENTRY);

@@ -13,24 +13,24 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Fewer blocks are never worth a file anew.
+/// The number of blocks up to which a ledger is never written anew.
 const BLOCKS_MAX: u64 = 16;
 
-/// What a ledger's file holds.
+/// The contents of a ledger's file.
 #[derive(Debug, Default)]
 pub struct Contents {
     pub verdicts: Verdicts,
-    /// The last segment that is in it; 0 for none.
+    /// The last segment in the ledger; 0 for none.
     pub last: u64,
-    /// The last segment that was in it before it was damaged.
+    /// The last segment in the ledger before it was damaged.
     pub reached: u64,
     pub blocks: u64,
     pub length: u64,
-    /// Is everything as it was written, up to the end?
+    /// Whether everything is as it was written, up to the end.
     pub whole: bool,
 }
 
-/// Reads a ledger; nothing where there is none. What is behind damage is left out.
+/// Reads a ledger up to the first damage; `None` if there is no file.
 pub fn read(path: &Path) -> Result<Option<Contents>, Error> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -63,7 +63,7 @@ pub fn read(path: &Path) -> Result<Option<Contents>, Error> {
     Ok(Some(contents))
 }
 
-/// A ledger that grows.
+/// An open ledger.
 #[derive(Debug)]
 pub struct Ledger {
     tail: Tail,
@@ -71,7 +71,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Goes on behind what was read, or writes it anew where that is needed or pays.
+    /// Goes on behind these contents, or first writes the file anew, if it is damaged or much longer than it need be.
     pub fn resume(path: PathBuf, contents: &Contents) -> Result<Self, Error> {
         if contents.length == 0 {
             return Ok(Ledger { tail: begun(path), last: 0 });
@@ -98,7 +98,7 @@ impl Ledger {
         self.last = segment;
     }
 
-    /// Makes it durable; can be called again after an error.
+    /// Makes the ledger durable; can be called again after an error.
     pub fn flush(&mut self, durability: Durability) -> Result<(), Error> {
         self.tail.flush(durability)
     }
@@ -110,7 +110,7 @@ fn begun(path: PathBuf) -> Tail {
     tail
 }
 
-/// Everything in one block.
+/// Returns a file with everything in one block.
 fn whole_file(contents: &Contents) -> Vec<u8> {
     let mut bytes = encode_file_header(FileKind::Ledger, 0).to_vec();
     if contents.last > 0 {
@@ -122,7 +122,7 @@ fn whole_file(contents: &Contents) -> Vec<u8> {
     bytes
 }
 
-/// At every moment either the old file or the new one is there.
+/// Replaces a file; at every moment either the old one or the new one is there.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let new = path.with_extension("new");
     let written = File::create(&new).and_then(|mut file| {

@@ -1,4 +1,4 @@
-//! Permanent storage of events and of what became of them: append-only, checksummed files that survive a crash.
+//! Permanent storage of events and their verdicts: append-only, checksummed files that survive a crash.
 //!
 //! A [`Store`] is a folder with one writer. [`Store::put`] gathers records and [`Store::commit`] makes them durable;
 //! [`Store::open`] finds again what was. An event with data (accepted, quarantined) is one block of a segment, and that

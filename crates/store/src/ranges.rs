@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A chunk is 2^16 numbers.
+/// The numbers of a chunk, as a power of two.
 const CHUNK_BITS: u32 = 16;
 const CHUNK: u32 = 1 << CHUNK_BITS;
 /// More runs than this cost more than a bit a number.
@@ -13,7 +13,7 @@ const WORDS: usize = CHUNK as usize / 64;
 /// First and last number in a chunk.
 type Run = (u16, u16);
 
-/// A set of numbers below `u64::MAX`, which answers as merged half-open ranges.
+/// A set of numbers below `u64::MAX`, read as merged half-open ranges.
 #[derive(Debug, Clone, Default)]
 pub struct Ranges {
     /// Chunks that are wholly in the set: first and last of consecutive ones.
@@ -31,32 +31,32 @@ enum Part {
 }
 
 impl Ranges {
-    /// The empty set.
+    /// Returns the empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many numbers are in it.
+    /// Returns the number of numbers in the set.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Is nothing in it?
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Is this number in it?
+    /// Returns whether this number is in the set.
     #[must_use]
     pub fn contains(&self, number: u64) -> bool {
         let (chunk, low) = split(number);
         self.is_full(chunk) || self.parts.get(&chunk).is_some_and(|part| part.contains(low))
     }
 
-    /// Adds a number; false where it was there already.
+    /// Adds a number; returns `false` if it was in the set already.
     ///
     /// # Panics
     /// For `u64::MAX`, which no half-open range can hold.
@@ -65,7 +65,7 @@ impl Ranges {
         self.insert_range(number..number + 1) == 1
     }
 
-    /// Adds all numbers of a range, and tells how many were not there before.
+    /// Adds all numbers of a range; returns how many were not in the set before.
     pub fn insert_range(&mut self, range: Range<u64>) -> u64 {
         if range.is_empty() {
             return 0;
@@ -84,14 +84,14 @@ impl Ranges {
         self.len - before
     }
 
-    /// Adds all of another set.
+    /// Adds all numbers of another set.
     pub fn extend(&mut self, other: &Ranges) {
         for range in other.iter() {
             self.insert_range(range);
         }
     }
 
-    /// The ranges, ascending, with a gap between any two.
+    /// Returns the ranges, ascending, with a gap between any two.
     pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         let full = self.full.iter().map(|(first, last)| (*first, None, *last));
         let mut all: Vec<(u64, Option<&Part>, u64)> = full.collect();
@@ -170,7 +170,7 @@ fn split(number: u64) -> (u64, u16) {
     (number >> CHUNK_BITS, (number & u64::from(u16::MAX)) as u16)
 }
 
-/// Numbers in whole chunks; the very last number is never one.
+/// Returns the count of numbers in whole chunks; the very last number is never one.
 fn size(first: u64, last: u64) -> u64 {
     (last - first + 1).saturating_mul(u64::from(CHUNK))
 }
@@ -186,7 +186,7 @@ impl Part {
         }
     }
 
-    /// Adds `low` to `high`, and tells how many were new.
+    /// Adds `low` to `high`; returns how many were new.
     fn insert(&mut self, low: u16, high: u16) -> u32 {
         let runs = match self {
             Part::Bits(words) => return set(words, low, high),
@@ -257,7 +257,7 @@ struct BitRuns<'a> {
 }
 
 impl BitRuns<'_> {
-    /// The first place from `at` where the bit is `value`.
+    /// Finds the first place from `at` where the bit is `value`.
     fn from(&self, mut at: u32, value: bool) -> Option<u32> {
         while at < CHUNK {
             let word = self.words[at as usize >> 6];
@@ -281,7 +281,7 @@ impl Iterator for BitRuns<'_> {
     }
 }
 
-/// Pieces that touch, as one.
+/// An iterator that joins pieces that touch.
 struct Merged<I> {
     pieces: I,
     next: Option<Range<u64>>,

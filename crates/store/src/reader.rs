@@ -1,4 +1,4 @@
-//! Through the segments of a folder, or through one.
+//! Reads the segments of a folder, or one segment.
 
 use crate::block::{FileKind, Kind};
 use crate::directory;
@@ -12,14 +12,14 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// What a reader comes to next.
+/// The next thing that a reader finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item<'a> {
     /// An event with its data, as it was put.
     Event(Record<'a>),
     /// Verdicts of events without data: run, verdict, events.
     Verdicts(Vec<(u32, Verdict, Range<u64>)>),
-    /// Bytes that are not as they were written; the reader goes on behind them.
+    /// Damaged bytes; the reader goes on behind them.
     Damaged(Damage),
     /// Bytes at the end of a segment that are no block: a commit that is being written, or was never finished.
     Torn(Damage),
@@ -36,7 +36,7 @@ impl Reader {
     /// Opens all segments of a folder, or one segment.
     ///
     /// # Errors
-    /// Where there is nothing, or it cannot be listed.
+    /// [`Error::Io`] if the path does not exist, or cannot be listed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let metadata = path.metadata().map_err(Error::io("open", path))?;
@@ -48,10 +48,10 @@ impl Reader {
         Ok(Reader { segments, current: None })
     }
 
-    /// What comes next; nothing at the end.
+    /// Returns the next item; `None` at the end.
     ///
     /// # Errors
-    /// Where a file cannot be read, or is none of ours.
+    /// [`Error::Io`] if a file cannot be read, [`Error::Foreign`] if it was not written by a store.
     #[allow(clippy::should_implement_trait, reason = "an item borrows the reader, which no Iterator can say")]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
         loop {
@@ -90,7 +90,7 @@ impl Reader {
     }
 }
 
-/// A scan behind the file's header, and what is wrong with that.
+/// Returns a scan behind the file's header, and the damage of that header.
 pub fn begin(path: &Path) -> Result<(Scan<File>, Option<Damage>), Error> {
     let file = File::open(path).map_err(Error::io("open", path))?;
     let named = directory::number(path);

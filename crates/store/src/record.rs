@@ -1,23 +1,23 @@
-//! An event and what became of it.
+//! An event and its verdict.
 
-/// What became of an event. Every event has exactly one.
+/// The outcome of an event. Every event has exactly one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// A node wants it kept; its data is stored.
+    /// A node wants to keep the event; its data is stored.
     Accepted,
-    /// A node does not want it.
+    /// A node does not want to keep the event.
     Rejected,
-    /// No node could decide on it; its data is stored.
+    /// No node could decide on the event; its data is stored.
     Quarantined,
-    /// Fragments were missing, and it was given up.
+    /// Fragments were missing, and the event was given up.
     Incomplete,
 }
 
 impl Verdict {
-    /// All of them, in the order of their codes.
+    /// Every verdict, in the order of the codes.
     pub const ALL: [Verdict; 4] = [Verdict::Accepted, Verdict::Rejected, Verdict::Quarantined, Verdict::Incomplete];
 
-    /// Its code in the files.
+    /// Returns the verdict's code in the files.
     #[must_use]
     pub fn code(self) -> u8 {
         match self {
@@ -28,13 +28,13 @@ impl Verdict {
         }
     }
 
-    /// The verdict of a code.
+    /// Returns the verdict of a code.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|verdict| verdict.code() == code)
     }
 
-    /// Its name, in lower case.
+    /// Returns the verdict's name, in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Verdict {
         }
     }
 
-    /// Are the data of such events stored?
+    /// Returns whether the data of such events are stored.
     #[must_use]
     pub fn keeps_data(self) -> bool {
         matches!(self, Verdict::Accepted | Verdict::Quarantined)
@@ -55,20 +55,20 @@ impl Verdict {
 /// An event with its verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// The run that it belongs to.
+    /// The run that the event belongs to.
     pub run: u32,
-    /// Its number in the run; every `u64` but the last.
+    /// The event's number in the run; every `u64` but the last.
     pub event: u64,
-    /// What became of it.
+    /// The verdict.
     pub verdict: Verdict,
     /// The node that decided.
     pub node: u32,
-    /// How many nodes had it.
+    /// The number of nodes that had the event.
     pub attempts: u8,
-    /// Fragments are missing.
+    /// Whether fragments are missing.
     pub partial: bool,
-    /// When it was decided, in ns since 1970.
+    /// The time of the verdict, in ns since 1970.
     pub time_ns: u64,
-    /// Its data; stored only where [`Verdict::keeps_data`].
+    /// The event's data; stored only if [`Verdict::keeps_data`].
     pub data: &'a [u8],
 }

@@ -1,4 +1,4 @@
-//! What was in the folder, after whatever happened.
+//! Recovers a folder's contents after a crash.
 
 use crate::block::{FileKind, HEADER, Header, HeaderFault, Kind};
 use crate::directory;
@@ -16,32 +16,32 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What was decided before, found again when a store is opened.
+/// The verdicts that were found when a store was opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// The verdicts, by run.
     pub runs: BTreeMap<u32, RunLedger>,
     /// Bytes of an unfinished commit that were cut off the last segment. Nobody was told that they were durable.
     pub cut_bytes: u64,
-    /// Bytes of segments that are not as they were written. What they held is not in `runs`.
+    /// Damaged bytes of segments. The verdicts in them are not in `runs`.
     pub damaged: Vec<Damage>,
 }
 
-/// What became of a run's events: four sets without an event in common.
+/// The verdicts of a run's events: four sets without an event in common.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunLedger {
-    /// Kept, with their data.
+    /// Events that are kept, with their data.
     pub accepted: Ranges,
-    /// Not wanted.
+    /// Events that were not wanted.
     pub rejected: Ranges,
-    /// Not decided by any node; kept, with their data.
+    /// Events that no node could decide on; kept, with their data.
     pub quarantined: Ranges,
-    /// Given up because fragments were missing.
+    /// Events given up because fragments were missing.
     pub incomplete: Ranges,
 }
 
 impl RunLedger {
-    /// The events of a verdict.
+    /// Returns the events of a verdict.
     #[must_use]
     pub fn of(&self, verdict: Verdict) -> &Ranges {
         match verdict {
@@ -52,7 +52,7 @@ impl RunLedger {
         }
     }
 
-    /// The events of a verdict, to be added to.
+    /// Returns the events of a verdict, to be added to.
     pub fn of_mut(&mut self, verdict: Verdict) -> &mut Ranges {
         match verdict {
             Verdict::Accepted => &mut self.accepted,
@@ -62,25 +62,25 @@ impl RunLedger {
         }
     }
 
-    /// What became of this event; nothing where it was not decided.
+    /// Returns the verdict of this event; `None` if it was not decided.
     #[must_use]
     pub fn verdict(&self, event: u64) -> Option<Verdict> {
         Verdict::ALL.into_iter().find(|verdict| self.of(*verdict).contains(event))
     }
 }
 
-/// Bytes that are not as they were written.
+/// A range of bytes that are not as they were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The file.
     pub path: PathBuf,
-    /// Where they begin.
+    /// The first byte.
     pub offset: u64,
-    /// How many they are.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
-/// A segment that grows.
+/// The open segment.
 #[derive(Debug)]
 pub struct Active {
     pub number: u64,
@@ -90,11 +90,11 @@ pub struct Active {
     pub commits: u64,
 }
 
-/// What a store goes on from.
+/// The state from which a store goes on.
 #[derive(Debug)]
 pub struct State {
     pub active: Option<Active>,
-    /// The number of the segment after all that are there.
+    /// The number of the next segment.
     pub next: u64,
     pub ledger: Ledger,
     pub recovered: Recovered,
@@ -135,7 +135,7 @@ pub fn recover(options: &Options) -> Result<State, Error> {
 
 type Segments = Vec<(u64, PathBuf)>;
 
-/// The ledger's contents, and the segments that are not in it.
+/// Returns the ledger's contents, and the segments that are not in it.
 fn known(path: &Path, segments: Segments) -> Result<(Contents, Segments), Error> {
     let contents = ledger::read(path)?.unwrap_or_else(|| Contents { whole: true, ..Contents::default() });
     let missing = |last: u64| {
@@ -155,14 +155,14 @@ fn known(path: &Path, segments: Segments) -> Result<(Contents, Segments), Error>
     Ok((contents, segments.into_iter().filter(|(number, _)| *number > last).collect()))
 }
 
-/// Adds all of one to the other.
+/// Adds all verdicts of `from`.
 pub fn merge(from: &Verdicts, into: &mut Verdicts) {
     for (key, ranges) in from {
         into.entry(*key).or_default().extend(ranges);
     }
 }
 
-/// What is in a segment.
+/// The contents of a segment.
 #[derive(Debug, Default)]
 struct Found {
     entries: Vec<Entry>,
@@ -170,9 +170,9 @@ struct Found {
     commits: u64,
     closed: bool,
     damage: Vec<Damage>,
-    /// Where the last good block of events ends.
+    /// The end of the last good block of events.
     end: u64,
-    /// Bytes behind it.
+    /// Bytes behind that block.
     torn: u64,
 }
 
@@ -196,7 +196,7 @@ impl Found {
         Ok(found)
     }
 
-    /// Every block. What belongs to an unfinished end of the segment counts as torn.
+    /// Reads every block. An unfinished end of the segment counts as torn.
     fn scan(&mut self, path: &Path, scan: &mut Scan<File>) -> io::Result<()> {
         self.end = crate::block::FILE_HEADER as u64;
         while let Some(step) = scan.next()? {
@@ -218,7 +218,7 @@ impl Found {
         Ok(())
     }
 
-    /// The segment to go on with, cut; nothing where it has not begun.
+    /// Cuts the torn end off and returns the segment to go on with; `None` if it has not begun.
     fn into_active(self, path: PathBuf, number: u64, durability: Durability) -> Result<Option<Active>, Error> {
         if self.end == 0 {
             fs::remove_file(&path).map_err(Error::io("remove", &path))?;
@@ -237,7 +237,7 @@ impl Found {
     }
 }
 
-/// A header that is damaged costs nothing but a word: the file's name has the number too.
+/// Compares a file's header with its name. A damaged header is only reported, as the name has the number too.
 pub fn header_damage(path: &Path, number: u64, header: Result<u64, HeaderFault>) -> Result<Option<Damage>, Error> {
     let found = match header {
         Ok(there) if there == number => return Ok(None),
@@ -251,7 +251,7 @@ pub fn header_damage(path: &Path, number: u64, header: Result<u64, HeaderFault>)
     Err(Error::Foreign { path: path.to_owned(), found })
 }
 
-/// The verdicts that a block of events or of a commit tells.
+/// Adds the verdicts of a block; returns `false` if it is malformed, or its event had this verdict.
 pub fn add(header: &Header, data: &[u8], into: &mut Verdicts) -> bool {
     match header.kind {
         Kind::Event => {
@@ -263,14 +263,14 @@ pub fn add(header: &Header, data: &[u8], into: &mut Verdicts) -> bool {
     }
 }
 
-/// Has this segment an end?
+/// Returns whether this segment has an end.
 pub fn is_closed(path: &Path, number: u64) -> Result<bool, Error> {
     let file = File::open(path).map_err(Error::io("open", path))?;
     let footer = Scan::new(file, number).and_then(|mut scan| footer(&mut scan));
     Ok(footer.map_err(Error::io("read", path))?.is_some())
 }
 
-/// The verdicts of a closed segment, without looking at its events.
+/// Returns the verdicts of a closed segment, without reading its events.
 fn footer<S: Source>(scan: &mut Scan<S>) -> io::Result<Option<Verdicts>> {
     let Some(end) = scan.length().checked_sub(HEADER as u64) else { return Ok(None) };
     scan.seek(end);

@@ -1,4 +1,4 @@
-//! Through a file, block by block, with every checksum.
+//! Reads a file block by block, and checks every checksum.
 
 use crate::block::{FILE_HEADER, FileKind, HEADER, Header, HeaderFault, decode_file_header};
 use std::fs::File;
@@ -7,9 +7,9 @@ use std::os::unix::fs::FileExt;
 
 /// Bytes that can be read at any place.
 pub trait Source {
-    /// How many there are.
+    /// Returns the number of bytes.
     fn len(&self) -> io::Result<u64>;
-    /// Reads some; none at the end.
+    /// Reads some bytes; none at the end.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 }
 
@@ -36,7 +36,7 @@ impl Source for &[u8] {
     }
 }
 
-/// What comes next in a file.
+/// The next piece of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// A block that is as it was written; [`Scan::data`] are its data.
@@ -47,10 +47,10 @@ pub enum Step {
     Torn { offset: u64, bytes: u64 },
 }
 
-/// So much is read at once.
+/// The number of bytes that are read at once.
 const WINDOW: usize = 1 << 20;
 
-/// Goes through a file.
+/// A pass through a file.
 #[derive(Debug)]
 pub struct Scan<S> {
     source: S,
@@ -59,7 +59,7 @@ pub struct Scan<S> {
     offset: u64,
     window: Vec<u8>,
     window_start: u64,
-    /// Where the data of the block that was found are in the window.
+    /// The place of the found block's data in the window.
     data: std::ops::Range<usize>,
 }
 
@@ -71,23 +71,23 @@ impl<S: Source> Scan<S> {
         Ok(Scan { source, segment, length, offset, window: Vec::new(), window_start: 0, data: 0..0 })
     }
 
-    /// What the file's header says; nothing where the file is shorter.
+    /// Decodes the file's header; `None` if the file is shorter.
     pub fn file_header(&mut self, kind: FileKind) -> io::Result<Option<Result<u64, HeaderFault>>> {
         let bytes = self.view(0, FILE_HEADER)?;
         Ok(bytes.map(|bytes| decode_file_header(kind, bytes.try_into().expect("as many as asked for"))))
     }
 
-    /// Whose blocks they are, where that was not known before.
+    /// Sets the segment's number, if it was not known before.
     pub fn set_segment(&mut self, segment: u64) {
         self.segment = segment;
     }
 
-    /// The file's length, when the scan began.
+    /// Returns the file's length when the scan began.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The data of the block that [`Scan::next`] found last.
+    /// Returns the data of the block that [`Scan::next`] found last.
     pub fn data(&self) -> &[u8] {
         &self.window[self.data.clone()]
     }
@@ -97,7 +97,7 @@ impl<S: Source> Scan<S> {
         self.offset = offset;
     }
 
-    /// What comes next; nothing at the end.
+    /// Returns the next piece; `None` at the end.
     pub fn next(&mut self) -> io::Result<Option<Step>> {
         let offset = self.offset;
         if offset >= self.length {
@@ -115,7 +115,7 @@ impl<S: Source> Scan<S> {
         Ok(Some(if found.is_some() { Step::Damage { offset, bytes } } else { Step::Torn { offset, bytes } }))
     }
 
-    /// The first block from this place on.
+    /// Finds the first block from this place on.
     fn search(&mut self, mut offset: u64) -> io::Result<Option<u64>> {
         while offset < self.length {
             match self.header_at(offset)? {
@@ -134,7 +134,7 @@ impl<S: Source> Scan<S> {
         Ok(header.filter(|header| header.block_length() <= length - offset))
     }
 
-    /// The block here, if all of it is right; its data are kept.
+    /// Returns the header of the block here, if all of it is valid, and keeps the place of the data.
     fn block_at(&mut self, offset: u64) -> io::Result<Option<Header>> {
         let Some(header) = self.header_at(offset)? else { return Ok(None) };
         let (start, length) = (offset + HEADER as u64, header.length as usize);
@@ -148,7 +148,7 @@ impl<S: Source> Scan<S> {
         Ok(Some(header))
     }
 
-    /// Bytes of the file; nothing where it ends before.
+    /// Returns bytes of the file; `None` if it ends before.
     fn view(&mut self, offset: u64, count: usize) -> io::Result<Option<&[u8]>> {
         if offset > self.length || count as u64 > self.length - offset {
             return Ok(None);
@@ -165,7 +165,7 @@ impl<S: Source> Scan<S> {
         Ok(Some(&self.window[at..at + count]))
     }
 
-    /// Reads a window; shorter where the file has become so.
+    /// Reads a window, shorter if the file has become shorter.
     fn fill(&mut self, offset: u64, size: usize) -> io::Result<()> {
         self.window.resize(size, 0);
         self.window_start = offset;

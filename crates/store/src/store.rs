@@ -17,12 +17,12 @@ use std::path::PathBuf;
 
 /// The most bytes of one event.
 pub const DATA_MAX: usize = 1 << 30;
-/// A segment is closed at so many events with data, whatever their size, so that its index stays small.
+/// The number of events with data at which a segment is closed, whatever their size, so that its index stays small.
 const ENTRIES_MAX: usize = 1 << 18;
-/// A commit is written when so many ranges wait.
+/// The number of waiting ranges at which a commit is written.
 const RANGES_MAX: usize = 1 << 18;
 
-/// When is a commit durable?
+/// The moment at which a commit counts as durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// When the kernel has it: survives the end of every process, not a loss of power.
@@ -32,21 +32,21 @@ pub enum Durability {
     Disk,
 }
 
-/// How a store is kept.
+/// The settings of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The folder; made if it is not there.
+    /// The folder; created if it does not exist.
     pub directory: PathBuf,
     /// A segment is closed after the commit with which it reaches this size.
     pub segment_bytes: u64,
-    /// When is a commit durable?
+    /// The moment at which a commit counts as durable.
     pub durability: Durability,
-    /// So many bytes at most wait for a commit; [`Store::put`] writes when they would be more.
+    /// The most bytes that wait for a commit; [`Store::put`] writes when they would be more.
     pub waiting_bytes: usize,
 }
 
 impl Options {
-    /// Segments of 256 MiB, durable when the kernel has them, at most 8 MiB waiting.
+    /// Returns the defaults: segments of 256 MiB, durable when the kernel has them, at most 8 MiB waiting.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Options {
@@ -58,23 +58,23 @@ impl Options {
     }
 }
 
-/// What became of a record that was put.
+/// The outcome of [`Store::put`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
-    /// It is taken, and durable after the next commit.
+    /// The record was taken, and is durable after the next commit.
     Taken,
     /// The event has a verdict already, durable or waiting for a commit, which stays; this record is only counted.
     AlreadyDecided,
 }
 
-/// What is durable.
+/// The state after a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Committed {
     /// Records taken since the store was opened; all of them are durable.
     pub taken: u64,
-    /// Bytes in the segment that grows.
+    /// Bytes in the open segment.
     pub segment_bytes: u64,
-    /// That segment's number; 0 for none.
+    /// The open segment's number; 0 for none.
     pub segment: u64,
 }
 
@@ -86,7 +86,7 @@ pub struct Store {
     closing: Option<Closing>,
     next: u64,
     ledger: Ledger,
-    /// Every event that has a verdict, by run.
+    /// Every event with a verdict, by run.
     decided: BTreeMap<u32, Ranges>,
     /// Verdicts of events without data since the last commit block.
     waiting: BTreeMap<(u32, Verdict), Vec<Range<u64>>>,
@@ -107,10 +107,10 @@ struct Closing {
 }
 
 impl Store {
-    /// Opens a folder, and tells what is in it. An unfinished commit at its end is cut off.
+    /// Opens a folder, and returns what was recovered from it. An unfinished commit at its end is cut off.
     ///
     /// # Errors
-    /// [`Error::Locked`] where another writer has it, [`Error::LedgerLost`] where what was decided cannot be known.
+    /// [`Error::Locked`] if another writer has the folder, [`Error::LedgerLost`] if past verdicts cannot be known.
     pub fn open(options: Options) -> Result<(Self, Recovered), Error> {
         let folder = &options.directory;
         fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
@@ -142,7 +142,8 @@ impl Store {
     /// Takes a record. It is durable after the next commit, and may be so before.
     ///
     /// # Errors
-    /// Where [`Options::waiting_bytes`] wait and cannot be written: the record was not taken, put it again later.
+    /// [`Error::Io`] if [`Options::waiting_bytes`] wait and cannot be written: the record was not taken, put it again later.
+    /// [`Error::TooLong`] and [`Error::EventNumber`] for events that cannot be stored.
     pub fn put(&mut self, record: &Record<'_>) -> Result<Put, Error> {
         if record.event == u64::MAX {
             return Err(Error::EventNumber);
@@ -171,36 +172,36 @@ impl Store {
     /// twice, and more may be put meanwhile.
     ///
     /// # Errors
-    /// Where the disk is full ([`Error::is_full`]) or cannot be written to.
+    /// [`Error::Io`] if the disk is full ([`Error::is_full`]) or cannot be written to.
     pub fn commit(&mut self) -> Result<Committed, Error> {
         self.write()?;
         let (segment, segment_bytes) = self.active.as_ref().map_or((0, 0), |it| (it.number, it.tail.offset()));
         Ok(Committed { taken: self.taken, segment_bytes, segment })
     }
 
-    /// Commits, and closes the segment that grows, so that it can be uploaded or taken away.
+    /// Commits, and closes the open segment, so that it can be uploaded or taken away.
     ///
     /// # Errors
-    /// As [`Store::commit`].
+    /// [`Error::Io`], as [`Store::commit`].
     pub fn close_segment(&mut self) -> Result<(), Error> {
         self.write()?;
         self.begin_closing();
         self.finish_closing()
     }
 
-    /// How many records were put for events that had a verdict.
+    /// Returns the number of records that were put for events with a verdict.
     #[must_use]
     pub fn already_decided(&self) -> u64 {
         self.already_decided
     }
 
-    /// Has this event a verdict, durable or not?
+    /// Returns whether this event has a verdict, durable or not.
     #[must_use]
     pub fn is_decided(&self, run: u32, event: u64) -> bool {
         self.decided.get(&run).is_some_and(|decided| decided.contains(event))
     }
 
-    /// False, and counted, where the event has a verdict.
+    /// Notes the verdict; returns `false`, and counts it, if the event has one.
     fn decide(&mut self, record: &Record<'_>) -> bool {
         let new = self.decided.entry(record.run).or_default().insert(record.event);
         if new {
@@ -232,7 +233,7 @@ impl Store {
         Ok(Put::Taken)
     }
 
-    /// The segment that grows; a new one begins in memory.
+    /// Returns the open segment; a new one begins in memory.
     fn active(&mut self) -> &mut Active {
         let (next, folder, buffer) = (&mut self.next, &self.options.directory, &mut self.buffer);
         self.active.get_or_insert_with(|| {
@@ -244,7 +245,7 @@ impl Store {
         })
     }
 
-    /// Writes all that waits, and begins to close a segment that is large enough.
+    /// Writes all waiting bytes, and begins to close a segment that is large enough.
     fn write(&mut self) -> Result<(), Error> {
         self.seal();
         self.finish_closing()?;
@@ -258,7 +259,7 @@ impl Store {
         Ok(())
     }
 
-    /// Ends what was put with a commit block.
+    /// Ends the waiting records with a commit block.
     fn seal(&mut self) {
         if !std::mem::take(&mut self.unsealed) {
             return;
@@ -294,7 +295,7 @@ impl Store {
         self.closing = Some(Closing { tail, number, verdicts: Some(verdicts) });
     }
 
-    /// The next segment is begun on disk only after this, so that at most the last one has no end.
+    /// Writes the end of a segment. The next one is begun on disk only after this, so that at most the last has no end.
     fn finish_closing(&mut self) -> Result<(), Error> {
         let Some(closing) = &mut self.closing else { return Ok(()) };
         closing.tail.flush(self.options.durability)?;
@@ -314,7 +315,7 @@ impl Active {
     }
 }
 
-/// Sorted ranges, those that touch as one.
+/// Joins sorted ranges that touch.
 fn merged(ranges: &[Range<u64>]) -> impl Iterator<Item = Range<u64>> + '_ {
     let mut rest = ranges.iter().peekable();
     std::iter::from_fn(move || {

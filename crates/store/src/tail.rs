@@ -1,4 +1,4 @@
-//! The end of a file that grows: what is written survives an error and is continued, never repeated.
+//! The end of a growing file. Writing continues after an error where it stopped; nothing is written twice.
 
 use crate::error::Error;
 use crate::store::Durability;
@@ -6,53 +6,56 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// Bytes that go to the end of a file.
+/// Bytes on their way to the end of a file.
 #[derive(Debug)]
 pub struct Tail {
     path: PathBuf,
     /// Opened when the first bytes are written.
     file: Option<File>,
-    /// Where `bytes` begin in the file; all before is durable.
+    /// The place of `bytes` in the file; everything before is durable.
     start: u64,
     bytes: Vec<u8>,
-    /// How many of `bytes` are in the file.
+    /// The number of `bytes` that are in the file.
     written: usize,
 }
 
 impl Tail {
-    /// A file that does not exist yet.
+    /// Returns the tail of a file that does not exist yet.
     pub fn create(path: PathBuf) -> Self {
         Tail { path, file: None, start: 0, bytes: Vec::new(), written: 0 }
     }
 
-    /// An open file whose length is `start`.
+    /// Returns the tail of an open file whose length is `start`.
     pub fn resume(path: PathBuf, file: File, start: u64) -> Self {
         Tail { path, file: Some(file), start, bytes: Vec::new(), written: 0 }
     }
 
-    /// Where the next byte goes.
+    /// Returns the place of the next byte in the file.
     pub fn offset(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
 
-    /// What waits to be written; append to it.
+    /// Returns the bytes to be written, for more to be appended.
     pub fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// How much waits.
+    /// Returns the number of bytes to be written.
     pub fn waiting(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Takes over an empty buffer with its capacity.
+    /// Takes over a buffer, for its capacity.
     pub fn with_buffer(mut self, mut bytes: Vec<u8>) -> Self {
         bytes.clear();
         self.bytes = bytes;
         self
     }
 
-    /// Makes all that waits durable. After an error it can be called again: it goes on where it stopped.
+    /// Makes all bytes durable. After an error it can be called again: it goes on where it stopped.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be created, written or synced.
     pub fn flush(&mut self, durability: Durability) -> Result<(), Error> {
         if self.bytes.is_empty() {
             return Ok(());
@@ -91,7 +94,7 @@ impl Tail {
         Ok(())
     }
 
-    /// The empty buffer, to be used again.
+    /// Returns the empty buffer, to be used again.
     pub fn into_buffer(self) -> Vec<u8> {
         self.bytes
     }

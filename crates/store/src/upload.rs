@@ -1,4 +1,4 @@
-//! Closed segments are copied elsewhere, by a thread that the writer never waits for.
+//! Copies closed segments elsewhere, on a thread that the writer never waits for.
 
 use crate::directory;
 use crate::error::Error;
@@ -12,12 +12,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Where segments are copied to.
+/// A place that segments are copied to.
 pub trait Destination: Send {
     /// Copies a file there under this name, whole or not at all; what has the name already is replaced.
     ///
     /// # Errors
-    /// With a sentence that says what failed.
+    /// A sentence that says what failed.
     fn put(&mut self, name: &str, file: &Path) -> Result<(), String>;
 }
 
@@ -37,7 +37,7 @@ impl Destination for Folder {
     }
 }
 
-/// How often is looked for closed segments, and how long is waited after failures?
+/// The times between looks for closed segments, and after failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// The wait between looks.
@@ -54,23 +54,23 @@ impl Default for Pace {
     }
 }
 
-/// What has been uploaded since the start.
+/// Counts of uploads since the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uploads {
-    /// Segments that are there.
+    /// Segments that were uploaded.
     pub segments: u64,
-    /// Their bytes.
+    /// Bytes of those segments.
     pub bytes: u64,
-    /// Closed segments that are not there yet.
+    /// Closed segments that are not uploaded yet.
     pub waiting: u64,
     /// Attempts that failed.
     pub failures: u64,
-    /// What the last one said; nothing after a success.
+    /// The message of the last failure; `None` after a success.
     pub last_failure: Option<String>,
 }
 
-/// Uploads the closed segments of a folder until it is dropped. Which ones are done is in the folder's `uploaded`, so none
-/// is uploaded again after a restart.
+/// A thread that uploads the closed segments of a folder, until this is dropped. The folder's file `uploaded` lists those
+/// that are done, so that none is uploaded again after a restart.
 #[derive(Debug)]
 pub struct Uploader {
     shared: Arc<Shared>,
@@ -86,7 +86,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     uploads: Uploads,
-    /// One more look, and no other after it.
+    /// Whether the next look is the last.
     finishing: bool,
     finished: bool,
     ended: bool,
@@ -103,7 +103,7 @@ impl Uploader {
     /// Starts the thread.
     ///
     /// # Errors
-    /// Where the folder's `uploaded` cannot be read or written, or no thread can be started.
+    /// [`Error::Io`] if the folder's `uploaded` cannot be read or written, or no thread can be started.
     pub fn start(folder: PathBuf, to: impl Destination + 'static, pace: Pace) -> Result<Self, Error> {
         let done = Done::open(&folder)?;
         let shared = Arc::new(Shared::default());
@@ -113,7 +113,7 @@ impl Uploader {
         Ok(Uploader { shared, thread: Some(thread) })
     }
 
-    /// What has been uploaded.
+    /// Returns the counts of uploads.
     #[must_use]
     pub fn uploads(&self) -> Uploads {
         self.shared.state().uploads.clone()
@@ -121,8 +121,8 @@ impl Uploader {
 }
 
 impl Uploader {
-    /// Looks once more, uploads what is closed by now, and stops: waits for that no longer than `within`, and answers what
-    /// was reached. What is not done then is done by the next one.
+    /// Looks once more, uploads the segments that are closed by now, and stops. Waits for that no longer than `within`;
+    /// segments that are not uploaded then are left to the next uploader.
     pub fn finish(&self, within: Duration) -> Uploads {
         let mut state = self.shared.state();
         state.finishing = true;
@@ -181,7 +181,7 @@ impl Work {
         }
     }
 
-    /// Uploads all that is closed and not done.
+    /// Uploads all segments that are closed and not done.
     fn round(&mut self) -> Result<(), String> {
         let waiting = self.waiting().map_err(|why| why.to_string())?;
         self.shared.state().uploads.waiting = waiting.len() as u64;
@@ -202,7 +202,7 @@ impl Work {
         Ok(())
     }
 
-    /// Segments that are never written to again, and not done.
+    /// Returns the segments that are never written to again, and not done.
     fn waiting(&self) -> Result<Vec<(u64, PathBuf)>, Error> {
         let mut all = directory::segments(&self.folder)?;
         if let Some((number, path)) = all.pop()

@@ -37,12 +37,12 @@ where
     }
 }
 
-/// Appends all of these.
+/// Appends all of these verdicts.
 pub fn encode_all(verdicts: &Verdicts, into: &mut Vec<u8>) {
     encode(verdicts.iter().map(|((run, verdict), ranges)| (*run, *verdict, ranges.iter())), into);
 }
 
-/// Hands each range on; nothing where the bytes are none of ours.
+/// Calls `each` with every range; `None` if the bytes are malformed.
 pub fn decode(bytes: &[u8], mut each: impl FnMut(u32, Verdict, Range<u64>)) -> Option<()> {
     let mut rest = bytes;
     for _ in 0..take(&mut rest)? {
@@ -58,7 +58,7 @@ pub fn decode(bytes: &[u8], mut each: impl FnMut(u32, Verdict, Range<u64>)) -> O
     rest.is_empty().then_some(())
 }
 
-/// Adds what the bytes hold.
+/// Adds the verdicts that the bytes hold; `None` if the bytes are malformed.
 pub fn decode_into(bytes: &[u8], into: &mut Verdicts) -> Option<()> {
     decode(bytes, |run, verdict, range| {
         into.entry((run, verdict)).or_default().insert_range(range);

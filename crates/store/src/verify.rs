@@ -1,4 +1,4 @@
-//! Is everything in a folder as it was written, and told once?
+//! Checks that everything in a folder is as it was written, and that each event has one verdict.
 
 use crate::block::Kind;
 use crate::directory;
@@ -14,32 +14,32 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What a folder holds, and what is wrong with it.
+/// The contents of a folder, and its faults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// Segments that are there.
+    /// Segments in the folder.
     pub segments: u64,
-    /// Their bytes.
+    /// Bytes of those segments.
     pub bytes: u64,
     /// Events with data.
     pub events: u64,
     /// Bytes of these data.
     pub data_bytes: u64,
-    /// How many events have which verdict, by run, those of segments that were taken away too.
+    /// The number of events by run and verdict, including those of segments that were taken away.
     pub runs: BTreeMap<u32, BTreeMap<Verdict, u64>>,
-    /// What there is to say.
+    /// Faults, and other findings.
     pub findings: Vec<Finding>,
 }
 
 impl Verified {
-    /// Is everything as it was written?
+    /// Returns whether everything is as it was written.
     #[must_use]
     pub fn is_good(&self) -> bool {
         !self.findings.iter().any(Finding::is_failure)
     }
 }
 
-/// Something about a file that is worth a word.
+/// A fault of a file, or a fact worth reporting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finding {
@@ -53,16 +53,16 @@ pub enum Finding {
     IndexWrong(PathBuf),
     /// An event has a second verdict.
     Twice {
-        /// Where the second one is.
+        /// The file with the second verdict.
         path: PathBuf,
-        /// Its run.
+        /// The run of the event.
         run: u32,
-        /// Its number.
+        /// The event's number.
         event: u64,
     },
     /// A segment is missing, and the ledger does not cover it.
     Missing {
-        /// Its number.
+        /// The segment's number.
         segment: u64,
     },
     /// The ledger is not what the segments say.
@@ -70,7 +70,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Is it a fault?
+    /// Returns whether the finding is a fault.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         !matches!(self, Finding::Unfinished(_))
@@ -103,7 +103,7 @@ impl fmt::Display for Finding {
 /// Reads every byte of a folder. A writer should not be at work: what it is writing looks unfinished.
 ///
 /// # Errors
-/// Where a file cannot be read, or is none of ours.
+/// [`Error::Io`] if a file cannot be read, [`Error::Foreign`] if it was not written by a store.
 pub fn verify(folder: impl AsRef<Path>) -> Result<Verified, Error> {
     let folder = folder.as_ref();
     let segments = directory::segments(folder)?;
@@ -137,7 +137,7 @@ pub fn verify(folder: impl AsRef<Path>) -> Result<Verified, Error> {
 struct Check {
     verified: Verified,
     decided: BTreeMap<u32, Ranges>,
-    /// Of the segments that the ledger covers.
+    /// The verdicts of segments that the ledger covers.
     covered: Verdicts,
     all: Verdicts,
 }
@@ -148,7 +148,7 @@ impl Check {
         self.verified.segments += 1;
         self.verified.bytes += scan.length();
         self.verified.findings.extend(damage.map(Finding::Damaged));
-        let mut seen = Seen::default();
+        let mut seen = Contained::default();
         let mut torn = None;
         while let Some(step) = scan.next().map_err(Error::io("read", path))? {
             match step {
@@ -184,8 +184,8 @@ impl Check {
         Ok(())
     }
 
-    /// No event has two verdicts.
-    fn once(&mut self, path: &Path, seen: &Seen) {
+    /// Checks that no event has two verdicts.
+    fn once(&mut self, path: &Path, seen: &Contained) {
         let mut twice: Vec<(u32, u64)> = seen.twice.clone();
         for ((run, _), ranges) in &seen.verdicts {
             let decided = self.decided.entry(*run).or_default();
@@ -213,9 +213,9 @@ impl Check {
     }
 }
 
-/// What a segment's blocks say.
+/// The contents of a segment, as its blocks say.
 #[derive(Debug, Default)]
-struct Seen {
+struct Contained {
     entries: Vec<Entry>,
     verdicts: Verdicts,
     twice: Vec<(u32, u64)>,
@@ -224,7 +224,7 @@ struct Seen {
     footer_wrong: bool,
 }
 
-impl Seen {
+impl Contained {
     fn block(&mut self, header: &crate::block::Header, offset: u64, data: &[u8]) {
         match header.kind {
             Kind::Event => {

@@ -10,7 +10,6 @@ pub mod sizes;
 mod spot;
 pub mod spread;
 mod traced;
-pub mod units;
 
 pub use bench::{Bench, Measure};
 pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop};
@@ -22,6 +21,8 @@ pub use others::{Compare, Demo, Limits, Report, Serve, Transport};
 pub use output::{Output, Progress};
 pub use spot::Spot;
 pub use traced::Traced;
+
+pub use hodo_measure::units;
 
 use crate::farm::Farm;
 use clap::{Parser, Subcommand};

@@ -1,82 +1,82 @@
 //! `hodo farm run`: the roles of a farm, placed, started and watched.
 
-mod conduct;
-mod file;
-mod plan;
-mod role;
-mod show;
-mod signals;
-mod site;
-mod table;
-#[cfg(test)]
-mod tests;
-
 use crate::args::Cli;
 use crate::{Error, Outcome, terminal};
-use clap::{Args, CommandFactory, ValueEnum};
-use conduct::Course;
-use file::Farm;
-use role::Role;
-use signals::Signals;
-use site::Site;
+use clap::{Arg, ArgAction, Args, Command, CommandFactory, ValueEnum};
+use hodo_farm_host::run::{CommandLine, FarmFile, Launch, Role, RoleOption, Said, Signals, Takes};
 use std::path::PathBuf;
 
 /// Runs a farm as a file says.
 pub fn run(asked: &RunOptions) -> Result<Outcome, Error> {
-    let mut cli = Cli::command();
-    cli.build();
-    let farm = file::read(&asked.file, cli.find_subcommand("farm").expect("this is one of its subcommands"))?;
-    plan::check(&farm)?;
-    let launch = asked.launch.or(farm.run.launch).unwrap_or(Launch::Local);
-    if asked.sbatch {
-        return show::batch(asked, &farm);
-    }
+    let commands = Commands::new();
+    let farm = FarmFile::read(&asked.file, asked.launch.map(Launch::from), &commands)?;
     if asked.dry_run {
-        let site = Site::imagined(&farm, launch)?;
-        terminal::print(&show::commands(asked, &farm, launch, &site, &cli))?;
+        let text = if asked.sbatch { farm.script(asked.quiet)? } else { farm.commands(&commands)? };
+        terminal::print(&text)?;
         return Ok(Outcome::Done);
     }
+    if asked.sbatch {
+        return Ok(if farm.submit(asked.quiet)? { Outcome::Done } else { Outcome::Failed });
+    }
     let signals = Signals::catch()?;
-    let Some(site) = Site::prepare(&farm, launch, &signals)? else { return Ok(Outcome::Failed) };
-    let processes = plan::place(&farm, &site.pool, launch == Launch::Local);
-    let course = conduct::run(&farm, &site, processes, &signals, asked.quiet)?;
+    let mut printed = Ok(());
+    let mut say = |said: Said<'_>| match said {
+        Said::Printed(name, line) if !asked.quiet && printed.is_ok() => {
+            printed = terminal::print(&format!("{name} | {line}\n"));
+        }
+        Said::Printed(..) => {}
+        Said::Complained(name, line) => eprintln!("{name} | {line}"),
+        Said::Restarting(line) => eprintln!("hodo farm run: {line}"),
+    };
+    let Some(course) = farm.run(&signals, &mut say)? else { return Ok(Outcome::Failed) };
+    printed?;
     for failure in &course.failures {
         eprintln!("hodo farm run: {failure}");
     }
     if !asked.quiet {
-        terminal::print(&summary(&farm, &course))?;
+        terminal::print(&farm.summary(&course))?;
     }
-    // Where nothing else would have ended it, an interrupt is how it ends.
-    let is_endless = farm.run.events.is_none() && farm.run.time.is_none();
-    let is_well = course.failures.is_empty() && (!course.interrupted || is_endless);
-    Ok(if is_well { Outcome::Done } else { Outcome::Failed })
+    Ok(if farm.is_well(&course) { Outcome::Done } else { Outcome::Failed })
 }
 
-fn summary(farm: &Farm, course: &Course) -> String {
-    let count = |role: Role| match farm.count(role) {
-        1 => format!("1 {role}"),
-        count => format!("{count} {role}s"),
+/// The command line of this program.
+struct Commands(Command);
+
+impl Commands {
+    fn new() -> Self {
+        let mut cli = Cli::command();
+        cli.build();
+        Commands(cli)
+    }
+}
+
+impl CommandLine for Commands {
+    fn options(&self, role: Role) -> Vec<RoleOption> {
+        let command = self.0.find_subcommand("farm").and_then(|farm| farm.find_subcommand(role.word()));
+        let arguments = command.expect("every role is a command").get_arguments();
+        arguments.filter_map(option).collect()
+    }
+
+    fn check(&self, words: &[String]) -> Result<(), String> {
+        let matched = Cli::command().try_get_matches_from(words);
+        matched.map(|_| ()).map_err(|error| {
+            // The first line says what is wrong; the usage after it is of the command line.
+            let text = error.to_string();
+            text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+        })
+    }
+}
+
+fn option(argument: &Arg) -> Option<RoleOption> {
+    let takes_more = argument.get_num_args().is_some_and(|range| range.max_values() > 1);
+    let takes = match argument.get_action() {
+        ArgAction::SetTrue => Takes::Nothing,
+        _ if takes_more && argument.get_value_delimiter().is_none() => Takes::Words,
+        _ => Takes::Value,
     };
-    let roles: Vec<String> = Role::ALL.into_iter().filter(|role| farm.count(*role) > 0).map(count).collect();
-    let how = match (course.interrupted, course.failures.len()) {
-        (true, 0) => "interrupted".to_owned(),
-        (false, 0) => "done".to_owned(),
-        (_, 1) => "1 failure".to_owned(),
-        (_, failures) => format!("{failures} failures"),
-    };
-    let again = match course.restarts {
-        0 => String::new(),
-        1 => ", 1 process started again".to_owned(),
-        restarts => format!(", {restarts} processes started again"),
-    };
-    let rate = match (farm.run.events, course.events_took) {
-        (Some(events), Some(took)) => {
-            let seconds = took.as_secs_f64();
-            format!("; {events} events in {seconds:.1} s, {:.0} events/s", events as f64 / seconds)
-        }
-        _ => String::new(),
-    };
-    format!("farm: {how} after {:.1} s; {}{again}{rate}\n", course.took.as_secs_f64(), roles.join(", "))
+    let values: Vec<_> = argument.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+    let default = (takes != Takes::Nothing && !values.is_empty()).then(|| values.join(","));
+    Some(RoleOption { name: argument.get_long()?.to_owned(), takes, default })
 }
 
 /// A farm: its controller, builder, sources and nodes, placed, started and watched.
@@ -88,7 +88,7 @@ pub struct RunOptions {
     pub file: PathBuf,
     /// By what the roles are started at their hosts [default: as the file says, or local].
     #[arg(long, value_name = "HOW")]
-    pub launch: Option<Launch>,
+    pub launch: Option<LaunchBy>,
     /// Only show what would be started where, with every default.
     #[arg(long, visible_alias = "print")]
     pub dry_run: bool,
@@ -102,13 +102,23 @@ pub struct RunOptions {
 
 /// By what programs are started at their hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Launch {
+pub enum LaunchBy {
     /// All on this machine, whatever hosts the file names.
     Local,
     /// Over connections of ssh.
     Ssh,
     /// As steps of a job of Slurm: of that in which this command runs, or else of one of its own.
     Slurm,
+}
+
+impl From<LaunchBy> for Launch {
+    fn from(launch: LaunchBy) -> Launch {
+        match launch {
+            LaunchBy::Local => Launch::Local,
+            LaunchBy::Ssh => Launch::Ssh,
+            LaunchBy::Slurm => Launch::Slurm,
+        }
+    }
 }
 
 const EXAMPLES: &str = "\

@@ -1,14 +1,14 @@
-//! What a ratio says: faster, slower, or that nobody can tell.
+//! The conclusion from a ratio: faster, slower, or undecided.
 
 use super::{Comparison, Pair};
 use serde::Serialize;
 
 /// The fewest repeats whose order gives an interval at 95 %.
 const REPEATS_FOR_AN_INTERVAL: u32 = 6;
-/// More than so many repeats are not asked for: the two are alike for every purpose.
+/// The most repeats that are asked for: if more were needed, the two are alike for every purpose.
 const REPEATS_MAX: f64 = 10_000.0;
 
-/// What a pair of measurements says.
+/// The conclusion from a pair of measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -21,7 +21,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The answer of a ratio with the ends of its interval.
+    /// Concludes from a ratio with the ends of its interval.
     #[must_use]
     pub fn of(low: Option<f64>, high: Option<f64>) -> Answer {
         match (low, high) {
@@ -32,8 +32,8 @@ impl Answer {
     }
 }
 
-/// Repeats after which the interval of this ratio would exclude 1, if it stayed where it is: an interval narrows with the
-/// square root of their number. `None` where a ratio is so near to 1 that no number of them would help.
+/// Returns the number of repeats after which the interval of this ratio would exclude 1, if it stayed where it is: an interval narrows with the
+/// square root of their number. `None` if a ratio is so near to 1 that no number of them would help.
 pub(super) fn repeats_needed(ratio: f64, low: Option<f64>, high: Option<f64>, repeats: u32) -> Option<u32> {
     let (Some(low), Some(high)) = (low, high) else { return Some(REPEATS_FOR_AN_INTERVAL) };
     let towards_one = if ratio >= 1.0 { (ratio / low).ln() } else { (high / ratio).ln() };
@@ -41,17 +41,17 @@ pub(super) fn repeats_needed(ratio: f64, low: Option<f64>, high: Option<f64>, re
     (needed.is_finite() && needed <= REPEATS_MAX).then(|| (needed.ceil() as u32).max(repeats + 1))
 }
 
-/// What a comparison says of a threshold.
+/// The result of a check against a threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check<'a> {
-    /// Slower for certain, and by a ratio under the threshold.
+    /// Pairs that are slower for certain, and by a ratio under the threshold.
     pub failed: Vec<&'a Pair>,
-    /// Nobody can tell whether these are under it: their interval reaches below it, or they have none.
+    /// Pairs that may be under the threshold: their interval reaches below it, or they have none.
     pub open: Vec<&'a Pair>,
 }
 
 impl Comparison {
-    /// Holds every ratio to a threshold.
+    /// Checks every ratio against a threshold.
     #[must_use]
     pub fn check(&self, threshold: f64) -> Check<'_> {
         let is_failed =
@@ -63,7 +63,7 @@ impl Comparison {
         }
     }
 
-    /// All answers in one sentence.
+    /// Counts all conclusions in one sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         let count = |answer| self.pairs.iter().filter(|pair| pair.answer == answer).count();

@@ -20,7 +20,7 @@ pub(crate) struct Chart {
 #[derive(Debug, Clone)]
 pub(crate) struct Series {
     pub label: String,
-    /// Its place in the palette.
+    /// The place of the series' colour in the palette.
     pub color: usize,
     /// Whether it is shown before a reader chooses.
     pub shown: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Point {
     /// The upper end of the band over the curve.
     pub top: Option<f64>,
     pub limit: Option<f64>,
-    /// What the page says of this point.
+    /// The page's words about this point.
     pub tip: String,
 }
 

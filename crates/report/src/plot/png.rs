@@ -2,46 +2,39 @@
 
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
-use std::fmt;
+use thiserror::Error;
 
 const REGULAR: &[u8] = include_bytes!("../../fonts/Roboto-Regular.ttf");
 const MEDIUM: &[u8] = include_bytes!("../../fonts/Roboto-Medium.ttf");
 
-/// Why a picture could not be rendered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The reason that a picture could not be rendered.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PlotError {
     /// The text is no SVG.
+    #[error("not an SVG picture: {0}")]
     NotSvg(String),
     /// The picture has no pixels, or more than can be held.
+    #[error("a picture of {width} by {height} pixels cannot be drawn; choose another scale, or SVG")]
     BadSize {
-        /// Its width in pixels.
+        /// The width in pixels.
         width: u32,
-        /// Its height in pixels.
+        /// The height in pixels.
         height: u32,
     },
     /// The pixels could not be compressed.
+    #[error("the picture cannot be written as PNG: {0}")]
     Encoding(String),
-}
-
-impl std::error::Error for PlotError {}
-
-impl fmt::Display for PlotError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PlotError::NotSvg(what) => write!(f, "not an SVG picture: {what}"),
-            PlotError::BadSize { width, height } => {
-                write!(f, "a picture of {width} by {height} pixels cannot be drawn; choose another scale, or SVG")
-            }
-            PlotError::Encoding(what) => write!(f, "the picture cannot be written as PNG: {what}"),
-        }
-    }
 }
 
 /// The most pixels of a picture: 64 Mi, or 256 MiB of memory while it is drawn.
 const PIXELS_MAX: u64 = 64 << 20;
 
 /// Renders an SVG of [`super::svg`] or [`super::sheet`]; `scale` is pixels per unit, 2 for print and sharp screens.
+///
+/// # Errors
+/// [`PlotError::NotSvg`] for another text, [`PlotError::BadSize`] for a scale that gives no pixels or over 64 Mi of them,
+/// [`PlotError::Encoding`] if the encoder fails.
 pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, PlotError> {
     let mut options = Options { font_family: "Roboto".into(), ..Options::default() };
     let fonts = options.fontdb_mut();

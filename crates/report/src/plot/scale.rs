@@ -1,4 +1,4 @@
-//! From values to places on an axis, and the ticks that a reader finds there.
+//! Maps values to places on an axis, and chooses its ticks.
 
 use crate::units;
 
@@ -25,11 +25,11 @@ pub(super) struct Scale {
     high: f64,
 }
 
-/// Over this ratio of largest to smallest, a linear axis would hide the small.
+/// The ratio of largest to smallest over which a linear axis would hide the small.
 const LOG_FROM_RATIO: f64 = 30.0;
 
 impl Scale {
-    /// An axis for these values: from 0, or logarithmic where they span much. None without a usable value.
+    /// Fits an axis to these values: from 0, or logarithmic if they span much. `None` without a usable value.
     pub(super) fn fitting(unit: Unit, values: impl Iterator<Item = f64>) -> Option<Scale> {
         let always_log = matches!(unit, Unit::Bytes | Unit::Count | Unit::Tail);
         let (mut low, mut high) = (f64::INFINITY, 0.0f64);
@@ -50,7 +50,7 @@ impl Scale {
         Some(Scale { unit, log: false, low: 0.0, high })
     }
 
-    /// Where a value lies: 0 at the low end, 1 at the high one. None for what has no place.
+    /// Returns the place of a value: 0 at the low end, 1 at the high one; `None` if it has none.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let place = if self.log {
             (value / self.low).ln() / (self.high / self.low).ln()
@@ -60,7 +60,7 @@ impl Scale {
         place.is_finite().then_some(place.clamp(0.0, 1.0))
     }
 
-    /// Values worth a tick, with their labels: at most about `most`.
+    /// Returns the values of ticks, with labels: at most about `most`.
     pub(super) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
         let values = match (self.unit, self.log) {
             (Unit::Bytes, _) => self.powers(2.0, most),
@@ -144,7 +144,7 @@ fn nice_below(value: f64) -> f64 {
     NICE.into_iter().rev().map(|nice| nice * decade).find(|nice| *nice <= value * 1.000_001).unwrap_or(decade)
 }
 
-/// The end of a linear axis: a little over the largest value, at a quarter of a nice step.
+/// Returns the end of a linear axis: a little over the largest value, at a quarter of a nice step.
 fn linear_top(high: f64) -> f64 {
     let step = nice_above(high / 5.0) / 2.0;
     (high * 1.04 / step).ceil() * step

@@ -17,6 +17,7 @@ pub mod process;
 mod readout;
 pub mod replay;
 pub mod report;
+pub mod run;
 pub mod source;
 mod suite;
 pub mod view;

@@ -1,16 +1,15 @@
 //! The file that says what a farm consists of.
 
 use super::Launch;
-use super::role::{self, Role};
+use super::role::{self, CommandLine, Role};
 use super::table::{Source, Table, unknown};
 use crate::Error;
-use clap::{Command, ValueEnum};
 use std::path::Path;
 use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// How long a role has to say where it listens, and to end when it is asked to.
+/// The time that a role has to say where it listens, and to end when it is asked to.
 const START_WITHIN: Duration = Duration::from_secs(30);
 const END_WITHIN: Duration = Duration::from_secs(30);
 /// More processes than a farm has in one table.
@@ -91,15 +90,16 @@ pub struct Group {
     pub place: String,
 }
 
-/// Reads a file. `farm` is the command whose subcommands are the roles.
-pub fn read(path: &Path, farm: &Command) -> Result<Farm, Error> {
+/// Reads a file. `commands` has the options of the roles.
+pub fn read(path: &Path, commands: &dyn CommandLine) -> Result<Farm, Error> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|why| Error::Usage(format!("{name}: cannot be read: {why}")))?;
-    parse(Source { name: &name, text: &text }, farm)
+    let text =
+        std::fs::read_to_string(path).map_err(|why| Error::Settings(format!("{name}: cannot be read: {why}")))?;
+    parse(Source { name: &name, text: &text }, commands)
 }
 
 /// Reads the text of a file.
-pub fn parse(source: Source<'_>, farm: &Command) -> Result<Farm, Error> {
+pub fn parse(source: Source<'_>, commands: &dyn CommandLine) -> Result<Farm, Error> {
     let tables = source.parse()?;
     for key in tables.keys() {
         if !TABLES.contains(&key.get_ref().as_ref()) {
@@ -109,8 +109,7 @@ pub fn parse(source: Source<'_>, farm: &Command) -> Result<Farm, Error> {
     let mut groups = Vec::new();
     for role in Role::ALL {
         for table in of_role(source, &tables, role)? {
-            let command = farm.find_subcommand(role.word()).expect("every role is a command");
-            groups.push(group(source, role, command, table)?);
+            groups.push(group(source, role, commands, table)?);
         }
     }
     let farm = Farm { run: run(source, &tables)?, ssh: ssh(source, &tables)?, slurm: slurm(source, &tables)?, groups };
@@ -118,10 +117,10 @@ pub fn parse(source: Source<'_>, farm: &Command) -> Result<Farm, Error> {
     Ok(farm)
 }
 
-/// What no table alone can show.
+/// Checks what no table alone can show.
 fn check(source: Source<'_>, farm: &Farm) -> Result<(), Error> {
     let count = |role| farm.count(role);
-    let wrong = |why: &str| Err(Error::Usage(format!("{}: {why}", source.name)));
+    let wrong = |why: &str| Err(Error::Settings(format!("{}: {why}", source.name)));
     if count(Role::Controller) == 0 {
         return wrong("there is no [controller]; a farm has one, if only with the line [controller]");
     }
@@ -138,13 +137,13 @@ fn check(source: Source<'_>, farm: &Farm) -> Result<(), Error> {
 }
 
 impl Farm {
-    /// How many processes have a role.
+    /// Returns how many processes have a role.
     pub fn count(&self, role: Role) -> usize {
         self.groups.iter().filter(|group| group.role == role).map(|group| group.count).sum()
     }
 }
 
-/// The tables of a role: one, or several where there may be.
+/// Returns the tables of a role: one, or several where there may be.
 fn of_role<'a>(
     source: Source<'_>,
     tables: &'a DeTable<'a>,
@@ -162,10 +161,11 @@ fn of_role<'a>(
 fn group<'a>(
     source: Source<'a>,
     role: Role,
-    command: &Command,
+    commands: &dyn CommandLine,
     table: &'a Spanned<DeValue<'a>>,
 ) -> Result<Group, Error> {
-    let mut known = role::options(role, command);
+    let options = commands.options(role);
+    let mut known = role::keys(role, &options);
     known.extend(ROLE_KEYS.iter().filter(|key| match **key {
         "count" => role.is_many(),
         "per-process" => role == Role::Node,
@@ -175,7 +175,7 @@ fn group<'a>(
     let count = table.number("count", 1..COUNT_MAX + 1)?.unwrap_or(1);
     let (mut words, mut last) = (Vec::new(), Vec::new());
     for entry in table.beside(ROLE_KEYS).filter(|entry| entry.key != "listen") {
-        let (option, takes_all) = role::words(command, entry).map_err(|why| table.wrong(entry, &why))?;
+        let (option, takes_all) = role::words(&options, entry).map_err(|why| table.wrong(entry, &why))?;
         if takes_all && !last.is_empty() {
             return Err(table.wrong(entry, "only one key may take all the words that follow"));
         }
@@ -198,7 +198,7 @@ fn group<'a>(
     Ok(group)
 }
 
-/// A table that need not be there.
+/// Reads a table that need not be there.
 fn optional<'a>(
     source: Source<'a>,
     tables: &'a DeTable<'a>,
@@ -212,8 +212,8 @@ fn optional<'a>(
 fn run(source: Source<'_>, tables: &DeTable<'_>) -> Result<Run, Error> {
     let Some(table) = optional(source, tables, "[run]", RUN_KEYS)? else { return Ok(Run::default()) };
     let launch = table.text("launch")?.map(|text| {
-        Launch::from_str(&text, false)
-            .map_err(|_| table.wrong(table.entry("launch").expect("it was read"), "write local, ssh or slurm"))
+        let wrong = || table.wrong(table.entry("launch").expect("it was read"), "write local, ssh or slurm");
+        Launch::of_name(&text).ok_or_else(wrong)
     });
     Ok(Run {
         number: table.number("number", 0..1 << 32)?,

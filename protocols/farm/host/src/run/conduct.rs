@@ -5,12 +5,14 @@ use super::plan::Process;
 use super::role::Role;
 use super::signals::Signals;
 use super::site::Site;
-use crate::{Error, terminal};
+use crate::Error;
 use hodo_daemon::launch::{Crew, News};
+use hodo_io::Clock;
+use hodo_machine::Instant;
 use hodo_tester::LISTENING_ON;
 use std::collections::VecDeque;
 use std::process::ExitStatus;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Between two looks at what has to be done.
 const TICK: Duration = Duration::from_millis(50);
@@ -22,28 +24,40 @@ const ABANDONED: Duration = Duration::from_secs(10);
 /// Lines of a process that are shown where it fails.
 const LAST_LINES: usize = 5;
 
-/// How a run came out.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Course {
-    /// What has failed, and why.
+    /// Failures, each with its reason.
     pub failures: Vec<String>,
-    /// How often a process was started again.
+    /// Times that a process was started again.
     pub restarts: u32,
-    /// How long it took.
+    /// The time that it took.
     pub took: Duration,
-    /// How long its events took, from the start of the first who has any to the end of the last; of a run that was over
-    /// by itself.
+    /// The time that its events took, from the start of the first process that has any to the end of the last; `None` if
+    /// the run did not end by itself.
     pub events_took: Option<Duration>,
     /// Whether it was interrupted.
     pub interrupted: bool,
 }
 
-/// Conducts a run.
-pub struct Conduct<'a> {
+/// A line about a run, as it happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said<'a> {
+    /// A process printed a line.
+    Printed(&'a str, &'a str),
+    /// A process complained: a line on its standard error.
+    Complained(&'a str, &'a str),
+    /// A process has ended, and is started again.
+    Restarting(&'a str),
+}
+
+/// A run under way.
+struct Conduct<'a> {
     farm: &'a Farm,
     site: &'a Site,
     signals: &'a Signals,
-    quiet: bool,
+    clock: Clock,
+    say: &'a mut dyn FnMut(Said<'_>),
     crew: Crew,
     posts: Vec<Post>,
     /// Which post a child has, by its number.
@@ -53,7 +67,7 @@ pub struct Conduct<'a> {
     course: Course,
 }
 
-/// The place of one process, which several have after each other.
+/// The place of one process in the farm, which several processes may fill after each other.
 struct Post {
     process: Process,
     child: Option<usize>,
@@ -70,15 +84,22 @@ struct Post {
 }
 
 impl Post {
-    /// Whether it runs, or is to run again.
+    /// Returns whether it runs, or is to run again.
     fn is_there(&self) -> bool {
         self.child.is_some() || self.again_at.is_some()
     }
 }
 
 /// Runs a farm to its end.
-pub fn run(farm: &Farm, site: &Site, processes: Vec<Process>, signals: &Signals, quiet: bool) -> Result<Course, Error> {
-    let begun = Instant::now();
+pub fn run(
+    farm: &Farm,
+    site: &Site,
+    processes: Vec<Process>,
+    signals: &Signals,
+    say: &mut dyn FnMut(Said<'_>),
+) -> Result<Course, Error> {
+    let clock = Clock::start();
+    let begun = clock.now();
     let course =
         Course { failures: Vec::new(), restarts: 0, took: Duration::ZERO, events_took: None, interrupted: false };
     let posts = processes.into_iter().map(|process| Post {
@@ -97,7 +118,8 @@ pub fn run(farm: &Farm, site: &Site, processes: Vec<Process>, signals: &Signals,
         farm,
         site,
         signals,
-        quiet,
+        clock,
+        say,
         crew: Crew::default(),
         posts: posts.collect(),
         post_of: Vec::new(),
@@ -109,15 +131,15 @@ pub fn run(farm: &Farm, site: &Site, processes: Vec<Process>, signals: &Signals,
     let started = conduct.start_all();
     let ran = started.and_then(|all| if all { conduct.watch(begun) } else { Ok(()) });
     let ended = conduct.end_all();
-    conduct.course.took = begun.elapsed();
+    conduct.course.took = clock.now() - begun;
     ran.and(ended).map(|()| conduct.course)
 }
 
 impl Conduct<'_> {
-    /// Starts all, those that listen first. Answers whether they run.
+    /// Starts all processes, those that listen first. Returns whether they run.
     fn start_all(&mut self) -> Result<bool, Error> {
         for role in Role::ALL {
-            for post in self.of(role) {
+            for post in self.posts_of(role) {
                 if !self.has_way(post)? {
                     return Ok(false);
                 }
@@ -130,7 +152,7 @@ impl Conduct<'_> {
         Ok(true)
     }
 
-    /// Waits until not too many others are on their way to a host. Answers whether that came.
+    /// Waits until not too many others are on their way to a host. Returns `false` if a signal came first.
     fn has_way(&mut self, post: usize) -> Result<bool, Error> {
         let Some((most, _)) = self.site.launcher.on_their_way() else { return Ok(true) };
         let host = self.posts[post].process.host.clone();
@@ -145,12 +167,12 @@ impl Conduct<'_> {
         Ok(true)
     }
 
-    /// Whether any of a role runs, or is to run again.
+    /// Returns whether any process of a role runs, or is to run again.
     fn is_there(&self, role: Role) -> bool {
         self.posts.iter().any(|post| post.process.role == role && post.is_there())
     }
 
-    fn of(&self, role: Role) -> Vec<usize> {
+    fn posts_of(&self, role: Role) -> Vec<usize> {
         (0..self.posts.len()).filter(|post| self.posts[*post].process.role == role).collect()
     }
 
@@ -158,18 +180,18 @@ impl Conduct<'_> {
         let process = &self.posts[post].process;
         let to = self.upstream(process.role);
         let words = self.site.launcher.words(&process.task(&self.site.program, to.as_deref()));
-        let child = self.crew.start(&words).map_err(|error| Error::Failed(error.to_string()))?;
+        let child = self.crew.start(&words)?;
         self.post_of.push(post);
         let post = &mut self.posts[post];
-        (post.child, post.started, post.again_at) = (Some(child), Instant::now(), None);
+        (post.child, post.started, post.again_at) = (Some(child), self.clock.now(), None);
         post.is_on_its_way = self.site.launcher.on_their_way().is_some();
         post.said.clear();
         Ok(())
     }
 
-    /// Whom a role connects to.
+    /// Returns the address to which a role connects.
     fn upstream(&self, role: Role) -> Option<String> {
-        let address = |role| self.of(role).first().and_then(|post| self.posts[*post].address.clone());
+        let address = |role| self.posts_of(role).first().and_then(|post| self.posts[*post].address.clone());
         match role {
             Role::Controller => None,
             Role::Source => address(Role::Builder).or_else(|| address(Role::Controller)),
@@ -177,9 +199,9 @@ impl Conduct<'_> {
         }
     }
 
-    /// Waits until a role says where it listens. Answers whether it did.
+    /// Waits until a role says where it listens. Returns whether it did.
     fn wait_for(&mut self, post: usize) -> Result<bool, Error> {
-        let until = Instant::now() + self.farm.run.start_within;
+        let until = self.clock.now() + self.farm.run.start_within;
         while self.posts[post].address.is_none() {
             self.turn()?;
             if self.signals.is_stopped() {
@@ -190,18 +212,17 @@ impl Conduct<'_> {
             if child.is_none() {
                 return Ok(false);
             }
-            if Instant::now() > until {
+            if self.clock.now() > until {
                 let within = self.farm.run.start_within;
                 let why = format!("did not say within {within:?} where it listens; see `start_within` in [run]");
-                let failure = told(process, &why, said);
-                self.course.failures.push(failure);
+                self.course.failures.push(failure(process, &why, said));
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Until there is a reason to end.
+    /// Runs until there is a reason to end.
     fn watch(&mut self, begun: Instant) -> Result<(), Error> {
         loop {
             self.turn()?;
@@ -214,22 +235,23 @@ impl Conduct<'_> {
                 self.course.failures.push("no node is left".to_owned());
                 return Ok(());
             }
-            let sources_are_done = !self.of(Role::Source).is_empty() && !is_there(Role::Source);
-            let builder_is_gone = !self.of(Role::Builder).is_empty() && !is_there(Role::Builder);
-            let is_over = self.farm.run.time.is_some_and(|time| begun.elapsed() >= time);
+            let sources_are_done = !self.posts_of(Role::Source).is_empty() && !is_there(Role::Source);
+            let builder_is_gone = !self.posts_of(Role::Builder).is_empty() && !is_there(Role::Builder);
+            let is_over = self.farm.run.time.is_some_and(|time| self.clock.now() - begun >= time);
             let controller_is_gone = !is_there(Role::Controller);
             if sources_are_done || builder_is_gone || is_over || controller_is_gone {
-                let events_are_done = sources_are_done || controller_is_gone && self.of(Role::Source).is_empty();
-                self.course.events_took = self.first_event().filter(|_| events_are_done).map(|first| first.elapsed());
+                let events_are_done = sources_are_done || controller_is_gone && self.posts_of(Role::Source).is_empty();
+                self.course.events_took =
+                    self.first_event().filter(|_| events_are_done).map(|first| self.clock.now() - first);
                 return Ok(());
             }
         }
     }
 
-    /// When there could be an event first: when its source was started, or the first node.
+    /// Returns when there could be an event first: when its source was started, or the first node.
     fn first_event(&self) -> Option<Instant> {
-        let role = if self.of(Role::Source).is_empty() { Role::Node } else { Role::Source };
-        self.of(role).iter().map(|post| self.posts[*post].started).min()
+        let role = if self.posts_of(Role::Source).is_empty() { Role::Node } else { Role::Source };
+        self.posts_of(role).iter().map(|post| self.posts[*post].started).min()
     }
 
     /// Asks one role after the other to end, as the events go, and kills what does not.
@@ -239,20 +261,20 @@ impl Conduct<'_> {
             post.again_at = None;
         }
         for role in [Role::Source, Role::Builder, Role::Controller, Role::Node] {
-            let posts = self.of(role);
+            let posts = self.posts_of(role);
             for post in &posts {
                 if let Some(child) = self.posts[*post].child {
                     self.posts[*post].was_asked = true;
                     self.crew.end(child);
                 }
             }
-            let has_controller = self.of(Role::Controller).iter().any(|post| self.posts[*post].child.is_some());
+            let has_controller = self.posts_of(Role::Controller).iter().any(|post| self.posts[*post].child.is_some());
             let within = self.farm.run.end_within;
             let within = if has_controller || role == Role::Controller { within } else { within.min(ABANDONED) };
-            let until = Instant::now() + within;
+            let until = self.clock.now() + within;
             while posts.iter().any(|post| self.posts[*post].child.is_some()) {
                 self.turn()?;
-                if Instant::now() > until || self.signals.is_killed() {
+                if self.clock.now() > until || self.signals.is_killed() {
                     self.kill(&posts, within);
                 }
             }
@@ -266,7 +288,7 @@ impl Conduct<'_> {
             self.crew.kill(*child);
             if !*was_killed && !self.signals.is_killed() {
                 let why = format!("was killed: it did not end within {within:?}");
-                self.course.failures.push(told(process, &why, said));
+                self.course.failures.push(failure(process, &why, said));
             }
             *was_killed = true;
         }
@@ -275,13 +297,13 @@ impl Conduct<'_> {
     /// Takes what happened, and does what is due.
     fn turn(&mut self) -> Result<(), Error> {
         match self.crew.next(TICK) {
-            Some(News::Said(child, line)) => self.said(self.post_of[child], &line)?,
+            Some(News::Said(child, line)) => self.said(self.post_of[child], &line),
             Some(News::Complained(child, line)) => {
                 let is_expected = self.is_ending || !self.is_there(Role::Controller);
                 let post = &mut self.posts[self.post_of[child]];
                 // Of a controller that ends in order nodes complain; that is told of those which fail over it.
                 if !(is_expected && post.process.role == Role::Node) {
-                    eprintln!("{} | {line}", post.process.name);
+                    (self.say)(Said::Complained(&post.process.name, &line));
                 }
                 if post.said.len() == LAST_LINES {
                     post.said.pop_front();
@@ -291,12 +313,12 @@ impl Conduct<'_> {
             Some(News::Ended(child, status)) => self.ended(self.post_of[child], status),
             None => {}
         }
-        if self.looked.elapsed() < TICK {
+        if self.clock.now() - self.looked < TICK {
             return Ok(());
         }
-        self.looked = Instant::now();
+        self.looked = self.clock.now();
         self.crew.look();
-        let due = |post: &Post| post.again_at.is_some_and(|at| at <= Instant::now());
+        let due = |post: &Post| post.again_at.is_some_and(|at| at <= self.clock.now());
         for post in (0..self.posts.len()).filter(|post| due(&self.posts[*post])).collect::<Vec<_>>() {
             self.course.restarts += 1;
             self.start(post)?;
@@ -304,11 +326,11 @@ impl Conduct<'_> {
         Ok(())
     }
 
-    fn said(&mut self, post: usize, line: &str) -> Result<(), Error> {
+    fn said(&mut self, post: usize, line: &str) {
         let post = &mut self.posts[post];
         if self.site.launcher.on_their_way().is_some_and(|(_, there)| line == there) {
             post.is_on_its_way = false;
-            return Ok(());
+            return;
         }
         if let Some(at) = line.strip_prefix(LISTENING_ON)
             && post.process.role.listens()
@@ -317,10 +339,11 @@ impl Conduct<'_> {
             // Should it be started again, the others find it where it was.
             post.process.listen = Some(at.to_owned());
         }
-        if self.quiet { Ok(()) } else { terminal::print(&format!("{} | {line}\n", post.process.name)) }
+        (self.say)(Said::Printed(&post.process.name, line));
     }
 
     fn ended(&mut self, post: usize, status: ExitStatus) {
+        let now = self.clock.now();
         let post = &mut self.posts[post];
         post.child = None;
         post.is_on_its_way = false;
@@ -328,21 +351,22 @@ impl Conduct<'_> {
             return;
         }
         if self.is_ending || !post.process.restart {
-            self.course.failures.push(told(&post.process, &format!("ended ({status})"), &post.said));
+            self.course.failures.push(failure(&post.process, &format!("ended ({status})"), &post.said));
             return;
         }
-        if post.started.elapsed() > BACK_OFF_MAX {
+        if now - post.started > BACK_OFF_MAX {
             post.wait = BACK_OFF;
         }
         let Process { name, host, .. } = &post.process;
-        eprintln!("hodo farm run: {name} on {host} ended ({status}); it is started again in {:?}", post.wait);
-        post.again_at = Some(Instant::now() + post.wait);
+        let wait = post.wait;
+        (self.say)(Said::Restarting(&format!("{name} on {host} ended ({status}); it is started again in {wait:?}")));
+        post.again_at = Some(now + wait);
         post.wait = (post.wait * 2).min(BACK_OFF_MAX);
     }
 }
 
-/// What became of a process, and what it said last.
-fn told(process: &Process, what: &str, said: &VecDeque<String>) -> String {
+/// Says what became of a process, with its last lines.
+fn failure(process: &Process, what: &str, said: &VecDeque<String>) -> String {
     let Process { name, host, .. } = process;
     let mut text = format!("{name} on {host} {what}");
     for line in said {

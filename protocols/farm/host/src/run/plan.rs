@@ -1,10 +1,8 @@
 //! Which processes a farm is, and where each of them runs.
 
 use super::file::{Farm, Group};
-use super::role::Role;
+use super::role::{CommandLine, Role};
 use crate::Error;
-use crate::args::Cli;
-use clap::CommandFactory;
 use hodo_daemon::launch::Task;
 
 /// Where a role listens that others reach over the network, and where only those of this machine do.
@@ -14,22 +12,22 @@ const LISTEN_HERE: &str = "127.0.0.1:0";
 /// A process of a farm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// What it is.
+    /// The role.
     pub role: Role,
-    /// What it is called: its role, and a number where there may be several.
+    /// The name: the role, and a number where there may be several.
     pub name: String,
-    /// Where it runs.
+    /// The host.
     pub host: String,
     /// Whether it is started again where it dies.
     pub restart: bool,
-    /// Where it listens, if it does.
+    /// The address on which it listens, if it does.
     pub listen: Option<String>,
-    /// Its options.
+    /// The options.
     words: Vec<String>,
 }
 
 impl Process {
-    /// How it is started: by which program, and connected to whom.
+    /// Returns how it is started: by which program, and connected to whom.
     pub fn task(&self, program: &str, to: Option<&str>) -> Task {
         let mut words = [program, "farm", self.role.word(), "--until-stdin-closes"].map(str::to_owned).to_vec();
         words.extend(self.listen.as_ref().map(|listen| format!("--listen={listen}")));
@@ -39,7 +37,7 @@ impl Process {
     }
 }
 
-/// The processes of a farm, in the order of their start, on these hosts. `here`: they are all this machine.
+/// Places the processes of a farm on these hosts, in the order of their start. `here`: all hosts are this machine.
 pub fn place(farm: &Farm, pool: &[String], here: bool) -> Vec<Process> {
     let own = farm.groups.iter().find(|group| group.role == Role::Controller).and_then(|group| group.hosts.first());
     let first = own.unwrap_or(&pool[0]);
@@ -84,7 +82,7 @@ fn process(farm: &Farm, group: &Group, number: usize, first_node: u64, host: &st
     Process { role, name, host: host.to_owned(), restart: group.restart, listen, words }
 }
 
-/// Options that follow from the rest of the file.
+/// Returns the options that follow from the rest of the file.
 fn follows(farm: &Farm, role: Role, number: usize) -> Vec<String> {
     let run = farm.run.number.map(|run| format!("--run={run}"));
     let sources = farm.count(Role::Source);
@@ -118,24 +116,19 @@ fn follows(farm: &Farm, role: Role, number: usize) -> Vec<String> {
     words
 }
 
-/// How many of the events are one source's.
+/// Returns how many of the events are one source's.
 fn share(events: u64, number: usize, sources: usize) -> u64 {
     let (number, sources) = (number as u64, sources as u64);
     events / sources + u64::from(number < events % sources)
 }
 
-/// Whether every role takes the options that it is given, as its command line would.
-pub fn check(farm: &Farm) -> Result<(), Error> {
+/// Checks that every role takes the options that it is given, as its command line would.
+pub fn check(farm: &Farm, commands: &dyn CommandLine) -> Result<(), Error> {
     for (group, number) in farm.groups.iter().zip(0..) {
         let process = process(farm, group, number, 0, "", true);
         let to = (group.role != Role::Controller).then_some("127.0.0.1:1");
-        let words = process.task("hodo", to).words;
-        if let Err(error) = Cli::command().try_get_matches_from(words) {
-            // Its first line says what is wrong; the usage after it is of the command line.
-            let text = error.to_string();
-            let why = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-            return Err(Error::Usage(format!("{}: {why}", group.place)));
-        }
+        let checked = commands.check(&process.task("hodo", to).words);
+        checked.map_err(|why| Error::Settings(format!("{}: {why}", group.place)))?;
     }
     Ok(())
 }

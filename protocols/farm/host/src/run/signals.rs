@@ -15,10 +15,14 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// From now on signals do nothing else.
+    /// Catches the signals: from now on they do nothing else.
+    ///
+    /// # Errors
+    /// [`Error::Run`] if the system refuses.
     pub fn catch() -> Result<Self, Error> {
         let signals = Signals::default();
-        let cannot = |why| Error::Failed(format!("signals cannot be caught: {why}"));
+        let cannot =
+            |why: std::io::Error| Error::Run { what: "signals cannot be caught".to_owned(), why: why.to_string() };
         for signal in [SIGTERM, SIGHUP] {
             flag::register(signal, Arc::clone(&signals.stopped)).map_err(cannot)?;
         }
@@ -26,7 +30,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Whether the run is to end.
+    /// Returns whether the run is to end.
     pub fn is_stopped(&self) -> bool {
         if self.interrupted.swap(false, Ordering::Relaxed) && self.stopped.swap(true, Ordering::Relaxed) {
             self.killed.store(true, Ordering::Relaxed);
@@ -34,7 +38,7 @@ impl Signals {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Whether it is to end at once.
+    /// Returns whether the run is to end at once.
     pub fn is_killed(&self) -> bool {
         self.is_stopped() && self.killed.load(Ordering::Relaxed)
     }

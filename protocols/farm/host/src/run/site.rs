@@ -1,4 +1,4 @@
-//! Where a farm runs: by what its processes are started, and on which hosts.
+//! The hosts of a farm, and what starts its processes there.
 
 use super::Launch;
 use super::file::Farm;
@@ -9,15 +9,15 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
-/// What this machine is called where it is the only one.
+/// The name of this machine where it is the only one.
 const HERE: &str = "localhost";
 /// Between two looks at whether the wait for nodes is to end.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Where a farm runs.
+/// The hosts of a farm, and what starts its processes there.
 #[derive(Debug)]
 pub struct Site {
-    /// By what.
+    /// What starts processes.
     pub launcher: Launcher,
     /// The hosts for roles that name none.
     pub pool: Vec<String>,
@@ -28,7 +28,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Prepares it, so that processes can be started; `None` where a signal came first.
+    /// Prepares the hosts, so that processes can be started; `None` if a signal came first.
     pub fn prepare(farm: &Farm, launch: Launch, signals: &Signals) -> Result<Option<Self>, Error> {
         if launch != Launch::Slurm {
             return Site::known(farm, launch).map(Some);
@@ -43,7 +43,7 @@ impl Site {
         let foreign = named(farm).into_iter().find(|host| !allocation.hosts.contains(host));
         if let Some(host) = foreign {
             let (job, hosts) = (&allocation.job, allocation.hosts.join(","));
-            return Err(Error::Usage(format!("job {job} has no node {host}; it has {hosts}")));
+            return Err(Error::Settings(format!("job {job} has no node {host}; it has {hosts}")));
         }
         let pool = if farm.run.hosts.is_empty() { allocation.hosts.clone() } else { farm.run.hosts.clone() };
         Ok(Some(Site {
@@ -54,7 +54,7 @@ impl Site {
         }))
     }
 
-    /// As it would be, without asking anybody: nodes that Slurm would choose are numbered.
+    /// Returns the site as it would be, without asking anybody: nodes that Slurm would choose are numbered.
     pub fn imagined(farm: &Farm, launch: Launch) -> Result<Self, Error> {
         Site::known(farm, launch)
     }
@@ -73,14 +73,14 @@ impl Site {
             }
         };
         if pool.is_empty() && farm.groups.iter().any(|group| group.hosts.is_empty()) {
-            return Err(Error::Usage(
+            return Err(Error::Settings(
                 "there are roles without a host; write `hosts` in [run], as \"sfc,node[1-20]\"".to_owned(),
             ));
         }
         Ok(Site { launcher, pool, program, _allocation: None })
     }
 
-    /// How others reach who listens at `at` on a host.
+    /// Returns the address by which others reach a process that listens at `at` on a host.
     pub fn reached(&self, host: &str, at: &str) -> String {
         match at.parse::<SocketAddr>() {
             Ok(address) if address.ip().is_unspecified() => {
@@ -93,7 +93,7 @@ impl Site {
         }
     }
 
-    /// What the launcher knows of a host's address.
+    /// Asks the launcher for a host's address.
     fn address(&self, host: &str) -> Option<String> {
         let words = self.launcher.address_words(host)?;
         let printed = Command::new(&words[0]).args(&words[1..]).output().ok()?;
@@ -101,7 +101,7 @@ impl Site {
     }
 }
 
-/// The hosts that the file names, each once.
+/// Returns the hosts that the file names, each once.
 fn named(farm: &Farm) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     for host in farm.run.hosts.iter().chain(farm.groups.iter().flat_map(|group| &group.hosts)) {
@@ -112,7 +112,7 @@ fn named(farm: &Farm) -> Vec<String> {
     hosts
 }
 
-/// What `salloc` and `sbatch` are asked for.
+/// Returns the options for `salloc` and `sbatch`.
 pub fn job_options(farm: &Farm) -> Vec<String> {
     let hosts = named(farm);
     let nodes = farm.slurm.nodes.unwrap_or(1).max(hosts.len() as u64);
@@ -135,7 +135,7 @@ fn asked(farm: &Farm, signals: &Signals) -> Result<Option<Allocation>, Error> {
     Ok(None)
 }
 
-/// The program `hodo` at the hosts: this one, where their files are taken to be the same.
+/// Returns the program `hodo` at the hosts: this one, where their files are taken to be the same.
 fn program(farm: &Farm, launch: Launch) -> Result<String, Error> {
     match (&farm.run.program, launch) {
         (Some(program), _) => Ok(program.clone()),
@@ -144,8 +144,8 @@ fn program(farm: &Farm, launch: Launch) -> Result<String, Error> {
     }
 }
 
-/// Where this program is.
+/// Returns the path of this program.
 pub fn this_program() -> Result<String, Error> {
-    let this = std::env::current_exe().map_err(|why| Error::Failed(format!("this program cannot be found: {why}")))?;
+    let this = std::env::current_exe().map_err(|why| Error::run("this program cannot be found", &why))?;
     Ok(this.display().to_string())
 }

@@ -2,32 +2,38 @@
 
 use super::file::{self, Farm};
 use super::plan::{self, Process};
-use super::role::Role;
+use super::role::{CommandLine, Role, RoleOption, Takes};
 use super::table::Source;
-use clap::{Arg, ArgAction, Command};
 
-/// A command whose roles take a few options of each kind.
-fn farm_command() -> Command {
-    let option = |name: &'static str| Arg::new(name).long(name);
-    let flag = |name: &'static str| option(name).action(ArgAction::SetTrue);
-    let mut farm = Command::new("farm")
-        .subcommand(
-            Command::new("controller").args(["listen", "run", "store", "events", "cpu", "until-done"].map(option)),
-        )
-        .subcommand(Command::new("builder").args(["listen", "to", "sources"].map(option)).arg(flag("udp")))
-        .subcommand(Command::new("source").args(["to", "number", "run", "first", "step", "events", "size"].map(option)))
-        .subcommand(
-            Command::new("node")
-                .args(["to", "number", "count", "credits", "accept"].map(option))
-                .arg(flag("no-metrics"))
-                .arg(option("command").num_args(1..).allow_hyphen_values(true)),
-        );
-    farm.build();
-    farm
+/// Roles that take a few options of each kind.
+struct FewOptions;
+
+impl CommandLine for FewOptions {
+    fn options(&self, role: Role) -> Vec<RoleOption> {
+        let of = |names: &[&str], takes| -> Vec<RoleOption> {
+            let option = |name: &&str| RoleOption { name: (*name).to_owned(), takes, default: None };
+            names.iter().map(option).collect()
+        };
+        match role {
+            Role::Controller => of(&["listen", "run", "store", "events", "cpu", "until-done"], Takes::Value),
+            Role::Builder => [of(&["listen", "to", "sources"], Takes::Value), of(&["udp"], Takes::Nothing)].concat(),
+            Role::Source => of(&["to", "number", "run", "first", "step", "events", "size"], Takes::Value),
+            Role::Node => [
+                of(&["to", "number", "count", "credits", "accept"], Takes::Value),
+                of(&["no-metrics"], Takes::Nothing),
+                of(&["command"], Takes::Words),
+            ]
+            .concat(),
+        }
+    }
+
+    fn check(&self, _: &[String]) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 fn read(text: &str) -> Result<Farm, String> {
-    file::parse(Source { name: "farm.toml", text }, &farm_command()).map_err(|error| error.to_string())
+    file::parse(Source { name: "farm.toml", text }, &FewOptions).map_err(|error| error.to_string())
 }
 
 fn placed(text: &str, hosts: &[&str]) -> Vec<Process> {

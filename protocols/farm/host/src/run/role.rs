@@ -1,11 +1,10 @@
-//! A role of a farm: the command that is it, and its options, which the file has as keys.
+//! The roles of a farm, and the options of their commands, which a file has as keys.
 
 use super::table::{Entry, integer};
-use clap::{Arg, ArgAction, Command};
 use std::fmt;
 use toml::de::DeValue;
 
-/// What a process of a farm is.
+/// The role of a process in a farm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Hands each event to one node.
@@ -19,10 +18,10 @@ pub enum Role {
 }
 
 impl Role {
-    /// All of them, as they are started.
+    /// All roles, in the order in which they are started.
     pub const ALL: [Role; 4] = [Role::Controller, Role::Builder, Role::Node, Role::Source];
 
-    /// As the command line has it.
+    /// Returns the word on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Role::Controller => "controller",
@@ -32,7 +31,7 @@ impl Role {
         }
     }
 
-    /// As the file has it.
+    /// Returns the title of the table in the file.
     pub fn title(self) -> &'static str {
         match self {
             Role::Controller => "[controller]",
@@ -42,17 +41,17 @@ impl Role {
         }
     }
 
-    /// Whether there may be several.
+    /// Returns whether there may be several.
     pub fn is_many(self) -> bool {
         matches!(self, Role::Source | Role::Node)
     }
 
-    /// Whether others connect to it.
+    /// Returns whether others connect to it.
     pub fn listens(self) -> bool {
         matches!(self, Role::Controller | Role::Builder)
     }
 
-    /// Options that are not the role's table's to say, and from what they follow.
+    /// Returns the options that the role's table may not have, with where they come from.
     pub fn elsewhere(self) -> &'static [(&'static str, &'static str)] {
         const TIED: (&str, &str) = ("until-stdin-closes", "every role is ended so");
         const TO: (&str, &str) = ("to", "it connects to the builder, or else to the controller, of this file");
@@ -78,45 +77,77 @@ impl fmt::Display for Role {
     }
 }
 
-/// The options of a role's command that are the file's to say.
-pub fn options(role: Role, command: &Command) -> Vec<&str> {
-    let long = command.get_arguments().filter_map(Arg::get_long);
+/// An option of a role's command, which a farm's file may have as a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoleOption {
+    /// The name, without the two dashes.
+    pub name: String,
+    /// What stands behind the name.
+    pub takes: Takes,
+    /// The values that it has where nothing is given.
+    pub default: Option<String>,
+}
+
+/// What stands behind the name of an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// Nothing: it is there or not.
+    Nothing,
+    /// A value, or several with commas between them.
+    Value,
+    /// All words that follow.
+    Words,
+}
+
+/// The command line of the roles: which options each of them has.
+pub trait CommandLine {
+    /// Returns the options of a role's command.
+    fn options(&self, role: Role) -> Vec<RoleOption>;
+
+    /// Checks the words of a whole command, of which the first is the program.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    fn check(&self, words: &[String]) -> Result<(), String>;
+}
+
+/// Returns the options of a role that its table in the file may have.
+pub fn keys(role: Role, options: &[RoleOption]) -> Vec<&str> {
+    let names = options.iter().map(|option| option.name.as_str());
     // `count` is how many processes there are; how many nodes each of them is, is `per_process`.
-    long.filter(|long| *long != "count" && !role.elsewhere().iter().any(|(key, _)| key == long)).collect()
+    names.filter(|name| *name != "count" && !role.elsewhere().iter().any(|(key, _)| key == name)).collect()
 }
 
-/// An option in words of the command line, and whether it takes all words after it.
-pub fn words(command: &Command, entry: &Entry<'_>) -> Result<(Vec<String>, bool), String> {
+/// Returns an option in words of the command line, and whether it takes all words after it.
+pub fn words(options: &[RoleOption], entry: &Entry<'_>) -> Result<(Vec<String>, bool), String> {
     let key = &entry.key;
-    let option = command.get_arguments().find(|option| option.get_long() == Some(key)).expect("the key is known");
-    if matches!(option.get_action(), ArgAction::SetTrue) {
-        let flag = entry.value.as_bool().ok_or("write true or false")?;
-        return Ok((flag.then(|| format!("--{key}")).into_iter().collect(), false));
-    }
-    let takes_more = option.get_num_args().is_some_and(|range| range.max_values() > 1);
-    if takes_more && option.get_value_delimiter().is_none() {
-        let mut words = vec![format!("--{key}")];
-        match entry.value.as_array() {
-            Some(list) => {
-                for value in list {
-                    words.push(text(value.get_ref())?);
+    let option = options.iter().find(|option| option.name == *key).expect("the key is known");
+    match (option.takes, entry.value.as_array()) {
+        (Takes::Nothing, _) => {
+            let flag = entry.value.as_bool().ok_or("write true or false")?;
+            Ok((flag.then(|| format!("--{key}")).into_iter().collect(), false))
+        }
+        (Takes::Words, list) => {
+            let mut words = vec![format!("--{key}")];
+            match list {
+                Some(list) => {
+                    for value in list {
+                        words.push(text(value.get_ref())?);
+                    }
                 }
+                None => words.push(text(entry.value)?),
             }
-            None => words.push(text(entry.value)?),
+            Ok((words, true))
         }
-        return Ok((words, true));
-    }
-    let value = match entry.value.as_array() {
-        Some(list) => {
+        (Takes::Value, Some(list)) => {
             let texts = list.iter().map(|value| text(value.get_ref()));
-            texts.collect::<Result<Vec<_>, _>>()?.join(",")
+            Ok((vec![format!("--{key}={}", texts.collect::<Result<Vec<_>, _>>()?.join(","))], false))
         }
-        None => text(entry.value)?,
-    };
-    Ok((vec![format!("--{key}={value}")], false))
+        (Takes::Value, None) => Ok((vec![format!("--{key}={}", text(entry.value)?)], false)),
+    }
 }
 
-/// A value as the command line takes it.
+/// Returns a value as the command line takes it.
 fn text(value: &DeValue<'_>) -> Result<String, String> {
     match value {
         DeValue::String(text) => Ok(text.clone().into_owned()),

@@ -11,6 +11,9 @@ const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
 const CPU_MAX: usize = 4095;
 
 /// Bytes: a whole number, or with K, M or G as powers of 1024.
+///
+/// # Errors
+/// A sentence that says what to write instead.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let (digits, power) = match text.char_indices().last() {
         Some((at, 'K' | 'k')) => (&text[..at], 1),
@@ -27,6 +30,9 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// Bytes for a socket buffer.
+///
+/// # Errors
+/// A sentence that says what to write instead.
 pub fn buffer(text: &str) -> Result<usize, String> {
     match bytes(text)? {
         size @ 1024..=0x4000_0000 => Ok(usize::try_from(size).expect("at most 1 GiB")),
@@ -35,6 +41,9 @@ pub fn buffer(text: &str) -> Result<usize, String> {
 }
 
 /// A rate per second: a number, or with K, M, G or T as powers of 1000.
+///
+/// # Errors
+/// A sentence that says what to write instead.
 pub fn rate(text: &str) -> Result<f64, String> {
     let (digits, factor) = match text.char_indices().last() {
         Some((at, 'K' | 'k')) => (&text[..at], 1e3),
@@ -50,24 +59,36 @@ pub fn rate(text: &str) -> Result<f64, String> {
 }
 
 /// Bits per second of a line: from 1 kbit/s to 1 Pbit/s.
+///
+/// # Errors
+/// A sentence that says what to write instead.
 pub fn line_rate(text: &str) -> Result<f64, String> {
     let rate = rate(text)?;
     if (1e3..=1e15).contains(&rate) { Ok(rate) } else { Err(format!("{text} is not in 1K..=1000T bits per second")) }
 }
 
 /// A span of time with its unit, from 1 ms to 24 h.
+///
+/// # Errors
+/// A sentence that says what to write instead.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let span = span(text)?;
     if (DURATION_MIN..=DURATION_MAX).contains(&span) { Ok(span) } else { Err(format!("{text} is not in 1ms..=24h")) }
 }
 
 /// A warm-up: none, or a span of time up to 24 h.
+///
+/// # Errors
+/// A sentence that says what to write instead.
 pub fn warmup(text: &str) -> Result<Duration, String> {
     let span = if text == "0" { Duration::ZERO } else { span(text)? };
     if span <= DURATION_MAX { Ok(span) } else { Err(format!("{text} is not in 0..=24h")) }
 }
 
 /// A span of time with its unit, however short.
+///
+/// # Errors
+/// A sentence that says what to write instead.
 pub fn span(text: &str) -> Result<Duration, String> {
     let at = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let (digits, unit) = text.split_at(at);
@@ -87,6 +108,9 @@ pub fn span(text: &str) -> Result<Duration, String> {
 }
 
 /// A share in percent, with or without the sign: above 0, below 100.
+///
+/// # Errors
+/// A sentence that says what to write instead.
 pub fn percent(text: &str) -> Result<f64, String> {
     let number = decimal(text.strip_suffix('%').unwrap_or(text));
     number
@@ -95,11 +119,17 @@ pub fn percent(text: &str) -> Result<f64, String> {
 }
 
 /// A number above zero.
+///
+/// # Errors
+/// A sentence that says what to write instead.
 pub fn positive(text: &str) -> Result<f64, String> {
     decimal(text).filter(|number| *number > 0.0).ok_or_else(|| format!("`{text}` is not a number above 0"))
 }
 
 /// An address of this host, or of another one by its numbers, and a port.
+///
+/// # Errors
+/// A sentence that says what to write instead.
 pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!(
@@ -109,12 +139,18 @@ pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Where the pages of a hub are: an address and a port, also as the hub says it and as a browser shows it.
+///
+/// # Errors
+/// A sentence that says what to write instead.
 pub fn pages(text: &str) -> Result<SocketAddr, String> {
     let Some(rest) = text.strip_prefix("http://") else { return socket_address(text) };
     socket_address(rest.split('/').next().unwrap_or_default())
 }
 
 /// A word of 32 bits: decimal, or behind 0x hexadecimal, or behind 0b binary.
+///
+/// # Errors
+/// A sentence that says what to write instead.
 pub fn word(text: &str) -> Result<u32, String> {
     let lower = text.to_ascii_lowercase();
     let (digits, radix) = match (lower.strip_prefix("0x"), lower.strip_prefix("0b")) {
@@ -129,6 +165,9 @@ pub fn word(text: &str) -> Result<u32, String> {
 }
 
 /// A word of 32 bits, or minus one of 31.
+///
+/// # Errors
+/// A sentence that says what to write instead.
 pub fn signed_word(text: &str) -> Result<u32, String> {
     let Some(positive) = text.strip_prefix('-') else { return word(text) };
     match word(positive) {
@@ -142,6 +181,9 @@ pub fn signed_word(text: &str) -> Result<u32, String> {
 pub struct Cpus(pub Vec<usize>);
 
 /// Processors: numbers and ranges, each once.
+///
+/// # Errors
+/// A sentence that says what to write instead.
 pub fn cpus(text: &str) -> Result<Cpus, String> {
     let wrong = || format!("`{text}` is not a list of processors; write 0,1 or 0-3,8 (0..={CPU_MAX}, each once)");
     let mut cpus = Vec::new();
@@ -163,6 +205,9 @@ pub fn cpus(text: &str) -> Result<Cpus, String> {
 }
 
 /// How to wait: `block`, `spin`, or `spin:50us` for spinning that long before blocking.
+///
+/// # Errors
+/// A sentence that says what to write instead.
 pub fn wait(text: &str) -> Result<Wait, String> {
     match text.split_once(':') {
         None if text == "block" => Ok(Wait::Block),
@@ -176,6 +221,7 @@ pub fn wait(text: &str) -> Result<Wait, String> {
 }
 
 /// A span of time as the options take it.
+#[must_use]
 pub fn span_text(span: Duration) -> String {
     let nanos = span.as_nanos();
     for (unit, nanos_per_unit) in [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)] {
@@ -187,6 +233,7 @@ pub fn span_text(span: Duration) -> String {
 }
 
 /// Processors as the options take them.
+#[must_use]
 pub fn cpus_text(cpus: &[usize]) -> String {
     cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

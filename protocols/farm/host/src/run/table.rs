@@ -1,35 +1,35 @@
 //! Tables of a TOML file, read key by key; what is wrong is named with its line.
 
 use crate::Error;
-use crate::args::units;
 use hodo_daemon::launch::expand;
+use hodo_measure::units;
 use std::ops::Range;
 use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A file, for the lines of what is in it.
+/// The text of a file and its name, for messages with line numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
-    /// Its name.
+    /// The name of the file.
     pub name: &'a str,
-    /// What is in it.
+    /// The text.
     pub text: &'a str,
 }
 
 impl Source<'_> {
-    /// Its tables.
+    /// Parses the text into tables.
     pub fn parse(&self) -> Result<DeTable<'_>, Error> {
         let parsed = DeTable::parse(self.text);
         parsed.map(Spanned::into_inner).map_err(|why| self.wrong(&why.span().unwrap_or(0..0), why.message()))
     }
 
-    /// An error at a place.
+    /// Makes an error at a place.
     pub fn wrong(&self, at: &Range<usize>, why: &str) -> Error {
-        Error::Usage(format!("{}:{}: {why}", self.name, self.line(at)))
+        Error::Settings(format!("{}:{}: {why}", self.name, self.line(at)))
     }
 
-    /// The line of a place.
+    /// Returns the line of a place.
     pub fn line(&self, at: &Range<usize>) -> usize {
         let before = &self.text.as_bytes()[..at.start.min(self.text.len())];
         1 + before.iter().filter(|byte| **byte == b'\n').count()
@@ -39,9 +39,9 @@ impl Source<'_> {
 /// One table.
 #[derive(Debug)]
 pub struct Table<'a> {
-    /// As it stands in the file: `[run]`, `[[node]]`.
+    /// The title as it stands in the file: `[run]`, `[[node]]`.
     pub title: &'a str,
-    /// Where it begins.
+    /// The place where the table begins.
     pub at: Range<usize>,
     source: Source<'a>,
     entries: Vec<Entry<'a>>,
@@ -52,14 +52,14 @@ pub struct Table<'a> {
 pub struct Entry<'a> {
     /// The key.
     pub key: String,
-    /// Where it is.
+    /// The place of the key.
     pub at: Range<usize>,
-    /// Its value.
+    /// The value.
     pub value: &'a DeValue<'a>,
 }
 
 impl<'a> Table<'a> {
-    /// Takes a table apart. A key has to be known; of some it is known where they belong.
+    /// Takes a table apart. Every key has to be `known`; `elsewhere` has keys that belong somewhere else, and where.
     pub fn new(
         source: Source<'a>,
         title: &'a str,
@@ -92,17 +92,17 @@ impl<'a> Table<'a> {
         Ok(Table { title, at, source, entries })
     }
 
-    /// The entries whose keys are in none of the lists, in the file's order.
+    /// Returns the entries whose keys are not among `keys`, in the order of the file.
     pub fn beside(&self, keys: &[&str]) -> impl Iterator<Item = &Entry<'a>> {
         self.entries.iter().filter(move |entry| !keys.contains(&entry.key.as_str()))
     }
 
-    /// The entry of a key.
+    /// Returns the entry of a key.
     pub fn entry(&self, key: &str) -> Option<&Entry<'a>> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
-    /// An error at an entry.
+    /// Makes an error at an entry.
     pub fn wrong(&self, entry: &Entry<'_>, why: &str) -> Error {
         self.source.wrong(&entry.at, &format!("{}: `{}`: {why}", self.title, entry.key))
     }
@@ -112,18 +112,18 @@ impl<'a> Table<'a> {
         read(entry.value).map(Some).map_err(|why| self.wrong(entry, &why))
     }
 
-    /// A piece of text.
+    /// Reads a text.
     pub fn text(&self, key: &str) -> Result<Option<String>, Error> {
         self.read(key, |value| value.as_str().map(str::to_owned).ok_or_else(|| "write it in quotes".to_owned()))
     }
 
-    /// True or false; false where it is not there.
+    /// Reads true or false; false if the key is not there.
     pub fn flag(&self, key: &str) -> Result<bool, Error> {
         let flag = self.read(key, |value| value.as_bool().ok_or_else(|| "write true or false".to_owned()))?;
         Ok(flag.unwrap_or(false))
     }
 
-    /// A whole number in a range.
+    /// Reads a whole number in a range.
     pub fn number(&self, key: &str, range: Range<u64>) -> Result<Option<u64>, Error> {
         self.read(key, |value| {
             let number = integer(value).and_then(|number| u64::try_from(number).ok());
@@ -132,14 +132,14 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// A span of time.
+    /// Reads a span of time.
     pub fn span(&self, key: &str) -> Result<Option<Duration>, Error> {
         self.read(key, |value| {
             value.as_str().ok_or_else(|| "write a span of time, as \"60s\"".to_owned()).and_then(units::span)
         })
     }
 
-    /// Pieces of text.
+    /// Reads a list of texts.
     pub fn texts(&self, key: &str) -> Result<Option<Vec<String>>, Error> {
         self.read(key, |value| {
             let wrong = || "write a list of texts, as [\"--partition=daq\"]".to_owned();
@@ -148,7 +148,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// Hosts: one text, or several.
+    /// Reads hosts: one text, or several.
     pub fn hosts(&self, key: &str) -> Result<Option<Vec<String>>, Error> {
         self.read(key, |value| {
             let wrong = || "write hosts as \"sfc,node[1-20]\", or as a list of texts".to_owned();
@@ -168,13 +168,13 @@ impl<'a> Table<'a> {
     }
 }
 
-/// A whole number, however it is written.
+/// Reads a whole number, however it is written.
 pub fn integer(value: &DeValue<'_>) -> Option<i128> {
     let integer = value.as_integer()?;
     i128::from_str_radix(integer.as_str(), integer.radix()).ok()
 }
 
-/// What there is instead of something that is not there.
+/// Says which names are known instead of an unknown one, and which of them is close to it.
 pub fn unknown(front: &str, key: &str, known: &[&str]) -> String {
     let mut names: Vec<String> = known.iter().map(|name| name.replace('-', "_")).collect();
     names.sort_unstable();
@@ -189,7 +189,7 @@ pub fn unknown(front: &str, key: &str, known: &[&str]) -> String {
     }
 }
 
-/// Letters that have to be changed, added or left out to make one word the other.
+/// Returns how many letters have to be changed, added or left out to make one word the other.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
