@@ -55,6 +55,8 @@ pub struct Opened {
     pub remote: Option<SocketAddr>,
     /// The simulated network out and back, of a simulated link.
     pub model: Option<(hodo_sim::Model, hodo_sim::Model)>,
+    /// Far ends of a simulated link, each with a line of its own.
+    pub far_ends: u32,
 }
 
 /// Opens the link that a URI names. The far end must be there (see [`crate::serve()`]) unless the link is simulated.
@@ -86,7 +88,8 @@ pub fn in_parts(
     let clock = Clock::start();
     let home = affinity::allowed_cpus();
     let cpus = cpus(settings);
-    let mut opened = Opened { links: Vec::new(), cpus, congestion: None, local: None, remote: None, model: None };
+    let mut opened =
+        Opened { links: Vec::new(), cpus, congestion: None, local: None, remote: None, model: None, far_ends: 1 };
     let parts = opened.cpus.len() as u32;
     let mut first = 0;
     for (index, cpu) in (0..).zip(opened.cpus.clone()) {
