@@ -1,10 +1,10 @@
 //! A URI becomes a link.
 
-use crate::{Error, Operation, Uri};
-use hodo_io::floor::Kind;
+use crate::{Error, Uri};
 use hodo_io::{Clock, SocketSettings, affinity};
 use hodo_machine::{Closed, Wait};
-use hodo_measure::{Link, LinkError};
+use hodo_measure::limits::Carrier;
+use hodo_measure::{Link, LinkError, Plan};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -130,11 +130,8 @@ pub fn check_options(uri: &Uri, congestion: Option<&str>, has_cpus: bool, wait: 
         }
         return Ok(());
     }
-    let operation = Operation { mode: uri.protocol.description().modes[0], size: 64, batch: 1 };
-    if congestion.is_some()
-        && let Ok(wire) = uri.protocol.on_the_wire(uri, operation)
-        && wire.kind() != Kind::Tcp
-    {
+    let has_tcp = || uri.protocol.on_the_wire(uri, &Plan::one(uri.protocol.description().modes[0], 64)).is_ok_and(|wire| wire.carrier == Carrier::Tcp);
+    if congestion.is_some() && !has_tcp() {
         return refused("--congestion", "it has no TCP sockets; leave it out");
     }
     Ok(())

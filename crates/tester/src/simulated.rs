@@ -1,7 +1,7 @@
 //! Links over the simulated network.
 
 use crate::{Error, Opened, ServeSettings, Settings, Uri};
-use hodo_machine::Wait;
+use hodo_machine::{Transport, Wait};
 use hodo_measure::Link;
 use hodo_sim::{Model, Network};
 

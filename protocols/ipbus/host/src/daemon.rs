@@ -10,7 +10,7 @@ pub use snapshot::HubSnapshot;
 
 use crate::far_end::STAGES_PATH;
 use hodo_daemon::{Daemon, Options, PidFile, Reply, Snapshot};
-use hodo_io::{Clock, JointOptions, JointServer, ServeOptions, SocketSettings, Trace, TraceOptions, process, sleep};
+use hodo_io::{Clock, ServeOptions, Server, SocketSettings, Trace, TraceOptions, process, sleep};
 use hodo_ipbus::hub::{AllowList, Hub, HubCommand, HubConfig};
 use hodo_ipbus::window::WindowConfig;
 use hodo_machine::{Address, Input, Instant, Machine, Sampling, Wait};
@@ -141,7 +141,7 @@ pub struct HubDaemon {
     snapshot: Arc<Snapshot<HubSnapshot>>,
     trace: Option<Arc<Trace>>,
     daemon: Daemon,
-    server: JointServer,
+    server: Server,
 }
 
 impl HubDaemon {
@@ -190,7 +190,7 @@ impl HubDaemon {
             let log = TraceLog::new(trace.clone());
             (hub, HubThread::new(rounds, Arc::clone(&snapshot), settings.allow.clone(), log))
         };
-        server.run(make, daemon.stop()).map_err(|why| HubError::Run { at, why: why.to_string() })
+        server.attend(make, daemon.stop()).map_err(|why| HubError::Run { at, why: why.to_string() })
     }
 }
 
@@ -241,21 +241,23 @@ fn start_trace(options: &TraceOptions) -> Result<Arc<Trace>, HubError> {
     Trace::start(options).map(Arc::new).map_err(wrong)
 }
 
-fn bind(settings: &HubSettings, trace: Option<Arc<Trace>>) -> Result<JointServer, HubError> {
+fn bind(settings: &HubSettings, trace: Option<Arc<Trace>>) -> Result<Server, HubError> {
     let peers_max = settings.clients + MORE_PEERS;
-    let options = JointOptions {
-        serve: ServeOptions {
-            threads: 1,
-            cpus: settings.cpu.into_iter().collect(),
-            wait: settings.wait,
-            settings: SocketSettings { peers_max, ..SocketSettings::default() },
-        },
-        datagrams: SocketSettings { peers_max: settings.boards + MORE_PEERS, ..SocketSettings::default() },
-        drain: settings.drain,
-        trace,
+    let options = ServeOptions {
+        threads: 1,
+        cpus: settings.cpu.into_iter().collect(),
+        wait: settings.wait,
+        settings: SocketSettings { peers_max, ..SocketSettings::default() },
     };
+    let boards = SocketSettings { peers_max: settings.boards + MORE_PEERS, ..SocketSettings::default() };
     let at = settings.listen;
-    JointServer::bind(&Address::Socket(at), options).map_err(|why| HubError::Listen { at, why: why.to_string() })
+    let server =
+        Server::bind(&Address::Tcp(at), options).map_err(|why| HubError::Listen { at, why: why.to_string() })?;
+    let server = server.with_datagrams(boards).with_drain(settings.drain);
+    Ok(match trace {
+        Some(trace) => server.traced(trace),
+        None => server,
+    })
 }
 
 fn config(settings: &HubSettings) -> HubConfig {
