@@ -1,8 +1,8 @@
 //! A benchmark from URI to result.
 
-use crate::placement::cpus_text;
 use crate::steps::Steps;
 use crate::{Choice, Error, Timing, Uri, environment, plan};
+use hodo_measure::units::cpus_text;
 use hodo_measure::{Document, Measurement, Plan, SCHEMA, Tool};
 use std::net::SocketAddr;
 use std::path::PathBuf;

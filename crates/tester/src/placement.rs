@@ -1,5 +1,7 @@
 //! Which processors the two sides run on.
 
+use hodo_measure::units::cpus_text;
+
 /// Processors of this side and of a far end that is started here; empty: wherever the kernel puts them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Placement {
@@ -50,11 +52,6 @@ impl Placement {
         let buffers = self.socket_buffer.map(|size| format!(", socket buffers {} KiB", size >> 10)).unwrap_or_default();
         format!("here {}, far end {far}{buffers}", side(&self.here))
     }
-}
-
-/// Returns processors as a list with commas.
-pub(crate) fn cpus_text(cpus: &[usize]) -> String {
-    cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

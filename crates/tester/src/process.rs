@@ -1,8 +1,8 @@
 //! A far end in a process of its own, which cannot outlive this one.
 
-use crate::placement::cpus_text;
 use crate::{Error, FarEnd};
 use hodo_machine::Wait;
+use hodo_measure::units::cpus_text;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;

@@ -18,11 +18,6 @@ impl Sizes {
         Sizes(sizes.to_vec())
     }
 
-    /// The largest.
-    pub fn largest(&self) -> u32 {
-        self.0.iter().copied().max().expect("sizes are never none")
-    }
-
     /// All of them.
     pub fn values(&self) -> &[u32] {
         &self.0
