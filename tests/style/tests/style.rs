@@ -28,6 +28,11 @@ fn unsafe_code_stays_in_io() {
 }
 
 #[test]
+fn libraries_do_not_print() {
+    check(hodo_style::printing);
+}
+
+#[test]
 fn nothing_is_left_unfinished() {
     check(hodo_style::unfinished);
 }

@@ -1,7 +1,6 @@
 //! Recorded events as a source's supply.
 
 use crate::Error;
-use crate::lines::Lines;
 use hodo_farm::emulation::Pace;
 use hodo_farm::{EventData, Next, Supply};
 use hodo_machine::Instant;
@@ -45,7 +44,6 @@ pub struct Replay {
     /// Events that were read, and those that were chosen.
     read: u64,
     chosen: u64,
-    lines: Lines,
     /// Something was left out because it cannot be read.
     damaged: Arc<AtomicBool>,
 }
@@ -65,7 +63,6 @@ impl Replay {
             run: None,
             read: 0,
             chosen: 0,
-            lines: Lines::of("source"),
             damaged,
         })
     }
@@ -94,14 +91,14 @@ impl Replay {
                 Ok(None) => return None,
                 Err(error) => {
                     self.damaged.store(true, Ordering::Relaxed);
-                    self.lines.say(&format!("--replay: {error}"));
+                    tracing::error!("--replay: {error}");
                     return None;
                 }
             };
             if finding.is_failure() {
                 self.damaged.store(true, Ordering::Relaxed);
             }
-            self.lines.say(&format!("left out: {finding}"));
+            tracing::warn!("left out: {finding}");
         }
     }
 }
