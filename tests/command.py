@@ -62,9 +62,8 @@ def refused(*arguments, status, says, within=BOUND_S):
 def started(*arguments, prefix=(), **options):
     """A command that runs beside the test, and is ended with it."""
     command = [*prefix, HODO, *map(str, arguments)]
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
-    )
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    process = subprocess.Popen(command, text=True, **{**streams, **options})
     try:
         yield process
     finally:
@@ -76,7 +75,8 @@ def started(*arguments, prefix=(), **options):
             except subprocess.TimeoutExpired:
                 process.kill()
         process.wait()
-        process.stdout.close()
+        if process.stdout:
+            process.stdout.close()
 
 
 @contextlib.contextmanager

@@ -3,8 +3,8 @@ mod plans;
 
 use hodo_catalog::{Protocol, Settings, protocols};
 use hodo_io::Clock;
-use hodo_machine::{Closed, Wait};
-use hodo_measure::{LinkError, Mode, Operation, Plan, Random, Test, Until, Unwatched, run};
+use hodo_machine::{Closed, Random, Wait};
+use hodo_measure::{LinkError, Mode, Operation, Plan, Test, Until, Unwatched, run};
 use plans::served::{Place, Served, free, serve_settings};
 use plans::{open_with, opened, own, plan, settings};
 use std::io::{Read, Write};

@@ -48,6 +48,7 @@ fn show(pages: &args::HubPages, path: &str) -> Result<Outcome, Error> {
 }
 
 fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
+    serve.log.open("hodo hub", serve.verbose)?;
     let allow = allow_list(serve.allow.as_deref())?;
     // Each client and each board takes a descriptor; where that is not allowed, fewer are served.
     let _ = hodo_io::host::raise_descriptor_limit();
@@ -72,7 +73,7 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
             metrics::tell(&seen, exposition);
         }
     });
-    announce(&daemon, server.address(), serve.until_stdin_closes)?;
+    announce(&daemon, server.address(), serve.until_stdin_closes);
     let at = server.address().to_string();
     let make = |index| {
         let mut hub = Hub::new(config(serve), allow.clone());
@@ -82,7 +83,7 @@ fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
         }
         let rounds = daemon.rounds(&format!("hub {index}"));
         let tracing = Tracing::new(trace.clone());
-        (hub, Attending::new(rounds, Arc::clone(&seen), serve.allow.clone(), serve.verbose, tracing))
+        (hub, Attending::new(rounds, Arc::clone(&seen), serve.allow.clone(), tracing))
     };
     server.run(make, daemon.stop()).map_err(|error| Error::Failed(format!("serving {at}: {error}")))?;
     Ok(Outcome::Done)

@@ -1,6 +1,7 @@
 //! Ctrl-C and `kill`: the first asks the program to come to an end; a second Ctrl-C ends it at once.
 
 use crate::Error;
+use crate::args::Logged;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::Arc;
@@ -10,12 +11,21 @@ use std::sync::atomic::AtomicBool;
 ///
 /// Only Ctrl-C is taken at its second word: `timeout` sends its signal twice, to the process and to its group.
 pub fn flag() -> Result<Arc<AtomicBool>, Error> {
+    catch(&[SIGINT, SIGTERM, SIGHUP])
+}
+
+/// As [`flag`], for a daemon: SIGHUP opens the log again if that is in a file.
+pub fn flag_of_daemon(log: &Logged) -> Result<Arc<AtomicBool>, Error> {
+    if log.reopens() { catch(&[SIGINT, SIGTERM]) } else { flag() }
+}
+
+fn catch(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
     let set = Arc::new(AtomicBool::new(false));
     let cannot = |why| Error::Failed(format!("signals cannot be caught: {why}"));
     // Ahead of the next: only a flag that an earlier signal has set shuts down.
     flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&set)).map_err(cannot)?;
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        flag::register(signal, Arc::clone(&set)).map_err(cannot)?;
+    for signal in signals {
+        flag::register(*signal, Arc::clone(&set)).map_err(cannot)?;
     }
     Ok(set)
 }

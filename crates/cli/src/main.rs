@@ -21,17 +21,20 @@ mod trace;
 use args::{Cli, Command};
 use clap::Parser;
 use error::{Error, Outcome};
+use hodo_daemon::log;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match run(cli) {
+    let code = match run(cli) {
         Ok(outcome) => outcome.into(),
         Err(error) => {
-            eprintln!("hodo: {error}");
+            log::last_words(&format!("hodo: {error}"));
             error.exit_code()
         }
-    }
+    };
+    log::close();
+    code
 }
 
 fn run(cli: Cli) -> Result<Outcome, Error> {

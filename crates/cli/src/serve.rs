@@ -1,7 +1,7 @@
 //! `hodo serve`: the far end of a link.
 
 use crate::args::{self, units::Cpus};
-use crate::{Error, Outcome, interrupt, terminal};
+use crate::{Error, Outcome, interrupt};
 use hodo_catalog::{ServeSettings, Uri};
 use hodo_io::affinity::leave_descriptors;
 use hodo_tester::{LISTENING_ON, PrivateDir};
@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Serves until a signal comes.
 pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
+    serve.log.open("hodo serve", false)?;
     hodo_tester::check_congestion(serve.congestion.as_deref())?;
-    let stop = interrupt::flag()?;
+    let stop = interrupt::flag_of_daemon(&serve.log)?;
     if serve.until_stdin_closes {
         at_the_end_of_stdin(&stop);
     }
@@ -35,11 +36,12 @@ pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
         server = server.traced(Arc::clone(trace));
     }
     let lines: String = server.uris().iter().map(|uri| format!("{LISTENING_ON}{uri}\n")).collect();
-    terminal::print(&lines)?;
+    tracing::debug!("serves {}", serve.uri);
+    hodo_daemon::log::announce(&lines);
     let ran = server.run(&stop);
     drop(dir);
     if let Some(missing) = trace.as_deref().and_then(crate::trace::missing) {
-        eprintln!("hodo serve: {missing}");
+        tracing::warn!("{missing}");
     }
     ran?;
     Ok(Outcome::Done)

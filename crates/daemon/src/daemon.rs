@@ -6,22 +6,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A thread that does not turn for so long is taken for stuck.
+/// A thread that has not turned for this long counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How a daemon runs.
+/// Options of a daemon.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Where its pages are; `None`: nowhere. They are for everybody who can reach the address: use loopback, unless the
-    /// network is trusted.
+    /// The address of the pages; `None` for no pages. Everybody who can reach the address can read them: use loopback
+    /// unless the network is trusted.
     pub http: Option<SocketAddr>,
-    /// Where its process number is written.
+    /// The file that the process number is written to.
     pub pid_file: Option<PathBuf>,
 }
 
-/// What a daemon is beside what it serves: signals, systemd, pages over HTTP, its process number.
+/// A daemon apart from its machines: signals, systemd, pages over HTTP, the PID file.
 ///
-/// The threads that serve do their part with [`Rounds`].
+/// Each serving thread has a [`Rounds`].
 pub struct Daemon {
     signals: Signals,
     notifier: Notifier,
@@ -32,7 +32,11 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Catches signals, takes the process number's file, and gives pages; `more` adds to them.
+    /// Catches signals, writes the PID file and serves the pages; `more` adds pages.
+    ///
+    /// # Errors
+    /// [`Error::Running`] if another process holds the PID file, [`Error::PidFile`] if it cannot be written,
+    /// [`Error::Listen`] if the pages cannot be served, [`Error::Signals`] if signals cannot be caught.
     pub fn start(options: &Options, more: impl FnOnce(Pages) -> Pages) -> Result<Self, Error> {
         let pid_file = options.pid_file.as_deref().map(PidFile::create).transpose()?;
         let registry = Arc::new(Registry::new());
@@ -44,37 +48,37 @@ impl Daemon {
         Ok(Daemon { signals, notifier, health, registry, site, _pid_file: pid_file })
     }
 
-    /// Says that it serves, with one line for people.
+    /// Reports that the daemon serves, with a status of one line.
     pub fn ready(&self, status: &str) {
         self.health.set(State::Ready);
         self.notifier.ready(status);
     }
 
-    /// Set when it is to come to its end.
+    /// Returns the flag that is set when the daemon has to stop.
     #[must_use]
     pub fn stop(&self) -> &Arc<Stop> {
         self.signals.stop()
     }
 
-    /// Its metrics.
+    /// Returns the metrics.
     #[must_use]
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// How it does.
+    /// Returns the health.
     #[must_use]
     pub fn health(&self) -> &Arc<Health> {
         &self.health
     }
 
-    /// Where its pages are.
+    /// Returns the address of the pages, or `None` without pages.
     #[must_use]
     pub fn site(&self) -> Option<SocketAddr> {
         self.site.as_ref().map(Site::address)
     }
 
-    /// For a thread that serves, under this name.
+    /// Returns the rounds of a serving thread of this name.
     #[must_use]
     pub fn rounds(&self, thread: &str) -> Rounds {
         Rounds {
@@ -88,7 +92,7 @@ impl Daemon {
     }
 }
 
-/// What a thread that serves does for its daemon, each time that it looks up from its work.
+/// The duties of a serving thread between two batches of work.
 #[derive(Debug)]
 pub struct Rounds {
     pulse: Pulse,
@@ -100,9 +104,9 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Shows that the thread turns. Answers whether the configuration is to be read again.
+    /// Shows that the thread turns. Returns `true` if the configuration has to be read again.
     ///
-    /// The manager's watchdog is fed as long as every thread turns.
+    /// The service manager's watchdog is fed as long as every thread turns.
     pub fn look_in(&mut self, now: Instant) -> bool {
         self.pulse.beat();
         if let Some(every) = self.notifier.watchdog_every()
@@ -122,18 +126,18 @@ impl Rounds {
         asked
     }
 
-    /// Whether SIGUSR1 came since this was last called.
+    /// Returns `true` if SIGUSR1 came since the last call.
     #[must_use]
     pub fn is_switched(&self) -> bool {
         self.signals.is_switched()
     }
 
-    /// The configuration has been read again.
+    /// Reports that the configuration has been read again.
     pub fn reloaded(&self, status: &str) {
         self.notifier.ready(status);
     }
 
-    /// What is under way is answered, nothing new is taken.
+    /// Reports that pending work is finished and nothing new is accepted.
     pub fn draining(&self, status: &str) {
         self.health.set(State::Draining);
         self.notifier.stopping(status);

@@ -5,7 +5,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Metrics in Prometheus's text format 0.0.4, while they are gathered.
 ///
-/// All samples of one name stand together in the text, in whatever order they were given.
+/// All samples of one name stand together in the text, in whatever order they were added.
 #[derive(Debug, Default)]
 pub struct Exposition {
     families: Vec<Family>,
@@ -31,32 +31,38 @@ pub enum Value {
     Measure(f64),
 }
 
-/// How values were distributed.
+/// The distribution of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Distribution<'a> {
-    /// How many there were.
+    /// The number of values.
     pub count: u64,
-    /// Their sum.
+    /// The sum of the values.
     pub sum: f64,
-    /// Pairs of a share of them, and the value that so many do not exceed: `(0.99, 0.000_012)`.
+    /// Pairs of a share of the values and the value that this share does not exceed: `(0.99, 0.000_012)`.
     pub quantiles: &'a [(f64, f64)],
 }
 
 impl Exposition {
-    /// One sample of a count that only grows. The name ends in `_total`.
+    /// Adds a sample of a count that only grows. The name ends in `_total`.
     ///
     /// # Panics
-    /// Where the name or a label is none, or the name was given with another kind: our own mistake. The same for others.
+    /// If the name or a label is malformed, or the name was used with another kind: our own mistake.
     pub fn counter(&mut self, name: &'static str, help: &'static str, labels: Labels<'_>, value: impl Into<Value>) {
         sample(self.family(name, help, "counter"), name, labels, None, value.into());
     }
 
-    /// One sample of a value that goes up and down.
+    /// Adds a sample of a value that goes up and down.
+    ///
+    /// # Panics
+    /// As [`Exposition::counter`].
     pub fn gauge(&mut self, name: &'static str, help: &'static str, labels: Labels<'_>, value: impl Into<Value>) {
         sample(self.family(name, help, "gauge"), name, labels, None, value.into());
     }
 
-    /// One sample of a distribution.
+    /// Adds a sample of a distribution.
+    ///
+    /// # Panics
+    /// As [`Exposition::counter`].
     pub fn summary(
         &mut self,
         name: &'static str,
@@ -72,7 +78,7 @@ impl Exposition {
         sample(samples, &format!("{name}_count"), labels, None, Value::Count(count));
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::with_capacity(self.families.iter().map(|family| family.samples.len() + 200).sum());
@@ -126,7 +132,7 @@ fn sample(text: &mut String, name: &str, labels: Labels<'_>, last: Option<(&'sta
     written.expect("a string takes whatever is written");
 }
 
-/// A backslash and a line feed stand for themselves nowhere, quotes not in a label's value.
+/// Escapes backslashes and line feeds, and quotes within a label's value.
 fn escape(text: &mut String, raw: &str, quoted: bool) {
     for c in raw.chars() {
         match c {

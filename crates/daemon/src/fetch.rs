@@ -1,19 +1,27 @@
 use crate::Error;
+use crate::request::HEADERS_MAX;
 use hodo_io::{Clock, Endpoint, SocketSettings, Streams};
 use hodo_machine::{Address, Closed, Driver, Input, Instant, Machine, Outbox, Output, Peer, Wait};
+use httparse::{EMPTY_HEADER, Status};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The longest page that is read.
+/// Bytes of a page at most.
 const PAGE_MAX: usize = 64 << 20;
 const PEER: Peer = Peer(0);
 
-/// Reads a page of a daemon that runs, within this time.
+/// Reads a page of a running daemon, within this time.
+///
+/// # Errors
+/// [`Error::Page`] if the daemon cannot be reached, does not answer in time, or answers with another status than 200.
 pub fn fetch(address: SocketAddr, path: &str, within: Duration) -> Result<String, Error> {
     visit("GET", address, path, within)
 }
 
-/// Has a daemon do something, within this time; answers what it says.
+/// Requests an action of a running daemon, within this time. Returns the text of the answer.
+///
+/// # Errors
+/// [`Error::Page`], as [`fetch`].
 pub fn act(address: SocketAddr, path: &str, within: Duration) -> Result<String, Error> {
     visit("POST", address, path, within)
 }
@@ -31,20 +39,21 @@ fn visit(method: &str, address: SocketAddr, path: &str, within: Duration) -> Res
     page(&read).map(str::to_owned).map_err(failed)
 }
 
-/// What stands behind the head of an answer of status 200.
+/// Returns the body of an answer of status 200.
 fn page(answer: &[u8]) -> Result<&str, String> {
-    let text = str::from_utf8(answer).map_err(|_| "it is no text".to_owned())?;
-    let (head, body) = text.split_once("\r\n\r\n").ok_or("that is no HTTP/1.1; is it the port of a daemon's pages?")?;
-    let status = head.lines().next().unwrap_or_default();
-    if status.strip_prefix("HTTP/1.1 ").is_some_and(|status| status.starts_with("200")) {
-        return Ok(body);
-    }
-    // Its first line says more.
+    let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+    let mut head = httparse::Response::new(&mut headers);
+    let Ok(Status::Complete(length)) = head.parse(answer) else {
+        return Err("that is no HTTP/1.1; is it the port of a daemon's pages?".to_owned());
+    };
+    let body = str::from_utf8(&answer[length..]).map_err(|_| "it is no text".to_owned())?;
+    let (status, reason) = (head.code.unwrap_or_default(), head.reason.unwrap_or_default());
+    // The first line of an error's page says more.
     let says = body.lines().next().unwrap_or_default();
-    Err(format!("the answer is `{status}`: {says}"))
+    if status == 200 { Ok(body) } else { Err(format!("the answer is `HTTP/1.1 {status} {reason}`: {says}")) }
 }
 
-/// Asks for one page and takes in all that comes until the far end closes.
+/// A machine that requests one page and reads until the far end closes.
 struct Visitor {
     address: SocketAddr,
     request: Vec<u8>,

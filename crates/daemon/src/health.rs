@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Whether a daemon does what it is there for: what it says of itself, and whether its threads still turn.
+/// The health of a daemon: its own state, and whether its threads still turn.
 #[derive(Debug)]
 pub struct Health {
     clock: Clock,
@@ -13,19 +13,19 @@ pub struct Health {
     pulses: Mutex<Vec<(String, Arc<AtomicU64>)>>,
 }
 
-/// What a daemon says of itself.
+/// The state that a daemon reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
-    /// It serves nobody yet.
+    /// The daemon does not serve yet.
     Starting,
-    /// It serves.
+    /// The daemon serves.
     Ready,
-    /// It answers what is under way and takes nothing new.
+    /// The daemon finishes pending work and accepts nothing new.
     Draining,
 }
 
-/// One thread's sign that it turns.
+/// A thread's sign of life.
 #[derive(Debug)]
 pub struct Pulse {
     clock: Clock,
@@ -33,19 +33,19 @@ pub struct Pulse {
 }
 
 impl Health {
-    /// Starting; a thread that has not turned for `patience` is taken for stuck.
+    /// Creates the health of a daemon that starts; a thread that has not turned for `patience` counts as stuck.
     #[must_use]
     pub fn new(patience: Duration) -> Self {
         let state = AtomicU8::new(State::Starting as u8);
         Health { clock: Clock::start(), patience, state, pulses: Mutex::default() }
     }
 
-    /// Says how it does from now on.
+    /// Sets the state.
     pub fn set(&self, state: State) {
         self.state.store(state as u8, Relaxed);
     }
 
-    /// A pulse for a thread of this name, which begins now.
+    /// Creates a pulse for a thread of this name, which begins now.
     pub fn pulse(&self, thread: &str) -> Pulse {
         let pulse = Pulse { clock: self.clock, at: Arc::default() };
         pulse.beat();
@@ -53,7 +53,7 @@ impl Health {
         pulse
     }
 
-    /// A thread that is stuck, and for how long.
+    /// Returns a thread that is stuck, and for how long.
     #[must_use]
     pub fn stuck(&self) -> Option<(String, Duration)> {
         let now = self.clock.now();
@@ -64,7 +64,10 @@ impl Health {
         })
     }
 
-    /// A word on how it does; an error where it does not serve.
+    /// Returns the state as a word.
+    ///
+    /// # Errors
+    /// The reason why the daemon does not serve.
     pub fn word(&self) -> Result<&'static str, String> {
         if let Some((thread, silent)) = self.stuck() {
             return Err(format!("stuck: the thread `{thread}` has not turned for {} s", silent.as_secs()));
@@ -78,7 +81,7 @@ impl Health {
 }
 
 impl Pulse {
-    /// It turns.
+    /// Records that the thread turns.
     #[inline]
     pub fn beat(&self) {
         self.at.store(self.clock.now().as_nanos(), Relaxed);
@@ -86,7 +89,7 @@ impl Pulse {
 }
 
 impl Drop for Pulse {
-    /// A thread that has ended in order is not stuck.
+    /// Records that the thread has ended, so that it does not count as stuck.
     fn drop(&mut self) {
         self.at.store(u64::MAX, Relaxed);
     }

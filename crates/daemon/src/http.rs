@@ -3,15 +3,15 @@ use hodo_machine::{Address, Bytes, Input, Instant, Machine, Outbox, Output, Peer
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// A connection that is silent for so long is closed.
+/// A connection that is silent for this long is closed.
 const SILENCE: Duration = Duration::from_secs(30);
-/// Bytes of a connection that wait to be read: a request, and what follows it.
+/// Bytes of a connection that wait to be parsed: a request and the start of the next.
 const INPUT_MAX: usize = 2 * HEAD_MAX;
-/// How often silence is looked at.
+/// The interval of checks for silent connections.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// The far end of HTTP/1.1 connections on which pages are read, and things are asked to be done: no bodies are taken, and
-/// one request of a connection is answered at a time.
+/// A server of HTTP/1.1: pages to read and actions to request. It accepts no bodies, and answers one request of a
+/// connection at a time.
 #[derive(Debug, Default)]
 pub struct Http {
     connections: BTreeMap<Peer, Connection>,
@@ -20,60 +20,60 @@ pub struct Http {
     next_tag: u64,
 }
 
-/// A page is asked for, or that something be done.
+/// A request for a page or an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// Says with the answer what it answers.
+    /// The tag that the answer has to carry.
     pub tag: u64,
-    /// By whom.
+    /// The client.
     pub peer: Peer,
-    /// Which, or what.
+    /// The path of the page or action.
     pub path: String,
-    /// What follows the path's question mark.
+    /// The text behind the path's question mark.
     pub query: String,
-    /// Whether something is to be done.
+    /// `true` for an action.
     pub acts: bool,
-    /// Whether it comes from this host.
+    /// `true` if the client is on this host.
     pub is_local: bool,
-    /// Whether a page in a browser asks.
+    /// `true` if a page in a browser sent the request.
     pub from_page: bool,
 }
 
-/// The page that was asked for.
+/// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// That of the question.
+    /// The tag of the request.
     pub tag: u64,
-    /// By whom.
+    /// The client.
     pub peer: Peer,
-    /// The page.
+    /// The page or the error.
     pub reply: Reply,
 }
 
-/// A page, or why there is none.
+/// A page, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// The status, of RFC 9110.
+    /// The status, after RFC 9110.
     pub status: u16,
     /// The media type.
     pub content_type: &'static str,
-    /// What it says.
+    /// The text.
     pub body: String,
-    /// The methods that are allowed instead, with status 405.
+    /// The methods that are allowed, for status 405.
     pub allow: &'static str,
 }
 
 /// The methods of a page.
 pub(crate) const TO_READ: &str = "GET, HEAD";
-/// That of an action.
+/// The method of an action.
 pub(crate) const TO_ACT: &str = "POST";
 
 #[derive(Debug)]
 struct Connection {
     input: Vec<u8>,
-    /// What the request that is being answered wants.
+    /// The request that is being answered.
     answering: Option<Wants>,
-    /// Some of what it sent was dropped, so that no request after this one can be told.
+    /// Some input was dropped, so that no request after this one can be parsed.
     overrun: bool,
     blocked: bool,
     /// Nothing more is read from it.
@@ -112,19 +112,19 @@ impl Connection {
 }
 
 impl Reply {
-    /// A page of plain text.
+    /// Creates a page of plain text.
     #[must_use]
     pub fn text(status: u16, body: impl Into<String>) -> Self {
         Reply { status, content_type: "text/plain; charset=utf-8", body: body.into(), allow: "" }
     }
 
-    /// A page of JSON.
+    /// Creates a page of JSON.
     #[must_use]
     pub fn json(body: impl Into<String>) -> Self {
         Reply { status: 200, content_type: "application/json", body: body.into(), allow: "" }
     }
 
-    /// The method is none for this path; these are.
+    /// Creates the reply to a method that this path does not have.
     pub(crate) fn not_allowed(allow: &'static str) -> Self {
         let text = format!("this takes {allow} only\n");
         Reply { allow, ..Reply::text(405, text) }
@@ -137,7 +137,7 @@ impl Reply {
         Reply { allow, ..Reply::text(status, text) }
     }
 
-    /// What goes ahead of the body.
+    /// Returns the status line and headers.
     fn head(&self, keeps: bool) -> String {
         let Reply { status, content_type, body, allow } = self;
         let allow = if allow.is_empty() { String::new() } else { format!("Allow: {allow}\r\n") };
@@ -168,7 +168,7 @@ fn reason(status: u16) -> &'static str {
 }
 
 impl Http {
-    /// Asks for the next page that a connection wants, where it is its turn.
+    /// Passes on the next request of a connection, unless an earlier one is being answered.
     fn read_on(&mut self, peer: Peer) {
         let Some(connection) = self.connections.get_mut(&peer) else { return };
         if connection.answering.is_some() || connection.blocked || connection.ending {
@@ -206,7 +206,7 @@ impl Http {
         }
     }
 
-    /// The connection ends when what was said before has gone out.
+    /// Closes the connection when pending answers have gone out.
     fn end(&mut self, peer: Peer) {
         if let Some(connection) = self.connections.get_mut(&peer)
             && !std::mem::replace(&mut connection.ending, true)
@@ -233,7 +233,7 @@ impl Http {
         self.read_on(peer);
     }
 
-    /// Closes those who have been silent for too long, also in the midst of an answer that they do not take.
+    /// Closes connections that have been silent for too long, also if they do not read an answer.
     fn sweep(&mut self, now: Instant) {
         let silent: Vec<Peer> = self
             .connections

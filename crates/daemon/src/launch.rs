@@ -1,8 +1,7 @@
-//! Programs that run together, here or on other hosts, and end together: where each is placed, how it is started there,
-//! and what becomes of it.
+//! Programs that run together, here or on other hosts, and end together: placement, start and supervision.
 //!
-//! A child is tied to us by its standard input: it is to end, in order, when that does. So none outlives us, however we
-//! end, be it behind `ssh` or `srun`, which pass the end of the input on.
+//! A child is tied to this process by its standard input: it has to end, in order, when that does. So no child outlives this
+//! process, not even behind `ssh` or `srun`, which pass the end of the input on.
 
 mod allocation;
 mod crew;

@@ -1,7 +1,7 @@
-//! What every daemon shares: metrics and health over HTTP, systemd, signals, the file with its process number; and how
-//! several are launched together.
+//! The parts that every daemon shares: the log, metrics and health over HTTP, systemd, signals, the PID file; and how several
+//! daemons are launched together.
 //!
-//! A daemon starts, serves its machines with `hodo_io`, and is told of the rest by what its threads look in at:
+//! A daemon opens its log, starts, and serves its machines with `hodo_io`; its threads call [`Rounds::look_in`] now and then:
 //!
 //! ```no_run
 //! use hodo_daemon::{Daemon, Options, Rounds};
@@ -24,14 +24,14 @@
 //!
 //!     fn look_in(&mut self, now: Instant, _: &Hub) -> Option<()> {
 //!         if self.0.look_in(now) {
-//!             // Read the configuration again, and tell the machine.
+//!             // Read the configuration again and pass it to the machine.
 //!             self.0.reloaded("serving");
 //!         }
 //!         None
 //!     }
 //!
 //!     fn drain(&mut self) -> Option<()> {
-//!         self.0.draining("answering what is under way");
+//!         self.0.draining("answering pending requests");
 //!         None
 //!     }
 //! }

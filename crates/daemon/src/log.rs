@@ -17,6 +17,7 @@ use crate::{Error, Exposition};
 use event::Subscriber;
 use outlet::Outlet;
 use sink::Sink;
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
@@ -92,17 +93,42 @@ pub fn close() {
 /// # Errors
 /// [`Error::Output`] if the system refuses the text.
 pub fn print(text: &str) -> Result<(), Error> {
-    let failed = |why: std::io::Error| Error::Output { why: why.to_string() };
-    let outlet = match STDOUT.get() {
-        Some(outlet) => outlet,
-        None => {
-            let outlet = Outlet::new(Sink::stdout().map_err(failed)?, None);
-            STDOUT.get_or_init(|| outlet)
-        }
-    };
-    match outlet.print(text.as_bytes(), PATIENCE) {
-        Err(why) if why.kind() != std::io::ErrorKind::BrokenPipe => Err(failed(why)),
+    match stdout().and_then(|outlet| outlet.print(text.as_bytes(), PATIENCE)) {
+        Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output { why: why.to_string() }),
         _ => Ok(()),
+    }
+}
+
+fn stdout() -> io::Result<&'static Outlet> {
+    if let Some(outlet) = STDOUT.get() {
+        return Ok(outlet);
+    }
+    let outlet = Outlet::new(Sink::stdout()?, None);
+    Ok(STDOUT.get_or_init(|| outlet))
+}
+
+/// Queues text for standard output without waiting; it is lost if the queue is full or the system refuses it.
+pub fn queue(text: &str) {
+    if let Ok(outlet) = stdout() {
+        outlet.send(text.as_bytes().to_owned());
+    }
+}
+
+/// Logs a line of another process at the level info; in plain format as it is.
+pub fn relay(line: &str) {
+    match LOG.get() {
+        Some(log) if log.format == Format::Plain && tracing::enabled!(tracing::Level::INFO) => {
+            log.outlet.send(format!("{line}\n").into_bytes());
+        }
+        _ => tracing::info!("{line}"),
+    }
+}
+
+/// Prints a line of a daemon on standard output, such as where it listens. If the system refuses it, the log says so and the
+/// daemon goes on.
+pub fn announce(text: &str) {
+    if let Err(why) = print(text) {
+        tracing::warn!("{why}");
     }
 }
 

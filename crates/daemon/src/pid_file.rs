@@ -5,8 +5,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A file with the number of this process, for as long as it runs. The process holds a lock on it, so that one that was
-/// left behind, or whose number another process has by now, misleads nobody.
+/// A file with the number of this process, for as long as it runs. The process holds a lock on it, so that a file that was
+/// left behind misleads nobody, even if another process has that number by now.
 #[derive(Debug)]
 pub struct PidFile {
     path: PathBuf,
@@ -15,7 +15,10 @@ pub struct PidFile {
 }
 
 impl PidFile {
-    /// Writes the file; an error where a process that runs has it.
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// [`Error::Running`] if another process holds the file, [`Error::PidFile`] if it cannot be written.
     pub fn create(path: &Path) -> Result<Self, Error> {
         let failed = |error: io::Error| Error::PidFile { file: path.to_owned(), why: error.to_string() };
         loop {
@@ -24,7 +27,7 @@ impl PidFile {
             if !process::lock(&file).map_err(failed)? {
                 return Err(Error::Running { file: path.to_owned(), pid: number(&mut file) });
             }
-            // Whoever had it before may have taken the file away between the two calls.
+            // The previous holder may have removed the file between the two calls.
             if !is_at(&file, path) {
                 continue;
             }
@@ -33,7 +36,10 @@ impl PidFile {
         }
     }
 
-    /// The number of the process that holds this file; nothing where none runs.
+    /// Returns the number of the process that holds this file, or `None` if no process does.
+    ///
+    /// # Errors
+    /// The system's, if the file exists but cannot be opened.
     pub fn holder(path: &Path) -> io::Result<Option<u32>> {
         let mut file = match File::options().read(true).write(true).open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -45,7 +51,7 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // One that stays is told from one that is held by its lock.
+        // A file that stays behind is not locked.
         let _ = fs::remove_file(&self.path);
     }
 }

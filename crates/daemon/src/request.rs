@@ -1,53 +1,55 @@
+use httparse::{EMPTY_HEADER, Header, Status};
+
 /// Bytes of a request up to its empty line, at most.
 pub(crate) const HEAD_MAX: usize = 8 << 10;
 
-/// The head of an HTTP/1.x request (RFC 9112), as far as it matters here.
+/// The head of an HTTP/1.x request (RFC 9112), as far as it is used here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// What is asked for.
+    /// The method.
     pub method: Method,
     /// The path, from its first slash, without a query.
     pub path: String,
-    /// What follows the path's question mark.
+    /// The text behind the path's question mark.
     pub query: String,
-    /// Whether a page in a browser asks, and not a program or a person.
+    /// `true` if a page in a browser sent it, and not a program or a person.
     pub from_page: bool,
-    /// Whether the connection may be used again after the answer.
+    /// `true` if the connection may be used again after the answer.
     pub keeps: bool,
 }
 
-/// What a request asks for.
+/// The method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// To read a page.
+    /// Reads a page.
     Get,
-    /// To read only the head of the answer.
+    /// Reads only the head of the answer.
     Head,
-    /// To have something done.
+    /// Requests an action.
     Post,
 }
 
-/// Headers that pages in browsers cannot help to send with what they have done elsewhere, and other programs do not.
+/// Headers that browsers send with a page's requests to other sites, and other programs do not send.
 const FROM_PAGES: [&str; 3] = ["origin", "referer", "sec-fetch-site"];
 
-/// Why a request is not answered as it wants. What follows it on the connection cannot be trusted.
+/// Why a request is refused. The bytes after it on the connection cannot be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// It is no request, or one of HTTP/1.1 without `Host`.
+    /// The bytes are not a request, or one of HTTP/1.1 without `Host`.
     Malformed,
-    /// It asks for something else than to read, or to have something done.
+    /// The method is none of [`Method`].
     MethodNotAllowed,
-    /// It has something done with a body, and none is taken.
+    /// An action has a body, and bodies are not accepted.
     BodyNotTaken,
-    /// Its head passes the bound of 8 KiB.
+    /// The head passes the bound of 8 KiB or 64 headers.
     HeadTooLarge,
-    /// It is of another version of HTTP.
+    /// The version of HTTP is not 1.0 or 1.1.
     VersionNotSupported,
 }
 
 impl Refusal {
-    /// The status that says so.
+    /// Returns the status of the answer.
     #[must_use]
     pub const fn status(self) -> u16 {
         match self {
@@ -60,23 +62,26 @@ impl Refusal {
     }
 }
 
-/// The request at the front of `bytes`, and its length; nothing where its end has not come yet.
+/// Headers of a request or an answer at most.
+pub(crate) const HEADERS_MAX: usize = 64;
+
+/// Returns the request at the front of `bytes` and its length; `None` if its end has not come yet.
+///
+/// # Errors
+/// The [`Refusal`] to reply with.
 pub fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Refusal> {
     let window = &bytes[..bytes.len().min(HEAD_MAX)];
-    // Empty lines ahead of a request are to be passed over.
-    let start = window.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(window.len());
-    let Some(length) = head_length(&window[start..]) else {
-        return if bytes.len() < HEAD_MAX { Ok(None) } else { Err(Refusal::HeadTooLarge) };
+    let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+    let mut head = httparse::Request::new(&mut headers);
+    let length = match head.parse(window).map_err(refusal)? {
+        Status::Complete(length) => length,
+        Status::Partial if bytes.len() < HEAD_MAX => return Ok(None),
+        Status::Partial => return Err(Refusal::HeadTooLarge),
     };
-    let head = std::str::from_utf8(&window[start..start + length]).map_err(|_| Refusal::Malformed)?;
-    let mut lines = head.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
-    let (method, target, minor) = request_line(lines.next().unwrap_or_default())?;
+    let minor = head.version.unwrap_or_default();
     let (mut keeps, mut has_host, mut has_body, mut from_page) = (minor > 0, false, false, false);
-    for line in lines.take_while(|line| !line.is_empty()) {
-        let (name, value) = line.split_once(':').ok_or(Refusal::Malformed)?;
-        if name.is_empty() || name.contains([' ', '\t']) {
-            return Err(Refusal::Malformed);
-        }
+    for Header { name, value } in head.headers {
+        let value = str::from_utf8(value).map_err(|_| Refusal::Malformed)?;
         match name.to_ascii_lowercase().as_str() {
             "connection" => {
                 let says = |what: &str| value.split(',').any(|option| option.trim().eq_ignore_ascii_case(what));
@@ -88,50 +93,32 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Refusal> {
             name => from_page |= FROM_PAGES.contains(&name),
         }
     }
-    let method = match method {
-        "GET" => Method::Get,
-        "HEAD" => Method::Head,
-        "POST" if has_body => return Err(Refusal::BodyNotTaken),
-        "POST" => Method::Post,
+    let method = match head.method {
+        Some("GET") => Method::Get,
+        Some("HEAD") => Method::Head,
+        Some("POST") if has_body => return Err(Refusal::BodyNotTaken),
+        Some("POST") => Method::Post,
         _ => return Err(Refusal::MethodNotAllowed),
     };
     if minor > 0 && !has_host {
         return Err(Refusal::Malformed);
     }
-    let (path, query) = path(target).ok_or(Refusal::Malformed)?;
+    let (path, query) = path(head.path.unwrap_or_default()).ok_or(Refusal::Malformed)?;
     let (path, query) = (path.to_owned(), query.to_owned());
     // A body is not read, so that nothing can be read after it.
     let request = Request { method, path, query, from_page, keeps: keeps && !has_body };
-    Ok(Some((request, start + length)))
+    Ok(Some((request, length)))
 }
 
-/// The length up to and with the first empty line.
-fn head_length(bytes: &[u8]) -> Option<usize> {
-    let mut line = 0;
-    for (at, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
-        if matches!(&bytes[line..at], [] | [b'\r']) {
-            return Some(at + 1);
-        }
-        line = at + 1;
+fn refusal(error: httparse::Error) -> Refusal {
+    match error {
+        httparse::Error::TooManyHeaders => Refusal::HeadTooLarge,
+        httparse::Error::Version => Refusal::VersionNotSupported,
+        _ => Refusal::Malformed,
     }
-    None
 }
 
-fn request_line(line: &str) -> Result<(&str, &str, u8), Refusal> {
-    let mut words = line.split(' ');
-    let (Some(method), Some(target), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
-    else {
-        return Err(Refusal::Malformed);
-    };
-    let minor = match version.strip_prefix("HTTP/").map(str::as_bytes) {
-        Some([b'1', b'.', minor @ b'0'..=b'9']) => minor - b'0',
-        Some([b'0'..=b'9', b'.', b'0'..=b'9']) => return Err(Refusal::VersionNotSupported),
-        _ => return Err(Refusal::Malformed),
-    };
-    Ok((method, target, minor))
-}
-
-/// Path and query of a target in origin form, or in absolute form, which servers have to take as well.
+/// Returns path and query of a target in origin form, or in absolute form, which servers have to accept as well.
 fn path(target: &str) -> Option<(&str, &str)> {
     let target = match target.strip_prefix("http://") {
         Some(absolute) => absolute.find('/').map_or("/", |slash| &absolute[slash..]),
@@ -207,7 +194,7 @@ mod tests {
             ("GET  / HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::Malformed),
             ("GET /\r\n\r\n", Refusal::Malformed),
             ("GET * HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::Malformed),
-            ("GET / SPDY\r\n\r\n", Refusal::Malformed),
+            ("GET / SPDY\r\n\r\n", Refusal::VersionNotSupported),
             ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Refusal::VersionNotSupported),
             (&long, Refusal::HeadTooLarge),
         ] {

@@ -5,11 +5,11 @@ use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// What a shell says of a program that Ctrl-C has ended.
+/// The exit status that shells give a program that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 
-/// What the process is asked for from outside: SIGTERM and Ctrl-C ask it to come to its end, SIGHUP to read its
-/// configuration again, SIGUSR1 to switch something. A second Ctrl-C ends it at once.
+/// Requests to the process from outside: SIGTERM and Ctrl-C stop it, SIGHUP has it read its configuration again, SIGUSR1
+/// switches something. A second Ctrl-C ends it at once.
 #[derive(Debug, Clone)]
 pub struct Signals {
     stop: Arc<Stop>,
@@ -19,10 +19,13 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// From now on signals do nothing else.
+    /// Catches the signals from now on.
+    ///
+    /// # Errors
+    /// [`Error::Signals`] if the system refuses.
     pub fn catch() -> Result<Self, Error> {
         let signals = Signals::none();
-        // Ahead of the next: only a flag that an earlier signal has set shuts down.
+        // Registered before the next, so that only a flag that an earlier signal set shuts down.
         flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&signals.stop))
             .and_then(|_| flag::register(SIGINT, Arc::clone(&signals.stop)))
             .and_then(|_| flag::register(SIGTERM, Arc::clone(&signals.stop)))
@@ -32,19 +35,19 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Those of a part of a process, which does not catch any: only [`Signals::stop`] speaks.
+    /// Creates signals that nothing catches, for a part of a process: only [`Signals::stop`] is ever set.
     #[must_use]
     pub fn none() -> Self {
         Signals { stop: Arc::default(), asked: Arc::default(), reloads: Arc::default(), switch: Arc::default() }
     }
 
-    /// Set when the process is to come to its end.
+    /// Returns the flag that is set when the process has to stop.
     #[must_use]
     pub fn stop(&self) -> &Arc<Stop> {
         &self.stop
     }
 
-    /// How often it was asked to read its configuration again. Signals that come together count once.
+    /// Returns how often SIGHUP came. Signals that come together count once.
     #[must_use]
     pub fn reloads(&self) -> usize {
         if self.asked.swap(false, Ordering::Relaxed) {
@@ -54,7 +57,7 @@ impl Signals {
         }
     }
 
-    /// Whether it was asked to switch something, since this was last called.
+    /// Returns `true` if SIGUSR1 came since the last call.
     #[must_use]
     pub fn is_switched(&self) -> bool {
         self.switch.load(Ordering::Relaxed) && self.switch.swap(false, Ordering::Relaxed)

@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
 
-/// Where a daemon says how it does.
+/// The path of a daemon's health.
 pub const HEALTH: &str = "/health";
-/// Connections at once. Each may keep one page waiting.
+/// Connections at once. Each can have one page under way.
 const PEERS_MAX: usize = 16;
 
-/// Who may have something done.
+/// The clients that may request actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Control {
     /// Programs and people of this host.
@@ -26,7 +26,7 @@ pub enum Control {
     Nobody,
 }
 
-/// Pages and actions by their paths. They are made on the thread that answers, which has no descriptors but its own.
+/// Pages and actions by their paths. They run on the thread that answers.
 #[derive(Default)]
 pub struct Pages {
     pages: Vec<(&'static str, Box<Page>)>,
@@ -38,7 +38,7 @@ type Page = dyn Fn() -> Reply + Send + Sync;
 type Action = dyn Fn(&str) -> Reply + Send + Sync;
 
 impl Pages {
-    /// `/metrics` for Prometheus, and `/health`: 200 while the daemon serves, else 503.
+    /// Creates `/metrics` for Prometheus, and `/health`: 200 while the daemon serves, else 503.
     #[must_use]
     pub fn new(registry: Arc<Registry>, health: Arc<Health>) -> Self {
         let metrics = move || Reply { content_type: CONTENT_TYPE, ..Reply::text(200, registry.text()) };
@@ -49,22 +49,22 @@ impl Pages {
         Pages::default().with("/metrics", metrics).with(HEALTH, health)
     }
 
-    /// With one more page.
+    /// Adds a page.
     #[must_use]
     pub fn with(mut self, path: &'static str, page: impl Fn() -> Reply + Send + Sync + 'static) -> Self {
         self.pages.push((path, Box::new(page)));
         self
     }
 
-    /// With one more action, which a POST without a body has done; it is told the query. Pages in browsers are refused, so
-    /// that no web site can have it done through the browser of somebody who may.
+    /// Adds an action, which a POST without a body requests; it receives the query. Requests of pages in browsers are refused,
+    /// so that no web site can act through the browser of a person who may.
     #[must_use]
     pub fn with_action(mut self, path: &'static str, act: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Self {
         self.actions.push((path, Box::new(act)));
         self
     }
 
-    /// With others who may have something done than this host.
+    /// Sets the clients that may request actions; without this, those of this host.
     #[must_use]
     pub fn controlled_by(self, control: Control) -> Self {
         Pages { control, ..self }
@@ -90,7 +90,7 @@ impl Pages {
         }
     }
 
-    /// Why something is not done for whoever asks.
+    /// Returns the refusal of an action, or `None` if the client may request it.
     fn refusal(&self, asked: &Asked) -> Option<Reply> {
         let why = match self.control {
             Control::Nobody => "nothing is done from here",
@@ -102,7 +102,7 @@ impl Pages {
     }
 }
 
-/// Answers requests for pages over HTTP/1.1 on a thread of its own, until it is dropped.
+/// A thread that answers requests over HTTP/1.1 until this is dropped.
 pub struct Site {
     address: SocketAddr,
     stop: Arc<Stop>,
@@ -110,7 +110,10 @@ pub struct Site {
 }
 
 impl Site {
-    /// Answers at an address; port 0 is any free one.
+    /// Serves pages at an address; port 0 is any free one.
+    ///
+    /// # Errors
+    /// [`Error::Listen`] if the address cannot be bound or no thread can be started.
     pub fn open(address: SocketAddr, pages: Pages) -> Result<Self, Error> {
         let failed =
             |why: &dyn fmt::Display| Error::Listen { address: format!("http://{address}"), why: why.to_string() };
@@ -124,13 +127,13 @@ impl Site {
                 Ok(server) => server,
                 Err(error) => return drop(told.send(Err(error))),
             };
-            // Whoever opens the site waits for this.
+            // The caller waits for this.
             let _ = told.send(Ok(server.address().clone()));
             let answer = |asked: Asked| {
                 let reply = pages.reply(&asked);
                 Some(Answer { tag: asked.tag, peer: asked.peer, reply })
             };
-            // Where the poller itself fails there are no pages any more; what the daemon is there for goes on.
+            // If the poller itself fails there are no more pages; the daemon goes on.
             let _ = server.run(Http::default, answer, &until);
         });
         let thread = thread.map_err(|error| failed(&error))?;
@@ -141,7 +144,7 @@ impl Site {
         }
     }
 
-    /// Where it answers.
+    /// Returns the address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -152,7 +155,7 @@ impl Drop for Site {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It has said all that it had to say.
+            // A panic on that thread is in the log already.
             let _ = thread.join();
         }
     }

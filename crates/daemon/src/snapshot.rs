@@ -2,8 +2,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What a busy thread knows, for others to ask for: it makes a copy only when somebody wants one, and otherwise looks at
-/// one flag.
+/// A copy of a busy thread's state for other threads. The busy thread copies only on request, and otherwise reads one
+/// flag.
 #[derive(Debug)]
 pub struct Snapshot<T> {
     wanted: AtomicBool,
@@ -25,7 +25,7 @@ impl<T> Default for Snapshot<T> {
 }
 
 impl<T> Snapshot<T> {
-    /// For the thread that knows, again and again: makes a copy where somebody has asked since.
+    /// Makes a copy if somebody has asked since the last call. The busy thread calls this again and again.
     #[inline]
     pub fn offer(&self, make: impl FnOnce() -> T) {
         if self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::Acquire) {
@@ -37,7 +37,7 @@ impl<T> Snapshot<T> {
         }
     }
 
-    /// For anybody else: a copy made after this call; after `patience` the latest there is, where there is one.
+    /// Returns a copy made after this call; after `patience`, the latest copy, or `None` if there is none.
     pub fn ask(&self, patience: Duration) -> Option<Arc<T>> {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let before = latest.number;

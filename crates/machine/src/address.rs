@@ -10,7 +10,7 @@ impl Peer {
     /// Peers from this number on came by themselves and were numbered by the driver; a machine numbers below it.
     pub const FIRST_ACCEPTED: u32 = 1 << 31;
 
-    /// Whether the peer came to this machine, rather than being opened by it.
+    /// Tells whether the peer came to this machine, rather than being opened by it.
     #[must_use]
     pub const fn is_accepted(self) -> bool {
         self.0 >= Self::FIRST_ACCEPTED

@@ -28,13 +28,16 @@ impl<'a> Cursor<'a> {
         Cursor { rest: bytes }
     }
 
-    /// What has not been read.
+    /// Returns the bytes that have not been read.
     #[must_use]
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The next `length` bytes.
+    /// Takes the next `length` bytes.
+    ///
+    /// # Errors
+    /// [`Truncated`] if fewer bytes are left.
     pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], Truncated> {
         let (front, rest) =
             self.rest.split_at_checked(length).ok_or(Truncated { need: length, have: self.rest.len() })?;
@@ -42,29 +45,44 @@ impl<'a> Cursor<'a> {
         Ok(front)
     }
 
-    /// The next `N` bytes as an array.
+    /// Takes the next `N` bytes as an array.
+    ///
+    /// # Errors
+    /// [`Truncated`] if fewer bytes are left.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
         let (front, rest) = self.rest.split_first_chunk::<N>().ok_or(Truncated { need: N, have: self.rest.len() })?;
         self.rest = rest;
         Ok(*front)
     }
 
-    /// The next byte.
+    /// Takes the next byte.
+    ///
+    /// # Errors
+    /// [`Truncated`] if fewer bytes are left.
     pub fn u8(&mut self) -> Result<u8, Truncated> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// The next two bytes, least significant first.
+    /// Takes the next two bytes, least significant first.
+    ///
+    /// # Errors
+    /// [`Truncated`] if fewer bytes are left.
     pub fn u16_le(&mut self) -> Result<u16, Truncated> {
         self.array().map(u16::from_le_bytes)
     }
 
-    /// The next four bytes, least significant first.
+    /// Takes the next four bytes, least significant first.
+    ///
+    /// # Errors
+    /// [`Truncated`] if fewer bytes are left.
     pub fn u32_le(&mut self) -> Result<u32, Truncated> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// The next eight bytes, least significant first.
+    /// Takes the next eight bytes, least significant first.
+    ///
+    /// # Errors
+    /// [`Truncated`] if fewer bytes are left.
     pub fn u64_le(&mut self) -> Result<u64, Truncated> {
         self.array().map(u64::from_le_bytes)
     }

@@ -17,7 +17,7 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// How long to poll before sleeping; `None` where neither is wanted.
+    /// Returns how long to poll before sleeping; `None` for neither.
     #[must_use]
     pub const fn polls_for(self) -> Option<Duration> {
         match self {
@@ -45,7 +45,7 @@ pub trait Driver {
     /// The machine that is run.
     type Machine: Machine;
 
-    /// The machine, to be asked and set up.
+    /// Returns the machine, to be asked and set up.
     fn machine_mut(&mut self) -> &mut Self::Machine;
 
     /// Hands a command to the machine. Its outputs are carried out by the next [`Driver::turn`].
@@ -61,7 +61,7 @@ pub trait Driver {
         told: &mut dyn FnMut(<Self::Machine as Machine>::Event),
     ) -> Result<(), DriverError>;
 
-    /// The time now, on this driver's clock.
+    /// Returns the time now, on this driver's clock.
     fn now(&self) -> Instant;
 }
 

@@ -9,7 +9,7 @@ pub struct Frames<const HEADER: usize> {
     body_left: u64,
 }
 
-/// What a stream's next bytes are.
+/// A run of a stream's next bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece<'a, const HEADER: usize> {
     /// A whole header. Answer with [`Frames::expect_body`] where a body follows.

@@ -13,6 +13,7 @@ mod frames;
 mod outbox;
 mod peers;
 mod random;
+mod ranges;
 mod slab;
 mod spans;
 mod stages;
@@ -27,7 +28,8 @@ pub use driver::{Driver, DriverError, Wait};
 pub use frames::{Frames, Piece as FramePiece};
 pub use outbox::{Outbox, Piece};
 pub use peers::Peers;
-pub use random::Random;
+pub use random::{Random, between};
+pub use ranges::Ranges;
 pub use slab::Slab;
 pub use spans::Spans;
 pub use stages::{Mark, Moment, Sampling, Stamp, Stamps};
@@ -37,9 +39,9 @@ pub use transport::Transport;
 
 /// One side of one protocol. Bytes and time in; bytes, events and deadlines out.
 pub trait Machine {
-    /// What the application asks. A command carries the application's tag.
+    /// A command of the application. It carries the application's tag.
     type Command;
-    /// What the application is told. An event carries the tag of the command that it answers.
+    /// An event for the application. It carries the tag of the command that it answers.
     type Event;
 
     /// Takes in one thing that happened. Never panics, whatever bytes a peer sends.
@@ -51,7 +53,7 @@ pub trait Machine {
     /// the next bytes on a stream.
     fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Self::Event>;
 
-    /// Where the next bytes from `peer` may be received directly, while a large payload is outstanding.
+    /// Returns where the next bytes from `peer` may be received directly, while a large payload is outstanding.
     ///
     /// A driver that uses it reports [`Input::Landed`] instead of [`Input::Received`]. Streams only.
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
@@ -66,14 +68,14 @@ pub trait Machine {
     }
 }
 
-/// What happened.
+/// An input of a machine: something that happened.
 #[derive(Debug)]
 pub enum Input<'a, C> {
     /// A peer is there: one that this machine asked for, or one that connected to it.
     Opened(Peer, &'a Address),
     /// Bytes came: one datagram, or the next bytes of a stream.
     Received(Peer, &'a [u8]),
-    /// So many bytes of a stream were written into the slice that [`Machine::landing`] offered.
+    /// This many bytes of a stream were written into the slice that [`Machine::landing`] offered.
     Landed(Peer, usize),
     /// A peer is gone, or could not be reached. Not told after [`Output::Close`].
     Closed(Peer, Closed),
@@ -89,7 +91,7 @@ pub enum Input<'a, C> {
 }
 
 impl<'a, C> Input<'a, C> {
-    /// The same for a machine with other commands; `None` for a command.
+    /// Returns the input for a machine with other commands; `None` for a command.
     pub fn without_command<D>(&self) -> Option<Input<'a, D>> {
         Some(match *self {
             Input::Opened(peer, address) => Input::Opened(peer, address),
@@ -104,7 +106,7 @@ impl<'a, C> Input<'a, C> {
     }
 }
 
-/// What is to be done.
+/// An output of a machine: something to be done.
 #[derive(Debug)]
 pub enum Output<E> {
     /// The outbox holds bytes for this peer.

@@ -29,7 +29,7 @@ pub enum Piece {
 }
 
 impl Outbox {
-    /// An empty outbox.
+    /// Creates an empty outbox.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -72,7 +72,7 @@ impl Outbox {
         self.marks.push(Mark { stage, tag, moment });
     }
 
-    /// Whether there are marks to be stamped.
+    /// Tells whether there are marks to be stamped.
     #[must_use]
     #[inline]
     pub const fn has_marks(&self) -> bool {
@@ -90,7 +90,7 @@ impl Outbox {
         self.length
     }
 
-    /// Whether no byte is held.
+    /// Tells whether no byte is held.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.length == 0
@@ -104,13 +104,13 @@ impl Outbox {
         self.sealed
     }
 
-    /// The runs of bytes, in order.
+    /// Returns the runs of bytes, in order.
     #[must_use]
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
 
-    /// The bytes of one run.
+    /// Returns the bytes of one run.
     #[must_use]
     #[inline]
     pub fn bytes<'a>(&'a self, piece: &'a Piece) -> &'a [u8] {

@@ -7,14 +7,14 @@ pub struct Random {
 }
 
 impl Random {
-    /// The generator of this seed.
+    /// Returns the generator of this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut counter = seed;
         Random { state: core::array::from_fn(|_| split_mix(&mut counter)) }
     }
 
-    /// The generator of this seed and purpose: two purposes of one seed draw independently.
+    /// Returns the generator of this seed and purpose: two purposes of one seed draw independently.
     #[must_use]
     pub fn for_purpose(seed: u64, purpose: u64) -> Self {
         let mut counter = seed;
@@ -22,7 +22,13 @@ impl Random {
         Random::new(base ^ purpose.wrapping_mul(0xD6E8_FEB8_6659_FD93))
     }
 
-    /// The next 64 random bits.
+    /// Returns the bits at one place of the splitmix64 sequence of a seed, without drawing those before it.
+    #[must_use]
+    pub const fn at(seed: u64, place: u64) -> u64 {
+        mixed(seed.wrapping_add(place.wrapping_add(1).wrapping_mul(GOLDEN)))
+    }
+
+    /// Draws the next 64 bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         let [a, b, c, d] = self.state;
@@ -32,25 +38,44 @@ impl Random {
         result
     }
 
-    /// A number from 0 to `bound` - 1, or 0 where `bound` is 0.
+    /// Draws a number from 0 to `bound` - 1, or 0 for a `bound` of 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         // The high half of the product is uniform but for a bias of bound / 2^64, which no simulation can see.
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// True with this probability.
+    /// Draws a number of `0.0..1.0`.
+    #[inline]
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// Draws `true` with this probability.
     #[inline]
     pub fn chance(&mut self, probability: f64) -> bool {
-        probability > 0.0 && ((self.bits() >> 11) as f64) * (1.0 / (1u64 << 53) as f64) < probability
+        probability > 0.0 && self.unit() < probability
     }
 }
 
+/// Spreads 64 random bits evenly over `min..=max`.
+#[must_use]
+pub const fn between(bits: u64, min: u32, max: u32) -> u32 {
+    let span = max.saturating_sub(min) as u128 + 1;
+    min + ((bits as u128 * span) >> 64) as u32
+}
+
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
 fn split_mix(counter: &mut u64) -> u64 {
-    *counter = counter.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mixed = (*counter ^ (*counter >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
+    *counter = counter.wrapping_add(GOLDEN);
+    mixed(*counter)
+}
+
+const fn mixed(bits: u64) -> u64 {
+    let bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ (bits >> 31)
 }
 
 #[cfg(test)]
@@ -58,7 +83,7 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// The first outputs of the authors' reference code for the state 1, 2, 3, 4.
+    /// Compares with the first outputs of the authors' reference code for the state 1, 2, 3, 4.
     #[test]
     fn gives_the_reference_sequence() {
         let mut random = Random { state: [1, 2, 3, 4] };
@@ -78,6 +103,23 @@ mod tests {
         assert!((29_400..30_600).contains(&hits), "{hits}");
         assert!(!(0..1000).any(|_| random.chance(0.0)));
         assert!((0..1000).all(|_| random.chance(1.0)));
+    }
+
+    /// Compares with the first outputs of the reference implementation of splitmix64 for the seed 1234567.
+    #[test]
+    fn places_are_those_of_the_published_sequence() {
+        assert_eq!(
+            [0, 1].map(|place| Random::at(1_234_567, place)),
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]
+        );
+    }
+
+    #[test]
+    fn bits_are_spread_over_both_ends() {
+        assert_eq!(between(0, 60, 1020), 60);
+        assert_eq!(between(u64::MAX, 60, 1020), 1020);
+        assert_eq!(between(u64::MAX, 0, u32::MAX), u32::MAX);
+        assert_eq!(between(12345, 7, 7), 7);
     }
 
     #[test]

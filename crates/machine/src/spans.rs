@@ -22,7 +22,7 @@ impl Spans {
     /// Times that are told apart.
     pub const BUCKETS: usize = 1 + OCTAVES as usize * PER_OCTAVE as usize;
 
-    /// Nothing yet.
+    /// Creates a count of nothing.
     #[must_use]
     pub fn new() -> Self {
         Spans { counts: vec![0; Self::BUCKETS].into_boxed_slice(), sum_ns: 0 }
@@ -36,19 +36,20 @@ impl Spans {
         self.sum_ns = self.sum_ns.saturating_add(nanos);
     }
 
-    /// How many there are.
+    /// Returns how many times were counted.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// All of them together.
+    /// Returns the exact sum of all times.
     #[must_use]
     pub const fn sum_ns(&self) -> u64 {
         self.sum_ns
     }
 
-    /// The time that this share of them (0 to 1) did not exceed, to a thirty-second of it; 0 where there is none.
+    /// Returns the time that this share of them (0 to 1) did not exceed, to a thirty-second of it; 0 if nothing was
+    /// counted.
     #[must_use]
     pub fn quantile_ns(&self, share: f64) -> u64 {
         let all = self.count();
@@ -66,12 +67,12 @@ impl Spans {
         }
     }
 
-    /// Those buckets that hold anything, with their counts, from the shortest times to the longest.
+    /// Iterates over the buckets that hold anything, with their counts, from the shortest times to the longest.
     pub fn buckets(&self) -> impl Iterator<Item = (u16, u32)> + '_ {
         (0..).zip(self.counts.iter().copied()).filter(|(_, count)| *count > 0)
     }
 
-    /// The times, to a thirty-second of each, and how many took each, rising.
+    /// Iterates over the times, to a thirty-second of each, and how many took each, rising.
     pub fn times(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         self.buckets().map(|(bucket, count)| (middle_ns(bucket), count))
     }
@@ -96,7 +97,7 @@ impl Spans {
         self.add_sum_ns(other.sum_ns);
     }
 
-    /// What has come to it since it was `earlier`.
+    /// Returns the times that were counted since these were `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Spans) -> Spans {
         let counts = self.counts.iter().zip(&earlier.counts).map(|(now, then)| now.saturating_sub(*then)).collect();
@@ -117,7 +118,7 @@ fn bucket(nanos: u64) -> usize {
     (1 + u64::from(octave) * PER_OCTAVE + within).min(Spans::BUCKETS as u64 - 1) as usize
 }
 
-/// The middle of the times that a bucket holds.
+/// Returns the middle of the times that a bucket holds.
 fn middle_ns(bucket: u16) -> u64 {
     let Some(place) = u64::from(bucket).checked_sub(1) else { return 1 << (FIRST_OCTAVE - 1) };
     let width = 1 << (place / PER_OCTAVE + u64::from(FIRST_OCTAVE - PER_OCTAVE_BITS));

@@ -45,7 +45,7 @@ pub struct Stamp {
 }
 
 impl Mark {
-    /// The mark, stamped by a driver that wrote between these two times.
+    /// Stamps the mark as a driver that wrote between these two times.
     #[must_use]
     #[inline]
     pub fn stamp(self, sending: Instant, sent: Instant) -> Stamp {
@@ -71,21 +71,21 @@ impl Sampling {
     /// Every operation.
     pub const ALL: Sampling = Sampling { on: true, zero_bits: 0 };
 
-    /// The operations whose tag ends in so many zero bits: one in 2, 4, 8 … where tags are counted up.
+    /// Takes the operations whose tag ends in this many zero bits: one in 2, 4, 8 … if tags are counted up.
     #[must_use]
     pub const fn ending_in_zeros(bits: u32) -> Self {
         let zero_bits = if bits < u64::BITS { (1 << bits) - 1 } else { u64::MAX };
         Sampling { on: true, zero_bits }
     }
 
-    /// Whether any operation is stamped.
+    /// Tells whether any operation is stamped.
     #[must_use]
     #[inline]
     pub const fn is_on(self) -> bool {
         self.on
     }
 
-    /// Whether the operation with this tag is.
+    /// Tells whether the operation with this tag is stamped.
     #[must_use]
     #[inline]
     pub const fn takes(self, tag: u64) -> bool {

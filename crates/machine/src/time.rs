@@ -11,7 +11,7 @@ impl Instant {
     /// The end of time: later than every deadline.
     pub const MAX: Instant = Instant(u64::MAX);
 
-    /// From nanoseconds since the origin.
+    /// Creates an instant from nanoseconds since the origin.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Instant(nanos)

@@ -1,4 +1,4 @@
-/// What carries a protocol's messages.
+/// The kind of connection that carries a protocol's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// An ordered stream of bytes, as TCP: nothing is lost while it lives.

@@ -6,6 +6,7 @@ mod histogram;
 pub mod limits;
 mod link;
 mod plan;
+#[cfg(test)]
 mod random;
 mod result;
 mod run;
@@ -17,7 +18,6 @@ mod verdict;
 pub use histogram::{Histogram, HistogramError};
 pub use link::{Completion, FarEnd, Link, LinkError, Operation, Outcome, Usage};
 pub use plan::{Mode, Plan, Repeats, Size, Test, Until};
-pub use random::{Random, between};
 pub use result::{
     Binding, Clock, Cpu, Document, Environment, Estimate, Fairness, FarEndFacts, Interval, Latency, Limit, LimitKind,
     Loss, Measurement, Nic, NodeShare, ProcessCpu, Rate, SCHEMA, SCHEMA_1, Side, Stage, State, TcpTimes, Tool, Verdict,

@@ -1,5 +1,5 @@
 use crate::Transport;
-use hodo_machine::{Instant, Outbox, Peer};
+use hodo_machine::{Instant, Outbox, Peer, Slab};
 
 /// One end of one connection. Stale once the connection has been freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,27 +150,23 @@ impl ByteQueue {
 /// All connections; a freed one's place and buffers are used again.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
-    slots: Vec<Connection>,
-    free: Vec<u32>,
+    slab: Slab<Connection>,
 }
 
 impl Connections {
     /// A new connection; answers the opener's end.
     pub(crate) fn open(&mut self, transport: Transport, from: u32, peer: Peer, to: u32) -> End {
-        let connection = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Connection {
-                generation: 0,
-                transport,
-                nodes: [0; 2],
-                peers: [peer; 2],
-                presence: [Presence::Gone; 2],
-                flows: <[Flow; 2]>::default(),
-                dead: true,
-                parcels: 0,
-            });
-            (self.slots.len() - 1) as u32
+        let connection = self.slab.take(|| Connection {
+            generation: 0,
+            transport,
+            nodes: [0; 2],
+            peers: [peer; 2],
+            presence: [Presence::Gone; 2],
+            flows: <[Flow; 2]>::default(),
+            dead: true,
+            parcels: 0,
         });
-        let slot = &mut self.slots[connection as usize];
+        let slot = &mut self.slab[connection];
         (slot.transport, slot.nodes) = (transport, [from, to]);
         slot.peers = [peer; 2];
         slot.presence = [Presence::There, Presence::Absent];
@@ -179,11 +175,11 @@ impl Connections {
     }
 
     pub(crate) fn at(&mut self, end: End) -> Option<&mut Connection> {
-        self.slots.get_mut(end.connection as usize).filter(|slot| slot.generation == end.generation)
+        self.slab.at(end.connection).filter(|slot| slot.generation == end.generation)
     }
 
     pub(crate) fn of(&self, end: End) -> Option<&Connection> {
-        self.slots.get(end.connection as usize).filter(|slot| slot.generation == end.generation)
+        self.slab.get(end.connection).filter(|slot| slot.generation == end.generation)
     }
 
     /// Frees a connection that neither node knows any more and that carries nothing.
@@ -195,18 +191,18 @@ impl Connections {
         slot.generation = slot.generation.wrapping_add(1);
         slot.dead = true;
         slot.flows.iter_mut().for_each(Flow::reset);
-        self.free.push(end.connection);
+        self.slab.release(end.connection);
     }
 
     /// The openers' ends of all connections of this transport that live.
     pub(crate) fn live(&self, transport: Transport) -> Vec<End> {
         let is_live = |slot: &Connection| !slot.dead && slot.transport == transport;
-        let numbered = self.slots.iter().enumerate().filter(|(_, slot)| is_live(slot));
-        numbered.map(|(index, slot)| End { connection: index as u32, generation: slot.generation, side: 0 }).collect()
+        let numbered = self.slab.iter().filter(|(_, slot)| is_live(slot));
+        numbered.map(|(connection, slot)| End { connection, generation: slot.generation, side: 0 }).collect()
     }
 
     /// Bytes held for streams.
     pub(crate) fn bytes(&self) -> usize {
-        self.slots.iter().flat_map(|slot| &slot.flows).map(|flow| flow.bytes.len()).sum()
+        self.slab.iter().flat_map(|(_, slot)| &slot.flows).map(|flow| flow.bytes.len()).sum()
     }
 }

@@ -1,5 +1,5 @@
 use crate::connection::End;
-use hodo_machine::Outbox;
+use hodo_machine::{Outbox, Slab};
 
 /// A datagram on its way.
 #[derive(Debug)]
@@ -18,8 +18,7 @@ pub(crate) struct Parcel {
 /// The datagrams on their way, under keys; their buffers are used again.
 #[derive(Debug, Default)]
 pub(crate) struct Parcels {
-    slots: Vec<Parcel>,
-    free: Vec<u32>,
+    slab: Slab<Parcel>,
     bytes: usize,
 }
 
@@ -27,11 +26,8 @@ impl Parcels {
     /// Keeps a datagram's bytes; answers its key.
     pub(crate) fn pack(&mut self, to: End, lane: u32, number: u64, copy: bool, outbox: &Outbox) -> u32 {
         self.bytes += outbox.len();
-        let key = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Parcel { to, lane, number, copy, bytes: Vec::new() });
-            (self.slots.len() - 1) as u32
-        });
-        let parcel = &mut self.slots[key as usize];
+        let key = self.slab.take(|| Parcel { to, lane, number, copy, bytes: Vec::new() });
+        let parcel = &mut self.slab[key];
         let mut buffer = std::mem::take(&mut parcel.bytes);
         buffer.clear();
         for piece in outbox.pieces() {
@@ -42,13 +38,13 @@ impl Parcels {
     }
 
     pub(crate) fn at(&mut self, key: u32) -> &mut Parcel {
-        &mut self.slots[key as usize]
+        &mut self.slab[key]
     }
 
     /// Forgets a datagram and keeps its buffer.
     pub(crate) fn discard(&mut self, key: u32) {
-        self.bytes -= self.slots[key as usize].bytes.len();
-        self.free.push(key);
+        self.bytes -= self.slab[key].bytes.len();
+        self.slab.release(key);
     }
 
     /// Bytes on their way.

@@ -153,6 +153,26 @@ pub fn unsafe_code(source: &Source) -> Vec<Complaint> {
         .collect()
 }
 
+/// Refuses printing from libraries: a full disk ends, and an unread pipe stops, the thread that prints.
+#[must_use]
+pub fn printing(source: &Source) -> Vec<Complaint> {
+    let is_library = below(source, &["crates/", "protocols/"]) && source.path.contains("/src/");
+    if source.language == Language::Python || !is_library || below(source, &["crates/cli/"]) || is_test(source) {
+        return Vec::new();
+    }
+    let remedy = "libraries do not print: log with `tracing`, or return the text";
+    ["println", "eprintln", "print", "eprint", "dbg"]
+        .iter()
+        .flat_map(|name| words(&source.code, name).map(move |at| (at, name)))
+        .filter(|(at, name)| source.code[at + name.len()..].starts_with('!'))
+        .map(|(at, name)| complaint(source, line_of(&source.code, at), format!("`{name}!`: {remedy}")))
+        .collect()
+}
+
+fn is_test(source: &Source) -> bool {
+    source.path.ends_with("/tests.rs") || source.path.contains("/tests/")
+}
+
 /// What is committed is finished, and every test runs.
 #[must_use]
 pub fn unfinished(source: &Source) -> Vec<Complaint> {

@@ -1,4 +1,4 @@
-use super::{Traced, units};
+use super::{Logged, Traced, units};
 use clap::{Args, Subcommand};
 use hodo_machine::Wait;
 use std::net::SocketAddr;
@@ -82,7 +82,10 @@ pub struct HubServe {
     /// Measure where the time of one packet in 64 goes, for /metrics and /stats.
     #[arg(long)]
     pub stages: bool,
-    /// Say of every client when it comes and goes, not only of what is wrong.
+    /// Its log.
+    #[command(flatten)]
+    pub log: Logged,
+    /// Log every client that connects and disconnects, not only errors: --log-level debug.
     #[arg(long)]
     pub verbose: bool,
     /// Come to an end when standard input does, so that the hub never outlives who started it.

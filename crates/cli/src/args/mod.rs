@@ -3,6 +3,7 @@
 mod bench;
 mod hub;
 mod ipbus;
+mod logged;
 mod netperf;
 mod others;
 mod output;
@@ -17,6 +18,7 @@ pub use ipbus::{
     Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,
     RmwBits, RmwSum, Show, Transfer, WORDS_MAX, Write, WriteBlock,
 };
+pub use logged::Logged;
 pub use others::{Compare, Demo, Limits, Report, Serve, Transport};
 pub use output::{Output, Progress};
 pub use spot::Spot;

@@ -1,7 +1,7 @@
 use super::Traced;
 use super::sizes::Sizes;
 use super::units::Cpus;
-use super::{Progress, units};
+use super::{Logged, Progress, units};
 use clap::{Args, ValueEnum};
 use hodo_catalog::Uri;
 use hodo_machine::Wait;
@@ -78,6 +78,9 @@ pub struct Serve {
     /// Its trace.
     #[command(flatten)]
     pub traced: Traced,
+    /// Its log.
+    #[command(flatten)]
+    pub log: Logged,
     /// Come to an end when standard input does, so that the far end never outlives who started it.
     #[arg(long)]
     pub until_stdin_closes: bool,

@@ -20,8 +20,9 @@ const PAGES: &str = "127.0.0.1:9206";
 
 /// Builds events until a signal comes.
 pub fn run(asked: &BuilderOptions) -> Result<Outcome, Error> {
+    asked.process.open_log("builder")?;
     let builder = BuilderDaemon::start(settings(asked)?)?;
-    announce(builder.daemon(), builder.address(), asked.process.until_stdin_closes)?;
+    announce(builder.daemon(), builder.address(), asked.process.until_stdin_closes);
     builder.run()?;
     Ok(Outcome::Done)
 }

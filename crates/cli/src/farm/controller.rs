@@ -17,8 +17,9 @@ use std::time::Duration;
 
 /// Runs a controller until a signal comes, or until what it was to make has its verdict.
 pub fn run(asked: &ControllerOptions) -> Result<Outcome, Error> {
+    asked.process.open_log("controller")?;
     let controller = ControllerDaemon::start(settings(asked)?)?;
-    announce(controller.daemon(), controller.address(), asked.process.until_stdin_closes)?;
+    announce(controller.daemon(), controller.address(), asked.process.until_stdin_closes);
     controller.run()?;
     Ok(Outcome::Done)
 }

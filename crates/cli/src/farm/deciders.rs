@@ -8,7 +8,6 @@ use super::node::DeciderOptions;
 use crate::{Error, Outcome};
 use exec::Exec;
 use hodo_catalog::farm::{Deciding, Notice, decide};
-use hodo_farm_host::lines::Lines;
 use hodo_io::Stop;
 use process::Process;
 use std::ffi::OsStr;
@@ -17,7 +16,7 @@ use std::path::Path;
 use watch::Watch;
 
 /// Has events decided by a user's program until the end.
-pub fn run(asked: &DeciderOptions, deciding: Deciding, verbose: bool, stop: &Stop) -> Result<Outcome, Error> {
+pub fn run(asked: &DeciderOptions, deciding: Deciding, stop: &Stop) -> Result<Outcome, Error> {
     let (command, is_long) = match (&asked.command, &asked.exec) {
         (Some(command), _) => (command, true),
         (None, Some(command)) => (command, false),
@@ -26,13 +25,11 @@ pub fn run(asked: &DeciderOptions, deciding: Deciding, verbose: bool, stop: &Sto
     check(&command[0])?;
     let (watch, workers) = (Watch::start(), usize::from(asked.workers));
     let (within, output_max) = (asked.decide_within, deciding.node.event_max);
-    let mut lines = Lines::of("node");
     let told = |notice: Notice<'_>| match notice {
-        Notice::Failed { event, why } => lines.say(&format!("event {event}: {why}")),
-        Notice::Left(error) => lines.say(&format!("{error}; trying again")),
-        Notice::Joined(_) if verbose => lines.say("the controller has greeted"),
-        Notice::Joined(_) => {}
-        Notice::Passed(_) => lines.look_in(),
+        Notice::Failed { event, why } => tracing::warn!("event {event}: {why}"),
+        Notice::Left(error) => tracing::warn!("{error}; trying again"),
+        Notice::Joined(_) => tracing::debug!("the controller has greeted"),
+        Notice::Passed(_) => {}
     };
     let done = if is_long {
         let deciders = (0..workers).map(|worker| Process::new(command, worker, within, output_max, &watch));

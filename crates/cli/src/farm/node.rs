@@ -9,10 +9,9 @@ use clap::Args;
 use hodo_catalog::farm::emulation::{Accept, Decisions, Spread};
 use hodo_catalog::farm::node::{Command, Decide, Event};
 use hodo_catalog::farm::{Deciding, Node, NodeConfig, process_counters};
-use hodo_farm_host::lines::Lines;
 use hodo_farm_host::process::{instance, wire_length};
 use hodo_io::{Attendant, attend_opened};
-use hodo_machine::{Address, Instant};
+use hodo_machine::Address;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,17 +21,18 @@ const CREDITS: u32 = 2;
 
 /// Decides until a signal comes.
 pub fn run(asked: &NodeOptions) -> Result<Outcome, Error> {
+    asked.process.open_log("node")?;
     let options = asked.process.settings()?.serve_options(1, asked.count as usize + 16);
-    let stop = interrupt::flag()?;
+    let stop = interrupt::flag_of_daemon(&asked.process.log)?;
     if asked.process.until_stdin_closes {
         at_the_end_of_stdin(&stop);
     }
     if asked.deciders.command.is_some() || asked.deciders.exec.is_some() {
         let deciding = Deciding { serve: options, node: config(asked), drain: asked.drain };
-        return deciders::run(&asked.deciders, deciding, asked.process.verbose, &stop);
+        return deciders::run(&asked.deciders, deciding, &stop);
     }
     let node = Node::new(config(asked));
-    let attending = Attending { lines: Lines::of("node"), verbose: asked.process.verbose, left: None };
+    let attending = Attending { left: None };
     attend_opened(&options, asked.drain, || (node, attending), &stop)
         .map_err(|error| Error::Failed(format!("deciding for {}: {error}", asked.to)))?;
     Ok(Outcome::Done)
@@ -134,8 +134,6 @@ Examples:
   hodo farm node --exec ./decide                                      a process for each event";
 
 struct Attending {
-    lines: Lines,
-    verbose: bool,
     /// Why a controller could last not be reached.
     left: Option<hodo_catalog::farm::Error>,
 }
@@ -149,24 +147,17 @@ impl Attendant for Attending {
             Event::Left(_, error) => {
                 // It is tried again and again: once for each reason is enough.
                 if self.left.replace(error) != Some(error) {
-                    self.lines.say(&format!("{error}; trying again"));
+                    tracing::warn!("{error}; trying again");
                 }
                 None
             }
             Event::Joined(..) => {
                 self.left = None;
-                if self.verbose {
-                    self.lines.say("the controller has greeted");
-                }
+                tracing::debug!("the controller has greeted");
                 None
             }
             Event::Work { .. } | Event::Drained => None,
         }
-    }
-
-    fn look_in(&mut self, _: Instant, _: &Node) -> Option<Command> {
-        self.lines.look_in();
-        None
     }
 
     fn drain(&mut self) -> Option<Command> {

@@ -1,8 +1,8 @@
 //! Options that several commands of a farm have.
 
 use crate::Error;
-use crate::args::spread;
 use crate::args::units::{self, Cpus};
+use crate::args::{Logged, spread};
 use clap::Args;
 use hodo_catalog::farm::emulation::{GeneratorConfig, Spread};
 use hodo_catalog::farm::wire;
@@ -29,15 +29,23 @@ pub struct ProcessOptions {
     /// Send and receive buffer of each socket [default: the system's].
     #[arg(long, value_name = "BYTES", value_parser = units::buffer)]
     pub socket_buffer: Option<usize>,
-    /// Say of every peer when it comes and goes, not only of what is wrong.
+    /// Log every peer that connects and disconnects, not only errors: --log-level debug.
     #[arg(long)]
     pub verbose: bool,
+    /// The log.
+    #[command(flatten)]
+    pub log: Logged,
     /// Come to an end when standard input does, so that it never outlives who started it.
     #[arg(long)]
     pub until_stdin_closes: bool,
 }
 
 impl ProcessOptions {
+    /// Opens the log of a part of the farm.
+    pub fn open_log(&self, part: &str) -> Result<(), Error> {
+        Ok(self.log.open(&format!("hodo farm {part}"), self.verbose)?)
+    }
+
     /// Returns the settings of a process.
     pub fn settings(&self) -> Result<ProcessSettings, Error> {
         hodo_tester::check_congestion(self.congestion.as_deref())?;
@@ -46,7 +54,6 @@ impl ProcessOptions {
             cpus: self.cpu.as_ref().map_or_else(Vec::new, |Cpus(cpus)| cpus.clone()),
             congestion: self.congestion.clone(),
             socket_buffer: self.socket_buffer,
-            verbose: self.verbose,
         })
     }
 }

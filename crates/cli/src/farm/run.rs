@@ -1,8 +1,9 @@
 //! `hodo farm run`: the roles of a farm, placed, started and watched.
 
-use crate::args::Cli;
+use crate::args::{Cli, Logged};
 use crate::{Error, Outcome, terminal};
 use clap::{Arg, ArgAction, Args, Command, CommandFactory, ValueEnum};
+use hodo_daemon::log;
 use hodo_farm_host::run::{CommandLine, FarmFile, Launch, Role, RoleOption, Said, Signals, Takes};
 use std::path::PathBuf;
 
@@ -18,23 +19,22 @@ pub fn run(asked: &RunOptions) -> Result<Outcome, Error> {
     if asked.sbatch {
         return Ok(if farm.submit(asked.quiet)? { Outcome::Done } else { Outcome::Failed });
     }
-    let signals = Signals::catch()?;
-    let mut printed = Ok(());
+    asked.log.open("hodo farm run", false)?;
+    let signals = Signals::catch(asked.log.reopens())?;
     let mut say = |said: Said<'_>| match said {
-        Said::Printed(name, line) if !asked.quiet && printed.is_ok() => {
-            printed = terminal::print(&format!("{name} | {line}\n"));
-        }
+        Said::Printed(name, line) if !asked.quiet => log::queue(&format!("{name} | {line}\n")),
         Said::Printed(..) => {}
-        Said::Complained(name, line) => eprintln!("{name} | {line}"),
-        Said::Restarting(line) => eprintln!("hodo farm run: {line}"),
+        Said::Complained(name, line) => log::relay(&format!("{name} | {line}")),
+        Said::Restarting(line) => tracing::warn!("{line}"),
     };
     let Some(course) = farm.run(&signals, &mut say)? else { return Ok(Outcome::Failed) };
-    printed?;
     for failure in &course.failures {
-        eprintln!("hodo farm run: {failure}");
+        let mut lines = failure.lines();
+        tracing::error!("{}", lines.next().unwrap_or_default());
+        lines.for_each(log::relay);
     }
     if !asked.quiet {
-        terminal::print(&farm.summary(&course))?;
+        log::announce(&farm.summary(&course));
     }
     Ok(if farm.is_well(&course) { Outcome::Done } else { Outcome::Failed })
 }
@@ -95,6 +95,9 @@ pub struct RunOptions {
     /// Submit the run to Slurm as a batch job, and return; with --dry-run, only print its script.
     #[arg(long)]
     pub sbatch: bool,
+    /// The log.
+    #[command(flatten)]
+    pub log: Logged,
     /// Give on only what goes wrong.
     #[arg(long)]
     pub quiet: bool,

@@ -3,8 +3,9 @@
 use super::options::{CONTROLLER, MadeOptions, ProcessOptions};
 use crate::args::units;
 use crate::serve::at_the_end_of_stdin;
-use crate::{Error, Outcome, interrupt, terminal};
+use crate::{Error, Outcome, interrupt};
 use clap::Args;
+use hodo_daemon::log;
 use hodo_farm_host::replay::ReplaySettings;
 use hodo_farm_host::source::{self, SourceEvents, SourceSettings};
 use std::net::SocketAddr;
@@ -13,13 +14,14 @@ use std::time::Duration;
 
 /// Gives events until all have their verdict, or a signal comes.
 pub fn run(asked: &SourceOptions) -> Result<Outcome, Error> {
+    asked.process.open_log("source")?;
     let settings = settings(asked)?;
-    let stop = interrupt::flag()?;
+    let stop = interrupt::flag_of_daemon(&asked.process.log)?;
     if asked.process.until_stdin_closes {
         at_the_end_of_stdin(&stop);
     }
     let summary = source::run(&settings, &stop)?;
-    terminal::print(&format!("source {}: {}\n", asked.number, summary.text()))?;
+    log::print(&format!("source {}: {}\n", asked.number, summary.text()))?;
     Ok(if summary.is_whole() { Outcome::Done } else { Outcome::Failed })
 }
 

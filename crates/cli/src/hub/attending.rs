@@ -8,42 +8,23 @@ use hodo_machine::Instant;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Lines between two looks at the hub; what goes beyond is counted. A terminal that is slow must not hold up the hub.
-const LINES_MAX: u32 = 20;
-
 /// What is between the hub and the rest of the process.
 pub struct Attending {
     rounds: Rounds,
     seen: Arc<Snapshot<Seen>>,
     allow: Option<PathBuf>,
-    verbose: bool,
     tracing: Tracing,
-    lines: u32,
 }
 
 impl Attending {
-    pub fn new(
-        rounds: Rounds,
-        seen: Arc<Snapshot<Seen>>,
-        allow: Option<PathBuf>,
-        verbose: bool,
-        tracing: Tracing,
-    ) -> Self {
-        Attending { rounds, seen, allow, verbose, tracing, lines: 0 }
+    pub fn new(rounds: Rounds, seen: Arc<Snapshot<Seen>>, allow: Option<PathBuf>, tracing: Tracing) -> Self {
+        Attending { rounds, seen, allow, tracing }
     }
 
-    /// Says one line of something that its packets show as well.
-    fn say_of_packets(&mut self, line: &str) {
+    /// Logs an error that the trace's packets show as well.
+    fn warn(&self, line: &str) {
         self.tracing.note(line);
-        self.say(line);
-    }
-
-    /// Says one line, where there were not too many already.
-    fn say(&mut self, line: &str) {
-        self.lines += 1;
-        if self.lines <= LINES_MAX {
-            eprintln!("hodo hub: {line}");
-        }
+        tracing::warn!("{line}");
     }
 
     /// Reads the allow-list again. One that cannot be read changes nothing.
@@ -53,7 +34,7 @@ impl Attending {
             Ok(_) => "the allow-list was read again".to_owned(),
             Err(why) => format!("{why}; the list before it stays"),
         };
-        self.say(&status);
+        tracing::info!("{status}");
         self.rounds.reloaded(&status);
         list.ok().map(HubCommand::Allow)
     }
@@ -64,17 +45,20 @@ impl Attendant for Attending {
 
     fn told(&mut self, event: HubEvent) -> Option<HubCommand> {
         match event {
-            HubEvent::Came(address) if self.verbose => self.say(&format!("{address} has connected")),
-            HubEvent::Ended(address, why) if self.verbose || is_wrong(why) => {
-                self.say_of_packets(&format!("{address} is gone: {why}"));
+            HubEvent::Came(address) => tracing::debug!("{address} has connected"),
+            HubEvent::Ended(address, why) if is_wrong(why) => self.warn(&format!("{address} is gone: {why}")),
+            HubEvent::Ended(address, why) if tracing::enabled!(tracing::Level::DEBUG) => {
+                let line = format!("{address} is gone: {why}");
+                self.tracing.note(&line);
+                tracing::debug!("{line}");
             }
             HubEvent::Alive(board, version) => {
-                self.say_of_packets(&format!("{board} answers, in version {version}"));
+                let line = format!("{board} answers, in version {version}");
+                self.tracing.note(&line);
+                tracing::info!("{line}");
             }
-            HubEvent::Dead(board, version, code) => {
-                self.say_of_packets(&format!("{board}, in version {version}: {code}"));
-            }
-            HubEvent::Restarted(board) => self.say_of_packets(&format!(
+            HubEvent::Dead(board, version, code) => self.warn(&format!("{board}, in version {version}: {code}")),
+            HubEvent::Restarted(board) => self.warn(&format!(
                 "{board} has forgotten what was in flight: it has restarted, or somebody else uses its ids; the \
                  clients were told"
             )),
@@ -84,14 +68,10 @@ impl Attendant for Attending {
     }
 
     fn look_in(&mut self, now: Instant, hub: &Hub) -> Option<HubCommand> {
-        if let Some(more @ 1..) = self.lines.checked_sub(LINES_MAX) {
-            eprintln!("hodo hub: and {more} lines more");
-        }
-        self.lines = 0;
         self.seen.offer(|| Seen::of(now, hub, self.tracing.counters()));
         let is_switched = self.rounds.is_switched();
         if let Some(line) = self.tracing.look_in(is_switched) {
-            self.say(&line);
+            tracing::info!("{line}");
         }
         if self.rounds.look_in(now) { self.reload() } else { None }
     }

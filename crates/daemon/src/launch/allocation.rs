@@ -6,22 +6,25 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// What the job runs by itself: it tells what it got, and keeps it until its input ends.
+/// The script that the job runs: it prints the allocation and keeps it until its input ends.
 const KEEP: &str = r#"echo "$SLURM_JOB_ID $SLURM_JOB_NODELIST"; exec cat >/dev/null"#;
 
-/// A job of Slurm, and the nodes that it has got.
+/// A job of Slurm and its nodes.
 #[derive(Debug)]
 pub struct Allocation {
-    /// The job.
+    /// The number of the job.
     pub job: String,
-    /// Its nodes.
+    /// The nodes of the job.
     pub hosts: Vec<String>,
-    /// Where the job is our own.
+    /// The process that keeps the job, if it is our own.
     _keeper: Option<Keeper>,
 }
 
 impl Allocation {
-    /// That in which this process runs.
+    /// Returns the allocation in which this process runs, or `None` outside a job.
+    ///
+    /// # Errors
+    /// [`Error::Hosts`] if Slurm's list of nodes cannot be parsed.
     pub fn current() -> Result<Option<Self>, Error> {
         let of = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         match (of("SLURM_JOB_ID"), of("SLURM_JOB_NODELIST")) {
@@ -30,7 +33,10 @@ impl Allocation {
         }
     }
 
-    /// Asks for one with `salloc` and these options. It is given back when it is dropped, or this process ends.
+    /// Requests an allocation with `salloc` and these options. It is released when it is dropped or this process ends.
+    ///
+    /// # Errors
+    /// [`Error::Start`] if `salloc` cannot be started.
     pub fn ask(options: &[String]) -> Result<Asked, Error> {
         let mut command = Command::new("salloc");
         command.args(options).args(["sh", "-c", KEEP]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -53,7 +59,7 @@ impl Allocation {
     }
 }
 
-/// A job that may still wait for its nodes.
+/// A job that may still be waiting for its nodes.
 #[derive(Debug)]
 pub struct Asked {
     keeper: Option<Keeper>,
@@ -61,7 +67,10 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// What was given, where that is known within this time.
+    /// Returns the allocation, or `None` if Slurm has not made it within this time.
+    ///
+    /// # Errors
+    /// [`Error::Start`] if Slurm refuses it, [`Error::Hosts`] if its list of nodes cannot be parsed.
     pub fn given(&mut self, within: Duration) -> Result<Option<Allocation>, Error> {
         let line = match self.receive.recv_timeout(within) {
             Ok(line) => line,

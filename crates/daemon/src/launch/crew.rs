@@ -5,27 +5,27 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::Duration;
 
-/// A longer line is taken as several.
+/// Bytes of a line at most; a longer one comes as several.
 const LINE_MAX: u64 = 4096;
-/// Lines that wait to be taken; a child that says more waits itself.
+/// Lines in the queue; a child that prints more waits.
 const LINES_WAITING: usize = 1024;
-/// How often one looks at a child that has ended while somebody else holds its output, before its end is told.
+/// Looks at a child that has ended while another process holds its output, before its end is reported.
 const LOOKS: u32 = 4;
-/// Enough for a thread that copies lines.
+/// The stack of a thread that copies lines.
 const STACK: usize = 128 << 10;
 
-/// What happened to a child. Children are numbered as they were started, from 0.
+/// News of a child. Children are numbered in the order of their start, from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
-    /// It said this line.
+    /// A line of standard output.
     Said(usize, String),
-    /// It said this line on its standard error.
+    /// A line of standard error.
     Complained(usize, String),
-    /// It has ended; it says no more.
+    /// The end of the child; no more lines follow.
     Ended(usize, ExitStatus),
 }
 
-/// Children of this process, each tied to it by its standard input. Dropped, they are killed.
+/// Children of this process, each tied to it by its standard input. They are killed when this is dropped.
 #[derive(Debug)]
 pub struct Crew {
     members: Vec<Option<Member>>,
@@ -37,13 +37,13 @@ pub struct Crew {
 struct Member {
     child: Child,
     stdin: Option<ChildStdin>,
-    /// Of its standard output and standard error.
+    /// The open ones of its standard output and standard error.
     open: u32,
     status: Option<ExitStatus>,
     looks: u32,
 }
 
-/// From a reader.
+/// A message of a reader thread.
 #[derive(Debug)]
 enum Line {
     News(News),
@@ -58,7 +58,10 @@ impl Default for Crew {
 }
 
 impl Crew {
-    /// Starts a child: a program and its words. Answers its number.
+    /// Starts a child: a program and its arguments. Returns the number of the child.
+    ///
+    /// # Errors
+    /// [`Error::Start`] if the program cannot be started.
     pub fn start(&mut self, words: &[String]) -> Result<usize, Error> {
         let (program, words) = words.split_first().expect("a command has a program");
         let cannot = |why: &std::io::Error| Error::Start { what: program.clone(), why: why.to_string() };
@@ -88,7 +91,7 @@ impl Crew {
         thread.spawn(move || lines(number, BufReader::new(from), news, &send)).map(drop)
     }
 
-    /// What happened next, where something does within this time.
+    /// Returns the next news, or `None` if there are none within this time.
     pub fn next(&mut self, within: Duration) -> Option<News> {
         if let Some(ended) = self.ended() {
             return Some(ended);
@@ -104,7 +107,7 @@ impl Crew {
         }
     }
 
-    /// A child whose output is closed, or that somebody looked at often enough.
+    /// Returns the end of a child whose output is closed, or that was looked at often enough.
     fn ended(&mut self) -> Option<News> {
         for (number, place) in self.members.iter_mut().enumerate() {
             let Some(member) = place else { continue };
@@ -119,8 +122,7 @@ impl Crew {
         None
     }
 
-    /// Finds children that have ended although their output is still open, as where a program of theirs has it. To be
-    /// called now and then.
+    /// Finds children that have ended while their output is still open in another process. Has to be called now and then.
     pub fn look(&mut self) {
         for member in self.members.iter_mut().flatten() {
             if member.look().is_some() {
@@ -129,7 +131,7 @@ impl Crew {
         }
     }
 
-    /// Asks a child to end: ends its standard input.
+    /// Asks a child to end: closes its standard input.
     pub fn end(&mut self, number: usize) {
         if let Some(member) = self.members[number].as_mut() {
             member.stdin = None;
@@ -145,7 +147,7 @@ impl Crew {
         }
     }
 
-    /// Whether a child runs, as far as was told.
+    /// Returns `true` unless the end of the child was reported.
     #[must_use]
     pub fn runs(&self, number: usize) -> bool {
         self.members[number].is_some()
@@ -171,7 +173,7 @@ impl Drop for Crew {
     }
 }
 
-/// Gives on what a child says, until it says no more or nobody listens.
+/// Passes on the lines of a child until its output or the queue ends.
 fn lines(number: usize, mut from: impl BufRead, news: fn(usize, String) -> News, send: &SyncSender<Line>) {
     let mut line = Vec::new();
     loop {

@@ -1,9 +1,12 @@
 use crate::Error;
 
-/// More hosts than any farm has.
+/// Hosts of a list at most: more than any farm has.
 const HOSTS_MAX: usize = 10_000;
 
-/// The hosts of a list as Slurm writes it: `sfc,node[01-03,7]`.
+/// Returns the hosts of a list as Slurm writes it: `sfc,node[01-03,7]`.
+///
+/// # Errors
+/// [`Error::Hosts`] if a name is empty, a bracket is not closed or a range is malformed.
 pub fn expand(list: &str) -> Result<Vec<String>, Error> {
     let mut hosts = Vec::new();
     for item in split(list) {
@@ -16,7 +19,7 @@ pub fn expand(list: &str) -> Result<Vec<String>, Error> {
     Ok(hosts)
 }
 
-/// At the commas that are in no brackets.
+/// Splits a list at the commas outside brackets.
 fn split(list: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     list.split(move |letter| {

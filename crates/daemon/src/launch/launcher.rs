@@ -1,52 +1,52 @@
 use super::quoted;
 
-/// A program to be run, and where.
+/// A program to run, and its host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// What it is called here.
+    /// The name of the task.
     pub name: String,
-    /// Its host, as the launcher names hosts; on this machine there is only one.
+    /// The host, as the launcher names hosts; ignored by [`Launcher::Local`].
     pub host: String,
-    /// The program and its words.
+    /// The program and its arguments.
     pub words: Vec<String>,
 }
 
-/// By what a program is started at its host.
+/// The way in which programs are started on hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Launcher {
-    /// As a process of this machine, whatever its host.
+    /// A process of this machine, whatever the host.
     Local,
-    /// Over a connection of `ssh`; with it ends the program.
+    /// A connection of `ssh`, with which the program ends.
     Ssh {
-        /// Words for `ssh`, ahead of the host.
+        /// Arguments of `ssh` before the host.
         options: Vec<String>,
     },
-    /// As a step of a job of Slurm.
+    /// A step of a job of Slurm.
     Slurm {
-        /// The job.
+        /// The number of the job.
         job: String,
-        /// Words for `srun`.
+        /// Arguments of `srun`.
         options: Vec<String>,
     },
 }
 
-/// Asks nothing, has no terminal, and notices within 15 s that the host is gone.
+/// A connection that asks nothing, has no terminal, and notices within 15 s that the host is gone.
 const SSH: [&str; 8] =
     ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"];
 
-/// What a host says ahead of the program.
+/// The line that a host prints before the program starts.
 const CONNECTED: &str = "hodo:connected";
-/// A server of ssh turns some away when ten and more are about to log in.
+/// Connections that log in at once: a server of ssh refuses some from ten on.
 const LOGINS: usize = 8;
 
 impl Launcher {
-    /// How many may be on their way to a host at once, and the line that says that one is there.
+    /// Returns how many connections may log in at once, and the line that marks the end of a login.
     #[must_use]
     pub fn on_their_way(&self) -> Option<(usize, &'static str)> {
         matches!(self, Launcher::Ssh { .. }).then_some((LOGINS, CONNECTED))
     }
 
-    /// The words that start a task.
+    /// Returns the command line that starts a task.
     #[must_use]
     pub fn words(&self, task: &Task) -> Vec<String> {
         match self {
@@ -72,7 +72,7 @@ impl Launcher {
         }
     }
 
-    /// The words that print how others reach a host; none where its name is its address.
+    /// Returns the command line that prints a host's address, or `None` if the name is the address.
     #[must_use]
     pub fn address_words(&self, host: &str) -> Option<Vec<String>> {
         match self {
@@ -89,7 +89,7 @@ impl Launcher {
         }
     }
 
-    /// How others reach a host, in what the words for that have printed.
+    /// Returns the address in the output of [`Launcher::address_words`].
     #[must_use]
     pub fn address(&self, printed: &str) -> Option<String> {
         let mut words = printed.split_whitespace();

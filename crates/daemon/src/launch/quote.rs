@@ -1,4 +1,4 @@
-/// Words as a shell takes them, so that it gives the same words on.
+/// Quotes words for a shell, so that it passes on the same words.
 #[must_use]
 pub fn quoted<S: AsRef<str>>(words: &[S]) -> String {
     words.iter().map(|word| one(word.as_ref())).collect::<Vec<_>>().join(" ")

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tracing::Level;
 
 /// Lines that wait for the thread that writes.
-const QUEUE: usize = 4096;
+const QUEUE: usize = 1024;
 /// How often the thread looks whether the file is to be opened again.
 const LOOK: Duration = Duration::from_millis(250);
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Long enough for a loaded machine.
 const LONG: Duration = Duration::from_secs(30);
-const ROOM: u64 = 4096;
+const ROOM: u64 = 1024;
 
 fn outlet(sink: Sink, format: Format) -> Arc<Outlet> {
     Arc::new(Outlet::new(sink, Some(("hodo hub".to_owned(), format))))

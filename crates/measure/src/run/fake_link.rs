@@ -1,5 +1,5 @@
-use crate::{Completion, FarEnd, Link, LinkError, Loss, Operation, Outcome, Random, Usage};
-use hodo_machine::{Instant, Sampling, Spans, Stamp, Wait};
+use crate::{Completion, FarEnd, Link, LinkError, Loss, Operation, Outcome, Usage};
+use hodo_machine::{Instant, Random, Sampling, Spans, Stamp, Wait};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 

@@ -1,6 +1,5 @@
-use crate::random::{Random, between};
 use crate::{LinkError, Plan, Size};
-use hodo_machine::Instant;
+use hodo_machine::{Instant, Random, between};
 
 /// The operations of one link that may be in flight: `window` slots for each channel, each reused as soon as it is
 /// free.

@@ -1,7 +1,7 @@
 use super::fake_link::{FakeLink, Service};
 use super::*;
 use crate::{Mode, Outcome};
-use hodo_machine::Wait;
+use hodo_machine::{Random, Wait};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -359,7 +359,7 @@ fn an_overloaded_open_loop_has_a_latency_that_grows() {
 fn confidence_stops_as_soon_as_it_may() {
     let confidence = |max| Plan { repeats: Repeats::Confidence { percent: 95.0, width: 0.05, max }, ..plan() };
     assert_eq!(over(FakeLink::steady(8_000, 2_000), &confidence(30)).repeats, 3);
-    let mut random = crate::Random::new(4);
+    let mut random = Random::new(4);
     let mut level = 0;
     let wild = move |n: u64, _| {
         if n.is_multiple_of(10_000) {

@@ -1,5 +1,6 @@
 use super::*;
-use crate::random::Random;
+use crate::random::normal;
+use hodo_machine::Random;
 
 /// Intervals of a tenth of a second with these rates, in Mbit/s, of 1,000-byte operations.
 fn intervals(rates: impl IntoIterator<Item = f64>) -> Vec<Interval> {
@@ -12,7 +13,7 @@ fn intervals(rates: impl IntoIterator<Item = f64>) -> Vec<Interval> {
 
 fn noisy(n: usize, seed: u64, share: f64, level: impl Fn(f64) -> f64) -> Vec<Interval> {
     let mut random = Random::new(seed);
-    intervals((0..n).map(|i| level(i as f64 / n as f64) * (1.0 + share * random.normal())))
+    intervals((0..n).map(|i| level(i as f64 / n as f64) * (1.0 + share * normal(&mut random))))
 }
 
 fn share_of(seeds: u64, state: State, run: impl Fn(u64) -> Vec<Interval>) -> f64 {
@@ -71,7 +72,7 @@ fn acquits_noise_that_is_like_its_neighbour() {
             let mut off = 0.0;
             let step = 0.05 * (1.0 - memory * memory).sqrt();
             let mut next = || {
-                off = memory * off + step * random.normal();
+                off = memory * off + step * normal(&mut random);
                 776.0 * (1.0 + off)
             };
             intervals((0..n).map(|_| next()).collect::<Vec<_>>())

@@ -8,7 +8,6 @@ pub use settings::BuilderSettings;
 pub use status::BuilderStatus;
 
 use crate::Error;
-use crate::lines::Lines;
 use crate::process::instance;
 use hodo_daemon::{Daemon, Reply, Snapshot};
 use hodo_farm::{Builder, BuilderConfig};
@@ -85,8 +84,6 @@ impl BuilderDaemon {
                 rounds: daemon.rounds("builder"),
                 snapshot: Arc::clone(&snapshot),
                 turned_away,
-                verbose: settings.process.verbose,
-                lines: Lines::of("builder"),
                 incomplete: 0,
                 told_at: Instant::ZERO,
             };

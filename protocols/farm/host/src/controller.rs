@@ -22,7 +22,6 @@ pub use status::Status;
 pub use text::{time, uploaded};
 
 use crate::Error;
-use crate::lines::Lines;
 use crate::process::instance;
 use control::OrderDispatch;
 use generator::Made;
@@ -118,11 +117,9 @@ impl ControllerDaemon {
             let thread = ControllerThread {
                 rounds: daemon.rounds(&format!("controller {index}")),
                 snapshot: status.thread(index),
-                verbose: settings.process.verbose,
                 storage: queue,
                 running: Arc::clone(&running),
                 until_done: settings.until_done,
-                lines: Lines::of("controller"),
                 turned_away: Arc::clone(&turned_away),
                 orders: orders.orders(index),
                 state: ThreadState::default(),
@@ -138,9 +135,8 @@ impl ControllerDaemon {
 fn open_store(settings: &ControllerSettings) -> Result<(Option<Storage>, Recovered), Error> {
     let Some(asked) = &settings.store else { return Ok((None, Recovered::default())) };
     let (store, recovered) = Store::open(asked.options.clone())?;
-    let mut lines = Lines::of("controller");
     for damage in &recovered.damaged {
-        lines.say(&format!("{damage:?}"));
+        tracing::warn!("{damage:?}");
     }
     let uploader = asked.upload.as_ref().map(|to| upload::start(&asked.options.directory, to)).transpose()?;
     let upload = uploader.map(|uploader| Upload { uploader, within: settings.drain });

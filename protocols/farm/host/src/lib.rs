@@ -8,7 +8,6 @@ pub mod controller;
 mod deciders;
 mod error;
 mod limit;
-pub mod lines;
 mod link;
 mod open;
 pub mod operator;

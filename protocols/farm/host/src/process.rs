@@ -21,13 +21,11 @@ pub struct ProcessSettings {
     pub congestion: Option<String>,
     /// Send and receive buffer of each socket; `None` for the system's.
     pub socket_buffer: Option<usize>,
-    /// Whether every connection is logged, not only what is wrong.
-    pub verbose: bool,
 }
 
 impl Default for ProcessSettings {
     fn default() -> Self {
-        ProcessSettings { wait: Wait::Block, cpus: Vec::new(), congestion: None, socket_buffer: None, verbose: false }
+        ProcessSettings { wait: Wait::Block, cpus: Vec::new(), congestion: None, socket_buffer: None }
     }
 }
 

@@ -1,9 +1,8 @@
 //! Recorded events as a source's supply.
 
 use crate::Error;
-use crate::lines::Lines;
 use hodo_farm::emulation::Pace;
-use hodo_farm::{Event, Next, Supply};
+use hodo_farm::{EventData, Next, Supply};
 use hodo_machine::Instant;
 use hodo_store::{Finding, Item, Reader};
 use std::path::PathBuf;
@@ -39,13 +38,12 @@ pub struct Replay {
     settings: ReplaySettings,
     pace: Option<Pace>,
     /// The next event, which is not due yet.
-    next: Option<(u32, Event)>,
+    next: Option<(u32, EventData)>,
     /// The run of the event that was given last.
     run: Option<u32>,
     /// Events that were read, and those that were chosen.
     read: u64,
     chosen: u64,
-    lines: Lines,
     /// Something was left out because it cannot be read.
     damaged: Arc<AtomicBool>,
 }
@@ -65,13 +63,12 @@ impl Replay {
             run: None,
             read: 0,
             chosen: 0,
-            lines: Lines::of("source"),
             damaged,
         })
     }
 
     /// Reads the next chosen event; `None` at the end, or if the files cannot be read any further.
-    fn read(&mut self) -> Option<(u32, Event)> {
+    fn read(&mut self) -> Option<(u32, EventData)> {
         loop {
             if self.settings.count.is_some_and(|count| self.chosen >= count) {
                 return None;
@@ -84,7 +81,7 @@ impl Replay {
                     if behind.is_some_and(|behind| behind.is_multiple_of(self.settings.step)) {
                         self.chosen += 1;
                         let payload = record.data.to_vec().into();
-                        return Some((record.run, Event { number, payload, partial: record.partial }));
+                        return Some((record.run, EventData { number, payload, partial: record.partial }));
                     }
                     continue;
                 }
@@ -94,14 +91,14 @@ impl Replay {
                 Ok(None) => return None,
                 Err(error) => {
                     self.damaged.store(true, Ordering::Relaxed);
-                    self.lines.say(&format!("--replay: {error}"));
+                    tracing::error!("--replay: {error}");
                     return None;
                 }
             };
             if finding.is_failure() {
                 self.damaged.store(true, Ordering::Relaxed);
             }
-            self.lines.say(&format!("left out: {finding}"));
+            tracing::warn!("left out: {finding}");
         }
     }
 }

@@ -1,7 +1,6 @@
 //! A source: gives events, made or recorded, to a builder or to the controller.
 
 use crate::Error;
-use crate::lines::Lines;
 use crate::process::{ProcessSettings, instance};
 use crate::replay::{Replay, ReplaySettings};
 use hodo_farm::emulation::{Generator, GeneratorConfig};
@@ -66,8 +65,7 @@ pub fn run(settings: &SourceSettings, stop: &Arc<Stop>) -> Result<Summary, Error
     let datagram = settings.datagram;
     let config = SourceConfig { instance: instance(), datagram, ..SourceConfig::new(to, settings.number, run) };
     let mut summary = Summary { is_udp: datagram.is_some(), ..Summary::default() };
-    let verbose = settings.process.verbose;
-    let thread = SourceThread { lines: Lines::of("source"), verbose, over: false, replays, summary: &mut summary };
+    let thread = SourceThread { over: false, replays, summary: &mut summary };
     let make = || (Source::new(config, supply), thread);
     let attended = if datagram.is_some() {
         attend_opened_datagrams(&options, settings.drain, make, stop)
@@ -159,8 +157,6 @@ impl Supply for UntilStopped {
 
 /// The thread of a source: counts verdicts and logs what is wrong.
 struct SourceThread<'a> {
-    lines: Lines,
-    verbose: bool,
     over: bool,
     replays: bool,
     summary: &'a mut Summary,
@@ -187,20 +183,21 @@ impl Attendant for SourceThread<'_> {
                     Verdict::Incomplete => &mut self.summary.incomplete,
                 } += 1;
             }
-            Event::Joined(hello) if self.verbose => {
-                self.lines.say(&format!("the {} takes {} events at once", hello.role.name(), hello.credits));
+            Event::Joined(hello) => {
+                tracing::debug!("the {} takes {} events at once", hello.role.name(), hello.credits);
             }
             Event::Left(hodo_farm::Error::RefusedBy { code }) if self.replays && code == TOO_MANY_GAPS => {
                 self.summary.gave_up = true;
-                self.lines.say("the numbers of the recorded events have more gaps than a run may have; add --renumber");
+                tracing::error!(
+                    "the numbers of the recorded events have more gaps than a run may have; add --renumber"
+                );
             }
-            Event::Left(error) => self.lines.say(&format!("{error}; trying again")),
+            Event::Left(error) => tracing::warn!("{error}; trying again"),
             Event::TooLarge { event, size, max } => {
                 self.summary.too_large += 1;
-                self.lines.say(&format!("event {event} of {size} bytes is left out: the far end takes {max} at most"));
+                tracing::warn!("event {event} of {size} bytes is left out: the far end takes {max} at most");
             }
             Event::Ended => self.over = true,
-            Event::Joined(_) => {}
         }
         None
     }
@@ -211,7 +208,6 @@ impl Attendant for SourceThread<'_> {
     }
 
     fn look_in(&mut self, _: Instant, source: &Source<UntilStopped>) -> Option<Command> {
-        self.lines.look_in();
         self.note(source);
         None
     }

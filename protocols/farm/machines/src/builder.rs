@@ -14,7 +14,7 @@ use crate::controller::sources::Giver;
 use crate::greetings::{Greetings, host};
 use crate::inbound::Intake;
 use crate::lines::{Gone, Lines, Silence};
-use crate::sender::{Sender, SenderConfig, Told};
+use crate::sender::{Sender, SenderConfig, SenderEvent};
 use crate::wire::{FLAG_DUPLICATE, Header, Kind, Role, Token, Verdict};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -25,7 +25,7 @@ pub use config::{BuilderConfig, Command, Counters, Event, Incomplete};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
 use segments::Segments;
 
-/// What a peer is to the builder.
+/// A connected peer, as the builder knows it.
 #[derive(Debug)]
 enum Member {
     Greeting { host: u64 },
@@ -38,8 +38,8 @@ pub struct Builder {
     config: BuilderConfig,
     lines: Lines<Member>,
     sender: Sender,
-    /// What the sender has told and was not looked at yet.
-    told: Vec<Told>,
+    /// Events of the sender that have not been handled yet.
+    told: Vec<SenderEvent>,
     assembly: Assembly,
     /// Fragments that come over datagrams and are not whole.
     segments: Segments,
@@ -56,7 +56,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A builder that reaches its controller at once.
+    /// Creates a builder that reaches its controller at once.
     #[must_use]
     pub fn new(config: BuilderConfig) -> Self {
         let sender = Sender::new(SenderConfig {
@@ -86,7 +86,7 @@ impl Builder {
         }
     }
 
-    /// What was counted so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let (open, all) = self.assembly.counts();
@@ -99,14 +99,14 @@ impl Builder {
         }
     }
 
-    /// The numbers of the sources that are not there.
+    /// Returns the numbers of the sources that are not connected.
     #[must_use]
     pub fn absent(&self) -> Vec<u32> {
         (0..).zip(&self.places).filter(|(_, place)| place.is_none()).map(|(number, _)| number).collect()
     }
 
-    /// Whether every event that was given on has its verdict, and no fragment will come. Of events that are not whole
-    /// the sources keep what they gave, for a builder after this one.
+    /// Tells whether every event that was given on has its verdict, and no fragment will come. Sources keep their
+    /// fragments of events that are not whole, for a builder after this one.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         let silent =
@@ -145,20 +145,20 @@ impl Builder {
     fn hear(&mut self, now: Instant) {
         for told in core::mem::take(&mut self.told) {
             match told {
-                Told::Joined(hello) => {
+                SenderEvent::Joined(hello) => {
                     self.events.push_back(Event::Reached(hello));
                     if self.draining.is_none() {
                         self.assembly.wait_on(now);
                         self.drain_sources(false);
                     }
                 }
-                Told::Left(error) => self.events.push_back(Event::Lost(error)),
-                Told::Draining => self.drain_sources(true),
-                Told::TooLarge { run, event, size, max } => {
+                SenderEvent::Left(error) => self.events.push_back(Event::Lost(error)),
+                SenderEvent::Draining => self.drain_sources(true),
+                SenderEvent::TooLarge { run, event, size, max } => {
                     self.events.push_back(Event::TooLarge { run, event, size, max });
                     self.sender.give(run, event, Kind::Skip, Bytes::new());
                 }
-                Told::Answered(token) => self.answered(&token),
+                SenderEvent::Answered(token) => self.answered(&token),
             }
         }
     }
@@ -176,7 +176,7 @@ impl Builder {
         }
     }
 
-    /// An event has its verdict: so has each of its fragments.
+    /// Tells the verdict on an event to the sources of its fragments.
     fn answered(&mut self, token: &Token) {
         self.counters.answered += 1;
         let is_duplicate = token.flags & FLAG_DUPLICATE != 0;
@@ -288,7 +288,7 @@ impl Builder {
     }
 }
 
-/// A source, while it has the connection with this serial number.
+/// Returns a source while it has the connection with this serial number.
 fn source(lines: &mut Lines<Member>, peer: Peer, serial: u64) -> Option<&mut Giver> {
     match &mut lines.at(peer)?.state {
         Member::Source(giver) if giver.serial == serial => Some(giver),

@@ -46,13 +46,46 @@ struct Owed {
 /// A peer that has sent an event which is in hand: its connection's serial number, and the bytes that it sent.
 type Claim = (Peer, u64, u32);
 
+/// The verdicts and their commits.
+#[derive(Debug, Default)]
+struct Commits {
+    /// Verdicts that the application was told.
+    told: u64,
+    /// Verdicts, counted from the start, that will survive whatever happens.
+    committed: u64,
+    uncommitted: Uncommitted,
+    /// Verdicts that their givers are owed.
+    owed: VecDeque<Owed>,
+}
+
+/// The accounts of sources and builders, those that are gone included.
+#[derive(Debug, Default)]
+struct Accounts {
+    /// Peers that have sent an event again while it is in hand.
+    claims: BTreeMap<(u32, u64), Vec<Claim>>,
+    serials: u64,
+    /// Sources and builders that are connected.
+    givers: u32,
+    /// Bytes of events in hand whose givers are gone.
+    orphaned: u64,
+    /// Windows that the givers have.
+    granted: u64,
+}
+
+/// The supply of events that are made here.
+#[derive(Debug)]
+struct Feed<S> {
+    supply: S,
+    /// No event comes before this.
+    at: Instant,
+    ended: bool,
+}
+
 /// Hands each event to one node, and tells each verdict once.
 #[derive(Debug)]
 pub struct Controller<S> {
     config: ControllerConfig,
-    supply: S,
-    supply_at: Instant,
-    supply_ended: bool,
+    feed: Feed<S>,
     lines: Lines<Member>,
     queue: Queue,
     even: Even,
@@ -61,17 +94,11 @@ pub struct Controller<S> {
     /// Events over which a node failed or died: each is given to a node that has nothing else.
     suspects: VecDeque<Held>,
     ledger: Ledger,
-    told: u64,
-    committed: u64,
-    uncommitted: Uncommitted,
-    owed: VecDeque<Owed>,
-    /// Peers that have sent an event again while it is in hand.
-    claims: BTreeMap<(u32, u64), Vec<Claim>>,
+    commits: Commits,
+    accounts: Accounts,
     events: VecDeque<Event>,
     dials: Dials,
     greetings: Greetings,
-    serials: u64,
-    sources: u32,
     run: u32,
     state: State,
     /// Since when none is taken in.
@@ -79,10 +106,6 @@ pub struct Controller<S> {
     drained: bool,
     /// Whether a suspect may have found its node since this was last looked at.
     suspects_due: bool,
-    /// Bytes of events in hand whose givers are gone.
-    orphaned: u64,
-    /// Windows that the givers have.
-    granted: u64,
     counters: Counters,
     stages: Stages,
     /// How long events were away, from when they were given until their token.
@@ -91,36 +114,27 @@ pub struct Controller<S> {
 }
 
 impl<S: Supply> Controller<S> {
-    /// A controller that goes on where the ledger ends.
+    /// Creates a controller that goes on where the ledger ends.
     #[must_use]
     pub fn new(config: ControllerConfig, supply: S, ledger: Ledger) -> Self {
         Controller {
-            supply,
-            supply_at: Instant::ZERO,
-            supply_ended: false,
+            feed: Feed { supply, at: Instant::ZERO, ended: false },
             lines: Lines::default(),
             queue: Queue::new(config.policy),
             even: Even::new(config.ahead_max.filter(|_| config.policy == Policy::TokenFifo), config.pace.clone()),
             waiting: VecDeque::new(),
             suspects: VecDeque::new(),
             ledger,
-            told: 0,
-            committed: 0,
-            uncommitted: Uncommitted::default(),
-            owed: VecDeque::new(),
-            claims: BTreeMap::new(),
+            commits: Commits::default(),
+            accounts: Accounts::default(),
             events: VecDeque::new(),
             dials: Dials::first(config.nodes.len(), config.instance),
             greetings: Greetings::default(),
-            serials: 0,
-            sources: 0,
             run: config.run,
             state: if config.configured { State::Configured } else { State::Running },
             draining_since: Instant::ZERO,
             drained: false,
             suspects_due: false,
-            orphaned: 0,
-            granted: 0,
             counters: Counters::default(),
             stages: Stages::default(),
             answers: Spans::new(),
@@ -129,34 +143,34 @@ impl<S: Supply> Controller<S> {
         }
     }
 
-    /// The balance of events.
+    /// Returns the balance of events.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.ledger.counts()
     }
 
-    /// What it does now.
+    /// Returns the current state.
     #[must_use]
     pub fn state(&self) -> State {
         if self.state == State::Draining && self.is_drained() { State::Drained } else { self.state }
     }
 
-    /// Whether everything that was to be made here has its verdict, and nobody else gives events.
+    /// Tells whether everything that was to be made here has its verdict, and nobody else gives events.
     #[must_use]
     pub fn is_ended(&self) -> bool {
-        self.supply_ended && self.sources == 0 && self.is_drained()
+        self.feed.ended && self.accounts.givers == 0 && self.is_drained()
     }
 
-    /// Everything else that is counted.
+    /// Returns all counters but the balance of events.
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters {
             events_waiting: (self.waiting.len() + self.suspects.len()) as u64,
             tokens_waiting: self.nodes().map(|node| u64::from(node.credits)).sum(),
-            uncommitted: self.told - self.committed.min(self.told),
-            uncommitted_bytes: self.uncommitted.bytes(),
+            uncommitted: self.commits.told - self.commits.committed.min(self.commits.told),
+            uncommitted_bytes: self.commits.uncommitted.bytes(),
             nodes: self.queue.nodes().len() as u64,
-            sources: u64::from(self.sources),
+            sources: u64::from(self.accounts.givers),
             threads: 1,
             state: self.state(),
             run: self.run,
@@ -164,24 +178,24 @@ impl<S: Supply> Controller<S> {
         }
     }
 
-    /// What each node has done, in the order in which they came.
+    /// Returns the share of each node, in the order in which the nodes came.
     #[must_use]
     pub fn shares(&self) -> Vec<NodeShare> {
         self.nodes().map(|node| NodeShare { in_flight: node.given.len() as u32, ..node.share }).collect()
     }
 
-    /// How long events were away, from when each was given to a node until its token came.
+    /// Returns how long events were away, from when each was given to a node until its token came.
     #[must_use]
     pub const fn answers(&self) -> &Spans {
         &self.answers
     }
 
-    /// The stages of the events that were to be stamped: their tags are the events' numbers.
+    /// Returns the stages of the events that were to be stamped: their tags are the events' numbers.
     pub fn stamps(&mut self) -> &mut Stamps {
         &mut self.stages.stamps
     }
 
-    /// How long the nodes' stages of these events took, by their names and in their order.
+    /// Returns how long the nodes' stages of these events took, by name and in order.
     #[must_use]
     pub fn far_stages(&self) -> [(&'static str, &Spans); 2] {
         self.stages.far()
@@ -194,15 +208,15 @@ impl<S: Supply> Controller<S> {
         })
     }
 
-    /// Whether nothing is in hand, nothing waits to be committed, and nothing more is made here.
+    /// Tells whether nothing is in hand, nothing waits to be committed, and nothing more is made here.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.ledger.counts().in_hand() == 0
-            && self.owed.is_empty()
-            && (self.config.uncommitted_max.is_none() || self.told <= self.committed)
+            && self.commits.owed.is_empty()
+            && (self.config.uncommitted_max.is_none() || self.commits.told <= self.commits.committed)
             && match self.state {
                 State::Draining | State::Drained => self.givers().all(|giver| giver.drained),
-                State::Configured | State::Running | State::Paused => self.supply_ended && self.sources == 0,
+                State::Configured | State::Running | State::Paused => self.feed.ended && self.accounts.givers == 0,
             }
     }
 
@@ -257,7 +271,7 @@ impl<S: Supply> Controller<S> {
         }
     }
 
-    /// An event that was made in this process.
+    /// Takes in an event that was made in this process.
     fn made(&mut self, now: Instant, number: u64, payload: Bytes, kind: Kind, stamped: bool) {
         let run = self.run;
         match self.ledger.offer_own(run, number) {
@@ -430,9 +444,9 @@ impl<S: Supply> Controller<S> {
                 return self.events.push_back(Event::Refused(peer, error));
             }
             Member::Giver(giver) => {
-                self.sources -= 1;
-                self.granted -= giver.window;
-                self.orphaned += giver.in_hand;
+                self.accounts.givers -= 1;
+                self.accounts.granted -= giver.window;
+                self.accounts.orphaned += giver.in_hand;
                 (giver.hello, 0, None)
             }
             Member::Node(node) => {
@@ -548,8 +562,7 @@ impl<S: Supply> Machine for Controller<S> {
             self.drained = true;
             return Output::Event(Event::Drained);
         }
-        let supply =
-            (!self.supply_ended && self.supply_at > now && self.supply_at < Instant::MAX).then_some(self.supply_at);
+        let supply = (!self.feed.ended && self.feed.at > now && self.feed.at < Instant::MAX).then_some(self.feed.at);
         let deadlines = [self.dials.deadline(), supply, self.lines.next_look(), self.even.deadline()];
         Output::Idle(deadlines.into_iter().flatten().min())
     }

@@ -22,14 +22,14 @@ impl BackOff {
         BackOff { first, max, next: first, random: Random::new(seed) }
     }
 
-    /// It has failed: the time until it is tried again.
+    /// Returns the time until the next try, after a failure.
     pub(crate) fn failed(&mut self) -> Duration {
         let wait = self.next;
         self.next = (wait * 2).min(self.max);
         wait - Duration::from_nanos(self.random.below(wait.as_nanos() as u64 / 4))
     }
 
-    /// It has succeeded.
+    /// Begins with the first time again, after a success.
     pub(crate) const fn succeeded(&mut self) {
         self.next = self.first;
     }
@@ -43,7 +43,7 @@ pub(crate) struct Dials {
 }
 
 impl Dials {
-    /// So many at once, numbered from 0 on.
+    /// Dials this many connections at once, numbered from 0 on.
     pub(crate) fn first(count: usize, seed: u64) -> Self {
         let mut due = Timers::default();
         (0..count as u32).for_each(|number| due.arm(number, Instant::ZERO));
@@ -51,32 +51,32 @@ impl Dials {
         Dials { due, back_off: (0..count as u64).map(back_off).collect() }
     }
 
-    /// A connection is gone: one that was opened here is tried again.
+    /// Dials a lost connection again, if it was opened here.
     pub(crate) fn again(&mut self, now: Instant, peer: Peer) {
         if let Some(back_off) = self.back_off.get_mut(peer.0 as usize) {
             self.due.arm(peer.0, now + back_off.failed());
         }
     }
 
-    /// The far end has greeted.
+    /// Notes that the far end has greeted.
     pub(crate) fn reached(&mut self, peer: Peer) {
         if let Some(back_off) = self.back_off.get_mut(peer.0 as usize) {
             back_off.succeeded();
         }
     }
 
-    /// None is opened any more.
+    /// Stops dialling.
     pub(crate) fn stop(&mut self) {
         self.due.clear();
     }
 
-    /// The number of one that is to be opened now.
+    /// Returns the number of a connection that is to be opened now.
     #[inline]
     pub(crate) fn due(&mut self, now: Instant) -> Option<u32> {
         self.due.pop_due(now)
     }
 
-    /// When the next is to be opened.
+    /// Returns when the next connection is to be opened.
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.due.next()

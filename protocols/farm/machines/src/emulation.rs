@@ -1,6 +1,6 @@
 //! Emulators: events of random sizes at a rate, and decisions that take their time. All of it follows from a seed.
 
-use crate::supply::{Event, Next, Supply};
+use crate::supply::{EventData, Next, Supply};
 use crate::wire::Verdict;
 use bytes::{Bytes, BytesMut};
 use hodo_machine::{Instant, Random};
@@ -19,7 +19,7 @@ pub enum Spread {
 }
 
 impl Spread {
-    /// One draw.
+    /// Draws one value.
     #[must_use]
     pub fn draw(&self, random: &mut Random) -> u64 {
         let unit = |random: &mut Random| ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
@@ -35,7 +35,7 @@ impl Spread {
         }
     }
 
-    /// The largest that is drawn, but for a few in a million.
+    /// Returns the largest value that is drawn, but for a few in a million.
     #[must_use]
     pub fn largest(&self) -> u64 {
         match *self {
@@ -46,7 +46,7 @@ impl Spread {
         }
     }
 
-    /// The mean.
+    /// Returns the mean.
     #[must_use]
     pub fn mean(&self) -> f64 {
         match *self {
@@ -66,21 +66,21 @@ pub enum Accept {
     Every(u64),
 }
 
-/// What an emulated node does.
+/// The decisions of an emulated node.
 #[derive(Debug, Clone)]
 pub struct Decisions {
     /// Which events it accepts.
     pub accept: Accept,
-    /// What a token of an accepted event carries; where it is empty, the event itself is stored.
+    /// Data of the token of an accepted event; if it is empty, the event itself is stored.
     pub output: Bytes,
     /// How long a decision takes, in nanoseconds.
     pub time: Spread,
-    /// Of the times and of the events that are accepted.
+    /// Seed of the times and of the events that are accepted.
     pub seed: u64,
 }
 
 impl Decisions {
-    /// The verdict on an event: the same whoever is asked, and however often.
+    /// Returns the verdict on an event: the same for every node, however often it is asked.
     #[must_use]
     #[inline]
     pub fn verdict(&self, event: u64) -> Verdict {
@@ -92,7 +92,7 @@ impl Decisions {
     }
 }
 
-/// What an emulated source makes.
+/// The settings of an emulated source.
 #[derive(Debug, Clone)]
 pub struct GeneratorConfig {
     /// The first event's number.
@@ -111,7 +111,7 @@ pub struct GeneratorConfig {
     pub pool: usize,
     /// Whether each event begins with its number, so that it can be told from all others.
     pub numbered: bool,
-    /// Of sizes, times and bytes.
+    /// Seed of sizes, times and bytes.
     pub seed: u64,
 }
 
@@ -126,13 +126,17 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// So many events per second, the first at once; `poisson`: with times between them that are exponentially spread.
+    /// Schedules `rate` events per second, the first at once; for `poisson` with exponentially distributed times
+    /// between them.
     #[must_use]
     pub fn new(rate: f64, poisson: bool, seed: u64) -> Self {
         Pace { mean: 1e9 / rate.max(1e-9), poisson, random: Random::new(seed), due: None }
     }
 
     /// Takes the event that is due; where none is, when the next one will be.
+    ///
+    /// # Errors
+    /// The instant of the next event, if none is due.
     pub fn take(&mut self, now: Instant) -> Result<(), Instant> {
         let due = *self.due.get_or_insert(now);
         if now < due {
@@ -158,7 +162,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// A generator; `done` holds the events that are left out.
+    /// Creates a generator that leaves out the events in `done`.
     #[must_use]
     pub fn new(config: GeneratorConfig, done: crate::Ranges) -> Self {
         let largest = config.size.largest() as usize;
@@ -185,7 +189,7 @@ impl Generator {
         }
     }
 
-    fn event(&mut self, number: u64) -> Event {
+    fn event(&mut self, number: u64) -> EventData {
         let size = self.size(number);
         let start = (self.made % self.config.pool.max(1) as u64) as usize * self.largest;
         let payload = if self.config.numbered && size >= 8 {
@@ -196,7 +200,7 @@ impl Generator {
         } else {
             self.slab.slice(start..start + size)
         };
-        Event { number, payload, partial: false }
+        EventData { number, payload, partial: false }
     }
 }
 

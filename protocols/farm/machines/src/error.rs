@@ -1,111 +1,133 @@
 use crate::wire::{Role, VERSION};
-use core::fmt;
 use hodo_machine::Closed;
+use thiserror::Error;
 
-/// What went wrong with one peer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// An error of one peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The first bytes are of another protocol.
+    #[error("another protocol: it begins with \"{}\"; is this the farm's port?", first.escape_ascii())]
     NotFarm {
         /// The bytes, as far as they came.
         first: [u8; 4],
     },
     /// The peer speaks another version.
+    #[error("version {theirs} of the wire, this is {VERSION}; use the same hodo on both sides")]
     Version {
         /// Which.
         theirs: u16,
     },
     /// A body that is shorter than its kind needs.
+    #[error("a message is shorter than its kind needs")]
     Truncated,
     /// A role that there is none of.
+    #[error("role {code} is none")]
     NoRole {
-        /// Its code on the wire.
+        /// Code on the wire.
         code: u8,
     },
     /// A verdict that there is none of.
+    #[error("verdict {code} is none")]
     NoVerdict {
-        /// Its code on the wire.
+        /// Code on the wire.
         code: u8,
     },
     /// A peer of this role has no business here.
+    #[error("a {} has no business here; look at whom it was told to reach", role.name())]
     WrongRole {
-        /// What it says it is.
+        /// The role that the peer claims.
         role: Role,
     },
     /// A message that is not allowed there.
+    #[error("a message of kind {kind} out of place")]
     Unexpected {
-        /// Its kind on the wire.
+        /// Kind of the message on the wire.
         kind: u8,
     },
     /// An event or a message over the bound.
+    #[error("{size} bytes are over the bound of {max}; raise --event-max there")]
     TooLarge {
-        /// Its size in bytes.
+        /// Size in bytes.
         size: u32,
         /// The bound in bytes.
         max: u32,
     },
     /// More events, or more bytes of them, than there was credit for.
+    #[error("more was sent than the credit of {max}")]
     OverCredit {
         /// The bound that was passed.
         max: u64,
     },
     /// A token for an event that this peer was not given, or has answered.
+    #[error("a token for event {event}, which was not given to it")]
     Unasked {
         /// The event that it names.
         event: u64,
     },
     /// The events of the run have more gaps than can be remembered.
+    #[error("the events' numbers have over {max} gaps; number them one after the other")]
     TooManyGaps {
         /// The bound.
         max: usize,
     },
     /// A run that is over, or one more than can be open at once.
+    #[error("run {run} is over, or too many runs are open at once")]
     NoSuchRun {
-        /// Its number.
+        /// Number of the run.
         run: u32,
     },
     /// One more peer of its kind than there may be.
+    #[error("there are {max} of its kind already")]
     Full {
         /// The bound.
         max: u32,
     },
     /// Another connection has the same source's number.
+    #[error("another connection is number {number} now; give each its own")]
     Replaced {
         /// The number.
         number: u32,
     },
     /// No greeting in time.
+    #[error("no greeting in time")]
     NoGreeting,
     /// Nothing was heard for too long.
+    #[error("nothing was heard for too long")]
     Silent,
     /// An event was not answered in time.
+    #[error("event {event} was not answered in time")]
     Overdue {
         /// The event.
         event: u64,
     },
     /// The peer has refused us with this code.
+    #[error("the far end refused this connection (code {code})")]
     RefusedBy {
         /// A code of the peer's errors.
         code: u64,
     },
     /// The connection is gone.
+    #[error("{0}")]
     Closed(Closed),
     /// An event with the number 2^64 - 1, which none may have.
+    #[error("an event has the number 2^64 - 1, which none may have")]
     NoNumber,
     /// A source that is not expected.
+    #[error("source {number} is none of the {sources} expected; number them from 0 on")]
     NoSuchSource {
-        /// Its number.
+        /// Number of the source.
         number: u32,
         /// Sources that are expected.
         sources: u32,
     },
     /// A node that sends no tokens, where they are wanted.
+    #[error("a node without tokens is only for measuring: let it answer")]
     NoTokens,
 }
 
 impl Error {
-    /// Its code on the wire, in REFUSED.
+    /// Returns the code on the wire, in REFUSED.
     #[must_use]
     pub const fn code(&self) -> u64 {
         match self {
@@ -134,7 +156,7 @@ impl Error {
         }
     }
 
-    /// What each code is called in counters; there is none with the code 0.
+    /// The name of each code in counters; there is none with the code 0.
     pub const REASONS: [&'static str; 23] = [
         "none",
         "another-protocol",
@@ -161,7 +183,7 @@ impl Error {
         "no-tokens",
     ];
 
-    /// The same of a peer that has not greeted, and whose first bytes these are: where they are text, another protocol's.
+    /// Turns the error of a peer that has not greeted into [`Error::NotFarm`] if the first bytes are text.
     pub(crate) fn of_stranger(self, bytes: &[u8]) -> Error {
         match bytes.first_chunk() {
             Some(first) if !matches!(self, Error::Version { .. }) && first.iter().all(u8::is_ascii_graphic) => {
@@ -171,52 +193,9 @@ impl Error {
         }
     }
 
-    /// Whether the peer broke the rules, rather than being gone or late.
+    /// Tells whether the peer broke the rules, rather than being gone or late.
     #[must_use]
     pub const fn is_misbehaviour(&self) -> bool {
         self.code() <= 14 || matches!(self, Error::NoNumber | Error::NoSuchSource { .. } | Error::NoTokens)
-    }
-}
-
-impl core::error::Error for Error {}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::NotFarm { first } => {
-                write!(f, "another protocol: it begins with \"{}\"; is this the farm's port?", first.escape_ascii())
-            }
-            Error::Version { theirs } => {
-                write!(f, "version {theirs} of the wire, this is {VERSION}; use the same hodo on both sides")
-            }
-            Error::Truncated => f.write_str("a message is shorter than its kind needs"),
-            Error::NoRole { code } => write!(f, "role {code} is none"),
-            Error::NoVerdict { code } => write!(f, "verdict {code} is none"),
-            Error::WrongRole { role } => {
-                write!(f, "a {} has no business here; look at whom it was told to reach", role.name())
-            }
-            Error::Unexpected { kind } => write!(f, "a message of kind {kind} out of place"),
-            Error::TooLarge { size, max } => {
-                write!(f, "{size} bytes are over the bound of {max}; raise --event-max there")
-            }
-            Error::OverCredit { max } => write!(f, "more was sent than the credit of {max}"),
-            Error::Unasked { event } => write!(f, "a token for event {event}, which was not given to it"),
-            Error::TooManyGaps { max } => {
-                write!(f, "the events' numbers have over {max} gaps; number them one after the other")
-            }
-            Error::NoSuchRun { run } => write!(f, "run {run} is over, or too many runs are open at once"),
-            Error::Full { max } => write!(f, "there are {max} of its kind already"),
-            Error::Replaced { number } => write!(f, "another connection is number {number} now; give each its own"),
-            Error::NoGreeting => f.write_str("no greeting in time"),
-            Error::Silent => f.write_str("nothing was heard for too long"),
-            Error::Overdue { event } => write!(f, "event {event} was not answered in time"),
-            Error::RefusedBy { code } => write!(f, "the far end refused this connection (code {code})"),
-            Error::Closed(why) => why.fmt(f),
-            Error::NoSuchSource { number, sources } => {
-                write!(f, "source {number} is none of the {sources} expected; number them from 0 on")
-            }
-            Error::NoTokens => f.write_str("a node without tokens is only for measuring: let it answer"),
-            Error::NoNumber => f.write_str("an event has the number 2^64 - 1, which none may have"),
-        }
     }
 }

@@ -12,8 +12,8 @@ pub(crate) struct Greetings {
 }
 
 impl Greetings {
-    /// One more. Answers with the oldest where that is one too many: whoever means it greets at once, and is not kept out
-    /// by others that do not.
+    /// Adds a connection. Returns the oldest if that is one too many: whoever means it greets at once, and is not kept
+    /// out by others that do not.
     pub(crate) fn begin(&mut self, host: u64, peer: Peer) -> Option<(Peer, Error)> {
         let peers = self.hosts.entry(host).or_default();
         peers.push_back(peer);
@@ -21,7 +21,7 @@ impl Greetings {
         (peers.len() > GREETING_MAX as usize).then_some((oldest, Error::Full { max: GREETING_MAX }))
     }
 
-    /// One has greeted, or is gone.
+    /// Removes a connection that has greeted, or is gone.
     pub(crate) fn over(&mut self, host: u64, peer: Peer) {
         if let Some(peers) = self.hosts.get_mut(&host) {
             peers.retain(|other| *other != peer);
@@ -32,7 +32,7 @@ impl Greetings {
     }
 }
 
-/// One number for all connections from a host.
+/// Returns one number for all connections from a host.
 pub(crate) fn host(address: &Address) -> u64 {
     match address {
         Address::Socket(address) => match address.ip() {

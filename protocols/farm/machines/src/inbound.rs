@@ -16,7 +16,7 @@ pub(crate) struct Inbound {
     body: Option<Body>,
 }
 
-/// What is kept of payloads.
+/// The bounds on what a peer may send, and whether payloads are kept.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Intake {
     /// The largest event in bytes; 0 where none is expected.
@@ -68,7 +68,7 @@ pub(crate) enum Message {
 }
 
 impl Intake {
-    /// Of a peer that has no business to send either.
+    /// The intake from a peer that may send neither events nor tokens.
     pub(crate) const NONE: Intake = Intake { event_max: 0, data_max: 0, keep: true };
 }
 
@@ -82,7 +82,7 @@ impl Head {
 }
 
 impl Message {
-    /// Its kind on the wire.
+    /// Returns the kind on the wire.
     pub(crate) const fn kind(&self) -> u8 {
         match self {
             Message::Hello(_) => Kind::Hello.code(),
@@ -142,7 +142,7 @@ impl Inbound {
         }
     }
 
-    /// A whole header, or a token's.
+    /// Takes a whole header, or a token's.
     #[inline]
     fn head(&mut self, bytes: &mut &[u8]) -> Result<Option<Head>, Error> {
         if self.filled == 0 {
@@ -201,19 +201,19 @@ impl Inbound {
         message(head, buffer.map(BytesMut::freeze)).map(Some)
     }
 
-    /// Whether a part of a message has come.
+    /// Tells whether a part of a message has come.
     pub(crate) const fn is_amid(&self) -> bool {
         self.filled > 0 || self.body.is_some()
     }
 
-    /// Where the rest of a large payload may be received directly.
+    /// Returns where the rest of a large payload may be received directly.
     pub(crate) fn landing(&mut self) -> Option<&mut [u8]> {
         let body = self.body.as_mut()?;
         let buffer = body.buffer.as_mut().filter(|_| body.length - body.filled >= LANDING_FROM)?;
         Some(&mut buffer[body.filled..body.length])
     }
 
-    /// So many bytes were received there; [`Inbound::next`] has the message then, where it is whole.
+    /// Notes that `count` bytes were received there; [`Inbound::next`] then returns the message if it is whole.
     pub(crate) fn landed(&mut self, count: usize) {
         if let Some(body) = &mut self.body {
             body.filled = (body.filled + count).min(body.length);

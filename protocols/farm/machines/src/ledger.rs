@@ -66,7 +66,7 @@ impl Counts {
         self.taken_in - self.decided()
     }
 
-    /// These and those of another thread.
+    /// Adds the counts of another thread.
     #[must_use]
     pub const fn plus(&self, other: &Counts) -> Counts {
         Counts {
@@ -92,6 +92,9 @@ impl Counts {
 
 impl Ledger {
     /// Enters what an earlier process has decided.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRun`] if the run is over, or too many runs are open at once.
     pub fn recover(&mut self, run: u32, verdict: Verdict, decided: &[Range<u64>]) -> Result<(), Error> {
         let index = self.index(run)?;
         let entry = &mut self.runs[index];
@@ -107,6 +110,10 @@ impl Ledger {
     }
 
     /// Takes an event in, where it is new. A peer's events may have so many gaps at most.
+    ///
+    /// # Errors
+    /// [`Error::NoNumber`] for `u64::MAX`, [`Error::TooManyGaps`] if a gap would be one too many, and
+    /// [`Error::NoSuchRun`] if the run is over, or too many runs are open at once.
     #[inline]
     pub fn offer(&mut self, run: u32, event: u64) -> Result<Standing, Error> {
         if event == u64::MAX {
@@ -123,6 +130,9 @@ impl Ledger {
     }
 
     /// Takes an event in that was made in this process.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRun`] if the run is over, or too many runs are open at once.
     #[inline]
     pub fn offer_own(&mut self, run: u32, event: u64) -> Result<Standing, Error> {
         let index = self.index(run)?;
@@ -151,13 +161,13 @@ impl Ledger {
         }
     }
 
-    /// The balance over all runs, those of earlier processes included.
+    /// Returns the balance over all runs, those of earlier processes included.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// The events of a run that have their verdict.
+    /// Returns the events of a run that have their verdict.
     #[must_use]
     pub fn decided(&self, run: u32) -> Option<&Ranges> {
         self.runs.iter().find(|entry| entry.number == run).map(|entry| &entry.decided)

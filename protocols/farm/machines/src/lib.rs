@@ -19,7 +19,6 @@ mod ledger;
 mod lines;
 pub mod node;
 mod pool;
-mod ranges;
 #[cfg(test)]
 mod rig;
 mod sender;
@@ -30,8 +29,8 @@ pub mod wire;
 pub use builder::{Builder, BuilderConfig, Incomplete};
 pub use controller::{Controller, ControllerConfig, Policy};
 pub use error::Error;
+pub use hodo_machine::Ranges;
 pub use ledger::{Counts, Ledger, Standing};
 pub use node::{Node, NodeConfig};
-pub use ranges::Ranges;
 pub use source::{Source, SourceConfig};
-pub use supply::{Event, Next, NoSupply, Supply};
+pub use supply::{EventData, Next, NoSupply, Supply};

@@ -38,10 +38,10 @@ pub(crate) struct Lines<R> {
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Line<R> {
-    /// What it is to its machine.
+    /// State of the connection, as its machine keeps it.
     pub(crate) state: R,
     pub(crate) inbound: Inbound,
-    /// What it may send.
+    /// Bounds on what the peer may send.
     pub(crate) intake: Intake,
     /// Small messages that are to be sent.
     out: Vec<u8>,
@@ -66,7 +66,7 @@ struct Ending {
     data: VecDeque<(usize, Bytes)>,
 }
 
-/// What a connection was that the driver tells to be gone.
+/// A connection that the driver reports as gone.
 #[derive(Debug)]
 pub(crate) enum Gone<R> {
     /// This.
@@ -101,7 +101,7 @@ impl<R> Default for Lines<R> {
 }
 
 impl<R> Lines<R> {
-    /// Over streams, or over datagrams.
+    /// Creates a table of connections over streams, or over datagrams.
     pub(crate) fn over(datagrams: bool) -> Self {
         Lines { datagrams, ..Lines::default() }
     }
@@ -129,7 +129,7 @@ impl<R> Lines<R> {
         self.peers.at(peer)
     }
 
-    /// The next message of a peer.
+    /// Returns the next message of a peer.
     #[inline]
     pub(crate) fn next(&mut self, now: Instant, peer: Peer, bytes: &mut &[u8]) -> Result<Option<Message>, Error> {
         let Some(line) = self.peers.at(peer) else { return Ok(None) };
@@ -149,7 +149,7 @@ impl<R> Lines<R> {
         }
     }
 
-    /// A peer does not take what is sent to it, or does so again.
+    /// Notes that a peer does not take what is sent to it, or does so again.
     pub(crate) fn set_blocked(&mut self, peer: Peer, blocked: bool) {
         if let Some(line) = self.peers.at(peer) {
             line.blocked = blocked;
@@ -172,17 +172,17 @@ impl<R> Lines<R> {
         }
     }
 
-    /// Whether a peer leaves untaken what is owed to it.
+    /// Refuses a peer that leaves untaken what is owed to it.
     pub(crate) fn check_owed(&mut self, peer: Peer) -> Result<(), Error> {
         if self.owes_too_much(peer, OWED_MAX) { Err(Error::OverCredit { max: OWED_MAX as u64 }) } else { Ok(()) }
     }
 
-    /// Whether more bytes of small messages are owed than a peer that takes them would leave.
+    /// Tells whether more bytes of small messages are owed than a peer that takes them would leave.
     pub(crate) fn owes_too_much(&mut self, peer: Peer, max: usize) -> bool {
         self.peers.at(peer).is_some_and(|line| line.out.len() > max)
     }
 
-    /// A connection is gone: its number may be another's from now on.
+    /// Removes a connection that is gone: its number may be another's from now on.
     pub(crate) fn gone(&mut self, peer: Peer) -> Gone<R> {
         let Some(line) = self.peers.remove(peer) else {
             let before = self.closing.len();
@@ -216,7 +216,7 @@ impl<R> Lines<R> {
         Some(line.state)
     }
 
-    /// Asks a silent peer whether it is there; answers whether it was silent for too long.
+    /// Pings a silent peer, has it looked at again in time, and returns whether it was silent for too long.
     pub(crate) fn silence(&mut self, now: Instant, peer: Peer, bound: Duration) -> Silence {
         let Some(line) = self.peers.at(peer) else { return Silence::Short };
         let silent = now - line.heard;
@@ -263,7 +263,7 @@ impl<R> Lines<R> {
         self.looks.next()
     }
 
-    /// The next small messages to be sent, or connection to be closed.
+    /// Returns the next small messages to be sent, or connection to be closed.
     #[inline]
     pub(crate) fn poll<E>(&mut self, out: &mut Outbox) -> Option<Output<E>> {
         while let Some(peer) = self.ready.pop_front() {
@@ -294,7 +294,7 @@ impl<R> Lines<R> {
         Some(Output::Send(peer))
     }
 
-    /// Whether [`Lines::poll`] has something.
+    /// Tells whether [`Lines::poll`] has nothing to do.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.ready.is_empty() && self.closing.is_empty()

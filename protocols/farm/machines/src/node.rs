@@ -20,7 +20,7 @@ const EARLY: u32 = 24;
 /// Bytes of tokens and small messages beyond its credits that a controller may leave untaken.
 const OWED_MAX: usize = 64 << 10;
 
-/// What a node is to do.
+/// The settings of a node.
 #[derive(Debug, Clone)]
 pub struct NodeConfig {
     /// Controllers to reach: a node for each. Whoever connects by itself gets a node as well.
@@ -29,11 +29,11 @@ pub struct NodeConfig {
     pub number: u32,
     /// Events that it takes at once.
     pub credits: u32,
-    /// Its share beside others.
+    /// Share of the node beside others.
     pub weight: u32,
     /// The largest event in bytes.
     pub event_max: u32,
-    /// Who decides.
+    /// The decider on events.
     pub decide: Decide,
     /// A controller that is silent for this long is gone.
     pub silence: Duration,
@@ -41,7 +41,7 @@ pub struct NodeConfig {
     pub instance: u64,
 }
 
-/// Who decides on an event.
+/// The decider on an event.
 #[derive(Debug, Clone)]
 pub enum Decide {
     /// The application: it is told [`Event::Work`] and answers with [`Command::Decided`].
@@ -59,15 +59,15 @@ pub struct Job {
     pub peer: Peer,
     /// Differs for each connection.
     pub serial: u64,
-    /// Its run.
+    /// Run of the event.
     pub run: u32,
-    /// Its number.
+    /// Number of the event.
     pub event: u64,
     /// When it came.
     pub came: Instant,
 }
 
-/// What the application asks of a node.
+/// A command of the application to a node.
 #[derive(Debug)]
 pub enum Command {
     /// The verdict on an event.
@@ -76,7 +76,7 @@ pub enum Command {
         job: Job,
         /// The verdict, [`Verdict::Failed`] where there is none.
         verdict: Verdict,
-        /// What is to be stored instead of the event; empty for the event itself.
+        /// The data to be stored instead of the event; empty for the event itself.
         output: Bytes,
         /// When the decision began.
         began: Instant,
@@ -85,7 +85,7 @@ pub enum Command {
     Drain,
     /// The answer to [`Event::ReportAsked`].
     Report {
-        /// Who asked.
+        /// The peer that asked.
         peer: Peer,
         /// The value of its question.
         value: u64,
@@ -94,16 +94,16 @@ pub enum Command {
     },
 }
 
-/// What a node tells the application.
+/// An event that a node reports to the application.
 #[derive(Debug)]
 pub enum Event {
     /// Decide on this.
     Work {
-        /// Its name for the answer.
+        /// The name of the event for the answer.
         job: Job,
         /// Whether fragments of it are missing.
         partial: bool,
-        /// Its bytes.
+        /// The bytes of the event.
         payload: Bytes,
     },
     /// A controller has greeted.
@@ -116,7 +116,7 @@ pub enum Event {
     Drained,
 }
 
-/// What all nodes of a machine have done.
+/// The counters of all nodes of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Done {
     /// Events that came.
@@ -125,7 +125,7 @@ pub struct Done {
     pub bytes: u64,
     /// Tokens that were sent.
     pub tokens: u64,
-    /// Of these, accepted.
+    /// Accepted events among them.
     pub accepted: u64,
 }
 
@@ -186,7 +186,7 @@ impl Node {
         }
     }
 
-    /// What was done so far.
+    /// Returns the counters so far.
     #[must_use]
     pub const fn done(&self) -> Done {
         self.done
@@ -412,7 +412,7 @@ impl Node {
         }
     }
 
-    /// Whether nothing is here after a [`Command::Drain`].
+    /// Tells whether nothing is here after a [`Command::Drain`].
     #[must_use]
     pub fn is_drained(&self) -> bool {
         let mut lines = self.lines.peers.iter();

@@ -13,7 +13,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// A buffer of this length, whatever is in it.
+    /// Returns a buffer of this length, with any content.
     pub(crate) fn take(&mut self, length: usize) -> BytesMut {
         match self.free.pop() {
             Some(mut buffer) if buffer.capacity() >= length => {

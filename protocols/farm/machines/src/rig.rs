@@ -80,7 +80,7 @@ where
         panic!("it does not come to rest");
     }
 
-    /// A peer connects, or one that was asked for is reached.
+    /// Connects a peer, or reaches one that was asked for.
     pub(crate) fn open(&mut self, peer: Peer) {
         self.opens.retain(|other| *other != peer);
         self.inbound.insert(peer, Inbound::default());
@@ -103,12 +103,12 @@ where
         }
     }
 
-    /// What a peer has received since it was last asked.
+    /// Returns what a peer has received since the last call.
     pub(crate) fn take(&mut self, peer: Peer) -> Vec<Message> {
         self.received.remove(&peer).unwrap_or_default()
     }
 
-    /// The numbers of the events among it.
+    /// Returns the numbers of the events among it.
     pub(crate) fn given(&mut self, peer: Peer) -> Vec<u64> {
         let messages = self.take(peer);
         let events = messages.iter().filter_map(|message| match message {
@@ -118,7 +118,7 @@ where
         events.collect()
     }
 
-    /// The tokens among it.
+    /// Returns the tokens among it.
     pub(crate) fn tokens(&mut self, peer: Peer) -> Vec<Token> {
         let messages = self.take(peer);
         let tokens = messages.iter().filter_map(|message| match message {
@@ -132,7 +132,7 @@ where
         self.events.drain(..).collect()
     }
 
-    /// Time goes on by so much, with every deadline in it. Peers that are named answer what they are asked.
+    /// Lets time go on by `span`, with every deadline in it. Peers that are named answer pings.
     pub(crate) fn wait(&mut self, span: Duration, alive: &[Peer]) {
         let until = self.now + span;
         let mut turns = 0;

@@ -39,7 +39,7 @@ pub(crate) struct Sender {
     flow: Flow,
 }
 
-/// Who gives, and to whom.
+/// The settings of a sender: its far end, and its own role.
 #[derive(Debug, Clone)]
 pub(crate) struct SenderConfig {
     pub(crate) address: Address,
@@ -87,9 +87,9 @@ struct Kept {
     times: u32,
 }
 
-/// What a sender tells its machine.
+/// An event that a sender reports to its machine.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Told {
+pub(crate) enum SenderEvent {
     /// The far end has greeted.
     Joined(Hello),
     /// The connection is gone, or could not be made.
@@ -127,24 +127,24 @@ impl Sender {
         self.kept.len()
     }
 
-    /// Whether nothing is kept.
+    /// Tells whether nothing is kept.
     pub(crate) fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// Whether one more event could be sent at once.
+    /// Tells whether one more event could be sent at once.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         let State::Ready { credits, window, .. } = self.state else { return false };
         self.next == self.kept.len() && self.next < credits as usize && self.bytes < window && !self.draining
     }
 
-    /// Whether the far end takes nothing new.
+    /// Tells whether the far end takes nothing new.
     pub(crate) const fn is_draining(&self) -> bool {
         self.draining
     }
 
-    /// Whether an event waits to be sent.
+    /// Tells whether an event waits to be sent.
     pub(crate) fn is_held_up(&self) -> bool {
         self.next < self.kept.len()
     }
@@ -154,8 +154,8 @@ impl Sender {
         self.kept.push_back(Kept { run, event, kind, payload, way: Way::Kept, times: 0 });
     }
 
-    /// What happened to the connection.
-    pub(crate) fn handle<C>(&mut self, now: Instant, input: &Input<'_, C>, told: &mut impl FnMut(Told)) {
+    /// Handles an input for the connection.
+    pub(crate) fn handle<C>(&mut self, now: Instant, input: &Input<'_, C>, told: &mut impl FnMut(SenderEvent)) {
         match *input {
             Input::Opened(_, _) => {
                 let intake = Intake { event_max: 0, data_max: 0, keep: false };
@@ -196,7 +196,7 @@ impl Sender {
         }
     }
 
-    fn received(&mut self, now: Instant, mut bytes: &[u8], told: &mut impl FnMut(Told)) {
+    fn received(&mut self, now: Instant, mut bytes: &[u8], told: &mut impl FnMut(SenderEvent)) {
         if self.config.datagram.is_some()
             && let Some(line) = self.lines.at(PEER)
         {
@@ -220,7 +220,7 @@ impl Sender {
         }
     }
 
-    fn message(&mut self, now: Instant, message: Message, told: &mut impl FnMut(Told)) -> Result<(), Error> {
+    fn message(&mut self, now: Instant, message: Message, told: &mut impl FnMut(SenderEvent)) -> Result<(), Error> {
         match message {
             Message::Token(token, _) => self.token(now, token, told),
             Message::Hello(hello) if self.state == State::Greeting => {
@@ -233,7 +233,7 @@ impl Sender {
                 self.lines.look_by(PEER, now + self.config.silence / 4);
                 self.again.succeeded();
                 self.draining = false;
-                told(Told::Joined(hello));
+                told(SenderEvent::Joined(hello));
                 Ok(())
             }
             Message::Ping(value) => {
@@ -245,7 +245,7 @@ impl Sender {
                 // So that the far end knows that no event is on its way any more.
                 if !core::mem::replace(&mut self.draining, true) {
                     self.lines.say(PEER, &Header::new(Kind::Drain, 0, 0).encode());
-                    told(Told::Draining);
+                    told(SenderEvent::Draining);
                 }
                 Ok(())
             }
@@ -266,12 +266,12 @@ impl Sender {
         }
     }
 
-    /// Where an event is that was sent over this connection.
+    /// Returns the place of an event that was sent over this connection.
     fn sent(&self, run: u32, event: u64) -> Option<usize> {
         self.kept.iter().take(self.next).position(|kept| kept.event == event && kept.run == run)
     }
 
-    fn token(&mut self, now: Instant, token: Token, told: &mut impl FnMut(Told)) -> Result<(), Error> {
+    fn token(&mut self, now: Instant, token: Token, told: &mut impl FnMut(SenderEvent)) -> Result<(), Error> {
         let index = match (self.sent(token.run, token.event), self.config.datagram) {
             (Some(index), None) => index,
             (Some(index), Some(_)) => {
@@ -290,21 +290,21 @@ impl Sender {
             amid.index -= 1;
         }
         self.bytes -= kept.payload.len() as u64;
-        told(Told::Answered(token));
+        told(SenderEvent::Answered(token));
         Ok(())
     }
 
-    fn away(&mut self, now: Instant, error: Error, told: &mut impl FnMut(Told)) {
+    fn away(&mut self, now: Instant, error: Error, told: &mut impl FnMut(SenderEvent)) {
         self.state = State::Away;
         self.timers.clear();
         self.timers.arm(Timer::Again, now + self.again.failed());
         (self.next, self.bytes, self.run, self.amid) = (0, 0, None, None);
         self.flow.restart(self.config.datagram);
         self.kept.iter_mut().for_each(|kept| (kept.way, kept.times) = (Way::Kept, 0));
-        told(Told::Left(error));
+        told(SenderEvent::Left(error));
     }
 
-    fn elapsed(&mut self, now: Instant, told: &mut impl FnMut(Told)) {
+    fn elapsed(&mut self, now: Instant, told: &mut impl FnMut(SenderEvent)) {
         while let Some(timer) = self.timers.pop_due(now) {
             match timer {
                 Timer::Again => self.state = State::ToOpen,
@@ -322,8 +322,13 @@ impl Sender {
         }
     }
 
-    /// The next thing to be done; `None` where the connection is idle.
-    pub(crate) fn poll<E>(&mut self, now: Instant, out: &mut Outbox, told: &mut impl FnMut(Told)) -> Option<Output<E>> {
+    /// Returns the next thing to be done; `None` if the connection is idle.
+    pub(crate) fn poll<E>(
+        &mut self,
+        now: Instant,
+        out: &mut Outbox,
+        told: &mut impl FnMut(SenderEvent),
+    ) -> Option<Output<E>> {
         if !self.lines.is_idle()
             && let Some(output) = self.lines.poll(out)
         {
@@ -346,7 +351,7 @@ impl Sender {
         window: u64,
         event_max: u32,
         out: &mut Outbox,
-        told: &mut impl FnMut(Told),
+        told: &mut impl FnMut(SenderEvent),
     ) -> Option<Output<E>> {
         if self.config.datagram.is_some() && self.segment(now, out) {
             return Some(Output::Send(PEER));
@@ -365,7 +370,7 @@ impl Sender {
                 break;
             }
             // It would end the connection each time that it is tried.
-            told(Told::TooLarge { run: kept.run, event: kept.event, size, max });
+            told(SenderEvent::TooLarge { run: kept.run, event: kept.event, size, max });
             self.kept.remove(self.next);
         }
         if self.config.datagram.is_some() {

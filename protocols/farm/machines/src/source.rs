@@ -1,7 +1,7 @@
 //! A source: gives fragments to a builder, or whole events to a controller, and keeps each until its token has come.
 
 use crate::Error;
-use crate::sender::{Sender, SenderConfig, Told};
+use crate::sender::{Sender, SenderConfig, SenderEvent};
 use crate::supply::{Next, Supply};
 use crate::wire::{FLAG_DUPLICATE, Hello, Kind, Role, Verdict};
 use alloc::collections::VecDeque;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use core::time::Duration;
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
 
-/// What a source is to do.
+/// The settings of a source.
 #[derive(Debug, Clone)]
 pub struct SourceConfig {
     /// The builder or the controller.
@@ -29,7 +29,7 @@ pub struct SourceConfig {
 }
 
 impl SourceConfig {
-    /// A source of a run.
+    /// Creates the settings of a source of a run.
     #[must_use]
     pub const fn new(address: Address, number: u32, run: u32) -> Self {
         let (greeting, silence) = (Duration::from_secs(2), Duration::from_secs(2));
@@ -37,14 +37,14 @@ impl SourceConfig {
     }
 }
 
-/// What the application asks of a source.
+/// A command of the application to a source.
 #[derive(Debug)]
 pub enum Command {
     /// Give this event.
     Event {
-        /// Its number.
+        /// Number of the event.
         number: u64,
-        /// Its bytes.
+        /// Bytes of the event.
         payload: Bytes,
     },
     /// The run of the events from now on.
@@ -53,7 +53,7 @@ pub enum Command {
     Leave,
 }
 
-/// What a source tells the application.
+/// An event that a source reports to the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The far end takes events.
@@ -62,9 +62,9 @@ pub enum Event {
     Left(Error),
     /// An event has its final verdict, which will survive whatever happens.
     Answered {
-        /// Its run.
+        /// Run of the event.
         run: u32,
-        /// Its number.
+        /// Number of the event.
         event: u64,
         /// The verdict; of no meaning for a duplicate.
         verdict: Verdict,
@@ -73,9 +73,9 @@ pub enum Event {
     },
     /// An event that the far end does not take because of its size: it is not given.
     TooLarge {
-        /// Its number.
+        /// Number of the event.
         event: u64,
-        /// Its bytes.
+        /// Bytes of the event.
         size: u32,
         /// The far end's bound.
         max: u32,
@@ -102,7 +102,7 @@ pub struct Source<S> {
 }
 
 impl<S: Supply> Source<S> {
-    /// A source that reaches its far end at once.
+    /// Creates a source that reaches its far end at once.
     #[must_use]
     pub fn new(config: SourceConfig, supply: S) -> Self {
         Source {
@@ -152,13 +152,13 @@ impl<S: Supply> Source<S> {
         self.dead_ns
     }
 
-    fn tell(events: &mut VecDeque<Event>, answered: &mut u64, told: Told) {
+    fn tell(events: &mut VecDeque<Event>, answered: &mut u64, told: SenderEvent) {
         events.push_back(match told {
-            Told::Joined(hello) => Event::Joined(hello),
-            Told::Left(error) => Event::Left(error),
-            Told::Draining => return,
-            Told::TooLarge { event, size, max, .. } => Event::TooLarge { event, size, max },
-            Told::Answered(token) => {
+            SenderEvent::Joined(hello) => Event::Joined(hello),
+            SenderEvent::Left(error) => Event::Left(error),
+            SenderEvent::Draining => return,
+            SenderEvent::TooLarge { event, size, max, .. } => Event::TooLarge { event, size, max },
+            SenderEvent::Answered(token) => {
                 *answered += 1;
                 let duplicate = token.flags & FLAG_DUPLICATE != 0;
                 Event::Answered { run: token.run, event: token.event, verdict: token.verdict, duplicate }

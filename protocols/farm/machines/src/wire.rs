@@ -61,7 +61,7 @@ pub const TOKEN: usize = 28;
 pub const HELLO: usize = 36;
 /// The version of this wire.
 pub const VERSION: u16 = 1;
-/// What HELLO's value is: `hodofarm`.
+/// The value of HELLO: `hodofarm`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"hodofarm");
 /// The largest length that a header can tell.
 pub const LENGTH_MAX: u32 = (1 << 28) - 1;
@@ -73,7 +73,7 @@ pub const CONTROLLER_PORT: u16 = 5500;
 pub const NODES_PORT: u16 = 5502;
 
 codes! {
-    /// What a message is.
+    /// The kind of a message.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Kind: u8 {
         /// Each side's first message; value is [`MAGIC`].
@@ -111,7 +111,7 @@ codes! {
 }
 
 impl Kind {
-    /// Whether it is an answered one: an event, whatever is left of it.
+    /// Tells whether the message is answered by a token: an event, whatever is left of it.
     #[must_use]
     pub const fn is_event(self) -> bool {
         matches!(self, Kind::Event | Kind::Partial | Kind::Skip)
@@ -121,7 +121,7 @@ impl Kind {
 /// The first 12 bytes of every message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// What it is.
+    /// Kind of the message.
     pub kind: Kind,
     /// Bytes behind the header; behind the token's 28 bytes for a token.
     pub length: u32,
@@ -130,13 +130,16 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header of a message.
+    /// Creates the header of a message.
     #[must_use]
     pub const fn new(kind: Kind, length: u32, value: u64) -> Self {
         Header { kind, length, value }
     }
 
     /// Reads a header; the bytes are those of another protocol where the kind is unknown.
+    ///
+    /// # Errors
+    /// An [`Error`] that names what cannot be read: the kind, the version, the role, the verdict, or missing bytes.
     #[inline]
     pub fn decode(bytes: &[u8; HEADER]) -> Result<Header, Error> {
         let [w0, w1, w2, w3, value @ ..] = *bytes;
@@ -145,7 +148,7 @@ impl Header {
         Ok(Header { kind, length: word & LENGTH_MAX, value: u64::from_le_bytes(value) })
     }
 
-    /// The header's bytes.
+    /// Encodes the header.
     #[must_use]
     #[inline]
     pub fn encode(&self) -> [u8; HEADER] {
@@ -157,7 +160,7 @@ impl Header {
 }
 
 codes! {
-    /// What became of an event.
+    /// The verdict on an event.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Verdict: u8 {
         /// To be stored for good.
@@ -168,7 +171,7 @@ codes! {
         Failed = 2 => "failed",
         /// Too many nodes failed or died over it: stored apart, and not handed on.
         Quarantined = 3 => "quarantined",
-        /// Its fragments did not all come, and the policy drops such events.
+        /// Fragments are missing, and the policy drops such events.
         Incomplete = 4 => "incomplete",
     }
 }
@@ -183,7 +186,7 @@ pub const FLAG_OUTPUT: u8 = 2;
 pub struct Token {
     /// Which event.
     pub event: u64,
-    /// What became of it.
+    /// The verdict on the event.
     pub verdict: Verdict,
     /// Events that may be sent for it.
     pub credits: u8,
@@ -200,13 +203,16 @@ pub struct Token {
 }
 
 impl Token {
-    /// The token that tells a giver what became of its event.
+    /// Creates the token that tells a giver the verdict on its event.
     #[must_use]
     pub const fn answer(run: u32, event: u64, verdict: Verdict, flags: u8) -> Self {
         Token { event, verdict, credits: 1, flags, run, waited_us: 0, decided_us: 0, length: 0 }
     }
 
     /// Reads a token.
+    ///
+    /// # Errors
+    /// An [`Error`] that names what cannot be read: the kind, the version, the role, the verdict, or missing bytes.
     #[inline]
     pub fn decode(bytes: &[u8; TOKEN]) -> Result<Token, Error> {
         let mut cursor = Cursor::new(bytes);
@@ -225,7 +231,7 @@ impl Token {
         })
     }
 
-    /// The token's bytes.
+    /// Encodes the token.
     #[must_use]
     #[inline]
     pub fn encode(&self) -> [u8; TOKEN] {
@@ -248,7 +254,7 @@ pub struct Segment {
     pub run: u32,
     /// Which source's fragment.
     pub source: u32,
-    /// What the fragment is: [`Kind::Event`], [`Kind::Partial`] or [`Kind::Skip`].
+    /// Kind of the fragment: [`Kind::Event`], [`Kind::Partial`] or [`Kind::Skip`].
     pub kind: Kind,
     /// Where in the fragment the data belongs.
     pub offset: u32,
@@ -263,6 +269,9 @@ pub const SEGMENT: usize = 28;
 
 impl Segment {
     /// Reads a segment: its data lies within its fragment.
+    ///
+    /// # Errors
+    /// An [`Error`] that names what cannot be read: the kind, the version, the role, the verdict, or missing bytes.
     pub fn decode(bytes: &[u8; SEGMENT]) -> Result<Segment, Error> {
         let mut cursor = Cursor::new(bytes);
         let truncated = |_| Error::Truncated;
@@ -281,7 +290,7 @@ impl Segment {
         Ok(Segment { event: header.value, run, source, kind, offset, total, length })
     }
 
-    /// The segment's bytes before its data.
+    /// Encodes the segment's bytes before its data.
     #[must_use]
     pub fn encode(&self) -> [u8; SEGMENT] {
         let mut bytes = [0; SEGMENT];
@@ -295,7 +304,7 @@ impl Segment {
 }
 
 codes! {
-    /// What a side of a connection is.
+    /// The role of one side of a connection.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Role: u8 {
         /// Gives fragments, or whole events.
@@ -312,10 +321,10 @@ codes! {
 /// This side sends no tokens. Of a node of a measurement only: what it is given counts as rejected.
 pub const FLAG_NO_TOKENS: u8 = 1;
 
-/// Who a side is, and how much it takes.
+/// The greeting of a side: its role, and how much it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
-    /// What it is.
+    /// The role of the side.
     pub role: Role,
     /// [`FLAG_NO_TOKENS`].
     pub flags: u8,
@@ -335,6 +344,9 @@ pub struct Hello {
 
 impl Hello {
     /// Reads a HELLO's body.
+    ///
+    /// # Errors
+    /// An [`Error`] that names what cannot be read: the kind, the version, the role, the verdict, or missing bytes.
     pub fn decode(header: &Header, body: &[u8]) -> Result<Hello, Error> {
         if header.value != MAGIC {
             let first = header.encode();
@@ -360,7 +372,7 @@ impl Hello {
         })
     }
 
-    /// The whole message.
+    /// Encodes the whole message.
     #[must_use]
     pub fn encode(&self) -> [u8; HEADER + HELLO] {
         let mut bytes = [0; HEADER + HELLO];

@@ -39,7 +39,7 @@ fn node(seed: u64) -> Node {
     })
 }
 
-/// Small events and a few of 200 kB.
+/// Returns small events and a few of 200 kB.
 fn commands(seed: u64) -> Vec<Command> {
     let size = |number: u64| if (number + seed).is_multiple_of(20) { 200_000 } else { (number * 37) as usize % 3000 };
     (0..EVENTS)

@@ -50,7 +50,7 @@ const PEER: Peer = Peer(0);
 /// The least [`ClientConfig::payload_max`]: a transaction of any kind with a word or two fits.
 const PAYLOAD_MIN: usize = 64;
 
-/// What is between a client and its device.
+/// The path between a client and its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Path {
     /// UDP.
@@ -68,7 +68,7 @@ pub enum Path {
 /// How a client talks to its device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientConfig {
-    /// What is in between.
+    /// The path to the device.
     pub path: Path,
     /// Which version of the protocol.
     pub version: Version,
@@ -87,7 +87,7 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// What uHAL does on the same path, but with ids on UDP.
+    /// Creates the settings with which uHAL uses the same path, but with ids on UDP.
     #[must_use]
     pub fn new(path: Path, version: Version, address: Address) -> Self {
         let in_flight = match (version, path) {
@@ -107,7 +107,7 @@ impl ClientConfig {
         }
     }
 
-    /// What a packet and its reply may have, without the hub's headers.
+    /// Returns the bytes that a packet and its reply may have, without the hub's headers.
     #[must_use]
     pub fn room(&self) -> Room {
         let payload = self.payload_max.max(PAYLOAD_MIN);
@@ -118,8 +118,8 @@ impl ClientConfig {
     }
 }
 
-/// What the application asks of a client. The tag comes back with the event; the application chooses it, and bounds how
-/// much it asks for at once.
+/// A command of the application to a client. The tag comes back with the event; the application chooses it, and bounds
+/// how much it asks for at once.
 #[derive(Debug, Clone)]
 pub enum Command {
     /// Read one word. Answered with [`Data::Word`].
@@ -135,7 +135,7 @@ pub enum Command {
         tag: u64,
         /// Where.
         address: u32,
-        /// What.
+        /// The word.
         word: u32,
     },
     /// Read words, over as many packets as it takes. Answered with [`Data::Block`].
@@ -179,14 +179,14 @@ pub enum Command {
         tag: u64,
         /// Where.
         address: u32,
-        /// What is added.
+        /// The number that is added.
         addend: u32,
     },
     /// See to it that all that was asked is sent, also where it fills no packet: "dispatch".
     Flush,
 }
 
-/// What an operation brings back.
+/// The data that an operation brings back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Data {
     /// Nothing: it wrote.
@@ -197,7 +197,7 @@ pub enum Data {
     Block(Vec<u32>),
 }
 
-/// What a client tells the application.
+/// An event that a client reports to the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The device can be reached: it has told its next id, or the connection is there.
@@ -206,7 +206,7 @@ pub enum Event {
     Done {
         /// Which.
         tag: u64,
-        /// What it brought back.
+        /// The data that the operation brought back.
         data: Data,
     },
     /// The operation with this tag has failed.
@@ -229,7 +229,7 @@ pub struct Client {
     link: Link,
     /// Whether [`Event::Ready`] has been told since the link was opened.
     ready: bool,
-    /// What is to be told once all that failed has been told.
+    /// The error to be reported once all that failed has been reported.
     down: Option<Error>,
     queue: Queue,
     composer: Composer,
@@ -248,7 +248,7 @@ enum Link {
 }
 
 impl Client {
-    /// A client that begins at once to reach its device.
+    /// Creates a client that begins at once to reach its device.
     #[must_use]
     pub fn new(config: ClientConfig) -> Self {
         let carrier = Carrier::new(&config);
@@ -265,7 +265,7 @@ impl Client {
         }
     }
 
-    /// What has happened so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn counters(&self) -> WindowCounters {
         self.carrier.counters()
@@ -277,7 +277,7 @@ impl Client {
         self.queue.len()
     }
 
-    /// Which operations are stamped, and their stamps.
+    /// Returns which operations are stamped, and their stamps.
     pub fn stamps(&mut self) -> &mut Stamps {
         &mut self.stamps
     }
@@ -357,7 +357,7 @@ impl Client {
         }
     }
 
-    /// What is to be done about the link itself.
+    /// Returns the next output about the link itself.
     fn tend_link(&mut self, now: Instant) -> Option<Output<Event>> {
         match self.link {
             Link::ToOpen => {

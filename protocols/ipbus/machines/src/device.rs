@@ -33,7 +33,7 @@ const BUFFER_BYTES_MAX: u32 = 65_507;
 /// Bytes after which a stream's replies are handed to the driver; more than one packet.
 const BURST: usize = 128 << 10;
 
-/// What a device is, and its bounds.
+/// The settings and bounds of a device.
 #[derive(Debug, Clone)]
 pub struct DeviceConfig {
     /// Datagrams, or a stream of chunks for each peer.
@@ -48,7 +48,7 @@ pub struct DeviceConfig {
     /// Memory of the bus at most: what was written, in pages with their tables, and what is in FIFOs. A write that
     /// needs more is a bus error.
     pub memory_bytes_max: usize,
-    /// What is more than memory at its addresses.
+    /// The registers that are more than memory.
     pub registers: Registers,
     /// The words of the configuration space after a reset.
     pub configuration: Vec<u32>,
@@ -59,7 +59,7 @@ pub struct DeviceConfig {
 }
 
 impl DeviceConfig {
-    /// As firmware is built by default, all memory.
+    /// Creates the settings of firmware as it is built by default, all memory.
     #[must_use]
     pub fn new(transport: Transport, version: Version) -> Self {
         DeviceConfig {
@@ -76,7 +76,7 @@ impl DeviceConfig {
     }
 }
 
-/// What the application tells a device.
+/// A command of the application to a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceCommand {
     /// Forget packet numbers, kept replies and history, as a board that lost its power.
@@ -88,12 +88,12 @@ pub enum DeviceCommand {
     Poke {
         /// Where.
         address: u32,
-        /// What is there then.
+        /// The new word.
         word: u32,
     },
 }
 
-/// What a device tells the application.
+/// An event that a device reports to the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceEvent {
     /// A peer's stream cannot be cut into chunks, or it asks and does not read; it was closed.
@@ -135,7 +135,7 @@ struct Session {
 }
 
 impl Device {
-    /// A device that was just switched on.
+    /// Creates a device that was just switched on.
     #[must_use]
     pub fn new(config: DeviceConfig) -> Self {
         let config = DeviceConfig { buffer_bytes: config.buffer_bytes.min(BUFFER_BYTES_MAX), ..config };
@@ -157,25 +157,25 @@ impl Device {
         }
     }
 
-    /// What it would answer to a status request.
+    /// Returns the answer to a status request.
     #[must_use]
     pub fn status(&self) -> Status {
         self.board.status()
     }
 
-    /// What it has done so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn counters(&self) -> DeviceCounters {
         self.board.counters()
     }
 
-    /// The word at an address, which stays as it is; of a FIFO the oldest, or 0.
+    /// Returns the word at an address, which stays as it is; the oldest of a FIFO, or 0.
     #[must_use]
     pub fn peek(&self, address: u32) -> u32 {
         self.board.bus.peek(address)
     }
 
-    /// What is in the FIFO at an address, oldest first; nothing where there is none.
+    /// Iterates over the words in the FIFO at an address, oldest first; empty if there is none.
     pub fn fifo(&self, address: u32) -> impl Iterator<Item = u32> + '_ {
         self.board.bus.fifo(address)
     }
@@ -309,7 +309,7 @@ impl Device {
         self.resume(out)
     }
 
-    /// The next burst of what waited for a peer.
+    /// Writes the next burst of replies that waited for a peer.
     fn resume(&mut self, out: &mut Outbox) -> Option<Peer> {
         while let Some(&peer) = self.resumed.front() {
             let session = self.sessions.at(peer);

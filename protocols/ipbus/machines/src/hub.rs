@@ -67,7 +67,7 @@ pub struct HubConfig {
 }
 
 impl Default for HubConfig {
-    /// Room for a thousand clients and boards; jumbo frames; times that fit uHAL's patience of a second.
+    /// Returns bounds for a thousand clients and boards, jumbo frames, and times that fit uHAL's patience of a second.
     fn default() -> Self {
         HubConfig {
             clients: 4096,
@@ -86,7 +86,7 @@ impl Default for HubConfig {
     }
 }
 
-/// What the application asks of a hub.
+/// A command of the application to a hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HubCommand {
@@ -98,7 +98,7 @@ pub enum HubCommand {
     Drain,
 }
 
-/// What a hub tells the application.
+/// An event that a hub reports to the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HubEvent {
@@ -156,35 +156,35 @@ impl fmt::Display for Ended {
 /// The hub.
 #[derive(Debug)]
 pub struct Hub {
-    /// What each client is sending.
+    /// The unfinished chunk of each client.
     streams: Peers<Chunks>,
     router: Router,
 }
 
 impl Hub {
-    /// A hub without clients; they may reach the boards of this list.
+    /// Creates a hub without clients; they may reach the boards of this list.
     #[must_use]
     pub fn new(config: HubConfig, allow: AllowList) -> Self {
         Hub { streams: Peers::default(), router: Router::new(config, allow) }
     }
 
-    /// All that it has done.
+    /// Returns all counters.
     #[must_use]
     pub fn counters(&self) -> HubCounters {
         self.router.counters()
     }
 
-    /// The clients that are there.
+    /// Iterates over the clients that are connected.
     pub fn clients(&self) -> impl Iterator<Item = ClientStatistics> + '_ {
         self.router.client_statistics()
     }
 
-    /// The boards that are remembered.
+    /// Iterates over the boards that are remembered.
     pub fn boards(&self) -> impl Iterator<Item = BoardStatistics> + '_ {
         self.router.board_statistics()
     }
 
-    /// How long the stages of packets took, of those that were stamped.
+    /// Returns how long the stages of stamped packets took.
     #[must_use]
     pub fn stages(&self) -> &HubStages {
         &self.router.stages.seen
@@ -196,7 +196,7 @@ impl Hub {
         (self.router.packets.held(), self.router.packets.bytes())
     }
 
-    /// Whether no packet is under way, and no client there: so after [`HubCommand::Drain`], after a while.
+    /// Tells whether no packet is under way, and no client there: so after [`HubCommand::Drain`], after a while.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.router.is_drained()
@@ -269,7 +269,7 @@ impl Machine for Hub {
     }
 }
 
-/// A client's place.
+/// Returns a client's number.
 const fn index(peer: Peer) -> u32 {
     peer.0.wrapping_sub(Peer::FIRST_ACCEPTED)
 }

@@ -54,7 +54,7 @@ enum State {
 }
 
 impl Single {
-    /// One that is down. What a window keeps in flight has no meaning here.
+    /// Creates one that is down. The bound on packets in flight has no meaning here.
     #[must_use]
     pub fn new(config: WindowConfig) -> Self {
         Single {
@@ -76,7 +76,7 @@ impl Single {
         }
     }
 
-    /// Asks the device whether it is there, where it is down.
+    /// Sends a packet that does nothing, if the device is down: an answer opens it.
     pub fn open(&mut self, now: Instant) {
         if self.is_down() && !self.failed {
             self.ask(now);
@@ -90,13 +90,13 @@ impl Single {
         self.to_send = false;
     }
 
-    /// Whether nothing can be pushed before [`Single::open`].
+    /// Tells whether nothing can be pushed before [`Single::open`].
     #[must_use]
     pub fn is_down(&self) -> bool {
         matches!(self.state, State::Down { .. })
     }
 
-    /// How many packets can be pushed now.
+    /// Returns how many packets can be pushed now.
     #[must_use]
     pub fn room(&self) -> usize {
         usize::from(self.state == State::Open && !self.failed)
@@ -108,19 +108,19 @@ impl Single {
         usize::from(self.state == State::InFlight || self.failed)
     }
 
-    /// Whether none is in flight.
+    /// Tells whether none is in flight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What is known of the round-trip.
+    /// Returns the estimate of the round-trip.
     #[must_use]
     pub const fn round_trip(&self) -> &RoundTrip {
         &self.round_trip
     }
 
-    /// What has happened so far.
+    /// Returns the counters so far.
     #[must_use]
     pub const fn counters(&self) -> WindowCounters {
         self.counters
@@ -236,7 +236,7 @@ impl Single {
     }
 }
 
-/// Whether a transaction may be done twice.
+/// Tells whether a transaction may be done twice.
 fn is_harmless(request: Result<Request<Words<'_>>, Error>) -> bool {
     matches!(request, Ok(Request { operation: None | Some(Operation::Read { mode: Mode::Incrementing, .. }), .. }))
 }

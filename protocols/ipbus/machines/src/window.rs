@@ -36,7 +36,7 @@ use hodo_machine::Instant;
 /// The longest wait for one answer is this part of the patience, so that several are tried.
 const TRIES: u32 = 8;
 
-/// What a window may do.
+/// The bounds and times of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowConfig {
     /// Packets in flight at most. The device's buffers bound them too.
@@ -51,14 +51,14 @@ pub struct WindowConfig {
 }
 
 impl WindowConfig {
-    /// The longest wait for one answer.
+    /// Returns the longest wait for one answer.
     pub(crate) fn late_max(&self) -> Duration {
         self.patience / TRIES
     }
 }
 
 impl Default for WindowConfig {
-    /// As many as uHAL has in flight, its patience of a second, and no calm.
+    /// Returns uHAL's bound on packets in flight, its patience of a second, and no calm.
     fn default() -> Self {
         WindowConfig {
             in_flight: IN_FLIGHT,
@@ -83,7 +83,7 @@ pub enum Cause {
     Restarted,
     /// Somebody else sends packets with ids to this device: it may have done the packet, or not.
     Contended,
-    /// What the device says of itself makes no sense.
+    /// The device's status makes no sense.
     Malformed(Error),
 }
 
@@ -104,14 +104,14 @@ impl fmt::Display for Cause {
     }
 }
 
-/// What is to be done next.
+/// The next thing to be done.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step<'a> {
     /// Send this datagram to the device.
     Send(&'a [u8]),
     /// This packet gets no reply any more.
     Failed {
-        /// Its key.
+        /// Key of the packet.
         key: u64,
         /// Why.
         cause: Cause,
@@ -133,7 +133,7 @@ pub struct Answer<'a> {
     pub packet: &'a [u8],
 }
 
-/// What a received datagram was.
+/// A received datagram, classified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
     /// A reply, and it was taken.
@@ -148,7 +148,7 @@ pub enum Heard {
     Malformed(Error),
 }
 
-/// What has happened so far.
+/// The counters of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WindowCounters {
     /// Packets sent, each counted once.
@@ -202,29 +202,51 @@ pub struct Window {
     cause: Cause,
     after: After,
     to_greet: bool,
-    to_ask_status: bool,
-    /// Whether something was sent since the last status was asked for, and may be lost.
-    to_probe: bool,
-    /// Whether packets were sent again and nothing got on since.
-    sent_again: bool,
-    status_asked: Option<Asked>,
-    /// Statuses that were asked for and have not come: as many may still come late, and tell of long ago.
-    statuses_due: u32,
-    /// Statuses that told an id of long ago since something got on.
-    of_long_ago: u32,
+    status: StatusRequests,
     resend: [u8; HEADER],
     device: Status,
     round_trip: RoundTrip,
     /// Packets that have to go well before a lone one may take its time.
     troubled: u32,
+    progress: Progress,
+    counters: WindowCounters,
+}
+
+/// The requests of the device's status.
+#[derive(Debug, Default)]
+struct StatusRequests {
+    /// Whether one is to be sent.
+    wanted: bool,
+    asked: Option<Asked>,
+    /// Statuses that were asked for and have not come: as many may still come late, and tell of long ago.
+    due: u32,
+    /// Statuses that told an id of long ago since something got on.
+    of_long_ago: u32,
+    /// Whether something was sent since the last status was asked for, and may be lost.
+    probe: bool,
+}
+
+/// The progress since something new is waited for.
+#[derive(Debug)]
+struct Progress {
     /// Since when the oldest answer is waited for.
     waiting: Instant,
-    /// When something got on last, how often an answer was late since, and whether anything came.
-    progress: Instant,
+    /// When something got on last.
+    since: Instant,
+    /// The number of times that an answer was late since then.
     tries: u32,
+    /// Whether anything came since then.
     heard: bool,
     malformed: Option<Error>,
-    counters: WindowCounters,
+    /// Whether packets were sent again and nothing got on since.
+    sent_again: bool,
+}
+
+impl Progress {
+    /// Starts now.
+    fn start(now: Instant) -> Self {
+        Progress { waiting: now, since: now, tries: 0, heard: false, malformed: None, sent_again: false }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -243,7 +265,7 @@ struct Asked {
     last: Instant,
 }
 
-/// What follows once packets have been given up.
+/// The state that follows once packets have been given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
     GoOn,
@@ -275,7 +297,7 @@ enum Stage {
     Answered,
 }
 
-/// What goes out.
+/// The next datagram to be sent.
 enum Out {
     Status,
     Resend(u16),
@@ -283,7 +305,7 @@ enum Out {
 }
 
 impl Window {
-    /// A window that is down.
+    /// Creates a window that is down.
     #[must_use]
     pub fn new(config: WindowConfig) -> Self {
         let late_max = config.late_max();
@@ -301,31 +323,22 @@ impl Window {
             cause: Cause::Silent,
             after: After::GoOn,
             to_greet: false,
-            to_ask_status: false,
-            to_probe: false,
-            sent_again: false,
-            status_asked: None,
-            statuses_due: 0,
-            of_long_ago: 0,
+            status: StatusRequests::default(),
             resend: [0; HEADER],
             device: Status::default(),
             round_trip: RoundTrip::new(config.late_min, late_max),
             troubled: 0,
-            waiting: Instant::ZERO,
-            progress: Instant::ZERO,
-            tries: 0,
-            heard: false,
-            malformed: None,
+            progress: Progress::start(Instant::ZERO),
             counters: WindowCounters::default(),
         }
     }
 
-    /// Asks the device for its next id, where the window is down.
+    /// Requests the device's next id, if the window is down.
     pub fn open(&mut self, now: Instant) {
         if self.state == State::Down {
             self.state = State::Opening;
-            self.to_ask_status = true;
-            self.status_asked = None;
+            self.status.wanted = true;
+            self.status.asked = None;
             self.begin(now);
         }
     }
@@ -335,13 +348,13 @@ impl Window {
         self.fail_all(Cause::Silent);
     }
 
-    /// Whether nothing can be pushed before [`Window::open`].
+    /// Tells whether nothing can be pushed before [`Window::open`].
     #[must_use]
     pub fn is_down(&self) -> bool {
         self.state == State::Down
     }
 
-    /// How many packets can be pushed now: none before the device has told its next id, and taken the greeting.
+    /// Returns how many packets can be pushed now: none before the device has told its next id, and taken the greeting.
     #[must_use]
     #[inline]
     pub fn room(&self) -> usize {
@@ -349,8 +362,8 @@ impl Window {
         if closed { 0 } else { self.limit().saturating_sub(self.slots.len()) }
     }
 
-    /// Whether the device has buffers for a packet of so many bytes. As many as uHAL fills are always tried, whatever the
-    /// device says of itself.
+    /// Tells whether the device has buffers for a packet of this many bytes. As many as uHAL fills are always tried,
+    /// whatever the device says of itself.
     #[must_use]
     pub fn takes(&self, bytes: usize) -> bool {
         bytes <= PAYLOAD || u32::try_from(bytes).is_ok_and(|bytes| bytes <= self.device.buffer_bytes)
@@ -362,25 +375,25 @@ impl Window {
         self.slots.len()
     }
 
-    /// Whether none is in flight.
+    /// Tells whether none is in flight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// What the device last said of itself: its buffers, and the bytes of one.
+    /// Returns the device's last status: its buffers, and the bytes of one.
     #[must_use]
     pub const fn device(&self) -> &Status {
         &self.device
     }
 
-    /// What is known of the round-trip.
+    /// Returns the estimate of the round-trip.
     #[must_use]
     pub const fn round_trip(&self) -> &RoundTrip {
         &self.round_trip
     }
 
-    /// What has happened so far.
+    /// Returns the counters so far.
     #[must_use]
     pub const fn counters(&self) -> WindowCounters {
         self.counters
@@ -410,9 +423,9 @@ impl Window {
             Err(error) => Heard::Malformed(error),
         };
         match heard {
-            Heard::Malformed(error) => self.malformed = Some(error),
+            Heard::Malformed(error) => self.progress.malformed = Some(error),
             Heard::Stray => self.counters.strays += u64::from(is_reply),
-            Heard::Reply | Heard::Status | Heard::NotTaken => self.heard = true,
+            Heard::Reply | Heard::Status | Heard::NotTaken => self.progress.heard = true,
         }
         heard
     }

@@ -31,7 +31,7 @@ fn device(transport: Transport, version: Version) -> Device {
     Device::new(DeviceConfig { registers, ..DeviceConfig::new(transport, version) })
 }
 
-/// The packets of one round: numbered and not, repeated, status and resend, noise.
+/// Returns the packets of one round: numbered and not, repeated, status and resend, noise.
 fn packets(version: Version, order: Order) -> Vec<Vec<u8>> {
     let mut bytes = Vec::new();
     if version == Version::V1_3 {
@@ -75,7 +75,7 @@ fn rounds(device: &mut Device, packets: &mut [Vec<u8>], numbered: Option<Order>,
     allocations_here() - before
 }
 
-/// One test, because the counter counts everything in this process.
+/// Runs as the only test, because the counter counts everything in this process.
 #[test]
 fn more_packets_need_no_more_allocations() {
     for transport in [Transport::Datagram, Transport::Stream] {

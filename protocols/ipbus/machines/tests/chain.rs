@@ -82,7 +82,7 @@ fn chain(version: Version, loss: f64, seed: u64) -> Sim<Link, Link> {
     sim
 }
 
-/// Asks, and waits for as many ends.
+/// Sends commands, and waits for as many ends.
 fn ask(sim: &mut Sim<Link, Link>, commands: Vec<Command>) -> Vec<Result<Data, Error>> {
     let (wanted, end) = (commands.len(), sim.now() + Duration::from_secs(100));
     commands.into_iter().for_each(|command| sim.command(Ask::Client(command)));
@@ -139,7 +139,7 @@ fn a_device_that_is_not_there_is_told_by_the_hub() {
     assert_eq!(ends, [Err(Error::Hub(Code::NoStatusReply))]);
 }
 
-/// Of a peer that the driver closes, nothing is left in the hub.
+/// Leaves nothing in the hub of a peer that the driver closes.
 #[test]
 fn a_hub_outlives_its_clients() {
     let mut hub = Hub::new(HubConfig::default(), AllowList::ALL);

@@ -48,7 +48,7 @@ impl Bench {
         bench
     }
 
-    /// Single words by the hundred, and a block out and back.
+    /// Runs single words by the hundred, and a block out and back.
     fn round(&mut self) {
         let due = self.ended + 202;
         let tag = 0;
@@ -136,7 +136,7 @@ fn take(out: &mut Outbox, bytes: &mut Vec<u8>) {
     out.clear();
 }
 
-/// One test, because the counter counts everything in this process.
+/// Runs as the only test, because the counter counts everything in this process.
 #[test]
 fn more_operations_need_no_more_allocations() {
     let hub = Path::Hub(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 50001));

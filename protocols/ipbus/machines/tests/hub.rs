@@ -26,7 +26,7 @@ struct Rig {
     peers: BTreeMap<u32, u32>,
     /// Datagrams for boards that were not delivered yet.
     wire: VecDeque<(Peer, Vec<u8>)>,
-    /// What each client received.
+    /// Bytes that each client received.
     received: BTreeMap<u32, Vec<u8>>,
     events: Vec<HubEvent>,
     closed: Vec<Peer>,
@@ -111,7 +111,7 @@ impl Rig {
         }
     }
 
-    /// Time goes on by so much, with every deadline in it; boards answer at once.
+    /// Lets time go on by `span`, with every deadline in it; boards answer at once.
     fn wait(&mut self, span: Duration) {
         let until = self.now + span;
         self.settle();
@@ -123,7 +123,7 @@ impl Rig {
         self.now = until;
     }
 
-    /// The next chunk that a client received, without its length.
+    /// Returns the next chunk that a client received, without its length.
     fn chunk(&mut self, client: Peer) -> Option<Vec<u8>> {
         let bytes = self.received.get_mut(&client.0)?;
         let length = u32::from_be_bytes(*bytes.first_chunk()?) as usize;
@@ -140,7 +140,7 @@ impl Rig {
         codes_of(wishes, &chunk)
     }
 
-    /// Asks, waits, and answers the codes.
+    /// Sends a chunk, waits, and returns the codes.
     fn exchange(&mut self, client: Peer, wishes: &[Wish]) -> Vec<Code> {
         self.ask(client, wishes);
         self.wait(MILLI);

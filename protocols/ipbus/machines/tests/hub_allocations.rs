@@ -19,7 +19,7 @@ struct Floor {
     hub: Hub,
     now: Instant,
     out: Outbox,
-    /// What each client sends, again and again.
+    /// Chunks that each client sends, again and again.
     chunks: Vec<Vec<u8>>,
     /// The next id of each board.
     next: [u16; BOARDS],
@@ -86,7 +86,7 @@ impl Floor {
         }
     }
 
-    /// Out of order, for that matter: what comes too early is dropped, and asked for again.
+    /// Replies out of order, for that matter: a packet that comes too early is dropped, and asked for again.
     fn answer(&mut self, peer: Peer, datagram: &[u8]) {
         let next = &mut self.next[peer.0 as usize];
         let packet = Packet::decode(datagram).expect("the hub sends packets");

@@ -40,7 +40,7 @@ impl Scenario {
 
 #[derive(Default)]
 struct Outcome {
-    /// What became of each operation, in the order that it was told.
+    /// The end of each operation, in the order in which the ends were reported.
     ends: Vec<(u64, Result<Data, Error>)>,
     down: Vec<Error>,
     log: Vec<u32>,
@@ -107,7 +107,7 @@ fn turn(sim: &mut Sim<Client, Device>, until: Instant, outcome: &mut Outcome) {
     assert!(sim.outstanding_bytes() < 400_000, "{} bytes are on their way", sim.outstanding_bytes());
 }
 
-/// What the operation with this number does.
+/// Returns the kind of the operation with this number.
 const fn kind(tag: u64, seed: u64) -> u64 {
     (tag * 7 + seed) % 6
 }
@@ -138,7 +138,7 @@ fn operation(tag: u64, seed: u64, blocks: &mut BTreeMap<u64, Vec<u32>>) -> Comma
 }
 
 impl Outcome {
-    /// What holds whatever happens.
+    /// Checks the rules that hold in every run.
     fn check(&self, seed: u64) {
         let tags: Vec<u64> = self.ends.iter().map(|(tag, _)| *tag).collect();
         assert_eq!(tags, (0..OPERATIONS).collect::<Vec<_>>(), "seed {seed}: each ends once, in order");
@@ -199,7 +199,7 @@ fn nothing_is_lost_and_nothing_done_twice_over_datagrams() {
     assert!(all.requests_lost > 1_000 && all.replies_lost > 1_000 && all.strays > 1_000, "{all:?}");
 }
 
-/// While the round-trip is not known, several statuses are asked for before the first comes.
+/// Delays the first status: while the round-trip is not known, several are asked for before it comes.
 #[test]
 fn a_status_of_long_ago_is_not_taken_for_a_restart() {
     let scenario = Scenario { buffers: 4, ..Scenario::udp("delay=10ms&loss=0.05&jitter=5ms") };
@@ -246,7 +246,7 @@ fn a_stream_that_is_cut_fails_what_is_in_flight_and_is_opened_again() {
     assert!(cut > 100, "{cut}");
 }
 
-/// What is lost without ids is reported; in version 1.3 reads are tried again.
+/// Loses packets without ids, which is reported; in version 1.3 reads are tried again.
 #[test]
 fn without_ids_what_is_lost_is_reported() {
     let mut failed = 0;

@@ -119,7 +119,8 @@ fn are_done_once(faults: &Faults) {
     }
 }
 
-/// A damaged datagram does not reach a device: UDP has a checksum, which the simulated network leaves out.
+/// Leaves out damage: a damaged datagram does not reach a device, because UDP has a checksum, which the simulated
+/// network leaves out.
 fn whole() -> impl Iterator<Item = &'static str> {
     NETWORKS.iter().copied().filter(|network| !network.contains("corrupt"))
 }

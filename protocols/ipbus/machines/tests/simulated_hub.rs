@@ -27,7 +27,7 @@ enum Role {
     Board(Rebooting),
 }
 
-/// What a board is told.
+/// A turn of a board's life.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     Die,
@@ -51,7 +51,7 @@ struct Client {
     /// Chunks still to be sent.
     left: u32,
     words: u32,
-    /// What is waited for, chunk by chunk.
+    /// Chunks that are waited for.
     waiting: VecDeque<Vec<Wish>>,
     depth: usize,
     /// Whether it goes away when so many chunks are left, and comes again.
@@ -122,7 +122,7 @@ impl Client {
         }
     }
 
-    /// What was waited for has an unknown end.
+    /// Marks what was waited for as of unknown end.
     fn cut(&mut self) {
         self.waiting.clear();
         self.is_open = false;
@@ -222,9 +222,9 @@ impl Machine for Role {
     }
 }
 
-/// What is to be seen in one run.
+/// The events that a run has to show.
 #[derive(Debug, Default)]
-struct Seen {
+struct Observed {
     writes: u64,
     done: u64,
     refused: u64,
@@ -259,7 +259,7 @@ fn network(random: &mut Random, faults: bool) -> Network {
     }
 }
 
-/// A scene of this seed, with boards that are as they should be, or not.
+/// Creates a scene of this seed, with boards that are as they should be, or not.
 fn scene(seed: u64, faults: bool) -> Scene {
     let mut random = Random::new(seed);
     let (clients, boards) = (1 + random.below(4) as u32, 1 + random.below(4) as u32);
@@ -332,7 +332,7 @@ impl Scene {
         }
     }
 
-    fn run(mut self, seed: u64) -> Seen {
+    fn run(mut self, seed: u64) -> Observed {
         let end = self.sim.now() + PATIENCE;
         while !self.clients().all(Client::is_done) {
             assert!(self.sim.now() < end, "seed {seed}: not everything was answered");
@@ -342,11 +342,11 @@ impl Scene {
         let hub = self.hub();
         assert_eq!((hub.held().0, hub.clients().count(), hub.boards().count()), (0, 0, 0), "seed {seed}");
         let counters = hub.counters();
-        let mut seen = Seen {
+        let mut seen = Observed {
             restarts: counters.boards.link.restarts,
             lost: counters.boards.link.requests_lost + counters.boards.link.replies_lost,
             reads: self.clients().map(|client| client.reads).sum(),
-            ..Seen::default()
+            ..Observed::default()
         };
         let mut times = BTreeMap::new();
         for board in self.written() {
@@ -382,7 +382,7 @@ impl Scene {
 
 #[test]
 fn everything_is_done_once_or_said_to_have_failed() {
-    let mut all = Seen::default();
+    let mut all = Observed::default();
     for seed in seeds(SEEDS) {
         let seen = scene(seed, true).run(seed);
         all.writes += seen.writes;

@@ -56,7 +56,7 @@ fn hex(text: &str) -> Vec<u8> {
     (0..digits.len()).step_by(2).map(byte).collect()
 }
 
-/// The device that the files describe.
+/// Creates the device that the files describe.
 fn device(version: Version, transport: Transport) -> Device {
     let mut config = DeviceConfig::new(transport, version);
     let registers = [
@@ -94,7 +94,7 @@ fn a_device_answers_these_bytes() {
     }
 }
 
-/// Over TCP each packet stands behind its length, which is big-endian whatever the packet is.
+/// Sends packets over TCP: each stands behind its length, which is big-endian whatever the packet is.
 #[test]
 fn a_device_answers_these_bytes_in_chunks() {
     for version in [Version::V2_0, Version::V1_3] {
@@ -171,7 +171,7 @@ fn what_is_decoded_of_version_1_3_is_encoded_to_these_bytes() {
     assert_eq!(kinds.len(), 16, "every kind of transaction in both orders: {kinds:?}");
 }
 
-/// The hub's own fields are big-endian, and packets stay as their client made them.
+/// Compares the hub's entries: its own fields are big-endian, and packets stay as their client made them.
 #[test]
 fn the_hubs_entries_are_these_bytes() {
     let target = SocketAddrV4::new(Ipv4Addr::new(192, 168, 0, 10), 50001);

@@ -31,7 +31,7 @@ pub struct Connections {
 /// One device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Connection {
-    /// Its name.
+    /// Name of the connection.
     pub id: String,
     /// Where it is; reads as a [`crate::uri::Uri`].
     pub uri: String,
@@ -76,13 +76,13 @@ impl Connections {
         Ok(Connections { connections, warnings: findings })
     }
 
-    /// What is remarkable about the files.
+    /// Returns the remarks on the files.
     #[must_use]
     pub fn warnings(&self) -> &[Finding] {
         &self.warnings
     }
 
-    /// The device of an id.
+    /// Returns the device of an id.
     ///
     /// # Errors
     /// Where there is none: what there is.
@@ -94,19 +94,19 @@ impl Connections {
         })
     }
 
-    /// Every device, by id.
+    /// Iterates over every device, by id.
     pub fn iter(&self) -> impl Iterator<Item = &Connection> {
         self.connections.values()
     }
 
-    /// The devices whose whole id fits, by id.
+    /// Iterates over the devices whose whole id fits, by id.
     pub fn matching(&self, pattern: &Pattern) -> impl Iterator<Item = &Connection> {
         self.iter().filter(|connection| pattern.fits(&connection.id))
     }
 }
 
 impl Connection {
-    /// The file of its address table; a relative one begins at the folder of the connection file.
+    /// Returns the file of the address table; a relative path begins at the folder of the connection file.
     ///
     /// # Errors
     /// Where the expression names none, or several.

@@ -15,31 +15,33 @@ use alloc::vec::Vec;
 /// The most files that one expression may name.
 pub const FILES_MAX: usize = 10_000;
 
-/// What the readers of files need of the world.
+/// A source of files, which the readers are given instead of a file system.
 pub trait Source {
-    /// The bytes of a file, or why there are none. One that is longer than `max` may be cut, after more than `max` bytes.
+    /// Returns the bytes of a file, or why there are none. A file longer than `max` may be cut, after more than `max`
+    /// bytes.
     ///
     /// # Errors
     /// Where the file cannot be read: the reason, as a user should see it.
     fn read(&self, file: &str, max: usize) -> Result<Vec<u8>, String>;
 
-    /// The names in a folder, in any order; `""` is the current one. Nothing where there is no such folder.
+    /// Returns the names in a folder, in any order; `""` is the current one. Empty if there is no such folder.
     fn list(&self, _folder: &str) -> Vec<String> {
         Vec::new()
     }
 
-    /// A variable of the environment.
+    /// Returns a variable of the environment.
     fn variable(&self, _name: &str) -> Option<String> {
         None
     }
 
-    /// The one name of a file that has several, so that cycles are found. Without a file system: the path without `..`.
+    /// Returns the one name of a file that has several, so that cycles are found. Without a file system: the path
+    /// without `..`.
     fn identity(&self, file: &str) -> String {
         without_dots(file)
     }
 }
 
-/// The files that an expression names, relative ones from `folder` on, without the ones that it names again.
+/// Returns the files that an expression names, relative ones from `folder` on, each once.
 ///
 /// # Errors
 /// Where a part of it is no `file://…`, or no file fits it.
@@ -58,7 +60,7 @@ pub fn all(expression: &str, folder: &str, source: &dyn Source) -> Result<Vec<St
     Ok(files)
 }
 
-/// The one file that an expression names, a relative one from `folder` on.
+/// Returns the one file that an expression names, a relative one from `folder` on.
 ///
 /// # Errors
 /// As [`all`], and where it names none or several.
@@ -71,14 +73,14 @@ pub fn one(expression: &str, folder: &str, source: &dyn Source) -> Result<String
     }
 }
 
-/// The bytes of a file, if it has no more than `max`.
+/// Returns the bytes of a file, if it has no more than `max`.
 pub(crate) fn read(file: &str, max: usize, source: &dyn Source) -> Result<Vec<u8>, FileProblem> {
     let unreadable = |why| FileProblem::Unreadable { file: file.to_owned(), why };
     let bytes = source.read(file, max).map_err(unreadable)?;
     if bytes.len() > max { Err(FileProblem::TooLarge { file: file.to_owned(), max }) } else { Ok(bytes) }
 }
 
-/// The folder that a file lies in; `""` is the current one.
+/// Returns the folder that a file lies in; `""` is the current one.
 #[must_use]
 pub fn folder_of(file: &str) -> &str {
     match file.rfind('/') {
@@ -88,7 +90,7 @@ pub fn folder_of(file: &str) -> &str {
     }
 }
 
-/// A path as seen from a folder.
+/// Joins a path to a folder.
 #[must_use]
 pub fn join(folder: &str, path: &str) -> String {
     if folder.is_empty() || path.starts_with('/') {

@@ -1,4 +1,4 @@
-//! What is wrong or remarkable in a user's files: where, what, and what to do about it.
+//! Errors and remarks on a user's files: where, what, and what to do about it.
 
 mod file;
 mod node;
@@ -19,7 +19,7 @@ use core::fmt;
 pub struct Finding {
     /// Where.
     pub place: Place,
-    /// What.
+    /// The problem.
     pub problem: Problem,
 }
 
@@ -50,7 +50,7 @@ pub enum Severity {
     Warning,
 }
 
-/// What can be found.
+/// A problem, or a remark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
@@ -65,7 +65,7 @@ pub enum Problem {
 }
 
 impl Finding {
-    /// Whether it keeps the file from being used.
+    /// Tells whether it keeps the file from being used.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.problem.severity() == Severity::Error
@@ -73,7 +73,7 @@ impl Finding {
 }
 
 impl Problem {
-    /// Whether the file can be used nevertheless.
+    /// Returns whether the file can be used nevertheless.
     #[must_use]
     pub fn severity(&self) -> Severity {
         if matches!(self, Problem::Remark(_)) { Severity::Warning } else { Severity::Error }

@@ -14,7 +14,7 @@ pub struct Pattern(Regex);
 pub struct BadPattern {
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// Error in the text.
     pub why: String,
 }
 
@@ -29,7 +29,7 @@ impl Pattern {
         compile(&alloc::format!("\\A(?:{text})\\z")).map(Pattern)
     }
 
-    /// Whether the whole of a name fits.
+    /// Tells whether the whole of a name fits.
     #[must_use]
     pub fn fits(&self, name: &str) -> bool {
         self.0.is_match(name.as_bytes())

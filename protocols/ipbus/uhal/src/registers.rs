@@ -22,7 +22,7 @@ use hodo_ipbus::device::{Behaviour, Failure, Register, Registers};
 
 /// The depth of a FIFO whose node has no size.
 const FIFO_DEPTH: u32 = 1 << 16;
-/// What the parameter `device` takes.
+/// The values of the parameter `device`.
 const BEHAVIOURS: &[&str] = &["memory", "fifo", "counter", "error", "timeout"];
 
 /// The registers that a table describes. Addresses without a node are memory.
@@ -48,7 +48,7 @@ impl TryFrom<&Table> for Registers {
     }
 }
 
-/// What one node says of its addresses.
+/// One node's part in the registers at its addresses.
 #[derive(Debug, Clone, Copy)]
 struct Layer {
     readable: u32,
@@ -66,7 +66,7 @@ struct Edge {
 }
 
 impl Layer {
-    /// Nothing where no register is.
+    /// Returns the layer of a node, or `None` if it has no register.
     fn of(node: Node<'_>) -> Result<Option<Layer>, ValueProblem> {
         let (mode, permission, mask) = (node.mode(), node.permission(), node.mask());
         if mode == Mode::Hierarchical || mode == Mode::Incremental && node.size() == 0 {
@@ -113,7 +113,7 @@ fn named(text: &str, node: Node<'_>) -> Result<Behaviour, ValueProblem> {
     })
 }
 
-/// The runs between neighbouring edges, each with all the layers over it.
+/// Returns the runs between neighbouring edges, each with all the layers over it.
 fn united(edges: &[Edge]) -> Vec<Register> {
     let mut registers = Vec::new();
     let mut over = Over::default();
@@ -153,7 +153,7 @@ impl Over {
         }
     }
 
-    /// The strongest of what they do; nothing where there is no layer.
+    /// Returns the strongest behaviour of the layers, or `None` if there is no layer.
     fn behaviour(&self) -> Option<Behaviour> {
         self.behaviours.keys().next_back().copied()
     }

@@ -57,7 +57,7 @@ pub struct Table {
     warnings: Vec<Finding>,
 }
 
-/// What a file says of a node, modules put in; once for all the places where it lies.
+/// A node as declared in a file, modules included; once for all the places where it lies.
 #[derive(Debug, Clone)]
 struct Declared {
     id: Box<str>,
@@ -78,7 +78,7 @@ struct Declared {
 }
 
 impl Declared {
-    /// From the first of its addresses to the last.
+    /// Returns how far the last address is from the first.
     fn last_offset(&self) -> u32 {
         if self.mode == Mode::Incremental { self.size.saturating_sub(1) } else { 0 }
     }
@@ -129,24 +129,24 @@ impl Table {
         }
     }
 
-    /// What is remarkable about its files.
+    /// Returns the remarks on the files.
     #[must_use]
     pub fn warnings(&self) -> &[Finding] {
         &self.warnings
     }
 
-    /// The files that it was read from; the first-named one is the last.
+    /// Iterates over the files that it was read from; the first-named one is the last.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|file| &**file)
     }
 
-    /// The outermost node.
+    /// Returns the outermost node.
     #[must_use]
     pub fn root(&self) -> Node<'_> {
         Node::at(self, 0)
     }
 
-    /// The node of a path, as `daq.ctrl.enable`; the outermost one of `""`.
+    /// Returns the node of a path, as `daq.ctrl.enable`; the outermost one for `""`.
     ///
     /// # Errors
     /// Where there is none: how far the path leads, and what is there.
@@ -154,30 +154,30 @@ impl Table {
         self.root().node(path)
     }
 
-    /// The node of a [number](Node::number).
+    /// Returns the node of a [number](Node::number).
     #[must_use]
     pub fn numbered(&self, number: u32) -> Option<Node<'_>> {
         ((number as usize) < self.entries.len()).then(|| Node::at(self, number))
     }
 
-    /// Whether a path leads to a node.
+    /// Tells whether a path leads to a node.
     #[must_use]
     pub fn has_node(&self, path: &str) -> bool {
         self.node(path).is_ok()
     }
 
-    /// The nodes whose whole path fits, by path.
+    /// Returns the nodes whose whole path fits, by path.
     #[must_use]
     pub fn nodes(&self, pattern: &Pattern) -> Vec<Node<'_>> {
         self.root().nodes(pattern)
     }
 
-    /// Every node but the outermost, each before those below it, siblings by their address.
+    /// Iterates over every node but the outermost, each before those below it, siblings by their address.
     pub fn iter(&self) -> impl Iterator<Item = Node<'_>> {
         self.root().iter()
     }
 
-    /// The registers, blocks and ports that an address belongs to.
+    /// Iterates over the registers, blocks and ports that an address belongs to.
     pub fn nodes_at(&self, address: u32) -> impl Iterator<Item = Node<'_>> {
         self.iter().filter(move |node| node.covers(address))
     }

@@ -17,6 +17,7 @@ use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
 use hodo_ipbus::wire::{DEVICE_PORT, Version};
+use thiserror::Error;
 
 /// The sizes of a packet's payload that can be asked for, in bytes: from a header and a few words to a whole datagram.
 pub const PAYLOAD_BYTES: RangeInclusive<u32> = 64..=65_507;
@@ -62,39 +63,47 @@ pub struct Host {
 }
 
 /// Why a text is no URI of a device.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UriError {
     /// There is no `://`.
+    #[error("`{uri}` is no URI of a device; write it as `ipbusudp-2.0://board:{DEVICE_PORT}`")]
     NoScheme {
         /// The text.
         uri: String,
     },
     /// The scheme is none of the known ones.
+    #[error("unknown scheme `{scheme}` in `{uri}`; the known ones are {}", known_schemes())]
     UnknownScheme {
         /// The text.
         uri: String,
-        /// Its scheme.
+        /// Scheme of the URI.
         scheme: String,
     },
     /// The scheme is of a device in the same computer.
+    #[error(
+        "`{scheme}` is of a device inside this computer, which is not supported here; boards are reached over the network, by ipbusudp, ipbustcp or chtcp"
+    )]
     NotANetwork {
         /// The scheme.
         scheme: String,
     },
     /// A host without a name or port.
+    #[error("`{host}` in `{uri}` is no host and port; write them as `board:{DEVICE_PORT}`")]
     BadHost {
         /// The text.
         uri: String,
-        /// What should be a host and a port.
+        /// The text in place of a host and a port.
         host: String,
     },
     /// A hub without a target.
+    #[error("`{uri}` does not say which board is behind the hub; add `?{TARGET}=board:{DEVICE_PORT}`")]
     NoTarget {
         /// The text.
         uri: String,
     },
     /// An option without a value.
+    #[error("option `{option}` in `{uri}` has no value; write {option}=…")]
     NoValue {
         /// The text.
         uri: String,
@@ -102,6 +111,7 @@ pub enum UriError {
         option: String,
     },
     /// An option that there is not, over UDP.
+    #[error("unknown option `{option}` in `{uri}`; over UDP there is {PAYLOAD}, and in version 2.0 {RELIABLE}")]
     UnknownOption {
         /// The text.
         uri: String,
@@ -109,13 +119,15 @@ pub enum UriError {
         option: String,
     },
     /// Neither `true` nor `false`.
+    #[error("{RELIABLE} in `{uri}` cannot be `{value}`: it is true or false")]
     BadReliable {
         /// The text.
         uri: String,
-        /// What it is.
+        /// The value.
         value: String,
     },
     /// A size that no packet has.
+    #[error("{PAYLOAD} in `{uri}` cannot be `{value}`: it takes bytes from {} to {}", PAYLOAD_BYTES.start(), PAYLOAD_BYTES.end())]
     BadPayloadSize {
         /// The text.
         uri: String,
@@ -262,50 +274,8 @@ impl fmt::Display for Host {
     }
 }
 
-impl core::error::Error for UriError {}
-
-impl fmt::Display for UriError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            UriError::NoScheme { uri } => {
-                write!(f, "`{uri}` is no URI of a device; write it as `ipbusudp-2.0://board:{DEVICE_PORT}`")
-            }
-            UriError::UnknownScheme { uri, scheme } => {
-                write!(f, "unknown scheme `{scheme}` in `{uri}`; the known ones are ")?;
-                for (index, (known, ..)) in SCHEMES.iter().enumerate() {
-                    write!(f, "{}{known}", if index == 0 { "" } else { ", " })?;
-                }
-                Ok(())
-            }
-            UriError::NotANetwork { scheme } => write!(
-                f,
-                "`{scheme}` is of a device inside this computer, which is not supported here; boards are reached over the \
-                 network, by ipbusudp, ipbustcp or chtcp"
-            ),
-            UriError::BadHost { uri, host } => {
-                write!(f, "`{host}` in `{uri}` is no host and port; write them as `board:{DEVICE_PORT}`")
-            }
-            UriError::NoTarget { uri } => {
-                write!(f, "`{uri}` does not say which board is behind the hub; add `?{TARGET}=board:{DEVICE_PORT}`")
-            }
-            UriError::NoValue { uri, option } => {
-                write!(f, "option `{option}` in `{uri}` has no value; write {option}=…")
-            }
-            UriError::UnknownOption { uri, option } => {
-                write!(
-                    f,
-                    "unknown option `{option}` in `{uri}`; over UDP there is {PAYLOAD}, and in version 2.0 {RELIABLE}"
-                )
-            }
-            UriError::BadReliable { uri, value } => {
-                write!(f, "{RELIABLE} in `{uri}` cannot be `{value}`: it is true or false")
-            }
-            UriError::BadPayloadSize { uri, value } => {
-                let (least, most) = (PAYLOAD_BYTES.start(), PAYLOAD_BYTES.end());
-                write!(f, "{PAYLOAD} in `{uri}` cannot be `{value}`: it takes bytes from {least} to {most}")
-            }
-        }
-    }
+fn known_schemes() -> String {
+    SCHEMES.iter().map(|(scheme, ..)| *scheme).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

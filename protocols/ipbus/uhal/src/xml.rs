@@ -50,7 +50,7 @@ impl Text {
         Ok(Text { mended, lines, marks, crowd })
     }
 
-    /// The elements.
+    /// Parses the elements.
     pub(crate) fn parse(&self) -> Result<Document<'_>, At> {
         if let Some(at) = self.crowd {
             let (line, column) = self.position(at);
@@ -71,7 +71,7 @@ impl Text {
         })
     }
 
-    /// The line and the column of a byte.
+    /// Returns the line and the column of a byte.
     pub(crate) fn position(&self, at: usize) -> (u32, u32) {
         let line = self.lines.partition_point(|start| *start <= at);
         let column = self.characters_before(at) - self.characters_before(self.lines[line - 1]);
@@ -84,12 +84,12 @@ impl Text {
     }
 }
 
-/// How many characters begin in some bytes of a text.
+/// Returns how many characters begin in some bytes of a text.
 fn characters_in(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }
 
-/// A value as it stands in the file.
+/// Returns a value as it stands in the file.
 pub(crate) fn plain(value: &str) -> Cow<'_, str> {
     if value.contains([AMPERSAND, LESS]) {
         Cow::Owned(value.replace(AMPERSAND, "&").replace(LESS, "<"))
@@ -125,7 +125,7 @@ fn wide(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
-/// Whether the declaration says that every byte is a character. Many tables do, and hold ASCII only.
+/// Tells whether the declaration says that every byte is a character. Many tables do, and hold ASCII only.
 fn is_latin(bytes: &[u8]) -> bool {
     let start = bytes.trim_ascii_start();
     let end = start.windows(2).take(200).position(|pair| pair == b"?>").unwrap_or(0);
@@ -165,20 +165,20 @@ struct Mender {
 }
 
 impl Mender {
-    /// An `&`: of a reference, or bare.
+    /// Copies an `&`: of a reference, or bare.
     fn reference<'t>(&mut self, rest: &'t str) -> &'t str {
         self.out.push(if is_reference(rest) { '&' } else { AMPERSAND });
         &rest[1..]
     }
 
-    /// Something up to its end, as it is.
+    /// Copies something up to its end.
     fn copy<'t>(&mut self, rest: &'t str, end: &str) -> &'t str {
         let length = rest.find(end).map_or(rest.len(), |at| at + end.len());
         self.out.push_str(&rest[..length]);
         &rest[length..]
     }
 
-    /// Something up to its end, as spaces; as it is where it has no end, so that the parser says so.
+    /// Copies something up to its end as spaces; as it is if it has no end, so that the parser says so.
     fn blank<'t>(&mut self, rest: &'t str, end: &str) -> &'t str {
         let Some(at) = rest.find(end) else { return self.copy(rest, end) };
         let (comment, after) = rest.split_at(at + end.len());
@@ -186,7 +186,7 @@ impl Mender {
         after
     }
 
-    /// A `<` and what belongs to it.
+    /// Copies a `<` and the rest of the tag.
     fn tag<'t>(&mut self, rest: &'t str) -> &'t str {
         let start = self.out.len();
         let mut attributes = 0;
@@ -214,7 +214,7 @@ impl Mender {
         ""
     }
 
-    /// What stands between quotes.
+    /// Copies the text between quotes.
     fn value(&mut self, value: &str) {
         // A quote that was forgotten makes a value of the next lines' markup: the parser is to find it where it begins.
         let forgotten = value.contains('\n') && value.contains('<');
@@ -233,7 +233,7 @@ impl Mender {
     }
 }
 
-/// Whether a text begins with a reference that needs no document type.
+/// Tells whether a text begins with a reference that needs no document type.
 fn is_reference(text: &str) -> bool {
     // The longest one is `&#1114111;`, but for leading zeros.
     let end = text.bytes().take(32).position(|letter| letter == b';');

@@ -102,7 +102,7 @@ impl Channel {
         self.since = now;
     }
 
-    /// The driver has the connection: greet. A single-use connection sends its operation along.
+    /// Greets, now that the driver has the connection. A single-use connection sends its operation along.
     pub(crate) fn opened(&mut self, now: Instant, queues: &mut Queues) {
         self.state = State::Greeting;
         self.since = now;
@@ -123,7 +123,7 @@ impl Channel {
         }
     }
 
-    /// Nothing more is to be done here. The end of a stream says so by itself.
+    /// Tells the server over UDP that nothing more is to be done here; the end of a stream says so by itself.
     pub(crate) fn leave(&mut self, queues: &mut Queues) {
         if self.transport == Transport::Datagram {
             self.leaving = true;
@@ -272,7 +272,7 @@ impl Channel {
         Ok(())
     }
 
-    /// A single-use connection has had its answer: close it, and open the next one if more is to be done.
+    /// Closes a single-use connection that has had its answer; the next one is opened if more is to be done.
     fn end_single(&mut self, queues: &mut Queues) {
         queues.closing.push_back(Peer(self.number));
         self.inbound = Inbound::new(COUNTERS_MAX);
@@ -280,12 +280,12 @@ impl Channel {
         self.state = State::Waiting;
     }
 
-    /// Whether a single-use connection has to be opened for what is queued.
+    /// Tells whether a single-use connection has to be opened for queued operations.
     pub(crate) fn wants_opening(&self) -> bool {
         self.single && self.state == State::Waiting && !self.queued.is_empty()
     }
 
-    /// When this channel wants to be looked at again.
+    /// Returns when this channel is to be checked again.
     pub(crate) fn next_check(&self, now: Instant) -> Option<Instant> {
         match self.state {
             State::Opening | State::Greeting => Some(now + self.timeout / REPEATS),
@@ -299,7 +299,7 @@ impl Channel {
         }
     }
 
-    /// When an operation is to be given up because later ones have been answered.
+    /// Returns when an operation is to be given up because later ones have been answered.
     #[inline]
     pub(crate) fn overtaken_at(&self) -> Option<Instant> {
         self.lanes().into_iter().filter_map(Lane::overtaken_at).min()

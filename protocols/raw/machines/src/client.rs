@@ -13,7 +13,7 @@ use hodo_machine::{
 /// Connections that are being opened at once: below the usual bound of a listener's queue.
 const OPENING_MAX: usize = 256;
 
-/// What a client is to do.
+/// The settings of a client.
 #[derive(Debug, Clone)]
 pub struct ClientConfig {
     /// Streams or datagrams.
@@ -34,7 +34,7 @@ pub struct ClientConfig {
     pub reconnect: bool,
 }
 
-/// What the application asks of a client.
+/// A command of the application to a client.
 #[derive(Debug, Clone, Copy)]
 pub enum Command {
     /// Do this.
@@ -56,7 +56,7 @@ pub enum Command {
     Leave,
 }
 
-/// What a client tells the application.
+/// An event that a client reports to the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The server has greeted this channel; its largest operation in bytes.
@@ -76,7 +76,7 @@ pub enum Event {
     Report {
         /// Which channel.
         channel: u32,
-        /// What the server says.
+        /// The counters of the server.
         counters: Counters,
     },
     /// A channel has come to its end.
@@ -88,12 +88,12 @@ pub enum Event {
     },
 }
 
-/// What a client has noticed in the answers of all its channels.
+/// Irregular answers, counted over all channels of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Noticed {
-    /// Answers that came more than once.
+    /// Duplicate answers.
     pub duplicated: u64,
-    /// Answers overtaken by later ones.
+    /// Overtaken answers.
     pub reordered: u64,
 }
 
@@ -109,7 +109,7 @@ pub struct Client {
     timers: Timers<u32>,
 }
 
-/// What channels share: the queues towards the driver and the application.
+/// Queues towards the driver and the application that all channels share.
 #[derive(Debug)]
 pub(crate) struct Queues {
     pub(crate) events: VecDeque<Event>,
@@ -123,7 +123,7 @@ pub(crate) struct Queues {
 }
 
 impl Client {
-    /// A client that begins to open its channels at once.
+    /// Creates a client that begins to open its channels at once.
     #[must_use]
     pub fn new(config: ClientConfig) -> Self {
         let connections = config.channels * if config.reconnect { 2 } else { 1 };
@@ -146,18 +146,19 @@ impl Client {
         }
     }
 
-    /// What has been noticed so far.
+    /// Returns the irregular answers so far.
     #[must_use]
     pub fn noticed(&self) -> Noticed {
         self.queues.noticed
     }
 
-    /// Which operations are stamped, and their stamps. While any are, the server is asked to tell of its stages too.
+    /// Returns which operations are stamped, and their stamps. While any are stamped, the server is asked for its
+    /// stages too.
     pub fn stamps(&mut self) -> &mut Stamps {
         &mut self.queues.stamps
     }
 
-    /// The server's stages, of all channels that have answered the last [`Command::Report`].
+    /// Returns the stages of the server, of all channels that have answered the last [`Command::Report`].
     #[must_use]
     pub fn far_stages(&self) -> &FarStages {
         &self.queues.far_stages
@@ -217,7 +218,7 @@ impl Client {
         }
     }
 
-    /// Over UDP, what a peer has sent may tell that an earlier operation was overtaken.
+    /// Arms the timer for an operation over UDP that the last datagram shows to be overtaken.
     #[inline]
     fn check_overtaken(&mut self, peer: Peer) {
         if self.config.transport == Transport::Datagram

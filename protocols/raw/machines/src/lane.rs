@@ -27,7 +27,7 @@ struct Slot {
     open: bool,
 }
 
-/// What an answer over UDP turns out to be.
+/// An answer over UDP, classified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     Done { tag: u64, reordered: bool },
@@ -49,7 +49,7 @@ impl Lane {
         self.slots.is_empty()
     }
 
-    /// When the oldest operation in flight was sent.
+    /// Returns when the oldest operation in flight was sent.
     pub(crate) fn oldest(&self) -> Option<Instant> {
         self.slots.front().map(|slot| slot.sent)
     }
@@ -58,7 +58,7 @@ impl Lane {
         self.base + self.slots.len() as u64
     }
 
-    /// The answer to the oldest operation of a stream.
+    /// Takes the answer to the oldest operation of a stream, and returns its tag.
     #[inline]
     pub(crate) fn answered_in_order(&mut self, sequence: u64) -> Result<u64, Error> {
         match self.slots.front() {
@@ -72,7 +72,7 @@ impl Lane {
         }
     }
 
-    /// The acknowledgement of every operation of a stream below `sequence`.
+    /// Takes the acknowledgement of every operation of a stream below `sequence`.
     pub(crate) fn acknowledged_below(&mut self, sequence: u64, mut done: impl FnMut(u64)) -> Result<(), Error> {
         if sequence > self.next() {
             return Err(Error::OutOfOrder { due: self.base, came: sequence });
@@ -84,7 +84,7 @@ impl Lane {
         Ok(())
     }
 
-    /// An answer over UDP, in any order.
+    /// Takes an answer over UDP, in any order.
     #[inline]
     pub(crate) fn answered(&mut self, now: Instant, sequence: u64) -> Answer {
         if sequence < self.base {
@@ -103,7 +103,7 @@ impl Lane {
         Answer::Done { tag, reordered }
     }
 
-    /// An acknowledgement over UDP of `count` operations from `first`; what is known already is passed over.
+    /// Takes an acknowledgement over UDP of `count` operations from `first`; known ones are skipped.
     pub(crate) fn acknowledged(&mut self, now: Instant, first: u64, count: u64, mut told: impl FnMut(Answer)) {
         let end = first.saturating_add(count).min(self.next());
         let late: alloc::vec::Vec<u64> = if first < self.base && !self.late.is_empty() {
@@ -149,7 +149,7 @@ impl Lane {
         self.drop_closed();
     }
 
-    /// When [`Lane::expire`] would give up the oldest operation because it was overtaken.
+    /// Returns when [`Lane::expire`] would give up the oldest operation because it was overtaken.
     #[inline]
     pub(crate) fn overtaken_at(&self) -> Option<Instant> {
         let oldest = self.slots.front().filter(|_| self.base < self.answered_below)?;

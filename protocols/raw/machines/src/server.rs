@@ -31,19 +31,19 @@ pub struct ServerConfig {
     pub silence_timeout: Duration,
 }
 
-/// What the application tells a server.
+/// A command of the application to a server.
 #[derive(Debug, Clone, Copy)]
 pub enum ServerCommand {
     /// The answer to [`ServerEvent::ReportAsked`]; the fields of the peer are filled in by the server.
     Report {
-        /// Who asked.
+        /// The peer that asked.
         peer: Peer,
         /// The process's part of the counters.
         process: Counters,
     },
 }
 
-/// What a server tells the application.
+/// An event that a server reports to the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerEvent {
     /// A peer wants the counters: answer with [`ServerCommand::Report`].
@@ -88,7 +88,7 @@ struct Session {
     stages: Option<Box<Answered>>,
 }
 
-/// What has arrived in one direction: a count on a stream, every number over UDP.
+/// The arrivals of one direction: a count on a stream, every number over UDP.
 #[derive(Debug)]
 enum Arrivals {
     Stream(u64),
@@ -107,7 +107,7 @@ struct Reply {
 }
 
 impl Server {
-    /// A server without peers.
+    /// Creates a server without peers.
     #[must_use]
     pub fn new(config: ServerConfig) -> Self {
         Server {
@@ -414,7 +414,7 @@ impl Machine for Server {
 }
 
 impl Session {
-    /// From here on its answers are stamped, or not any more.
+    /// Switches the stamps of its answers on or off.
     fn stamp(&mut self, on: bool) {
         if on != self.stages.is_some() {
             self.stages = on.then(Box::default);

@@ -13,7 +13,7 @@ pub(crate) struct Inbound {
 }
 
 impl Inbound {
-    /// Of a peer that sends at most so many bytes behind a header, where they are no payload.
+    /// Creates the reader of a peer that sends at most `control_max` bytes behind a header that is not a payload's.
     pub(crate) fn new(control_max: usize) -> Self {
         Inbound {
             frames: Frames::default(),
@@ -23,7 +23,7 @@ impl Inbound {
         }
     }
 
-    /// The next message that ends in `bytes`, which are taken off the front.
+    /// Returns the next message that ends in `bytes`, which are taken off the front.
     #[inline]
     pub(crate) fn next(&mut self, bytes: &mut &[u8], size_max: u32) -> Result<Option<Header>, Error> {
         while let Some(piece) = self.frames.next(bytes) {
@@ -50,7 +50,7 @@ impl Inbound {
         Ok(None)
     }
 
-    /// What stood behind the header of the last message that is not a payload.
+    /// Returns the body of the last message that is not a payload.
     pub(crate) fn control(&self) -> &[u8] {
         &self.control
     }
@@ -73,7 +73,7 @@ impl Inbound {
     }
 }
 
-/// The one message of a datagram, and what stands behind its header.
+/// Splits a datagram into the header of its one message and the bytes behind it.
 #[inline]
 pub(crate) fn datagram(bytes: &[u8], size_max: u32) -> Result<(Header, &[u8]), Error> {
     let Some((header, body)) = bytes.split_first_chunk::<HEADER>() else {

@@ -35,7 +35,7 @@ pub const COUNTERS_MAX: usize = COUNTERS + FAR.len() * (HEAD + Spans::BUCKETS * 
 pub struct FarStages([Spans; FAR.len()]);
 
 impl FarStages {
-    /// The stages by their names, in their order.
+    /// Iterates over the stages in order, each with its name.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Spans)> {
         FAR.into_iter().zip(&self.0)
     }
@@ -62,6 +62,9 @@ impl FarStages {
     }
 
     /// Reads what [`FarStages::encode`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if the bytes do not hold whole stages.
     pub fn decode(bytes: &[u8]) -> Result<FarStages, Error> {
         let mut stages = FarStages::default();
         let short = |_: Truncated| Error::Length { told: COUNTERS_MAX, came: COUNTERS + bytes.len() };

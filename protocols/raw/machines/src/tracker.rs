@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 /// Sequence numbers this far behind the highest can still be told from duplicates.
 const SPAN: u64 = 4096;
 
-/// What an arrival turns out to be.
+/// An arrival, classified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
     First,
@@ -62,7 +62,7 @@ impl Tracker {
         Arrival::First
     }
 
-    /// The latest arrivals as ranges `(first, count)`, the oldest first.
+    /// Iterates over the latest arrivals as ranges `(first, count)`, the oldest first.
     pub(crate) fn recent(&self) -> impl ExactSizeIterator<Item = (u64, u64)> + '_ {
         self.recent.iter().copied()
     }

@@ -19,7 +19,7 @@ use hodo_machine::{Cursor, Truncated, codes};
 pub const HEADER: usize = 16;
 /// The version of this wire.
 pub const VERSION: u16 = 1;
-/// What HELLO and WELCOME begin with, behind the header.
+/// The first bytes of a HELLO or WELCOME, behind the header.
 pub const MAGIC: [u8; 8] = *b"hodo raw";
 /// Bytes behind the header of HELLO and WELCOME: magic, version (2), reserved (2), largest operation (4).
 pub const GREETING: usize = 16;
@@ -46,7 +46,7 @@ pub enum Direction {
 }
 
 codes! {
-    /// What a message is.
+    /// The kind of a message.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Kind: u8 {
         /// Client: first message of a peer.
@@ -76,7 +76,7 @@ codes! {
 }
 
 impl Kind {
-    /// Whether the message is an operation's payload, whose size counts from the header's first byte.
+    /// Tells whether the message is an operation's payload, whose size counts from the header's first byte.
     #[must_use]
     pub const fn is_payload(self) -> bool {
         matches!(self, Kind::Echo | Kind::Reply | Kind::Send | Kind::Data)
@@ -86,7 +86,7 @@ impl Kind {
 /// The first 16 bytes of every message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// What it is.
+    /// Kind of the message.
     pub kind: Kind,
     /// See the table above.
     pub flags: u8,
@@ -99,7 +99,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// A header without flags and count.
+    /// Creates a header without flags and count.
     #[must_use]
     pub const fn new(kind: Kind, length: u32, sequence: u64) -> Self {
         Header { kind, flags: 0, count: 0, length, sequence }
@@ -113,6 +113,9 @@ impl Header {
     }
 
     /// Reads a header; the bytes are those of another protocol where the kind is unknown.
+    ///
+    /// # Errors
+    /// An [`Error`] if the kind is unknown, or bytes are missing.
     #[inline]
     pub fn decode(bytes: &[u8; HEADER]) -> Result<Header, Error> {
         let [kind, flags, c0, c1, l0, l1, l2, l3, sequence @ ..] = *bytes;
@@ -126,7 +129,7 @@ impl Header {
         })
     }
 
-    /// The header's bytes.
+    /// Encodes the header.
     #[must_use]
     #[inline]
     pub fn encode(&self) -> [u8; HEADER] {
@@ -140,7 +143,7 @@ impl Header {
     }
 }
 
-/// RECEIVE tells the size of what is asked for in `length`, and has nothing behind it.
+/// Returns the bytes behind the header of a control message: none for RECEIVE, whose `length` is the size asked for.
 const fn body_of_control(header: &Header) -> usize {
     match header.kind {
         Kind::Receive => 0,
@@ -148,7 +151,7 @@ const fn body_of_control(header: &Header) -> usize {
     }
 }
 
-/// What stands behind the header of HELLO and WELCOME.
+/// Encodes the body of HELLO and WELCOME.
 #[must_use]
 pub fn encode_greeting(size_max: u32) -> [u8; GREETING] {
     let mut bytes = [0; GREETING];
@@ -158,7 +161,10 @@ pub fn encode_greeting(size_max: u32) -> [u8; GREETING] {
     bytes
 }
 
-/// The peer's largest operation, where magic and version are ours.
+/// Returns the peer's largest operation if magic and version are ours.
+///
+/// # Errors
+/// [`Error::NotRaw`] or [`Error::Version`] for another protocol or version.
 pub fn decode_greeting(bytes: &[u8]) -> Result<u32, Error> {
     let short = |_: Truncated| Error::Length { told: GREETING, came: bytes.len() };
     let mut cursor = Cursor::new(bytes);
@@ -174,7 +180,7 @@ pub fn decode_greeting(bytes: &[u8]) -> Result<u32, Error> {
     cursor.u32_le().map_err(short)
 }
 
-/// What the server says of itself, and of what one peer has sent.
+/// The counters of a server, for itself and for one peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// SEND operations of this peer that arrived, each counted once.
@@ -198,7 +204,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// The bytes behind the header of COUNTERS: the fields in order, 8 bytes each.
+    /// Encodes the body of COUNTERS: the fields in order, 8 bytes each.
     #[must_use]
     pub fn encode(&self) -> [u8; COUNTERS] {
         let fields = [
@@ -220,6 +226,9 @@ impl Counters {
     }
 
     /// Reads what [`Counters::encode`] wrote.
+    ///
+    /// # Errors
+    /// An [`Error`] if the kind is unknown, or bytes are missing.
     pub fn decode(bytes: &[u8]) -> Result<Counters, Error> {
         let mut cursor = Cursor::new(bytes);
         let mut next = || cursor.u64_le().map_err(|_| Error::Length { told: COUNTERS, came: bytes.len() });

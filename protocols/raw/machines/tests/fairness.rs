@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 const SIZE_MAX: u32 = 1 << 20;
 const PENDING_MAX: usize = 1 << 10;
 
-/// A client with so many channels to a server, on a line that takes 8 ms for the largest operation; and what the server
-/// says of those that it ended.
+/// Links a client with `channels` channels to a server, on a line that takes 8 ms for the largest operation; returns
+/// also the errors of the clients that the server ended.
 fn link(channels: u32) -> (Sim<Client, Server>, Arc<Mutex<Vec<Error>>>) {
     let client = Client::new(ClientConfig {
         transport: Transport::Stream,
@@ -41,7 +41,7 @@ fn link(channels: u32) -> (Sim<Client, Server>, Arc<Mutex<Vec<Error>>>) {
     (sim, ended)
 }
 
-/// What the client is told in so many milliseconds.
+/// Returns the client's events of the next `millis` milliseconds.
 fn run(sim: &mut Sim<Client, Server>, millis: u64) -> Vec<Event> {
     let until = sim.now() + Duration::from_millis(millis);
     let mut told = Vec::new();
@@ -51,7 +51,7 @@ fn run(sim: &mut Sim<Client, Server>, millis: u64) -> Vec<Event> {
     told
 }
 
-/// Asks for far more than the line carries. Neighbours differ in size, so that each is a request of its own.
+/// Requests far more than the line carries. Neighbours differ in size, so that each is a request of its own.
 fn ask_without_end(sim: &mut Sim<Client, Server>, channel: u32, count: u64) {
     for tag in 0..count {
         let size = SIZE_MAX - (tag % 2) as u32;

@@ -1,4 +1,4 @@
-//! What a server makes of datagrams that come twice, or long after they were sent.
+//! Duplicate datagrams, and datagrams that come long after they were sent.
 
 use core::time::Duration;
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
@@ -28,7 +28,7 @@ impl Greeted {
         server
     }
 
-    /// The messages that the server sends back for one datagram.
+    /// Returns the messages that the server sends back for one datagram.
     fn tell(&mut self, datagram: &[u8]) -> Vec<(Header, Vec<u8>)> {
         self.0.handle(Instant::ZERO, Input::Received(PEER, datagram));
         let (mut answers, mut out) = (Vec::new(), Outbox::new());
@@ -51,7 +51,7 @@ impl Greeted {
         }
     }
 
-    /// The numbers of the operations that the server answers to a message without payload.
+    /// Returns the numbers of the operations that the server answers to a message without payload.
     fn answered(&mut self, header: &Header) -> Vec<u64> {
         self.tell(&header.encode()).iter().map(|answer| answer.0.sequence).collect()
     }
@@ -91,7 +91,7 @@ fn requests_that_swap_places_are_both_answered() {
     assert_eq!((counters.duplicated, counters.reordered), (0, 1));
 }
 
-/// Who asked knows what is under way, and so what is a duplicate.
+/// Expects answers to old operations: the client knows what is under way, and so what is a duplicate.
 #[test]
 fn what_was_overtaken_long_ago_is_answered() {
     let mut server = Greeted::new();
@@ -102,7 +102,7 @@ fn what_was_overtaken_long_ago_is_answered() {
     assert_eq!(server.counters().duplicated, 0);
 }
 
-/// Nobody is told of them one by one, and no more may be counted than were sent.
+/// Expects no count of old sends: nobody is told of them one by one, and no more may be counted than were sent.
 #[test]
 fn sends_from_long_ago_are_not_counted_again() {
     let mut server = Greeted::new();

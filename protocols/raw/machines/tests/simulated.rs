@@ -45,7 +45,7 @@ fn answer(event: ServerEvent) -> Option<ServerCommand> {
     }
 }
 
-/// A mixture of all directions and sizes; large ones only where a stream cuts them.
+/// Returns a mixture of all directions and sizes; large ones only for streams, which are cut.
 fn commands(seed: u64, transport: Transport, directions: &[Direction]) -> Vec<Command> {
     let mut all: Vec<Command> = (0..OPERATIONS)
         .map(|tag| {

@@ -60,6 +60,18 @@ fn unfinished_work_is_found_in_code_and_comments_but_not_in_strings() {
 }
 
 #[test]
+fn printing_is_found_in_libraries_alone() {
+    let code = "fn a() {\n    eprintln!();\n    // println!\n    fingerprint!();\n}\n";
+    let found = |path: &str| lines(&printing(&Source::new(path, code)));
+    assert_eq!(found("protocols/raw/host/src/lib.rs"), [2]);
+    for path in
+        ["crates/cli/src/main.rs", "crates/io/examples/a.rs", "crates/io/tests/a.rs", "crates/io/src/a/tests.rs"]
+    {
+        assert!(found(path).is_empty(), "{path}");
+    }
+}
+
+#[test]
 fn names_say_what_a_thing_is() {
     assert_eq!(lines(&names(&rust("fn get_size() {}\nstruct LinkManager;\nfn target() {}\n"))), [1, 2]);
     assert_eq!(lines(&names(&Source::new("a.py", "def get_size():\n    pass\n"))), [1]);

@@ -29,7 +29,7 @@ pub struct Queue(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
-    events: LinkedList<farm::Event>,
+    events: LinkedList<farm::EventData>,
     /// How many they were when a token was last looked at.
     length: u64,
     /// A token waits for an event.
@@ -42,7 +42,7 @@ impl Queue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, event: farm::Event) {
+    fn push(&self, event: farm::EventData) {
         let mut waiting = self.lock();
         if !waiting.token {
             waiting.no_token += 1;
@@ -50,7 +50,7 @@ impl Queue {
         waiting.events.push_back(event);
     }
 
-    fn pop(&self) -> Option<farm::Event> {
+    fn pop(&self) -> Option<farm::EventData> {
         let mut waiting = self.lock();
         waiting.length = waiting.events.iter().map(|_| 1).sum();
         let event = waiting.events.pop_front();
@@ -111,7 +111,7 @@ impl Attendant for Filling<'_> {
     #[inline]
     fn told(&mut self, event: Event) -> Option<Command> {
         let Event::Work { job, payload, .. } = event else { return None };
-        self.queue.push(farm::Event { number: job.event, payload, partial: false });
+        self.queue.push(farm::EventData { number: job.event, payload, partial: false });
         Some(Command::Decided { job, verdict: Verdict::Rejected, output: Vec::new().into(), began: job.came })
     }
 }
@@ -133,7 +133,7 @@ mod tests {
                 let due = now * per_s / 1_000_000_000;
                 while came < due {
                     came += 1;
-                    queue.push(farm::Event { number: came, payload: Vec::new().into(), partial: false });
+                    queue.push(farm::EventData { number: came, payload: Vec::new().into(), partial: false });
                 }
                 done += u64::from(queue.pop().is_some());
                 now += 300_000 + walk_ns * queue.counts().0;
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn an_event_that_finds_a_token_is_not_counted() {
         let queue = Queue::default();
-        let event = |number| farm::Event { number, payload: Vec::new().into(), partial: false };
+        let event = |number| farm::EventData { number, payload: Vec::new().into(), partial: false };
         assert!(queue.pop().is_none());
         queue.push(event(0));
         assert_eq!((queue.pop().map(|event| event.number), queue.counts()), (Some(0), (1, 0)));

@@ -144,7 +144,7 @@ impl Decider for Process {
             match self.start() {
                 Ok(running) => (self.running, self.again_at) = (Some(running), None),
                 Err(why) => {
-                    eprintln!("hodo farm node: {} cannot be started: {why}", self.command[0].display());
+                    tracing::warn!("{} cannot be started: {why}", self.command[0].display());
                     self.failures = self.failures.max(1);
                     self.fail();
                     return self.rests();

@@ -1,5 +1,4 @@
 use super::status::{BuilderSnapshot, names};
-use crate::lines::Lines;
 use hodo_daemon::{Rounds, Snapshot};
 use hodo_farm::Builder;
 use hodo_farm::builder::{Command, Event};
@@ -18,8 +17,6 @@ pub struct BuilderThread {
     pub snapshot: Arc<Snapshot<BuilderSnapshot>>,
     /// Connections for which there was no room.
     pub turned_away: Arc<AtomicU64>,
-    pub verbose: bool,
-    pub lines: Lines,
     /// Incomplete events since the last line about them.
     pub incomplete: u64,
     pub told_at: Instant,
@@ -31,22 +28,22 @@ impl Attendant for BuilderThread {
     fn told(&mut self, event: Event) -> Option<Command> {
         match event {
             Event::Incomplete { .. } => self.incomplete += 1,
-            Event::Lost(error) => self.lines.say(&format!("the controller: {error}; trying again")),
+            Event::Lost(error) => tracing::warn!("the controller: {error}; trying again"),
             Event::TooLarge { event, size, max, .. } => {
-                self.lines
-                    .say(&format!("event {event} of {size} bytes is given up: the controller takes {max} at most"));
+                tracing::warn!("event {event} of {size} bytes is given up: the controller takes {max} at most");
             }
-            Event::Left { hello, error, .. } if error.is_misbehaviour() || self.verbose => {
-                self.lines.say(&format!("source {} is gone: {error}", hello.number));
+            Event::Left { hello, error, .. } if error.is_misbehaviour() => {
+                tracing::warn!("source {} is gone: {error}", hello.number);
             }
-            Event::Refused(_, error) if self.verbose => self.lines.say(&format!("a connection was refused: {error}")),
-            Event::Joined { hello, .. } if self.verbose => {
-                self.lines.say(&format!("source {} has joined", hello.number));
+            Event::Left { hello, error, .. } => tracing::debug!("source {} is gone: {error}", hello.number),
+            Event::Refused(_, error) => tracing::debug!("a connection was refused: {error}"),
+            Event::Joined { hello, .. } => {
+                tracing::debug!("source {} has joined", hello.number);
             }
-            Event::Reached(hello) if self.verbose => {
-                self.lines.say(&format!("the controller takes {} events at once", hello.credits));
+            Event::Reached(hello) => {
+                tracing::debug!("the controller takes {} events at once", hello.credits);
             }
-            Event::Left { .. } | Event::Refused(..) | Event::Joined { .. } | Event::Reached(_) | Event::Drained => {}
+            Event::Drained => {}
         }
         None
     }
@@ -54,10 +51,9 @@ impl Attendant for BuilderThread {
     fn look_in(&mut self, now: Instant, builder: &Builder) -> Option<Command> {
         if self.incomplete > 0 && now - self.told_at >= INCOMPLETE_EVERY {
             let absent = names(&builder.absent());
-            self.lines.say(&format!("{} events lack fragments{absent}", std::mem::take(&mut self.incomplete)));
+            tracing::warn!("{} events lack fragments{absent}", std::mem::take(&mut self.incomplete));
             self.told_at = now;
         }
-        self.lines.look_in();
         let turned_away = self.turned_away.load(Ordering::Relaxed);
         let snapshot = || BuilderSnapshot { now, counters: builder.counters(), absent: builder.absent(), turned_away };
         self.snapshot.offer(snapshot);

@@ -1,5 +1,4 @@
 use super::status::StoreStatus;
-use crate::lines::Lines;
 use hodo_farm::controller::Final;
 use hodo_farm::wire::Verdict;
 use hodo_io::{Waker, sleep, unix_time_ns};
@@ -90,7 +89,7 @@ impl Drop for Storage {
         if let Some(Upload { uploader, within }) = &self.shared.upload
             && let left @ 1.. = uploader.finish(*within).waiting
         {
-            Lines::of("controller").say(&format!("{left} segments are left to be uploaded by the next controller"));
+            tracing::warn!("{left} segments are left to be uploaded by the next controller");
         }
     }
 }
@@ -169,7 +168,6 @@ pub fn stored_verdict(verdict: Verdict) -> hodo_store::Verdict {
 
 /// Writes queued verdicts, group after group, until the end.
 fn write(mut store: Store, shared: &Shared, every: Duration) {
-    let mut lines = Lines::of("controller");
     let mut taken: Vec<Vec<Final>> = shared.queues.iter().map(|_| Vec::new()).collect();
     loop {
         shared.sleep();
@@ -189,9 +187,9 @@ fn write(mut store: Store, shared: &Shared, every: Duration) {
         }
         let time_ns = unix_time_ns();
         for verdict in taken.iter().flatten() {
-            attempt(shared, &mut lines, ending, || store.put(&record(verdict, time_ns)).map(|_| ()));
+            attempt(shared, ending, || store.put(&record(verdict, time_ns)).map(|_| ()));
         }
-        if !attempt(shared, &mut lines, ending, || store.commit().map(|_| ())) {
+        if !attempt(shared, ending, || store.commit().map(|_| ())) {
             return;
         }
         shared.commits.fetch_add(1, Ordering::Relaxed);
@@ -222,23 +220,18 @@ fn acknowledge(shared: &Shared, queue: &Queue, verdicts: &mut Vec<Final>) {
 
 /// Repeats an action until it succeeds: a full disk is emptied some time, and nothing is acknowledged before it is stored.
 /// Returns `false` only if the writer ends first.
-fn attempt(
-    shared: &Shared,
-    lines: &mut Lines,
-    ending: bool,
-    mut act: impl FnMut() -> Result<(), hodo_store::Error>,
-) -> bool {
+fn attempt(shared: &Shared, ending: bool, mut act: impl FnMut() -> Result<(), hodo_store::Error>) -> bool {
     let mut failed = false;
     loop {
         let Err(error) = act() else {
             if failed {
-                lines.say("the store takes events again");
+                tracing::info!("the store takes events again");
                 *shared.failing.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }
             return true;
         };
         if !std::mem::replace(&mut failed, true) {
-            lines.say(&format!("{error}; no event is acknowledged until this is mended"));
+            tracing::error!("{error}; no event is acknowledged until this is mended");
         }
         *shared.failing.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
         if ending || shared.end.load(Ordering::Acquire) {

@@ -2,7 +2,6 @@ use super::generator::Made;
 use super::orders::Orders;
 use super::snapshot::ControllerSnapshot;
 use super::storage::StorageQueue;
-use crate::lines::Lines;
 use hodo_daemon::{Rounds, Snapshot};
 use hodo_farm::Controller;
 use hodo_farm::controller::{Command, Event, Final, NodeShare};
@@ -21,13 +20,11 @@ const GONE_MAX: usize = 4096;
 pub struct ControllerThread {
     pub rounds: Rounds,
     pub snapshot: Arc<Snapshot<ControllerSnapshot>>,
-    pub verbose: bool,
     /// Takes verdicts to be stored; `None` without a store.
     pub storage: Option<StorageQueue>,
     /// Threads that have not ended; with `until_done` the controller ends with the last one.
     pub running: Arc<AtomicU32>,
     pub until_done: bool,
-    pub lines: Lines,
     /// Connections of all threads that were closed at once because there were too many.
     pub turned_away: Arc<AtomicU64>,
     /// Orders of the operator.
@@ -56,10 +53,13 @@ impl ControllerThread {
             let before = gone.entry(number).or_insert(NodeShare { number, ..NodeShare::default() });
             *before = before.plus(&share);
         }
-        if taken_back > 0 || error.is_misbehaviour() || self.verbose {
-            let (role, number) = (hello.role.name(), hello.number);
-            let others = if taken_back > 0 { format!("; others get its {taken_back} events") } else { String::new() };
-            self.lines.say(&format!("{role} {number} is gone: {error}{others}"));
+        let (role, number) = (hello.role.name(), hello.number);
+        if taken_back > 0 {
+            tracing::warn!("{role} {number} is gone: {error}; others get its {taken_back} events");
+        } else if error.is_misbehaviour() {
+            tracing::warn!("{role} {number} is gone: {error}");
+        } else {
+            tracing::debug!("{role} {number} is gone: {error}");
         }
     }
 }
@@ -71,11 +71,11 @@ impl Attendant for ControllerThread {
     fn told(&mut self, event: Event) -> Option<Command> {
         match event {
             Event::Verdict(verdict) if self.storage.is_some() => self.state.verdicts.push(verdict),
-            Event::Joined { hello, .. } if self.verbose => {
-                self.lines.say(&format!("{} {} has joined", hello.role.name(), hello.number));
+            Event::Joined { hello, .. } => {
+                tracing::debug!("{} {} has joined", hello.role.name(), hello.number);
             }
             Event::Left { hello, error, taken_back, share, .. } => self.left(&hello, &error, taken_back, share),
-            Event::Refused(_, error) if self.verbose => self.lines.say(&format!("a connection was refused: {error}")),
+            Event::Refused(_, error) => tracing::debug!("a connection was refused: {error}"),
             Event::Drained => self.state.drained = true,
             _ => {}
         }
@@ -107,7 +107,6 @@ impl Attendant for ControllerThread {
     }
 
     fn look_in(&mut self, now: Instant, controller: &Controller<Made>) -> Option<Command> {
-        self.lines.look_in();
         self.snapshot.offer(|| ControllerSnapshot {
             gone: self.state.gone.values().copied().collect(),
             orders: self.orders.taken(),

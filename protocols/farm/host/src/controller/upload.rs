@@ -1,6 +1,5 @@
 use super::settings::UploadTo;
 use crate::Error;
-use crate::lines::Lines;
 use hodo_store::{Destination, Folder, Pace, Uploader};
 use std::fs;
 use std::path::Path;
@@ -26,14 +25,13 @@ pub fn start(store: &Path, to: &UploadTo) -> Result<Uploader, Error> {
 }
 
 fn begin(option: &str, store: &Path, to: impl Destination + 'static) -> Result<Uploader, Error> {
-    let to = Logged { to, lines: Lines::of("controller"), failed: false };
+    let to = Logged { to, failed: false };
     Uploader::start(store.to_owned(), to, Pace::default()).map_err(|error| Error::Upload(format!("{option}: {error}")))
 }
 
 /// A destination that logs when uploads begin to fail, and when they succeed again.
 struct Logged<D> {
     to: D,
-    lines: Lines,
     failed: bool,
 }
 
@@ -41,12 +39,11 @@ impl<D: Destination> Destination for Logged<D> {
     fn put(&mut self, name: &str, file: &Path) -> Result<(), String> {
         let put = self.to.put(name, file);
         match &put {
-            Err(why) if !self.failed => self.lines.say(&format!("{why}; it is tried again, and the farm goes on")),
-            Ok(()) if self.failed => self.lines.say("segments are uploaded again"),
+            Err(why) if !self.failed => tracing::warn!("{why}; it is tried again, and the farm goes on"),
+            Ok(()) if self.failed => tracing::info!("segments are uploaded again"),
             _ => {}
         }
         self.failed = put.is_err();
-        self.lines.look_in();
         put
     }
 }

@@ -15,15 +15,16 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Catches the signals: from now on they do nothing else.
+    /// Catches the signals: from now on they do nothing else. SIGHUP is left alone if it opens the log again.
     ///
     /// # Errors
     /// [`Error::Run`] if the system refuses.
-    pub fn catch() -> Result<Self, Error> {
+    pub fn catch(hangup_reopens: bool) -> Result<Self, Error> {
         let signals = Signals::default();
         let cannot =
             |why: std::io::Error| Error::Run { what: "signals cannot be caught".to_owned(), why: why.to_string() };
-        for signal in [SIGTERM, SIGHUP] {
+        let hangup = (!hangup_reopens).then_some(SIGHUP);
+        for signal in [SIGTERM].into_iter().chain(hangup) {
             flag::register(signal, Arc::clone(&signals.stopped)).map_err(cannot)?;
         }
         flag::register(SIGINT, Arc::clone(&signals.interrupted)).map_err(cannot)?;

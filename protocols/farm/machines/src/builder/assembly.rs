@@ -26,29 +26,29 @@ pub(crate) struct Claim {
     pub(crate) length: u32,
 }
 
-/// What a fragment did.
+/// The effect of a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Others are missing.
     Waits,
     /// It was the last.
     Completes,
-    /// Its event went on without it.
+    /// The event went on without it.
     Late,
     /// It was here already.
     Duplicate,
-    /// Its event had its verdict already: there is nothing to wait for.
+    /// The event had its verdict already: there is nothing to wait for.
     Decided,
 }
 
-/// What is known of a fragment before it is taken in.
+/// The state of a fragment before it is taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
     /// Nothing.
     No,
     /// It is here.
     Here,
-    /// Its event has its verdict.
+    /// The event has its verdict.
     Decided,
 }
 
@@ -122,7 +122,7 @@ impl Assembly {
         self.in_hand.get(source as usize).copied().unwrap_or(0)
     }
 
-    /// What is known of a fragment that comes piece by piece.
+    /// Returns the state of a fragment that comes piece by piece.
     pub(crate) fn knows(&self, (run, event): Key, claim: &Claim) -> Known {
         match self.events.get(&(run, event)) {
             Some(in_hand) if matches!(in_hand.fragments[claim.source as usize], Fragment::Missing) => Known::No,
@@ -132,7 +132,7 @@ impl Assembly {
         }
     }
 
-    /// A connection that has given a fragment again awaits its token once.
+    /// Replaces the claim of a source that has given a fragment again: it awaits its token once.
     pub(crate) fn claim(&mut self, key: Key, claim: Claim) {
         if let Some(in_hand) = self.events.get_mut(&key) {
             in_hand.claims.retain(|other| other.source != claim.source);
@@ -191,7 +191,7 @@ impl Assembly {
         }
     }
 
-    /// An event whose fragments have been waited for long enough.
+    /// Takes an event whose fragments have been waited for long enough.
     pub(crate) fn overdue(&mut self, now: Instant) -> Option<Key> {
         if now < self.not_before { None } else { self.timers.pop_due(now) }
     }
@@ -201,7 +201,7 @@ impl Assembly {
         self.not_before = now + self.patience;
     }
 
-    /// When the next event is given up.
+    /// Returns when the next event is given up.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.timers.next().map(|deadline| deadline.max(self.not_before))
     }
@@ -239,7 +239,7 @@ impl Assembly {
         Some(Built { kind, payload: bytes.freeze(), missing })
     }
 
-    /// The verdict on an event: answers whom it is to be told to.
+    /// Enters the verdict on an event, and returns the claims of those who are to be told.
     pub(crate) fn decide(&mut self, (run, event): Key, verdict: Verdict) -> Vec<Claim> {
         let Some(in_hand) = self.events.remove(&(run, event)) else { return Vec::new() };
         self.ledger.decide(run, event, verdict);
@@ -253,7 +253,7 @@ impl Assembly {
 }
 
 impl InHand {
-    /// The built event has the bytes now.
+    /// Drops the fragments, whose bytes the built event has now.
     fn let_go(&mut self) {
         for fragment in &mut self.fragments {
             if let Fragment::Here { payload, .. } = fragment {

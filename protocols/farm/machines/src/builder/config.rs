@@ -4,7 +4,7 @@ use core::time::Duration;
 use hodo_machine::{Address, Peer, codes};
 
 codes! {
-    /// What becomes of an event of which fragments are missing.
+    /// The treatment of an event of which fragments are missing.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub enum Incomplete {
         /// It is given on with what there is, and flagged.
@@ -15,10 +15,10 @@ codes! {
     }
 }
 
-/// What a builder is to do.
+/// The settings of a builder.
 #[derive(Debug, Clone)]
 pub struct BuilderConfig {
-    /// Who takes the events.
+    /// The controller that takes the events.
     pub controller: Address,
     /// Which builder it is.
     pub number: u32,
@@ -26,7 +26,7 @@ pub struct BuilderConfig {
     pub sources: u32,
     /// How long the fragments of an event are waited for, from the first on.
     pub patience: Duration,
-    /// What becomes of an event of which fragments are missing then.
+    /// The treatment of an event of which fragments are missing then.
     pub incomplete: Incomplete,
     /// The largest fragment in bytes.
     pub fragment_max: u32,
@@ -45,7 +45,7 @@ pub struct BuilderConfig {
 }
 
 impl BuilderConfig {
-    /// A builder of events from so many sources.
+    /// Creates the settings of a builder of events from this many sources.
     #[must_use]
     pub const fn new(controller: Address, sources: u32) -> Self {
         BuilderConfig {
@@ -70,14 +70,14 @@ impl BuilderConfig {
     }
 }
 
-/// What the application asks of a builder.
+/// A command of the application to a builder.
 #[derive(Debug)]
 pub enum Command {
     /// Take no new fragments; tell [`Event::Drained`] when what was given on has its verdict.
     Drain,
 }
 
-/// What a builder tells the application.
+/// An event that a builder reports to the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The controller takes events.
@@ -88,14 +88,14 @@ pub enum Event {
     Joined {
         /// Which connection.
         peer: Peer,
-        /// What it says of itself.
+        /// The greeting of the source.
         hello: Hello,
     },
     /// A source is gone, or was sent away.
     Left {
         /// Which connection.
         peer: Peer,
-        /// What it said of itself.
+        /// The greeting of the source.
         hello: Hello,
         /// Why.
         error: Error,
@@ -104,29 +104,29 @@ pub enum Event {
     Refused(Peer, Error),
     /// An event was given on, or given up, without all its fragments.
     Incomplete {
-        /// Its run.
+        /// The run of the event.
         run: u32,
-        /// Its number.
+        /// The number of the event.
         event: u64,
         /// Fragments that it lacks.
         missing: u32,
     },
     /// An event that the controller does not take because of its size: it was given up.
     TooLarge {
-        /// Its run.
+        /// The run of the event.
         run: u32,
-        /// Its number.
+        /// The number of the event.
         event: u64,
-        /// Its bytes.
+        /// The bytes of the event.
         size: u32,
         /// The controller's bound.
         max: u32,
     },
-    /// What was given on has its verdict, and no fragment will come.
+    /// Every event that was given on has its verdict, and no fragment will come.
     Drained,
 }
 
-/// What a builder counts.
+/// The counters of a builder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Fragments that came.
@@ -147,7 +147,7 @@ pub struct Counters {
     pub unexpected_fragments: u64,
     /// Events with their verdict.
     pub answered: u64,
-    /// Of these, those that the controller had already.
+    /// Events among them that the controller had already.
     pub duplicates: u64,
     /// Nanoseconds during which the controller took nothing although there was something.
     pub dead_time_ns: u64,

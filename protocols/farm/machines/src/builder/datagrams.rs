@@ -6,7 +6,7 @@ use crate::wire::{FLAG_DUPLICATE, HEADER, Header, Kind, Lacks, SEGMENT, Segment,
 use hodo_machine::{Instant, Peer};
 
 impl Builder {
-    /// A datagram of a source: one segment, or other messages. What cannot be read is counted and let go.
+    /// Takes a datagram of a source: one segment, or other messages. An unreadable one is counted and dropped.
     pub(super) fn datagram(&mut self, now: Instant, peer: Peer, bytes: &[u8]) {
         let header = bytes.first_chunk::<HEADER>().map(Header::decode);
         let outcome = match header {

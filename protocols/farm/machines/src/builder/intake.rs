@@ -55,7 +55,7 @@ impl Builder {
         }
     }
 
-    /// A source has greeted: it takes the place of an earlier connection of its own.
+    /// Takes the greeting of a source, which replaces an earlier connection of its own.
     pub(super) fn source_came(&mut self, now: Instant, peer: Peer, hello: Hello) -> Result<(), Error> {
         if hello.role != Role::Source {
             return Err(Error::WrongRole { role: hello.role });
@@ -80,7 +80,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Answers a source's greeting.
+    /// Sends the answer to a source's greeting.
     pub(super) fn greet(&mut self, peer: Peer) {
         let Some(Member::Source(giver)) = self.lines.at(peer).map(|line| &line.state) else { return };
         let (credits, window, is_draining) = (giver.credits, giver.window, giver.told_to_drain);

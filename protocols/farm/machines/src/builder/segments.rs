@@ -55,7 +55,7 @@ impl Segments {
         self.pending.remove(&key).map(|pending| pending.bytes.freeze())
     }
 
-    /// The first parts of a fragment that have not come.
+    /// Returns the first parts of a fragment that have not come.
     pub(crate) fn lacking(&self, segment: &Segment) -> Vec<Range<u32>> {
         let pending = self.pending.get(&(segment.source, segment.run, segment.event));
         let came = pending.map(|pending| pending.came.as_slice()).into_iter().flatten();

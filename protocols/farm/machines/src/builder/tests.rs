@@ -19,7 +19,7 @@ fn config() -> BuilderConfig {
     }
 }
 
-/// A builder of two sources that has reached its controller.
+/// Creates a builder of two sources that has reached its controller.
 fn builder(config: BuilderConfig) -> Rig<Builder> {
     let mut rig = Rig::new(Builder::new(config));
     reach(&mut rig);
@@ -49,7 +49,7 @@ fn sources(rig: &mut Rig<Builder>) -> [Peer; 2] {
     peers
 }
 
-/// What the controller got: kind, number and bytes of each event.
+/// Returns the events that the controller received: kind, number and bytes of each.
 fn built(rig: &mut Rig<Builder>) -> Vec<(Kind, u64, Vec<u8>)> {
     let messages = rig.take(UP).into_iter();
     messages
@@ -376,7 +376,7 @@ impl Lossy {
         }
     }
 
-    /// What the builder has said goes on the wire, and the controller accepts what is built.
+    /// Puts the builder's messages on the wire, and has the controller accept the built events.
     fn answer(&mut self) {
         for message in self.builder.take(FAR) {
             let bytes = match message {
@@ -445,7 +445,7 @@ fn over_datagrams_every_fragment_comes_whatever_is_lost() {
     }
 }
 
-/// The window is 20,000 bytes.
+/// Shows it for a window of 20,000 bytes.
 #[test]
 fn over_datagrams_what_waits_for_its_verdict_is_asked_for_and_not_sent_again() {
     let mut lossy = Lossy::new(1, 0.0);

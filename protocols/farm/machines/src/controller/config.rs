@@ -8,7 +8,7 @@ use core::time::Duration;
 use hodo_machine::{Address, Peer, codes};
 
 codes! {
-    /// Who gets the next event.
+    /// The policy by which a node is chosen for the next event.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub enum Policy {
         /// The node whose token has waited for longest.
@@ -23,14 +23,14 @@ codes! {
     }
 }
 
-/// What a controller is to do.
+/// The settings of a controller.
 #[derive(Debug, Clone)]
 pub struct ControllerConfig {
     /// The run of the events that are made here.
     pub run: u32,
     /// Whether no event is given before [`Command::Resume`].
     pub configured: bool,
-    /// Who gets the next event.
+    /// The policy by which a node is chosen for the next event.
     pub policy: Policy,
     /// Events that a node may have, whatever it offers.
     pub credits_max: u32,
@@ -58,9 +58,8 @@ pub struct ControllerConfig {
     pub uncommitted_bytes_max: u64,
     /// Events made here that may wait for a token, where they come on a schedule.
     pub waiting_max: usize,
-    /// Of nodes that are as fast as each other none gets so many events more than another: the token of one that is
-    /// ahead waits while others are busy. `None` for tokens strictly in the order in which they came. Of
-    /// [`Policy::TokenFifo`] only.
+    /// Events by which one of equally fast nodes may be ahead of another: the token of a node that is ahead waits while
+    /// others are busy. `None` for tokens strictly in the order in which they came. For [`Policy::TokenFifo`] only.
     pub ahead_max: Option<u64>,
     /// How far the nodes of other threads have come, and which thread this is.
     pub pace: Option<(Arc<Pace>, usize)>,
@@ -101,19 +100,19 @@ impl Default for ControllerConfig {
     }
 }
 
-/// What the application asks of a controller.
+/// A command of the application to a controller.
 #[derive(Debug)]
 pub enum Command {
     /// Hand this event to a node.
     Event {
-        /// Its number.
+        /// The number of the event.
         number: u64,
-        /// Its bytes.
+        /// The bytes of the event.
         payload: Bytes,
         /// Whether its stages are stamped.
         stamped: bool,
     },
-    /// So many verdicts, counted from the start, will survive whatever happens.
+    /// This many verdicts, counted from the start, will survive whatever happens.
     Committed(u64),
     /// Give no events to nodes until [`Command::Resume`].
     Pause,
@@ -127,7 +126,7 @@ pub enum Command {
     Report,
 }
 
-/// What a controller tells the application.
+/// An event that a controller reports to the application.
 #[derive(Debug)]
 pub enum Event {
     /// The final verdict on an event.
@@ -136,20 +135,20 @@ pub enum Event {
     Joined {
         /// Which connection.
         peer: Peer,
-        /// What it says of itself.
+        /// The greeting of the peer.
         hello: Hello,
     },
     /// A peer that had greeted is gone, or was sent away.
     Left {
         /// Which connection.
         peer: Peer,
-        /// What it said of itself.
+        /// The greeting of the peer.
         hello: Hello,
         /// Why.
         error: Error,
         /// Events that it had, which others get now.
         taken_back: u32,
-        /// What it has done, where it is a node.
+        /// The share of the peer, if it is a node.
         share: Option<NodeShare>,
     },
     /// A connection was refused before it had greeted.
@@ -163,9 +162,9 @@ pub enum Event {
 /// The final verdict on an event.
 #[derive(Debug)]
 pub struct Final {
-    /// Its run.
+    /// The run of the event.
     pub run: u32,
-    /// Its number.
+    /// The number of the event.
     pub event: u64,
     /// The verdict.
     pub verdict: Verdict,
@@ -175,6 +174,6 @@ pub struct Final {
     pub node: u32,
     /// How often it was given to a node.
     pub attempts: u8,
-    /// What is to be stored: the node's output, or the event where there is none; empty where nothing is.
+    /// The data to be stored: the node's output, or the event if there is none; empty if nothing is to be stored.
     pub data: Bytes,
 }

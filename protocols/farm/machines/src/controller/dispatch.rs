@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hodo_machine::{Instant, Outbox, Peer};
 
 impl<S: Supply> Controller<S> {
-    /// The next event to be given, and to whom.
+    /// Gives the next event to a node, and returns the node.
     #[inline]
     pub(super) fn dispatch(&mut self, now: Instant, out: &mut Outbox) -> Option<Peer> {
         if matches!(self.state, State::Paused | State::Configured) || self.is_full() {
@@ -19,7 +19,7 @@ impl<S: Supply> Controller<S> {
         {
             return Some(peer);
         }
-        if self.supply.is_paced() {
+        if self.feed.supply.is_paced() {
             while self.waiting.len() < self.config.waiting_max && self.pull(now) {}
         } else if self.waiting.is_empty() && self.queue.has_token(&mut self.lines) {
             self.pull(now);
@@ -36,36 +36,36 @@ impl<S: Supply> Controller<S> {
         Some(peer)
     }
 
-    /// Whether verdicts wait to be committed in such number, or with so much data, that no more are wanted.
+    /// Tells whether so many verdicts wait to be committed, or with so much data, that no more events are to be given.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.config.uncommitted_max.is_some_and(|max| self.told - self.committed >= max)
-            || self.uncommitted.bytes() >= self.config.uncommitted_bytes_max.max(1)
+        self.config.uncommitted_max.is_some_and(|max| self.commits.told - self.commits.committed >= max)
+            || self.commits.uncommitted.bytes() >= self.config.uncommitted_bytes_max.max(1)
     }
 
     /// Has an event made; answers whether one was.
     pub(super) fn pull(&mut self, now: Instant) -> bool {
-        if self.supply_ended || now < self.supply_at || self.state != State::Running {
+        if self.feed.ended || now < self.feed.at || self.state != State::Running {
             return false;
         }
-        match self.supply.next(now) {
+        match self.feed.supply.next(now) {
             Next::Event(event) => {
                 let kind = if event.partial { Kind::Partial } else { Kind::Event };
                 self.made(now, event.number, event.payload, kind, false);
                 true
             }
             Next::Later(at) => {
-                self.supply_at = at;
+                self.feed.at = at;
                 false
             }
             Next::Ended => {
-                self.supply_ended = true;
+                self.feed.ended = true;
                 false
             }
         }
     }
 
-    /// A suspect goes to a node that has nothing else, and gets nothing else meanwhile.
+    /// Gives a suspect to a node that has nothing else, and gets nothing else meanwhile.
     #[cold]
     pub(super) fn dispatch_suspect(&mut self, now: Instant, out: &mut Outbox) -> Option<Peer> {
         while !self.suspects.is_empty()

@@ -7,8 +7,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use hodo_machine::{Instant, Peer};
 
-/// Who is ahead gets the next event when nothing else has been ready for this long: far less than a decision that is
-/// worth a farm takes, so that nodes which are faster than others still get all that they can do.
+/// A node that is ahead gets the next event if nothing else has been ready for this long: far less than a decision that
+/// is worth a farm takes, so that nodes which are faster than others still get all that they can do.
 const QUIET: Duration = Duration::from_micros(100);
 /// Tokens between two looks at which node has had the fewest events.
 const LOOK_EVERY: u32 = 32;
@@ -18,7 +18,7 @@ const LOOK_EVERY: u32 = 32;
 pub struct Pace(Vec<AtomicU64>);
 
 impl Pace {
-    /// Of so many threads.
+    /// Creates the progress of this many threads.
     #[must_use]
     pub fn of(threads: usize) -> Arc<Self> {
         Arc::new(Pace((0..threads).map(|_| AtomicU64::new(u64::MAX)).collect()))
@@ -47,7 +47,7 @@ impl Even {
         Even { ahead_max, pace, fewest: 0, tokens: 0, held: VecDeque::new(), heard: Instant::ZERO }
     }
 
-    /// Where a node that comes now begins: with the others, not at nothing.
+    /// Returns where a node that comes now begins: with the others, not at nothing.
     pub(crate) fn start(&mut self, queue: &Queue, lines: &mut Lines<Member>) -> u64 {
         self.look(queue, lines);
         if self.fewest == u64::MAX { 0 } else { self.fewest }
@@ -91,7 +91,8 @@ impl Even {
         };
     }
 
-    /// Nothing else is to be done: tokens that need not be held back any more go to the queue. Answers whether any did.
+    /// Moves tokens that need not be held back any more to the queue, if nothing else is to be done. Returns whether it
+    /// moved any.
     #[inline]
     pub(crate) fn release(&mut self, now: Instant, queue: &mut Queue, lines: &mut Lines<Member>) -> bool {
         if self.held.is_empty() {
@@ -115,7 +116,7 @@ impl Even {
         any
     }
 
-    /// When the tokens that are held back are let go.
+    /// Returns when the tokens that are held back are let go.
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Instant> {
         (!self.held.is_empty()).then(|| self.heard + QUIET)

@@ -22,7 +22,7 @@ pub(crate) struct Held {
     pub(crate) came: Instant,
 }
 
-/// Who gave an event.
+/// The giver of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// This process.
@@ -31,7 +31,7 @@ pub(crate) enum Origin {
     Peer(Peer, u64),
 }
 
-/// What a peer is to the controller.
+/// A connected peer, as the controller knows it.
 #[derive(Debug)]
 pub(crate) enum Member {
     /// Not known yet.
@@ -75,10 +75,10 @@ pub(crate) struct Given {
     pub(crate) at: Instant,
 }
 
-/// What a node has done.
+/// The share of a node: the work that it has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeShare {
-    /// Its number, as it tells.
+    /// The number of the node, by its greeting.
     pub number: u32,
     /// Events that it was given.
     pub given: u64,
@@ -86,9 +86,9 @@ pub struct NodeShare {
     pub bytes: u64,
     /// Events that it has answered; of one without tokens, that it has reported.
     pub answered: u64,
-    /// Of these, accepted.
+    /// Accepted events among the answered ones.
     pub accepted: u64,
-    /// Of these, failed.
+    /// Failed events among the answered ones.
     pub failed: u64,
     /// Events that are with it now.
     pub in_flight: u32,
@@ -99,7 +99,7 @@ pub struct NodeShare {
 }
 
 impl NodeShare {
-    /// What this and another connection of a node have done.
+    /// Adds the share of another connection of the node.
     #[must_use]
     pub const fn plus(&self, other: &NodeShare) -> NodeShare {
         NodeShare {
@@ -134,13 +134,13 @@ impl NodeLine {
         }
     }
 
-    /// Whether it sends tokens.
+    /// Tells whether the node sends tokens.
     #[inline]
     pub(crate) const fn answers(&self) -> bool {
         self.hello.flags & FLAG_NO_TOKENS == 0
     }
 
-    /// Whether it will ever take an event again.
+    /// Tells whether the node will ever take an event again.
     fn is_alive(&self) -> bool {
         self.credits > 0 || !self.given.is_empty()
     }
@@ -163,7 +163,7 @@ impl NodeLine {
     }
 }
 
-/// Who gets the next event.
+/// The nodes and their tokens, from which the policy picks.
 #[derive(Debug)]
 pub(crate) struct Queue {
     policy: Policy,
@@ -179,12 +179,12 @@ impl Queue {
         Queue { policy, tokens: VecDeque::new(), ring: Vec::new(), next: 0 }
     }
 
-    /// The nodes, in the order in which they came.
+    /// Returns the nodes, in the order in which they came.
     pub(crate) fn nodes(&self) -> &[Peer] {
         &self.ring
     }
 
-    /// A node has come: it has this many credits. Who comes later begins where the others are, not at nothing.
+    /// Adds a node with its credits. A node that comes later begins where the others are, not at nothing.
     pub(crate) fn join(&mut self, lines: &mut Lines<Member>, peer: Peer) {
         let paces = self.ring.iter().filter_map(|other| Some(node(lines, *other)?.1.pace));
         let pace = paces.collect::<Vec<_>>().into_iter().min().unwrap_or(0);
@@ -215,7 +215,7 @@ impl Queue {
         }
     }
 
-    /// A node can take events again.
+    /// Returns its parked tokens to a node that can take events again.
     pub(crate) fn unpark(&mut self, lines: &mut Lines<Member>, peer: Peer) {
         if let Some((_, node)) = node(lines, peer) {
             let parked = core::mem::take(&mut node.parked);
@@ -223,7 +223,7 @@ impl Queue {
         }
     }
 
-    /// Whether some node has a token.
+    /// Tells whether some node has a token.
     #[inline]
     pub(crate) fn has_token(&self, lines: &mut Lines<Member>) -> bool {
         match self.policy {
@@ -243,7 +243,7 @@ impl Queue {
         }
     }
 
-    /// The node that gets the next event, by the policy, and takes a credit from it.
+    /// Picks the node that gets the next event, by the policy, and takes a credit from it.
     #[inline]
     pub(crate) fn pick(&mut self, lines: &mut Lines<Member>) -> Option<Peer> {
         let peer = match self.policy {
@@ -272,7 +272,7 @@ impl Queue {
         None
     }
 
-    /// Blind: who is next in turn, whether it is ready or not.
+    /// Picks the next node in turn, whether it is ready or not.
     fn next_in_turn(&mut self, lines: &mut Lines<Member>) -> Option<Peer> {
         for _ in 0..self.ring.len() {
             if self.next >= self.ring.len() {
@@ -293,7 +293,7 @@ impl Queue {
         None
     }
 
-    /// The node with the least measure; of several, the one behind the last that was served.
+    /// Picks the node with the least measure; of several, the one behind the last that was served.
     fn least(&mut self, lines: &mut Lines<Member>, measure: impl Fn(&NodeLine) -> u64) -> Option<Peer> {
         let count = self.ring.len();
         let mut best: Option<(u64, usize)> = None;
@@ -313,7 +313,7 @@ impl Queue {
         Some(self.ring[index])
     }
 
-    /// A node that can be kept for a suspect: the one with the least to do; at most half of them at a time.
+    /// Picks a node to be kept for a suspect: the one with the least to do; at most half of the nodes at a time.
     pub(crate) fn to_reserve(&self, lines: &mut Lines<Member>) -> Option<Peer> {
         let mut best: Option<(usize, Peer)> = None;
         let mut taken = 0;
@@ -334,7 +334,7 @@ fn is_free(blocked: bool, node: &NodeLine) -> bool {
     !blocked && !node.draining && !node.alone && node.reserved.is_none()
 }
 
-/// A peer that is a node, and whether it has to be spared.
+/// Returns a peer that is a node, and whether it is blocked.
 #[inline]
 pub(crate) fn node(lines: &mut Lines<Member>, peer: Peer) -> Option<(bool, &mut NodeLine)> {
     match lines.at(peer)? {

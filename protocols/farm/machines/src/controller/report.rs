@@ -2,7 +2,7 @@ use crate::Error;
 use hodo_machine::{Cursor, codes};
 
 codes! {
-    /// What a controller does now.
+    /// The state of a controller.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub enum State {
         /// Nothing was begun: connections are taken, and no event is given to a node.
@@ -19,7 +19,7 @@ codes! {
     }
 }
 
-/// What a controller counts beside the balance of events.
+/// The counters of a controller beside the balance of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Bytes of events that came in.
@@ -64,14 +64,14 @@ pub struct Counters {
     pub sources: u64,
     /// Threads that have counted.
     pub threads: u64,
-    /// What it does now.
+    /// The state of the controller.
     pub state: State,
     /// The run of the events that are made here.
     pub run: u32,
 }
 
 impl Counters {
-    /// These and those of another thread.
+    /// Adds the counters of another thread.
     #[must_use]
     pub fn plus(&self, other: &Counters) -> Counters {
         Counters {
@@ -103,7 +103,7 @@ impl Counters {
     }
 }
 
-/// What a node tells of itself when it is asked.
+/// The counters that a node reports of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FarCounters {
     /// Events that it has taken on this connection.
@@ -114,11 +114,11 @@ pub struct FarCounters {
     pub tokens: u64,
     /// Which process it is: several nodes may be one.
     pub process: u64,
-    /// Its process's CPU time in user mode, in nanoseconds.
+    /// CPU time of the node's process in user mode, in nanoseconds.
     pub user_ns: u64,
     /// In the kernel.
     pub system_ns: u64,
-    /// Its process's voluntary context switches.
+    /// Voluntary context switches of the node's process.
     pub voluntary: u64,
     /// Involuntary ones.
     pub involuntary: u64,
@@ -131,6 +131,9 @@ impl FarCounters {
     pub const LENGTH: usize = 72;
 
     /// Reads the body of COUNTERS.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if the body is shorter than the counters.
     pub fn decode(body: &[u8]) -> Result<Self, Error> {
         let mut cursor = Cursor::new(body);
         let mut next = || cursor.u64_le().map_err(|_| Error::Truncated);
@@ -147,7 +150,7 @@ impl FarCounters {
         })
     }
 
-    /// The body of COUNTERS.
+    /// Encodes the body of COUNTERS.
     #[must_use]
     pub fn encode(&self) -> [u8; Self::LENGTH] {
         let fields = [

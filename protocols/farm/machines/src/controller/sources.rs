@@ -20,7 +20,7 @@ pub(crate) struct Giver {
     pub(crate) serial: u64,
     /// The run that its next event belongs to.
     pub(crate) run: u32,
-    /// What it was granted.
+    /// Events that it may have unanswered.
     pub(crate) credits: u32,
     pub(crate) window: u64,
     /// Events and bytes without a token.
@@ -63,7 +63,7 @@ impl Giver {
         Ok(())
     }
 
-    /// An event of this length has its token.
+    /// Counts an event of this length as answered.
     #[inline]
     pub(crate) fn answered(&mut self, length: u32) {
         self.outstanding = self.outstanding.saturating_sub(1);
@@ -72,19 +72,21 @@ impl Giver {
 }
 
 impl<S: Supply> Controller<S> {
-    /// A source or a builder has greeted.
+    /// Takes the greeting of a source or a builder.
     pub(super) fn giver_came(&mut self, peer: Peer, hello: Hello) -> Result<(), Error> {
         let Controller { config, .. } = self;
         let (max, credits) = (config.sources_max, config.source_credits);
         let window = (config.pool_bytes / u64::from(max.max(1))).max(u64::from(config.event_max));
         // What earlier connections have left in hand counts too, or one that comes again and again would fill memory.
-        if self.sources >= max || self.granted + self.orphaned + window > window * u64::from(max) {
+        if self.accounts.givers >= max
+            || self.accounts.granted + self.accounts.orphaned + window > window * u64::from(max)
+        {
             return Err(Error::Full { max });
         }
-        self.sources += 1;
-        self.granted += window;
-        self.serials += 1;
-        let (serial, run) = (self.serials, self.run);
+        self.accounts.givers += 1;
+        self.accounts.granted += window;
+        self.accounts.serials += 1;
+        let (serial, run) = (self.accounts.serials, self.run);
         let answer = self.hello(credits, window);
         self.lines.say(peer, &answer.encode());
         if let Some(line) = self.lines.at(peer) {
@@ -97,7 +99,7 @@ impl<S: Supply> Controller<S> {
         Ok(())
     }
 
-    /// An event of a source or a builder.
+    /// Takes in an event of a source or a builder.
     pub(super) fn given(
         &mut self,
         now: Instant,
@@ -124,7 +126,7 @@ impl<S: Supply> Controller<S> {
             }
             // It gets its token together with who had sent it before.
             Standing::InHand => {
-                let claims = self.claims.entry((run, event)).or_default();
+                let claims = self.accounts.claims.entry((run, event)).or_default();
                 let lines = &mut self.lines;
                 claims.retain(|(peer, serial, _)| giver(lines, *peer, *serial).is_some());
                 claims.push((peer, serial, length));
@@ -132,15 +134,15 @@ impl<S: Supply> Controller<S> {
             Standing::Decided => {
                 let token = Token::answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
                 // The verdict may be told but not committed yet.
-                self.owed.push_back(Owed { sequence: self.told, peer, serial, token, length });
-                self.commit(self.committed);
+                self.commits.owed.push_back(Owed { sequence: self.commits.told, peer, serial, token, length });
+                self.commit(self.commits.committed);
             }
         }
         self.lines.check_owed(peer)
     }
 }
 
-/// A giver, while it has the connection with this serial number.
+/// Returns a giver while it has the connection with this serial number.
 pub(super) fn giver(lines: &mut Lines<Member>, peer: Peer, serial: u64) -> Option<&mut Giver> {
     match &mut lines.at(peer)?.state {
         Member::Giver(giver) if giver.serial == serial => Some(giver),

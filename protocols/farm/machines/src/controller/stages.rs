@@ -21,14 +21,14 @@ pub(crate) struct Stages {
 }
 
 impl Stages {
-    /// An event is given with what this poll sends.
+    /// Marks an event that this poll gives to a node.
     #[cold]
     pub(crate) fn give(event: u64, out: &mut Outbox) {
         out.mark(QUEUE, event, Moment::Sending);
         out.mark(SEND, event, Moment::Sent);
     }
 
-    /// Its token has come.
+    /// Ends the stages of an event whose token has come.
     #[cold]
     pub(crate) fn answer(&mut self, now: Instant, token: &Token) {
         self.stamps.keep(Stamp { stage: AWAY, tag: token.event, at: now });
@@ -36,7 +36,7 @@ impl Stages {
         self.decided.record(u64::from(token.decided_us) * 1000);
     }
 
-    /// The nodes' stages by their names, in their order.
+    /// Returns the nodes' stages, by name and in order.
     pub(crate) fn far(&self) -> [(&'static str, &Spans); 2] {
         [(WAIT, &self.waited), (DECIDE, &self.decided)]
     }

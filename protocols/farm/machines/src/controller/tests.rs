@@ -241,7 +241,7 @@ fn an_event_that_comes_again_has_one_verdict_and_a_token_for_each() {
     assert_eq!((counts.taken_in, counts.accepted, counts.duplicates), (1, 1, 3));
 }
 
-/// A source that flaps while no node is there leaves no trace of each connection.
+/// Lets a source flap while no node is there: no connection leaves a trace.
 #[test]
 fn claims_of_connections_that_are_gone_are_forgotten() {
     let mut farm = farm(config());
@@ -250,7 +250,7 @@ fn claims_of_connections_that_are_gone_are_forgotten() {
         give(&mut farm, source, 0..10);
         farm.close(source);
     }
-    assert!(farm.machine.claims.values().all(|claims| claims.len() <= 1));
+    assert!(farm.machine.accounts.claims.values().all(|claims| claims.len() <= 1));
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn new_events_over_new_connections_do_not_fill_memory() {
         let count = farm.machine.counts().in_hand().min(64);
         (first..first + count).for_each(|number| farm.say(node, &token(number, ACCEPTED)));
     }
-    assert_eq!(farm.machine.orphaned, 0);
+    assert_eq!(farm.machine.accounts.orphaned, 0);
     source(&mut farm, 0);
 }
 
@@ -299,7 +299,7 @@ fn an_event_that_nodes_fail_over_goes_to_others_and_is_quarantined_after_so_many
     assert_eq!(farm.given(last), [1], "a node that failed over one event gets the next");
 }
 
-/// The nodes that die over a poison are blamed for it alone: what was beside it is decided.
+/// Lets nodes die over a poison: they are blamed for it alone, and the events beside it are decided.
 #[test]
 fn a_poison_takes_no_other_event_with_it() {
     let mut farm = farm(ControllerConfig { deaths_max: 3, ..config() });
@@ -493,7 +493,7 @@ fn what_is_made_here_ends_with_drained() {
         rig.say(node, &token(number, ACCEPTED));
     }
     assert!(matches!(rig.drain_events()[..], [.., Event::Drained]));
-    let _: &dyn supply::Supply = &rig.machine.supply;
+    let _: &dyn supply::Supply = &rig.machine.feed.supply;
 }
 
 #[test]

@@ -8,7 +8,7 @@ use alloc::collections::VecDeque;
 use bytes::Bytes;
 use hodo_machine::{Instant, Peer};
 
-/// What is to be stored of verdicts that are not committed.
+/// The data of verdicts that are not committed, which is to be stored.
 #[derive(Debug, Default)]
 pub(super) struct Uncommitted {
     /// The verdict's place in order, and its bytes.
@@ -17,7 +17,7 @@ pub(super) struct Uncommitted {
 }
 
 impl Uncommitted {
-    /// All of it.
+    /// Returns the bytes of all of it.
     #[inline]
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
@@ -43,7 +43,7 @@ impl Uncommitted {
 }
 
 impl<S: Supply> Controller<S> {
-    /// A token of a node.
+    /// Takes a token of a node.
     #[inline]
     pub(super) fn token(&mut self, now: Instant, peer: Peer, token: &Token, data: Bytes) -> Result<(), Error> {
         let credits_max = self.config.credits_max;
@@ -99,7 +99,7 @@ impl<S: Supply> Controller<S> {
         Ok(())
     }
 
-    /// The node with this number failed or died over this event.
+    /// Notes that the node with this number failed or died over this event.
     pub(super) fn failed(&mut self, mut held: Held, node: u32) {
         held.deaths = held.deaths.saturating_add(1);
         if held.deaths >= self.config.deaths_max {
@@ -112,27 +112,27 @@ impl<S: Supply> Controller<S> {
         }
     }
 
-    /// The final verdict on an event: by which node, and how often it was given to one.
+    /// Enters the final verdict on an event: by which node, and how often it was given to one.
     #[inline]
     pub(super) fn decide(&mut self, held: Held, verdict: Verdict, (node, attempts): (u32, u8), data: Bytes) {
         let Held { run, event, kind, payload, origin, .. } = held;
         self.ledger.decide(run, event, verdict);
-        self.told += 1;
-        let (sequence, length) = (self.told, payload.len() as u32);
+        self.commits.told += 1;
+        let (sequence, length) = (self.commits.told, payload.len() as u32);
         let token = Token::answer(run, event, verdict, 0);
         if let Origin::Peer(peer, serial) = origin {
             if let Some(giver) = giver(&mut self.lines, peer, serial) {
                 giver.in_hand = giver.in_hand.saturating_sub(u64::from(length) + HELD);
-                self.owed.push_back(Owed { sequence, peer, serial, token, length });
+                self.commits.owed.push_back(Owed { sequence, peer, serial, token, length });
             } else {
-                self.orphaned = self.orphaned.saturating_sub(u64::from(length) + HELD);
+                self.accounts.orphaned = self.accounts.orphaned.saturating_sub(u64::from(length) + HELD);
             }
         }
-        if !self.claims.is_empty()
-            && let Some(claims) = self.claims.remove(&(run, event))
+        if !self.accounts.claims.is_empty()
+            && let Some(claims) = self.accounts.claims.remove(&(run, event))
         {
             let token = Token { flags: FLAG_DUPLICATE, ..token };
-            self.owed.extend(claims.into_iter().map(|(peer, serial, length)| Owed {
+            self.commits.owed.extend(claims.into_iter().map(|(peer, serial, length)| Owed {
                 sequence,
                 peer,
                 serial,
@@ -144,22 +144,22 @@ impl<S: Supply> Controller<S> {
             self.lines.pool.give(payload);
         }
         if self.config.uncommitted_max.is_some() {
-            self.uncommitted.add(sequence, data.len());
+            self.commits.uncommitted.add(sequence, data.len());
         }
         let partial = kind != Kind::Event;
         self.events.push_back(Event::Verdict(Final { run, event, verdict, partial, node, attempts, data }));
         if self.config.uncommitted_max.is_none() {
-            self.commit(self.told);
+            self.commit(self.commits.told);
         }
     }
 
     /// Verdicts up to this one are committed: who gave their events is told.
     pub(super) fn commit(&mut self, count: u64) {
-        self.committed = self.committed.max(count.min(self.told));
-        self.uncommitted.commit(self.committed);
-        while let Some(owed) = self.owed.front()
-            && owed.sequence <= self.committed
-            && let Some(Owed { peer, serial, token, length, .. }) = self.owed.pop_front()
+        self.commits.committed = self.commits.committed.max(count.min(self.commits.told));
+        self.commits.uncommitted.commit(self.commits.committed);
+        while let Some(owed) = self.commits.owed.front()
+            && owed.sequence <= self.commits.committed
+            && let Some(Owed { peer, serial, token, length, .. }) = self.commits.owed.pop_front()
         {
             if let Some(giver) = giver(&mut self.lines, peer, serial) {
                 giver.answered(length);

@@ -97,7 +97,7 @@ fn more_events_than_credits_end_the_connection_and_it_is_made_again() {
     assert_eq!(jobs(&mut rig).len(), 1);
 }
 
-/// The number of the connection is the same, but it is another.
+/// Uses the number of an earlier connection for another one.
 #[test]
 fn an_answer_to_what_an_earlier_connection_gave_is_not_sent() {
     let mut rig = node(Decide::Application);
@@ -158,7 +158,7 @@ fn a_controller_that_does_not_greet_or_falls_silent_is_left() {
     assert_eq!(left(&mut rig), Some(Error::Silent));
 }
 
-/// The controller's question would stand behind the event.
+/// Puts an event before the controller's question, which stands behind it.
 #[test]
 fn it_tells_that_it_is_there_while_a_long_event_is_on_its_way() {
     let mut rig = node(Decide::Application);

@@ -44,7 +44,7 @@ pub(super) struct Flow {
     /// Up to here it grows by all that arrives, beyond it slowly.
     doubled_to: u64,
     on_way: u64,
-    /// What was lost together has cost a half once.
+    /// Until then, further losses do not halve the limit again.
     cut_at: Instant,
     /// No event's time is over before.
     due: Instant,
@@ -75,7 +75,7 @@ impl Flow {
         }
     }
 
-    /// A new connection, over which nothing is on its way.
+    /// Begins a new connection, over which nothing is on its way.
     pub(super) fn restart(&mut self, datagram: Option<u32>) {
         *self = Flow { again: self.again, ..Flow::new(datagram) };
     }
@@ -113,18 +113,18 @@ impl Sender {
         self.flow.again
     }
 
-    /// When a datagram may have to be sent without anything having come.
+    /// Returns when a datagram may have to be sent without anything having come.
     pub(super) fn datagrams_due(&self) -> Option<Instant> {
         let due = if self.amid.is_some() { self.flow.paused_until } else { self.flow.due };
         (due < Instant::MAX).then_some(due)
     }
 
-    /// Whether a new event may be put on its way.
+    /// Tells whether a new event may be put on its way.
     pub(super) fn may_begin(&self, index: usize) -> bool {
         self.kept.get(index).is_some_and(|kept| self.flow.has_room(kept.weight()))
     }
 
-    /// The builder has this fragment; or it is over with it, and it is not kept any more.
+    /// Notes that the builder has this fragment, or that the fragment is not kept any more.
     pub(super) fn arrived(&mut self, now: Instant, index: usize) {
         let Some(kept) = self.kept.get_mut(index) else { return };
         let before = core::mem::replace(&mut kept.way, Way::There(now + ASK));
@@ -146,8 +146,8 @@ impl Sender {
         }
     }
 
-    /// The next segment: of the event that is being sent, of one that was lost, or of one that is asked for. Answers whether
-    /// there was one.
+    /// Writes the next segment: of the event that is being sent, of one that was lost, or of one that is asked for.
+    /// Returns whether there was one.
     pub(super) fn segment(&mut self, now: Instant, out: &mut Outbox) -> bool {
         if self.lines.at(PEER).is_none_or(|line| line.blocked) {
             return false;
@@ -187,7 +187,7 @@ impl Sender {
         true
     }
 
-    /// The builder has so long to say that it has this event.
+    /// Starts the time in which the builder has to say that it has this event.
     fn wait_for(&mut self, now: Instant, index: usize) {
         let kept = &mut self.kept[index];
         let first = (self.flow.round_trip * 4).clamp(SOON, AGAIN);
@@ -218,7 +218,7 @@ impl Sender {
         self.amid = Some(Amid { index, parts });
     }
 
-    /// The builder lacks these parts of an event.
+    /// Notes that the builder lacks these parts of an event.
     pub(super) fn lacks(&mut self, now: Instant, index: usize, mut parts: Vec<Range<u32>>) {
         let Some(kept) = self.kept.get_mut(index) else { return };
         let total = kept.payload.len() as u32;
@@ -231,7 +231,7 @@ impl Sender {
         self.flow.lost(now, kept.weight(), self.config.datagram);
     }
 
-    /// The first event that the builder is to be asked for now.
+    /// Returns the first event that the builder is to be asked for now.
     fn look_for_overdue(&mut self, now: Instant) -> Option<usize> {
         let mut due = Instant::MAX;
         for (index, kept) in self.kept.iter_mut().take(self.next).enumerate() {

@@ -99,7 +99,7 @@ fn an_event_that_is_too_large_is_told_and_the_next_goes_on() {
     assert!(rig.drain_events().contains(&Event::TooLarge { event: 0, size: 101, max: 100 }));
 }
 
-/// A far end may have less room than its largest event: what never fits is not waited for.
+/// Gives an event that never fits, because the far end has less room than its largest event: it is not waited for.
 #[test]
 fn an_event_over_the_window_does_not_hold_up_the_others() {
     let mut rig = source();
@@ -172,7 +172,11 @@ fn ends_when_the_last_event_has_its_verdict() {
         fn next(&mut self, _: Instant) -> Next {
             self.0 += 1;
             let payload = Bytes::new();
-            if self.0 > 2 { Next::Ended } else { Next::Event(crate::Event { number: self.0, payload, partial: true }) }
+            if self.0 > 2 {
+                Next::Ended
+            } else {
+                Next::Event(crate::EventData { number: self.0, payload, partial: true })
+            }
         }
     }
     let mut rig = Rig::new(Source::new(SourceConfig::new(Address::Node(1), 3, 1), Two(0)));

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use hodo_machine::Cursor;
 
-/// What a builder lacks of a fragment that comes over datagrams: HERE where that is nothing, else LACKS.
+/// The parts of a fragment over datagrams that a builder lacks: HERE if there are none, else LACKS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lacks {
     /// The run of the event.
@@ -19,13 +19,16 @@ impl Lacks {
     /// Parts that are told at once.
     pub const PARTS_MAX: usize = (TEXT_MAX as usize - 4) / 8;
 
-    /// That nothing is lacking.
+    /// Creates the message that nothing is lacking.
     #[must_use]
     pub const fn here(run: u32, event: u64) -> Self {
         Lacks { run, event, parts: Vec::new() }
     }
 
     /// Reads what is behind the header of either.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if the body ends inside a part.
     pub fn decode(event: u64, body: &[u8]) -> Result<Self, Error> {
         let mut cursor = Cursor::new(body);
         let run = cursor.u32_le().map_err(|_| Error::Truncated)?;
@@ -36,7 +39,7 @@ impl Lacks {
         Ok(Lacks { run, event, parts })
     }
 
-    /// The whole message.
+    /// Encodes the whole message.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let kind = if self.parts.is_empty() { Kind::Here } else { Kind::Lacks };

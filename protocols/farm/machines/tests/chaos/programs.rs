@@ -6,7 +6,7 @@ use hodo_farm::controller::{self, ControllerConfig};
 use hodo_farm::node::{self, Node};
 use hodo_farm::source::{self, Source, SourceConfig};
 use hodo_farm::wire::Verdict;
-use hodo_farm::{Controller, Event, Ledger, Next, NoSupply, Ranges, Supply};
+use hodo_farm::{Controller, EventData, Ledger, Next, NoSupply, Ranges, Supply};
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Random};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -57,7 +57,7 @@ impl Supply for Tape {
         }
         self.due = now + self.gap;
         self.numbers.pop_front();
-        Next::Event(Event { number, payload: payload(self.run, number, self.source), partial: false })
+        Next::Event(EventData { number, payload: payload(self.run, number, self.source), partial: false })
     }
 }
 

@@ -10,7 +10,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// The first so many of these words, or all of them where there are fewer.
+    /// Returns the first `words` words, or all of them if there are fewer.
     #[must_use]
     pub fn first(&self, words: usize) -> Block {
         Block { words: Arc::clone(&self.words), length: words.min(self.length) }

@@ -9,7 +9,7 @@ use crate::wire::Version;
 use alloc::vec::Vec;
 use hodo_machine::{Instant, Outbox};
 
-/// What brings packets to the device and back.
+/// The carrier of packets to the device and back.
 #[derive(Debug)]
 // A client has one.
 #[expect(clippy::large_enum_variant)]
@@ -24,7 +24,7 @@ pub(super) enum Carrier {
     Stream(Stream),
 }
 
-/// What a carrier did, or has to say.
+/// A step of a carrier.
 pub(super) enum Move {
     /// There are bytes in the outbox.
     Send,
@@ -37,7 +37,7 @@ pub(super) enum Move {
 }
 
 /// Takes a reply of the packet with this key, or why there is none; answers whether it is one.
-pub(super) type Told<'a> = &'a mut dyn FnMut(u64, Result<&[u8], Error>) -> bool;
+pub(super) type OnReply<'a> = &'a mut dyn FnMut(u64, Result<&[u8], Error>) -> bool;
 
 impl Carrier {
     pub(super) fn new(config: &ClientConfig) -> Self {
@@ -52,7 +52,7 @@ impl Carrier {
         }
     }
 
-    /// The link is open, or something is asked for again: begin where nothing has begun.
+    /// Begins if nothing has begun: the link is open, or something is asked for again.
     pub(super) fn open(&mut self, now: Instant) {
         match self {
             Carrier::Window(window) => window.open(now),
@@ -61,7 +61,7 @@ impl Carrier {
         }
     }
 
-    /// Whether the device can be reached, as far as can be known.
+    /// Tells whether the device can be reached, as far as can be known.
     pub(super) fn is_ready(&self) -> bool {
         match self {
             Carrier::Window(_) | Carrier::Single(_) => self.room() > 0,
@@ -69,17 +69,17 @@ impl Carrier {
         }
     }
 
-    /// Whether a reply tells which packet it answers, before it is looked into.
+    /// Tells whether a reply says which packet it answers, before it is looked into.
     pub(super) const fn names_packets(&self) -> bool {
         !matches!(self, Carrier::Plain(_))
     }
 
-    /// Whether its packets have ids of their own.
+    /// Tells whether packets have ids of their own.
     pub(super) const fn numbers_packets(&self) -> bool {
         matches!(self, Carrier::Window(_))
     }
 
-    /// How many packets it takes now.
+    /// Returns how many packets it takes now.
     #[inline]
     pub(super) fn room(&self) -> usize {
         match self {
@@ -90,7 +90,7 @@ impl Carrier {
         }
     }
 
-    /// The same room, but no more than the device has buffers for.
+    /// Narrows the room to what the device has buffers for.
     #[inline]
     pub(super) fn narrow(&self, room: Room) -> Room {
         match self {
@@ -118,7 +118,7 @@ impl Carrier {
 
     /// Takes in what came. An error: the stream makes no sense any more.
     #[inline]
-    pub(super) fn received(&mut self, now: Instant, bytes: &[u8], told: Told<'_>) -> Result<(), Error> {
+    pub(super) fn received(&mut self, now: Instant, bytes: &[u8], told: OnReply<'_>) -> Result<(), Error> {
         let mut take = |answer: Answer<'_>| told(answer.key, Ok(answer.packet));
         match self {
             Carrier::Window(window) => {
@@ -168,7 +168,7 @@ impl Carrier {
         }
     }
 
-    /// More than the driver's bound is unsent.
+    /// Notes whether more than the driver's bound is unsent.
     pub(super) fn set_blocked(&mut self, blocked: bool) {
         if let Carrier::Stream(stream) = self {
             stream.set_blocked(blocked);

@@ -30,7 +30,7 @@ impl Clients {
         }
     }
 
-    /// What has happened to all of them.
+    /// Returns the counters of all of them.
     #[must_use]
     pub fn counters(&self) -> WindowCounters {
         let mut all = WindowCounters::default();
@@ -38,12 +38,12 @@ impl Clients {
         all
     }
 
-    /// From now on stamps the operations that are taken, and no others.
+    /// Stamps these operations from now on, and no others.
     pub fn sample(&mut self, taken: Sampling) {
         self.clients.iter_mut().for_each(|client| client.stamps().sampling = taken);
     }
 
-    /// The stamps of all of them, whose tags are the application's.
+    /// Returns the stamps of all of them, whose tags are the application's.
     pub fn stamps(&mut self) -> &mut Stamps {
         &mut self.stamps
     }

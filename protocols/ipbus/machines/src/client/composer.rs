@@ -64,7 +64,7 @@ impl Composer {
         self.closed
     }
 
-    /// The packet that is finished.
+    /// Returns the packet that is finished.
     pub(super) fn packet(&mut self) -> &mut Vec<u8> {
         &mut self.packet
     }
@@ -86,7 +86,7 @@ impl Composer {
         }
     }
 
-    /// The next operation is another one.
+    /// Passes to the next operation.
     fn pass(&mut self, ends: bool) {
         self.next += 1;
         self.closed = ends && self.packing.is_begun();

@@ -27,7 +27,7 @@ pub(super) struct Flight {
 struct Sent {
     transactions: usize,
     answered: bool,
-    /// What was wrong with a reply that came.
+    /// The error in a reply that came.
     wrong: Option<Error>,
 }
 
@@ -44,9 +44,9 @@ pub(super) struct Transaction {
 }
 
 /// One transaction of a reply, of either version.
-struct Told<'a> {
+struct Answered<'a> {
     id: u16,
-    /// Nothing where it only says the byte order.
+    /// The kind; `None` if the transaction only says the byte order.
     kind: Option<Kind>,
     /// The header as it came.
     header: u32,
@@ -78,13 +78,13 @@ impl Flight {
         self.id(self.first_transaction + self.transactions.len() as u64 - 1)
     }
 
-    /// The tags of the operations that begin in the packet that is being put together.
+    /// Returns the tags of the operations that begin in the packet that is being put together.
     pub(super) fn begun<'a>(&'a self, queue: &'a mut Queue) -> impl Iterator<Item = u64> + 'a {
         let unsent = self.transactions.range(self.transactions.len() - self.unsent..);
         unsent.filter(|transaction| transaction.offset == 0).filter_map(|transaction| queue.tag(transaction.asked))
     }
 
-    /// The packet that was put together is finished; answers its key.
+    /// Finishes the packet that was put together, and returns its key.
     #[inline]
     pub(super) fn send(&mut self) -> u64 {
         let key = self.first + self.packets.len() as u64;
@@ -93,7 +93,7 @@ impl Flight {
         key
     }
 
-    /// The packet that was being put together is not to be.
+    /// Drops the packet that was being put together.
     pub(super) fn forget_unsent(&mut self) {
         let left = self.transactions.len() - core::mem::take(&mut self.unsent);
         self.transactions.truncate(left);
@@ -106,11 +106,11 @@ impl Flight {
         let outcome = match self.version {
             Version::V2_0 => Packet::decode(packet).and_then(|packet| {
                 self.check(packet.header)?;
-                let told = packet.replies().map(|reply| reply.map(Told::from));
+                let told = packet.replies().map(|reply| reply.map(Answered::from));
                 self.settle(index, start, told, queue)
             }),
             Version::V1_3 => legacy::Packet::decode(packet).and_then(|packet| {
-                let told = packet.replies().map(|reply| reply.map(Told::from));
+                let told = packet.replies().map(|reply| reply.map(Answered::from));
                 let told = told.filter(|told| told.as_ref().map_or(true, |told| told.kind.is_some()));
                 self.settle(index, start, told, queue)
             }),
@@ -123,7 +123,8 @@ impl Flight {
         taken
     }
 
-    /// A window has found the packet by its id; of the others each reply has the id that all their requests have.
+    /// Checks the header of a reply: a window has found the packet by its id; other replies have the id that all their
+    /// requests have.
     fn check(&self, came: packet::Header) -> Result<(), Error> {
         let sent = packet::Header { id: 0, kind: packet::Kind::Control };
         if self.numbered || came == sent {
@@ -152,7 +153,7 @@ impl Flight {
         }
     }
 
-    /// Where a packet that is in flight and its transactions stand.
+    /// Returns the places of a packet in flight and of its transactions.
     #[inline]
     fn place(&self, key: u64) -> Option<(usize, usize)> {
         let index = usize::try_from(key.checked_sub(self.first)?).ok()?;
@@ -186,7 +187,7 @@ impl Flight {
         &self,
         index: usize,
         start: usize,
-        mut told: impl Iterator<Item = Result<Told<'a>, Error>>,
+        mut told: impl Iterator<Item = Result<Answered<'a>, Error>>,
         queue: &mut Queue,
     ) -> Result<(), Error> {
         let end = start + self.packets[index].transactions;
@@ -224,7 +225,7 @@ impl Flight {
 impl Transaction {
     /// Puts what was read into its place; answers how it ended.
     #[inline]
-    fn settle(&self, id: u16, told: &Told<'_>, version: Version, queue: &mut Queue) -> Result<Info, Error> {
+    fn settle(&self, id: u16, told: &Answered<'_>, version: Version, queue: &mut Queue) -> Result<Info, Error> {
         if told.info != Info::Done {
             let address = match self.kind {
                 Kind::FifoRead | Kind::FifoWrite => self.address,
@@ -256,7 +257,7 @@ impl Transaction {
         self.kind.reply_words(usize::from(self.words)) * crate::wire::WORD
     }
 
-    /// The header that it was sent with.
+    /// Returns the header that the transaction was sent with.
     fn header(&self, id: u16, version: Version) -> u32 {
         match version {
             Version::V2_0 => Header { id, words: self.words as u8, kind: self.kind, info: Info::Request }.encode(),
@@ -267,13 +268,13 @@ impl Transaction {
     }
 }
 
-impl<'a> From<crate::wire::operation::Reply<Words<'a>>> for Told<'a> {
+impl<'a> From<crate::wire::operation::Reply<Words<'a>>> for Answered<'a> {
     #[inline]
     fn from(reply: crate::wire::operation::Reply<Words<'a>>) -> Self {
         let header = reply.header;
         // Firmware counts the word at which the bus answered an error, and not the one at which it did not answer.
         let counted = matches!(header.info, Info::ReadError | Info::WriteError);
-        Told {
+        Answered {
             id: header.id,
             kind: Some(header.kind),
             header: header.encode(),
@@ -284,7 +285,7 @@ impl<'a> From<crate::wire::operation::Reply<Words<'a>>> for Told<'a> {
     }
 }
 
-impl<'a> From<legacy::Reply<Words<'a>>> for Told<'a> {
+impl<'a> From<legacy::Reply<Words<'a>>> for Answered<'a> {
     fn from(reply: legacy::Reply<Words<'a>>) -> Self {
         let header = reply.header;
         let kind = header.kind.current();
@@ -293,6 +294,6 @@ impl<'a> From<legacy::Reply<Words<'a>>> for Told<'a> {
             (_, Some(Kind::Write | Kind::FifoWrite)) => Info::WriteError,
             _ => Info::ReadError,
         };
-        Told { id: header.id, kind, header: header.encode(), done: header.words, info, data: reply.data }
+        Answered { id: header.id, kind, header: header.encode(), done: header.words, info, data: reply.data }
     }
 }

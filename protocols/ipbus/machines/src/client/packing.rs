@@ -4,9 +4,9 @@ use crate::wire::{Version, WORD, legacy};
 /// Bytes that a packet and its reply may have, or have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Of the request.
+    /// Bytes of the request.
     pub request: usize,
-    /// Of the reply.
+    /// Bytes of the reply.
     pub reply: usize,
 }
 
@@ -20,17 +20,17 @@ pub(super) struct Packing {
 }
 
 impl Packing {
-    /// A packet without transactions: its header, or the one that says the byte order.
+    /// Creates a packet without transactions: its header, or the one that says the byte order.
     pub(super) const fn new(version: Version) -> Self {
         Packing { version, request: 1, reply: 1 }
     }
 
-    /// Whether it has a transaction.
+    /// Tells whether it has a transaction.
     pub(super) const fn is_begun(&self) -> bool {
         self.request > 1
     }
 
-    /// How many of so many words fit as the next transaction; nothing where none does.
+    /// Returns how many of `left` words fit as the next transaction; `None` if none does.
     #[inline]
     pub(super) fn fit(&self, kind: Kind, left: u32, room: Room) -> Option<u32> {
         if self.version == Version::V1_3 && legacy::Kind::of(kind).is_none() {
@@ -54,7 +54,7 @@ impl Packing {
         self.reply += kind.reply_words(words as usize);
     }
 
-    /// Its bytes on the wire.
+    /// Returns the bytes on the wire.
     const fn bytes(&self) -> Room {
         let (mut request, mut reply) = (self.request * WORD, self.reply * WORD);
         if let Version::V1_3 = self.version {
@@ -67,8 +67,8 @@ impl Packing {
     }
 }
 
-/// The packets that these operations, each of so many words, make one after the other, and the replies to them: what
-/// a [`Client`](super::Client) sends where they are flushed together.
+/// Returns the packets that these operations, each with its words, make one after the other, and the replies to them:
+/// as a [`Client`](super::Client) sends them when they are flushed together.
 ///
 /// ```
 /// use hodo_ipbus::client::{Room, packets};

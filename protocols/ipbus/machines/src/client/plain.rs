@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use hodo_machine::{Instant, Outbox};
 
-/// So many packets in turn without any answer, and the device is given up.
+/// The device is given up after this many packets in turn without any answer.
 const SILENT_MAX: u32 = 2;
 
 /// Packets over UDP without ids, as uHAL sends them: a reply is known by its first transaction, and what is lost is

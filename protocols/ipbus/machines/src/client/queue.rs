@@ -40,14 +40,14 @@ impl Queue {
         self.asked.len()
     }
 
-    /// The operation with this number.
+    /// Returns the operation with this number.
     #[inline]
     pub(super) fn at(&mut self, number: u64) -> Option<&mut Asked> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.asked.get_mut(index)
     }
 
-    /// The tag of the operation with this number.
+    /// Returns the tag of the operation with this number.
     pub(super) fn tag(&mut self, number: u64) -> Option<u64> {
         self.at(number).map(|asked| asked.command.tag())
     }
@@ -56,12 +56,12 @@ impl Queue {
         self.asked.back_mut()
     }
 
-    /// The number of the first that has not ended.
+    /// Returns the number of the first operation that has not ended.
     pub(super) const fn first(&self) -> u64 {
         self.first
     }
 
-    /// Whether something has not ended.
+    /// Tells whether an operation has not ended.
     pub(super) fn has_open(&self) -> bool {
         self.asked.back().is_some_and(|asked| !asked.has_ended())
     }
@@ -79,7 +79,7 @@ impl Queue {
         self.asked.front().is_some_and(Asked::has_ended)
     }
 
-    /// What became of the first operation, once it has ended.
+    /// Returns the event of the first operation, once it has ended.
     #[inline]
     pub(super) fn next_event(&mut self) -> Option<Event> {
         if !self.has_event() {
@@ -102,7 +102,7 @@ impl Asked {
         self.whole && self.open == 0
     }
 
-    /// Its first, or only, address.
+    /// Returns the first, or only, address.
     pub(super) const fn address(&self) -> u32 {
         match self.command {
             Command::Read { address, .. }
@@ -115,7 +115,7 @@ impl Asked {
         }
     }
 
-    /// What its transactions do.
+    /// Returns the kind of its transactions.
     pub(super) const fn kind(&self) -> Kind {
         match self.command {
             Command::Read { .. } | Command::Flush => Kind::Read,
@@ -144,7 +144,7 @@ impl Asked {
         }
     }
 
-    /// The words that a transaction has read, from this place of the operation on.
+    /// Puts the words that a transaction has read, from this place of the operation on.
     #[inline]
     pub(super) fn put(&mut self, offset: u32, words: crate::wire::Words<'_>) {
         match &mut self.command {
@@ -165,7 +165,7 @@ impl Asked {
 }
 
 impl Command {
-    /// The application's name for it.
+    /// Returns the application's tag.
     const fn tag(&self) -> u64 {
         match *self {
             Command::Read { tag, .. }

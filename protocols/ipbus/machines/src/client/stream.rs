@@ -1,4 +1,4 @@
-use super::carrier::{Move, Told};
+use super::carrier::{Move, OnReply};
 use crate::Error;
 use crate::wire::{chunk, hub};
 use alloc::collections::VecDeque;
@@ -21,7 +21,7 @@ pub(super) struct Stream {
     /// The keys of the packets that have not been answered.
     keys: VecDeque<u64>,
     chunks: chunk::Chunks,
-    /// What is to be sent: whole chunks, and one that more may be put into.
+    /// Bytes to be sent: whole chunks, and one that more may be put into.
     out: Vec<u8>,
     /// Where the last chunk begins, and how many packets it has; none is open where it has none.
     begun: usize,
@@ -89,7 +89,7 @@ impl Stream {
         }
     }
 
-    pub(super) fn received(&mut self, now: Instant, mut bytes: &[u8], told: Told<'_>) -> Result<(), Error> {
+    pub(super) fn received(&mut self, now: Instant, mut bytes: &[u8], told: OnReply<'_>) -> Result<(), Error> {
         let Stream { chunks, keys, target, waiting, .. } = self;
         let mut answer = |reply: Result<&[u8], Error>| {
             let key = keys.pop_front().ok_or(Error::Unasked)?;
@@ -139,7 +139,8 @@ impl Stream {
     }
 }
 
-/// A hub may answer all that is in flight at once; a device may have a larger buffer than we fill.
+/// Creates the reader of chunks: a hub may answer all that is in flight at once; a device may have a larger buffer than
+/// we fill.
 fn chunks(in_flight: usize, payload_max: usize) -> chunk::Chunks {
     chunk::Chunks::new((in_flight + 1) * (payload_max.max(1 << 16) + hub::REPLY_HEADER))
 }

@@ -13,7 +13,7 @@ fn client(path: Path, version: Version) -> Client {
     Client::new(ClientConfig { order: Order::Big, ..ClientConfig::new(path, version, Address::Node(1)) })
 }
 
-/// A client whose link is there.
+/// Creates a client whose link is there.
 fn opened(path: Path, version: Version) -> Client {
     let mut client = client(path, version);
     let (sent, events) = pump(&mut client);
@@ -35,7 +35,7 @@ fn opened(path: Path, version: Version) -> Client {
     client
 }
 
-/// What the client wants sent, and what it tells.
+/// Returns the client's datagrams and events.
 fn pump(client: &mut Client) -> (Vec<Vec<u8>>, Vec<Event>) {
     let (mut sent, mut events, mut out) = (Vec::new(), Vec::new(), Outbox::new());
     for _ in 0..10_000 {
@@ -117,7 +117,7 @@ fn operations_are_concatenated_until_they_are_flushed() {
     assert_eq!(client.outstanding(), 0);
 }
 
-/// As uHAL 2.8 cuts a long block: 347 words a packet for reads, in transactions of 255 and 92.
+/// Cuts a long block as uHAL 2.8 does: 347 words a packet for reads, in transactions of 255 and 92.
 #[test]
 fn a_block_is_cut_into_transactions_and_packets() {
     let mut client = opened(UDP, Version::V2_0);
@@ -184,7 +184,7 @@ fn a_reply_of_another_packet_is_asked_for_again() {
     assert_eq!(pump(&mut client).1, [done(1, Data::Word(8))]);
 }
 
-/// The bytes that uHAL 2.8 sends for one read, with our id in place of its 0.
+/// Expects the bytes that uHAL 2.8 sends for one read, with our id in place of its 0.
 #[test]
 fn a_read_through_the_hub_is_these_bytes() {
     let mut client = opened(Path::Hub(TARGET), Version::V2_0);
@@ -243,7 +243,7 @@ fn an_answer_for_another_device_ends_the_connection_and_what_is_in_flight() {
     assert_eq!(pump(&mut client).1, [Event::Failed { tag: 1, address: 0, error }]);
 }
 
-/// Laid out by hand: the byte order first, and filled up to 8 words.
+/// Expects words laid out by hand: the byte order first, and filled up to 8 words.
 #[test]
 fn a_read_of_version_1_3_is_these_words() {
     let mut client = opened(WITHOUT_IDS, Version::V1_3);
@@ -283,7 +283,7 @@ fn a_device_that_refuses_fails_what_was_asked_and_is_tried_again() {
     assert!(matches!(client.poll(Instant::ZERO, &mut Outbox::new()), Output::Open(PEER, Address::Node(1))));
 }
 
-/// The kernel tells of a closed port only after a datagram; the socket was there until then.
+/// Closes the socket after a datagram: only then does the kernel tell of a closed port.
 #[test]
 fn a_port_that_nobody_listens_at_is_told_of_at_once() {
     for (path, version) in [(UDP, Version::V2_0), (WITHOUT_IDS, Version::V2_0), (UDP, Version::V1_3)] {

@@ -24,12 +24,12 @@ pub(crate) struct Board {
     pub(crate) bus: Bus,
 }
 
-/// What a device has done since it was made. A reboot does not change it.
+/// The counters of a device since it was made. A reboot does not change them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceCounters {
     /// Control packets that were carried out.
     pub packets: u64,
-    /// Their transactions, those that failed included.
+    /// Transactions of these packets, including those that failed.
     pub transactions: u64,
     /// Transactions that failed.
     pub failed: u64,
@@ -84,7 +84,7 @@ impl Board {
         }
     }
 
-    /// A packet came that there is no room for.
+    /// Counts a packet that there is no room for.
     pub(crate) fn drop_packet(&mut self) {
         self.counters.dropped += 1;
         self.history.note(Event::new(Traffic::Control).dropped());
@@ -94,7 +94,7 @@ impl Board {
         self.counters
     }
 
-    /// What it says of itself.
+    /// Returns the status of the device.
     pub(crate) fn status(&self) -> Status {
         Status {
             buffer_bytes: self.buffer_bytes,
@@ -235,8 +235,8 @@ impl Board {
     }
 }
 
-/// The words that the header of a reply of IPbus 2.0 tells, as of firmware: the word at which the bus answered an error
-/// counts, and something stands for it where it was read; a read-modify-write counts when it writes.
+/// Returns the words that firmware tells in the header of a reply of IPbus 2.0: the word at which the bus answered an
+/// error counts, and something stands for it where it was read; a read-modify-write counts when it writes.
 fn told_by_firmware(carried: Carried, kind: transaction::Kind, order: Order, out: &mut Vec<u8>) -> usize {
     let Some((access, failure)) = carried.failed else { return carried.words };
     if (access, failure) == (Access::Read, Failure::Error) {
@@ -250,7 +250,7 @@ fn told_by_firmware(carried: Carried, kind: transaction::Kind, order: Order, out
     }
 }
 
-/// A write that was done tells no words.
+/// Returns the header of a reply; a write that was done tells no words.
 fn legacy_reply(header: legacy::Header, kind: transaction::Kind, carried: Carried) -> legacy::Header {
     let writes = matches!(kind, transaction::Kind::Write | transaction::Kind::FifoWrite);
     let words = carried.words as u16;
@@ -262,7 +262,7 @@ fn legacy_reply(header: legacy::Header, kind: transaction::Kind, carried: Carrie
     }
 }
 
-/// The word at an offset of a packet, where it is whole.
+/// Returns the word at an offset of a packet, if it is whole.
 fn word_at(bytes: &[u8], at: usize, order: Order) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|word| order.word(*word))
 }

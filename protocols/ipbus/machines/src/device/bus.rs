@@ -6,7 +6,7 @@ use crate::wire::{Order, Version, WORD, Words};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// What is at the addresses of a device: registers with behaviour, memory everywhere else, and the configuration space.
+/// The bus of a device: registers with behaviour, memory everywhere else, and the configuration space.
 #[derive(Debug)]
 pub(crate) struct Bus {
     memory: Memory,
@@ -22,7 +22,7 @@ struct Slave {
     queue: VecDeque<u32>,
 }
 
-/// What came of one operation.
+/// The outcome of one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Carried {
     /// Words that were done.
@@ -47,7 +47,7 @@ impl Carried {
         Carried { words, failed: Some((access, failure)) }
     }
 
-    /// How IPbus 2.0 says it.
+    /// Returns the outcome as IPbus 2.0 says it.
     pub(crate) const fn info(&self) -> Info {
         match self.failed {
             None => Info::Done,
@@ -60,7 +60,7 @@ impl Carried {
 }
 
 impl Bus {
-    /// As after a reset.
+    /// Creates a bus as after a reset.
     pub(crate) fn new(registers: Registers, configuration: Vec<u32>, memory_bytes_max: usize) -> Self {
         let slaves = registers.into_sorted().into_iter().map(|register| Slave { register, queue: VecDeque::new() });
         let mut bus = Bus {
@@ -86,7 +86,7 @@ impl Bus {
         }
     }
 
-    /// The word at an address, which stays as it is; of a FIFO the oldest.
+    /// Returns the word at an address, which stays as it is; the oldest of a FIFO.
     pub(crate) fn peek(&self, address: u32) -> u32 {
         match self.span(address, 1).0.map(|index| &self.slaves[index]) {
             Some(Slave { register: Register { behaviour: Behaviour::Fifo { .. }, .. }, queue }) => {
@@ -110,7 +110,7 @@ impl Bus {
         }
     }
 
-    /// What is in the FIFO at an address, oldest first.
+    /// Iterates over the words in the FIFO at an address, oldest first.
     pub(crate) fn fifo(&self, address: u32) -> impl Iterator<Item = u32> + '_ {
         self.span(address, 1).0.into_iter().flat_map(|index| self.slaves[index].queue.iter().copied())
     }
@@ -183,7 +183,7 @@ impl Bus {
         Carried::all(words)
     }
 
-    /// In runs that are all memory, or all of one register.
+    /// Reads a block in runs that are all memory, or all of one register.
     fn read_block(&mut self, address: u32, words: usize, order: Order, out: &mut Vec<u8>) -> Carried {
         let mut done = 0;
         while done < words {
@@ -299,7 +299,7 @@ impl Bus {
         if self.memory.set(address, word) { Ok(()) } else { Err(Failure::Error) }
     }
 
-    /// Which register is at an address, if any, and how many of so many words from there on are alike.
+    /// Returns the register at an address, if any, and how many of `words` words from there on are alike.
     #[inline]
     fn span(&self, address: u32, words: usize) -> (Option<usize>, usize) {
         let next = self.slaves.partition_point(|slave| slave.register.last() < address);
@@ -313,7 +313,7 @@ impl Bus {
 }
 
 impl Slave {
-    /// Whether words of it can be read, or written, as those of memory are.
+    /// Tells whether words can be read, or written, as those of memory are.
     #[inline]
     fn is_memory(&self, access: Access) -> bool {
         let mask = match access {

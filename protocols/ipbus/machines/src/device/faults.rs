@@ -12,14 +12,14 @@ const OVERTAKEN: Duration = Duration::from_micros(100);
 /// Bytes that may be on their way at most; beyond them packets are lost.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
-/// What goes wrong with a device on request. The same seed and the same packets at the same times go wrong the same way.
+/// Faults of a device on request. The same seed and the same packets at the same times go wrong the same way.
 ///
 /// Bus errors are registers: [`Register::failing`](super::Register::failing).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Faults {
-    /// What happens to packets on their way to the device.
+    /// Faults of packets on their way to the device.
     pub request: Way,
-    /// What happens to packets on their way back.
+    /// Faults of packets on their way back.
     pub reply: Way,
     /// The probability that a reply to a control packet of IPbus 2.0 has the number after its own.
     pub wrong_id: f64,
@@ -33,7 +33,7 @@ pub struct Faults {
     pub seed: u64,
 }
 
-/// What happens to the packets of one direction, over streams too: there a chunk is a packet.
+/// Faults of the packets of one direction, over streams too: there a chunk is a packet.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Way {
     /// The probability that one is lost.
@@ -133,13 +133,13 @@ impl FaultyDevice {
         }
     }
 
-    /// The device.
+    /// Returns the device.
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// What went wrong so far.
+    /// Returns the faults so far.
     #[must_use]
     pub fn faults(&self) -> FaultCounters {
         self.counters
@@ -183,7 +183,7 @@ impl FaultyDevice {
         }
     }
 
-    /// The replies in the outbox, as packets.
+    /// Takes the replies in the outbox, as packets.
     fn replied(&mut self, now: Instant, peer: Peer) {
         let mut bytes = core::mem::take(&mut self.gathered);
         bytes.clear();
@@ -266,7 +266,7 @@ impl FaultyDevice {
         self.held_bytes = self.held.values().map(|parcel| parcel.bytes.len()).sum();
     }
 
-    /// The next time at which something happens by itself.
+    /// Returns when something happens next without an input.
     fn next_at(&self) -> Option<Instant> {
         let reboot = self.faults.reboots.get(self.rebooted).copied();
         self.held.keys().next().map(|(at, _)| *at).into_iter().chain(reboot).min()

@@ -1,6 +1,6 @@
 use crate::wire::status::{EVENTS, Event, HEADERS, Traffic};
 
-/// What a device remembers of its traffic, for its status: the last things that arrived, and control packets' headers.
+/// The traffic that a device remembers for its status: the last things that arrived, and control packets' headers.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     pub(crate) events: [Event; EVENTS],
@@ -15,19 +15,19 @@ impl History {
         self.note(Event::new(Traffic::Reset));
     }
 
-    /// Something has arrived.
+    /// Notes something that has arrived.
     #[inline]
     pub(crate) fn note(&mut self, event: Event) {
         push(&mut self.events, event);
     }
 
-    /// A control packet was received, and taken.
+    /// Notes a control packet that was received, and taken.
     #[inline]
     pub(crate) fn received(&mut self, header: u32) {
         push(&mut self.received, header);
     }
 
-    /// The reply to a control packet was sent.
+    /// Notes that the reply to a control packet was sent.
     #[inline]
     pub(crate) fn sent(&mut self, header: u32) {
         push(&mut self.sent, header);

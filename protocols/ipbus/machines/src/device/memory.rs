@@ -21,7 +21,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Memory that grows to so many bytes at most.
+    /// Creates memory that grows to this many bytes at most.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Memory { tables: empty(), bytes: 0, bytes_max }
     }
@@ -60,7 +60,7 @@ impl Memory {
         done
     }
 
-    /// The word at an address.
+    /// Returns the word at an address.
     #[inline]
     pub(crate) fn word(&self, address: u32) -> u32 {
         self.page(address).map_or(0, |page| page[offset(address)])
@@ -104,7 +104,7 @@ fn empty() -> Vec<Option<Box<Table>>> {
     core::iter::repeat_with(|| None).take(TABLES).collect()
 }
 
-/// What is there, or a new one where the bound allows it.
+/// Returns the entry that is there, or a new one if the bound allows it.
 #[inline]
 fn grown<'a, T>(
     slot: &'a mut Option<Box<T>>,
@@ -122,7 +122,7 @@ fn grown<'a, T>(
     slot.as_mut()
 }
 
-/// Which table, and which page of it.
+/// Returns the table and the page of an address.
 const fn place(address: u32) -> (usize, usize) {
     let page = address as usize / PAGE;
     (page / TABLE, page % TABLE)
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!((memory.word(1023), memory.word(1024)), (0x0101_0101, 0));
     }
 
-    /// Against a map of words, over the edges of pages, tables and the whole space.
+    /// Compares with a map of words, over the edges of pages, tables and the whole space.
     #[test]
     fn blocks_of_either_order_are_the_words_that_were_written() {
         let mut random = hodo_machine::Random::new(1);

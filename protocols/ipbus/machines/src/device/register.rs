@@ -1,6 +1,6 @@
 use alloc::vec::Vec;
-use core::fmt;
 use core::ops::RangeInclusive;
+use thiserror::Error;
 
 /// A register, or a block of them, that is more than plain memory.
 ///
@@ -28,11 +28,11 @@ pub struct Register {
     pub writable: u32,
     /// The word after a reset, at each of the addresses.
     pub value: u32,
-    /// What the register does beside keeping what was written.
+    /// The behaviour beside keeping what was written.
     pub behaviour: Behaviour,
 }
 
-/// What a register does beside keeping what was written.
+/// The behaviour of a register beside keeping what was written.
 ///
 /// The later ones are stronger, where several nodes of a table share an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,32 +60,32 @@ pub enum Failure {
 }
 
 impl Register {
-    /// One word that can be read and written, and is 0 after a reset.
+    /// Creates one word that can be read and written, and is 0 after a reset.
     #[must_use]
     pub const fn word(address: u32) -> Register {
         Register::block(address, 1)
     }
 
-    /// So many words at successive addresses.
+    /// Creates `words` words at successive addresses.
     #[must_use]
     pub const fn block(address: u32, words: u32) -> Register {
         let behaviour = Behaviour::Keep;
         Register { first: address, words, readable: u32::MAX, writable: u32::MAX, value: 0, behaviour }
     }
 
-    /// A FIFO of so many words at one address: a write to a full one and a read of an empty one are bus errors.
+    /// Creates a FIFO of `depth` words at one address: a write to a full one and a read of an empty one are bus errors.
     #[must_use]
     pub const fn fifo(address: u32, depth: u32) -> Register {
         Register { behaviour: Behaviour::Fifo { depth }, ..Register::word(address) }
     }
 
-    /// Each read answers the word and leaves one more than it.
+    /// Makes each read answer the word and leave one more than it.
     #[must_use]
     pub const fn counting(self) -> Register {
         Register { behaviour: Behaviour::Count, ..self }
     }
 
-    /// The bus fails there, whatever is done.
+    /// Makes the bus fail there, whatever is done.
     #[must_use]
     pub const fn failing(self, failure: Failure) -> Register {
         Register { behaviour: Behaviour::Fail(failure), ..self }
@@ -97,25 +97,25 @@ impl Register {
         Register { value, ..self }
     }
 
-    /// Only these bits can be read, the others are read as 0; with none of them a read is a bus error.
+    /// Makes only these bits readable, the others are read as 0; without any, a read is a bus error.
     #[must_use]
     pub const fn readable(self, mask: u32) -> Register {
         Register { readable: mask, ..self }
     }
 
-    /// Only these bits can be written, the others stay; with none of them a write is a bus error.
+    /// Makes only these bits writable, the others stay; without any, a write is a bus error.
     #[must_use]
     pub const fn writable(self, mask: u32) -> Register {
         Register { writable: mask, ..self }
     }
 
-    /// A write is a bus error.
+    /// Makes a write a bus error.
     #[must_use]
     pub const fn read_only(self) -> Register {
         self.writable(0)
     }
 
-    /// A read is a bus error.
+    /// Makes a read a bus error.
     #[must_use]
     pub const fn write_only(self) -> Register {
         self.readable(0)
@@ -133,6 +133,9 @@ pub struct Registers(Vec<Register>);
 
 impl Registers {
     /// Puts registers at their places.
+    ///
+    /// # Errors
+    /// [`RegisterError`] if two registers overlap, or one leaves the space of addresses.
     pub fn new(registers: impl IntoIterator<Item = Register>) -> Result<Registers, RegisterError> {
         let mut registers: Vec<Register> = registers.into_iter().collect();
         for register in &registers {
@@ -148,7 +151,7 @@ impl Registers {
         }
     }
 
-    /// The same, but that the bus fails at these addresses.
+    /// Returns these registers, but with a bus that fails at these addresses.
     #[must_use]
     pub fn failing_at(self, addresses: RangeInclusive<u32>, failure: Failure) -> Registers {
         let (start, end) = addresses.into_inner();
@@ -168,7 +171,7 @@ impl Registers {
         Registers(all)
     }
 
-    /// The same, and a bus that fails at all other addresses.
+    /// Returns these registers, and a bus that fails at all other addresses.
     #[must_use]
     pub fn alone(self, failure: Failure) -> Registers {
         let mut all = Vec::with_capacity(2 * self.0.len() + 2);
@@ -191,7 +194,8 @@ impl Registers {
     }
 }
 
-/// A bus that fails from the first to the last address: two registers, because the whole space has more words than one.
+/// Creates a bus that fails from the first to the last address: two registers, because the whole space has more words
+/// than one.
 fn failing(first: u32, last: u32, failure: Failure) -> impl Iterator<Item = Register> {
     let most = last.saturating_sub(first);
     let block = (most > 0).then(|| Register::block(first, most));
@@ -199,38 +203,25 @@ fn failing(first: u32, last: u32, failure: Failure) -> impl Iterator<Item = Regi
 }
 
 /// Why registers do not make a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RegisterError {
     /// A block without a word, or one that goes on behind the last address.
+    #[error("{words} words at 0x{address:08X} are not a part of the space of 32-bit addresses")]
     OutOfSpace {
         /// Where it begins.
         address: u32,
-        /// Its words.
+        /// Words of the register.
         words: u32,
     },
     /// Two cover one address.
+    #[error("the registers at 0x{first:08X} and 0x{second:08X} overlap")]
     Overlap {
         /// Where the one begins.
         first: u32,
         /// Where the other begins.
         second: u32,
     },
-}
-
-impl core::error::Error for RegisterError {}
-
-impl fmt::Display for RegisterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RegisterError::OutOfSpace { address, words } => {
-                write!(f, "{words} words at 0x{address:08X} are not a part of the space of 32-bit addresses")
-            }
-            RegisterError::Overlap { first, second } => {
-                write!(f, "the registers at 0x{first:08X} and 0x{second:08X} overlap")
-            }
-        }
-    }
 }
 
 #[cfg(test)]

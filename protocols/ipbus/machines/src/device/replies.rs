@@ -16,7 +16,7 @@ struct Buffer {
 }
 
 impl Replies {
-    /// So many empty buffers, each with room for so many bytes.
+    /// Creates this many empty buffers, each with room for this many bytes.
     pub(crate) fn new(buffers: usize, buffer_bytes: usize) -> Self {
         let buffer = || Buffer { id: 0, bytes: Vec::with_capacity(buffer_bytes) };
         Replies { buffers: core::iter::repeat_with(buffer).take(buffers).collect(), oldest: 0 }
@@ -31,7 +31,7 @@ impl Replies {
         self.oldest = (self.oldest + 1) % self.buffers.len();
     }
 
-    /// The reply to the packet of this number, where it is still there.
+    /// Returns the reply to the packet of this number, if it is still there.
     pub(crate) fn find(&self, id: u16) -> Option<&[u8]> {
         let found = self.buffers.iter().find(|buffer| buffer.id == id && id != 0);
         found.map(|buffer| buffer.bytes.as_slice())

@@ -31,7 +31,7 @@ fn framed(packet: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What the device wants done until it is idle: bytes for peers, and peers that are closed.
+/// Polls the device until it is idle, and returns bytes for peers, and peers that are closed.
 fn drained(device: &mut Device, now: Instant) -> (Vec<(Peer, Vec<u8>)>, Vec<Peer>) {
     let (mut sent, mut closed) = (Vec::new(), Vec::new());
     let mut out = Outbox::new();
@@ -64,7 +64,7 @@ fn every_peer_gets_the_answers_to_its_own_packets() {
     assert!(sent.iter().all(|(_, reply)| *reply == big(&[0x2000_00F0, 0x2000_0100, 0])));
 }
 
-/// The next number, the kept replies and the memory are the board's, not a client's.
+/// Lets two peers take turns: the next number, the kept replies and the memory are the board's, not a client's.
 #[test]
 fn all_peers_see_one_board() {
     let mut device = device(Transport::Datagram);
@@ -113,7 +113,7 @@ fn a_chunk_over_the_bound_ends_its_peer_alone() {
     assert_eq!(device.peers(), 1);
 }
 
-/// A packet that has a chunk each, whose replies are as long as they can be.
+/// Returns packets that have a chunk each, whose replies are as long as they can be.
 fn long_reads(count: usize) -> Vec<u8> {
     let words = Version::V2_0.read_words(PAYLOAD) as u32;
     let (first, second) = (0xFF, words - 0xFF);

@@ -9,16 +9,16 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 /// `#`, and empty lines, say nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
-    /// Nothing where every device may be reached.
+    /// The devices of the list; `None` if every device may be reached.
     listed: Option<BTreeSet<(Ipv4Addr, Option<u16>)>>,
 }
 
 /// A line of an allow-list that is no device's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoDevice {
-    /// Its number, from 1.
+    /// Number of the line, from 1.
     pub line: usize,
-    /// What stands there.
+    /// Text of the line.
     pub text: String,
 }
 
@@ -27,6 +27,9 @@ impl AllowList {
     pub const ALL: AllowList = AllowList { listed: None };
 
     /// Reads a list.
+    ///
+    /// # Errors
+    /// [`NoDevice`] with the first line that names no device.
     pub fn parse(text: &str) -> Result<AllowList, NoDevice> {
         let mut listed = BTreeSet::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -39,7 +42,7 @@ impl AllowList {
         Ok(AllowList { listed: Some(listed) })
     }
 
-    /// Whether this device may be reached.
+    /// Tells whether this device may be reached.
     #[must_use]
     pub fn allows(&self, device: SocketAddrV4) -> bool {
         let has = |port| move |listed: &BTreeSet<_>| listed.contains(&(*device.ip(), port));

@@ -46,7 +46,7 @@ pub(super) enum Socket {
     Blocked,
 }
 
-/// What is known of a board.
+/// The health of a board, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Health {
     /// It was not heard of yet.
@@ -60,7 +60,7 @@ pub(super) enum Health {
     },
 }
 
-/// What is in flight to a board.
+/// The packets in flight to a board.
 #[derive(Debug)]
 pub(super) enum Link {
     Current(Box<Window>),
@@ -88,7 +88,7 @@ impl Board {
         }
     }
 
-    /// Whether nothing is queued or in flight.
+    /// Tells whether nothing is queued or in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.turns.is_empty() && self.link.len() == 0
     }
@@ -97,7 +97,7 @@ impl Board {
         BoardCounters { link: self.link.counters(), ..self.counters }
     }
 
-    /// When it is to be probed, where it is dead and not being probed.
+    /// Returns when the board is to be probed, if it is dead and not being probed.
     pub(super) fn probe_at(&self) -> Option<Instant> {
         match self.health {
             Health::Dead { probe_at, .. } if self.link.is_down() && self.socket != Socket::Opening => Some(probe_at),
@@ -135,7 +135,7 @@ impl Link {
         }
     }
 
-    /// Whether the board has buffers for a packet of so many bytes. In version 1.3 it does not tell.
+    /// Tells whether the board has buffers for a packet of this many bytes. In version 1.3 it does not tell.
     pub(super) fn takes(&self, bytes: usize) -> bool {
         match self {
             Link::Current(window) => window.takes(bytes),
@@ -190,7 +190,7 @@ impl Link {
     }
 }
 
-/// What a client is told where its packet was given up.
+/// Returns the code for a client whose packet was given up.
 pub(super) fn code_of(cause: Cause) -> Code {
     match cause {
         Cause::Silent => Code::NoStatusReply,
@@ -206,28 +206,28 @@ pub(super) fn code_of(cause: Cause) -> Code {
 /// All boards. Each has a place, whose number is that of its peer.
 #[derive(Debug, Default)]
 pub(super) struct Boards {
-    boards: Slab<Board>,
+    boards: Slab<Option<Board>>,
     by_target: BTreeMap<(SocketAddrV4, Version), u32>,
 }
 
 impl Boards {
     #[inline]
     pub(super) fn at(&mut self, number: u32) -> Option<&mut Board> {
-        self.boards.at(number)
+        self.boards.at(number)?.as_mut()
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (u32, &Board)> {
-        self.boards.iter()
+        self.boards.iter().filter_map(|(number, board)| Some((number, board.as_ref()?)))
     }
 
     pub(super) fn len(&self) -> usize {
         self.boards.len()
     }
 
-    /// The place of this board, if it has one. It is looked for at `likely` first.
+    /// Returns the number of this board, if it is remembered. It is looked for at `likely` first.
     #[inline]
     pub(super) fn find(&self, target: SocketAddrV4, version: Version, likely: u32) -> Option<u32> {
-        let there = self.boards.get(likely);
+        let there = self.boards.get(likely).and_then(Option::as_ref);
         if there.is_some_and(|board| board.target == target && board.version == version) {
             return Some(likely);
         }
@@ -236,18 +236,19 @@ impl Boards {
 
     pub(super) fn insert(&mut self, board: Board) -> u32 {
         let target = (board.target, board.version);
-        let number = self.boards.insert(board);
+        let number = self.boards.insert(Some(board));
         self.by_target.insert(target, number);
         number
     }
 
     pub(super) fn remove(&mut self, number: u32) -> Option<Board> {
-        let board = self.boards.remove(number)?;
+        let board = self.boards.at(number)?.take()?;
+        self.boards.release(number);
         self.by_target.remove(&(board.target, board.version));
         Some(board)
     }
 
-    /// The board that was not used for longest, of those that have nothing to do.
+    /// Returns the board that was not used for longest, of those that have nothing to do.
     pub(super) fn idlest(&self) -> Option<u32> {
         self.all().filter(|(_, board)| board.is_idle()).min_by_key(|(_, board)| board.used).map(|(number, _)| number)
     }

@@ -11,7 +11,7 @@ use hodo_machine::{Address, Instant, Outbox, Peer};
 /// Bytes of replies after which they are handed to the driver.
 const BURST: usize = 128 << 10;
 
-/// What is owed to one client, in the order in which it asked.
+/// The answers owed to one client, in the order in which it asked.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) peer: Peer,
@@ -21,7 +21,7 @@ pub(super) struct Client {
     chunks: VecDeque<Owed>,
     /// The number of the first of them; they are counted up, going round.
     first: u32,
-    /// Its lanes: each with its board.
+    /// Lanes of the client: each with its board.
     pub(super) lanes: Vec<(u32, u32)>,
     /// The board that it asked for last: mostly the one that it asks for next.
     pub(super) board: u32,
@@ -35,7 +35,7 @@ pub(super) struct Client {
 /// The answer to one packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Entry {
-    /// What its board says, or why it does not.
+    /// The answer of a board, or why there is none.
     Packet(u32),
     /// It was refused at once.
     Refused(SocketAddrV4, Code),
@@ -73,13 +73,13 @@ impl Client {
         self.entries.len()
     }
 
-    /// A chunk came; answers its number.
+    /// Begins the entries of a new chunk, and returns its number.
     pub(super) fn begin_chunk(&mut self) -> u32 {
         self.chunks.push_back(Owed { entries: 0, open: 0, bytes: 0 });
         self.first.wrapping_add(self.chunks.len() as u32 - 1)
     }
 
-    /// The next entry of the chunk that came last.
+    /// Adds an entry to the chunk that came last.
     pub(super) fn owe(&mut self, entry: Entry) {
         self.entries.push_back(entry);
         let chunk = self.chunks.back_mut().expect("a chunk has begun");
@@ -90,14 +90,14 @@ impl Client {
         }
     }
 
-    /// An entry of this chunk is answered, by a packet of so many bytes.
+    /// Notes that an entry of this chunk is answered, by a packet of this many bytes.
     pub(super) fn settle(&mut self, chunk: u32, bytes: usize) {
         let chunk = &mut self.chunks[chunk.wrapping_sub(self.first) as usize];
         chunk.open -= 1;
         chunk.bytes += (REPLY_HEADER + bytes) as u32;
     }
 
-    /// Whether the next chunk can go out.
+    /// Tells whether the next chunk can go out.
     pub(super) fn can_write(&self) -> bool {
         !self.blocked && self.is_answered()
     }
@@ -136,7 +136,7 @@ impl Client {
         self.counters.bytes_out += (out.len() - start) as u64;
     }
 
-    /// The packets that it will never be told of.
+    /// Returns the packets that the client will never be told of.
     pub(super) fn forget(&mut self) -> impl Iterator<Item = u32> {
         self.entries.drain(..).filter_map(|entry| match entry {
             Entry::Packet(number) => Some(number),

@@ -50,7 +50,8 @@ impl Router {
         Ok(())
     }
 
-    /// Answers a chunk of which nothing can be done, because it is cut short: with the board of each entry.
+    /// Sends error codes for a chunk of which nothing can be done, because it is cut short: with the board of each
+    /// entry.
     fn refuse(&mut self, number: u32, chunk: &[u8]) -> Result<(), Ended> {
         let client_packets = self.config.client_packets;
         let Some(client) = self.clients.at(Peer::accepted(number)) else { return Ok(()) };
@@ -124,7 +125,7 @@ impl Router {
         self.set_to_work(board_number);
     }
 
-    /// A place for a board that is asked for the first time.
+    /// Adds a board that is asked for the first time, and returns its number.
     fn remember(&mut self, now: Instant, target: SocketAddrV4, version: Version) -> Result<u32, Code> {
         if self.boards.len() >= self.config.boards {
             let idle = self.boards.idlest().ok_or(Code::HubTimeout)?;
@@ -137,7 +138,7 @@ impl Router {
     }
 }
 
-/// The version of a request that the hub can pass on.
+/// Returns the version of a request that the hub can pass on.
 #[inline]
 fn version_of(packet: &[u8]) -> Option<Version> {
     match Version::of(packet)?.0 {

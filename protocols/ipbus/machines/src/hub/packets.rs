@@ -14,7 +14,7 @@ pub(super) struct Packet {
     /// The request until it is in flight; then the reply.
     pub(super) bytes: Vec<u8>,
     pub(super) target: SocketAddrV4,
-    /// Whose it is; [`NONE`] once the client has gone.
+    /// The client that sent it; [`NONE`] once the client has gone.
     pub(super) client: u32,
     /// The number of its chunk among the client's.
     pub(super) chunk: u32,
@@ -38,48 +38,41 @@ pub(super) enum Stage {
 /// All packets that the hub holds. A place that is free keeps its buffer for the next.
 #[derive(Debug)]
 pub(super) struct Packets {
-    places: Vec<Packet>,
-    free: Vec<u32>,
+    slab: Slab<Packet>,
     max: usize,
 }
 
 impl Packets {
-    pub(super) const fn new(max: usize) -> Self {
-        Packets { places: Vec::new(), free: Vec::new(), max }
+    pub(super) fn new(max: usize) -> Self {
+        Packets { slab: Slab::default(), max }
     }
 
-    /// A place for a request; nothing where the bound is reached.
+    /// Takes a place for a request; `None` if the bound is reached.
     pub(super) fn take(&mut self, target: SocketAddrV4, client: u32, chunk: u32, request: &[u8]) -> Option<u32> {
-        let number = match self.free.pop() {
-            Some(number) => number,
-            None if self.places.len() >= self.max => return None,
-            None => {
-                let stage = Stage::Answered;
-                let bytes = Vec::new();
-                let times = Times::default();
-                self.places.push(Packet { bytes, target, client, chunk, stage, code: Code::Done, next: NONE, times });
-                (self.places.len() - 1) as u32
-            }
-        };
-        let place = &mut self[number];
-        place.bytes.clear();
-        place.bytes.extend_from_slice(request);
-        (place.target, place.client, place.chunk) = (target, client, chunk);
-        (place.stage, place.code, place.next, place.times) = (Stage::Queued, Code::Done, NONE, Times::default());
+        if self.slab.len() >= self.max {
+            return None;
+        }
+        let (stage, code, times) = (Stage::Queued, Code::Done, Times::default());
+        let packet = |bytes| Packet { bytes, target, client, chunk, stage, code, next: NONE, times };
+        let number = self.slab.take(|| packet(Vec::new()));
+        let mut bytes = core::mem::take(&mut self[number].bytes);
+        bytes.clear();
+        bytes.extend_from_slice(request);
+        self[number] = packet(bytes);
         Some(number)
     }
 
     pub(super) fn release(&mut self, number: u32) {
-        self.free.push(number);
+        self.slab.release(number);
     }
 
     pub(super) fn held(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.slab.len()
     }
 
     /// Bytes of all buffers.
     pub(super) fn bytes(&self) -> usize {
-        self.places.iter().map(|place| place.bytes.capacity()).sum()
+        self.slab.iter().map(|(_, packet)| packet.bytes.capacity()).sum()
     }
 }
 
@@ -88,14 +81,14 @@ impl Index<u32> for Packets {
 
     #[inline]
     fn index(&self, number: u32) -> &Packet {
-        &self.places[number as usize]
+        &self.slab[number]
     }
 }
 
 impl IndexMut<u32> for Packets {
     #[inline]
     fn index_mut(&mut self, number: u32) -> &mut Packet {
-        &mut self.places[number as usize]
+        &mut self.slab[number]
     }
 }
 
@@ -114,13 +107,13 @@ struct Lane {
 pub(super) struct Lanes(Slab<Lane>);
 
 impl Lanes {
-    /// A lane for this client, empty.
+    /// Takes an empty lane for this client.
     pub(super) fn take(&mut self, client: u32) -> u32 {
         self.0.insert(Lane { client, first: NONE, last: NONE, length: 0 })
     }
 
     pub(super) fn release(&mut self, number: u32) {
-        self.0.remove(number);
+        self.0.release(number);
     }
 
     pub(super) fn client(&self, number: u32) -> u32 {
@@ -150,7 +143,8 @@ impl Lanes {
         Some(packet)
     }
 
-    /// The client has gone, and its packets with it; answers how many they were. The lane stays until its turn.
+    /// Empties the lane of a client that has gone, and returns how many packets were in it. The lane stays until its
+    /// turn.
     pub(super) fn abandon(&mut self, number: u32) -> u32 {
         let lane = &mut self.0[number];
         lane.client = NONE;

@@ -45,7 +45,7 @@ pub(super) struct Router {
     pub(super) past: HubCounters,
 }
 
-/// What is to be done with a peer.
+/// A peer to be opened or closed.
 #[derive(Debug)]
 enum Carry {
     Open(u32),
@@ -77,7 +77,7 @@ impl Router {
         self.clients.at(Peer::accepted(number))
     }
 
-    /// A client has come; answers whether there is a place for it.
+    /// Adds a client, and returns whether there is a place for it.
     pub(super) fn came(&mut self, now: Instant, peer: Peer, address: &Address) -> bool {
         self.past.came += 1;
         if self.draining || self.clients.len() >= self.config.clients {
@@ -99,7 +99,7 @@ impl Router {
         }
     }
 
-    /// A client is gone: what it waited for is not sent any more, and what is in flight is nobody's.
+    /// Removes a client that is gone: its queued packets are not sent any more, and those in flight are nobody's.
     pub(super) fn gone(&mut self, number: u32, why: Ended) {
         let Some(mut client) = self.clients.remove(Peer::accepted(number)) else { return };
         self.timers.cancel(Timer::FirstChunk(number));
@@ -120,7 +120,7 @@ impl Router {
         self.events.push_back(HubEvent::Ended(client.address, why));
     }
 
-    /// The driver holds too much for a peer, or no longer.
+    /// Notes whether the driver holds too much for a peer.
     pub(super) fn block(&mut self, peer: Peer, blocked: bool) {
         if peer.is_accepted() {
             if let Some(client) = self.client(index(peer)) {
@@ -161,7 +161,7 @@ impl Router {
         }
     }
 
-    /// A board can be sent to.
+    /// Notes that a board can be sent to.
     pub(super) fn board_opened(&mut self, now: Instant, number: u32) {
         if let Some(board) = self.boards.at(number).filter(|board| board.socket == Socket::Opening) {
             board.socket = Socket::Open;
@@ -170,7 +170,7 @@ impl Router {
         }
     }
 
-    /// A board cannot be reached at all.
+    /// Notes that a board cannot be reached at all.
     pub(super) fn board_closed(&mut self, number: u32) {
         if let Some(board) = self.boards.at(number) {
             board.socket = Socket::Closed;
@@ -179,7 +179,7 @@ impl Router {
         }
     }
 
-    /// A datagram came from a board.
+    /// Takes a datagram from a board.
     pub(super) fn heard(&mut self, now: Instant, number: u32, bytes: &[u8]) {
         let Some(board) = self.boards.at(number) else { return };
         let mut answered = None;
@@ -214,7 +214,7 @@ impl Router {
         self.set_to_work(number);
     }
 
-    /// A packet is answered: its client is told once the whole chunk is.
+    /// Marks a packet as answered: its client is told once the whole chunk is.
     fn settle(&mut self, number: u32) {
         let packet = &mut self.packets[number];
         packet.stage = Stage::Answered;
@@ -229,7 +229,7 @@ impl Router {
         self.note_ready(client);
     }
 
-    /// A packet gets no reply of its board.
+    /// Fails a packet that gets no reply of its board, with a code.
     fn fail(&mut self, number: u32, code: Code) {
         let packet = &mut self.packets[number];
         packet.bytes.clear();
@@ -358,7 +358,7 @@ impl Router {
         }
     }
 
-    /// A board's link is given up.
+    /// Handles a link that was given up: retries the board, or declares it dead and fails what is queued.
     fn board_down(&mut self, now: Instant, number: u32, cause: Cause) {
         let HubConfig { probe_first, probe_last, .. } = self.config;
         let Some(board) = self.boards.at(number) else { return };
@@ -444,7 +444,7 @@ impl Router {
     }
 }
 
-/// A lane is empty: its client, if it is there, does without it.
+/// Gives back an empty lane: its client, if it is there, does without it.
 fn give_lane_back(lanes: &mut Lanes, clients: &mut Peers<Client>, lane: u32) {
     if let Some(client) = clients.at(Peer::accepted(lanes.client(lane))) {
         client.lanes.retain(|(_, of)| *of != lane);

@@ -20,13 +20,13 @@ pub struct HubStages {
 }
 
 impl HubStages {
-    /// The stages by their names, in their order.
+    /// Iterates over the stages in order, each with its name.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Spans)> {
         [(QUEUE, &self.queue), (BOARD, &self.board), (ANSWER, &self.answer)].into_iter()
     }
 
-    /// All of it, for whoever measures through the hub: a line for each stage, of its name, its sum in ns and its buckets
-    /// with their counts, tabs in between.
+    /// Returns all of it as text, for whoever measures through the hub: a line for each stage, with its name, its sum
+    /// in ns and its buckets with their counts, separated by tabs.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -62,7 +62,7 @@ impl HubStages {
     }
 }
 
-/// What is noted of a packet's stages.
+/// The times of a packet's stages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Times {
     /// When it came, where it is one of those that are stamped.
@@ -86,7 +86,7 @@ pub(super) struct Stages {
 }
 
 impl Stages {
-    /// What is noted of a packet that comes now.
+    /// Returns the times of a packet that comes now.
     #[inline]
     pub(super) fn begin(&mut self, now: Instant) -> Times {
         self.taken = self.taken.wrapping_add(1);
@@ -94,7 +94,7 @@ impl Stages {
     }
 }
 
-/// A packet goes to its board with what this poll sends.
+/// Marks a packet that goes to its board with what this poll sends.
 #[inline]
 pub(super) fn mark_sent(number: u32, packet: &Packet, out: &mut Outbox) {
     if packet.times.came.is_some() && packet.client != NONE {
@@ -102,7 +102,7 @@ pub(super) fn mark_sent(number: u32, packet: &Packet, out: &mut Outbox) {
     }
 }
 
-/// A packet's answer goes to its client with what this poll sends.
+/// Marks a packet whose answer goes to its client with what this poll sends.
 #[inline]
 pub(super) fn mark_answered(number: u32, packet: &Packet, out: &mut Outbox) {
     if packet.times.replied.is_some() {
@@ -111,7 +111,7 @@ pub(super) fn mark_answered(number: u32, packet: &Packet, out: &mut Outbox) {
 }
 
 impl Router {
-    /// A mark was stamped. It was made since the last input, so that the packet's place is not another's yet.
+    /// Takes the stamp of a mark. It was made since the last input, so that the packet's place is not another's yet.
     pub(super) fn stamped(&mut self, stamp: Stamp) {
         let times = &mut self.packets[stamp.tag as u32].times;
         if stamp.stage == QUEUE {

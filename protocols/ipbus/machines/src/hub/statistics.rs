@@ -9,7 +9,7 @@ use core::ops::AddAssign;
 use core::time::Duration;
 use hodo_machine::{Address, Instant, Peer};
 
-/// What has gone between the hub and clients.
+/// The counters between the hub and clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClientCounters {
     /// Chunks received.
@@ -50,7 +50,7 @@ impl AddAssign for ClientCounters {
     }
 }
 
-/// What has gone between the hub and boards.
+/// The counters between the hub and boards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BoardCounters {
     /// Packets of clients for it.
@@ -63,7 +63,7 @@ pub struct BoardCounters {
     pub malformed: u64,
     /// Times that it was found dead.
     pub deaths: u64,
-    /// What was lost on the way, and how it was recovered.
+    /// Losses on the way, and how they were recovered.
     pub link: WindowCounters,
 }
 
@@ -96,7 +96,7 @@ pub struct HubCounters {
 /// One client of a hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientStatistics {
-    /// Its number while it is there.
+    /// Number of the client while it is connected.
     pub peer: Peer,
     /// Where it is.
     pub address: Address,
@@ -106,7 +106,7 @@ pub struct ClientStatistics {
     pub waiting: usize,
     /// Whether it does not read.
     pub blocked: bool,
-    /// What has gone between it and the hub.
+    /// Counters between the client and the hub.
     pub counters: ClientCounters,
 }
 
@@ -117,7 +117,8 @@ pub struct BoardStatistics {
     pub target: SocketAddrV4,
     /// The version of the protocol that it is spoken to in.
     pub version: Version,
-    /// Nothing where it is not known yet, 0 where it answers, else the code that everything for it is answered with.
+    /// State of the board: `None` if it is not known yet, 0 if it answers, else the code that everything for it is
+    /// answered with.
     pub state: Option<Code>,
     /// Packets that wait for their turn.
     pub queued: usize,
@@ -127,7 +128,7 @@ pub struct BoardStatistics {
     pub round_trip: Option<Duration>,
     /// The shortest round-trip.
     pub round_trip_min: Option<Duration>,
-    /// What has gone between it and the hub.
+    /// Counters between the board and the hub.
     pub counters: BoardCounters,
 }
 

@@ -25,7 +25,7 @@ fn write() -> Vec<u8> {
     request(Operation::Write { mode: Mode::Incrementing, address: 1, data: &[2] }, Order::Big)
 }
 
-/// What a device makes of the first word of a datagram.
+/// Returns a device's reply to the first word of a datagram.
 fn reply_to(datagram: &[u8]) -> Vec<u8> {
     let order = Packet::decode(datagram).expect("a packet").order;
     let first = Header::decode(order.word(*datagram.first_chunk().expect("a word"))).expect("a header");

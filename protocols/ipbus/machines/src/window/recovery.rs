@@ -1,6 +1,6 @@
-//! What a window does about answers, and about answers that are late.
+//! Rules of a window for answers, and for answers that are late.
 
-use super::{After, Answer, Asked, Cause, Heard, Out, Slot, Stage, State, Window};
+use super::{After, Answer, Asked, Cause, Heard, Out, Progress, Slot, Stage, State, Window};
 use crate::Error;
 use crate::wire::IN_FLIGHT;
 use crate::wire::operation::{Mode, Operation, Request};
@@ -17,14 +17,13 @@ const TROUBLED: u32 = 4096;
 /// So often an answer has to be late before anything is given up, so that a host that was stopped does not give up at
 /// once.
 const TRIES_MIN: u32 = 3;
-/// So many statuses that tell an id of long ago are taken for late ones while nothing gets on.
+/// The number of statuses with an id of long ago that are taken for late ones while nothing gets on.
 const OF_LONG_AGO_MAX: u32 = 8;
 
 impl Window {
-    /// Something new is waited for.
+    /// Starts the wait for something new.
     pub(super) fn begin(&mut self, now: Instant) {
-        (self.waiting, self.progress) = (now, now);
-        (self.tries, self.heard, self.malformed, self.sent_again) = (0, false, None, false);
+        self.progress = Progress::start(now);
     }
 
     pub(super) fn append(&mut self, now: Instant, key: Option<u64>, fill: impl FnOnce(&mut Vec<u8>)) -> u16 {
@@ -49,15 +48,15 @@ impl Window {
         self.config.in_flight.min(buffers).max(1)
     }
 
-    /// Whether only the greeting may be in flight: a read of no words, which does no harm where it is done twice. It
+    /// Tells whether only the greeting may be in flight: a read of no words, which does no harm if it is done twice. It
     /// shows that the ids agree, and it is what id 1 is spent on.
     pub(super) fn is_greeting(&self) -> bool {
         self.to_greet || self.next == 1 || self.slots.back().is_some_and(|slot| slot.key.is_none())
     }
 
-    /// What goes out next, noted as sent.
+    /// Takes the next datagram to be sent, and notes it as sent.
     pub(super) fn next_out(&mut self, now: Instant) -> Option<Out> {
-        if self.to_ask_status {
+        if self.status.wanted {
             return Some(self.ask_status(now));
         }
         if self.state != State::Open {
@@ -79,7 +78,7 @@ impl Window {
         let first = slot.stage == Stage::New;
         (slot.stage, slot.sent, slot.once) = (Stage::Sent, now, first);
         self.unsent += 1;
-        self.to_probe = self.troubled > 0 && !self.sent_again;
+        self.status.probe = self.troubled > 0 && !self.progress.sent_again;
         if first {
             self.counters.packets += 1;
         } else {
@@ -89,19 +88,19 @@ impl Window {
     }
 
     fn ask_status(&mut self, now: Instant) -> Out {
-        (self.to_ask_status, self.to_probe) = (false, false);
-        self.status_asked = Some(Asked { first: self.status_asked.map_or(now, |asked| asked.first), last: now });
-        self.statuses_due += 1;
+        (self.status.wanted, self.status.probe) = (false, false);
+        self.status.asked = Some(Asked { first: self.status.asked.map_or(now, |asked| asked.first), last: now });
+        self.status.due += 1;
         self.counters.statuses += 1;
         Out::Status
     }
 
-    /// Where packets were lost lately, asks for the status right behind what was sent: it comes behind the replies, and
-    /// shows what is missing within a round-trip, long before anything is late. What is sent again has to wait until it
-    /// is late: a device that takes nothing is not asked for ever.
+    /// Requests the status right behind what was sent, if packets were lost lately: it comes behind the replies, and
+    /// shows what is missing within a round-trip, long before anything is late. A packet that is sent again has to wait
+    /// until it is late: a device that takes nothing is not asked for ever.
     #[inline]
     fn probe(&mut self, now: Instant) -> Option<Out> {
-        (self.to_probe && self.status_asked.is_none()).then(|| self.ask_status(now))
+        (self.status.probe && self.status.asked.is_none()).then(|| self.ask_status(now))
     }
 
     #[inline]
@@ -130,7 +129,7 @@ impl Window {
             self.round_trip.answered_after(now.nanos_since(sent));
             self.troubled = self.troubled.saturating_sub(1);
         }
-        self.waiting = now;
+        self.progress.waiting = now;
         // The device does packets in order: it has done all before this one.
         let done = self.done;
         self.done = done.max(index + 1);
@@ -142,21 +141,22 @@ impl Window {
         Heard::Reply
     }
 
-    /// Nobody knows which packet such a reply answers, so it does not show which packets are done: the status does. It is
-    /// asked for at once, but only once until something gets on, for a device may answer nothing else.
+    /// Requests the status after a reply that answers no known packet, and so does not show which packets are done. It
+    /// is asked for at once, but only once until something gets on, for a device may answer nothing else.
     fn not_taken(&mut self) {
         self.troubled = TROUBLED;
-        self.to_ask_status |= !self.sent_again && self.status_asked.is_none();
-        self.sent_again = true;
+        self.status.wanted |= !self.progress.sent_again && self.status.asked.is_none();
+        self.progress.sent_again = true;
     }
 
     fn drop_answered(&mut self, now: Instant) {
         while self.slots.front().is_some_and(|slot| slot.stage == Stage::Answered) {
             self.drop_oldest();
-            (self.progress, self.tries, self.of_long_ago, self.sent_again) = (now, 0, 0, false);
+            (self.progress.since, self.progress.tries, self.status.of_long_ago, self.progress.sent_again) =
+                (now, 0, 0, false);
         }
         if self.slots.is_empty() && self.state == State::Open {
-            self.status_asked = None;
+            self.status.asked = None;
         }
     }
 
@@ -191,10 +191,10 @@ impl Window {
             Ok(status) => status,
             Err(error) => return Heard::Malformed(error),
         };
-        self.statuses_due = self.statuses_due.saturating_sub(1);
-        let Some(asked) = self.status_asked.take().filter(|_| self.failing == 0) else { return Heard::Stray };
+        self.status.due = self.status.due.saturating_sub(1);
+        let Some(asked) = self.status.asked.take().filter(|_| self.failing == 0) else { return Heard::Stray };
         if self.state == State::Open && self.is_of_long_ago(status.next_id) {
-            self.status_asked = Some(asked);
+            self.status.asked = Some(asked);
             return Heard::Stray;
         }
         self.round_trip.answered();
@@ -203,7 +203,7 @@ impl Window {
             self.round_trip.answered_after(now.nanos_since(asked.last));
         }
         self.device = status;
-        self.waiting = now;
+        self.progress.waiting = now;
         let ahead = usize::from(distance(self.base, status.next_id));
         match self.state {
             State::Down => return Heard::Stray,
@@ -215,19 +215,19 @@ impl Window {
         Heard::Status
     }
 
-    /// Whether a status is the copy of an earlier one, or a very late one: its id is one of a short time ago. A device that
-    /// goes on telling such an id is not believed to be late any more.
+    /// Tells whether a status is the copy of an earlier one, or a very late one: its id is one of a short time ago. A
+    /// device that goes on telling such an id is not believed to be late any more.
     fn is_of_long_ago(&mut self, next_id: u16) -> bool {
         let behind = usize::from(distance(next_id, self.base));
-        let is = next_id != 1 && (1..=4 * IN_FLIGHT).contains(&behind) && self.of_long_ago < OF_LONG_AGO_MAX;
-        self.of_long_ago += u32::from(is);
+        let is = next_id != 1 && (1..=4 * IN_FLIGHT).contains(&behind) && self.status.of_long_ago < OF_LONG_AGO_MAX;
+        self.status.of_long_ago += u32::from(is);
         is
     }
 
-    /// A status carries nothing that tells which request it answers. Where some are due, they get all the time that an
-    /// answer may take.
+    /// Returns how long late statuses may still come, since a status carries nothing that tells which request it
+    /// answers: if some are due, they get all the time that an answer may take.
     fn until_late_ones_have_come(&self) -> Duration {
-        if self.statuses_due == 0 { self.round_trip.late() } else { self.config.late_max() }
+        if self.status.due == 0 { self.round_trip.late() } else { self.config.late_max() }
     }
 
     /// Sends again what is missing, where the device has done so many slots; its status was asked for at `asked`.
@@ -246,11 +246,11 @@ impl Window {
         if missing && self.unsent > self.done {
             self.unsent = self.done;
             self.troubled = TROUBLED;
-            self.sent_again = true;
+            self.progress.sent_again = true;
         }
     }
 
-    /// The device's next id is not one of ours, for the second time.
+    /// Fails all packets, since the device's next id is not one of ours for the second time.
     fn lost_track(&mut self, next_id: u16) {
         self.counters.restarts += 1;
         let behind = next_id == 1 || distance(next_id, self.next) < u16::MAX / 2;
@@ -266,18 +266,18 @@ impl Window {
         self.begin(now);
     }
 
-    /// When the oldest answer is late.
+    /// Returns when the oldest answer is late.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.state {
             State::Down => None,
             State::Doubtful(until) if !self.is_status_awaited() => Some(until),
             State::Open if self.slots.is_empty() => None,
-            _ => Some(self.waiting + self.patience_for_one()),
+            _ => Some(self.progress.waiting + self.patience_for_one()),
         }
     }
 
     fn is_status_awaited(&self) -> bool {
-        self.to_ask_status || self.status_asked.is_some()
+        self.status.wanted || self.status.asked.is_some()
     }
 
     fn patience_for_one(&self) -> Duration {
@@ -286,18 +286,20 @@ impl Window {
         if lone && self.troubled == 0 { late.max(self.config.calm) } else { late }
     }
 
-    /// The oldest answer is late.
+    /// Handles the oldest answer being late.
     pub(super) fn late(&mut self, now: Instant) {
         let first_doubt = matches!(self.state, State::Doubtful(_)) && !self.is_status_awaited();
-        self.waiting = now;
-        self.to_ask_status = true;
+        self.progress.waiting = now;
+        self.status.wanted = true;
         if first_doubt {
-            self.statuses_due = 0;
+            self.status.due = 0;
             return;
         }
         self.counters.late += 1;
-        self.tries += 1;
-        if self.tries >= TRIES_MIN && now.nanos_since(self.progress) >= self.config.patience.as_nanos() as u64 {
+        self.progress.tries += 1;
+        if self.progress.tries >= TRIES_MIN
+            && now.nanos_since(self.progress.since) >= self.config.patience.as_nanos() as u64
+        {
             return self.nothing_gets_on(now);
         }
         self.round_trip.was_late();
@@ -307,18 +309,18 @@ impl Window {
     }
 
     fn nothing_gets_on(&mut self, now: Instant) {
-        if self.done > 0 && self.heard {
+        if self.done > 0 && self.progress.heard {
             self.fail(self.done, Cause::ReplyLost, After::GoOn);
             return self.begin(now);
         }
-        let silent = if self.heard { Cause::Ignored } else { Cause::Silent };
-        let cause = self.malformed.map_or(silent, Cause::Malformed);
+        let silent = if self.progress.heard { Cause::Ignored } else { Cause::Silent };
+        let cause = self.progress.malformed.map_or(silent, Cause::Malformed);
         self.fail_all(cause);
     }
 
     pub(super) fn fail_all(&mut self, cause: Cause) {
         self.state = State::Down;
-        self.to_ask_status = false;
+        self.status.wanted = false;
         self.fail(self.slots.len(), cause, After::Down);
     }
 
@@ -326,7 +328,7 @@ impl Window {
         (self.failing, self.cause, self.after) = (count, cause, after);
     }
 
-    /// The key of the next packet that is given up, if it has one and was not answered.
+    /// Returns the key of the next packet that is given up, if it has one and was not answered.
     pub(super) fn next_failed(&mut self) -> Option<u64> {
         self.drop_oldest().filter(|slot| slot.stage != Stage::Answered)?.key
     }
@@ -338,12 +340,12 @@ fn greeting(packet: &mut Vec<u8>) {
     Request::new(0, nothing).encode(Order::NATIVE, packet);
 }
 
-/// Of a transaction's header: its version, its number and its type.
+/// The bits of a transaction's header that hold its version, its number and its type.
 const WHICH: u32 = 0xFFFF_00F0;
 const INFO: u32 = 0xF;
 
-/// Whether a reply's first transaction is its request's. A board that numbers its replies wrongly would otherwise have
-/// one client told what another has asked for.
+/// Tells whether a reply's first transaction is its request's. A board that numbers its replies wrongly would otherwise
+/// have one client told what another has asked for.
 #[inline]
 fn begins_alike(slot: &Slot, reply: &Packet<'_>) -> bool {
     let asked = slot.packet.get(HEADER..).and_then(|body| body.first_chunk());

@@ -19,25 +19,26 @@ pub struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Nothing is known yet; no answer is late before `late_min`, and none is waited for longer than `late_max`.
+    /// Creates an estimate without any answer; no answer is late before `late_min`, and none is waited for longer than
+    /// `late_max`.
     #[must_use]
     pub const fn new(late_min: Duration, late_max: Duration) -> Self {
         RoundTrip { smoothed_ns: 0, deviation_ns: 0, least_ns: u64::MAX, doublings: 0, late_min, late_max }
     }
 
-    /// The usual time of an answer; `None` before the first.
+    /// Returns the usual time of an answer; `None` before the first.
     #[must_use]
     pub const fn smoothed(&self) -> Option<Duration> {
         if self.smoothed_ns == 0 { None } else { Some(Duration::from_nanos(self.smoothed_ns)) }
     }
 
-    /// The shortest time of an answer; `None` before the first.
+    /// Returns the shortest time of an answer; `None` before the first.
     #[must_use]
     pub const fn least(&self) -> Option<Duration> {
         if self.smoothed_ns == 0 { None } else { Some(Duration::from_nanos(self.least_ns)) }
     }
 
-    /// After how long an answer is late now.
+    /// Returns after how long an answer is late now.
     #[must_use]
     #[inline]
     pub fn late(&self) -> Duration {
@@ -49,7 +50,7 @@ impl RoundTrip {
         doubled.max(usual).min(self.late_max)
     }
 
-    /// An answer took so long, and there is no doubt which sending it answers.
+    /// Takes the time of an answer of which there is no doubt which sending it answers.
     #[inline]
     pub fn answered_after(&mut self, ns: u64) {
         self.doublings = 0;
@@ -65,7 +66,7 @@ impl RoundTrip {
         self.smoothed_ns = (self.smoothed_ns - self.smoothed_ns / 8 + ns / 8).max(1);
     }
 
-    /// An answer came, to whichever sending: lateness does not double any more where the usual time is known.
+    /// Ends the doubling of lateness if the usual time is known: an answer came, to whichever sending.
     #[inline]
     pub fn answered(&mut self) {
         if self.smoothed_ns > 0 {
@@ -73,7 +74,7 @@ impl RoundTrip {
         }
     }
 
-    /// An answer was late: the next one may take twice as long, until one comes.
+    /// Doubles the time that the next answer may take, until one comes.
     pub fn was_late(&mut self) {
         self.doublings = (self.doublings + 1).min(10);
     }

@@ -29,7 +29,7 @@ impl Board {
         self.replies.clear();
     }
 
-    /// The device's answer. Its packets hold a number behind the header; a greeting holds none.
+    /// Returns the device's answer. Its packets hold a number behind the header; a greeting holds none.
     fn answer(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         let packet = Packet::decode(bytes).expect("windows send packets");
         match packet.header.kind {
@@ -68,11 +68,11 @@ struct World {
     loss: f64,
     duplicate: f64,
     jitter: u64,
-    /// What is under way: when it arrives, and whether at the board.
+    /// Datagrams under way: when each arrives, and whether at the board.
     under_way: BTreeMap<(u64, u64), (bool, Vec<u8>)>,
     sent: u64,
     now: u64,
-    /// What became of each key: nothing where it was answered.
+    /// The outcome of each key: `None` if it was answered.
     ends: Vec<(u64, Option<Cause>)>,
     down: Vec<Cause>,
 }
@@ -218,7 +218,7 @@ fn the_headers_of_a_packet_and_its_reply_are_in_its_byte_order() {
     assert_eq!(seen, [(2, [0x20, 0, 0, 0xF0]), (3, [0xF0, 0, 0, 0x20])], "as they were pushed");
 }
 
-/// Whatever is lost, doubled or overtaken, with ids that go round: each packet is done once, in order.
+/// Loses, doubles and reorders datagrams, with ids that go round: each packet is done once, in order.
 #[test]
 fn every_packet_is_done_once_and_in_order_whatever_the_network_does() {
     for seed in 0..2_000 {
@@ -234,7 +234,7 @@ fn every_packet_is_done_once_and_in_order_whatever_the_network_does() {
     }
 }
 
-/// After a restart nothing is sent into the device that it may have done before: what was in flight fails.
+/// Restarts the device: nothing is sent into it that it may have done before, and what was in flight fails.
 #[test]
 fn a_restart_never_makes_a_device_do_a_packet_twice() {
     let mut restarts_seen = 0;

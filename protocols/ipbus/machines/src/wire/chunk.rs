@@ -1,4 +1,4 @@
-//! What a TCP stream is cut into, to a device and to the hub: a length of four bytes, big-endian, and so many bytes.
+//! Chunks of a TCP stream, to a device and to the hub: a length of four bytes, big-endian, and that many bytes.
 //!
 //! To a device, and from it, a chunk is one packet; to the hub, and from it, what [`hub`](super::hub) says.
 
@@ -26,7 +26,7 @@ pub fn end(out: &mut [u8], begun: usize) {
     out[begun - HEADER..begun].copy_from_slice(&length);
 }
 
-/// What stands in front of a chunk of so many bytes.
+/// Returns the length in front of a chunk of this many bytes.
 ///
 /// # Panics
 /// Where those are 4 GiB.
@@ -48,15 +48,18 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// A stream whose chunks have at most so many bytes.
+    /// Creates the reader of a stream whose chunks have at most this many bytes.
     #[must_use]
     pub fn new(length_max: usize) -> Self {
         Chunks { frames: Frames::default(), gathered: Vec::new(), complete: false, length_max }
     }
 
-    /// The next whole chunk that ends in `bytes`, which are taken off the front.
+    /// Returns the next whole chunk that ends in `bytes`, which are taken off the front.
     ///
     /// After an error the stream cannot be cut any more: nobody knows where the next chunk begins.
+    ///
+    /// # Errors
+    /// [`Error::ChunkTooLong`] if a chunk is longer than the bound.
     pub fn next<'s, 'b: 's>(&'s mut self, bytes: &mut &'b [u8]) -> Result<Option<&'s [u8]>, Error> {
         if self.complete {
             self.gathered.clear();

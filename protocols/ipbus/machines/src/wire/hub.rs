@@ -1,4 +1,4 @@
-//! What the hub's chunks hold, all fields big-endian; packets stay in their client's byte order.
+//! Content of the hub's chunks, all fields big-endian; packets stay in their client's byte order.
 //!
 //! | request | bytes | reply | bytes |
 //! |---|---|---|---|
@@ -57,7 +57,7 @@ pub struct Reply<'a> {
     pub target: SocketAddrV4,
     /// Whether it answered.
     pub code: Code,
-    /// Its packet, in the client's byte order.
+    /// The packet, in the client's byte order.
     pub packet: &'a [u8],
 }
 
@@ -71,7 +71,7 @@ impl Reply<'_> {
         out.extend_from_slice(self.packet);
     }
 
-    /// What stands in front of the packet.
+    /// Returns the bytes in front of the packet.
     ///
     /// # Panics
     /// Where the packet has 4 GiB.
@@ -142,7 +142,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// The device that a request entry names, where that much of it is there.
+/// Returns the device that a request entry names, if that much of it is there.
 #[must_use]
 pub fn target(entry: &[u8]) -> Option<SocketAddrV4> {
     let [a, b, c, d, high, low] = *entry.first_chunk()?;
@@ -158,7 +158,7 @@ pub struct Requests<'a>(Reader<'a>);
 pub struct Replies<'a>(Reader<'a>);
 
 impl<'a> Requests<'a> {
-    /// Those of this chunk, without its length.
+    /// Iterates over the requests of this chunk, without its length.
     #[must_use]
     pub const fn new(chunk: &'a [u8]) -> Self {
         Requests(Reader::new(chunk, Order::Big))
@@ -166,7 +166,7 @@ impl<'a> Requests<'a> {
 }
 
 impl<'a> Replies<'a> {
-    /// Those of this chunk, without its length.
+    /// Iterates over the replies of this chunk, without its length.
     #[must_use]
     pub const fn new(chunk: &'a [u8]) -> Self {
         Replies(Reader::new(chunk, Order::Big))
@@ -199,7 +199,7 @@ impl<'a> Iterator for Replies<'a> {
     }
 }
 
-/// The two words that both directions have: a device, and 16 bits behind its port.
+/// Reads the two words that both directions have: a device, and 16 bits behind its port.
 fn target_and_field(entry: &mut Reader<'_>) -> Result<(SocketAddrV4, u16), Error> {
     let (address, port_and_field) = (entry.word()?, entry.word()?);
     let target = SocketAddrV4::new(Ipv4Addr::from(address), (port_and_field >> 16) as u16);

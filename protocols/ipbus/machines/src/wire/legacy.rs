@@ -28,7 +28,7 @@ const WORDS: u16 = Version::V1_3.words_max() as u16;
 const REPLY: u32 = 1 << 2;
 
 codes! {
-    /// What a transaction does.
+    /// The kind of a transaction.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum Kind: u8 {
         /// As of IPbus 2.0.
@@ -43,7 +43,7 @@ codes! {
         FifoRead = 0x08,
         /// As of IPbus 2.0.
         FifoWrite = 0x09,
-        /// Asks which addresses are reserved. A header alone; no client is known to send it.
+        /// Query of the reserved addresses. A header alone; no client is known to send it.
         ReservedAddress = 0x1E,
         /// Says the byte order, or fills up. A header alone.
         ByteOrder = 0x1F,
@@ -51,7 +51,7 @@ codes! {
 }
 
 impl Kind {
-    /// The kind of IPbus 2.0 that has the same body; nothing where the header stands alone.
+    /// Returns the kind of IPbus 2.0 that has the same body; `None` if the header stands alone.
     #[must_use]
     pub const fn current(self) -> Option<transaction::Kind> {
         Some(match self {
@@ -65,7 +65,7 @@ impl Kind {
         })
     }
 
-    /// The kind that does what this one of IPbus 2.0 does; nothing for the configuration space.
+    /// Returns the kind that does what this one of IPbus 2.0 does; `None` for the configuration space.
     #[must_use]
     pub fn of(current: transaction::Kind) -> Option<Kind> {
         Self::ALL.into_iter().find(|kind| kind.current() == Some(current))
@@ -94,7 +94,7 @@ pub struct Header {
     pub id: u16,
     /// Words of data, in 9 bits.
     pub words: u16,
-    /// What it does.
+    /// Kind of the transaction.
     pub kind: Kind,
     /// Whether it is a reply.
     pub reply: bool,
@@ -103,19 +103,22 @@ pub struct Header {
 }
 
 impl Header {
-    /// A request's.
+    /// Creates a request's header.
     #[must_use]
     pub const fn request(id: u16, kind: Kind, words: u16) -> Header {
         Header { id, words, kind, reply: false, info: Info::Done }
     }
 
-    /// The header of the reply, where so many words were done. A write tells none.
+    /// Returns the header of the reply, if this many words were done. A write tells none.
     #[must_use]
     pub const fn answered(self, words: u16, info: Info) -> Header {
         Header { words, reply: true, info, ..self }
     }
 
     /// Reads a header.
+    ///
+    /// # Errors
+    /// An [`Error`] if it is no packet, or no header, of IPbus 1.3.
     #[inline]
     pub fn decode(word: u32) -> Result<Header, Error> {
         let kind = Kind::from_code((word >> 3 & 0x1F) as u8).filter(|_| word >> 28 == 1);
@@ -128,7 +131,7 @@ impl Header {
         })
     }
 
-    /// The header's word.
+    /// Encodes the header's word.
     #[must_use]
     #[inline]
     pub const fn encode(self) -> u32 {
@@ -151,13 +154,13 @@ impl Header {
     }
 }
 
-/// The reply to a header that a device cannot read: the same word as a failed reply, with no words done.
+/// Returns the reply to a header that a device cannot read: the same word as a failed reply, with no words done.
 #[must_use]
 pub const fn bad_header(word: u32) -> u32 {
     word & !((WORDS as u32) << 8 | 7) | REPLY | Info::Failed as u32
 }
 
-/// Whether a word, in the right byte order, is a byte-order transaction, of a request or a reply.
+/// Tells whether a word, in the right byte order, is a byte-order transaction, of a request or a reply.
 #[must_use]
 #[inline]
 pub const fn is_byte_order(word: u32) -> bool {
@@ -180,14 +183,14 @@ pub fn end(out: &mut Vec<u8>, begun: usize, order: Order) {
 /// One transaction from a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request<D> {
-    /// Its header.
+    /// The header.
     pub header: Header,
-    /// What is asked for; nothing where the header stands alone.
+    /// The operation; `None` if the header stands alone.
     pub operation: Option<Operation<D>>,
 }
 
 impl<D: Data> Request<D> {
-    /// The request for this; nothing for the configuration space, which IPbus 1.3 has not.
+    /// Creates the request for an operation; `None` for the configuration space, which IPbus 1.3 has not.
     ///
     /// # Panics
     /// Where the operation has more than 511 words: a longer one is cut into several transactions before.
@@ -212,9 +215,9 @@ impl<D: Data> Request<D> {
 /// One transaction from a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reply<D> {
-    /// Its header.
+    /// The header.
     pub header: Header,
-    /// What was read; nothing where the transaction writes.
+    /// The words that were read; empty if the transaction writes.
     pub data: D,
 }
 
@@ -238,6 +241,9 @@ pub struct Packet<'a> {
 
 impl<'a> Packet<'a> {
     /// Finds the byte order by the first transaction.
+    ///
+    /// # Errors
+    /// An [`Error`] if it is no packet, or no header, of IPbus 1.3.
     #[inline]
     pub fn decode(bytes: &'a [u8]) -> Result<Packet<'a>, Error> {
         let first = *bytes.first_chunk::<WORD>().ok_or(Error::Truncated { need: WORD, have: bytes.len() })?;
@@ -246,13 +252,13 @@ impl<'a> Packet<'a> {
         Ok(Packet { order, bytes })
     }
 
-    /// The transactions of a packet from a host, with those that say the byte order or fill up.
+    /// Iterates over the transactions of a packet from a host, with those that say the byte order or fill up.
     #[must_use]
     pub const fn requests(&self) -> Requests<'a> {
         Requests(Reader::new(self.bytes, self.order))
     }
 
-    /// The transactions of a packet from a device, with the answers to those.
+    /// Iterates over the transactions of a packet from a device, with the answers to those.
     #[must_use]
     pub const fn replies(&self) -> Replies<'a> {
         Replies(Reader::new(self.bytes, self.order))
@@ -292,7 +298,7 @@ impl<'a> Iterator for Replies<'a> {
     }
 }
 
-/// A header of the direction that is due; a request has no info.
+/// Reads a header of the direction that is due; a request has no info.
 #[inline]
 fn header_of(rest: &mut Reader<'_>, reply: bool) -> Result<Header, Error> {
     let word = rest.word()?;

@@ -58,7 +58,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// Which version a packet is of, and in which byte order; nothing for other bytes.
+    /// Returns the version and the byte order of a packet; `None` for other bytes.
     #[must_use]
     pub fn of(packet: &[u8]) -> Option<(Version, Order)> {
         let first = *packet.first_chunk::<WORD>()?;
@@ -111,7 +111,7 @@ impl fmt::Display for Version {
 mod tests {
     use super::*;
 
-    /// The counts that uHAL 2.8 was seen to ask for in its first packet of a long block.
+    /// Compares with the counts that uHAL 2.8 was seen to ask for in its first packet of a long block.
     #[test]
     fn a_packet_holds_as_many_words_as_the_fields_own_client_puts_into_it() {
         assert_eq!(Version::V2_0.read_words(PAYLOAD), 347);

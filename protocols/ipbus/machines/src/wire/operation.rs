@@ -1,4 +1,4 @@
-//! What stands behind a transaction's header, the same in IPbus 2.0 and 1.3, and the transactions of a packet.
+//! Bodies of transactions, the same in IPbus 2.0 and 1.3, and the transactions of a packet.
 
 use super::transaction::{Header, Info, Kind};
 use super::{Data, Order, Reader, Words};
@@ -16,7 +16,7 @@ pub enum Mode {
     Configuration,
 }
 
-/// What a request asks for. `D` is the data to be written: [`Words`] once received, `&[u32]` before.
+/// The operation of a request. `D` is the data to be written: [`Words`] once received, `&[u32]` before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation<D> {
     /// Read so many words.
@@ -39,7 +39,7 @@ pub enum Operation<D> {
     },
     /// Make a word `word & and | or`.
     RmwBits {
-        /// Whose.
+        /// Address of the word.
         address: u32,
         /// Bits to be kept.
         and: u32,
@@ -48,15 +48,15 @@ pub enum Operation<D> {
     },
     /// Add to a word, going round.
     RmwSum {
-        /// Whose.
+        /// Address of the word.
         address: u32,
-        /// What is added.
+        /// The number that is added.
         addend: u32,
     },
 }
 
 impl<D> Operation<D> {
-    /// What it does.
+    /// Returns the kind.
     #[must_use]
     #[inline]
     pub const fn kind(&self) -> Kind {
@@ -72,7 +72,7 @@ impl<D> Operation<D> {
         }
     }
 
-    /// The first, or only, address.
+    /// Returns the first, or only, address.
     #[must_use]
     #[inline]
     pub const fn address(&self) -> u32 {
@@ -133,14 +133,14 @@ impl<'a> Operation<Words<'a>> {
 /// One transaction from a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request<D> {
-    /// Its header.
+    /// The header.
     pub header: Header,
-    /// What is asked for.
+    /// The operation.
     pub operation: Operation<D>,
 }
 
 impl<D: Data> Request<D> {
-    /// The request for this.
+    /// Creates the request for an operation.
     ///
     /// # Panics
     /// Where the operation has more than 255 words: a longer one is cut into several transactions before.
@@ -162,9 +162,9 @@ impl<D: Data> Request<D> {
 /// One transaction from a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reply<D> {
-    /// Its header.
+    /// The header.
     pub header: Header,
-    /// What was read; nothing where the transaction writes.
+    /// The words that were read; empty if the transaction writes.
     pub data: D,
 }
 

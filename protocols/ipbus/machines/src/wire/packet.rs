@@ -19,14 +19,14 @@ use hodo_machine::codes;
 pub const HEADER: usize = WORD;
 
 codes! {
-    /// What a packet is.
+    /// The kind of a packet.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum Kind: u8 {
         /// Transactions, or the replies to them.
         Control = 0,
-        /// Asks for, or is, the device's [`Status`](super::status::Status).
+        /// A request for, or the reply with, the device's [`Status`](super::status::Status).
         Status = 1,
-        /// Asks for the reply of this id once more. Never a reply.
+        /// A request for the reply of this id once more. Never a reply.
         Resend = 2,
     }
 }
@@ -36,12 +36,15 @@ codes! {
 pub struct Header {
     /// The packet's number; 0 where it is not to be recovered.
     pub id: u16,
-    /// What it is.
+    /// Kind of the packet.
     pub kind: Kind,
 }
 
 impl Header {
     /// Reads a header.
+    ///
+    /// # Errors
+    /// [`Error::NotIpbus`] for other bytes, and [`Error::PacketKind`] for a type that is not assigned.
     #[inline]
     pub const fn decode(word: u32) -> Result<Header, Error> {
         if !is_header(word) {
@@ -53,7 +56,7 @@ impl Header {
         }
     }
 
-    /// The header's word.
+    /// Encodes the header's word.
     #[must_use]
     #[inline]
     pub const fn encode(self) -> u32 {
@@ -61,27 +64,27 @@ impl Header {
     }
 }
 
-/// Whether a word, in the right byte order, is the header of an IPbus 2.0 packet of any type.
+/// Tells whether a word, in the right byte order, is the header of an IPbus 2.0 packet of any type.
 #[must_use]
 #[inline]
 pub const fn is_header(word: u32) -> bool {
     word & 0xFF00_00F0 == 0x2000_00F0
 }
 
-/// The whole packet that asks for a reply once more.
+/// Returns the whole packet that asks for a reply once more.
 #[must_use]
 pub const fn resend(id: u16) -> [u8; HEADER] {
     Order::Big.bytes(Header { id, kind: Kind::Resend }.encode())
 }
 
-/// The id that follows: 0 is never a turn's.
+/// Returns the id that follows: 0 is never a turn's.
 #[must_use]
 #[inline]
 pub const fn following(id: u16) -> u16 {
     if id == u16::MAX { 1 } else { id + 1 }
 }
 
-/// How many packets `to` is after `from`, both from 1 on, going round.
+/// Returns how many packets `to` is after `from`, both from 1 on, going round.
 #[must_use]
 #[inline]
 pub const fn distance(from: u16, to: u16) -> u16 {
@@ -91,16 +94,19 @@ pub const fn distance(from: u16, to: u16) -> u16 {
 /// A packet whose header is understood.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
-    /// Its header.
+    /// The header.
     pub header: Header,
     /// The byte order of its words.
     pub order: Order,
-    /// What stands behind the header.
+    /// Bytes behind the header.
     pub body: &'a [u8],
 }
 
 impl<'a> Packet<'a> {
     /// Reads the header, and finds the byte order by it.
+    ///
+    /// # Errors
+    /// [`Error::NotIpbus`] for other bytes, and [`Error::PacketKind`] for a type that is not assigned.
     #[inline]
     pub fn decode(bytes: &'a [u8]) -> Result<Packet<'a>, Error> {
         let Some((first, body)) = bytes.split_first_chunk::<HEADER>() else {
@@ -115,13 +121,13 @@ impl<'a> Packet<'a> {
         Ok(Packet { header, order, body })
     }
 
-    /// The transactions of a control packet from a host.
+    /// Iterates over the transactions of a control packet from a host.
     #[must_use]
     pub const fn requests(&self) -> Requests<'a> {
         Requests::new(Reader::new(self.body, self.order))
     }
 
-    /// The transactions of a control packet from a device.
+    /// Iterates over the transactions of a control packet from a device.
     #[must_use]
     pub const fn replies(&self) -> Replies<'a> {
         Replies::new(Reader::new(self.body, self.order))
@@ -132,7 +138,7 @@ impl<'a> Packet<'a> {
 mod tests {
     use super::*;
 
-    /// Laid out by hand after the table above; uHAL 2.8 sends the second one, with id 0.
+    /// Compares with words laid out by hand after the table above; uHAL 2.8 sends the second one, with id 0.
     #[test]
     fn headers_are_these_words() {
         let cases = [

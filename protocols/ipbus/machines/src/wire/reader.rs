@@ -16,31 +16,41 @@ impl<'a> Reader<'a> {
         Reader { cursor: Cursor::new(bytes), order }
     }
 
-    /// The next word.
+    /// Takes the next word.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if fewer bytes are left.
     #[inline]
     pub fn word(&mut self) -> Result<u32, Error> {
         Ok(self.order.word(self.cursor.array()?))
     }
 
-    /// The next words, as they are.
+    /// Takes the next words, as they are.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if fewer bytes are left.
     #[inline]
     pub fn words(&mut self, count: usize) -> Result<Words<'a>, Error> {
         Ok(Words::new(self.cursor.bytes(count * WORD)?, self.order))
     }
 
-    /// The next bytes, whole words or not.
+    /// Takes the next bytes, whole words or not.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if fewer bytes are left.
     #[inline]
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Error> {
         Ok(self.cursor.bytes(count)?)
     }
 
-    /// What has not been read.
+    /// Returns the bytes that have not been read.
     #[must_use]
     pub const fn rest(&self) -> &'a [u8] {
         self.cursor.rest()
     }
 
-    /// The next of several items, until nothing is left, or one cannot be read: nobody knows where another begins.
+    /// Takes the next of several items, until nothing is left, or one cannot be read: nobody knows where another
+    /// begins.
     #[inline]
     pub(super) fn next_item<T>(
         &mut self,

@@ -1,18 +1,18 @@
-//! What the tests of both versions' packets share.
+//! Samples that the tests of both versions' packets share.
 
 use super::Order;
 use super::operation::{Mode, Operation};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// These words as bytes.
+/// Returns these words as bytes.
 pub(super) fn in_order(order: Order, words: &[u32]) -> Vec<u8> {
     let mut bytes = Vec::new();
     order.append(words, &mut bytes);
     bytes
 }
 
-/// One operation of each kind, as the bytes of the tests have them.
+/// Returns one operation of each kind, as the bytes of the tests have them.
 pub(super) fn requests() -> Vec<Operation<&'static [u32]>> {
     let (incrementing, fifo) = (Mode::Incrementing, Mode::Fifo);
     vec![

@@ -35,7 +35,7 @@ pub const REQUEST: [u8; LENGTH] = {
     bytes
 };
 
-/// What a device says of itself.
+/// The status of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Status {
     /// Bytes of a buffer: no packet is longer.
@@ -44,7 +44,7 @@ pub struct Status {
     pub buffers: u32,
     /// The id that the next control packet must have; one of id 0 is always accepted.
     pub next_id: u16,
-    /// What arrived last, oldest first.
+    /// The last arrivals, oldest first.
     pub history: [Event; EVENTS],
     /// Headers of the last control packets received, oldest first; 0 where there was none.
     pub received: [u32; HEADERS],
@@ -54,6 +54,9 @@ pub struct Status {
 
 impl Status {
     /// Reads a device's status packet.
+    ///
+    /// # Errors
+    /// An [`Error`] if it is no status packet of the right length.
     pub fn decode(bytes: &[u8]) -> Result<Status, Error> {
         let packet = Packet::decode(bytes)?;
         if packet.header.kind != packet::Kind::Status {
@@ -77,7 +80,7 @@ impl Status {
         Ok(status)
     }
 
-    /// The packet that a device answers.
+    /// Encodes the reply of a device.
     #[must_use]
     pub fn encode(&self) -> [u8; LENGTH] {
         let mut bytes = REQUEST;
@@ -97,7 +100,7 @@ impl Status {
 pub struct Event(pub u8);
 
 codes! {
-    /// What a device saw arrive.
+    /// An arrival at a device.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum Traffic: u8 {
         /// Nothing yet.
@@ -129,19 +132,19 @@ impl Event {
     const DROPPED: u8 = 0x40;
     const MAC_ERROR: u8 = 0x80;
 
-    /// Something that arrived and was taken.
+    /// Creates an arrival that was taken.
     #[must_use]
     pub const fn new(traffic: Traffic) -> Self {
         Event(traffic.code())
     }
 
-    /// The same, but dropped for want of a buffer.
+    /// Marks the arrival as dropped for want of a buffer.
     #[must_use]
     pub const fn dropped(self) -> Self {
         Event(self.0 | Self::DROPPED)
     }
 
-    /// What arrived.
+    /// Returns the kind of arrival.
     #[must_use]
     pub const fn traffic(self) -> Traffic {
         match Traffic::from_code(self.0 & 0xF) {
@@ -150,13 +153,13 @@ impl Event {
         }
     }
 
-    /// Whether it was dropped.
+    /// Tells whether it was dropped.
     #[must_use]
     pub const fn is_dropped(self) -> bool {
         self.0 & Self::DROPPED != 0
     }
 
-    /// Whether the Ethernet frame was damaged.
+    /// Tells whether the Ethernet frame was damaged.
     #[must_use]
     pub const fn is_mac_error(self) -> bool {
         self.0 & Self::MAC_ERROR != 0

@@ -25,7 +25,7 @@ use hodo_machine::codes;
 pub const IDS: u16 = 1 << 12;
 
 codes! {
-    /// What a transaction does.
+    /// The kind of a transaction.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum Kind: u8 {
         /// Reads words from successive addresses.
@@ -133,7 +133,7 @@ pub struct Header {
     pub id: u16,
     /// Words of data.
     pub words: u8,
-    /// What it does.
+    /// Kind of the transaction.
     pub kind: Kind,
     /// How it ended.
     pub info: Info,
@@ -141,6 +141,9 @@ pub struct Header {
 
 impl Header {
     /// Reads a header.
+    ///
+    /// # Errors
+    /// [`Error::TransactionHeader`] if the version or the type is not assigned.
     #[inline]
     pub fn decode(word: u32) -> Result<Header, Error> {
         let kind = Kind::from_code((word >> 4 & 0xF) as u8).filter(|_| word >> 28 == 2);
@@ -152,7 +155,7 @@ impl Header {
         })
     }
 
-    /// The header's word.
+    /// Encodes the header's word.
     #[must_use]
     #[inline]
     pub const fn encode(self) -> u32 {
@@ -160,7 +163,7 @@ impl Header {
         2 << 28 | id << 16 | (self.words as u32) << 8 | (self.kind as u32) << 4 | (self.info.code() & 0xF) as u32
     }
 
-    /// The header of the reply, where so many words were done.
+    /// Returns the header of the reply, if this many words were done.
     #[must_use]
     #[inline]
     pub const fn answered(self, words: u8, info: Info) -> Header {
@@ -182,7 +185,8 @@ impl Header {
     }
 }
 
-/// The reply to a header that a device cannot read: the same word with no words done, and the code that says so.
+/// Returns the reply to a header that a device cannot read: the same word with no words done, and the code that says
+/// so.
 #[must_use]
 pub const fn bad_header(word: u32) -> u32 {
     word & !0xFF0F | Info::BadHeader.code() as u32
@@ -192,7 +196,7 @@ pub const fn bad_header(word: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Laid out by hand after the table above.
+    /// Compares with words laid out by hand after the table above.
     #[test]
     fn headers_are_these_words() {
         let header = Header { id: 0xABC, words: 0x12, kind: Kind::RmwSum, info: Info::Request };
@@ -222,8 +226,8 @@ mod tests {
         }
     }
 
-    /// Firmware tells in the header how many words it had read when the bus failed; a header that it could not read
-    /// has nothing behind it.
+    /// Reads data behind errors: firmware tells in the header how many words it had read when the bus failed; a header
+    /// that it could not read has nothing behind it.
     #[test]
     fn an_error_tells_how_much_data_is_there() {
         let data = |kind, words, info| Header { id: 0, words, kind, info }.reply_data();

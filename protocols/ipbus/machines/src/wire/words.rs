@@ -18,7 +18,7 @@ impl Order {
     /// That of this processor: words need no work.
     pub const NATIVE: Order = if cfg!(target_endian = "big") { Order::Big } else { Order::Little };
 
-    /// The word of these bytes.
+    /// Returns the word of these bytes.
     #[must_use]
     #[inline]
     pub const fn word(self, bytes: [u8; WORD]) -> u32 {
@@ -28,7 +28,7 @@ impl Order {
         }
     }
 
-    /// The bytes of this word.
+    /// Returns the bytes of this word.
     #[must_use]
     #[inline]
     pub const fn bytes(self, word: u32) -> [u8; WORD] {
@@ -103,35 +103,35 @@ pub struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// The whole words of these bytes.
+    /// Creates the whole words of these bytes.
     #[must_use]
     #[inline]
     pub const fn new(bytes: &'a [u8], order: Order) -> Self {
         Words { bytes: bytes.as_chunks().0, order }
     }
 
-    /// How many.
+    /// Returns how many there are.
     #[must_use]
     #[inline]
     pub const fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether there is none.
+    /// Tells whether there is none.
     #[must_use]
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The word at this place.
+    /// Returns the word at this place.
     #[must_use]
     #[inline]
     pub fn at(&self, index: usize) -> Option<u32> {
         self.bytes.get(index).map(|bytes| self.order.word(*bytes))
     }
 
-    /// The words, one by one.
+    /// Iterates over the words.
     #[must_use]
     #[inline]
     pub fn iter(&self) -> Iter<'a> {
@@ -144,14 +144,14 @@ impl<'a> Words<'a> {
         self.order.read(self.bytes(), words)
     }
 
-    /// The bytes as they were received.
+    /// Returns the bytes as they were received.
     #[must_use]
     #[inline]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes.as_flattened()
     }
 
-    /// Their byte order.
+    /// Returns the byte order.
     #[must_use]
     #[inline]
     pub const fn order(&self) -> Order {
@@ -211,7 +211,7 @@ impl FusedIterator for Iter<'_> {}
 
 /// Words that can be put into a packet: `&[u32]`, or [`Words`] of either byte order.
 pub trait Data {
-    /// How many.
+    /// Returns how many there are.
     fn count(&self) -> usize;
     /// Appends them in this byte order.
     fn append_to(&self, order: Order, out: &mut Vec<u8>);

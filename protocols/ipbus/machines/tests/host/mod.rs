@@ -133,7 +133,7 @@ impl Careful {
         self.go_on(now);
     }
 
-    /// The device told which number it awaits.
+    /// Notes which number the device awaits.
     fn learned(&mut self, now: Instant, next: u16) {
         match (self.next_id, &self.in_flight) {
             (None, _) => self.next_id = Some(next),

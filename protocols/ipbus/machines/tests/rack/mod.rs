@@ -37,7 +37,7 @@ impl Board {
         Board { number, next: 1, kept: VecDeque::new(), written: Vec::new(), dead: false, ignores: false }
     }
 
-    /// What is read at an address.
+    /// Returns the word at an address.
     pub fn word(number: u32, address: u32) -> u32 {
         address.wrapping_mul(FACTOR).wrapping_add(number)
     }
@@ -48,12 +48,12 @@ impl Board {
         self.kept.clear();
     }
 
-    /// The ids go on from here, as if so many packets had been sent.
+    /// Lets the ids go on from here, as if that many packets had been sent.
     pub fn skip_to(&mut self, next: u16) {
         self.next = next;
     }
 
-    /// What it answers to a datagram.
+    /// Returns the answer to a datagram.
     pub fn answer(&mut self, datagram: &[u8]) -> Option<Vec<u8>> {
         if self.dead {
             return None;
@@ -122,12 +122,12 @@ impl Board {
     }
 }
 
-/// Where a board is, to the hub.
+/// Returns a board's address.
 pub fn target(board: u32) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, board as u8), 50001)
 }
 
-/// What a client wants of a board in one packet.
+/// A client's request of a board in one packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wish {
     pub board: u32,
@@ -139,7 +139,7 @@ pub struct Wish {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
-    /// So many words from this address.
+    /// Reads this many words from this address.
     Read(u32, u16),
     /// This word.
     Write(u32),
@@ -161,7 +161,7 @@ impl Wish {
         }
     }
 
-    /// The packet, as a client sends it.
+    /// Encodes the packet, as a client sends it.
     pub fn request(&self) -> Vec<u8> {
         let (mut out, mut word) = (Vec::new(), 0);
         let operation = self.operation(&mut word);
@@ -180,7 +180,7 @@ impl Wish {
         out
     }
 
-    /// The reply that a client is due.
+    /// Returns the reply that a client is due.
     pub fn reply(&self) -> Vec<u8> {
         let mut board = Board::new(self.board);
         let request = self.request();
@@ -191,7 +191,7 @@ impl Wish {
     }
 }
 
-/// A chunk of these wishes.
+/// Encodes a chunk of these wishes.
 pub fn chunk_of(wishes: &[Wish]) -> Vec<u8> {
     chunk_of_packets(wishes.iter().map(|wish| (wish.board, wish.request())))
 }

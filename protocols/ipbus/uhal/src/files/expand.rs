@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 /// A character of a word, and whether it stands for itself even where it is one of `*?[`.
 pub(super) type Letter = (char, bool);
 
-/// The files that one path stands for, in order.
+/// Returns the files that one path stands for, in order.
 pub(super) fn expand(path: &str, folder: &str, source: &dyn Source) -> Result<Vec<String>, FileProblem> {
     let word = Words { text: path, source }.word()?;
     if word.is_empty() {
@@ -32,7 +32,7 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// The path with its variables put in and its quotes taken out.
+    /// Substitutes variables in the path, and removes its quotes.
     fn word(&self) -> Result<Vec<Letter>, FileProblem> {
         let mut word = Vec::new();
         let mut rest = self.home(&mut word)?;
@@ -81,7 +81,7 @@ impl Words<'_> {
         Ok(after)
     }
 
-    /// The value of the variable whose name follows a `$`, and what follows the name.
+    /// Returns the value of the variable whose name follows a `$`, and the text behind the name.
     fn variable<'t>(&self, after: &'t str) -> Result<(String, &'t str), FileProblem> {
         if after.starts_with('(') {
             return Err(self.bad());
@@ -116,7 +116,7 @@ impl Words<'_> {
     }
 }
 
-/// The bytes of the variable's name that a text begins with.
+/// Returns the bytes of the variable's name that a text begins with.
 fn name_length(text: &str) -> usize {
     if text.starts_with(|first: char| first.is_ascii_digit()) {
         return 0;

@@ -6,12 +6,12 @@ use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Whether a word is more than one path.
+/// Tells whether a word is more than one path.
 pub(super) fn is_pattern(word: &[Letter]) -> bool {
     word.iter().any(|(letter, plain)| !plain && matches!(letter, '*' | '?' | '['))
 }
 
-/// The paths that fit a word, in order; those beyond the bound are left out, but one.
+/// Returns the paths that fit a word, in order; those beyond the bound are left out, but one.
 pub(super) fn glob(word: &[Letter], folder: &str, source: &dyn Source) -> Vec<String> {
     let rooted = word.first().is_some_and(|(letter, _)| *letter == '/');
     let start = if rooted { "/" } else { folder };
@@ -44,7 +44,7 @@ pub(super) fn glob(word: &[Letter], folder: &str, source: &dyn Source) -> Vec<St
     paths
 }
 
-/// Whether a name fits one part of a pattern. A dot at the start is fitted by a dot only, as in the shell.
+/// Tells whether a name fits one part of a pattern. A dot at the start is fitted by a dot only, as in the shell.
 fn fits(pattern: &[Letter], name: &str) -> bool {
     if name.starts_with('.') && pattern.first().is_none_or(|(first, _)| *first != '.') {
         return false;
@@ -78,7 +78,7 @@ fn fits(pattern: &[Letter], name: &str) -> bool {
     pattern[at..].iter().all(|letter| *letter == ('*', false))
 }
 
-/// Whether the pattern's first element fits a letter, and how long the element is.
+/// Tells whether the pattern's first element fits a letter, and how long the element is.
 fn one(pattern: &[Letter], letter: char) -> (bool, usize) {
     match pattern[0] {
         ('?', false) => (true, 1),
@@ -87,7 +87,7 @@ fn one(pattern: &[Letter], letter: char) -> (bool, usize) {
     }
 }
 
-/// Whether `[a-z]` or `[!a-z]` holds a letter, and how long the set is; nothing where it is not closed.
+/// Tells whether `[a-z]` or `[!a-z]` holds a letter, and how long the set is; `None` if it is not closed.
 fn set(pattern: &[Letter], letter: char) -> Option<(bool, usize)> {
     let negated = matches!(pattern.get(1), Some(('!' | '^', false)));
     let first = if negated { 2 } else { 1 };

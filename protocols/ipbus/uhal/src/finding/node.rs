@@ -2,7 +2,7 @@ use super::Place;
 use alloc::string::String;
 use core::fmt;
 
-/// What is wrong with an element.
+/// A problem with an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeProblem {
@@ -10,9 +10,9 @@ pub enum NodeProblem {
     NoSize,
     /// A block whose last word is beyond the bus.
     BeyondBus {
-        /// Its first address, without its parents'.
+        /// The first address, without the parents'.
         address: u32,
-        /// Its words.
+        /// Words of the block.
         size: u32,
     },
     /// Nodes in a node that cannot hold any.

@@ -1,7 +1,7 @@
 use alloc::string::String;
 use core::fmt;
 
-/// What is remarkable, but keeps nothing from being used: uHAL takes it too.
+/// A remark: it keeps nothing from being used, and uHAL takes it too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remark {
@@ -37,7 +37,7 @@ pub enum Remark {
     },
     /// A node passes the end of the bus and begins at its start again.
     Wraps {
-        /// Its absolute address, after it wrapped.
+        /// The absolute address, after it wrapped.
         address: u32,
     },
     /// Two nodes of one name.
@@ -56,7 +56,7 @@ pub enum Remark {
     NoFirmwareType,
     /// An element that nothing is made of.
     UnknownElement {
-        /// Its name.
+        /// Name of the attribute.
         name: String,
     },
     /// Nodes inside one that is a module's.
@@ -73,7 +73,7 @@ pub enum Remark {
     },
     /// A file without connections.
     NoConnections {
-        /// Its outermost element.
+        /// Name of the outermost element.
         found: String,
     },
 }

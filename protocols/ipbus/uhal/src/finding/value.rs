@@ -1,101 +1,68 @@
 use alloc::string::String;
-use core::fmt;
+use thiserror::Error;
 
-/// What is wrong with an attribute.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A problem with an attribute.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ValueProblem {
     /// There is no such attribute, in uHAL neither.
+    #[error("there is no attribute `{name}`; the known ones are {}", known.join(", "))]
     Unknown {
-        /// Its name.
+        /// Name of the attribute.
         name: String,
         /// The ones that there are.
         known: &'static [&'static str],
     },
     /// The element means nothing without it.
+    #[error("`{name}` is missing; add {name}=\"…\"")]
     Missing {
-        /// Its name.
+        /// Name of the attribute.
         name: &'static str,
     },
     /// It cannot stand beside another one.
+    #[error("`{name}` does not go with `{beside}`; take one of them out")]
     Forbidden {
-        /// Its name.
+        /// Name of the attribute.
         name: &'static str,
         /// The other one.
         beside: &'static str,
     },
     /// An id that cannot be part of a path.
+    #[error("id=\"{id}\" {}", if id.is_empty() { "is no name; write one" } else { "cannot be part of a path; take out its dots and the spaces at its ends" })]
     BadId {
         /// The id.
         id: String,
     },
     /// It is no number.
+    #[error("{name}=\"{value}\" is no number; write decimal digits, or 0x and hexadecimal ones")]
     NotANumber {
-        /// Its name.
+        /// Name of the attribute.
         name: &'static str,
-        /// Its value.
+        /// Value of the attribute.
         value: String,
     },
     /// It is a number over 32 bits.
+    #[error("{name}=\"{value}\" is over 32 bits; write at most 0xFFFFFFFF, in at most 10 digits")]
     TooWide {
-        /// Its name.
+        /// Name of the attribute.
         name: &'static str,
-        /// Its value.
+        /// Value of the attribute.
         value: String,
     },
     /// It is none of a few words.
+    #[error("{name}=\"{value}\" is unknown; write one of {}", known.join(", "))]
     NotAWord {
-        /// Its name.
+        /// Name of the attribute.
         name: &'static str,
-        /// Its value.
+        /// Value of the attribute.
         value: String,
         /// The words.
         known: &'static [&'static str],
     },
     /// Firmware information that is not `type;key=value`.
+    #[error("fwinfo=\"{value}\" cannot be read; write it as `endpoint;width=4`")]
     BadFirmwareInfo {
         /// The value.
         value: String,
     },
-}
-
-impl fmt::Display for ValueProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ValueProblem::Unknown { name, known } => {
-                write!(f, "there is no attribute `{name}`; the known ones are {}", Words(known))
-            }
-            ValueProblem::Missing { name } => write!(f, "`{name}` is missing; add {name}=\"…\""),
-            ValueProblem::Forbidden { name, beside } => {
-                write!(f, "`{name}` does not go with `{beside}`; take one of them out")
-            }
-            ValueProblem::BadId { id } if id.is_empty() => f.write_str("id=\"\" is no name; write one"),
-            ValueProblem::BadId { id } => {
-                write!(f, "id=\"{id}\" cannot be part of a path; take out its dots and the spaces at its ends")
-            }
-            ValueProblem::NotANumber { name, value } => {
-                write!(f, "{name}=\"{value}\" is no number; write decimal digits, or 0x and hexadecimal ones")
-            }
-            ValueProblem::TooWide { name, value } => {
-                write!(f, "{name}=\"{value}\" is over 32 bits; write at most 0xFFFFFFFF, in at most 10 digits")
-            }
-            ValueProblem::NotAWord { name, value, known } => {
-                write!(f, "{name}=\"{value}\" is unknown; write one of {}", Words(known))
-            }
-            ValueProblem::BadFirmwareInfo { value } => {
-                write!(f, "fwinfo=\"{value}\" cannot be read; write it as `endpoint;width=4`")
-            }
-        }
-    }
-}
-
-struct Words<'a>(&'a [&'static str]);
-
-impl fmt::Display for Words<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, word) in self.0.iter().enumerate() {
-            write!(f, "{}{word}", if index == 0 { "" } else { ", " })?;
-        }
-        Ok(())
-    }
 }

@@ -1,4 +1,4 @@
-//! What goes over the bus when a node is read or written?
+//! Transactions for reading and writing a node.
 //!
 //! | node | read | write |
 //! |---|---|---|
@@ -20,6 +20,7 @@ use super::{MASK_ALL, Mode, Node};
 use alloc::string::String;
 use core::fmt;
 use hodo_ipbus::wire::operation;
+use thiserror::Error;
 
 /// The bits of a register that a node stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,27 +30,27 @@ impl Mask {
     /// The whole register.
     pub const ALL: Mask = Mask(MASK_ALL);
 
-    /// How far its lowest bit is from the register's.
+    /// Returns how far the lowest bit of the mask is from the register's.
     #[must_use]
     pub fn shift(self) -> u32 {
         // A mask without bits has nothing to shift.
         self.0.trailing_zeros() % u32::BITS
     }
 
-    /// The value of a node whose register holds `word`. Holes in the mask stay in it, as zeros.
+    /// Returns the value of a node whose register holds `word`. Holes in the mask stay in it, as zeros.
     #[must_use]
     pub fn value(self, word: u32) -> u32 {
         (word & self.0) >> self.shift()
     }
 
-    /// The bits of the register for a value; nothing where it has bits that the mask does not.
+    /// Returns the bits of the register for a value; `None` if the value has bits that the mask has not.
     #[must_use]
     pub fn bits(self, value: u32) -> Option<u32> {
         let bits = value << self.shift();
         (bits >> self.shift() == value && bits & !self.0 == 0).then_some(bits)
     }
 
-    /// How to write a value into these bits of a register; nothing where it has bits that the mask does not.
+    /// Returns how to write a value into these bits of a register; `None` if the value has bits that the mask has not.
     #[must_use]
     pub fn write(self, address: u32, value: u32) -> Option<WriteWord> {
         if self == Mask::ALL {
@@ -81,7 +82,7 @@ pub enum WriteWord {
     Word {
         /// Where.
         address: u32,
-        /// What.
+        /// The word.
         word: u32,
     },
     /// Some bits, by a read-modify-write-bits transaction: `(word & and) | or`.
@@ -107,25 +108,31 @@ pub struct Block {
 }
 
 /// Why a node cannot be used in this way.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AccessError {
     /// It may not be read.
+    #[error("node `{node}` may not be read; its permission in the address table is `w`")]
     ReadDenied {
         /// The node.
         node: String,
     },
     /// It may not be written.
+    #[error("node `{node}` may not be written; its permission in the address table is `r`")]
     WriteDenied {
         /// The node.
         node: String,
     },
-    /// Its bits cannot be written without reading the register, which it may not.
+    /// The bits cannot be written without reading the register, which is not permitted.
+    #[error(
+        "node `{node}` is some bits of a register that may not be read, so they cannot be written alone; write the whole word to its address"
+    )]
     MaskedWriteDenied {
         /// The node.
         node: String,
     },
     /// The value has bits that the mask does not.
+    #[error("0x{value:X} does not fit node `{node}`, whose mask is {mask}; the largest value is 0x{:X}", mask.value(u32::MAX))]
     OutsideMask {
         /// The node.
         node: String,
@@ -135,6 +142,9 @@ pub enum AccessError {
         mask: Mask,
     },
     /// A bulk transfer of other than one word to a register.
+    #[error(
+        "node `{node}` is one register, and {words} words were asked for; for a block, add mode=\"block\" and its size to the address table"
+    )]
     SingleRegister {
         /// The node.
         node: String,
@@ -142,6 +152,7 @@ pub enum AccessError {
         words: u32,
     },
     /// More words than there are.
+    #[error("node `{node}` has {size} word{}, and {words} were asked for, any offset included; ask for fewer", if *size == 1 { "" } else { "s" })]
     TooManyWords {
         /// The node.
         node: String,
@@ -151,16 +162,17 @@ pub enum AccessError {
         size: u32,
     },
     /// An offset into what is no block.
+    #[error("node `{node}` is {mode}, and only blocks have offsets")]
     NoOffset {
         /// The node.
         node: String,
-        /// What it is.
+        /// Mode of the node.
         mode: Mode,
     },
 }
 
 impl Node<'_> {
-    /// How to read its value.
+    /// Returns how to read the node's value.
     ///
     /// # Errors
     /// Where it may not be read.
@@ -169,7 +181,7 @@ impl Node<'_> {
         Ok(ReadWord { address: self.address(), mask: self.mask() })
     }
 
-    /// How to write a value.
+    /// Returns how to write a value.
     ///
     /// # Errors
     /// Where it may not be written, nor its register read for a masked one, or the mask lacks bits of the value.
@@ -182,7 +194,7 @@ impl Node<'_> {
         mask.write(address, value).ok_or_else(|| AccessError::OutsideMask { node: self.path(), value, mask })
     }
 
-    /// Where to do read-modify-write transactions with terms of one's own; the mask plays no part.
+    /// Returns the address for read-modify-write transactions with terms of one's own; the mask plays no part.
     ///
     /// # Errors
     /// Where it may not be both read and written.
@@ -192,7 +204,7 @@ impl Node<'_> {
         Ok(self.address())
     }
 
-    /// How to read words from its start.
+    /// Returns how to read words from the start.
     ///
     /// # Errors
     /// Where it may not be read, has not as many, or is a register and not exactly one is asked for.
@@ -201,7 +213,7 @@ impl Node<'_> {
         self.may_read().map(|()| block)
     }
 
-    /// How to write words from its start.
+    /// Returns how to write words from the start.
     ///
     /// # Errors
     /// As [`Self::read_block`], for writing.
@@ -210,7 +222,7 @@ impl Node<'_> {
         self.may_write().map(|()| block)
     }
 
-    /// How to read words from an offset on.
+    /// Returns how to read words from an offset on.
     ///
     /// # Errors
     /// Where it may not be read, has not as many, or is no block.
@@ -219,7 +231,7 @@ impl Node<'_> {
         self.may_read().map(|()| block)
     }
 
-    /// How to write words from an offset on.
+    /// Returns how to write words from an offset on.
     ///
     /// # Errors
     /// As [`Self::read_block_at`], for writing.
@@ -267,46 +279,6 @@ impl Node<'_> {
     fn may_write(self) -> Result<(), AccessError> {
         let may = self.permission().writes();
         if may { Ok(()) } else { Err(AccessError::WriteDenied { node: self.path() }) }
-    }
-}
-
-impl core::error::Error for AccessError {}
-
-impl fmt::Display for AccessError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AccessError::ReadDenied { node } => {
-                write!(f, "node `{node}` may not be read; its permission in the address table is `w`")
-            }
-            AccessError::WriteDenied { node } => {
-                write!(f, "node `{node}` may not be written; its permission in the address table is `r`")
-            }
-            AccessError::MaskedWriteDenied { node } => write!(
-                f,
-                "node `{node}` is some bits of a register that may not be read, so they cannot be written alone; write \
-                 the whole word to its address"
-            ),
-            AccessError::OutsideMask { node, value, mask } => write!(
-                f,
-                "0x{value:X} does not fit node `{node}`, whose mask is {mask}; the largest value is 0x{:X}",
-                mask.value(u32::MAX)
-            ),
-            AccessError::SingleRegister { node, words } => write!(
-                f,
-                "node `{node}` is one register, and {words} words were asked for; for a block, add mode=\"block\" and its \
-                 size to the address table"
-            ),
-            AccessError::TooManyWords { node, words, size } => {
-                let s = if *size == 1 { "" } else { "s" };
-                write!(
-                    f,
-                    "node `{node}` has {size} word{s}, and {words} were asked for, any offset included; ask for fewer"
-                )
-            }
-            AccessError::NoOffset { node, mode } => {
-                write!(f, "node `{node}` is {mode}, and only blocks have offsets")
-            }
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the values of a node's attributes mean.
+//! Values of a node's attributes.
 
 use crate::finding::{Remark, ValueProblem};
 use alloc::borrow::ToOwned;
@@ -30,7 +30,7 @@ const MODES: &[&str] = &["single", "block", "port", "incremental", "non-incremen
 /// Names and their values, in the order of the file.
 pub(super) type Pairs = Vec<(Box<str>, Box<str>)>;
 
-/// What may be done with a node; both, where the file says nothing.
+/// The permission of a node; both ways if the file says nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Permission {
     /// It may be read.
@@ -43,13 +43,13 @@ pub enum Permission {
 }
 
 impl Permission {
-    /// Whether it may be read.
+    /// Tells whether the node may be read.
     #[must_use]
     pub fn reads(self) -> bool {
         self != Permission::Write
     }
 
-    /// Whether it may be written.
+    /// Tells whether the node may be written.
     #[must_use]
     pub fn writes(self) -> bool {
         self != Permission::Read
@@ -75,7 +75,7 @@ impl fmt::Display for Permission {
     }
 }
 
-/// What lies at a node's address.
+/// The kind of register at a node's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Nothing but nodes below it.
@@ -110,7 +110,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// A number of 32 bits: decimal, or hexadecimal behind `0x` or `x`.
+/// Reads a number of 32 bits: decimal, or hexadecimal behind `0x` or `x`.
 pub(crate) fn number(name: &'static str, value: &str) -> Result<u32, ValueProblem> {
     let lower = value.as_bytes().first_chunk().map(|first: &[u8; 2]| first.map(|letter| letter.to_ascii_lowercase()));
     let (digits, radix) = match lower {
@@ -126,7 +126,7 @@ pub(crate) fn number(name: &'static str, value: &str) -> Result<u32, ValueProble
     fits.ok_or_else(|| ValueProblem::TooWide { name, value: value.to_owned() })
 }
 
-/// An id: part of a path, so without dots, and without spaces at its ends.
+/// Reads an id: part of a path, so without dots, and without spaces at its ends.
 pub(super) fn id(value: &str) -> Result<Box<str>, ValueProblem> {
     if value.is_empty() || value.contains('.') || value.starts_with(' ') || value.ends_with(' ') {
         return Err(ValueProblem::BadId { id: value.to_owned() });
@@ -134,7 +134,7 @@ pub(super) fn id(value: &str) -> Result<Box<str>, ValueProblem> {
     Ok(value.into())
 }
 
-/// `name=value;name;…`, or with `&`: the pairs up to the first letter that is none of them, as uHAL takes them.
+/// Reads `name=value;name;…`, or with `&`: the pairs up to the first letter that is none of them, as uHAL takes them.
 pub(super) fn parameters(value: &str) -> (Pairs, Option<Remark>) {
     let mut pairs = Pairs::new();
     let mut rest = value.trim_start();
@@ -158,7 +158,7 @@ pub(super) fn parameters(value: &str) -> (Pairs, Option<Remark>) {
     (pairs, (!done).then(|| Remark::ParametersEnd { rest: rest.to_owned() }))
 }
 
-/// `type;name=value;…`, spaces aside; the type is the value of `type`.
+/// Reads `type;name=value;…`, spaces aside; the type is the value of `type`.
 pub(super) fn firmware_info(value: &str) -> Result<(Pairs, Option<Remark>), ValueProblem> {
     let mut pairs = Pairs::new();
     if value.is_empty() {

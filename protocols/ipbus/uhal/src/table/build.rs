@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// The tree of one file and all that it includes, without the nodes that have errors.
+/// Builds the tree of one file and all that it includes, without the nodes that have errors.
 pub(super) fn build(files: &[Loaded], top: usize, findings: &mut Findings) -> Option<Table> {
     let known = files.iter().map(|file| [None].repeat(file.draft.nodes.len())).collect();
     let mut declarer = Declarer { files, findings, declared: Vec::new(), known };
@@ -33,7 +33,7 @@ pub(super) fn build(files: &[Loaded], top: usize, findings: &mut Findings) -> Op
     Some(Table { declared, entries, by_name, files, warnings: Vec::new() })
 }
 
-/// An index, for a tree has at most [`super::Limits::nodes`].
+/// Converts an index, which fits because a tree has at most [`super::Limits::nodes`].
 fn at(index: u32) -> usize {
     index as usize
 }
@@ -98,15 +98,15 @@ impl Declarer<'_> {
         }
     }
 
-    /// Where the file says nothing, a node with anything but masks below it is no register; nor is one below which there
-    /// is an error, because nobody knows what it is.
+    /// Returns the mode if the file says nothing: a node with anything but masks below it is no register; nor is one
+    /// below which there is an error, because nobody knows what it is.
     fn mode_of(&self, draft: &DraftNode, children: &[u32]) -> Mode {
         let known = draft.children.len() == children.len();
         let masked = known && children.iter().all(|child| self.declared[at(*child)].mask != MASK_ALL);
         if masked { Mode::Single } else { Mode::Hierarchical }
     }
 
-    /// A module's outermost node, with what the node that includes it adds.
+    /// Returns a module's outermost node, with the attributes that the including node adds.
     fn module(&mut self, file: usize, node: usize, module: u32) -> Declared {
         let mut declared = self.declared[at(module)].clone();
         let draft = &self.files[file].draft.nodes[node];
@@ -155,7 +155,7 @@ impl Declarer<'_> {
     }
 }
 
-/// uHAL's way of keeping both texts: `inner[outer]`.
+/// Joins two texts as uHAL keeps both: `inner[outer]`.
 fn inside(inner: &str, outer: &str) -> Box<str> {
     match (inner, outer) {
         ("", text) | (text, "") => text.into(),
@@ -174,7 +174,7 @@ struct Grower<'a> {
     files: &'a [Loaded],
     findings: &'a mut Findings,
     declared: &'a [Declared],
-    /// What has been remarked about once is not in another place.
+    /// Whether each node was remarked on: it is not remarked on in another place again.
     told: Vec<bool>,
     entries: Vec<Entry>,
 }

@@ -14,7 +14,7 @@ pub const OVERLAPS_MAX: usize = 1000;
 /// The most pairs of nodes that are compared; a table that needs more has thousands of nodes at one address.
 const PAIRS_MAX: usize = 50_000_000;
 
-/// What there is to say about a table.
+/// The findings on a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// Nodes that could be understood.
@@ -37,15 +37,15 @@ pub struct Overlap {
 /// A node that takes up addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occupant {
-    /// Its path.
+    /// Path of the node.
     pub path: String,
     /// Where it is declared.
     pub place: Place,
-    /// Its first address.
+    /// First address.
     pub address: u32,
-    /// Its last address.
+    /// Last address.
     pub last_address: u32,
-    /// Its bits.
+    /// Mask of the node.
     pub mask: Mask,
 }
 
@@ -58,7 +58,7 @@ pub fn check(file: &str, source: &dyn Source, limits: &Limits) -> Report {
     Report { nodes, findings, overlaps }
 }
 
-/// What could be understood of a table, and what was found.
+/// Reads as much of a table as can be understood, and returns all findings.
 pub(super) fn read(file: &str, source: &dyn Source, limits: &Limits) -> (Option<Table>, Vec<Finding>) {
     let mut findings = Findings::default();
     let (files, top) = load::load(file, source, limits, &mut findings);
@@ -78,7 +78,7 @@ fn by_place(mut findings: Vec<Finding>) -> Vec<Finding> {
 }
 
 impl Report {
-    /// How many errors keep the table from being used.
+    /// Returns how many errors keep the table from being used.
     #[must_use]
     pub fn errors(&self) -> usize {
         self.findings.iter().filter(|finding| finding.is_error()).count()
@@ -108,7 +108,7 @@ impl Table {
     }
 }
 
-/// Whether two nodes with a common address have common bits of it.
+/// Tells whether two nodes with a common address have common bits of it.
 fn overlap(one: Node<'_>, other: Node<'_>) -> bool {
     if one.mode() != Mode::Single || other.mode() != Mode::Single {
         return true;

@@ -34,7 +34,7 @@ pub(super) struct DraftNode {
     pub(super) parameters: Pairs,
     pub(super) firmware_info: Pairs,
     pub(super) module: Option<Include>,
-    /// Its nodes, in the order of the file; those with errors are left out.
+    /// The children, in the order of the file; those with errors are left out.
     pub(super) children: Vec<usize>,
     /// How many levels down from the outermost node, which is 1.
     pub(super) depth: usize,
@@ -48,7 +48,7 @@ pub(super) struct Include {
     pub(super) column: u32,
 }
 
-/// What was found so far, of all files.
+/// The findings so far, in all files.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) list: Vec<Finding>,
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         sound.then_some(index)
     }
 
-    /// Whether the nodes below are part of the tree.
+    /// Tells whether the nodes below are part of the tree.
     fn holds_nodes(&mut self, element: &Element<'a>, node: &DraftNode) -> bool {
         let Some(child) = element.children().find(|child| child.has_tag_name("node")) else { return true };
         if node.module.is_some() {
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
         (mode, size.unwrap_or(1))
     }
 
-    /// The class; remarked on the first time in a file.
+    /// Returns the class; remarked on the first time in a file.
     fn class(&mut self, element: Element<'a>) -> Box<str> {
         let class = text(element, "class");
         if !class.is_empty() && self.classes.insert(class.clone()) {
@@ -258,7 +258,7 @@ impl<'a> Reader<'a> {
         self.value(element, name, |value| attribute::number(name, value))
     }
 
-    /// What an attribute means; nothing where it is not there, or is wrong.
+    /// Returns the meaning of an attribute; `None` if it is absent, or wrong.
     fn value<T>(
         &mut self,
         element: Element<'a>,

@@ -132,7 +132,7 @@ impl Loader<'_> {
     }
 }
 
-/// uHAL looks at the first letters behind the last dot of the name.
+/// Tells whether uHAL takes the name for XML: it looks at the first letters behind the last dot.
 fn is_xml(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file);
     let extension = name.rfind('.').and_then(|dot| name.get(dot..dot + 4));

@@ -24,7 +24,7 @@ pub struct NoNode {
 const NAMES: usize = 8;
 
 impl<'t> Node<'t> {
-    /// The node of a path that begins below this one; itself of `""`.
+    /// Returns the node of a path that begins below this one; this one for `""`.
     ///
     /// # Errors
     /// Where there is none: how far the path leads, and what is there.
@@ -42,13 +42,13 @@ impl<'t> Node<'t> {
         Ok(node)
     }
 
-    /// Whether a path leads from here to a node.
+    /// Tells whether a path leads from here to a node.
     #[must_use]
     pub fn has_node(self, path: &str) -> bool {
         self.node(path).is_ok()
     }
 
-    /// The nodes below this one whose whole path from here on fits, by path.
+    /// Returns the nodes below this one whose whole path from here on fits, by path.
     #[must_use]
     pub fn nodes(self, pattern: &Pattern) -> Vec<Node<'t>> {
         let mut found: Vec<(String, Node<'t>)> = Vec::new();
@@ -73,7 +73,7 @@ impl<'t> Node<'t> {
         found.into_iter().map(|(_, node)| node).collect()
     }
 
-    /// The child of a name; of several the one with the lowest address, as in uHAL.
+    /// Returns the child of a name; of several the one with the lowest address, as in uHAL.
     fn child(self, name: &str) -> Option<Node<'t>> {
         let by_name = &self.table().by_name;
         let place = by_name.partition_point(|index| {

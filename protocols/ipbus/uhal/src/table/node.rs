@@ -32,19 +32,19 @@ impl<'t> Node<'t> {
         &self.table.declared[self.entry().declared as usize]
     }
 
-    /// Its number in the table, by which [`Table::numbered`] finds it again.
+    /// Returns the number in the table, by which [`Table::numbered`] finds the node again.
     #[must_use]
     pub fn number(self) -> u32 {
         self.index
     }
 
-    /// Its own name.
+    /// Returns the node's own name.
     #[must_use]
     pub fn id(self) -> &'t str {
         &self.declared().id
     }
 
-    /// The names from below the outermost node to itself, with dots; what [`Table::node`] takes.
+    /// Returns the names from below the outermost node to this one, with dots, as [`Table::node`] takes them.
     #[must_use]
     pub fn path(self) -> String {
         match self.parent() {
@@ -54,101 +54,101 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// The absolute address.
+    /// Returns the absolute address.
     #[must_use]
     pub fn address(self) -> u32 {
         self.entry().address
     }
 
-    /// The last of its addresses; the first one where it has one only.
+    /// Returns the last address; the first one if there is only one.
     #[must_use]
     pub fn last_address(self) -> u32 {
         self.address().wrapping_add(self.declared().last_offset())
     }
 
-    /// The bits of the register.
+    /// Returns the bits of the register.
     #[must_use]
     pub fn mask(self) -> Mask {
         Mask(self.declared().mask)
     }
 
-    /// What lies at its address.
+    /// Returns the kind of register at the address.
     #[must_use]
     pub fn mode(self) -> Mode {
         self.declared().mode
     }
 
-    /// The words of a block or port; 1 where the file says nothing.
+    /// Returns the words of a block or port; 1 if the file says nothing.
     #[must_use]
     pub fn size(self) -> u32 {
         self.declared().size
     }
 
-    /// What may be done with it.
+    /// Returns the permission.
     #[must_use]
     pub fn permission(self) -> Permission {
         self.declared().permission
     }
 
-    /// Its tags.
+    /// Returns the tags.
     #[must_use]
     pub fn tags(self) -> &'t str {
         &self.declared().tags
     }
 
-    /// Its description.
+    /// Returns the description.
     #[must_use]
     pub fn description(self) -> &'t str {
         &self.declared().description
     }
 
-    /// The class of a user's program that it is to be; `""` mostly.
+    /// Returns the class that a user's program is to give the node; `""` mostly.
     #[must_use]
     pub fn class(self) -> &'t str {
         &self.declared().class
     }
 
-    /// Its parameters, names and values.
+    /// Iterates over the parameters, names and values.
     pub fn parameters(self) -> impl Iterator<Item = (&'t str, &'t str)> {
         self.declared().parameters.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// What the firmware's address decoder is told of it, names and values; the first is the `type`.
+    /// Iterates over the names and values for the firmware's address decoder; the first is the `type`.
     pub fn firmware_info(self) -> impl Iterator<Item = (&'t str, &'t str)> {
         self.declared().firmware_info.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// The file that it is in; for a module, the file that includes it.
+    /// Returns the file that the node is in; for a module, the file that includes it.
     #[must_use]
     pub fn file(self) -> &'t str {
         &self.table.files[self.declared().file as usize]
     }
 
-    /// Where in its file it is.
+    /// Returns the place in the file.
     #[must_use]
     pub fn place(self) -> Place {
         let Declared { line, column, .. } = *self.declared();
         Place { file: self.file().to_owned(), line, column }
     }
 
-    /// The node around it; nothing for the outermost.
+    /// Returns the node around this one; `None` for the outermost.
     #[must_use]
     pub fn parent(self) -> Option<Node<'t>> {
         (self.index != 0).then(|| Node::at(self.table, self.entry().parent))
     }
 
-    /// The nodes right below it, by their address.
+    /// Iterates over the nodes right below this one, by their address.
     pub fn children(self) -> impl Iterator<Item = Node<'t>> {
         let next = move |index: u32| (index < self.entry().end).then(|| Node::at(self.table, index));
         core::iter::successors(next(self.index + 1), move |child| next(child.entry().end))
     }
 
-    /// The nodes below it, each before those below itself, siblings by their address.
+    /// Iterates over the nodes below this one, each before those below itself, siblings by their address.
     pub fn iter(self) -> impl Iterator<Item = Node<'t>> {
         (self.index + 1..self.entry().end).map(move |index| Node::at(self.table, index))
     }
 
-    /// Whether there is a register, a port or a word of a block at its address.
+    /// Tells whether there is a register, a port or a word of a block at the address.
     pub(super) fn occupies(self) -> bool {
         match self.mode() {
             Mode::Hierarchical => false,
@@ -157,7 +157,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// Whether one of its registers or words has the address.
+    /// Tells whether one of the registers or words has the address.
     pub(super) fn covers(self, address: u32) -> bool {
         self.occupies() && address.wrapping_sub(self.address()) <= self.declared().last_offset()
     }

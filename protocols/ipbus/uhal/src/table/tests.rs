@@ -13,7 +13,7 @@ fn of(shelf: Shelf) -> Table {
     Table::read("t.xml", &shelf, &Limits::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What a table is refused for, one line each.
+/// Returns the errors for which a table is refused, one line each.
 #[expect(clippy::needless_pass_by_value, reason = "shelves are made where they are used")]
 fn told_of(shelf: Shelf) -> Vec<String> {
     check("t.xml", &shelf, &Limits::default()).findings.iter().map(ToString::to_string).collect()

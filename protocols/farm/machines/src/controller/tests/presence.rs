@@ -1,4 +1,4 @@
-//! Who comes, who leaves, who is silent.
+//! Connections that come, leave and fall silent.
 
 use super::*;
 use crate::greetings::GREETING_MAX;

@@ -8,7 +8,7 @@ const FAILING: u32 = 0x10;
 const SILENT: u32 = 0x20;
 const READ_ONLY: u32 = 0x30;
 const MEMORY: u32 = 0x40;
-/// What is at the addresses that can be read: this and the address.
+/// The words at readable addresses: this and the address.
 const THERE: u32 = 0xA000_0000;
 
 fn config(version: Version) -> DeviceConfig {
@@ -34,7 +34,7 @@ fn board(version: Version) -> Board {
     board
 }
 
-/// What a board answers to a packet of these words.
+/// Returns a board's answer to a packet of these words.
 fn answered(board: &mut Board, order: Order, words: &[u32]) -> Vec<u32> {
     let mut request = Vec::new();
     order.append(words, &mut request);
@@ -91,7 +91,7 @@ fn transactions_are_answered_as_firmware_answers_them() {
     }
 }
 
-/// Firmware ends its reply before such a transaction. This device, as the field's own software device, says what it is.
+/// Names such a transaction, as the field's own software device does; firmware ends its reply before it.
 #[test]
 fn a_transaction_that_cannot_be_read_is_named_and_ends_the_packet() {
     let good = [0x2000_00F0, 0x2001_010F, MEMORY];
@@ -233,7 +233,7 @@ fn a_reboot_forgets_numbers_and_replies_and_memory_only_where_it_is_to() {
     }
 }
 
-/// A reply never has more bytes than a buffer, and neither has a request.
+/// Fills a buffer: neither a reply nor a request has more bytes.
 #[test]
 fn packets_are_as_long_as_a_buffer_at_most() {
     let mut board = Board::new(DeviceConfig { buffer_bytes: 64, ..config(Version::V2_0) });
@@ -282,7 +282,7 @@ fn version_1_3_is_answered_in_its_own_way() {
     assert_eq!(answered(&mut super::tests::board(Version::V2_0), Order::Big, &[BYTE_ORDER]), [], "and the other way");
 }
 
-/// However a request is damaged: no panic, no reply over the bound, and a reply that decodes.
+/// Damages requests in any way: no panic, no reply over the bound, and a reply that decodes.
 #[test]
 fn any_bytes_are_answered_within_the_bounds() {
     let mut random = Random::new(9);

@@ -19,7 +19,7 @@ fn micros(count: u64) -> Instant {
     Instant::from_nanos(1000 * count)
 }
 
-/// Asks so many times, a microsecond apart, and answers what came and when, until a millisecond after.
+/// Sends `count` requests, a microsecond apart, and returns the replies and their times, until a millisecond after.
 fn asked(device: &mut FaultyDevice, transport: Transport, count: u64) -> Vec<(u64, Vec<u8>)> {
     let mut came = Vec::new();
     let mut out = Outbox::new();

@@ -74,7 +74,7 @@ fn no_words_are_allowed() {
     assert_eq!(packet.requests().count(), 2);
 }
 
-/// A device that fails leaves out the rest of the packet; a header that cannot be read ends it.
+/// Leaves out the rest of the packet after an error; a header that cannot be read ends it.
 #[test]
 fn what_cannot_be_read_is_the_last() {
     let failed = in_order(Order::Big, &[0x2000_00F0, 0x2000_0100, 7, 0x2001_0204, 1, 2]);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A table without overlaps; `{name}` stands for the address of each movable node.
+/// Returns a table without overlaps; `{name}` stands for the address of each movable node.
 fn with(moved: &str, address: &str) -> Table {
     let addresses = [
         ("status", "0x0"),

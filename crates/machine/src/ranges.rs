@@ -1,14 +1,14 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// A set of numbers that come nearly in order: sorted ranges that do not touch.
+/// A set of numbers that come nearly in order, kept as sorted ranges that do not touch. `u64::MAX` is never in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ranges {
     ranges: Vec<Range<u64>>,
 }
 
 impl Ranges {
-    /// Adds a number; answers whether it is new.
+    /// Adds a number, and returns whether it is new.
     #[inline]
     pub fn insert(&mut self, number: u64) -> bool {
         if number == u64::MAX {
@@ -57,7 +57,7 @@ impl Ranges {
         }
     }
 
-    /// Whether a number is in it.
+    /// Tells whether a number is in the set.
     #[must_use]
     #[inline]
     pub fn contains(&self, number: u64) -> bool {
@@ -65,19 +65,19 @@ impl Ranges {
         self.ranges.get(index).is_some_and(|range| range.start <= number)
     }
 
-    /// Numbers in it.
+    /// Returns how many numbers are in the set.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.ranges.iter().map(|range| range.end - range.start).sum()
     }
 
-    /// The ranges, in order.
+    /// Returns the ranges in order.
     #[must_use]
     pub fn as_slice(&self) -> &[Range<u64>] {
         &self.ranges
     }
 
-    /// The first number from `from` on that is not in it.
+    /// Returns the first number from `from` on that is not in the set.
     #[must_use]
     pub fn first_missing(&self, from: u64) -> u64 {
         let index = self.ranges.partition_point(|range| range.end <= from);
@@ -91,8 +91,8 @@ impl Ranges {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Random;
     use alloc::collections::BTreeSet;
-    use hodo_machine::Random;
 
     #[test]
     fn is_the_set_that_it_stands_for() {
