@@ -1,4 +1,8 @@
-//! `hodo farm top`: what goes on in a farm, live.
+//! `hodo farm top`: a live view of a farm.
+//!
+//! The view is one text, the same for a terminal, a pipe and `--once`, so that a terminal needs five escape sequences and
+//! no more. ratatui with crossterm would draw the same lines, need a second path for pipes, and bring about thirty crates;
+//! it pays once there are panes, scrolling or keys.
 
 use super::operate::FarmStatus;
 use crate::args::units;
@@ -10,13 +14,13 @@ use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What of a controller is watched.
+/// Options of `hodo farm top`.
 #[derive(Debug, Args)]
 pub struct TopOptions {
     /// Which.
     #[command(flatten)]
     pub of: FarmStatus,
-    /// From one look to the next.
+    /// Time between two looks.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
     pub every: Duration,
     /// Look twice, show what went on between, and end.
@@ -24,7 +28,7 @@ pub struct TopOptions {
     pub once: bool,
 }
 
-/// How soon Ctrl-C is noticed.
+/// The time within which Ctrl-C is noticed.
 const NOTICE: Duration = Duration::from_millis(50);
 /// Rows where there is no terminal to ask.
 const ROWS: usize = 1000;
@@ -37,7 +41,7 @@ const HOME: &str = "\x1b[H";
 const END_OF_LINE: &str = "\x1b[K\n";
 const END_OF_SCREEN: &str = "\x1b[J";
 
-/// Shows it until a signal comes.
+/// Shows the view until a signal arrives.
 pub fn run(asked: &TopOptions) -> Result<Outcome, Error> {
     let stop = interrupt::flag()?;
     let is_live = std::io::stdout().is_terminal() && !asked.once;
@@ -87,7 +91,7 @@ fn show(asked: &TopOptions, first: Look, is_live: bool, stop: &AtomicBool) -> Re
     Ok(())
 }
 
-/// Lets time pass; answers whether a signal has come.
+/// Waits; returns whether a signal has arrived.
 fn rest(time: Duration, stop: &AtomicBool) -> bool {
     let until = Instant::now() + time;
     loop {
@@ -102,7 +106,7 @@ fn rest(time: Duration, stop: &AtomicBool) -> bool {
     }
 }
 
-/// Rows of the screen, and columns that a line may have without going over to the next.
+/// Returns the rows of the screen, and the columns that a line may have without wrapping.
 fn screen() -> (usize, usize) {
     let size = terminal_size::terminal_size();
     let (rows, columns) = size.map_or(SCREEN, |(width, height)| (usize::from(height.0), usize::from(width.0)));

@@ -10,6 +10,7 @@ mod site;
 mod table;
 #[cfg(test)]
 mod tests;
+mod values;
 
 pub use conduct::{Course, Said};
 pub use role::{CommandLine, Role, RoleOption, Takes};

@@ -3,70 +3,126 @@
 use super::Launch;
 use super::role::{self, CommandLine, Role};
 use super::table::{Source, Table, unknown};
+use super::values::{flag, hosts, launch, span, text, texts, whole};
 use crate::Error;
+use serde::Deserialize;
 use std::path::Path;
 use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The time that a role has to say where it listens, and to end when it is asked to.
-const START_WITHIN: Duration = Duration::from_secs(30);
-const END_WITHIN: Duration = Duration::from_secs(30);
 /// More processes than a farm has in one table.
-const COUNT_MAX: u64 = 10_000;
+const COUNT_END: u64 = 10_001;
 
 const TABLES: &[&str] = &["run", "ssh", "slurm", "controller", "builder", "source", "node"];
 const RUN_KEYS: &[&str] =
     &["number", "events", "time", "store", "launch", "hosts", "program", "start-within", "end-within"];
+const SSH_KEYS: &[&str] = &["options"];
 const SLURM_KEYS: &[&str] = &["nodes", "options", "step-options"];
-/// Keys of a role beside its options.
+/// Keys that every role may have.
 const ROLE_KEYS: &[&str] = &["count", "hosts", "restart", "per-process"];
+/// Keys that are no words of a role's command; only roles that listen have the option `listen`.
+const PLACING_KEYS: &[&str] = &["count", "hosts", "restart", "per-process", "listen"];
 
 /// A farm.
 #[derive(Debug)]
 pub struct Farm {
     /// The run.
     pub run: Run,
-    /// Words for `ssh`.
-    pub ssh: Vec<String>,
-    /// What Slurm is asked for.
+    /// The settings of ssh.
+    pub ssh: Ssh,
+    /// The settings of Slurm.
     pub slurm: Slurm,
-    /// Its roles, as they are started.
+    /// The roles, in the order in which they are started.
     pub groups: Vec<Group>,
 }
 
 /// `[run]`.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Run {
     /// The run's number.
+    #[serde(default, deserialize_with = "whole::<_, _, 0, 0x1_0000_0000>")]
     pub number: Option<u64>,
-    /// How many events it has.
+    /// The number of events.
+    #[serde(default, deserialize_with = "whole::<_, _, 1, 0x8000_0000_0000_0000>")]
     pub events: Option<u64>,
-    /// How long it lasts at most.
+    /// The longest time that the run lasts.
+    #[serde(default, deserialize_with = "span")]
     pub time: Option<Duration>,
-    /// The folder of what was accepted.
+    /// The folder of accepted events.
+    #[serde(default, deserialize_with = "text")]
     pub store: Option<String>,
-    /// By what the roles are started.
+    /// What starts the roles.
+    #[serde(default, deserialize_with = "launch")]
     pub launch: Option<Launch>,
-    /// Where roles are that name no hosts.
+    /// The hosts of roles that name none.
+    #[serde(default, deserialize_with = "hosts")]
     pub hosts: Vec<String>,
     /// The program `hodo` at the hosts.
+    #[serde(default, deserialize_with = "text")]
     pub program: Option<String>,
-    /// How long a role has to say where it listens.
+    /// The time that a role has to say where it listens.
+    #[serde(default = "patience", deserialize_with = "span")]
     pub start_within: Duration,
-    /// How long a role has to end when it is asked to.
+    /// The time that a role has to end when it is asked to.
+    #[serde(default = "patience", deserialize_with = "span")]
     pub end_within: Duration,
 }
 
-/// `[slurm]`.
-#[derive(Debug)]
-pub struct Slurm {
-    /// How many nodes.
-    pub nodes: Option<u64>,
-    /// Words for `salloc` and `sbatch`.
+const fn patience() -> Duration {
+    Duration::from_secs(30)
+}
+
+/// `[ssh]`.
+#[derive(Debug, Deserialize)]
+pub struct Ssh {
+    /// Words for `ssh`.
+    #[serde(default, deserialize_with = "texts")]
     pub options: Vec<String>,
-    /// Words for `srun`.
+}
+
+/// `[slurm]`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Slurm {
+    /// The number of nodes.
+    #[serde(default, deserialize_with = "whole::<_, _, 1, COUNT_END>")]
+    pub nodes: Option<u64>,
+    /// Words for `salloc` and `sbatch`: whole nodes, because one processor of each would be the default.
+    #[serde(default = "exclusive", deserialize_with = "texts")]
+    pub options: Vec<String>,
+    /// Words for `srun`: processes choose their processors themselves.
+    #[serde(default = "unbound", deserialize_with = "texts")]
     pub step_options: Vec<String>,
+}
+
+fn exclusive() -> Vec<String> {
+    vec!["--exclusive".to_owned()]
+}
+
+fn unbound() -> Vec<String> {
+    vec!["--cpu-bind=none".to_owned()]
+}
+
+/// Keys of a role beside its options.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Placing {
+    #[serde(default = "one", deserialize_with = "whole::<_, _, 1, COUNT_END>")]
+    count: u64,
+    #[serde(default = "one", deserialize_with = "whole::<_, _, 1, COUNT_END>")]
+    per_process: u64,
+    #[serde(default, deserialize_with = "hosts")]
+    hosts: Vec<String>,
+    #[serde(default, deserialize_with = "flag")]
+    restart: bool,
+    #[serde(default, deserialize_with = "text")]
+    listen: Option<String>,
+}
+
+const fn one() -> u64 {
+    1
 }
 
 /// The table of a role: processes that differ in nothing but their number and host.
@@ -112,7 +168,12 @@ pub fn parse(source: Source<'_>, commands: &dyn CommandLine) -> Result<Farm, Err
             groups.push(group(source, role, commands, table)?);
         }
     }
-    let farm = Farm { run: run(source, &tables)?, ssh: ssh(source, &tables)?, slurm: slurm(source, &tables)?, groups };
+    let farm = Farm {
+        run: optional(source, &tables, "[run]", RUN_KEYS)?,
+        ssh: optional(source, &tables, "[ssh]", SSH_KEYS)?,
+        slurm: optional(source, &tables, "[slurm]", SLURM_KEYS)?,
+        groups,
+    };
     check(source, &farm)?;
     Ok(farm)
 }
@@ -172,9 +233,9 @@ fn group<'a>(
         _ => true,
     }));
     let table = Table::new(source, role.title(), table, &known, role.elsewhere())?;
-    let count = table.number("count", 1..COUNT_MAX + 1)?.unwrap_or(1);
+    let placing: Placing = table.read(PLACING_KEYS)?;
     let (mut words, mut last) = (Vec::new(), Vec::new());
-    for entry in table.beside(ROLE_KEYS).filter(|entry| entry.key != "listen") {
+    for entry in table.beside(PLACING_KEYS) {
         let (option, takes_all) = role::words(&options, entry).map_err(|why| table.wrong(entry, &why))?;
         if takes_all && !last.is_empty() {
             return Err(table.wrong(entry, "only one key may take all the words that follow"));
@@ -184,11 +245,11 @@ fn group<'a>(
     words.extend(last);
     let group = Group {
         role,
-        count: usize::try_from(count).expect("bounded above"),
-        per_process: table.number("per-process", 1..COUNT_MAX + 1)?.unwrap_or(1),
-        hosts: table.hosts("hosts")?.unwrap_or_default(),
-        restart: table.flag("restart")?,
-        listen: table.text("listen")?,
+        count: usize::try_from(placing.count).expect("bounded above"),
+        per_process: placing.per_process,
+        hosts: placing.hosts,
+        restart: placing.restart,
+        listen: placing.listen,
         words,
         place: format!("{}:{}: {}", source.name, source.line(&table.at), role.title()),
     };
@@ -199,66 +260,14 @@ fn group<'a>(
 }
 
 /// Reads a table that need not be there.
-fn optional<'a>(
+fn optional<'a, T: Deserialize<'a>>(
     source: Source<'a>,
     tables: &'a DeTable<'a>,
     title: &'a str,
     known: &[&str],
-) -> Result<Option<Table<'a>>, Error> {
-    let name = title.trim_matches(['[', ']']);
-    tables.get(name).map(|table| Table::new(source, title, table, known, &[])).transpose()
-}
-
-fn run(source: Source<'_>, tables: &DeTable<'_>) -> Result<Run, Error> {
-    let Some(table) = optional(source, tables, "[run]", RUN_KEYS)? else { return Ok(Run::default()) };
-    let launch = table.text("launch")?.map(|text| {
-        let wrong = || table.wrong(table.entry("launch").expect("it was read"), "write local, ssh or slurm");
-        Launch::of_name(&text).ok_or_else(wrong)
-    });
-    Ok(Run {
-        number: table.number("number", 0..1 << 32)?,
-        events: table.number("events", 1..1 << 63)?,
-        time: table.span("time")?,
-        store: table.text("store")?,
-        launch: launch.transpose()?,
-        hosts: table.hosts("hosts")?.unwrap_or_default(),
-        program: table.text("program")?,
-        start_within: table.span("start-within")?.unwrap_or(START_WITHIN),
-        end_within: table.span("end-within")?.unwrap_or(END_WITHIN),
-    })
-}
-
-impl Default for Run {
-    fn default() -> Self {
-        Run {
-            number: None,
-            events: None,
-            time: None,
-            store: None,
-            launch: None,
-            hosts: Vec::new(),
-            program: None,
-            start_within: START_WITHIN,
-            end_within: END_WITHIN,
-        }
+) -> Result<T, Error> {
+    match tables.get(title.trim_matches(['[', ']'])) {
+        Some(table) => Table::new(source, title, table, known, &[])?.read(known),
+        None => Table::empty(source, title).read(known),
     }
-}
-
-fn ssh(source: Source<'_>, tables: &DeTable<'_>) -> Result<Vec<String>, Error> {
-    let table = optional(source, tables, "[ssh]", &["options"])?;
-    Ok(table.map(|table| table.texts("options")).transpose()?.flatten().unwrap_or_default())
-}
-
-fn slurm(source: Source<'_>, tables: &DeTable<'_>) -> Result<Slurm, Error> {
-    // Whole nodes, because one processor of each would be the default; and processes choose their processors themselves.
-    let default = |word: &str| vec![word.to_owned()];
-    let (options, step_options) = ("--exclusive", "--cpu-bind=none");
-    let Some(table) = optional(source, tables, "[slurm]", SLURM_KEYS)? else {
-        return Ok(Slurm { nodes: None, options: default(options), step_options: default(step_options) });
-    };
-    Ok(Slurm {
-        nodes: table.number("nodes", 1..COUNT_MAX + 1)?,
-        options: table.texts("options")?.unwrap_or_else(|| default(options)),
-        step_options: table.texts("step-options")?.unwrap_or_else(|| default(step_options)),
-    })
 }

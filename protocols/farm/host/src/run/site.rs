@@ -63,7 +63,7 @@ impl Site {
         let program = program(farm, launch)?;
         let (launcher, pool) = match launch {
             Launch::Local => (Launcher::Local, vec![HERE.to_owned()]),
-            Launch::Ssh => (Launcher::Ssh { options: farm.ssh.clone() }, farm.run.hosts.clone()),
+            Launch::Ssh => (Launcher::Ssh { options: farm.ssh.options.clone() }, farm.run.hosts.clone()),
             Launch::Slurm => {
                 let options = farm.slurm.step_options.clone();
                 let hosts = named(farm);

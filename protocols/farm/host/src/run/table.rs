@@ -1,12 +1,11 @@
-//! Tables of a TOML file, read key by key; what is wrong is named with its line.
+//! Tables of a TOML file, read by serde; every error names the line, the table and the key.
 
 use crate::Error;
-use hodo_daemon::launch::expand;
-use hodo_measure::units;
+use serde::Deserialize;
+use serde::de::value::MapDeserializer;
 use std::ops::Range;
-use std::time::Duration;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 /// The text of a file and its name, for messages with line numbers.
 #[derive(Debug, Clone, Copy)]
@@ -92,6 +91,11 @@ impl<'a> Table<'a> {
         Ok(Table { title, at, source, entries })
     }
 
+    /// Returns a table without keys, for one that the file does not have.
+    pub fn empty(source: Source<'a>, title: &'a str) -> Self {
+        Table { title, at: 0..0, source, entries: Vec::new() }
+    }
+
     /// Returns the entries whose keys are not among `keys`, in the order of the file.
     pub fn beside(&self, keys: &[&str]) -> impl Iterator<Item = &Entry<'a>> {
         self.entries.iter().filter(move |entry| !keys.contains(&entry.key.as_str()))
@@ -107,63 +111,17 @@ impl<'a> Table<'a> {
         self.source.wrong(&entry.at, &format!("{}: `{}`: {why}", self.title, entry.key))
     }
 
-    fn read<T>(&self, key: &str, read: impl FnOnce(&DeValue<'_>) -> Result<T, String>) -> Result<Option<T>, Error> {
-        let Some(entry) = self.entry(key) else { return Ok(None) };
-        read(entry.value).map(Some).map_err(|why| self.wrong(entry, &why))
-    }
-
-    /// Reads a text.
-    pub fn text(&self, key: &str) -> Result<Option<String>, Error> {
-        self.read(key, |value| value.as_str().map(str::to_owned).ok_or_else(|| "write it in quotes".to_owned()))
-    }
-
-    /// Reads true or false; false if the key is not there.
-    pub fn flag(&self, key: &str) -> Result<bool, Error> {
-        let flag = self.read(key, |value| value.as_bool().ok_or_else(|| "write true or false".to_owned()))?;
-        Ok(flag.unwrap_or(false))
-    }
-
-    /// Reads a whole number in a range.
-    pub fn number(&self, key: &str, range: Range<u64>) -> Result<Option<u64>, Error> {
-        self.read(key, |value| {
-            let number = integer(value).and_then(|number| u64::try_from(number).ok());
-            let number = number.filter(|number| range.contains(number));
-            number.ok_or_else(|| format!("write a whole number in {}..{}", range.start, range.end))
-        })
-    }
-
-    /// Reads a span of time.
-    pub fn span(&self, key: &str) -> Result<Option<Duration>, Error> {
-        self.read(key, |value| {
-            value.as_str().ok_or_else(|| "write a span of time, as \"60s\"".to_owned()).and_then(units::span)
-        })
-    }
-
-    /// Reads a list of texts.
-    pub fn texts(&self, key: &str) -> Result<Option<Vec<String>>, Error> {
-        self.read(key, |value| {
-            let wrong = || "write a list of texts, as [\"--partition=daq\"]".to_owned();
-            let texts = value.as_array().ok_or_else(wrong)?.iter();
-            texts.map(|text| text.get_ref().as_str().map(str::to_owned).ok_or_else(wrong)).collect()
-        })
-    }
-
-    /// Reads hosts: one text, or several.
-    pub fn hosts(&self, key: &str) -> Result<Option<Vec<String>>, Error> {
-        self.read(key, |value| {
-            let wrong = || "write hosts as \"sfc,node[1-20]\", or as a list of texts".to_owned();
-            let texts: Vec<&str> = match (value.as_str(), value.as_array()) {
-                (Some(text), _) => vec![text],
-                (_, Some(list)) => {
-                    list.iter().map(|text| text.get_ref().as_str()).collect::<Option<_>>().ok_or_else(wrong)?
-                }
-                _ => return Err(wrong()),
-            };
-            let mut hosts = Vec::new();
-            for text in texts {
-                hosts.extend(expand(text).map_err(|error| error.to_string())?);
+    /// Reads these keys into a value; keys that the table does not have take their defaults.
+    pub fn read<T: Deserialize<'a>>(&self, keys: &[&str]) -> Result<T, Error> {
+        let entries = self.entries.iter().filter(|entry| keys.contains(&entry.key.as_str()));
+        let value = |entry: &Entry<'a>| ValueDeserializer::from(Spanned::new(entry.at.clone(), entry.value.clone()));
+        let values = MapDeserializer::new(entries.map(|entry| (entry.key.clone(), value(entry))));
+        serde_path_to_error::deserialize(values).map_err(|why: serde_path_to_error::Error<toml::de::Error>| {
+            let key = why.path().iter().next().map(ToString::to_string).unwrap_or_default();
+            match self.entry(&key) {
+                Some(entry) => self.wrong(entry, why.inner().message()),
+                None => self.source.wrong(&self.at, why.inner().message()),
             }
-            if hosts.is_empty() { Err(wrong()) } else { Ok(hosts) }
         })
     }
 }
