@@ -7,19 +7,17 @@ mod netperf;
 mod others;
 mod output;
 pub mod sizes;
-mod spot;
 pub mod spread;
 mod traced;
 
 pub use bench::{Bench, Measure};
 pub use ipbus::{
-    Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,
-    RmwBits, RmwSum, Show, Transfer, WORDS_MAX, Write, WriteBlock,
+    Check, Device, Devices, Dump, Filter, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw, RmwBits,
+    RmwSum, Show, Transfer, Write, WriteBlock,
 };
 pub use logged::Logged;
 pub use others::{Compare, Demo, Limits, Report, Serve, Transport};
 pub use output::{Output, Progress};
-pub use spot::Spot;
 pub use traced::Traced;
 
 pub use hodo_measure::units;

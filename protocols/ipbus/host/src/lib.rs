@@ -9,6 +9,7 @@ mod hub_stages;
 mod limit;
 mod link;
 mod open;
+pub mod registers;
 mod session;
 mod suite;
 

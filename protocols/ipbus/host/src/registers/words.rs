@@ -1,14 +1,29 @@
 //! Words in files, and on the terminal.
 
-use crate::args::{Form, WORDS_MAX, units};
+use hodo_measure::units;
 use std::fmt::Write;
 
+/// The most words of one block.
+pub const WORDS_MAX: u32 = 1 << 22;
 /// Bytes of a file at most: a word as text has its digits, a blank, and a comment here and there.
 pub const FILE_BYTES_MAX: u64 = WORDS_MAX as u64 * 32;
 /// Words on a line of the terminal.
 const LINE: usize = 8;
 
-/// The words as they stand in a file.
+/// The form of words in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Form {
+    /// Numbers, decimal or behind 0x; written one a line.
+    #[default]
+    Text,
+    /// Four bytes each, the lowest first.
+    Little,
+    /// Four bytes each, the highest first.
+    Big,
+}
+
+/// Returns words as they stand in a file.
+#[must_use]
 pub fn encode(words: &[u32], form: Form) -> Vec<u8> {
     match form {
         Form::Little => words.iter().flat_map(|word| word.to_le_bytes()).collect(),
@@ -17,7 +32,10 @@ pub fn encode(words: &[u32], form: Form) -> Vec<u8> {
     }
 }
 
-/// The words of a file, and where it is none of them.
+/// Reads the words of a file.
+///
+/// # Errors
+/// A sentence that says what is wrong, and in which line.
 pub fn decode(bytes: &[u8], form: Form) -> Result<Vec<u32>, String> {
     let words = match form {
         Form::Text => text(bytes)?,
@@ -52,7 +70,7 @@ fn text(bytes: &[u8]) -> Result<Vec<u32>, String> {
     Ok(words)
 }
 
-/// Words beside each other, behind the address or number of the first of each line.
+/// Formats words in lines; `place` is what stands before the line that begins with this word.
 pub fn lines(words: &[u32], decimal: bool, place: impl Fn(usize) -> String) -> String {
     let mut text = String::new();
     for (line, words) in words.chunks(LINE).enumerate() {

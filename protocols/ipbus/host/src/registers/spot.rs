@@ -1,7 +1,7 @@
-use super::units;
+use hodo_measure::units;
 use std::str::FromStr;
 
-/// A register, as it is named on the command line.
+/// A register, as people name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spot {
     /// At an address.
@@ -15,7 +15,7 @@ pub enum Spot {
 impl FromStr for Spot {
     type Err = String;
 
-    /// What is no number is a name; the table knows whether it is one.
+    /// Parses an address, bits of one, or the path of a node: the address table knows whether there is such a node.
     fn from_str(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("it is empty; write the path of a node, or an address as 0x1000".to_owned());
