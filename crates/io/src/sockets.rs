@@ -26,11 +26,13 @@ pub struct Sockets {
     datagrams: Datagrams,
     /// The side that did not bring the last input.
     expected: Side,
-    /// Whether something was sent since the last sleep.
-    sent: bool,
+    /// Bytes sent since the last sleep.
+    sent: usize,
     /// Whether the time was asked for since the last sleep.
     heard_since_sleep: bool,
-    /// Whether what is expected is there before a sleep: where an answer is owed, and where none is.
+    /// Whether something is there at a look before a sleep: where no answer is owed, and where one is.
+    looks: [Hunch; 2],
+    /// Whether it is when others were let run once, and for a while.
     hunches: [Hunch; 2],
     /// Others wake this thread: it sleeps in the poller only.
     is_woken: bool,
@@ -62,8 +64,9 @@ impl Sockets {
             streams,
             datagrams,
             expected: Side::Streams,
-            sent: false,
+            sent: 0,
             heard_since_sleep: false,
+            looks: [Hunch::new(), Hunch::new()],
             hunches: [Hunch::new(), Hunch::new()],
             is_woken: false,
         })
@@ -167,7 +170,7 @@ impl Transport for Sockets {
 
     #[inline]
     fn send(&mut self, batch: &Batch, out: &Outbox) -> io::Result<()> {
-        self.sent = true;
+        self.sent += out.len().max(1);
         for run in batch.runs() {
             if self.streams.has(run.peer) {
                 self.streams.send_run(&run, out);

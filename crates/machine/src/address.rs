@@ -48,7 +48,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// The IP address and port, where it has one.
+    /// Returns the IP address and port, where there is one.
     #[must_use]
     pub const fn ip(&self) -> Option<SocketAddr> {
         match self {
@@ -57,7 +57,7 @@ impl Address {
         }
     }
 
-    /// What carries a protocol's messages there; `None` where the address does not say it.
+    /// Returns what carries a protocol's messages there; `None` if the address does not say it.
     #[must_use]
     pub const fn transport(&self) -> Option<Transport> {
         match self {
@@ -67,7 +67,7 @@ impl Address {
         }
     }
 
-    /// The same IP address and port, carrying a protocol's messages so; any other address as it is.
+    /// Returns this IP address and port, with messages carried by `transport`; any other address as it is.
     #[must_use]
     pub fn over(self, transport: Transport) -> Self {
         match self {
@@ -76,7 +76,7 @@ impl Address {
         }
     }
 
-    /// The address of a socket of IP that carries its messages so.
+    /// Returns the address of an IP socket whose messages are carried by `transport`.
     #[must_use]
     pub const fn of(transport: Transport, ip: SocketAddr) -> Self {
         match transport {

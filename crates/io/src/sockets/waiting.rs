@@ -16,6 +16,9 @@ const EXPECTED: u32 = 3;
 /// How long an answer that is owed is looked for before a sleep, while others may run: a wake-up costs half of this.
 const LINGER: Duration = Duration::from_micros(50);
 
+/// Bytes that count as a little: the window of a device, or a few requests.
+const LITTLE: usize = 64 << 10;
+
 /// The only socket there is: it is received from directly.
 #[derive(Clone, Copy)]
 enum Solo {
@@ -232,17 +235,29 @@ impl Sockets {
         Ok(None)
     }
 
-    /// Lets others run and looks again before a sleep, where that was often enough worth it lately: once after something
-    /// was sent, and for a while where an answer is owed.
-    ///
-    /// On one processor whoever was sent something runs then, and its answer is there; on another one a wake-up costs
-    /// more than the looks.
+    /// Looks again before a sleep, where that was often enough worth it lately: whoever was sent something may have run
+    /// already, or runs when this thread lets others run.
     fn linger<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Seen {
+        let sent = std::mem::take(&mut self.sent);
         let is_owed = self.streams.owed + self.datagrams.owed > 0;
-        if !std::mem::take(&mut self.sent) && !is_owed {
+        if sent == 0 && !is_owed {
             return Ok(None);
         }
-        if !self.hunches[usize::from(is_owed)].is_worth_a_look() {
+        if self.looks[usize::from(is_owed)].is_worth_a_look() {
+            let seen = self.look(clock, machine)?;
+            self.looks[usize::from(is_owed)].looked(seen.is_some());
+            if seen.is_some() {
+                return Ok(seen);
+            }
+        }
+        self.let_others_run(is_owed && sent <= LITTLE, clock, machine)
+    }
+
+    /// Lets others run and looks again: once, or for a while where an answer to a little is owed. On one processor whoever
+    /// was sent something runs then; on another one a wake-up costs more than the looks. After much was sent, a sleep gathers
+    /// more of the answers.
+    fn let_others_run<M: Machine>(&mut self, for_a_while: bool, clock: &Clock, machine: &mut M) -> Seen {
+        if !self.hunches[usize::from(for_a_while)].is_worth_a_look() {
             return Ok(None);
         }
         let began = clock.now();
@@ -250,13 +265,13 @@ impl Sockets {
         while seen.is_none() {
             sys::yield_now();
             seen = self.look(clock, machine)?;
-            if !is_owed || clock.now() - began >= LINGER {
+            if !for_a_while || clock.now() - began >= LINGER {
                 break;
             }
         }
         // Where others had the processor for long, a sleep would have been over sooner.
         let is_worth = seen.is_some_and(|now| now - began < 2 * LINGER);
-        self.hunches[usize::from(is_owed)].looked(is_worth);
+        self.hunches[usize::from(for_a_while)].looked(is_worth);
         Ok(seen)
     }
 
