@@ -284,7 +284,7 @@ impl Connections {
         numbered.map(|(connection, slot)| End { connection, generation: slot.generation, side: 0 }).collect()
     }
 
-    /// Bytes held for streams.
+    /// Returns the bytes held for streams.
     pub(crate) fn bytes(&self) -> usize {
         self.slab.iter().flat_map(|(_, slot)| &slot.flows).map(|flow| flow.bytes.len()).sum()
     }

@@ -2,7 +2,7 @@ use crate::connection::{End, Presence};
 use crate::fabric::{Fabric, Notice};
 use crate::host::Power;
 use crate::schedule::Happening;
-use hodo_machine::{Closed, Instant, Outbox, Peer};
+use hodo_machine::{Closed, Instant, Outbox, Peer, Slab};
 use std::time::Duration;
 
 /// A machine that sends this many datagrams without becoming idle is told to hold back until its processor has done
@@ -181,8 +181,7 @@ pub(crate) struct Datagram {
 /// The datagrams on their way, under keys; their buffers are used again.
 #[derive(Debug, Default)]
 pub(crate) struct Datagrams {
-    slots: Vec<Datagram>,
-    free: Vec<u32>,
+    slab: Slab<Datagram>,
     bytes: usize,
 }
 
@@ -190,11 +189,8 @@ impl Datagrams {
     /// Keeps a datagram's bytes and returns its key.
     pub(crate) fn pack(&mut self, to: End, wire: u32, number: u64, copy: bool, outbox: &Outbox) -> u32 {
         self.bytes += outbox.len();
-        let key = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Datagram { to, wire, number, copy, bytes: Vec::new() });
-            (self.slots.len() - 1) as u32
-        });
-        let datagram = &mut self.slots[key as usize];
+        let key = self.slab.take(|| Datagram { to, wire, number, copy, bytes: Vec::new() });
+        let datagram = &mut self.slab[key];
         let mut buffer = std::mem::take(&mut datagram.bytes);
         buffer.clear();
         for piece in outbox.pieces() {
@@ -205,13 +201,13 @@ impl Datagrams {
     }
 
     pub(crate) fn at(&mut self, key: u32) -> &mut Datagram {
-        &mut self.slots[key as usize]
+        &mut self.slab[key]
     }
 
     /// Forgets a datagram and keeps its buffer.
     pub(crate) fn discard(&mut self, key: u32) {
-        self.bytes -= self.slots[key as usize].bytes.len();
-        self.free.push(key);
+        self.bytes -= self.slab[key].bytes.len();
+        self.slab.release(key);
     }
 
     /// Bytes on their way.

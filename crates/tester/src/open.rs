@@ -137,7 +137,7 @@ pub fn check_options(uri: &Uri, congestion: Option<&str>, has_cpus: bool, wait: 
     Ok(())
 }
 
-/// A URI without its options.
+/// Returns a URI without its options.
 fn place(uri: &Uri) -> String {
     Uri { options: Vec::new(), ..uri.clone() }.to_string()
 }
