@@ -19,7 +19,7 @@ use hodo_farm::emulation::Generator;
 use hodo_farm::wire::LENGTH_MAX;
 use hodo_farm::{Controller, ControllerConfig, Ledger, Ranges};
 use hodo_io::usage::{MachineTime, ProcessUsage};
-use hodo_io::{Attendant, Clock, Stop, StreamServer, sleep};
+use hodo_io::{Attendant, Clock, Server, Stop, sleep};
 use hodo_machine::{Address, Instant};
 use hodo_measure::{Binding, Cpu, Histogram, Limit, Loss, Measurement, Rate, Run, State, Until, Verdict, statistics};
 use nodes::Nodes;
@@ -77,9 +77,9 @@ pub fn measure(
 /// Runs the farm, and watches it.
 fn run(settings: &BenchSettings, shape: &Shape, stop: &Arc<AtomicBool>) -> Result<(Measurement, String), Error> {
     let failed = |why: std::io::Error| Error::run("the controller cannot serve", &why);
-    let server = StreamServer::bind(&Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))), shape.serve_options())
+    let server = Server::bind(&Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 0))), shape.serve_options())
         .map_err(failed)?;
-    let Address::Socket(at) = *server.address() else {
+    let Address::Tcp(at) = *server.address() else {
         return Err(Error::stuck());
     };
     let snapshots: Vec<Arc<Snapshot<ControllerSnapshot>>> = (0..shape.threads).map(|_| Arc::default()).collect();
@@ -99,7 +99,7 @@ fn run(settings: &BenchSettings, shape: &Shape, stop: &Arc<AtomicBool>) -> Resul
         )
     };
     std::thread::scope(|scope| {
-        let serving = scope.spawn(|| server.attend(Duration::ZERO, make, &end));
+        let serving = scope.spawn(|| server.attend_woken(make, &end));
         let found = Nodes::start(shape, at).and_then(|mut nodes| {
             meet(shape, &snapshots, stop)?;
             if let Some(queue) = &queue {

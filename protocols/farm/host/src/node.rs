@@ -6,7 +6,7 @@ use crate::programs::{self, Programs};
 use crate::{Deciding, Error};
 use hodo_farm::node::{Command, Event};
 use hodo_farm::{Node, NodeConfig};
-use hodo_io::{Attendant, Stop, attend_opened};
+use hodo_io::{Attendant, Server, Stop};
 use std::time::Duration;
 
 /// Settings of a process of nodes.
@@ -36,7 +36,9 @@ pub fn run(settings: &NodeSettings, stop: &Stop) -> Result<(), Error> {
     let node = Node::new(config.clone());
     let thread = NodeThread { left: None };
     let to = config.controllers.first().map(ToString::to_string).unwrap_or_default();
-    attend_opened(&options, *drain, || (node, thread), stop)
+    Server::new(options)
+        .with_drain(*drain)
+        .attend_here(|| (node, thread), stop)
         .map_err(|why| Error::run(format!("deciding for {to}"), &why))
 }
 
