@@ -130,7 +130,11 @@ pub fn check_options(uri: &Uri, congestion: Option<&str>, has_cpus: bool, wait: 
         }
         return Ok(());
     }
-    let has_tcp = || uri.protocol.on_the_wire(uri, &Plan::one(uri.protocol.description().modes[0], 64)).is_ok_and(|wire| wire.carrier == Carrier::Tcp);
+    let has_tcp = || {
+        uri.protocol
+            .on_the_wire(uri, &Plan::one(uri.protocol.description().modes[0], 64))
+            .is_ok_and(|wire| wire.carrier == Carrier::Tcp)
+    };
     if congestion.is_some() && !has_tcp() {
         return refused("--congestion", "it has no TCP sockets; leave it out");
     }

@@ -4,10 +4,8 @@
 pub mod served;
 
 use hodo_catalog::{Error, Opened, Protocol, Settings, Uri, open, protocols};
-use hodo_machine::Wait;
-use hodo_measure::{Mode, Plan, Repeats, Size, Test, Until};
+use hodo_measure::{Mode, Plan, Test, Until};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 pub const TESTS: [Test; 5] = [Test::Rate, Test::Latency, Test::Random, Test::Channels, Test::Open];
 pub const MODES: [Mode; 3] = [Mode::Both, Mode::Send, Mode::Receive];

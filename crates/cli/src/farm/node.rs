@@ -44,7 +44,7 @@ fn config(asked: &NodeOptions) -> NodeConfig {
         seed: asked.seed,
     };
     NodeConfig {
-        controllers: vec![Address::Socket(asked.to); asked.count as usize],
+        controllers: vec![Address::Tcp(asked.to); asked.count as usize],
         number: asked.number,
         credits: asked.credits.unwrap_or(CREDITS * u32::from(asked.deciders.workers)),
         weight: asked.weight,

@@ -77,8 +77,8 @@ pub fn measure(
 /// Runs the farm, and watches it.
 fn run(settings: &BenchSettings, shape: &Shape, stop: &Arc<AtomicBool>) -> Result<(Measurement, String), Error> {
     let failed = |why: std::io::Error| Error::run("the controller cannot serve", &why);
-    let server = Server::bind(&Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 0))), shape.serve_options())
-        .map_err(failed)?;
+    let server =
+        Server::bind(&Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 0))), shape.serve_options()).map_err(failed)?;
     let Address::Tcp(at) = *server.address() else {
         return Err(Error::stuck());
     };
