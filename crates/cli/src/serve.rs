@@ -1,11 +1,9 @@
 //! `hodo serve`: the far end of a link.
 
 use crate::args::{self, units::Cpus};
-use crate::private_dir::PrivateDir;
-use crate::{Error, Outcome, congestion, interrupt};
+use crate::{Error, Outcome, interrupt};
 use hodo_catalog::{ServeSettings, Uri};
-use hodo_io::affinity::leave_descriptors;
-use hodo_tester::LISTENING_ON;
+use hodo_tester::{LISTENING_ON, PrivateDir};
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Serves until a signal comes.
 pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
     serve.log.open("hodo serve", false)?;
-    congestion::check(serve.congestion.as_deref())?;
+    hodo_tester::check_congestion(serve.congestion.as_deref())?;
     let stop = interrupt::flag_of_daemon(&serve.log)?;
     if serve.until_stdin_closes {
         at_the_end_of_stdin(&stop);
@@ -32,7 +30,7 @@ pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
     if serve.traced.trace.is_some() && server.uris().len() > 1 {
         return Err(Error::Usage("--trace follows one board; leave out boards=".to_owned()));
     }
-    let trace = crate::trace::start(&serve.traced, false)?;
+    let trace = crate::trace::start(&serve.traced)?;
     if let Some(trace) = &trace {
         server = server.traced(Arc::clone(trace));
     }
@@ -55,7 +53,7 @@ fn private_dir(uri: &mut Uri) -> Result<Option<PrivateDir>, Error> {
         return Ok(None);
     }
     let dir = PrivateDir::make()?;
-    uri.path = dir.path().join("hodo.sock").display().to_string();
+    uri.path = dir.socket();
     Ok(Some(dir))
 }
 
@@ -88,7 +86,6 @@ fn size_max(uri: &Uri, asked: Option<u32>) -> Result<u32, Error> {
 pub fn at_the_end_of_stdin(stop: &Arc<AtomicBool>) {
     let stop = Arc::clone(stop);
     std::thread::spawn(move || {
-        leave_descriptors();
         let mut ignored = [0; 64];
         loop {
             match io::stdin().read(&mut ignored) {

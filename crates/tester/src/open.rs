@@ -1,10 +1,10 @@
 //! A URI becomes a link.
 
-use crate::{Error, Operation, Uri};
-use hodo_io::floor::Kind;
+use crate::{Error, Uri};
 use hodo_io::{Clock, SocketSettings, affinity};
 use hodo_machine::{Closed, Wait};
-use hodo_measure::{Link, LinkError};
+use hodo_measure::limits::Carrier;
+use hodo_measure::{Link, LinkError, Plan};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,6 +56,8 @@ pub struct Opened {
     pub remote: Option<SocketAddr>,
     /// The simulated network out and back, of a simulated link.
     pub model: Option<(hodo_sim::Model, hodo_sim::Model)>,
+    /// Far ends of a simulated link, each with a line of its own.
+    pub far_ends: u32,
 }
 
 /// Opens the link that a URI names. The far end must be there (see [`crate::serve()`]) unless the link is simulated.
@@ -88,7 +90,8 @@ pub fn in_parts(
     let clock = Clock::start();
     let home = affinity::allowed_cpus();
     let cpus = cpus(settings);
-    let mut opened = Opened { links: Vec::new(), cpus, congestion: None, local: None, remote: None, model: None };
+    let mut opened =
+        Opened { links: Vec::new(), cpus, congestion: None, local: None, remote: None, model: None, far_ends: 1 };
     let parts = opened.cpus.len() as u32;
     let mut first = 0;
     for (index, cpu) in (0..).zip(opened.cpus.clone()) {
@@ -127,11 +130,12 @@ pub fn check_options(uri: &Uri, congestion: Option<&str>, has_cpus: bool, wait: 
         }
         return Ok(());
     }
-    let operation = Operation { mode: uri.protocol.description().modes[0], size: 64, batch: 1 };
-    if congestion.is_some()
-        && let Ok(wire) = uri.protocol.on_the_wire(uri, operation)
-        && wire.kind() != Kind::Tcp
-    {
+    let has_tcp = || {
+        uri.protocol
+            .on_the_wire(uri, &Plan::one(uri.protocol.description().modes[0], 64))
+            .is_ok_and(|wire| wire.carrier == Carrier::Tcp)
+    };
+    if congestion.is_some() && !has_tcp() {
         return refused("--congestion", "it has no TCP sockets; leave it out");
     }
     Ok(())

@@ -1,0 +1,64 @@
+//! A plan over an open link, with this process's clocks, counters, processors and user around it.
+
+use crate::{Observer, Opened};
+use hodo_io::affinity;
+use hodo_io::usage::{MachineTime, ProcessUsage};
+use hodo_measure::{Plan, Run, Usage, Watch};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Runs a plan over a link; what was measured is there also after an error.
+///
+/// `processors` are those whose load counts; none: all of the machine.
+pub fn drive(
+    opened: &mut Opened,
+    plan: &Plan,
+    processors: &[usize],
+    stop: &AtomicBool,
+    observer: &dyn Observer,
+) -> Run {
+    let Opened { links, cpus, .. } = opened;
+    let watch = Attended { cpus, processors, stop, observer };
+    // What is started later, a far end above all, would inherit the processor that a single link is driven on.
+    affinity::keep(|| hodo_measure::run(links, plan, &watch))
+}
+
+/// What the run asks of us.
+struct Attended<'a> {
+    cpus: &'a [Option<usize>],
+    processors: &'a [usize],
+    stop: &'a AtomicBool,
+    observer: &'a dyn Observer,
+}
+
+impl Watch for Attended<'_> {
+    fn placed(&self, link: usize) {
+        let Some(cpu) = self.cpus.get(link).copied().flatten() else { return };
+        if let Err(why) = affinity::pin_thread(cpu) {
+            self.observer.say(&format!("a thread cannot be bound to processor {cpu}: {why}"));
+        }
+    }
+
+    fn local_usage(&self) -> Option<Usage> {
+        let ProcessUsage { user_s, system_s, voluntary_switches, involuntary_switches, max_rss_bytes } =
+            ProcessUsage::of_process();
+        Some(Usage { user_s, system_s, voluntary_switches, involuntary_switches, max_rss_bytes })
+    }
+
+    fn machine_busy_s(&self) -> Option<(f64, f64)> {
+        MachineTime::until_now().map(|time| (time.busy_s, time.busy_s + time.idle_s))
+    }
+
+    fn processors_busy_s(&self) -> Option<Vec<(f64, f64)>> {
+        let counts = |number: usize| self.processors.is_empty() || self.processors.contains(&number);
+        let each = MachineTime::of_processors()?.into_iter().filter(|(number, _)| counts(*number));
+        Some(each.map(|(_, time)| (time.busy_s, time.busy_s + time.idle_s)).collect())
+    }
+
+    fn interrupted(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn progress(&self, progress: &hodo_measure::Progress) {
+        self.observer.tick(progress);
+    }
+}
