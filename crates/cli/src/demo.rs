@@ -1,11 +1,13 @@
 //! `hodo` alone: every protocol of the catalog, short, with its far end started here.
 
-use crate::args::{Bench, Choice, Cli, Command, Demo, Output};
-use crate::bench::{Outputs, Progress, Recorder, Steps, plan};
-use crate::{Error, Outcome, environment, interrupt, terminal};
+use crate::args::{Cli, Command, Demo, Output};
+use crate::bench::{Outputs, Progress, Recorder, plan};
+use crate::{Error, Outcome, interrupt, terminal};
 use clap::Parser;
 use hodo_io::host;
 use hodo_measure::Plan;
+use hodo_tester::Benchmark;
+use hodo_tester::environment::clock_text;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -24,30 +26,30 @@ pub fn run(demo: &Demo) -> Result<Outcome, Error> {
     let outputs = Outputs::prepare(&Output { out: Some(folder.clone()), ..Output::default() }, None)?;
     let stop = interrupt::flag()?;
     let progress = Progress::new(demo.progress, false, steps);
-    let environment = environment::of_host(std::env::args().collect());
-    progress.say(&format!("{steps} measurements on this host; {}", environment::clock_text(&environment)));
-    let mut recorder = Recorder::new(environment, outputs);
+    let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), std::env::args().collect());
+    progress.say(&format!("{steps} measurements on this host; {}", clock_text(&document.environment)));
+    let recorder = Recorder::new(&progress, outputs);
     let mut failure = None;
     for part in &parts {
-        let ran = part.steps(&stop, &progress, &mut recorder).run(&part.plans);
+        let ran = part.benchmark.run(&part.plans, &mut document, &recorder, &stop);
         if let Err(error) = ran {
             // The other protocols may well work.
-            progress.say(&format!("{}: {error}", part.bench.link));
+            progress.say(&format!("{}: {error}", part.benchmark.link));
             failure.get_or_insert(error);
         }
         if stop.load(Ordering::Relaxed) {
             break;
         }
     }
-    let table = hodo_report::table(recorder.measurements(), terminal::style(false));
+    let table = hodo_report::table(&document.measurements, terminal::style(false));
     terminal::print(&format!("\n{table}\n{}", where_it_is(&folder)))?;
-    let outcome = recorder.finish()?;
-    failure.map_or(Ok(outcome), Err)
+    let outcome = recorder.finish(&document)?;
+    failure.map_or(Ok(outcome), |error| Err(error.into()))
 }
 
 /// One link of the demonstration.
 struct Part {
-    bench: Box<Bench>,
+    benchmark: Benchmark,
     plans: Vec<Plan>,
 }
 
@@ -57,18 +59,9 @@ impl Part {
         let words = ["hodo", "bench", link].into_iter().chain(OPTIONS).chain(test.iter().copied());
         let cli = Cli::try_parse_from(words).map_err(|why| Error::Failed(why.to_string()))?;
         let Some(Command::Bench(bench)) = cli.command else { unreachable!("the words say bench") };
-        let plans = plan::plans(&bench)?;
-        Ok(Part { bench, plans })
-    }
-
-    fn steps<'a>(
-        &'a self,
-        stop: &'a std::sync::Arc<std::sync::atomic::AtomicBool>,
-        progress: &'a Progress,
-        recorder: &'a mut Recorder,
-    ) -> Steps<'a> {
-        let Bench { link, choice: Choice { reconnect, .. }, measure, .. } = &*self.bench;
-        Steps { link, measure, reconnect: *reconnect, stop, progress, recorder }
+        let benchmark = plan::benchmark(&bench)?;
+        let plans = benchmark.plans()?;
+        Ok(Part { benchmark, plans })
     }
 }
 
@@ -102,7 +95,7 @@ mod tests {
     #[test]
     fn every_protocol_is_shown_and_the_hub_and_a_simulation() {
         let parts = parts().unwrap();
-        let links: Vec<String> = parts.iter().map(|part| part.bench.link.to_string()).collect();
+        let links: Vec<String> = parts.iter().map(|part| part.benchmark.link.to_string()).collect();
         for protocol in hodo_catalog::protocols() {
             let is_of = |link: &String| {
                 protocol.description().schemes.iter().any(|scheme| link.starts_with(&format!("{scheme}:")))
@@ -110,6 +103,6 @@ mod tests {
             assert!(links.iter().any(is_of), "{} in {links:?}", protocol.name());
         }
         assert!(links.iter().any(|link| link.starts_with(HUB)) && links.contains(&SIMULATED.into()), "{links:?}");
-        assert!(parts.iter().any(|part| part.bench.measure.stages), "one tells its stages");
+        assert!(parts.iter().any(|part| part.benchmark.timing.stages), "one tells its stages");
     }
 }

@@ -1,10 +1,9 @@
 //! `hodo serve`: the far end of a link.
 
 use crate::args::{self, units::Cpus};
-use crate::private_dir::PrivateDir;
-use crate::{Error, Outcome, congestion, interrupt};
+use crate::{Error, Outcome, interrupt};
 use hodo_catalog::{ServeSettings, Uri};
-use hodo_tester::LISTENING_ON;
+use hodo_tester::{LISTENING_ON, PrivateDir};
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Serves until a signal comes.
 pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
     serve.log.open("hodo serve", false)?;
-    congestion::check(serve.congestion.as_deref())?;
+    hodo_tester::check_congestion(serve.congestion.as_deref())?;
     let stop = interrupt::flag_of_daemon(&serve.log)?;
     if serve.until_stdin_closes {
         at_the_end_of_stdin(&stop);
@@ -54,7 +53,7 @@ fn private_dir(uri: &mut Uri) -> Result<Option<PrivateDir>, Error> {
         return Ok(None);
     }
     let dir = PrivateDir::make()?;
-    uri.path = dir.path().join("hodo.sock").display().to_string();
+    uri.path = dir.socket();
     Ok(Some(dir))
 }
 

@@ -1,6 +1,6 @@
 //! A URI becomes a server.
 
-use crate::open::check_congestion;
+use crate::open::{check_congestion, check_options};
 use crate::{Error, Uri};
 use hodo_io::{DatagramServers, ServeOptions, SocketSettings, Trace};
 use hodo_machine::{Address, Machine, Transport, Wait};
@@ -183,6 +183,7 @@ pub fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
     if uri.simulated {
         return Err(Error::Usage(format!("`{uri}` needs no server: a simulated link has its far end in itself")));
     }
+    check_options(uri, settings.congestion.as_deref(), false, settings.wait)?;
     check_congestion(settings.congestion.as_deref())?;
     uri.protocol.serve(uri, settings)
 }

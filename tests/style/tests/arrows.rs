@@ -64,7 +64,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Packages that check the others, and may see all of them.
-const CHECKERS: &[&str] = &["hodo-style", "hodo-fuzz"];
+const CHECKERS: &[&str] = &["hodo-style", "hodo-fuzz", "hodo-toy"];
 
 #[test]
 fn the_arrows_of_the_design_hold() {

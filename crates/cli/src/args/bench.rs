@@ -132,19 +132,6 @@ pub struct Measure {
     pub timeout: Duration,
 }
 
-/// In virtual time nothing has to settle, and each operation takes a microsecond of real time to compute.
-impl Bench {
-    /// Time before the counted part.
-    pub fn warmup(&self) -> Duration {
-        self.measure.warmup.unwrap_or(Duration::from_millis(if self.link.simulated { 20 } else { 200 }))
-    }
-
-    /// Time of one repeat, unless operations are counted.
-    pub fn duration(&self) -> Duration {
-        self.measure.duration.unwrap_or(Duration::from_millis(if self.link.simulated { 100 } else { 500 }))
-    }
-}
-
 fn test() -> impl TypedValueParser<Value = Test> {
     PossibleValuesParser::new(["rate", "latency", "random", "channels", "open"]).map(|name| match name.as_str() {
         "rate" => Test::Rate,

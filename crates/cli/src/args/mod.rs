@@ -10,7 +10,7 @@ pub mod sizes;
 pub mod spread;
 mod traced;
 
-pub use bench::{Bench, Choice, Measure};
+pub use bench::{Bench, Measure};
 pub use ipbus::{
     Check, Device, Devices, Dump, Filter, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw, RmwBits,
     RmwSum, Show, Transfer, Write, WriteBlock,

@@ -1,7 +1,6 @@
 //! Sizes as people write them: `64,1024,32K`, `1..1M*2`, `60..1020+60`.
 
 use super::units::bytes;
-use hodo_measure::Size;
 use std::fmt;
 use std::str::FromStr;
 
@@ -19,28 +18,9 @@ impl Sizes {
         Sizes(sizes.to_vec())
     }
 
-    /// The largest.
-    pub fn largest(&self) -> u32 {
-        self.0.iter().copied().max().expect("sizes are never none")
-    }
-
     /// All of them.
     pub fn values(&self) -> &[u32] {
         &self.0
-    }
-
-    /// One fixed size after the other.
-    pub fn fixed(&self) -> Vec<Size> {
-        self.0.iter().copied().map(Size::Fixed).collect()
-    }
-
-    /// For the random test: each but the largest is once the minimum, under the same maximum.
-    pub fn rising(&self) -> Vec<Size> {
-        let max = self.largest();
-        let mut minima: Vec<u32> = self.0.iter().copied().filter(|size| *size < max).collect();
-        minima.sort_unstable();
-        minima.dedup();
-        minima.into_iter().map(|min| Size::Uniform { min, max }).collect()
     }
 }
 
@@ -169,15 +149,5 @@ mod tests {
             let wrong = text.parse::<Sizes>().unwrap_err();
             assert!(wrong.contains(said), "{text}: {wrong}");
         }
-    }
-
-    #[test]
-    fn the_minimum_rises_under_one_maximum() {
-        let sizes: Sizes = "1..8*2".parse().unwrap();
-        assert_eq!(
-            sizes.rising(),
-            [Size::Uniform { min: 1, max: 8 }, Size::Uniform { min: 2, max: 8 }, Size::Uniform { min: 4, max: 8 }]
-        );
-        assert!(Sizes::of(&[64]).rising().is_empty());
     }
 }

@@ -1,9 +1,9 @@
 //! The command line as it was meant: with every default that it left out.
 
-use super::plan::repeats;
+use super::plan::timing;
 use crate::args::Bench;
 use crate::args::units::span_text;
-use hodo_measure::Repeats;
+use hodo_measure::{Repeats, Until};
 
 /// The command line of this process, followed by the options that it left at their defaults.
 pub fn effective(bench: &Bench) -> Vec<String> {
@@ -13,18 +13,18 @@ pub fn effective(bench: &Bench) -> Vec<String> {
 }
 
 fn complete(bench: &Bench, arguments: &mut Vec<String>) {
-    let measure = &bench.measure;
+    let timing = timing(bench);
     let mut defaults = vec![
         ("--batch", bench.choice.batch.to_string()),
-        ("--warmup", span_text(bench.warmup())),
-        ("--wait", measure.wait.to_string()),
-        ("--seed", measure.seed.to_string()),
-        ("--timeout", span_text(measure.timeout)),
+        ("--warmup", span_text(timing.warmup)),
+        ("--wait", timing.wait.to_string()),
+        ("--seed", timing.seed.to_string()),
+        ("--timeout", span_text(timing.timeout)),
     ];
-    if measure.count.is_none() {
-        defaults.push(("--duration", span_text(bench.duration())));
+    if let Until::Elapsed(duration) = timing.until {
+        defaults.push(("--duration", span_text(duration)));
     }
-    match repeats(measure) {
+    match timing.repeats {
         Repeats::Fixed(times) => defaults.push(("--repeat", times.to_string())),
         Repeats::Confidence { percent, width, max } => defaults.extend([
             ("--confidence", percent.to_string()),
@@ -43,16 +43,19 @@ fn complete(bench: &Bench, arguments: &mut Vec<String>) {
 
 /// How it is measured, in one line for people.
 pub fn summary(bench: &Bench) -> String {
-    let measure = &bench.measure;
-    let repeat = match repeats(measure) {
+    let timing = timing(bench);
+    let repeat = match timing.repeats {
         Repeats::Fixed(times) => format!("{times} x"),
         Repeats::Confidence { percent, width, max } => {
             format!("until the {percent} % interval is {:.3} % wide, at most {max} x", width * 100.0)
         }
     };
-    let one = measure.count.map_or_else(|| span_text(bench.duration()), |count| format!("{count} operations"));
-    let warmup = span_text(bench.warmup());
-    format!("{}: {repeat} {one} after {warmup} of warm-up, wait {}, seed {}", bench.link, measure.wait, measure.seed)
+    let one = match timing.until {
+        Until::Elapsed(duration) => span_text(duration),
+        Until::Count(count) => format!("{count} operations"),
+    };
+    let warmup = span_text(timing.warmup);
+    format!("{}: {repeat} {one} after {warmup} of warm-up, wait {}, seed {}", bench.link, timing.wait, timing.seed)
 }
 
 #[cfg(test)]

@@ -125,14 +125,14 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::private_dir::PrivateDir;
+    use hodo_tester::PrivateDir;
 
     fn to(file: &Path) -> Output {
         Output { json: Some(file.to_owned()), ..Output::default() }
     }
 
     fn document() -> Document {
-        super::super::Recorder::new(hodo_measure::Environment::default(), Outputs::default()).into_document()
+        hodo_tester::document(None, Vec::new())
     }
 
     #[test]

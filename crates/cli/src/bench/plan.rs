@@ -1,164 +1,60 @@
-//! From options to the measurements to be run, one after the other.
+//! From options to a benchmark.
 
 use crate::Error;
-use crate::args::sizes::Sizes;
-use crate::args::{Bench, Choice, Measure};
-use hodo_measure::{Mode, Plan, Repeats, Size, Test, Until};
-use hodo_tester::{Description, Part};
+use crate::args::units::Cpus;
+use crate::args::{Bench, Measure};
+use hodo_measure::{Repeats, Until};
+use hodo_tester::{Benchmark, Choice, Conditions, Host, Timing};
 
-/// Operations in flight on all channels together: what the tester keeps in memory for each is bounded by this.
-const IN_FLIGHT_MAX: u64 = (1 << 24) - 1;
-/// More per second cannot be told apart by a clock of nanoseconds.
-const RATE_MAX: f64 = 1e9;
-/// A schedule must not be held up by the window, so the open test's is wide.
-const OPEN_WINDOW: u32 = 1024;
-/// Where the random test's minimum begins, and by what it is multiplied, unless `--sizes` says so.
-const RANDOM_FIRST: u32 = 64;
-const RANDOM_FACTOR: u32 = 8;
-
-/// The measurements that the options ask for; never none.
-pub fn plans(bench: &Bench) -> Result<Vec<Plan>, Error> {
-    let (protocol, choice) = (bench.link.protocol.description(), &bench.choice);
-    check(protocol, choice)?;
-    let mut plans = Vec::new();
-    match choice.test {
-        Some(test) => append(&asked(protocol, bench, test)?, bench, &mut plans)?,
-        None => {
-            for part in protocol.suite {
-                append(&suited(part, bench), bench, &mut plans)?;
-            }
-        }
-    }
-    Ok(plans)
-}
-
-/// Tests of one kind, over several sizes.
-struct Wanted {
-    test: Test,
-    mode: Mode,
-    sizes: Sizes,
-    /// Each in turn.
-    windows: Vec<u32>,
-    channels: u32,
-}
-
-/// What `--test` and its companions ask for; what they leave open is as in the protocol's suite.
-fn asked(protocol: &Description, bench: &Bench, test: Test) -> Result<Wanted, Error> {
-    let choice = &bench.choice;
-    let mode = choice.mode.unwrap_or(protocol.modes[0]);
-    let like = likeness(protocol, test, mode);
-    let window = match test {
-        Test::Latency => 1,
-        Test::Open => like.window.max(OPEN_WINDOW),
-        // As many packets in flight as without.
-        _ => like.window * choice.batch,
-    };
-    let sizes = match test {
-        Test::Random => random_sizes(like.sizes),
-        Test::Open => Sizes::of(&like.sizes[..1]),
-        _ => Sizes::of(like.sizes),
-    };
-    let wanted = Wanted {
-        test,
-        mode,
-        sizes: choice.sizes.clone().unwrap_or(sizes),
-        windows: given(&choice.window).unwrap_or_else(|| vec![window]),
-        channels: choice.channels.unwrap_or(match test {
-            Test::Latency => 1,
-            Test::Channels => like.channels.max(bench.link.protocol.far_ends(&bench.link)),
-            _ => bench.link.protocol.far_ends(&bench.link),
-        }),
-    };
-    if test == Test::Random && wanted.sizes.rising().is_empty() {
-        return Err(Error::Usage(format!(
-            "--sizes {}: the random test needs a minimum and a maximum; write 64..32K*2, or 64,32K for one measurement",
-            wanted.sizes
-        )));
-    }
-    Ok(wanted)
-}
-
-/// A part of the suite, with what the options change in it.
-fn suited(part: &Part, bench: &Bench) -> Wanted {
-    let choice = &bench.choice;
-    let one_at_a_time = part.test == Test::Latency;
-    Wanted {
-        test: part.test,
-        mode: choice.mode.unwrap_or(part.mode),
-        sizes: choice.sizes.clone().unwrap_or_else(|| Sizes::of(part.sizes)),
-        windows: given(&choice.window).filter(|_| !one_at_a_time).unwrap_or_else(|| vec![part.window]),
-        channels: match choice.channels {
-            _ if one_at_a_time => part.channels,
-            Some(channels) => channels,
-            None => part.channels.max(bench.link.protocol.far_ends(&bench.link)),
+/// Returns the benchmark that the options ask for. A far end that is started is this program in a process of its own.
+///
+/// # Errors
+/// [`Error::Failed`] if this program cannot be found.
+pub fn benchmark(bench: &Bench) -> Result<Benchmark, Error> {
+    let Bench { link, choice, measure, .. } = bench;
+    let this = std::env::current_exe().map_err(|why| Error::Failed(format!("this program cannot be found: {why}")))?;
+    Ok(Benchmark {
+        link: link.clone(),
+        choice: Choice {
+            test: choice.test,
+            mode: choice.mode,
+            sizes: choice.sizes.as_ref().map_or_else(Vec::new, |sizes| sizes.values().to_vec()),
+            windows: choice.window.clone(),
+            channels: choice.channels,
+            batch: choice.batch,
+            rate: choice.rate,
+            reconnect: choice.reconnect,
         },
-    }
+        timing: timing(bench),
+        conditions: Conditions {
+            cpus: measure.cpu.as_ref().map(|Cpus(cpus)| cpus.clone()),
+            congestion: measure.congestion.clone(),
+            socket_buffer: measure.socket_buffer,
+            line_rate: measure.line_rate,
+            mtu: measure.mtu,
+            pages: measure.hub_pages,
+            far_end: Host::Program(this),
+        },
+    })
 }
 
-fn given(windows: &[u32]) -> Option<Vec<u32>> {
-    (!windows.is_empty()).then(|| windows.to_vec())
-}
-
-/// The part of the suite that is most like a test.
-fn likeness(protocol: &Description, test: Test, mode: Mode) -> &'static Part {
-    let find = |fits: &dyn Fn(&Part) -> bool| protocol.suite.iter().find(|part| fits(part));
-    find(&|part| part.test == test && part.mode == mode)
-        .or_else(|| find(&|part| part.test == test))
-        .or_else(|| find(&|part| part.test == Test::Rate && part.mode == mode))
-        .unwrap_or(&protocol.suite[0])
-}
-
-fn random_sizes(like: &[u32]) -> Sizes {
-    let max = like.iter().copied().max().unwrap_or(RANDOM_FIRST).max(2 * RANDOM_FIRST);
-    let minima = std::iter::successors(Some(RANDOM_FIRST), |size| size.checked_mul(RANDOM_FACTOR));
-    let mut sizes: Vec<u32> = minima.take_while(|size| *size < max).collect();
-    sizes.push(max);
-    Sizes::of(&sizes)
-}
-
-/// Appends a plan for each window and size, but none twice: options may make two parts of a suite the same.
-fn append(wanted: &Wanted, bench: &Bench, plans: &mut Vec<Plan>) -> Result<(), Error> {
-    for &window in &wanted.windows {
-        let in_flight = u64::from(window) * u64::from(wanted.channels);
-        if in_flight > IN_FLIGHT_MAX {
-            return Err(Error::Usage(format!(
-                "--window {window} on --channels {} are {in_flight} operations in flight, which is not in 1..={IN_FLIGHT_MAX}; take less of either",
-                wanted.channels
-            )));
-        }
-        let sizes = if wanted.test == Test::Random { wanted.sizes.rising() } else { wanted.sizes.fixed() };
-        for size in sizes {
-            let plan = plan(wanted, window, size, bench);
-            if !plans.contains(&plan) {
-                plans.push(plan);
-            }
-        }
-    }
-    Ok(())
-}
-
-fn plan(wanted: &Wanted, window: u32, size: Size, bench: &Bench) -> Plan {
-    let Bench { choice, measure, .. } = bench;
-    Plan {
-        test: wanted.test,
-        mode: wanted.mode,
-        size,
-        window,
-        channels: wanted.channels,
-        batch: choice.batch,
-        rate: choice.rate,
-        until: measure.count.map_or(Until::Elapsed(bench.duration()), Until::Count),
-        warmup: bench.warmup(),
+/// Returns how long and how often is measured.
+pub fn timing(bench: &Bench) -> Timing {
+    let (measure, usual) = (&bench.measure, Timing::of(&bench.link));
+    let until = measure.count.map(Until::Count).or(measure.duration.map(Until::Elapsed));
+    Timing {
+        until: until.unwrap_or(usual.until),
+        warmup: measure.warmup.unwrap_or(usual.warmup),
         repeats: repeats(measure),
         wait: measure.wait,
         seed: measure.seed,
         stages: measure.stages,
-        stall: measure.timeout,
+        timeout: measure.timeout,
     }
 }
 
-/// How often the counted part is repeated.
-pub fn repeats(measure: &Measure) -> Repeats {
+/// Returns how often the counted part is repeated.
+fn repeats(measure: &Measure) -> Repeats {
     if measure.confidence.is_none() && measure.interval.is_none() {
         return Repeats::Fixed(measure.repeat);
     }
@@ -169,59 +65,12 @@ pub fn repeats(measure: &Measure) -> Repeats {
     }
 }
 
-/// What single options cannot know of each other.
-fn check(protocol: &Description, choice: &Choice) -> Result<(), Error> {
-    let usage = |text: String| Err(Error::Usage(text));
-    let name = protocol.name;
-    if let Some(sizes) = choice.sizes.as_ref().filter(|sizes| sizes.largest() > protocol.size_max) {
-        let (size, max) = (sizes.largest(), protocol.size_max);
-        return usage(format!("--sizes {size}: an operation of {name} has a size in 1..={max} bytes"));
-    }
-    if let Some(mode) = choice.mode.filter(|mode| !protocol.modes.contains(mode)) {
-        let modes: Vec<String> = protocol.modes.iter().map(ToString::to_string).collect();
-        return usage(format!(
-            "--mode {mode}: the payload of {name} goes one way, {}; leave it out",
-            modes.join(" or ")
-        ));
-    }
-    match (choice.batch, protocol.batch_max) {
-        (batch, most) if (1..=most).contains(&batch) => {}
-        (batch, 1) => return usage(format!("--batch {batch}: {name} puts one operation into a packet; leave it at 1")),
-        (batch, most) => return usage(format!("--batch {batch}: {name} puts 1..={most} operations into a packet")),
-    }
-    match (choice.test, choice.rate) {
-        (Some(Test::Open), None) => {
-            return usage("--test open needs --rate, the operations per second that are due, as --rate 10K".to_owned());
-        }
-        (Some(Test::Open), Some(rate)) if rate > RATE_MAX => {
-            return usage(format!("--rate {rate}: operations per second are above 0 and at most 1G"));
-        }
-        (Some(Test::Open), Some(_)) | (_, None) => {}
-        (_, Some(rate)) => {
-            return usage(format!("--rate {rate}: only --test open has a schedule; add it, or leave --rate out"));
-        }
-    }
-    if choice.test == Some(Test::Latency) {
-        let numbers = choice.window.iter().map(|window| ("--window", window));
-        for (option, number) in numbers.chain(choice.channels.iter().map(|channels| ("--channels", channels))) {
-            if *number != 1 {
-                return usage(format!(
-                    "{option} {number}: the latency test has one operation at a time, so 1..=1; for more in flight take --test rate, for more channels --test channels --window 1"
-                ));
-            }
-        }
-    }
-    if choice.reconnect && choice.test != Some(Test::Latency) {
-        return usage("--reconnect: each operation on a connection of its own goes with --test latency".to_owned());
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::args::{Cli, Command};
     use clap::Parser;
+    use hodo_measure::{Mode, Plan, Size, Test};
 
     fn bench(line: &str) -> Box<Bench> {
         let words = ["hodo", "bench"].into_iter().chain(line.split_whitespace());
@@ -232,7 +81,7 @@ mod tests {
     }
 
     fn planned(line: &str) -> Result<Vec<Plan>, Error> {
-        plans(&bench(line))
+        Ok(benchmark(&bench(line))?.plans()?)
     }
 
     fn refused(line: &str) -> String {

@@ -1,62 +1,60 @@
-//! What has been measured so far, and its files.
+//! Follows a run: tells people, and writes the files.
 
-use super::Outputs;
+use super::{Outputs, Progress};
 use crate::{Error, Outcome};
-use hodo_measure::{Document, Environment, Measurement, SCHEMA, State, Tool};
+use hodo_measure::{Document, Measurement, Plan, State};
+use hodo_tester::{Observer, Uri};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Takes measurements, and writes the files after each, so that an interrupt or a failure loses nothing.
-pub struct Recorder {
-    document: Document,
+/// Writes the files after each measurement, so that an interrupt or a failure loses nothing.
+pub struct Recorder<'a> {
+    progress: &'a Progress,
     outputs: Outputs,
-    /// Whether the files could not be written once: people are told at once, and then at the end.
-    told: bool,
+    /// Whether people know that the files cannot be written: they are told at once, and then at the end.
+    told: AtomicBool,
 }
 
-impl Recorder {
-    /// With nothing measured so far.
-    pub fn new(environment: Environment, outputs: Outputs) -> Self {
-        let tool = Tool {
-            name: "hodo".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            commit: option_env!("HODO_COMMIT").map(str::to_owned),
-        };
-        let document = Document { schema: SCHEMA.to_owned(), tool, environment, measurements: Vec::new() };
-        Recorder { document, outputs, told: false }
-    }
-
-    /// Takes a measurement.
-    pub fn add(&mut self, measurement: Measurement) {
-        self.document.measurements.push(measurement);
-        if let Err(why) = self.outputs.write_files(&self.document)
-            && !self.told
-        {
-            eprintln!("hodo: {why}; measuring goes on");
-            self.told = true;
-        }
-    }
-
-    /// The environment, for what is only known when a link is open.
-    pub fn environment(&mut self) -> &mut Environment {
-        &mut self.document.environment
-    }
-
-    /// What has been measured so far.
-    pub fn measurements(&self) -> &[Measurement] {
-        &self.document.measurements
-    }
-
-    /// The document as it is.
-    #[cfg(test)]
-    pub fn into_document(self) -> Document {
-        self.document
+impl<'a> Recorder<'a> {
+    /// Creates one for these files.
+    pub fn new(progress: &'a Progress, outputs: Outputs) -> Self {
+        Recorder { progress, outputs, told: AtomicBool::new(false) }
     }
 
     /// Writes everything for the last time. The outcome is a failure where a measurement failed or was interrupted.
-    pub fn finish(&self) -> Result<Outcome, Error> {
-        let files = self.outputs.write_files(&self.document);
-        self.outputs.print(&self.document)?;
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if a file or standard output cannot be written.
+    pub fn finish(&self, document: &Document) -> Result<Outcome, Error> {
+        let files = self.outputs.write_files(document);
+        self.outputs.print(document)?;
         files?;
         let good = |measurement: &Measurement| !matches!(measurement.verdict.state, State::Failed | State::Interrupted);
-        Ok(if self.document.measurements.iter().all(good) { Outcome::Done } else { Outcome::Failed })
+        Ok(if document.measurements.iter().all(good) { Outcome::Done } else { Outcome::Failed })
+    }
+}
+
+impl Observer for Recorder<'_> {
+    fn say(&self, text: &str) {
+        self.progress.say(text);
+    }
+
+    fn begin(&self, link: &Uri, plan: &Plan) {
+        self.progress.begin(link.scheme, plan);
+    }
+
+    fn tick(&self, progress: &hodo_measure::Progress) {
+        self.progress.tick(progress);
+    }
+
+    fn end(&self, measurement: &Measurement) {
+        self.progress.end(measurement);
+    }
+
+    fn added(&self, document: &Document) {
+        if let Err(why) = self.outputs.write_files(document)
+            && !self.told.swap(true, Ordering::Relaxed)
+        {
+            eprintln!("hodo: {why}; measuring goes on");
+        }
     }
 }

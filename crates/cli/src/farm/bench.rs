@@ -3,44 +3,47 @@
 use super::controller::FarmPolicy;
 use crate::args::Output;
 use crate::args::units::{self, Cpus};
-use crate::bench::{Outputs, Recorder};
-use crate::{Error, Outcome, congestion, environment, interrupt, terminal};
+use crate::bench::{Outputs, Progress, Recorder};
+use crate::{Error, Outcome, interrupt, terminal};
 use clap::{Args, ValueEnum};
 use hodo_farm_host::bench::{BenchSettings, Preset, measure, shapes};
 use hodo_machine::Wait;
 use hodo_measure::Until;
+use hodo_tester::Observer;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Measures a farm whose nodes are started here.
 pub fn run(asked: &BenchOptions) -> Result<Outcome, Error> {
-    congestion::check(asked.congestion.as_deref())?;
+    hodo_tester::check_congestion(asked.congestion.as_deref())?;
     let settings = settings(asked);
     let shapes = shapes(&settings)?;
     let outputs = Outputs::prepare(&asked.output, None)?;
     let stdout_is_taken = outputs.take_stdout();
     let stop = interrupt::flag()?;
-    let mut environment = environment::of_host(std::env::args().skip(1).collect());
+    let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), std::env::args().skip(1).collect());
     if asked.congestion.is_some() {
-        environment.congestion_control.clone_from(&asked.congestion);
+        document.environment.congestion_control.clone_from(&asked.congestion);
     }
-    environment::add_placement(&mut environment, &shapes[0].placement());
-    let mut recorder = Recorder::new(environment, outputs);
+    hodo_tester::environment::add_placement(&mut document.environment, &shapes[0].placement());
+    let progress = Progress::new(crate::args::Progress::Plain, true, shapes.len());
+    let recorder = Recorder::new(&progress, outputs);
     let mut rest = String::new();
     for shape in &shapes {
         let (found, text) = measure(&settings, shape, &stop)?;
-        recorder.add(found);
+        document.measurements.push(found);
+        recorder.added(&document);
         rest = text;
         if stop.load(Ordering::Relaxed) {
             break;
         }
     }
     if !asked.quiet {
-        let table = hodo_report::table(recorder.measurements(), terminal::style(stdout_is_taken));
+        let table = hodo_report::table(&document.measurements, terminal::style(stdout_is_taken));
         let rest = if shapes.len() == 1 { format!("\n{rest}") } else { String::new() };
         terminal::tell(&format!("\n{table}{rest}"), stdout_is_taken)?;
     }
-    recorder.finish()
+    recorder.finish(&document)
 }
 
 fn settings(asked: &BenchOptions) -> BenchSettings {

@@ -1,8 +1,8 @@
 //! Options that several commands of a farm have.
 
+use crate::Error;
 use crate::args::units::{self, Cpus};
 use crate::args::{Logged, spread};
-use crate::{Error, congestion};
 use clap::Args;
 use hodo_catalog::farm::emulation::{GeneratorConfig, Spread};
 use hodo_catalog::farm::wire;
@@ -48,7 +48,7 @@ impl ProcessOptions {
 
     /// Returns the settings of a process.
     pub fn settings(&self) -> Result<ProcessSettings, Error> {
-        congestion::check(self.congestion.as_deref())?;
+        hodo_tester::check_congestion(self.congestion.as_deref())?;
         Ok(ProcessSettings {
             wait: self.wait,
             cpus: self.cpu.as_ref().map_or_else(Vec::new, |Cpus(cpus)| cpus.clone()),

@@ -3,7 +3,7 @@
 use super::operate::PAGES;
 use crate::args::units;
 use crate::output_file::OutputFile;
-use crate::{Error, Outcome, environment, terminal};
+use crate::{Error, Outcome, terminal};
 use clap::Args;
 use hodo_catalog::farm::line_limit;
 use hodo_farm_host::controller::Status;
@@ -59,7 +59,7 @@ fn document(asked: &ReportOptions, status: &Status) -> Document {
     let is_here = units::pages(&asked.of).is_ok_and(|pages: SocketAddr| pages.ip().is_loopback());
     let arguments = std::env::args().collect();
     let environment = if is_here {
-        environment::of_host(arguments)
+        hodo_tester::environment::of_host(arguments)
     } else {
         hodo_measure::Environment { arguments, ..hodo_measure::Environment::default() }
     };

@@ -36,8 +36,10 @@ pub fn run(settings: &NodeSettings, stop: &Stop) -> Result<(), Error> {
     let node = Node::new(config.clone());
     let thread = NodeThread { left: None };
     let to = config.controllers.first().map(ToString::to_string).unwrap_or_default();
-    let server = Server::new(options).with_drain(*drain);
-    server.attend_here(|| (node, thread), stop).map_err(|why| Error::run(format!("deciding for {to}"), &why))
+    Server::new(options)
+        .with_drain(*drain)
+        .attend_here(|| (node, thread), stop)
+        .map_err(|why| Error::run(format!("deciding for {to}"), &why))
 }
 
 /// The thread of nodes whose decisions are emulated.

@@ -12,7 +12,7 @@ use hodo_measure::Loss;
 use hodo_sim::Sim;
 use hodo_tester::{
     Error, LOOPBACK, Opened, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri, cannot, check_size, in_parts,
-    networks, simulated, socket_settings,
+    networks, simulated, socket_settings, tcp_times,
 };
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -43,6 +43,7 @@ fn open_part(
         Sockets::new(socket_settings(settings)).map_err(|error| Error::Failed(format!("opening {uri}: {error}")))?;
     let endpoint = Endpoint::new(link::controller(&options, settings, nodes), transport, clock);
     let link = FarmLink::open(endpoint, noticed, count, settings, stop).map_err(|error| cannot(uri, &error))?;
+    let link = link.with_tcp(|endpoint| endpoint.transport().tcp().map(tcp_times));
     check_size(uri, settings, link.size_max())?;
     (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
     opened.links.push(Box::new(link));
@@ -67,7 +68,7 @@ pub(crate) fn simulate(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Res
     let link = FarmLink::open(sim, |_| Loss::default(), settings.channels, settings, stop)
         .map_err(|error| cannot(uri, &error))?;
     let model = link.driver().model();
-    Ok(simulated(Box::new(link), model))
+    Ok(simulated(Box::new(link), model, 1))
 }
 
 /// Binds nodes: one for each connection.

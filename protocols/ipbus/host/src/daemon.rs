@@ -243,15 +243,17 @@ fn start_trace(options: &TraceOptions) -> Result<Arc<Trace>, HubError> {
 
 fn bind(settings: &HubSettings, trace: Option<Arc<Trace>>) -> Result<Server, HubError> {
     let peers_max = settings.clients + MORE_PEERS;
-    let streams = SocketSettings { peers_max, ..SocketSettings::default() };
-    let cpus = settings.cpu.into_iter().collect();
-    let options = ServeOptions { threads: 1, cpus, wait: settings.wait, settings: streams };
+    let options = ServeOptions {
+        threads: 1,
+        cpus: settings.cpu.into_iter().collect(),
+        wait: settings.wait,
+        settings: SocketSettings { peers_max, ..SocketSettings::default() },
+    };
     let boards = SocketSettings { peers_max: settings.boards + MORE_PEERS, ..SocketSettings::default() };
     let at = settings.listen;
-    let server = Server::bind(&Address::Tcp(at), options)
-        .map_err(|why| HubError::Listen { at, why: why.to_string() })?
-        .with_datagrams(boards)
-        .with_drain(settings.drain);
+    let server =
+        Server::bind(&Address::Tcp(at), options).map_err(|why| HubError::Listen { at, why: why.to_string() })?;
+    let server = server.with_datagrams(boards).with_drain(settings.drain);
     Ok(match trace {
         Some(trace) => server.traced(trace),
         None => server,

@@ -11,7 +11,7 @@ use hodo_measure::Loss;
 use hodo_sim::Sim;
 use hodo_tester::{
     Error, LOOPBACK, Opened, ServeSettings, Server, Service, Settings, Uri, cannot, in_parts, networks, simulated,
-    socket_settings,
+    socket_settings, tcp_times,
 };
 use std::ops::Range;
 
@@ -45,6 +45,7 @@ fn open_part(
     } else {
         let endpoint = Endpoint::new(clients, Sockets::new(sockets).map_err(failed)?, clock);
         let link = IpbusLink::open(endpoint, noticed_on_streams, asked, timeout).map_err(|why| cannot(uri, &why))?;
+        let link = link.with_tcp(|endpoint| endpoint.transport().tcp().map(tcp_times));
         (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
         opened.links.push(Box::new(link));
     }
@@ -79,7 +80,7 @@ pub(crate) fn simulate(uri: &Uri, settings: &Settings) -> Result<Opened, Error> 
     let asked = boards.asked(0..settings.channels, settings);
     let link = IpbusLink::open(sim, noticed, asked, settings.timeout).map_err(|error| cannot(uri, &error))?;
     let model = link.driver().model();
-    Ok(simulated(Box::new(link), model))
+    Ok(simulated(Box::new(link), model, settings.channels))
 }
 
 /// Binds a device in software, or several.

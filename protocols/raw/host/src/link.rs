@@ -3,7 +3,7 @@
 use hodo_io::usage::ProcessUsage;
 use hodo_io::{Endpoint, Sockets};
 use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
-use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Usage};
+use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, TcpTimes, Usage};
 use hodo_raw::{
     Client, ClientConfig, Command, Counters, Direction, Event, ServerCommand, ServerConfig, ServerEvent, Transport,
 };
@@ -15,12 +15,18 @@ use std::time::Duration;
 pub(crate) struct RawLink<D: Driver<Machine = Client>> {
     driver: D,
     noticed: fn(&D) -> Loss,
+    tcp: fn(&D) -> Option<TcpTimes>,
     channels: u32,
     ready: u32,
     size_max: u32,
     reports: u32,
     far_end: FarEnd,
     failed: Option<LinkError>,
+}
+
+/// Returns after how many operations an acknowledgement is asked for: four times a window.
+pub(crate) fn acknowledge_every(window: u32) -> u32 {
+    (window / 4).clamp(1, 1024)
 }
 
 /// What the client machine is to do for these settings.
@@ -35,7 +41,7 @@ pub(crate) fn client_config(
         address,
         channels,
         size_max: settings.size_max.max(16),
-        acknowledge_every: (settings.window / 4).clamp(1, 1024),
+        acknowledge_every: acknowledge_every(settings.window),
         greeting_timeout: settings.timeout,
         timeout: settings.timeout / DATAGRAM_PATIENCE,
         reconnect: settings.reconnect,
@@ -73,6 +79,7 @@ impl<D: Driver<Machine = Client>> RawLink<D> {
         let mut link = RawLink {
             driver,
             noticed,
+            tcp: |_| None,
             channels,
             ready: 0,
             size_max: u32::MAX,
@@ -82,6 +89,12 @@ impl<D: Driver<Machine = Client>> RawLink<D> {
         };
         until_ready(&mut link, timeout, stop, |link| link.ready >= channels)?;
         Ok(link)
+    }
+
+    /// Returns the link with this way to read what its TCP counts.
+    pub(crate) fn with_tcp(mut self, tcp: fn(&D) -> Option<TcpTimes>) -> Self {
+        self.tcp = tcp;
+        self
     }
 
     /// The driver.
@@ -166,6 +179,10 @@ impl<D: Driver<Machine = Client>> Link for RawLink<D> {
         let stages = self.driver.machine_mut().far_stages().iter();
         self.far_end.stages = stages.map(|(name, spans)| (name, spans.clone())).collect();
         Ok(Some(self.far_end.clone()))
+    }
+
+    fn tcp(&self) -> Option<TcpTimes> {
+        (self.tcp)(&self.driver)
     }
 
     fn losses(&self) -> Loss {

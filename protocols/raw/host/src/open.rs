@@ -8,7 +8,7 @@ use hodo_raw::{Client, Counters, Server as Machine, ServerCommand, ServerEvent};
 use hodo_sim::Sim;
 use hodo_tester::{
     Error, LOOPBACK, Opened, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri, cannot, check_size, in_parts,
-    networks, simulated, simulated_far_end, socket_settings,
+    networks, simulated, simulated_far_end, socket_settings, tcp_times,
 };
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -55,6 +55,7 @@ fn open_part(
         let endpoint = Endpoint::new(client, Sockets::new(sockets).map_err(failed)?, clock);
         let link = RawLink::open(endpoint, link::noticed_on_streams, channels, timeout, stop);
         let link = link.map_err(|error| cannot(uri, &error))?;
+        let link = link.with_tcp(|endpoint| endpoint.transport().tcp().map(tcp_times));
         check_size(uri, settings, link.size_max())?;
         (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
         opened.links.push(Box::new(link));
@@ -66,7 +67,7 @@ fn open_part(
 pub(crate) fn simulate(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error> {
     let link = simulated_link(uri, settings, stop)?;
     let model = link.driver().model();
-    Ok(simulated(Box::new(link), model))
+    Ok(simulated(Box::new(link), model, 1))
 }
 
 pub(crate) fn simulated_link(

@@ -1,16 +1,23 @@
 //! A plan over an open link, with this process's clocks, counters, processors and user around it.
 
-use super::Progress;
-use hodo_catalog::Opened;
+use crate::{Observer, Opened};
 use hodo_io::affinity;
 use hodo_io::usage::{MachineTime, ProcessUsage};
 use hodo_measure::{Plan, Run, Usage, Watch};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs a plan over a link; what was measured is there also after an error.
-pub fn drive(opened: &mut Opened, plan: &Plan, stop: &AtomicBool, progress: &Progress) -> Run {
+///
+/// `processors` are those whose load counts; none: all of the machine.
+pub fn drive(
+    opened: &mut Opened,
+    plan: &Plan,
+    processors: &[usize],
+    stop: &AtomicBool,
+    observer: &dyn Observer,
+) -> Run {
     let Opened { links, cpus, .. } = opened;
-    let watch = Attended { cpus, stop, progress };
+    let watch = Attended { cpus, processors, stop, observer };
     // What is started later, a far end above all, would inherit the processor that a single link is driven on.
     affinity::keep(|| hodo_measure::run(links, plan, &watch))
 }
@@ -18,15 +25,16 @@ pub fn drive(opened: &mut Opened, plan: &Plan, stop: &AtomicBool, progress: &Pro
 /// What the run asks of us.
 struct Attended<'a> {
     cpus: &'a [Option<usize>],
+    processors: &'a [usize],
     stop: &'a AtomicBool,
-    progress: &'a Progress,
+    observer: &'a dyn Observer,
 }
 
 impl Watch for Attended<'_> {
     fn placed(&self, link: usize) {
         let Some(cpu) = self.cpus.get(link).copied().flatten() else { return };
         if let Err(why) = affinity::pin_thread(cpu) {
-            self.progress.say(&format!("a thread cannot be bound to processor {cpu}: {why}"));
+            self.observer.say(&format!("a thread cannot be bound to processor {cpu}: {why}"));
         }
     }
 
@@ -40,11 +48,17 @@ impl Watch for Attended<'_> {
         MachineTime::until_now().map(|time| (time.busy_s, time.busy_s + time.idle_s))
     }
 
+    fn processors_busy_s(&self) -> Option<Vec<(f64, f64)>> {
+        let counts = |number: usize| self.processors.is_empty() || self.processors.contains(&number);
+        let each = MachineTime::of_processors()?.into_iter().filter(|(number, _)| counts(*number));
+        Some(each.map(|(_, time)| (time.busy_s, time.busy_s + time.idle_s)).collect())
+    }
+
     fn interrupted(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     fn progress(&self, progress: &hodo_measure::Progress) {
-        self.progress.tick(progress);
+        self.observer.tick(progress);
     }
 }

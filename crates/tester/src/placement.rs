@@ -1,6 +1,6 @@
 //! Which processors the two sides run on.
 
-use crate::args::units::cpus_text;
+use hodo_measure::units::cpus_text;
 
 /// Processors of this side and of a far end that is started here; empty: wherever the kernel puts them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -2,7 +2,7 @@ use crate::Error;
 use hodo_io::host::HostFacts;
 
 /// Checks that the kernel has this congestion control; where it does not tell what it has, the socket will.
-pub fn check(asked: Option<&str>) -> Result<(), Error> {
+pub fn check_congestion(asked: Option<&str>) -> Result<(), Error> {
     match asked {
         Some(name) => among(name, &HostFacts::collect().congestion_controls),
         None => Ok(()),

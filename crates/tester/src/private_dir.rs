@@ -1,3 +1,5 @@
+//! A folder that only this user can enter.
+
 use crate::Error;
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
@@ -12,6 +14,9 @@ pub struct PrivateDir(PathBuf);
 
 impl PrivateDir {
     /// Makes one.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if no folder can be made.
     pub fn make() -> Result<Self, Error> {
         let parent = std::env::temp_dir();
         for attempt in 0..ATTEMPTS {
@@ -27,12 +32,20 @@ impl PrivateDir {
         Err(Error::Failed(format!("no folder can be made in {}: all names are taken", parent.display())))
     }
 
+    /// Returns the path of the socket in it.
+    #[must_use]
+    pub fn socket(&self) -> String {
+        self.0.join("hodo.sock").display().to_string()
+    }
+
     /// Takes over one that another process has made, so that it is removed although that process was killed.
+    #[must_use]
     pub fn adopt(path: &Path) -> Self {
         PrivateDir(path.to_owned())
     }
 
-    /// Where it is.
+    /// Returns its path.
+    #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }

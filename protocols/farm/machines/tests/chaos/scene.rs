@@ -1,12 +1,13 @@
-//! Who is there, what happens to them, and what must hold.
+//! The scene: a farm in a simulated world, the faults to come, and the end.
 
-use crate::net::{Happening, Net};
-use crate::programs::{Memory, Program, Storage, Told};
+use crate::programs::{Memory, Noise, Place, Storage};
+use hodo_farm::builder::BuilderConfig;
 use hodo_farm::controller::{self, ControllerConfig, Policy};
 use hodo_farm::emulation::{Accept, Decisions, Spread};
-use hodo_farm::node::{Decide, Job, Node, NodeConfig};
-use hodo_farm::{Builder, BuilderConfig, Incomplete, Ranges};
+use hodo_farm::node::{Decide, Job, NodeConfig};
+use hodo_farm::{Builder, Controller, Incomplete, NoSupply, Node, Ranges};
 use hodo_machine::{Address, Instant, Random};
+use hodo_sim::{Network, Site, Transport, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -21,10 +22,11 @@ const CHAOS: Duration = Duration::from_millis(1500);
 const CALM: Duration = Duration::from_secs(60);
 const STEPS_MAX: u64 = 3_000_000;
 const SOURCE_CREDITS: u32 = 20;
-/// The application's business at the controller's host.
-const COMMIT: u64 = u64::MAX;
+/// The bytes of a stream that may be in flight or unread, and unsent before its writer is told to hold back.
+const BUFFER: u64 = 20_000;
+const BACKLOG: usize = 5_000;
 
-/// What is done to the farm.
+/// A fault, or another deed that is done to the farm.
 #[derive(Debug, Clone, Copy)]
 enum Action {
     KillNode,
@@ -41,20 +43,35 @@ enum Action {
     EmptyDisk,
     Pause,
     GoOn,
+    CutOff,
+    Reach(u32),
     Noise,
-    NoiseSays(u32),
+    NoiseSays(Site<Noise>, bool),
 }
 
-pub struct World {
-    net: Net,
+/// A plan of an application at its node; nothing comes of it when the process has ended by then.
+#[derive(Debug, Clone, Copy)]
+enum Business {
+    Commit,
+    Decide(u64),
+    Exit,
+}
+
+pub struct Scene {
+    world: World,
+    controller: Site<Controller<NoSupply>>,
+    /// The programs, by node.
+    places: Vec<Place>,
     random: Random,
     config: ControllerConfig,
     storage: Storage,
     memories: BTreeMap<u32, Memory>,
     nodes: BTreeMap<u32, NodeConfig>,
     /// The builder, where there is one: who it is, and where.
-    builder: Option<(u32, BuilderConfig)>,
+    builder: Option<(Site<Builder>, BuilderConfig)>,
     jobs: BTreeMap<u64, Job>,
+    business: BTreeMap<(Instant, u64), (u32, Business)>,
+    stopped: BTreeSet<u32>,
     poison: BTreeSet<u64>,
     agenda: BTreeMap<(Instant, u64), Action>,
     entries: u64,
@@ -62,7 +79,7 @@ pub struct World {
     total: usize,
 }
 
-impl World {
+impl Scene {
     pub fn new(seed: u64) -> Self {
         let mut random = Random::for_purpose(seed, 1);
         let config = ControllerConfig {
@@ -78,14 +95,30 @@ impl World {
             uncommitted_max: Some(1 + random.below(40)),
             ..ControllerConfig::default()
         };
-        let mut world = World {
-            net: Net::new(seed),
+        let network = Network {
+            delay: Duration::from_micros(1),
+            jitter: Duration::from_micros(500),
+            loss: 0.01,
+            mtu: Some(1500),
+            cost: Duration::ZERO,
+            buffer_bytes: BUFFER,
+            seed,
+            ..Network::default()
+        };
+        let mut world = World::new(&network);
+        let controller = world.add_site();
+        let mut scene = Scene {
+            world,
+            controller,
+            places: Vec::new(),
             config,
             storage: Storage::default(),
             memories: BTreeMap::new(),
             nodes: BTreeMap::new(),
             builder: None,
             jobs: BTreeMap::new(),
+            business: BTreeMap::new(),
+            stopped: BTreeSet::new(),
             poison: BTreeSet::new(),
             agenda: BTreeMap::new(),
             entries: 0,
@@ -93,25 +126,34 @@ impl World {
             total: 0,
             random,
         };
-        world.settle_down();
-        world
+        scene.settle_down(&network);
+        scene
     }
 
     /// Sources, nodes, and the controller last: whoever comes before it tries again.
-    fn settle_down(&mut self) {
-        assert_eq!(self.net.place_for_one(), CONTROLLER);
+    fn settle_down(&mut self, network: &Network) {
+        self.place(Place::Controller(self.controller), CONTROLLER);
         let (sources, events) = (1 + self.random.below(3), 30 + self.random.below(150));
         if self.random.chance(0.5) {
             self.new_builder(sources as u32);
         }
-        let builder = self.builder.as_ref().map(|(host, _)| *host);
+        let builder = self.builder.as_ref().map(|(site, config)| (site.node, config.datagrams));
+        let lossy = Network { loss: 0.1, duplicate: 0.05, jitter: Duration::from_millis(1), ..network.clone() };
         let gap = Duration::from_micros(self.random.below(10_000));
         for number in 0..sources {
-            let host = self.net.place_for_one();
+            let site = self.world.add_site();
+            self.place(Place::Source(site), site.node);
+            self.world.set_listening(site.node, false);
+            let datagrams_to = builder.filter(|(_, datagrams)| *datagrams).map(|(node, _)| node);
+            if let Some(builder) = datagrams_to {
+                self.world.set_opening(site.node, Transport::Datagram);
+                self.world.set_network_of(Transport::Datagram, site.node, builder, &lossy);
+                self.world.set_network_of(Transport::Datagram, builder, site.node, &lossy);
+            }
             let memory = Memory {
                 run: if builder.is_some() { 1 } else { 1 + number as u32 % 2 },
                 number: number as u32,
-                to: builder.unwrap_or(CONTROLLER),
+                to: builder.map_or(CONTROLLER, |(node, _)| node),
                 // Whole events are shared out; of built ones each source has its fragment.
                 numbers: match builder {
                     None => (0..events).map(|event| event * sources + number).collect(),
@@ -120,11 +162,11 @@ impl World {
                 answered: Ranges::default(),
                 // Fragments of one event come at one time.
                 gap: if builder.is_some() { gap } else { Duration::from_micros(self.random.below(10_000)) },
-                datagram: self.net.datagrams_to.map(|_| 1400),
+                datagram: datagrams_to.map(|_| 1400),
             };
             self.total = if builder.is_some() { events as usize } else { self.total + memory.numbers.len() };
-            self.memories.insert(host, memory);
-            self.start(host);
+            self.memories.insert(site.node, memory);
+            self.start(site.node);
         }
         let emulated = self.random.chance(0.4);
         if !emulated && self.random.chance(0.5) {
@@ -149,7 +191,7 @@ impl World {
 
     fn draw(&mut self) -> Action {
         use Action::*;
-        const ALL: [Action; 16] = [
+        const ALL: [Action; 17] = [
             KillNode,
             KillNode,
             KillNode,
@@ -165,13 +207,16 @@ impl World {
             KillController,
             FillDisk,
             Pause,
+            CutOff,
             Noise,
         ];
         ALL[self.random.below(ALL.len() as u64) as usize]
     }
 
     fn new_node(&mut self, emulated: bool, listens: bool) -> u32 {
-        let host = self.net.place_for_one();
+        let site = self.world.add_site();
+        let host = site.node;
+        self.place(Place::Node(site), host);
         let seed = self.random.bits();
         let output = if self.random.chance(0.5) { vec![7; 6000].into() } else { Vec::new().into() };
         let time = [Spread::Fixed(0), Spread::Uniform(0, 3_000_000), Spread::Exponential(2e6)];
@@ -193,10 +238,10 @@ impl World {
     }
 
     fn new_builder(&mut self, sources: u32) {
-        let host = self.net.place_for_one();
+        let site = self.world.add_site();
+        self.place(Place::Builder(site), site.node);
         let policy = self.random.below(2) as usize;
         let datagrams = self.random.chance(0.5);
-        self.net.datagrams_to = datagrams.then_some(host);
         let config = BuilderConfig {
             patience: Duration::from_millis(20 + self.random.below(100)),
             incomplete: Incomplete::ALL[policy],
@@ -207,26 +252,40 @@ impl World {
             datagrams,
             ..BuilderConfig::new(Address::Node(CONTROLLER), sources)
         };
-        self.builder = Some((host, config));
-        self.start(host);
+        self.builder = Some((site, config));
+        self.start(site.node);
+    }
+
+    /// Makes room for machines of one kind at a node.
+    fn place(&mut self, place: Place, node: u32) {
+        assert_eq!(self.places.len(), node as usize);
+        self.places.push(place);
+        self.world.set_late(node, 0.2, Duration::from_micros(300));
+        self.world.set_backlog(node, BACKLOG);
     }
 
     fn start(&mut self, host: u32) {
-        if self.net.hosts[host as usize].program.is_some() {
+        if self.world.is_running(host) {
             return;
         }
-        let program = if host == CONTROLLER {
-            self.storage.committed = 0;
-            self.storage.due = false;
-            Program::controller(&self.config, self.storage.ledger())
-        } else if let Some((_, config)) = self.builder.as_ref().filter(|(at, _)| *at == host) {
-            Program::Builder(Box::new(Builder::new(config.clone())))
-        } else if let Some(memory) = self.memories.get(&host) {
-            Program::Source(Box::new(memory.source(self.net.now, self.net.steps)))
-        } else {
-            Program::Node(Box::new(Node::new(self.nodes[&host].clone())))
-        };
-        self.net.start(host, program);
+        match self.places[host as usize] {
+            Place::Controller(site) => {
+                self.storage.committed = 0;
+                self.storage.due = false;
+                let controller = Controller::new(self.config.clone(), NoSupply, self.storage.ledger());
+                self.world.start(site, controller);
+            }
+            Place::Builder(site) => {
+                let (_, config) = self.builder.as_ref().expect("it has its place with its configuration");
+                self.world.start(site, Builder::new(config.clone()));
+            }
+            Place::Source(site) => {
+                let source = self.memories[&host].source(self.world.now(), self.world.steps());
+                self.world.start(site, source);
+            }
+            Place::Node(site) => self.world.start(site, Node::new(self.nodes[&host].clone())),
+            Place::Noise(site) => self.world.start(site, Noise::default()),
+        }
     }
 
     fn plan(&mut self, at: Instant, action: Action) {
@@ -235,59 +294,77 @@ impl World {
     }
 
     fn plan_in(&mut self, millis: u64, action: Action) {
-        let at = self.net.now + Duration::from_micros(self.random.below(millis * 1000));
+        let at = self.world.now() + Duration::from_micros(self.random.below(millis * 1000));
         self.plan(at, action);
+    }
+
+    /// Plans business of a node's application.
+    fn plan_business(&mut self, host: u32, micros: u64, business: Business) {
+        self.entries += 1;
+        let at = self.world.now() + Duration::from_micros(self.random.below(micros + 1));
+        self.business.insert((at, self.entries), (host, business));
     }
 
     pub fn run(mut self) {
         let end = Instant::ZERO + CHAOS + CALM;
         while !self.is_done() {
-            assert!(self.net.steps < STEPS_MAX, "no end after {STEPS_MAX} steps: {}", self.story());
-            assert!(self.net.now < end, "no end: {}", self.story());
+            assert!(self.world.steps() < STEPS_MAX, "no end after {STEPS_MAX} steps: {}", self.story());
+            assert!(self.world.now() < end, "no end: {}", self.story());
             self.turn(end);
         }
         self.check_balance();
         self.command(controller::Command::Drain);
-        let end = self.net.now + Duration::from_secs(5);
+        let end = self.world.now() + Duration::from_secs(5);
         while !self.is_drained {
-            assert!(self.net.now < end, "it is not told to be drained: {}", self.story());
+            assert!(self.world.now() < end, "it is not told to be drained: {}", self.story());
             self.turn(end);
         }
     }
 
     fn turn(&mut self, end: Instant) {
         let action = self.agenda.first_key_value().map(|((at, _), _)| *at);
-        if let Some(happening) = self.net.next(action.unwrap_or(end)) {
-            let host = match happening {
-                Happening::Poll { host } => Some(host),
-                _ => None,
-            };
-            if let Some((host, what)) = self.net.happen(happening) {
-                self.own(host, what);
-            }
-            if let Some(host) = host {
-                self.carry_out(host);
-            }
-        } else if let Some(((at, _), action)) = self.agenda.pop_first() {
-            self.net.now = self.net.now.max(at);
+        let business = self.business.iter().find(|(_, (host, _))| !self.stopped.contains(host));
+        let business = business.map(|(key, _)| *key);
+        let until = [Some(end), action, business.map(|(at, _)| at)].into_iter().flatten().min().unwrap_or(end);
+        if let Some(host) = self.world.turn(until) {
+            self.hear(host);
+        } else if let Some(key) = business.filter(|(at, _)| *at <= until)
+            && let Some((host, business)) = self.business.remove(&key)
+        {
+            self.attend(host, business);
+        } else if action.is_some_and(|at| at <= until)
+            && let Some((_, action)) = self.agenda.pop_first()
+        {
             self.act(action);
-        } else {
-            self.net.now = end;
         }
     }
 
-    fn carry_out(&mut self, host: u32) {
-        let mut told = Vec::new();
-        self.net.carry_out(host, &mut told);
-        for told in told {
-            match told {
-                Told::Source(event) => self.source_told(host, &event),
-                Told::Node(event) => self.node_told(host, event),
-                Told::Builder(event) => Self::builder_told(&event),
-                Told::Controller(event) => self.controller_told(event),
+    /// Takes the next event that the machine at a node has for its application.
+    fn hear(&mut self, host: u32) {
+        match self.places[host as usize] {
+            Place::Source(site) => {
+                if let Some(event) = self.world.take_event(site) {
+                    self.source_told(host, &event);
+                }
             }
+            Place::Node(site) => {
+                if let Some(event) = self.world.take_event(site) {
+                    self.node_told(site, event);
+                }
+            }
+            Place::Builder(site) => {
+                if let Some(event) = self.world.take_event(site) {
+                    Self::builder_told(&event);
+                }
+            }
+            Place::Controller(site) => {
+                if let Some(event) = self.world.take_event(site) {
+                    self.controller_told(event);
+                }
+            }
+            Place::Noise(_) => {}
         }
-        if self.net.steps.is_multiple_of(64) {
+        if self.world.steps().is_multiple_of(64) {
             self.check_bounds();
         }
     }

@@ -1,0 +1,169 @@
+//! A benchmark from URI to result.
+
+use crate::steps::Steps;
+use crate::{Choice, Error, Timing, Uri, environment, plan};
+use hodo_measure::units::cpus_text;
+use hodo_measure::{Document, Measurement, Plan, SCHEMA, Tool};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+/// Descriptors that a process needs beside its channels: files, libraries, pollers.
+const DESCRIPTORS_BESIDE: u64 = 64;
+
+/// A benchmark of one link.
+///
+/// ```no_run
+/// # fn program(catalog: hodo_tester::Catalog) -> Result<(), hodo_tester::Error> {
+/// let mut benchmark = hodo_tester::Benchmark::new(catalog.uri("tcp")?);
+/// benchmark.choice.sizes = vec![64, 32 << 10];
+/// for measurement in benchmark.measure()?.measurements {
+///     println!("{} {:?}", measurement.test, measurement.rate.operations_per_s.median);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Benchmark {
+    /// The link; one that names no far end has its far end started.
+    pub link: Uri,
+    /// The tests.
+    pub choice: Choice,
+    /// How long and how often is measured.
+    pub timing: Timing,
+    /// Where and under which settings it runs.
+    pub conditions: Conditions,
+}
+
+/// Where and under which settings a benchmark runs.
+#[derive(Debug, Clone, Default)]
+pub struct Conditions {
+    /// Processors of both sides; `None` for all that are online, where the far end is started.
+    pub cpus: Option<Vec<usize>>,
+    /// TCP congestion control; `None` leaves the system's.
+    pub congestion: Option<String>,
+    /// Socket buffers in bytes; `None` leaves the system's, or what suits the protocol.
+    pub socket_buffer: Option<usize>,
+    /// Bits per second of the line, for the limit; `None` for the interface's.
+    pub line_rate: Option<f64>,
+    /// Bytes of the line's largest IP packet, for the limit; `None` for the interface's.
+    pub mtu: Option<u32>,
+    /// The address of the pages of a daemon between the two ends, which tells its stages there.
+    pub pages: Option<SocketAddr>,
+    /// Where a far end runs that is started.
+    pub far_end: Host,
+}
+
+/// Where a far end runs that is started.
+#[derive(Debug, Clone, Default)]
+pub enum Host {
+    /// In a thread of this process, whose CPU time then counts for both ends.
+    #[default]
+    Thread,
+    /// In a process of this program, which is `hodo`.
+    Program(PathBuf),
+}
+
+/// Follows a run.
+pub trait Observer: Sync {
+    /// Takes a remark on the whole run.
+    fn say(&self, _text: &str) {}
+    /// Takes the beginning of a step.
+    fn begin(&self, _link: &Uri, _plan: &Plan) {}
+    /// Takes how the step goes on.
+    fn tick(&self, _progress: &hodo_measure::Progress) {}
+    /// Takes the end of a step.
+    fn end(&self, _measurement: &Measurement) {}
+    /// Takes the document after each step, so that it can be written: an interrupt or a failure then loses nothing.
+    fn added(&self, _document: &Document) {}
+}
+
+/// An observer that ignores everything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {}
+
+impl Benchmark {
+    /// Creates a benchmark of the protocol's suite, with the default timing.
+    #[must_use]
+    pub fn new(link: Uri) -> Benchmark {
+        let timing = Timing::of(&link);
+        Benchmark { link, choice: Choice::default(), timing, conditions: Conditions::default() }
+    }
+
+    /// Returns the measurements to be run, one after the other; never none.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if what is chosen does not fit together or the protocol.
+    pub fn plans(&self) -> Result<Vec<Plan>, Error> {
+        plan::plans(&self.link, &self.choice, &self.timing)
+    }
+
+    /// Checks that this machine has the processors, the congestion control and the descriptors that the plans need.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it has not, [`Error::Failed`] if it does not tell.
+    pub fn check(&self, plans: &[Plan]) -> Result<(), Error> {
+        let online = online_cpus();
+        if let Some(cpus) = &self.conditions.cpus
+            && let Some(cpu) = cpus.iter().find(|cpu| !online.is_empty() && !online.contains(cpu))
+        {
+            return Err(Error::Usage(format!("--cpu {cpu}: this process may run on {}", cpus_text(&online))));
+        }
+        let channels = plans.iter().map(|plan| plan.channels).max().unwrap_or(1);
+        let wanted = u64::from(channels) + DESCRIPTORS_BESIDE;
+        let allowed = hodo_io::host::raise_descriptor_limit()
+            .map_err(|why| Error::Failed(format!("the limit of open files cannot be read: {why}")))?;
+        if !self.link.simulated && allowed < wanted {
+            return Err(Error::Usage(format!(
+                "--channels {channels}: that needs {wanted} open files, and this process may have {allowed}; raise the limit with `ulimit -n {wanted}` as root, or take 1..={}",
+                allowed.saturating_sub(DESCRIPTORS_BESIDE)
+            )));
+        }
+        crate::congestion::check_congestion(self.conditions.congestion.as_deref())
+    }
+
+    /// Runs the benchmark and returns the document with its measurements.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the benchmark is not possible, [`Error::Failed`] if a measurement failed.
+    pub fn measure(&self) -> Result<Document, Error> {
+        let plans = self.plans()?;
+        self.check(&plans)?;
+        let mut document = document(None, std::env::args().collect());
+        self.run(&plans, &mut document, &Unobserved, &AtomicBool::new(false))?;
+        Ok(document)
+    }
+
+    /// Runs plans in turn, and adds each measurement to the document. What was measured is there also after an error, and
+    /// after `stop` was set.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if nothing can be measured so, [`Error::Failed`] if a measurement failed.
+    pub fn run(
+        &self,
+        plans: &[Plan],
+        document: &mut Document,
+        observer: &dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<(), Error> {
+        Steps { benchmark: self, stop, observer, document }.run(plans)
+    }
+}
+
+/// Returns a document without measurements, with the facts of this host.
+#[must_use]
+pub fn document(commit: Option<&str>, arguments: Vec<String>) -> Document {
+    let tool = Tool {
+        name: "hodo".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: commit.map(str::to_owned),
+    };
+    let environment = environment::of_host(arguments);
+    Document { schema: SCHEMA.to_owned(), tool, environment, measurements: Vec::new() }
+}
+
+/// Returns the processors that this process may run on; none where the kernel does not tell.
+pub(crate) fn online_cpus() -> Vec<usize> {
+    hodo_io::affinity::allowed_cpus().unwrap_or_default()
+}

@@ -1,0 +1,288 @@
+//! The measurements of a benchmark, one after the other.
+
+use crate::{Description, Error, Part, Uri};
+use hodo_machine::Wait;
+use hodo_measure::{Mode, Plan, Repeats, Size, Test, Until};
+use std::time::Duration;
+
+/// Operations in flight on all channels together: what the tester keeps in memory for each is bounded by this.
+const IN_FLIGHT_MAX: u64 = (1 << 24) - 1;
+/// More per second cannot be told apart by a clock of nanoseconds.
+const RATE_MAX: f64 = 1e9;
+/// A schedule must not be held up by the window, so the open test's is wide.
+const OPEN_WINDOW: u32 = 1024;
+/// Where the random test's minimum begins, and by what it is multiplied, unless `--sizes` says so.
+const RANDOM_FIRST: u32 = 64;
+const RANDOM_FACTOR: u32 = 8;
+
+/// The tests of a benchmark; what is left open is as in the protocol's suite.
+#[derive(Debug, Clone, Default)]
+pub struct Choice {
+    /// The test; `None` for the whole suite.
+    pub test: Option<Test>,
+    /// The direction of the payload.
+    pub mode: Option<Mode>,
+    /// Bytes of payload per operation, one measurement each; empty for the suite's.
+    pub sizes: Vec<u32>,
+    /// Operations in flight per channel, one measurement each; empty for the suite's.
+    pub windows: Vec<u32>,
+    /// Channels.
+    pub channels: Option<u32>,
+    /// Operations in a packet.
+    pub batch: u32,
+    /// Operations per second that are due, for the open test.
+    pub rate: Option<f64>,
+    /// Whether each operation has a connection of its own.
+    pub reconnect: bool,
+}
+
+/// How long and how often is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// The end of one repeat.
+    pub until: Until,
+    /// Time before the counted part.
+    pub warmup: Duration,
+    /// Repeats of the counted part.
+    pub repeats: Repeats,
+    /// How both sides wait.
+    pub wait: Wait,
+    /// For everything drawn at random.
+    pub seed: u64,
+    /// Whether the stages of an operation are measured.
+    pub stages: bool,
+    /// How long connecting and a single answer may take before the far end counts as lost.
+    pub timeout: Duration,
+}
+
+impl Timing {
+    /// Returns the defaults for a link: six repeats of half a second. In virtual time nothing has to settle, and each
+    /// operation takes a microsecond of real time to compute, so a simulated link is measured for a shorter time.
+    #[must_use]
+    pub fn of(link: &Uri) -> Timing {
+        let (warmup, until) = if link.simulated { (20, 100) } else { (200, 500) };
+        Timing {
+            until: Until::Elapsed(Duration::from_millis(until)),
+            warmup: Duration::from_millis(warmup),
+            repeats: Repeats::Fixed(6),
+            wait: Wait::Block,
+            seed: 1,
+            stages: false,
+            timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Returns the measurements of a benchmark, one after the other; never none.
+pub(crate) fn plans(link: &Uri, choice: &Choice, timing: &Timing) -> Result<Vec<Plan>, Error> {
+    let protocol = link.protocol.description();
+    check(protocol, choice)?;
+    let mut plans = Vec::new();
+    match choice.test {
+        Some(test) => append(&asked(link, choice, test)?, choice, timing, &mut plans)?,
+        None => {
+            for part in protocol.suite {
+                append(&suited(link, part, choice), choice, timing, &mut plans)?;
+            }
+        }
+    }
+    Ok(plans)
+}
+
+/// Tests of one kind, over several sizes.
+struct Wanted {
+    test: Test,
+    mode: Mode,
+    sizes: Vec<u32>,
+    /// Each in turn.
+    windows: Vec<u32>,
+    channels: u32,
+}
+
+/// What `--test` and its companions ask for; what they leave open is as in the protocol's suite.
+fn asked(link: &Uri, choice: &Choice, test: Test) -> Result<Wanted, Error> {
+    let protocol = link.protocol.description();
+    let mode = choice.mode.unwrap_or(protocol.modes[0]);
+    let like = likeness(protocol, test, mode);
+    let window = match test {
+        Test::Latency => 1,
+        Test::Open => like.window.max(OPEN_WINDOW),
+        // As many packets in flight as without.
+        _ => like.window * choice.batch.max(1),
+    };
+    let sizes = match test {
+        Test::Random => random_sizes(like.sizes),
+        Test::Open => like.sizes[..1].to_vec(),
+        _ => like.sizes.to_vec(),
+    };
+    let wanted = Wanted {
+        test,
+        mode,
+        sizes: given(&choice.sizes).unwrap_or(sizes),
+        windows: given(&choice.windows).unwrap_or_else(|| vec![window]),
+        channels: choice.channels.unwrap_or(match test {
+            Test::Latency => 1,
+            Test::Channels => like.channels.max(link.protocol.far_ends(link)),
+            _ => link.protocol.far_ends(link),
+        }),
+    };
+    if test == Test::Random && rising(&wanted.sizes).is_empty() {
+        let sizes: Vec<String> = wanted.sizes.iter().map(ToString::to_string).collect();
+        return Err(Error::Usage(format!(
+            "--sizes {}: the random test needs a minimum and a maximum; write 64..32K*2, or 64,32K for one measurement",
+            sizes.join(",")
+        )));
+    }
+    Ok(wanted)
+}
+
+/// A part of the suite, with what the options change in it.
+fn suited(link: &Uri, part: &Part, choice: &Choice) -> Wanted {
+    let one_at_a_time = part.test == Test::Latency;
+    Wanted {
+        test: part.test,
+        mode: choice.mode.unwrap_or(part.mode),
+        sizes: given(&choice.sizes).unwrap_or_else(|| part.sizes.to_vec()),
+        windows: given(&choice.windows).filter(|_| !one_at_a_time).unwrap_or_else(|| vec![part.window]),
+        channels: match choice.channels {
+            _ if one_at_a_time => part.channels,
+            Some(channels) => channels,
+            None => part.channels.max(link.protocol.far_ends(link)),
+        },
+    }
+}
+
+fn given(values: &[u32]) -> Option<Vec<u32>> {
+    (!values.is_empty()).then(|| values.to_vec())
+}
+
+/// The part of the suite that is most like a test.
+fn likeness(protocol: &Description, test: Test, mode: Mode) -> &'static Part {
+    let find = |fits: &dyn Fn(&Part) -> bool| protocol.suite.iter().find(|part| fits(part));
+    find(&|part| part.test == test && part.mode == mode)
+        .or_else(|| find(&|part| part.test == test))
+        .or_else(|| find(&|part| part.test == Test::Rate && part.mode == mode))
+        .unwrap_or(&protocol.suite[0])
+}
+
+fn random_sizes(like: &[u32]) -> Vec<u32> {
+    let max = like.iter().copied().max().unwrap_or(RANDOM_FIRST).max(2 * RANDOM_FIRST);
+    let minima = std::iter::successors(Some(RANDOM_FIRST), |size| size.checked_mul(RANDOM_FACTOR));
+    let mut sizes: Vec<u32> = minima.take_while(|size| *size < max).collect();
+    sizes.push(max);
+    sizes
+}
+
+/// Appends a plan for each window and size, but none twice: options may make two parts of a suite the same.
+fn append(wanted: &Wanted, choice: &Choice, timing: &Timing, plans: &mut Vec<Plan>) -> Result<(), Error> {
+    for &window in &wanted.windows {
+        let in_flight = u64::from(window) * u64::from(wanted.channels);
+        if in_flight > IN_FLIGHT_MAX {
+            return Err(Error::Usage(format!(
+                "--window {window} on --channels {} are {in_flight} operations in flight, which is not in 1..={IN_FLIGHT_MAX}; take less of either",
+                wanted.channels
+            )));
+        }
+        let sizes = match wanted.test {
+            Test::Random => rising(&wanted.sizes),
+            _ => wanted.sizes.iter().copied().map(Size::Fixed).collect(),
+        };
+        for size in sizes {
+            let plan = plan(wanted, window, size, choice, timing);
+            if !plans.contains(&plan) {
+                plans.push(plan);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn plan(wanted: &Wanted, window: u32, size: Size, choice: &Choice, timing: &Timing) -> Plan {
+    Plan {
+        test: wanted.test,
+        mode: wanted.mode,
+        size,
+        window,
+        channels: wanted.channels,
+        batch: choice.batch.max(1),
+        rate: choice.rate,
+        until: timing.until,
+        warmup: timing.warmup,
+        repeats: timing.repeats,
+        wait: timing.wait,
+        seed: timing.seed,
+        stages: timing.stages,
+        stall: timing.timeout,
+    }
+}
+
+/// Returns the sizes of the random test: each but the largest is once the minimum, under the same maximum.
+fn rising(sizes: &[u32]) -> Vec<Size> {
+    let max = sizes.iter().copied().max().unwrap_or(0);
+    let mut minima: Vec<u32> = sizes.iter().copied().filter(|size| *size < max).collect();
+    minima.sort_unstable();
+    minima.dedup();
+    minima.into_iter().map(|min| Size::Uniform { min, max }).collect()
+}
+
+/// What single options cannot know of each other.
+fn check(protocol: &Description, choice: &Choice) -> Result<(), Error> {
+    let usage = |text: String| Err(Error::Usage(text));
+    let name = protocol.name;
+    if let Some(size) = choice.sizes.iter().copied().max().filter(|size| *size > protocol.size_max) {
+        let max = protocol.size_max;
+        return usage(format!("--sizes {size}: an operation of {name} has a size in 1..={max} bytes"));
+    }
+    if let Some(mode) = choice.mode.filter(|mode| !protocol.modes.contains(mode)) {
+        let modes: Vec<String> = protocol.modes.iter().map(ToString::to_string).collect();
+        return usage(format!(
+            "--mode {mode}: the payload of {name} goes one way, {}; leave it out",
+            modes.join(" or ")
+        ));
+    }
+    match (choice.batch.max(1), protocol.batch_max) {
+        (batch, most) if (1..=most).contains(&batch) => {}
+        (batch, 1) => return usage(format!("--batch {batch}: {name} puts one operation into a packet; leave it at 1")),
+        (batch, most) => return usage(format!("--batch {batch}: {name} puts 1..={most} operations into a packet")),
+    }
+    match (choice.test, choice.rate) {
+        (Some(Test::Open), None) => {
+            return usage("--test open needs --rate, the operations per second that are due, as --rate 10K".to_owned());
+        }
+        (Some(Test::Open), Some(rate)) if rate > RATE_MAX => {
+            return usage(format!("--rate {rate}: operations per second are above 0 and at most 1G"));
+        }
+        (Some(Test::Open), Some(_)) | (_, None) => {}
+        (_, Some(rate)) => {
+            return usage(format!("--rate {rate}: only --test open has a schedule; add it, or leave --rate out"));
+        }
+    }
+    if choice.test == Some(Test::Latency) {
+        let numbers = choice.windows.iter().map(|window| ("--window", window));
+        for (option, number) in numbers.chain(choice.channels.iter().map(|channels| ("--channels", channels))) {
+            if *number != 1 {
+                return usage(format!(
+                    "{option} {number}: the latency test has one operation at a time, so 1..=1; for more in flight take --test rate, for more channels --test channels --window 1"
+                ));
+            }
+        }
+    }
+    if choice.reconnect && choice.test != Some(Test::Latency) {
+        return usage("--reconnect: each operation on a connection of its own goes with --test latency".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_minimum_rises_under_one_maximum() {
+        assert_eq!(
+            rising(&[1, 2, 4, 8]),
+            [Size::Uniform { min: 1, max: 8 }, Size::Uniform { min: 2, max: 8 }, Size::Uniform { min: 4, max: 8 }]
+        );
+        assert!(rising(&[64]).is_empty());
+    }
+}

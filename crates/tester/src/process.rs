@@ -1,0 +1,143 @@
+//! A far end in a process of its own, which cannot outlive this one.
+
+use crate::{Error, FarEnd};
+use hodo_machine::Wait;
+use hodo_measure::units::cpus_text;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// How long it may take to come to an end by itself.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// A running process. Dropped, it is stopped.
+pub(crate) struct Process {
+    child: Child,
+    /// Open for as long as the far end is to run: it stops at the end of its standard input, however this process ends.
+    stdin: Option<ChildStdin>,
+    /// Open, lest later output kills the far end.
+    _stdout: Option<BufReader<ChildStdout>>,
+}
+
+/// How a far end runs that is started here.
+#[derive(Debug, Clone)]
+pub(crate) struct Launch {
+    pub(crate) wait: Wait,
+    pub(crate) cpus: Vec<usize>,
+    pub(crate) congestion: Option<String>,
+    pub(crate) socket_buffer: Option<usize>,
+    pub(crate) timeout: Duration,
+}
+
+impl Process {
+    /// Starts a process, and waits until it has said where it listens: its lines without the beginning of each.
+    pub(crate) fn start(program: &Path, far_end: &FarEnd, launch: &Launch) -> Result<(Process, Vec<String>), Error> {
+        let mut child = command(program, far_end, launch)
+            .spawn()
+            .map_err(|why| Error::Failed(format!("the far end cannot be started: {why}")))?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().expect("standard output is piped"));
+        let mut process = Process { child, stdin, _stdout: None };
+        let begins = far_end.says;
+        let Some((lines, stdout)) = first_lines(stdout, begins.len(), launch.timeout) else {
+            return Err(process.did_not_start(launch.timeout));
+        };
+        let said = lines.lines().zip(begins).map_while(|(line, begin)| Some(line.strip_prefix(begin)?.to_owned()));
+        let said: Vec<String> = said.collect();
+        if said.len() < begins.len() {
+            return Err(process.did_not_start(launch.timeout));
+        }
+        process._stdout = Some(stdout);
+        Ok((process, said))
+    }
+
+    /// Returns its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns why it runs no more; `None` while it runs.
+    pub(crate) fn ended(&mut self) -> Option<String> {
+        self.child.try_wait().ok().flatten().map(|status| format!("the far end has ended ({status})"))
+    }
+
+    /// Why it is not listening, in its own words where it has said them.
+    fn did_not_start(&mut self, timeout: Duration) -> Error {
+        let status = self.stop();
+        let mut said = String::new();
+        if let Some(stderr) = self.child.stderr.take() {
+            // What it says is one line; more would be no use.
+            let _ = stderr.take(4096).read_to_string(&mut said);
+        }
+        let said = said.trim().trim_start_matches("hodo: ");
+        match status {
+            _ if !said.is_empty() && status.and_then(|status| status.code()) == Some(2) => {
+                Error::Usage(said.to_owned())
+            }
+            _ if !said.is_empty() => Error::Failed(format!("the far end did not start: {said}")),
+            Some(status) => Error::Failed(format!("the far end did not start ({status})")),
+            None => Error::Failed(format!("the far end was not there after {timeout:?}; try a longer --timeout")),
+        }
+    }
+
+    /// Asks it to end, and kills it where it does not, as when it is stopped. Returns how it ended by itself.
+    fn stop(&mut self) -> Option<ExitStatus> {
+        drop(self.stdin.take());
+        let (tell, told) = mpsc::channel();
+        let child = self.child.id();
+        // Nobody listens any more where the child had to be killed.
+        std::thread::spawn(move || drop(tell.send(hodo_io::process::await_end(child))));
+        if matches!(told.recv_timeout(GRACE), Ok(Ok(()))) {
+            return self.child.try_wait().ok().flatten();
+        }
+        // It may have ended since; then there is nothing to kill.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        None
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Returns the command of a far end, tied to this process, and placed.
+fn command(program: &Path, far_end: &FarEnd, launch: &Launch) -> Command {
+    let mut command = Command::new(program);
+    command.args(&far_end.words).arg("--until-stdin-closes").arg("--wait").arg(launch.wait.to_string());
+    if !launch.cpus.is_empty() {
+        command.arg("--cpu").arg(cpus_text(&launch.cpus));
+    }
+    if far_end.served.is_some() {
+        if let Some(congestion) = &launch.congestion {
+            command.arg("--congestion").arg(congestion);
+        }
+        if let Some(size) = launch.socket_buffer {
+            command.arg("--socket-buffer").arg(size.to_string());
+        }
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A group of its own: Ctrl-C is for this process, which still has to ask the far end for its counters.
+    command.process_group(0);
+    command
+}
+
+/// The first lines of a child's output, waited for this long, and the rest of the output.
+fn first_lines(stdout: ChildStdout, count: usize, timeout: Duration) -> Option<(String, BufReader<ChildStdout>)> {
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut lines = String::new();
+        let mut reader = BufReader::new(stdout);
+        // Bounded, because it might be any program.
+        let mut bounded = reader.by_ref().take(4096);
+        for _ in 0..count {
+            let _ = bounded.read_line(&mut lines);
+        }
+        let _ = send.send((lines, reader));
+    });
+    receive.recv_timeout(timeout).ok()
+}

@@ -1,0 +1,150 @@
+//! A far end that was started here: a process of its own, or a thread of this one.
+
+use crate::placement::Placement;
+use crate::private_dir::PrivateDir;
+use crate::process::{Launch, Process};
+use crate::{Conditions, Error, FarEnd, Host, ServeSettings, Timing, Uri};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// Peers at once that a far end in a thread takes.
+const PEERS_MAX: usize = 20_000;
+
+/// A running far end. Dropped, it is stopped.
+pub(crate) struct Running {
+    place: Place,
+    uri: Uri,
+    placement: Placement,
+    /// The address of its pages.
+    pages: Option<SocketAddr>,
+    /// The far end behind it, as a device behind a hub.
+    behind: Option<Box<Running>>,
+    /// The folder of its socket: the far end removes it, unless it is killed.
+    _dir: Option<PrivateDir>,
+}
+
+enum Place {
+    Process(Process),
+    Thread(Thread),
+}
+
+struct Thread {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), Error>>>,
+}
+
+impl Running {
+    /// Starts the far end of a link that names none, and waits until it listens.
+    pub(crate) fn start(
+        link: &Uri,
+        timing: &Timing,
+        conditions: &Conditions,
+        placement: &Placement,
+    ) -> Result<Running, Error> {
+        let far_end = link.protocol.far_end(link, timing.stages);
+        let behind = far_end.behind.as_ref().map(|behind| Running::start(behind, timing, conditions, placement));
+        let behind = behind.transpose()?.map(Box::new);
+        let launch = Launch {
+            wait: timing.wait,
+            cpus: placement.far.clone(),
+            congestion: conditions.congestion.clone(),
+            socket_buffer: placement.socket_buffer,
+            timeout: timing.timeout,
+        };
+        let (place, said, dir) = match &conditions.far_end {
+            Host::Program(program) => {
+                let (process, said) = Process::start(program, &far_end, &launch)?;
+                (Place::Process(process), said, None)
+            }
+            Host::Thread => {
+                let (thread, said, dir) = Thread::start(&far_end, &launch)?;
+                (Place::Thread(thread), vec![said], dir)
+            }
+        };
+        let uri = link.protocol.link_to(link, &said, behind.as_deref().map(Running::link))?;
+        let pages = said.get(1).and_then(|pages| pages.parse().ok());
+        let is_at_path = link.protocol.description().is_at_path;
+        let dir = dir.or_else(|| is_at_path.then(|| Path::new(&uri.path).parent().map(PrivateDir::adopt)).flatten());
+        Ok(Running { place, uri, placement: placement.clone(), pages, behind, _dir: dir })
+    }
+
+    /// Returns the link to it.
+    pub(crate) fn link(&self) -> &Uri {
+        &self.uri
+    }
+
+    /// Returns the address of its pages, where it has any.
+    pub(crate) fn pages(&self) -> Option<SocketAddr> {
+        self.pages
+    }
+
+    /// Returns its process, if it is not this one.
+    pub(crate) fn process(&self) -> Option<u32> {
+        match &self.place {
+            Place::Process(process) => Some(process.id()),
+            Place::Thread(_) => None,
+        }
+    }
+
+    /// Returns how it was placed.
+    pub(crate) fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// Returns why it runs no more; `None` while it runs.
+    pub(crate) fn ended(&mut self) -> Option<String> {
+        if let Some(ended) = self.behind.as_mut().and_then(|behind| behind.ended()) {
+            return Some(ended);
+        }
+        match &mut self.place {
+            Place::Process(process) => process.ended(),
+            Place::Thread(thread) => {
+                let is_over = thread.thread.as_ref().is_none_or(JoinHandle::is_finished);
+                is_over.then(|| "the far end has ended".to_owned())
+            }
+        }
+    }
+}
+
+impl Thread {
+    fn start(far_end: &FarEnd, launch: &Launch) -> Result<(Thread, String, Option<PrivateDir>), Error> {
+        let Some(served) = &far_end.served else {
+            let words = far_end.words.join(" ");
+            return Err(Error::Usage(format!("`hodo {words}` runs in no thread; name the program that starts it")));
+        };
+        let (mut uri, mut dir) = (served.clone(), None);
+        if uri.protocol.description().is_at_path && uri.wants_far_end() {
+            let made = PrivateDir::make()?;
+            uri.path = made.socket();
+            dir = Some(made);
+        }
+        let settings = ServeSettings {
+            threads: usize::from(launch.cpus.is_empty()),
+            cpus: launch.cpus.clone(),
+            wait: launch.wait,
+            congestion: launch.congestion.clone(),
+            socket_buffer: launch.socket_buffer,
+            size_max: uri.protocol.description().size_max,
+            peers_max: PEERS_MAX,
+        };
+        let server = crate::serve(&uri, &settings)?;
+        let listening = server.uri().to_string();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || server.run(&stopped));
+        Ok((Thread { stop, thread: Some(thread) }, listening, dir))
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // How it ended has been asked before, where anybody wanted to know.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The steps of a run: a far end where it is needed, a link, a measurement, its limit, and the next.
+
+use crate::drive::drive;
+use crate::line::line;
+use crate::placement::Placement;
+use crate::round_trip::alone;
+use crate::running::Running;
+use crate::unmeasured::unmeasured;
+use crate::{Benchmark, Error, Observer, Opened, Settings, Uri, environment};
+use hodo_io::nic::NicFacts;
+use hodo_measure::limits::{self, Baseline, OnTheWire, RoundTrip};
+use hodo_measure::{Cpu, Document, LinkError, Measurement, Plan, State, Test};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A run of one link.
+pub(crate) struct Steps<'a> {
+    pub(crate) benchmark: &'a Benchmark,
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) observer: &'a dyn Observer,
+    pub(crate) document: &'a mut Document,
+}
+
+impl Steps<'_> {
+    /// Runs the plans in turn. What was measured is in the document, also after an error.
+    pub(crate) fn run(&mut self, plans: &[Plan]) -> Result<(), Error> {
+        let mut far_end = None;
+        let mut failure = Ok(());
+        for plan in plans {
+            self.observer.begin(&self.benchmark.link, plan);
+            let step = self.step(plan, &mut far_end);
+            let stopped = self.stop.load(Ordering::Relaxed);
+            let (measurement, next) = match step {
+                // Nothing that could be measured: the command line is wrong.
+                Err(error @ Error::Usage(_)) => return Err(error),
+                Err(_) if stopped => {
+                    (self.unmeasured(plan, State::Interrupted, "nothing had been counted yet"), Next::End(Ok(())))
+                }
+                Err(error) => (self.unmeasured(plan, State::Failed, &error.to_string()), Next::End(Err(error))),
+                Ok((measurement, error)) => (measurement, self.next(error, stopped)),
+            };
+            self.observer.end(&measurement);
+            self.document.measurements.push(measurement);
+            self.observer.added(self.document);
+            match next {
+                Next::End(result) => return failure.and(result),
+                Next::Plan(result) => failure = failure.and(result),
+            }
+        }
+        failure
+    }
+
+    /// Whether the next plan may do better after this one's error.
+    fn next(&self, error: Option<LinkError>, stopped: bool) -> Next {
+        let named = |error: LinkError| Err(Error::Failed(format!("{}: {error}", self.benchmark.link)));
+        match error {
+            _ if stopped => Next::End(Ok(())),
+            None => Next::Plan(Ok(())),
+            Some(error @ LinkError::Unsupported(_)) => Next::Plan(named(error)),
+            Some(error) => Next::End(named(error)),
+        }
+    }
+
+    /// One measurement with its limit, and why the link cannot go on, where it cannot.
+    fn step(&mut self, plan: &Plan, far_end: &mut Option<Running>) -> Result<(Measurement, Option<LinkError>), Error> {
+        let placement = self.placement(plan);
+        let uri = self.meet(&placement, far_end)?;
+        let far_process = far_end.as_ref().and_then(Running::process);
+        let settings = Settings { far_process, ..self.settings(plan, &placement) };
+        let mut opened = crate::open(&uri, &settings, self.stop)?;
+        let nic = opened.remote.and_then(NicFacts::towards);
+        let line = line(&self.benchmark.conditions, nic.as_ref());
+        if plan.stages {
+            let pages = far_end.as_ref().and_then(Running::pages).or(self.benchmark.conditions.pages);
+            if let Err(why) = uri.protocol.add_stages(&uri, &mut opened, pages) {
+                self.observer.say(&why);
+            }
+        }
+        self.note(&opened, &placement, nic);
+        let wire = uri.protocol.on_the_wire(&uri, plan)?;
+        let real = !self.benchmark.link.simulated;
+        // Neither cores nor the window bind a single operation on a line.
+        let lone = plan.test == Test::Latency;
+        let beside = Beside {
+            baseline: real && if line.is_some() { !lone } else { is_here(&opened) },
+            alone: real && plan.window * plan.channels > 1 && !lone && plan.test != Test::Updates,
+        };
+        let (mut baselines, mut alone_ns) = (Vec::new(), Vec::new());
+        let mut look = |steps: &Self, opened: &mut Opened| {
+            if beside.baseline && !steps.stop.load(Ordering::Relaxed) {
+                baselines.extend(steps.baseline(&wire, &settings, plan, &placement));
+            }
+            if beside.alone && !steps.stop.load(Ordering::Relaxed) {
+                alone_ns.extend(alone(opened, plan, &wire));
+            }
+        };
+        look(self, &mut opened);
+        let run = drive(&mut opened, plan, &busy_processors(&placement), self.stop, self.observer);
+        if run.error.is_none() {
+            look(self, &mut opened);
+        }
+        let error = run.error.clone();
+        let mut found = run.into_measurement(self.benchmark.link.scheme, &self.benchmark.link.to_string(), plan);
+        if self.benchmark.link.simulated {
+            // What computing the simulation cost says nothing of the link, and would differ from run to run.
+            found.cpu = Cpu::default();
+        }
+        let baseline = baselines.into_iter().reduce(|one: Baseline, other| one.with(&other));
+        let round_trip = RoundTrip::of_row(&found, &wire, &alone_ns).filter(|_| beside.alone);
+        found.limit = crate::limit(&wire, &opened, line, baseline.as_ref(), round_trip, &found);
+        found.share_of_limit = found.limit.as_ref().and_then(|limit| limits::share(&found, limit));
+        if let Some(flag) = found.limit.as_ref().zip(found.share_of_limit).and_then(|(l, s)| limits::red_flag(l, s)) {
+            found.verdict.text = format!("{}; {flag}", found.verdict.text);
+        }
+        if let Some(ended) = far_end.as_mut().and_then(Running::ended) {
+            found.verdict.text = format!("{}; {ended}", found.verdict.text);
+        }
+        Ok((found, error))
+    }
+
+    /// What bare sockets do. Without it there may be no limit, but still a measurement.
+    fn baseline(&self, wire: &OnTheWire, settings: &Settings, plan: &Plan, placement: &Placement) -> Option<Baseline> {
+        let found = crate::baseline(wire, settings, plan, &placement.far);
+        found.inspect_err(|error| self.observer.say(&error.to_string())).ok()
+    }
+
+    fn placement(&self, plan: &Plan) -> Placement {
+        let asked = self.benchmark.conditions.cpus.as_deref();
+        let far_end_here = self.benchmark.link.wants_far_end();
+        let placement = Placement::of(asked, &crate::benchmark::online_cpus(), plan.channels, far_end_here);
+        placement.with_far_on_one(self.benchmark.link.protocol.description().has_one_thread).with_buffers(
+            self.benchmark.conditions.socket_buffer.or_else(|| {
+                if far_end_here { self.benchmark.link.protocol.socket_buffer(plan.channels) } else { None }
+            }),
+        )
+    }
+
+    /// Where the far end is. One that is started here runs on until a plan needs it otherwise placed.
+    fn meet(&self, placement: &Placement, far_end: &mut Option<Running>) -> Result<Uri, Error> {
+        if !self.benchmark.link.wants_far_end() {
+            return Ok(self.benchmark.link.clone());
+        }
+        if far_end.as_ref().is_none_or(|far_end| far_end.placement() != placement) {
+            // The one before ends first, so that the two do not share a processor.
+            drop(far_end.take());
+            *far_end = Some(Running::start(
+                &self.benchmark.link,
+                &self.benchmark.timing,
+                &self.benchmark.conditions,
+                placement,
+            )?);
+        }
+        let started = far_end.as_ref().expect("it was started above");
+        Ok(started.link().clone())
+    }
+
+    fn settings(&self, plan: &Plan, placement: &Placement) -> Settings {
+        Settings {
+            channels: plan.channels,
+            window: plan.window,
+            size_max: plan.size.bounds().1,
+            wait: plan.wait,
+            cpus: placement.here.clone(),
+            congestion: self.benchmark.conditions.congestion.clone(),
+            socket_buffer: placement.socket_buffer,
+            batch: plan.batch,
+            far_process: None,
+            reconnect: self.benchmark.choice.reconnect,
+            seed: plan.seed,
+            timeout: plan.stall,
+        }
+    }
+
+    /// What the environment says only once a link is open.
+    fn note(&mut self, opened: &Opened, placement: &Placement, nic: Option<NicFacts>) {
+        let text = placement.text(self.benchmark.link.wants_far_end());
+        let environment = &mut self.document.environment;
+        if opened.congestion.is_some() {
+            environment.congestion_control.clone_from(&opened.congestion);
+        }
+        environment::add_placement(environment, &text);
+        if let Some(nic) = nic {
+            environment::set_interface(environment, nic);
+        }
+    }
+
+    fn unmeasured(&self, plan: &Plan, state: State, why: &str) -> Measurement {
+        unmeasured(self.benchmark.link.scheme, &self.benchmark.link.to_string(), plan, state, why)
+    }
+}
+
+/// What follows a step.
+enum Next {
+    Plan(Result<(), Error>),
+    End(Result<(), Error>),
+}
+
+/// What is measured beside a row, before and after it.
+struct Beside {
+    /// Bare sockets.
+    baseline: bool,
+    /// The row's operations one at a time.
+    alone: bool,
+}
+
+/// The processors whose load counts: those that the two sides are bound to, or all of them where a side is not bound.
+fn busy_processors(placement: &Placement) -> Vec<usize> {
+    if placement.here.is_empty() {
+        return Vec::new();
+    }
+    placement.here.iter().chain(&placement.far).copied().collect()
+}
+
+/// Whether both sides are on this host, where there is no line between them.
+fn is_here(opened: &Opened) -> bool {
+    let same = |local: std::net::SocketAddr, remote: std::net::SocketAddr| local.ip() == remote.ip();
+    opened.local.zip(opened.remote).is_none_or(|(local, remote)| remote.ip().is_loopback() || same(local, remote))
+}
