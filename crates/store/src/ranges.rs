@@ -16,8 +16,8 @@ type Run = (u16, u16);
 /// A set of numbers below `u64::MAX`, read as merged half-open ranges.
 #[derive(Debug, Clone, Default)]
 pub struct Ranges {
-    /// Chunks that are wholly in the set: first and last of consecutive ones.
-    full: BTreeMap<u64, u64>,
+    /// Chunks that are wholly in the set.
+    full: hodo_machine::Ranges,
     /// Chunks of which some numbers are in the set.
     parts: BTreeMap<u64, Part>,
     len: u64,
@@ -93,7 +93,7 @@ impl Ranges {
 
     /// Returns the ranges, ascending, with a gap between any two.
     pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        let full = self.full.iter().map(|(first, last)| (*first, None, *last));
+        let full = self.full.as_slice().iter().map(|chunks| (chunks.start, None, chunks.end - 1));
         let mut all: Vec<(u64, Option<&Part>, u64)> = full.collect();
         all.extend(self.parts.iter().map(|(chunk, part)| (*chunk, Some(part), *chunk)));
         all.sort_unstable_by_key(|(first, _, _)| *first);
@@ -109,11 +109,11 @@ impl Ranges {
     }
 
     fn is_full(&self, chunk: u64) -> bool {
-        self.full.range(..=chunk).next_back().is_some_and(|(_, last)| chunk <= *last)
+        self.full.contains(chunk)
     }
 
     fn insert_part(&mut self, chunk: u64, low: u16, high: u16) {
-        if !self.full.is_empty() && self.is_full(chunk) {
+        if self.is_full(chunk) {
             return;
         }
         if (low, high) == (0, u16::MAX) {
@@ -129,22 +129,14 @@ impl Ranges {
     }
 
     /// Adds whole chunks, `first` to `last`.
-    fn insert_chunks(&mut self, mut first: u64, mut last: u64) {
+    fn insert_chunks(&mut self, first: u64, last: u64) {
         let inside: Vec<u64> = self.parts.range(first..=last).map(|(chunk, _)| *chunk).collect();
         for chunk in inside {
             self.len -= self.parts.remove(&chunk).map_or(0, |part| u64::from(part.len()));
         }
-        // Everything that touches is joined.
-        while let Some((start, end)) = self.full.range(..=last.saturating_add(1)).next_back().map(|(a, b)| (*a, *b)) {
-            if end.saturating_add(1) < first {
-                break;
-            }
-            self.full.remove(&start);
-            self.len -= size(start, end);
-            (first, last) = (first.min(start), last.max(end));
-        }
-        self.full.insert(first, last);
-        self.len += size(first, last);
+        let before = self.full.count();
+        self.full.insert_range(first..last + 1);
+        self.len += (self.full.count() - before) * u64::from(CHUNK);
     }
 }
 
@@ -168,11 +160,6 @@ impl FromIterator<Range<u64>> for Ranges {
 
 fn split(number: u64) -> (u64, u16) {
     (number >> CHUNK_BITS, (number & u64::from(u16::MAX)) as u16)
-}
-
-/// Returns the count of numbers in whole chunks; the very last number is never one.
-fn size(first: u64, last: u64) -> u64 {
-    (last - first + 1).saturating_mul(u64::from(CHUNK))
 }
 
 impl Part {

@@ -10,7 +10,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/io", &["crates/machine"]),
     ("crates/measure", &["crates/machine"]),
     ("crates/report", &["crates/measure"]),
-    ("crates/store", &[]),
+    ("crates/store", &["crates/machine"]),
     ("crates/daemon", &["crates/io", "crates/machine", "crates/store"]),
     ("crates/tester", &["crates/io", "crates/machine", "crates/measure", "crates/report", "crates/sim"]),
     ("protocols/*/machines", &["crates/machine"]),

@@ -15,7 +15,7 @@
 //! no words has shown that the ids agree: so "next is 1" always tells of a restart, and nothing is sent into it again.
 //!
 //! A window has no opinion on who its caller is: a client, or the hub. Bytes come in by [`Window::received`], and go
-//! out by [`Window::poll`].
+//! out by [`Window::poll`]. It has one deadline, which follows from its state, and so no timers of its own.
 
 mod recovery;
 mod round_trip;
