@@ -25,7 +25,8 @@ fn measure(link: &str, plan: &Plan) -> Measurement {
     let run = run(&mut opened.links, plan, &Unwatched);
     assert_eq!(run.error, None, "{link} {plan:?}");
     let mut found = run.into_measurement(uri.scheme, link, plan);
-    found.limit = limit(&uri, &opened, None, None, None, &found);
+    let wire = uri.protocol.on_the_wire(&uri, plan).expect("a plan of this protocol");
+    found.limit = limit(&wire, &opened, None, None, None, &found);
     found
 }
 

@@ -23,4 +23,4 @@ pub use result::{
     Loss, Measurement, Nic, NodeShare, ProcessCpu, Rate, SCHEMA, SCHEMA_1, Side, Stage, State, TcpTimes, Tool, Verdict,
 };
 pub use run::{Progress, Run, Unwatched, Watch, run};
-pub use verdict::verdict;
+pub use verdict::{SCHEDULE_HELD, missed, verdict};

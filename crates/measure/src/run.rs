@@ -16,7 +16,7 @@ mod timeline;
 use crate::statistics::estimate;
 use crate::{
     Cpu, Estimate, Fairness, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, NodeShare, Plan, Rate,
-    Repeats, Size, Stage, State, TcpTimes, Test, Until, Usage, Verdict, verdict,
+    Repeats, Size, Stage, State, TcpTimes, Test, Until, Usage, Verdict, missed, verdict,
 };
 use accounts::Accounts;
 use drive::{Found, drive};
@@ -208,18 +208,19 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: &[Found], error: Option<Lin
     let served = found.iter().flat_map(|link| link.accounts.served());
     let nodes: Vec<NodeShare> = (0..).zip(served).map(|(number, events)| NodeShare { number, events }).collect();
     let loss = accounts::sum(found.iter().map(|link| link.accounts.loss(plan.mode)));
+    let rate = rate(plan, &counted);
     Run {
         operations: all.operations,
         payload_bytes: all.payload_bytes,
         elapsed_s: whole_nanos(all.elapsed_s),
         repeats: finished,
-        rate: rate(plan, &counted),
+        rate,
         latency: histogram.latency(),
         cpu: accounts::cpu(first, all.elapsed_s, all.operations),
         tcp: accounts::tcp(found.iter().map(|link| &link.accounts)),
         stages: stages::stages(found),
         loss,
-        verdict: judged(error.as_ref(), all.operations, loss, &intervals).with(&nodes),
+        verdict: missed_or(plan, &rate, judged(error.as_ref(), all.operations, loss, &intervals)).with(&nodes),
         nodes,
         intervals,
         error,
@@ -277,6 +278,13 @@ fn judged(error: Option<&LinkError>, operations: u64, loss: Loss, intervals: &[I
     };
     let word = state.word();
     Verdict { state, text: format!("{word}: {text}") }
+}
+
+/// The verdict, or that an open loop's schedule was not held.
+fn missed_or(plan: &Plan, rate: &Rate, verdict: Verdict) -> Verdict {
+    let asked = plan.rate.filter(|_| plan.test == Test::Open);
+    let is_whole = !matches!(verdict.state, State::Interrupted | State::Failed);
+    asked.filter(|_| is_whole).and_then(|asked| missed(rate.operations_per_s.median, asked)).unwrap_or(verdict)
 }
 
 impl Run {

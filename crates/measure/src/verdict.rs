@@ -51,6 +51,22 @@ pub fn verdict(intervals: &[Interval]) -> Verdict {
     Verdict { state, text: format!("{word}: {text}") }
 }
 
+/// The share of an open loop's schedule that has to be held.
+pub const SCHEDULE_HELD: f64 = 0.99;
+
+/// Judges whether a schedule was held; `None` where it was, to the [`SCHEDULE_HELD`] share.
+#[must_use]
+pub fn missed(operations_per_s: f64, asked_per_s: f64) -> Option<Verdict> {
+    let held = operations_per_s / asked_per_s;
+    (held < SCHEDULE_HELD).then(|| Verdict {
+        state: State::Missed,
+        text: format!(
+            "missed: {:.1} % of the schedule was held ({operations_per_s:.0}/s of {asked_per_s:.0}/s)",
+            held * 100.0
+        ),
+    })
+}
+
 /// Operations per second, piece by piece, all pieces about equally long.
 struct Series {
     rates: Vec<f64>,

@@ -7,9 +7,17 @@ use hodo_measure::{Plan, Run, Usage, Watch};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs a plan over a link; what was measured is there also after an error.
-pub fn drive(opened: &mut Opened, plan: &Plan, stop: &AtomicBool, observer: &dyn Observer) -> Run {
+///
+/// `processors` are those whose load counts; none: all of the machine.
+pub fn drive(
+    opened: &mut Opened,
+    plan: &Plan,
+    processors: &[usize],
+    stop: &AtomicBool,
+    observer: &dyn Observer,
+) -> Run {
     let Opened { links, cpus, .. } = opened;
-    let watch = Attended { cpus, stop, observer };
+    let watch = Attended { cpus, processors, stop, observer };
     // What is started later, a far end above all, would inherit the processor that a single link is driven on.
     affinity::keep(|| hodo_measure::run(links, plan, &watch))
 }
@@ -17,6 +25,7 @@ pub fn drive(opened: &mut Opened, plan: &Plan, stop: &AtomicBool, observer: &dyn
 /// What the run asks of us.
 struct Attended<'a> {
     cpus: &'a [Option<usize>],
+    processors: &'a [usize],
     stop: &'a AtomicBool,
     observer: &'a dyn Observer,
 }
@@ -37,6 +46,12 @@ impl Watch for Attended<'_> {
 
     fn machine_busy_s(&self) -> Option<(f64, f64)> {
         MachineTime::until_now().map(|time| (time.busy_s, time.busy_s + time.idle_s))
+    }
+
+    fn processors_busy_s(&self) -> Option<Vec<(f64, f64)>> {
+        let counts = |number: usize| self.processors.is_empty() || self.processors.contains(&number);
+        let each = MachineTime::of_processors()?.into_iter().filter(|(number, _)| counts(*number));
+        Some(each.map(|(_, time)| (time.busy_s, time.busy_s + time.idle_s)).collect())
     }
 
     fn interrupted(&self) -> bool {

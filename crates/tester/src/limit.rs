@@ -1,133 +1,118 @@
-//! Which limit belongs to a measurement?
+//! The surroundings of a row's limit: bare sockets in the shape of its operations, its line, its simulated network.
+//!
+//! What an operation is on the wire comes from its protocol; everything here is the same for all of them.
 
 use crate::open::socket_settings;
-use crate::simulated::limit_of_messages;
-use crate::{Error, Opened, Settings, Uri};
+use crate::simulated::streams_assume;
+use crate::{Error, Opened, Settings};
+use hodo_io::TcpCounters;
 use hodo_io::floor::{Exchange, Floor as Bare, Found, Kind};
-use hodo_measure::limits::{self, Bound, Ip, Line, Packing, Path, Transport, WireCost};
-use hodo_measure::{Binding, Limit, LimitKind, Measurement, Mode, Plan, Test};
-use hodo_sim::Model;
+use hodo_measure::limits::{
+    Baseline, Carrier, Conditions, Ip, Line, Model, ModelledWay, OnTheWire, Path, RoundTrip, Transport, Way,
+};
+use hodo_measure::{Limit, Measurement, Plan, TcpTimes, Test, limits};
 use std::net::SocketAddr;
 
-/// Operations whose bytes on the wire are asked for.
-#[derive(Debug, Clone, Copy)]
-pub struct Operation {
-    /// The direction of the payload.
-    pub mode: Mode,
-    /// The payload in bytes, on average.
-    pub size: u32,
-    /// Operations in a packet.
-    pub batch: u32,
-}
-
-/// What an operation of a link puts on the wire.
-pub trait OnTheWire {
-    /// Returns the sockets that carry it.
-    fn kind(&self) -> Kind;
-
-    /// Returns the bytes out and back of an operation with this payload.
-    fn messages(&self, payload: u64) -> (u64, u64);
-
-    /// Returns what an operation with this payload costs the line. `packing` holds for messages of their own.
-    fn cost(&self, path: &Path, payload: u64, packing: Packing) -> WireCost {
-        let (out, back) = self.messages(payload);
-        path.cost(payload, out, back, packing)
-    }
-
-    /// Returns the shortest time of an operation over a line.
-    fn latency(&self, path: &Path, payload: u64) -> Limit {
-        let (out, back) = self.messages(payload);
-        path.latency_limit(payload, out, back, 0.0)
-    }
-
-    /// Returns the protocol's own bounds, beside the window's: of packets in flight where the round-trip is known, of the
-    /// far ends' time.
-    fn bounds(&self, _channels: u32, _round_trip_ns: Option<f64>) -> Vec<Bound> {
-        Vec::new()
-    }
-
-    /// Returns how long the far end works on an operation by its own settings, on average.
-    fn far_end_time_ns(&self) -> f64 {
-        0.0
-    }
-
-    /// Returns what the floor leaves unsaid, to be added to what it assumes.
-    fn floor_assumes(&self) -> &'static str {
-        ""
-    }
-
-    /// Measures bare sockets with the same sizes and window.
-    ///
-    /// # Errors
-    /// [`Error::Failed`] if the sockets fail.
-    fn floor(&self, settings: &Settings, plan: &Plan, far_cpus: &[usize]) -> Result<Floor, Error> {
-        floor_of_messages(self, settings, plan, far_cpus)
-    }
-
-    /// Returns the limit that the simulated network sets.
-    fn limit_of_model(&self, model: (Model, Model), found: &Measurement, payload: f64) -> Option<Limit> {
-        limit_of_messages(self, model, found, payload)
-    }
-}
-
-/// Sizes that stand for all those drawn uniformly: the mean over them is within 1 % of the mean over all.
-const SAMPLES: u64 = 64;
-
-/// What bare sockets do in the same run, with the same sizes, wait and placement.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Floor {
-    /// Operations per second.
-    pub operations_per_s: f64,
-    /// The median time of an operation, of one at a time.
-    pub latency_ns: Option<f64>,
-    /// CPU time of the busier side for an operation.
-    pub cost_ns: Option<f64>,
-}
-
-/// Measures what bare sockets do for the same plan, on this machine, in about a fifth of a second; `None` for a simulated
-/// link.
+/// Measures what bare sockets do on this machine with the same messages, window, wait and placement; `None` for a
+/// simulated link. Takes an eighth of a second.
 ///
 /// # Errors
-/// [`Error::Usage`] if the URI is wrong, [`Error::Failed`] if the sockets fail.
-pub fn floor(uri: &Uri, settings: &Settings, plan: &Plan, far_cpus: &[usize]) -> Result<Option<Floor>, Error> {
-    if uri.simulated {
-        return Ok(None);
-    }
-    let operation = Operation { mode: plan.mode, size: plan.size.mean() as u32, batch: plan.batch };
-    uri.protocol.on_the_wire(uri, operation)?.floor(settings, plan, far_cpus).map(Some)
-}
-
-/// Measures bare sockets that exchange one message each way for an operation.
-fn floor_of_messages(
-    wire: &(impl OnTheWire + ?Sized),
-    settings: &Settings,
-    plan: &Plan,
-    far_cpus: &[usize],
-) -> Result<Floor, Error> {
-    // One pair of threads has several channels' windows in flight; a lone operation waits for its answer in every mode.
-    let in_flight = u64::from(plan.window) * u64::from(plan.channels);
-    let (out, answer) = wire.messages((plan.size.mean() as u64).max(1));
-    let (out, answer) = (out as usize, answer as usize);
-    let larger = out.max(answer);
+/// [`Error::Failed`] if the sockets fail.
+pub fn baseline(wire: &OnTheWire, settings: &Settings, plan: &Plan, far_cpus: &[usize]) -> Result<Baseline, Error> {
+    let shape = Shape::of(wire, settings, plan);
     let mut cpus = pairs(settings, far_cpus);
-    let (size, exchange) = match plan.mode {
-        _ if settings.reconnect => (out, Exchange::Connect { answer }),
-        _ if plan.test == Test::Latency || in_flight == 1 => (out, Exchange::PingPong { answer }),
-        Mode::Both => (larger, Exchange::Echo { window: in_flight.div_ceil(cpus.len() as u64) as usize }),
-        Mode::Send | Mode::Receive => (larger, Exchange::OneWay),
-    };
-    if answer > out && exchange == Exchange::OneWay {
+    if shape.from_far {
         // The payload comes from the far side.
         cpus.iter_mut().for_each(|(near, far)| std::mem::swap(near, far));
     }
-    let bare = Bare { kind: wire.kind(), exchange, size, wait: plan.wait, cpus, settings: socket_settings(settings) };
-    let Found { messages_per_s, p50_ns, cost_ns } = measured(&bare)?;
-    Ok(Floor { operations_per_s: messages_per_s, latency_ns: p50_ns, cost_ns })
+    let (wait, socket_settings) = (plan.wait, socket_settings(settings));
+    let kind = kind(wire.carrier);
+    let bare = Bare { kind, exchange: shape.exchange, size: shape.size, wait, cpus, settings: socket_settings };
+    let mut found = measured(&bare)?;
+    let mut text = shape.text;
+    if let (Some(hop), Exchange::PingPong { .. }) = (&wire.behind, shape.exchange) {
+        let (out, back) = (hop.out(wire.operations).mean_bytes(), hop.back(wire.operations).mean_bytes());
+        let exchange = Exchange::PingPong { answer: back as usize };
+        let hop_bare = Bare { kind: self::kind(hop.carrier), exchange, size: (out as usize).max(1), ..bare };
+        found = in_turn(found, measured(&hop_bare)?);
+        text = format!("{text}, and then {}", hop.name);
+    }
+    Ok(Baseline {
+        operations_per_s: found.messages_per_s / shape.messages,
+        latency_ns: found.p50_ns,
+        cost_ns: found.cost_ns.map(|cost_ns| cost_ns * shape.messages),
+        spread: 0.0,
+        shape: text,
+    })
 }
 
-/// Returns one exchange and then the other as one.
-#[must_use]
-pub fn in_turn(one: Found, other: Found) -> Found {
+/// What bare sockets exchange.
+struct Shape {
+    exchange: Exchange,
+    /// Bytes of a message.
+    size: usize,
+    /// Messages of an operation.
+    messages: f64,
+    /// Whether the side that sends is the far one.
+    from_far: bool,
+    text: String,
+}
+
+impl Shape {
+    fn of(wire: &OnTheWire, settings: &Settings, plan: &Plan) -> Shape {
+        let (out, back) = (wire.out(), wire.back());
+        let bytes = |way: Way| (way.mean_bytes().round() as usize).max(1);
+        let by = match wire.carrier {
+            Carrier::Tcp => "by TCP",
+            Carrier::Udp => "by UDP",
+            Carrier::Unix => "by Unix sockets",
+        };
+        let in_flight = u64::from(plan.window) * u64::from(plan.channels);
+        let lone = plan.test == Test::Latency || in_flight == 1;
+        let answer = bytes(back);
+        let text = format!("{} B out and {answer} B back {by}", bytes(out));
+        let whole = |exchange, text| Shape { exchange, size: bytes(out), messages: 1.0, from_far: false, text };
+        if settings.reconnect {
+            return whole(Exchange::Connect { answer }, format!("a connection for {text}"));
+        }
+        if lone && wire.messages_per_operation() <= 1.0 {
+            return whole(Exchange::PingPong { answer }, format!("one at a time, {text}"));
+        }
+        if plan.test == Test::Updates || out.messages == 0.0 || back.messages == 0.0 {
+            let from_far = out.messages == 0.0;
+            let way = if from_far { back } else { out };
+            let text = format!("{} B one way {by}", bytes(way));
+            let (exchange, size) = (Exchange::OneWay, bytes(way));
+            return Shape { exchange, size, messages: way.messages, from_far, text };
+        }
+        let operations = if plan.test == Test::Latency { 1 } else { in_flight };
+        let threads = pairs(settings, &[]).len() as f64;
+        let messages = operations as f64 * wire.messages_per_operation();
+        let bound = wire.in_flight_max.map_or(f64::INFINITY, |most| (most * u64::from(plan.channels)) as f64);
+        let messages = (messages.min(bound) / threads).max(1.0);
+        // An answer to each message, or one answer to a group of them, or a group of answers to one.
+        let (group, answers) = match (out.messages / back.messages, back.messages / out.messages) {
+            (outs, _) if outs >= 2.0 => (outs.round() as usize, 1),
+            (_, backs) if backs >= 2.0 => (1, backs.round() as usize),
+            _ => (1, 1),
+        };
+        let groups = (messages / group.max(answers) as f64).ceil().max(1.0) as usize;
+        let exchange = Exchange::Windowed { groups, messages: group, answers, answer };
+        let text = format!("{:.0} in flight, {text}", messages.ceil());
+        Shape { exchange, size: bytes(out), messages: out.messages, from_far: false, text }
+    }
+}
+
+const fn kind(carrier: Carrier) -> Kind {
+    match carrier {
+        Carrier::Tcp => Kind::Tcp,
+        Carrier::Udp => Kind::Udp,
+        Carrier::Unix => Kind::Unix,
+    }
+}
+
+/// One exchange and then the other.
+fn in_turn(one: Found, other: Found) -> Found {
     let sum = |one: Option<f64>, other: Option<f64>| one.zip(other).map(|(one, other)| one + other);
     Found {
         messages_per_s: (one.messages_per_s.recip() + other.messages_per_s.recip()).recip(),
@@ -136,102 +121,42 @@ pub fn in_turn(one: Found, other: Found) -> Found {
     }
 }
 
-/// Measures bare sockets.
-///
-/// # Errors
-/// [`Error::Failed`] if the sockets fail.
-pub fn measured(bare: &Bare) -> Result<Found, Error> {
-    bare.measure().map_err(|error| Error::Failed(format!("measuring the floor on bare sockets: {error}")))
+fn measured(bare: &Bare) -> Result<Found, Error> {
+    bare.measure().map_err(|error| Error::Failed(format!("measuring the baseline on bare sockets: {error}")))
 }
 
-/// Returns the processors of the near and the far threads.
-#[must_use]
-pub fn pairs(settings: &Settings, far_cpus: &[usize]) -> Vec<(Option<usize>, Option<usize>)> {
+/// The processors of the near and the far threads.
+fn pairs(settings: &Settings, far_cpus: &[usize]) -> Vec<(Option<usize>, Option<usize>)> {
     let threads = if settings.channels == 1 { 1 } else { settings.cpus.len().clamp(1, settings.channels as usize) };
     let far = |index: usize| far_cpus.get(index % far_cpus.len().max(1)).copied();
     (0..threads).map(|index| (settings.cpus.get(index).copied(), far(index))).collect()
 }
 
-/// The limit of a measurement: of the line where its rate is known, of bare sockets where there is no line, of the
-/// model for a simulated link.
-///
-/// `line` is rate in bits per second and MTU. Beside it `floor` says what an operation costs a core: what bare sockets
-/// need for it and not what we do, so that the limit does not move with our own cost. `round_trip_ns` is the time of a
-/// single small operation, where it has been measured: with it the window's bound is known.
+/// Returns the limit of a measurement: of the line where its rate is known (`line` is its rate in bits per second and its
+/// MTU), of bare sockets where there is no line, of the model for a simulated link.
 #[must_use]
 pub fn limit(
-    uri: &Uri,
+    wire: &OnTheWire,
     opened: &Opened,
     line: Option<(f64, u32)>,
-    floor: Option<Floor>,
-    round_trip_ns: Option<f64>,
+    baseline: Option<&Baseline>,
+    round_trip: Option<RoundTrip>,
     found: &Measurement,
 ) -> Option<Limit> {
-    let payload = payload_per_operation(found);
-    let in_flight = u64::from(found.window) * u64::from(found.channels);
-    let operation = Operation { mode: found.mode, size: payload as u32, batch: found.batch };
-    let wire = uri.protocol.on_the_wire(uri, operation).ok()?;
-    let wire = wire.as_ref();
-    if let Some(model) = opened.model {
-        return wire.limit_of_model(model, found, payload);
-    }
-    let bounds = |first: Bound| {
-        let mut bounds = vec![first];
-        let round_trip_ns = round_trip_ns.filter(|_| found.test != Test::Latency);
-        bounds.extend(round_trip_ns.map(|round_trip| Bound::window(in_flight, round_trip)));
-        bounds.extend(wire.bounds(found.channels, round_trip_ns));
-        bounds.extend(found.rate_asked.filter(|_| found.test == Test::Open).map(Bound::schedule));
-        bounds
+    let model = opened.model.map(|model| modelled(wire, model, opened.far_ends));
+    let line = line.filter(|_| wire.carrier != Carrier::Unix);
+    let conditions = Conditions {
+        line: line.and_then(|(rate, mtu)| path(wire.carrier == Carrier::Udp, opened.remote, rate, mtu)),
+        model: model.as_ref(),
+        baseline,
+        round_trip,
+        cores: opened.links.len() as u32,
     };
-    match (line, floor) {
-        (Some((rate, mtu)), _) if wire.kind() != Kind::Unix => {
-            let path = path(wire.kind() == Kind::Udp, opened.remote, rate, mtu)?;
-            if found.test == Test::Latency {
-                return Some(wire.latency(&path, payload as u64));
-            }
-            let mut bounds = bounds(Bound::line(&path, &cost(wire, &path, found)?));
-            // One at a time leaves each core idle while the other side has it.
-            let cost_ns = floor.and_then(|floor| floor.cost_ns).filter(|_| in_flight > 1);
-            bounds.extend(cost_ns.map(|cost_ns| processors(opened, cost_ns)));
-            limits::least(LimitKind::Line, bounds, payload)
-        }
-        (_, Some(floor)) => {
-            let binds = if floor.latency_ns.is_some() { Binding::RoundTrip } else { Binding::Cpu };
-            let mut bare = Limit::of_baseline(floor.operations_per_s, floor.latency_ns, payload, binds);
-            if floor.latency_ns.is_some() {
-                bare.assumes.push_str(wire.floor_assumes());
-            }
-            if found.test == Test::Open || !wire.bounds(1, None).is_empty() {
-                let bare = Bound {
-                    binds,
-                    operations_per_s: floor.operations_per_s,
-                    formula: bare.formula,
-                    assumes: bare.assumes,
-                };
-                return limits::least(LimitKind::Baseline, bounds(bare), payload);
-            }
-            Some(bare)
-        }
-        _ => None,
+    let mut limit = limits::limit(found, wire, &conditions)?;
+    if let Some(model) = opened.model {
+        limit.assumes.push_str(&streams_assume(model));
     }
-}
-
-/// What the cores that drive the link could do if each did no more than bare sockets have to.
-fn processors(opened: &Opened, cost_ns: f64) -> Bound {
-    Bound {
-        assumes: "bare sockets over this host's loopback, measured in this run; the far end has as many cores as good"
-            .into(),
-        ..Bound::cpu(opened.links.len() as u32, cost_ns)
-    }
-}
-
-/// Payload bytes that one operation counts.
-fn payload_per_operation(found: &Measurement) -> f64 {
-    match (found.size_bytes, found.size_min_bytes, found.size_max_bytes) {
-        (Some(size), ..) => size as f64,
-        (None, Some(min), Some(max)) => f64::midpoint(min as f64, max as f64),
-        _ => 0.0,
-    }
+    Some(limit)
 }
 
 fn path(datagrams: bool, remote: Option<SocketAddr>, rate: f64, mtu: u32) -> Option<Path> {
@@ -240,16 +165,33 @@ fn path(datagrams: bool, remote: Option<SocketAddr>, rate: f64, mtu: u32) -> Opt
     Path::new(Line::new(rate, mtu), ip, transport).ok()
 }
 
-/// Returns what an operation costs the line: the mean over the sizes drawn.
-fn cost(wire: &dyn OnTheWire, path: &Path, found: &Measurement) -> Option<WireCost> {
-    let single = found.test == Test::Latency || (found.window == 1 && found.mode == Mode::Both);
-    let packing = if wire.kind() == Kind::Udp || single { Packing::Own } else { Packing::Stream };
-    let of = |size: u64| wire.cost(path, size, packing);
-    match (found.size_bytes, found.size_min_bytes, found.size_max_bytes) {
-        (Some(size), ..) => Some(of(size)),
-        (None, Some(min), Some(max)) => {
-            WireCost::mean((0..=SAMPLES).map(|step| of(min + (max - min) * step / SAMPLES)))
+/// The simulated network as messages of the mean size find it.
+fn modelled(wire: &OnTheWire, (out, back): (hodo_sim::Model, hodo_sim::Model), far_ends: u32) -> Model {
+    let way = |model: hodo_sim::Model, way: Way, processors: u32| {
+        let bytes = way.mean_bytes().round() as u64;
+        let is_stream = model.transport == hodo_sim::Transport::Stream;
+        let cost_ns = model.cost.as_nanos() as f64;
+        ModelledWay {
+            transit_ns: model.transit(bytes).as_nanos() as f64,
+            cost_ns,
+            payload_bits_per_s: model.payload_bits_per_s(bytes.max(1)),
+            buffer_bits_per_s: model.buffer_bits_per_s().filter(|_| is_stream),
+            datagram_cost_ns: (!is_stream).then_some(cost_ns),
+            processors,
         }
-        _ => None,
+    };
+    Model { out: way(out, wire.out(), 1), back: way(back, wire.back(), far_ends), far_ends }
+}
+
+/// Returns the counters of TCP as a result has them.
+#[must_use]
+pub fn tcp_times(counters: TcpCounters) -> TcpTimes {
+    TcpTimes {
+        connections: counters.connections,
+        busy_s: counters.busy.as_secs_f64(),
+        receive_window_limited_s: counters.receive_window_limited.as_secs_f64(),
+        send_buffer_limited_s: counters.send_buffer_limited.as_secs_f64(),
+        application_limited: counters.application_limited,
+        min_rtt_ns: counters.min_rtt.map(|rtt| rtt.as_nanos() as u64),
     }
 }

@@ -1,7 +1,8 @@
 //! What a protocol is to the tester, and a list of protocols.
 
-use crate::{Error, FarEnd, OnTheWire, Opened, Operation, ServeSettings, Server, Settings, Uri};
-use hodo_measure::{Mode, Test};
+use crate::{Error, FarEnd, Opened, ServeSettings, Server, Settings, Uri};
+use hodo_measure::limits::OnTheWire;
+use hodo_measure::{Mode, Plan, Test};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -29,11 +30,11 @@ pub trait Protocol: Sync {
     /// [`Error::Usage`] if the URI or a setting is wrong, [`Error::Failed`] if the address cannot be listened on.
     fn serve(&self, uri: &Uri, settings: &ServeSettings) -> Result<Server, Error>;
 
-    /// Returns what an operation puts on the wire.
+    /// Returns what the operations of a plan put on the wire: the ground of their limits and of their baseline.
     ///
     /// # Errors
     /// [`Error::Usage`] if the URI is wrong.
-    fn on_the_wire(&self, uri: &Uri, operation: Operation) -> Result<Box<dyn OnTheWire>, Error>;
+    fn on_the_wire(&self, uri: &Uri, plan: &Plan) -> Result<OnTheWire, Error>;
 
     /// Returns what to do where nothing listens at a URI.
     fn remedy(&self, uri: &Uri) -> String {

@@ -3,12 +3,12 @@
 use crate::drive::drive;
 use crate::line::line;
 use crate::placement::Placement;
-use crate::round_trip::RoundTrips;
+use crate::round_trip::alone;
 use crate::running::Running;
-use crate::share::share_of_limit;
 use crate::unmeasured::unmeasured;
-use crate::{Benchmark, Error, Floor, Observer, Opened, Settings, Uri, environment};
+use crate::{Benchmark, Error, Observer, Opened, Settings, Uri, environment};
 use hodo_io::nic::NicFacts;
+use hodo_measure::limits::{self, Baseline, OnTheWire, RoundTrip};
 use hodo_measure::{Cpu, Document, LinkError, Measurement, Plan, State, Test};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,11 +23,11 @@ pub(crate) struct Steps<'a> {
 impl Steps<'_> {
     /// Runs the plans in turn. What was measured is in the document, also after an error.
     pub(crate) fn run(&mut self, plans: &[Plan]) -> Result<(), Error> {
-        let (mut far_end, mut round_trips) = (None, RoundTrips::default());
+        let mut far_end = None;
         let mut failure = Ok(());
         for plan in plans {
             self.observer.begin(&self.benchmark.link, plan);
-            let step = self.step(plan, &mut far_end, &mut round_trips);
+            let step = self.step(plan, &mut far_end);
             let stopped = self.stop.load(Ordering::Relaxed);
             let (measurement, next) = match step {
                 // Nothing that could be measured: the command line is wrong.
@@ -61,12 +61,7 @@ impl Steps<'_> {
     }
 
     /// One measurement with its limit, and why the link cannot go on, where it cannot.
-    fn step(
-        &mut self,
-        plan: &Plan,
-        far_end: &mut Option<Running>,
-        round_trips: &mut RoundTrips,
-    ) -> Result<(Measurement, Option<LinkError>), Error> {
+    fn step(&mut self, plan: &Plan, far_end: &mut Option<Running>) -> Result<(Measurement, Option<LinkError>), Error> {
         let placement = self.placement(plan);
         let uri = self.meet(&placement, far_end)?;
         let far_process = far_end.as_ref().and_then(Running::process);
@@ -81,35 +76,51 @@ impl Steps<'_> {
             }
         }
         self.note(&opened, &placement, nic);
+        let wire = uri.protocol.on_the_wire(&uri, plan)?;
+        let real = !self.benchmark.link.simulated;
         // Neither cores nor the window bind a single operation on a line.
-        let many_on_line = line.is_some() && plan.test != Test::Latency;
-        let floor = if many_on_line || line.is_none() && is_here(&uri, &opened) {
-            self.floor(&uri, &settings, plan, &placement)
-        } else {
-            None
+        let lone = plan.test == Test::Latency;
+        let beside = Beside {
+            baseline: real && if line.is_some() { !lone } else { is_here(&opened) },
+            alone: real && plan.window * plan.channels > 1 && !lone && plan.test != Test::Updates,
         };
-        let round_trip_ns = if many_on_line { round_trips.of(plan, &placement, &mut opened) } else { None };
-        let run = drive(&mut opened, plan, self.stop, self.observer);
+        let (mut baselines, mut alone_ns) = (Vec::new(), Vec::new());
+        let mut look = |steps: &Self, opened: &mut Opened| {
+            if beside.baseline && !steps.stop.load(Ordering::Relaxed) {
+                baselines.extend(steps.baseline(&wire, &settings, plan, &placement));
+            }
+            if beside.alone && !steps.stop.load(Ordering::Relaxed) {
+                alone_ns.extend(alone(opened, plan, &wire));
+            }
+        };
+        look(self, &mut opened);
+        let run = drive(&mut opened, plan, &busy_processors(&placement), self.stop, self.observer);
+        if run.error.is_none() {
+            look(self, &mut opened);
+        }
         let error = run.error.clone();
         let mut found = run.into_measurement(self.benchmark.link.scheme, &self.benchmark.link.to_string(), plan);
         if self.benchmark.link.simulated {
             // What computing the simulation cost says nothing of the link, and would differ from run to run.
             found.cpu = Cpu::default();
         }
-        found.limit = crate::limit(&uri, &opened, line, floor, round_trip_ns, &found);
-        found.share_of_limit = found.limit.as_ref().and_then(|limit| share_of_limit(&found, limit));
+        let baseline = baselines.into_iter().reduce(|one: Baseline, other| one.with(&other));
+        let round_trip = RoundTrip::of_row(&found, &wire, &alone_ns).filter(|_| beside.alone);
+        found.limit = crate::limit(&wire, &opened, line, baseline.as_ref(), round_trip, &found);
+        found.share_of_limit = found.limit.as_ref().and_then(|limit| limits::share(&found, limit));
+        if let Some(flag) = found.limit.as_ref().zip(found.share_of_limit).and_then(|(l, s)| limits::red_flag(l, s)) {
+            found.verdict.text = format!("{}; {flag}", found.verdict.text);
+        }
         if let Some(ended) = far_end.as_mut().and_then(Running::ended) {
             found.verdict.text = format!("{}; {ended}", found.verdict.text);
         }
         Ok((found, error))
     }
 
-    /// What bare sockets do. Without it there is no limit, but still a measurement.
-    fn floor(&self, uri: &Uri, settings: &Settings, plan: &Plan, placement: &Placement) -> Option<Floor> {
-        crate::floor(uri, settings, plan, &placement.far).unwrap_or_else(|error| {
-            self.observer.say(&error.to_string());
-            None
-        })
+    /// What bare sockets do. Without it there may be no limit, but still a measurement.
+    fn baseline(&self, wire: &OnTheWire, settings: &Settings, plan: &Plan, placement: &Placement) -> Option<Baseline> {
+        let found = crate::baseline(wire, settings, plan, &placement.far);
+        found.inspect_err(|error| self.observer.say(&error.to_string())).ok()
     }
 
     fn placement(&self, plan: &Plan) -> Placement {
@@ -183,12 +194,24 @@ enum Next {
     End(Result<(), Error>),
 }
 
+/// What is measured beside a row, before and after it.
+struct Beside {
+    /// Bare sockets.
+    baseline: bool,
+    /// The row's operations one at a time.
+    alone: bool,
+}
+
+/// The processors whose load counts: those that the two sides are bound to, or all of them where a side is not bound.
+fn busy_processors(placement: &Placement) -> Vec<usize> {
+    if placement.here.is_empty() {
+        return Vec::new();
+    }
+    placement.here.iter().chain(&placement.far).copied().collect()
+}
+
 /// Whether both sides are on this host, where there is no line between them.
-fn is_here(uri: &Uri, opened: &Opened) -> bool {
+fn is_here(opened: &Opened) -> bool {
     let same = |local: std::net::SocketAddr, remote: std::net::SocketAddr| local.ip() == remote.ip();
-    !uri.simulated
-        && opened
-            .local
-            .zip(opened.remote)
-            .is_none_or(|(local, remote)| remote.ip().is_loopback() || same(local, remote))
+    opened.local.zip(opened.remote).is_none_or(|(local, remote)| remote.ip().is_loopback() || same(local, remote))
 }

@@ -20,27 +20,3 @@ pub fn unmeasured(protocol: &str, link: &str, plan: &Plan, state: State, why: &s
     };
     run.into_measurement(protocol, link, plan)
 }
-
-/// One for tests.
-#[cfg(test)]
-pub fn any(test: hodo_measure::Test, state: State) -> Measurement {
-    use hodo_measure::{Mode, Repeats, Size, Until};
-    use std::time::Duration;
-    let plan = Plan {
-        test,
-        mode: Mode::Both,
-        size: Size::Fixed(64),
-        window: 1,
-        channels: 1,
-        batch: 1,
-        rate: None,
-        until: Until::Count(1),
-        warmup: Duration::ZERO,
-        repeats: Repeats::Fixed(1),
-        wait: hodo_machine::Wait::Block,
-        seed: 1,
-        stages: false,
-        stall: Duration::from_secs(1),
-    };
-    unmeasured("tcp", "tcp://", &plan, state, "")
-}

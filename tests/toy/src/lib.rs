@@ -3,14 +3,14 @@
 mod link;
 pub mod machines;
 
-use hodo_io::floor::Kind;
-use hodo_io::{Endpoint, Streams};
+use hodo_io::{Endpoint, Sockets};
 use hodo_machine::{Address, Transport};
-use hodo_measure::{Mode, Test};
+use hodo_measure::limits::{Carrier, OnTheWire};
+use hodo_measure::{Mode, Plan, Test};
 use hodo_sim::Sim;
 use hodo_tester::{
-    Description, Error, LOOPBACK, OnTheWire, Opened, Operation, Part, Protocol, SERVER_NODE, ServeSettings, Server,
-    Service, Settings, Uri, cannot, in_parts, networks, simulated, socket_settings,
+    Description, Error, LOOPBACK, Opened, Part, Protocol, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri,
+    cannot, in_parts, networks, simulated, socket_settings,
 };
 use link::ToyLink;
 use machines::{Client, HEADER};
@@ -55,7 +55,7 @@ impl Protocol for Toy {
             if channels.len() > 1 {
                 return Err(Error::Usage("--channels: a toy has one channel a thread".into()));
             }
-            let streams = Streams::new(socket_settings(&one_each), None).map_err(failed)?;
+            let streams = Sockets::new(socket_settings(&one_each)).map_err(failed)?;
             let endpoint = Endpoint::new(Client::new(address.clone()), streams, clock);
             let link = ToyLink::open(endpoint, settings, stop).map_err(|why| cannot(uri, &why))?;
             (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
@@ -71,7 +71,7 @@ impl Protocol for Toy {
         let sim = Sim::new(Transport::Stream, (&out, &back), client, vec![server], |()| None);
         let link = ToyLink::open(sim, settings, stop).map_err(|why| cannot(uri, &why))?;
         let model = link.driver().model();
-        Ok(simulated(Box::new(link), model))
+        Ok(simulated(Box::new(link), model, 1))
     }
 
     fn serve(&self, uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
@@ -85,20 +85,10 @@ impl Protocol for Toy {
         Server::bind(uri, &uri.socket_address(LOOPBACK, PORT)?, settings, service)
     }
 
-    fn on_the_wire(&self, _uri: &Uri, _operation: Operation) -> Result<Box<dyn OnTheWire>, Error> {
-        Ok(Box::new(Messages))
-    }
-}
-
-/// A header and the payload out, a header back.
-struct Messages;
-
-impl OnTheWire for Messages {
-    fn kind(&self) -> Kind {
-        Kind::Tcp
-    }
-
-    fn messages(&self, payload: u64) -> (u64, u64) {
-        (payload + HEADER as u64, HEADER as u64)
+    fn on_the_wire(&self, _uri: &Uri, plan: &Plan) -> Result<OnTheWire, Error> {
+        Ok(OnTheWire::over_sizes(plan.size, |size| {
+            let (header, payload) = (HEADER as u64, u64::from(size));
+            OnTheWire::single(Carrier::Tcp, payload, header + payload, header)
+        }))
     }
 }

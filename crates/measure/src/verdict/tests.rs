@@ -139,3 +139,11 @@ fn a_short_run_is_not_judged() {
     let found = verdict(&intervals([100.0, 900.0, 20.0]));
     assert!(found.state == State::Noisy && found.text.contains("too short to judge"), "{}", found.text);
 }
+
+#[test]
+fn a_schedule_is_missed_where_less_than_99_percent_of_it_was_held() {
+    assert_eq!(missed(991.0, 1000.0), None);
+    let verdict = missed(900.0, 1000.0).expect("a tenth is missing");
+    assert_eq!(verdict.state, State::Missed);
+    assert_eq!(verdict.text, "missed: 90.0 % of the schedule was held (900/s of 1000/s)");
+}

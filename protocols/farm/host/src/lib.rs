@@ -3,16 +3,19 @@
 //! [`controller`] takes events in, hands each to one node, stores what is accepted and tells the source only after the
 //! commit; [`builder`] makes events of fragments. [`operator`] reads the status of both and gives orders.
 
+pub mod bench;
 pub mod builder;
 pub mod controller;
 mod deciders;
 mod error;
 mod limit;
 mod link;
+pub mod node;
 mod open;
 pub mod operator;
 mod options;
 pub mod process;
+pub mod programs;
 mod readout;
 pub mod replay;
 pub mod report;
@@ -28,7 +31,9 @@ pub use limit::{line_limit, on_the_stream};
 pub use options::{accept, spread};
 pub use readout::{Given, NotTaken, ReadingOut, Readout};
 
-use hodo_tester::{Description, OnTheWire, Opened, Operation, Protocol, ServeSettings, Server, Settings, Uri};
+use hodo_measure::Plan;
+use hodo_measure::limits::OnTheWire;
+use hodo_tester::{Description, Opened, Protocol, ServeSettings, Server, Settings, Uri};
 use options::FarmOptions;
 use std::sync::atomic::AtomicBool;
 
@@ -56,8 +61,8 @@ impl Protocol for Farm {
         open::serve(uri, settings)
     }
 
-    fn on_the_wire(&self, uri: &Uri, _operation: Operation) -> Result<Box<dyn OnTheWire>, hodo_tester::Error> {
-        Ok(Box::new(FarmOptions::and_others(uri)?.0))
+    fn on_the_wire(&self, uri: &Uri, plan: &Plan) -> Result<OnTheWire, hodo_tester::Error> {
+        Ok(FarmOptions::and_others(uri)?.0.on_the_wire(plan))
     }
 
     fn far_ends(&self, uri: &Uri) -> u32 {

@@ -2,10 +2,8 @@
 
 use crate::options::FarmOptions;
 use hodo_farm::wire::{HEADER, TOKEN};
-use hodo_io::floor::Kind;
-use hodo_measure::limits::{Bound, Ip, Line, Packing, Path, Transport, least};
-use hodo_measure::{Binding, Limit, LimitKind};
-use hodo_tester::OnTheWire;
+use hodo_measure::limits::{Bound, Carrier, Ip, Line, OnTheWire, Packing, Path, Service, Transport, least};
+use hodo_measure::{Limit, LimitKind, Plan};
 
 /// Bytes on the stream of an event of this size, and of its token with so much data behind it.
 #[must_use]
@@ -23,32 +21,18 @@ pub fn line_limit((rate, mtu): (f64, u32), size: u64, token_data: u64) -> Option
     least(LimitKind::Line, vec![Bound::line(&path, &cost)], size as f64)
 }
 
-impl OnTheWire for FarmOptions {
-    fn kind(&self) -> Kind {
-        Kind::Tcp
-    }
-
-    /// Returns the bytes of an event, and of its token with the data that tokens bring on average.
-    fn messages(&self, payload: u64) -> (u64, u64) {
-        on_the_stream(payload, self.output_mean().ceil() as u64)
-    }
-
-    /// Returns the bound of nodes that take their time: each decides on one event after the other.
-    fn bounds(&self, channels: u32, _round_trip_ns: Option<f64>) -> Vec<Bound> {
+impl FarmOptions {
+    /// Returns an event and its token with the data that tokens bring on average, and the time of nodes that take theirs.
+    pub(crate) fn on_the_wire(&self, plan: &Plan) -> OnTheWire {
         let time_ns = self.time_mean_ns();
-        if time_ns <= 0.0 {
-            return Vec::new();
-        }
-        let operations_per_s = f64::from(channels) * 1e9 / time_ns;
-        vec![Bound {
-            binds: Binding::Cpu,
-            operations_per_s,
-            formula: format!("{channels} nodes / {:.3} us a decision = {operations_per_s:.0}/s", time_ns / 1e3),
-            assumes: "a node decides on one event at a time".into(),
-        }]
-    }
-
-    fn far_end_time_ns(&self) -> f64 {
-        self.time_mean_ns()
+        let service = (time_ns > 0.0).then(|| Service {
+            ns_per_operation: time_ns,
+            servers: plan.channels,
+            name: format!("{} nodes / {:.3} us a decision", plan.channels, time_ns / 1e3),
+        });
+        OnTheWire::over_sizes(plan.size, |size| {
+            let (event, token) = on_the_stream(u64::from(size), self.output_mean().ceil() as u64);
+            OnTheWire { service: service.clone(), ..OnTheWire::single(Carrier::Tcp, u64::from(size), event, token) }
+        })
     }
 }

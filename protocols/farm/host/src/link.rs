@@ -8,7 +8,7 @@ use hodo_farm::node;
 use hodo_farm::wire::Verdict;
 use hodo_farm::{Controller, ControllerConfig, Ledger, NoSupply};
 use hodo_machine::{Address, Bytes, Driver, Instant, Sampling, Stamp, Wait};
-use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Operation, Outcome, Usage};
+use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Operation, Outcome, TcpTimes, Usage};
 use hodo_tester::{Settings, ended, until_ready};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
@@ -25,6 +25,7 @@ const SILENCE_MIN: Duration = Duration::from_secs(2);
 pub(crate) struct FarmLink<D: Driver<Machine = Giver>> {
     driver: D,
     noticed: fn(&D) -> Loss,
+    tcp: fn(&D) -> Option<TcpTimes>,
     /// The bytes of every event.
     payload: Bytes,
     /// The number of the next event.
@@ -76,6 +77,7 @@ impl<D: Driver<Machine = Giver>> FarmLink<D> {
         let mut link = FarmLink {
             driver,
             noticed,
+            tcp: |_| None,
             payload: vec![0x5A; settings.size_max as usize].into(),
             next: 0,
             tags: HashMap::new(),
@@ -97,6 +99,12 @@ impl<D: Driver<Machine = Giver>> FarmLink<D> {
             return Err(LinkError::Unsupported(format!("its nodes take {most} events at once; lower --window")));
         }
         Ok(link)
+    }
+
+    /// Returns the link with this way to read what its TCP counts.
+    pub(crate) fn with_tcp(mut self, tcp: fn(&D) -> Option<TcpTimes>) -> Self {
+        self.tcp = tcp;
+        self
     }
 
     /// The driver.
@@ -185,6 +193,10 @@ impl<D: Driver<Machine = Giver>> Link for FarmLink<D> {
         }
         self.far_end.usage = self.processes.values().copied().reduce(plus);
         Ok(Some(self.far_end.clone()))
+    }
+
+    fn tcp(&self) -> Option<TcpTimes> {
+        (self.tcp)(&self.driver)
     }
 
     fn losses(&self) -> Loss {

@@ -6,13 +6,13 @@ use crate::options::{FarmOptions, addresses};
 use hodo_farm::Node;
 use hodo_farm::controller::FarCounters;
 use hodo_farm::wire::NODES_PORT;
-use hodo_io::{Clock, Endpoint, Streams};
+use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_machine::{Address, Transport};
 use hodo_measure::Loss;
 use hodo_sim::Sim;
 use hodo_tester::{
     Error, LOOPBACK, Opened, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri, cannot, check_size, in_parts,
-    networks, simulated, socket_settings,
+    networks, simulated, socket_settings, tcp_times,
 };
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -39,10 +39,11 @@ fn open_part(
     let options = FarmOptions::of(uri)?;
     let count = channels.end - channels.start;
     let nodes = channels.map(|channel| hosts[channel as usize % hosts.len()].clone()).collect();
-    let transport = Streams::new(socket_settings(settings), None)
-        .map_err(|error| Error::Failed(format!("opening {uri}: {error}")))?;
+    let transport =
+        Sockets::new(socket_settings(settings)).map_err(|error| Error::Failed(format!("opening {uri}: {error}")))?;
     let endpoint = Endpoint::new(link::controller(&options, settings, nodes), transport, clock);
     let link = FarmLink::open(endpoint, noticed, count, settings, stop).map_err(|error| cannot(uri, &error))?;
+    let link = link.with_tcp(|endpoint| endpoint.transport().tcp().map(tcp_times));
     check_size(uri, settings, link.size_max())?;
     (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
     opened.links.push(Box::new(link));
@@ -50,7 +51,7 @@ fn open_part(
 }
 
 /// What the controller's TCP has sent again.
-fn noticed(endpoint: &Endpoint<Giver, Streams>) -> Loss {
+fn noticed(endpoint: &Endpoint<Giver, Sockets>) -> Loss {
     Loss { retransmitted: endpoint.transport().retransmitted(), ..Loss::default() }
 }
 
@@ -67,7 +68,7 @@ pub(crate) fn simulate(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Res
     let link = FarmLink::open(sim, |_| Loss::default(), settings.channels, settings, stop)
         .map_err(|error| cannot(uri, &error))?;
     let model = link.driver().model();
-    Ok(simulated(Box::new(link), model))
+    Ok(simulated(Box::new(link), model, 1))
 }
 
 /// Binds nodes: one for each connection.

@@ -3,6 +3,7 @@
 mod plans;
 
 use hodo_catalog::{Error, Opened, Settings, limit};
+use hodo_measure::limits::RoundTrip;
 use hodo_measure::{Binding, Limit, Measurement, Mode, Plan, Test, Until, Unwatched, run};
 use plans::served::{Served, serve_settings};
 use plans::{open_with, opened, plan, settings, uri};
@@ -22,7 +23,9 @@ fn simulated(query: &str, plan: &Plan) -> (Measurement, Limit) {
     let link = format!("sim+farm://?{query}");
     let mut opened = opened(&uri(&link), plan);
     let found = measured(&link, &mut opened, plan);
-    let limit = limit(&uri(&link), &opened, None, None, None, &found).expect("a model has a limit");
+    let uri = uri(&link);
+    let wire = uri.protocol.on_the_wire(&uri, plan).expect("a plan of a farm");
+    let limit = limit(&wire, &opened, None, None, None, &found).expect("a model has a limit");
     (found, limit)
 }
 
@@ -32,7 +35,9 @@ fn over_line(query: &str, line: (f64, u32), plan: &Plan, round_trip_ns: Option<f
     let link = uri(&format!("{}?{query}", served.uri));
     let mut opened = opened(&link, plan);
     let found = measured("farm", &mut opened, plan);
-    limit(&link, &opened, Some(line), None, round_trip_ns, &found).expect("a line has a limit")
+    let wire = link.protocol.on_the_wire(&link, plan).expect("a plan of a farm");
+    let round_trip = round_trip_ns.map(|ns| RoundTrip { ns, source: "made up".into() });
+    limit(&wire, &opened, Some(line), None, round_trip, &found).expect("a line has a limit")
 }
 
 #[track_caller]
@@ -71,7 +76,8 @@ fn credits_and_decisions_are_bounds_beside_the_line() {
     let credits = over_line("", (1e9, 1500), &events(4, 2, 100), Some(10e6));
     assert_eq!((credits.binds, credits.operations_per_s), (Binding::Window, Some(800.0)));
     let decisions = over_line("time=2ms", (1e9, 1500), &events(4, 2, 100), None);
-    assert_eq!((decisions.binds, decisions.operations_per_s), (Binding::Cpu, Some(2000.0)));
+    assert_eq!(decisions.operations_per_s, Some(2000.0));
+    assert!(decisions.formula.starts_with("far_end: "), "{}", decisions.formula);
     assert!(decisions.formula.contains("4 nodes / 2000.000 us a decision"), "{}", decisions.formula);
 }
 
@@ -113,7 +119,7 @@ fn the_rate_of_a_farm_is_what_its_bounds_say() {
     let line = "delay=5us&rate=1G&mtu=1500&overhead=38";
     for (query, plan, binds, per_s) in [
         ("delay=100us&cost=1ns".to_owned(), lasting(5, 2), Binding::Window, 10.0 / 200.004e-6),
-        (format!("{line}&time=5ms"), lasting(4, 2), Binding::Cpu, 800.0),
+        (format!("{line}&time=5ms"), lasting(4, 2), Binding::FarEnd, 800.0),
     ] {
         let (found, limit) = simulated(&query, &plan);
         assert_eq!(limit.binds, binds, "{query}: {}", limit.formula);

@@ -1,6 +1,7 @@
 //! IPbus on a host: links for the tester, devices in software, and sessions for applications.
 
 mod boards;
+pub mod daemon;
 mod device;
 mod far_end;
 mod file_system;
@@ -8,6 +9,7 @@ mod hub_stages;
 mod limit;
 mod link;
 mod open;
+pub mod registers;
 mod session;
 mod suite;
 
@@ -17,7 +19,9 @@ pub use hodo_ipbus::{Error, hub, window, wire};
 pub use hodo_uhal::{connections, files, finding, pattern, table, uri};
 pub use session::{Access, At, Brought, Doing, Failure, Queued, Session, SessionError, SessionSettings};
 
-use hodo_tester::{Description, FarEnd, OnTheWire, Opened, Operation, Protocol, ServeSettings, Server, Settings, Uri};
+use hodo_measure::Plan;
+use hodo_measure::limits::OnTheWire;
+use hodo_tester::{Description, FarEnd, Opened, Protocol, ServeSettings, Server, Settings, Uri};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
@@ -45,8 +49,8 @@ impl Protocol for Ipbus {
         open::serve(uri, settings)
     }
 
-    fn on_the_wire(&self, uri: &Uri, operation: Operation) -> Result<Box<dyn OnTheWire>, hodo_tester::Error> {
-        Ok(Box::new(limit::Packets::of(uri, operation)?))
+    fn on_the_wire(&self, uri: &Uri, plan: &Plan) -> Result<OnTheWire, hodo_tester::Error> {
+        limit::on_the_wire(uri, plan)
     }
 
     fn remedy(&self, uri: &Uri) -> String {

@@ -11,7 +11,7 @@ use hodo_ipbus::wire::operation::Mode as Access;
 use hodo_ipbus::wire::transaction::Info;
 use hodo_ipbus::{Block, Clients, Command, Data, Error, Event};
 use hodo_machine::{Driver, Instant, Sampling, Stamp, Wait};
-use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Usage};
+use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, TcpTimes, Usage};
 use hodo_tester::ended;
 use std::time::Duration;
 
@@ -31,6 +31,7 @@ pub(crate) struct Registers {
 pub(crate) struct IpbusLink<D: Driver<Machine = Clients>> {
     driver: D,
     noticed: fn(&D) -> Loss,
+    tcp: fn(&D) -> Option<TcpTimes>,
     registers: Registers,
     /// Operations in a packet.
     batch: u32,
@@ -70,6 +71,7 @@ impl<D: Driver<Machine = Clients>> IpbusLink<D> {
         let mut link = IpbusLink {
             driver,
             noticed,
+            tcp: |_| None,
             registers: asked.registers,
             batch: asked.batch.max(1),
             far_end: asked.far_end,
@@ -88,6 +90,12 @@ impl<D: Driver<Machine = Clients>> IpbusLink<D> {
             link.turn(Wait::Block, end, &mut done)?;
         }
         Ok(link)
+    }
+
+    /// Returns the link with this way to read what its TCP counts.
+    pub(crate) fn with_tcp(mut self, tcp: fn(&D) -> Option<TcpTimes>) -> Self {
+        self.tcp = tcp;
+        self
     }
 
     /// The driver.
@@ -188,6 +196,10 @@ impl<D: Driver<Machine = Clients>> Link for IpbusLink<D> {
     fn far_end(&mut self, _until: Instant, _done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
         let used = self.far_end.and_then(ProcessUsage::of);
         Ok(used.map(|used| FarEnd { usage: Some(usage(used)), ..FarEnd::default() }))
+    }
+
+    fn tcp(&self) -> Option<TcpTimes> {
+        (self.tcp)(&self.driver)
     }
 
     fn losses(&self) -> Loss {

@@ -3,7 +3,7 @@
 use crate::boards::Boards;
 use crate::device::{self, Served};
 use crate::link::{self, IpbusLink, noticed};
-use hodo_io::{Clock, Datagrams, Endpoint, Streams};
+use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_ipbus::wire::DEVICE_PORT;
 use hodo_ipbus::{Clients, Device};
 use hodo_machine::Transport;
@@ -11,7 +11,7 @@ use hodo_measure::Loss;
 use hodo_sim::Sim;
 use hodo_tester::{
     Error, LOOPBACK, Opened, ServeSettings, Server, Service, Settings, Uri, cannot, in_parts, networks, simulated,
-    socket_settings,
+    socket_settings, tcp_times,
 };
 use std::ops::Range;
 
@@ -38,13 +38,14 @@ fn open_part(
     let asked = boards.asked(channels.clone(), settings);
     let clients = Clients::new(channels.map(|channel| boards.client(channel, settings)));
     if boards.is_datagrams() {
-        let endpoint = Endpoint::new(clients, Datagrams::new(sockets, None).map_err(failed)?, clock);
+        let endpoint = Endpoint::new(clients, Sockets::new(sockets).map_err(failed)?, clock);
         let link = IpbusLink::open(endpoint, noticed_on_datagrams, asked, timeout).map_err(|why| cannot(uri, &why))?;
-        (opened.local, opened.remote) = link.driver().transport().addresses();
+        (_, opened.local, opened.remote) = link.driver().transport().facts();
         opened.links.push(Box::new(link));
     } else {
-        let endpoint = Endpoint::new(clients, Streams::new(sockets, None).map_err(failed)?, clock);
+        let endpoint = Endpoint::new(clients, Sockets::new(sockets).map_err(failed)?, clock);
         let link = IpbusLink::open(endpoint, noticed_on_streams, asked, timeout).map_err(|why| cannot(uri, &why))?;
+        let link = link.with_tcp(|endpoint| endpoint.transport().tcp().map(tcp_times));
         (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
         opened.links.push(Box::new(link));
     }
@@ -52,12 +53,12 @@ fn open_part(
 }
 
 /// What the clients over UDP have noticed, and what their kernel did not take.
-fn noticed_on_datagrams(endpoint: &Endpoint<Clients, Datagrams>) -> Loss {
+fn noticed_on_datagrams(endpoint: &Endpoint<Clients, Sockets>) -> Loss {
     Loss { refused: endpoint.transport().unsent(), ..noticed(endpoint.machine()) }
 }
 
 /// What the clients over streams have noticed, and what their TCP has sent again.
-fn noticed_on_streams(endpoint: &Endpoint<Clients, Streams>) -> Loss {
+fn noticed_on_streams(endpoint: &Endpoint<Clients, Sockets>) -> Loss {
     Loss { retransmitted: endpoint.transport().retransmitted(), ..noticed(endpoint.machine()) }
 }
 
@@ -79,7 +80,7 @@ pub(crate) fn simulate(uri: &Uri, settings: &Settings) -> Result<Opened, Error> 
     let asked = boards.asked(0..settings.channels, settings);
     let link = IpbusLink::open(sim, noticed, asked, settings.timeout).map_err(|error| cannot(uri, &error))?;
     let model = link.driver().model();
-    Ok(simulated(Box::new(link), model))
+    Ok(simulated(Box::new(link), model, settings.channels))
 }
 
 /// Binds a device in software, or several.

@@ -9,7 +9,9 @@ mod wire;
 mod tests;
 
 use hodo_machine::Transport;
-use hodo_tester::{Description, Error, OnTheWire, Opened, Operation, Protocol, ServeSettings, Server, Settings, Uri};
+use hodo_measure::Plan;
+use hodo_measure::limits::OnTheWire;
+use hodo_tester::{Description, Error, Opened, Protocol, ServeSettings, Server, Settings, Uri};
 use std::sync::atomic::AtomicBool;
 
 /// Streams, requests, echoes and connections over TCP.
@@ -44,8 +46,8 @@ impl Protocol for Raw {
         open::serve(uri, settings)
     }
 
-    fn on_the_wire(&self, uri: &Uri, operation: Operation) -> Result<Box<dyn OnTheWire>, Error> {
-        Ok(Box::new(wire::Messages::new(uri, operation.mode)))
+    fn on_the_wire(&self, uri: &Uri, plan: &Plan) -> Result<OnTheWire, Error> {
+        Ok(wire::on_the_wire(uri, plan))
     }
 
     fn socket_buffer(&self, channels: u32) -> Option<usize> {

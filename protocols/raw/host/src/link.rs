@@ -1,9 +1,9 @@
 //! Raw links: how an [`Operation`] becomes a command of the client machine, and its events become completions.
 
 use hodo_io::usage::ProcessUsage;
-use hodo_io::{Datagrams, Endpoint, Streams};
+use hodo_io::{Endpoint, Sockets};
 use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
-use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Usage};
+use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, TcpTimes, Usage};
 use hodo_raw::{
     Client, ClientConfig, Command, Counters, Direction, Event, ServerCommand, ServerConfig, ServerEvent, Transport,
 };
@@ -15,12 +15,18 @@ use std::time::Duration;
 pub(crate) struct RawLink<D: Driver<Machine = Client>> {
     driver: D,
     noticed: fn(&D) -> Loss,
+    tcp: fn(&D) -> Option<TcpTimes>,
     channels: u32,
     ready: u32,
     size_max: u32,
     reports: u32,
     far_end: FarEnd,
     failed: Option<LinkError>,
+}
+
+/// Returns after how many operations an acknowledgement is asked for: four times a window.
+pub(crate) fn acknowledge_every(window: u32) -> u32 {
+    (window / 4).clamp(1, 1024)
 }
 
 /// What the client machine is to do for these settings.
@@ -35,7 +41,7 @@ pub(crate) fn client_config(
         address,
         channels,
         size_max: settings.size_max.max(16),
-        acknowledge_every: (settings.window / 4).clamp(1, 1024),
+        acknowledge_every: acknowledge_every(settings.window),
         greeting_timeout: settings.timeout,
         timeout: settings.timeout / DATAGRAM_PATIENCE,
         reconnect: settings.reconnect,
@@ -73,6 +79,7 @@ impl<D: Driver<Machine = Client>> RawLink<D> {
         let mut link = RawLink {
             driver,
             noticed,
+            tcp: |_| None,
             channels,
             ready: 0,
             size_max: u32::MAX,
@@ -82,6 +89,12 @@ impl<D: Driver<Machine = Client>> RawLink<D> {
         };
         until_ready(&mut link, timeout, stop, |link| link.ready >= channels)?;
         Ok(link)
+    }
+
+    /// Returns the link with this way to read what its TCP counts.
+    pub(crate) fn with_tcp(mut self, tcp: fn(&D) -> Option<TcpTimes>) -> Self {
+        self.tcp = tcp;
+        self
     }
 
     /// The driver.
@@ -168,6 +181,10 @@ impl<D: Driver<Machine = Client>> Link for RawLink<D> {
         Ok(Some(self.far_end.clone()))
     }
 
+    fn tcp(&self) -> Option<TcpTimes> {
+        (self.tcp)(&self.driver)
+    }
+
     fn losses(&self) -> Loss {
         (self.noticed)(&self.driver)
     }
@@ -183,12 +200,12 @@ impl<D: Driver<Machine = Client>> Link for RawLink<D> {
 }
 
 /// What a client over UDP has noticed, and what its kernel did not take.
-pub(crate) fn noticed_on_datagrams(endpoint: &Endpoint<Client, Datagrams>) -> Loss {
+pub(crate) fn noticed_on_datagrams(endpoint: &Endpoint<Client, Sockets>) -> Loss {
     Loss { refused: endpoint.transport().unsent(), ..noticed(endpoint.machine()) }
 }
 
 /// What a client over streams has noticed, and what its TCP has sent again.
-pub(crate) fn noticed_on_streams(endpoint: &Endpoint<Client, Streams>) -> Loss {
+pub(crate) fn noticed_on_streams(endpoint: &Endpoint<Client, Sockets>) -> Loss {
     Loss { retransmitted: endpoint.transport().retransmitted(), ..noticed(endpoint.machine()) }
 }
 

@@ -1,49 +1,39 @@
 //! What an operation of a raw link puts on the wire.
 
 use crate::suite;
-use hodo_io::floor::Kind;
-use hodo_measure::Mode;
-use hodo_measure::limits::{Packing, Path, WireCost};
+use hodo_measure::limits::{Carrier, Messages, OnTheWire};
+use hodo_measure::{Mode, Plan, Test};
 use hodo_raw::wire::HEADER;
-use hodo_tester::{OnTheWire, Uri};
+use hodo_tester::Uri;
 
-/// A message each way; one that carries no payload is a bare header.
-pub(crate) struct Messages {
-    kind: Kind,
-    mode: Mode,
-}
-
-impl Messages {
-    pub(crate) fn new(uri: &Uri, mode: Mode) -> Messages {
-        let kind = match uri.scheme {
-            scheme if scheme == suite::UDP.name => Kind::Udp,
-            scheme if scheme == suite::UNIX.name => Kind::Unix,
-            _ => Kind::Tcp,
+/// Returns the messages of a plan: one each way, of which one that carries no payload is a bare header. Of many one-way
+/// operations in flight, a header answers or asks for a quarter of a window.
+pub(crate) fn on_the_wire(uri: &Uri, plan: &Plan) -> OnTheWire {
+    let carrier = match uri.scheme {
+        scheme if scheme == suite::UDP.name => Carrier::Udp,
+        scheme if scheme == suite::UNIX.name => Carrier::Unix,
+        _ => Carrier::Tcp,
+    };
+    let quarter = if plan.test == Test::Latency { 1 } else { crate::link::acknowledge_every(plan.window) };
+    OnTheWire::over_sizes(plan.size, |size| {
+        let (header, message) = (HEADER as u64, u64::from(size).max(HEADER as u64));
+        let single = |out, back| OnTheWire::single(carrier, u64::from(size), out, back);
+        let grouped = |first: Messages, rest: Messages| {
+            let messages = vec![rest, first].into_iter().filter(|messages| messages.count > 0).collect();
+            OnTheWire { operations: quarter, messages, ..single(0, 0) }
         };
-        Messages { kind, mode }
-    }
-}
-
-impl OnTheWire for Messages {
-    fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    fn messages(&self, payload: u64) -> (u64, u64) {
-        let message = payload.max(HEADER as u64);
-        match self.mode {
-            Mode::Both => (message, message),
-            Mode::Send => (message, HEADER as u64),
-            Mode::Receive => (HEADER as u64, message),
+        let rest = u64::from(quarter) - 1;
+        match plan.mode {
+            _ if plan.test == Test::Updates => single(0, message),
+            Mode::Both => single(message, message),
+            Mode::Send => grouped(
+                Messages { count: 1, out_bytes: message, back_bytes: header },
+                Messages { count: rest, out_bytes: message, back_bytes: 0 },
+            ),
+            Mode::Receive => grouped(
+                Messages { count: 1, out_bytes: header, back_bytes: message },
+                Messages { count: rest, out_bytes: 0, back_bytes: message },
+            ),
         }
-    }
-    /// Streams acknowledge so rarely that it costs a line nothing.
-    fn cost(&self, path: &Path, payload: u64, packing: Packing) -> WireCost {
-        let (out, back) = self.messages(payload);
-        match self.mode {
-            Mode::Both => path.cost(payload, out, back, packing),
-            Mode::Send => path.cost(payload, out, 0, packing),
-            Mode::Receive => path.cost(payload, 0, back, packing),
-        }
-    }
+    })
 }

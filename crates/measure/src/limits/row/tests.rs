@@ -198,3 +198,21 @@ fn a_lone_operation_is_held_to_its_bits_or_to_bare_sockets() {
     assert_eq!((limit.kind, limit.binds, limit.latency_ns), (LimitKind::Baseline, Binding::RoundTrip, Some(19_000.0)));
     assert_eq!(share(&found, &limit), Some(0.95));
 }
+
+#[test]
+fn each_test_has_its_figure() {
+    let limit = Limit { latency_ns: Some(1500.0), ..Limit::of_baseline(1000.0, None, 1000.0, Binding::Line) };
+    let found = |test| {
+        let mut found = row(test, 1, 500.0);
+        (found.rate.payload_bits_per_s.median, found.latency_ns) =
+            (7.2e6, Some(Latency { p50: 2000, ..Latency::default() }));
+        found
+    };
+    for (test, expected) in [(Test::Rate, 0.9), (Test::Channels, 0.9), (Test::Open, 0.5), (Test::Latency, 0.75)] {
+        assert_eq!(share(&found(test), &limit), Some(expected), "{test}");
+    }
+    let unknown = Limit { payload_bits_per_s: None, operations_per_s: None, latency_ns: None, ..limit.clone() };
+    assert_eq!(share(&found(Test::Rate), &unknown), None);
+    let zero = Limit { payload_bits_per_s: Some(0.0), operations_per_s: None, ..limit };
+    assert_eq!(share(&found(Test::Rate), &zero), None);
+}
