@@ -8,11 +8,10 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long it may take to come to an end by itself.
 const GRACE: Duration = Duration::from_secs(1);
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// A running process. Dropped, it is stopped.
 pub(crate) struct Process {
@@ -83,16 +82,15 @@ impl Process {
         }
     }
 
-    /// Asks it to end, and kills it where it does not, as when it is stopped. Tells how it ended by itself.
+    /// Asks it to end, and kills it where it does not, as when it is stopped. Returns how it ended by itself.
     fn stop(&mut self) -> Option<ExitStatus> {
         drop(self.stdin.take());
-        let begun = Instant::now();
-        while begun.elapsed() < GRACE {
-            match self.child.try_wait() {
-                Ok(None) => std::thread::sleep(LOOK_AGAIN),
-                Ok(status) => return status,
-                Err(_) => break,
-            }
+        let (tell, told) = mpsc::channel();
+        let child = self.child.id();
+        // Nobody listens any more where the child had to be killed.
+        std::thread::spawn(move || drop(tell.send(hodo_io::process::await_end(child))));
+        if matches!(told.recv_timeout(GRACE), Ok(Ok(()))) {
+            return self.child.try_wait().ok().flatten();
         }
         // It may have ended since; then there is nothing to kill.
         let _ = self.child.kill();

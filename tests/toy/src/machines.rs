@@ -86,7 +86,7 @@ impl Machine for Client {
     }
 }
 
-/// Answers the requests of one connection each.
+/// The far end: a reply to each request, in order.
 #[derive(Debug, Default)]
 pub struct Server {
     peers: Vec<Session>,
