@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(exposition.text(), expected);
     }
 
-    /// The escapes and the special values of the format's description.
+    /// Checks the escapes and special values against the format's description.
     #[test]
     fn any_text_and_any_value_can_be_read_back() {
         let mut exposition = Exposition::default();

@@ -302,7 +302,7 @@ mod tests {
 
     const PEER: Peer = Peer(Peer::FIRST_ACCEPTED);
 
-    /// What becomes of a connection: `asks /x`, `said ...` with the status line and the body, `closed`.
+    /// Returns the events of a connection: `asks /x`, `said ...` with the status line and the body, `closed`.
     fn outcome(http: &mut Http, now: Instant) -> Vec<String> {
         let (mut found, mut out) = (Vec::new(), Outbox::new());
         loop {

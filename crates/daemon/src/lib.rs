@@ -4,6 +4,7 @@
 //! A daemon opens its log, starts, and serves its machines with `hodo_io`; its threads call [`Rounds::look_in`] now and then:
 //!
 //! ```no_run
+//! use hodo_daemon::log::{self, LogOptions};
 //! use hodo_daemon::{Daemon, Options, Rounds};
 //! # use hodo_machine::{Input, Instant, Machine, Outbox, Output};
 //! # struct Hub;
@@ -37,10 +38,12 @@
 //! }
 //!
 //! fn serve(server: hodo_io::JointServer) -> Result<(), Box<dyn std::error::Error>> {
+//!     log::open("hub", &LogOptions::default())?;
 //!     let options = Options { http: Some(([127, 0, 0, 1], 9203).into()), pid_file: None };
 //!     let daemon = Daemon::start(&options, |pages| pages)?;
 //!     daemon.ready(&format!("listening on {}", server.address()));
 //!     server.run(|index| (Hub, Attendant(daemon.rounds(&format!("hub {index}")))), daemon.stop())?;
+//!     log::close();
 //!     Ok(())
 //! }
 //! ```

@@ -13,7 +13,7 @@ pub struct Registry {
 type Source = dyn Fn(&mut Exposition) + Send + Sync;
 
 impl Registry {
-    /// The metrics that every process has: CPU time, memory, lines of the log.
+    /// Creates the metrics that every process has: CPU time, memory, lines of the log.
     #[must_use]
     pub fn new() -> Self {
         let registry = Registry::default();

@@ -136,7 +136,7 @@ mod tests {
         Request { method, path: path.to_owned(), query: query.to_owned(), from_page: false, keeps }
     }
 
-    /// As curl 7.88, Prometheus 2.42 and wget 1.21 send them, and what RFC 9112 asks servers to take.
+    /// Covers requests of curl 7.88, Prometheus 2.42 and wget 1.21, and those that RFC 9112 asks servers to accept.
     #[test]
     fn reads_what_clients_send() {
         for (text, expected) in [
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// As Chromium 120 and Firefox 115 send them with a form or a script of another site.
+    /// Covers headers that Chromium 120 and Firefox 115 send with a form or a script of another site.
     #[test]
     fn a_page_in_a_browser_is_known() {
         for header in

@@ -55,9 +55,9 @@ impl Machine for Keeper {
     }
 }
 
-struct Attending(Rounds);
+struct Serving(Rounds);
 
-impl Attendant for Attending {
+impl Attendant for Serving {
     type Machine = Keeper;
 
     fn told(&mut self, (): ()) -> Option<()> {
@@ -81,7 +81,7 @@ impl Attendant for Attending {
     }
 }
 
-/// Not a test by itself: the daemon of the tests below.
+/// Runs the daemon of the tests below; without their environment it does nothing.
 #[test]
 fn as_daemon() {
     let Some(file) = std::env::var_os(PID_FILE) else { return };
@@ -93,7 +93,7 @@ fn as_daemon() {
     let options = JointOptions { serve, datagrams: settings, drain: TIMEOUT, trace: None };
     let server = JointServer::bind(&Address::Socket(anywhere), options).expect("a free port");
     daemon.ready(&format!("{} {}", server.address(), daemon.site().expect("it was asked for")));
-    let make = |index| (Keeper::default(), Attending(daemon.rounds(&format!("keeper {index}"))));
+    let make = |index| (Keeper::default(), Serving(daemon.rounds(&format!("keeper {index}"))));
     server.run(make, daemon.stop()).expect("it ends in order");
 }
 
@@ -119,7 +119,7 @@ impl Started {
         Started { manager, daemon, pid_file }
     }
 
-    /// The next message that is no sign of life.
+    /// Returns the next message that is no sign of life.
     fn told(&self) -> String {
         loop {
             let message = self.message();

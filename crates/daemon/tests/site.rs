@@ -16,7 +16,7 @@ fn connect(site: &Site) -> TcpStream {
     stream
 }
 
-/// Asks once; answers the status and the body.
+/// Requests a page once and returns the status and the body.
 fn page(site: &Site, path: &str) -> (u16, String) {
     let mut stream = connect(site);
     write!(stream, "GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").expect("it reads");
@@ -79,7 +79,7 @@ fn those_who_hold_connections_keep_nobody_out_for_ever() {
     while TcpStream::connect(site.address()).and_then(ask).is_err() {}
 }
 
-/// One try, which fails where there is no room.
+/// Tries once, and fails if there is no room.
 fn ask(mut stream: TcpStream) -> std::io::Result<()> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.write_all(b"GET /health HTTP/1.0\r\n\r\n")?;

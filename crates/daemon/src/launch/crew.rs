@@ -131,7 +131,7 @@ impl Crew {
         }
     }
 
-    /// Asks a child to end: closes its standard input.
+    /// Closes a child's standard input, which asks it to end.
     pub fn end(&mut self, number: usize) {
         if let Some(member) = self.members[number].as_mut() {
             member.stdin = None;

@@ -23,7 +23,7 @@ pub struct Outlet {
     shared: Arc<Shared>,
 }
 
-/// What the outlet and its thread both count.
+/// The counts that the outlet shares with its thread.
 #[derive(Default)]
 struct Shared {
     counts: Counts,
@@ -42,23 +42,23 @@ pub struct Counts {
 
 struct Line {
     bytes: Vec<u8>,
-    /// Who waits for it, and is told whether it was written.
+    /// Receives the result of the write, if the caller waits for it.
     waits: Option<SyncSender<io::Result<()>>>,
 }
 
-/// What the thread takes with it.
+/// The state of the thread that writes.
 struct Writer {
     queue: Receiver<Line>,
     sink: Sink,
     shared: Arc<Shared>,
-    /// The name and format in which the outlet tells of lost lines, if it does.
+    /// The name and format of lines about lost lines, if there are any.
     tells: Option<(String, Format)>,
-    /// Lost lines that were told.
+    /// Lost lines that the log has reported.
     told: u64,
 }
 
 impl Outlet {
-    /// An outlet to a sink. With a name and a format, it writes how many lines were lost as soon as it can write again.
+    /// Creates an outlet to a sink. With a name and a format, it writes how many lines were lost as soon as it can write again.
     pub fn new(sink: Sink, tells: Option<(String, Format)>) -> Self {
         let (queue, receiver) = sync_channel(QUEUE);
         let shared = Arc::<Shared>::default();

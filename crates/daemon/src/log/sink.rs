@@ -18,18 +18,18 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Standard error. Its lock is left to others: the thread that writes may be held up for ever.
+    /// Creates a sink to standard error, without its lock: the thread that writes may be held up for ever.
     pub fn stderr() -> Result<Self, Error> {
         let failed = |why: io::Error| Error::Log { to: "standard error".to_owned(), why: why.to_string() };
         io::stderr().as_fd().try_clone_to_owned().map(|to| Sink::to(to.into())).map_err(failed)
     }
 
-    /// Standard output.
+    /// Creates a sink to standard output.
     pub fn stdout() -> io::Result<Self> {
         Ok(Sink::to(io::stdout().as_fd().try_clone_to_owned()?.into()))
     }
 
-    /// A file that lines are appended to.
+    /// Creates a sink that appends to a file.
     pub fn file(path: &Path) -> Result<Self, Error> {
         let failed = |why: io::Error| Error::Log { to: path.display().to_string(), why: why.to_string() };
         let to = append(path).map_err(failed)?;
@@ -38,7 +38,7 @@ impl Sink {
         Ok(Sink { reopens: Some((path.to_owned(), asked)), ..Sink::to(to) })
     }
 
-    /// An open file or stream.
+    /// Creates a sink to an open file or stream.
     pub fn to(to: File) -> Self {
         Sink { to, reopens: None, torn: false }
     }
