@@ -203,12 +203,12 @@ impl Floor {
                 }
                 Output::Event(_) => {}
                 Output::Open(peer, address) => {
-                    let Address::Socket(SocketAddr::V4(socket)) = address else { panic!("{address} is no board's") };
+                    let Address::Udp(SocketAddr::V4(socket)) = address else { panic!("{address} is no board's") };
                     let board = usize::from(socket.ip().octets()[3]);
                     if socket == target(board as u8) && board < self.boards.len() {
                         self.boards[board].arriving.clear();
                         self.peers.insert(peer, board);
-                        self.hub.handle(self.now, Input::Opened(peer, &Address::Socket(socket.into())));
+                        self.hub.handle(self.now, Input::Opened(peer, &Address::Udp(socket.into())));
                     } else {
                         self.hub.handle(self.now, Input::Closed(peer, Closed::Unreachable));
                     }

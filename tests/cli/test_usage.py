@@ -42,12 +42,25 @@ AT_ONCE_S = 5
         (["sim+udp://?loss=2"], ["loss"]),
         (["sim+udp://?delay"], ["delay"]),
         (["sim+udp://?nonesuch=1"], ["nonesuch"]),
+        (["sim+tcp://?congestion=vegas"], ["congestion", "cubic, reno or none"]),
+        # Options that a link cannot have.
+        (["udp", "--congestion", "cubic"], ["--congestion", "no TCP sockets", "leave it out"]),
+        (["unix", "--congestion", "cubic"], ["--congestion", "no TCP sockets"]),
+        (["ipbusudp-2.0", "--congestion", "cubic"], ["--congestion", "no TCP sockets"]),
+        (["sim+tcp", "--congestion", "reno"], ["--congestion", r"sim\+tcp://\?congestion=reno"]),
+        (["sim+udp://?delay=5us", "--cpu", "0"], ["--cpu", "leave it out"]),
+        (["sim+tcp", "--wait", "spin"], ["--wait spin", "virtual time"]),
+        (["sim+tcp", "--wait", "spin:20us"], ["--wait spin:20us", "virtual time"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
 )
 def test_is_turned_down_at_once(arguments, says):
     done = command.refused("bench", *arguments, status=2, says=says, within=AT_ONCE_S)
     assert done.stdout == ""
+
+
+def test_a_server_without_tcp_has_no_congestion_control():
+    command.refused("serve", "udp", "--congestion", "cubic", status=2, says=["--congestion", "no TCP sockets"], within=AT_ONCE_S)
 
 
 @pytest.mark.parametrize("arguments", [["nonesuch"], ["report"], ["compare", "one.json"], ["serve"], ["serve", "ftp://x"]])

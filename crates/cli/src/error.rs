@@ -1,4 +1,5 @@
 use hodo_catalog as catalog;
+use hodo_ipbus_host::daemon::HubError;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -49,6 +50,15 @@ impl From<hodo_farm_host::Error> for Error {
     fn from(error: hodo_farm_host::Error) -> Self {
         match error {
             hodo_farm_host::Error::Settings(why) => Error::Usage(why),
+            other => Error::Failed(other.to_string()),
+        }
+    }
+}
+
+impl From<HubError> for Error {
+    fn from(error: HubError) -> Self {
+        match error {
+            HubError::AllowList { .. } | HubError::Trace { .. } => Error::Usage(error.to_string()),
             other => Error::Failed(other.to_string()),
         }
     }

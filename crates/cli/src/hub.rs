@@ -1,132 +1,174 @@
 //! `hodo hub`: between IPbus clients over TCP and boards over UDP.
 
-mod attending;
-mod metrics;
-pub mod page;
-mod seen;
-mod stop;
-mod tracing;
-
 use crate::announce::announce;
-use crate::args::{self, HubCommand};
-use crate::{Error, Outcome, terminal};
-use attending::Attending;
-use hodo_catalog::ipbus::hub::{AllowList, Hub, HubCommand as Ask, HubConfig};
-use hodo_catalog::ipbus::window::WindowConfig;
-use hodo_daemon::{Daemon, HEALTH, Options, Reply, Snapshot};
-use hodo_io::{JointOptions, JointServer, ServeOptions, SocketSettings, Trace};
-use hodo_machine::{Address, Input, Instant, Machine, Sampling, Wait};
-use seen::Seen;
-use std::path::Path;
-use std::sync::Arc;
+use crate::args::{Logged, Traced, units};
+use crate::{Error, Outcome, terminal, trace};
+use clap::{Args, Subcommand};
+use hodo_daemon::{HEALTH, Options};
+use hodo_ipbus_host::daemon::{HubDaemon, HubSettings, page, stop};
+use hodo_machine::Wait;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
-use tracing::Tracing;
 
-/// Connections that the driver accepts beyond the hub's own bound, so that the hub counts those that it turns away.
-const MORE_PEERS: usize = 64;
-/// How long a page waits for what it shows.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a lone packet may take where nothing was lost lately: a timer as far away costs nothing, and a lone packet
-/// is hardly ever late.
-const CALM: Duration = Duration::from_millis(10);
-/// One packet in 2 to the power of this is measured.
-const SAMPLED_BITS: u32 = 6;
+/// How long a hub may take for a page.
+const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Is a hub until a signal comes, or asks one.
-pub fn run(hub: &args::Hub) -> Result<Outcome, Error> {
+/// Runs the hub until a signal comes, or asks one that runs.
+pub fn run(hub: &Hub) -> Result<Outcome, Error> {
     match &hub.command {
         None => serve(&hub.serve),
         Some(HubCommand::Stats(pages)) => show(pages, page::PATH),
         Some(HubCommand::Status(pages)) => show(pages, HEALTH),
-        Some(HubCommand::Stop(stop)) => stop::run(stop),
+        Some(HubCommand::Stop(asked)) => {
+            let said = match stop(&asked.pid_file, asked.within)? {
+                Some(pid) => format!("process {pid} has ended\n"),
+                None => format!("no hub is running: nobody holds {}\n", asked.pid_file.display()),
+            };
+            terminal::print(&said)?;
+            Ok(Outcome::Done)
+        }
     }
 }
 
-fn show(pages: &args::HubPages, path: &str) -> Result<Outcome, Error> {
-    terminal::print(&hodo_daemon::fetch(pages.pages, path, PATIENCE * 2)?)?;
+fn show(pages: &HubPages, path: &str) -> Result<Outcome, Error> {
+    terminal::print(&hodo_daemon::fetch(pages.pages, path, PATIENCE)?)?;
     Ok(Outcome::Done)
 }
 
-fn serve(serve: &args::HubServe) -> Result<Outcome, Error> {
-    serve.log.open("hodo hub", serve.verbose)?;
-    let allow = allow_list(serve.allow.as_deref())?;
-    // Each client and each board takes a descriptor; where that is not allowed, fewer are served.
-    let _ = hodo_io::host::raise_descriptor_limit();
-    let seen = Arc::new(Snapshot::<Seen>::default());
-    let http = (!serve.no_metrics).then_some(serve.metrics);
-    let shown = Arc::clone(&seen);
-    let page = move |text: fn(&Seen) -> String| match shown.ask(PATIENCE) {
-        Some(seen) => Reply::text(200, text(&seen)),
-        None => Reply::text(503, "the hub has not begun, or is stuck\n"),
-    };
-    let (stats, stages) = (page.clone(), page);
-    let options = Options { http, pid_file: serve.pid_file.clone() };
-    let daemon = Daemon::start(&options, |pages| {
-        let pages = pages.with(page::PATH, move || stats(page::text));
-        pages.with(page::STAGES_PATH, move || stages(|seen| seen.stages.text()))
+fn serve(asked: &HubServe) -> Result<Outcome, Error> {
+    asked.log.open("hodo hub", asked.verbose)?;
+    let hub = HubDaemon::start(HubSettings {
+        listen: asked.listen,
+        allow: asked.allow.clone(),
+        daemon: Options { http: (!asked.no_metrics).then_some(asked.metrics), pid_file: asked.pid_file.clone() },
+        wait: asked.wait,
+        cpu: asked.cpu,
+        clients: asked.clients as usize,
+        boards: asked.boards as usize,
+        in_flight: asked.in_flight as usize,
+        patience: asked.patience,
+        late: asked.late,
+        drain: asked.drain,
+        trace: trace::options(&asked.traced, asked.trace_paused)?,
+        stages: asked.stages,
     })?;
-    let trace = crate::trace::start(&serve.traced, serve.trace_paused)?;
-    let server = bind(serve, trace.clone())?;
-    let told = Arc::clone(&seen);
-    daemon.registry().source(move |exposition| {
-        if let Some(seen) = told.ask(PATIENCE) {
-            metrics::tell(&seen, exposition);
-        }
-    });
-    announce(&daemon, server.address(), serve.until_stdin_closes);
-    let at = server.address().to_string();
-    let make = |index| {
-        let mut hub = Hub::new(config(serve), allow.clone());
-        if serve.stages {
-            let sampling = Sampling::ending_in_zeros(SAMPLED_BITS);
-            hub.handle(Instant::ZERO, Input::Command(Ask::Sample(sampling)));
-        }
-        let rounds = daemon.rounds(&format!("hub {index}"));
-        let tracing = Tracing::new(trace.clone());
-        (hub, Attending::new(rounds, Arc::clone(&seen), serve.allow.clone(), tracing))
-    };
-    server.run(make, daemon.stop()).map_err(|error| Error::Failed(format!("serving {at}: {error}")))?;
+    announce(hub.daemon(), hub.address(), asked.until_stdin_closes);
+    hub.run()?;
     Ok(Outcome::Done)
 }
 
-fn bind(serve: &args::HubServe, trace: Option<Arc<Trace>>) -> Result<JointServer, Error> {
-    let peers_max = serve.clients as usize + MORE_PEERS;
-    let options = JointOptions {
-        serve: ServeOptions {
-            threads: 1,
-            cpus: serve.cpu.into_iter().collect(),
-            wait: serve.wait,
-            settings: SocketSettings { peers_max, ..SocketSettings::default() },
-        },
-        datagrams: SocketSettings { peers_max: serve.boards as usize + MORE_PEERS, ..SocketSettings::default() },
-        drain: serve.drain,
-        trace,
-    };
-    JointServer::bind(&Address::Socket(serve.listen), options).map_err(|error| {
-        let at = serve.listen;
-        Error::Failed(format!("cannot listen on {at}: {error}; choose another address or port, or end who has it"))
-    })
+/// Where a hub's pages are by default.
+const PAGES: &str = "127.0.0.1:9203";
+
+/// The hub between IPbus clients and boards.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+pub struct Hub {
+    /// What to do instead of being a hub.
+    #[command(subcommand)]
+    pub command: Option<HubCommand>,
+    /// How to be a hub.
+    #[command(flatten)]
+    pub serve: HubServe,
 }
 
-fn config(serve: &args::HubServe) -> HubConfig {
-    let config = HubConfig::default();
-    HubConfig {
-        clients: serve.clients as usize,
-        boards: serve.boards as usize,
-        window: WindowConfig {
-            in_flight: serve.in_flight as usize,
-            patience: serve.patience,
-            late_min: serve.late,
-            // A spinning hub sets no timers.
-            calm: if serve.wait == Wait::Block { CALM } else { Duration::ZERO },
-        },
-        ..config
-    }
+/// What a hub that runs is asked.
+#[derive(Debug, Subcommand)]
+pub enum HubCommand {
+    /// What has gone between its clients and boards, what was lost, and who does not answer.
+    Stats(HubPages),
+    /// Whether it serves: says so, or ends with status 1 and why not.
+    Status(HubPages),
+    /// Ask it to end, and wait until it has answered what is under way.
+    Stop(HubStop),
 }
 
-fn allow_list(file: Option<&Path>) -> Result<AllowList, Error> {
-    let Some(file) = file else { return Ok(AllowList::ALL) };
-    let text = std::fs::read_to_string(file)
-        .map_err(|why| Error::Usage(format!("--allow {}: cannot be read: {why}", file.display())))?;
-    AllowList::parse(&text).map_err(|why| Error::Usage(format!("--allow {}: {why}", file.display())))
+/// Options of a hub.
+#[derive(Debug, Args)]
+pub struct HubServe {
+    /// Where clients connect; 0.0.0.0:10203 lets everybody in who can reach this host.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:10203", value_parser = units::socket_address)]
+    pub listen: SocketAddr,
+    /// Boards that clients may reach, a line a.b.c.d or a.b.c.d:port for each; read again at SIGHUP [default: every one].
+    #[arg(long, value_name = "FILE")]
+    pub allow: Option<PathBuf>,
+    /// Where its pages are: /metrics for Prometheus, /health, /stats, /stages.
+    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
+    pub metrics: SocketAddr,
+    /// No pages.
+    #[arg(long, conflicts_with = "metrics")]
+    pub no_metrics: bool,
+    /// Write the process number here; a second hub with the same file does not start.
+    #[arg(long, value_name = "FILE")]
+    pub pid_file: Option<PathBuf>,
+    /// How to wait: block, spin, or spin:50us for spinning that long before blocking.
+    #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait)]
+    pub wait: Wait,
+    /// The processor to run on [default: wherever the kernel puts it].
+    #[arg(long, value_name = "CPU")]
+    pub cpu: Option<usize>,
+    /// Packets in flight to a board at most; a board's buffers bound them too.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub in_flight: u32,
+    /// How long a board may be silent before its clients are told.
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = units::span)]
+    pub patience: Duration,
+    /// No answer of a board is late before this; more where the network is known to hiccup.
+    #[arg(long, value_name = "TIME", default_value = "200us", value_parser = units::span)]
+    pub late: Duration,
+    /// Clients at once; one more is refused.
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub clients: u32,
+    /// Boards at once.
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub boards: u32,
+    /// How long it may take to answer what is under way when the hub is to stop.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
+    pub drain: Duration,
+    /// Its trace.
+    #[command(flatten)]
+    pub traced: Traced,
+    /// Begin the trace only at SIGUSR1, which pauses one that has begun.
+    #[arg(long, requires = "trace")]
+    pub trace_paused: bool,
+    /// Measure where the time of one packet in 64 goes, for /metrics and /stats.
+    #[arg(long)]
+    pub stages: bool,
+    /// Its log.
+    #[command(flatten)]
+    pub log: Logged,
+    /// Log every client that connects and disconnects, not only errors: --log-level debug.
+    #[arg(long)]
+    pub verbose: bool,
+    /// Come to an end when standard input does, so that the hub never outlives who started it.
+    #[arg(long)]
+    pub until_stdin_closes: bool,
 }
+
+/// Which hub is asked.
+#[derive(Debug, Args)]
+pub struct HubPages {
+    /// Where its pages are.
+    #[arg(value_name = "ADDR", default_value = PAGES, value_parser = units::pages)]
+    pub pages: SocketAddr,
+}
+
+/// Which hub is to end.
+#[derive(Debug, Args)]
+pub struct HubStop {
+    /// The file of its process number.
+    #[arg(long, value_name = "FILE")]
+    pub pid_file: PathBuf,
+    /// How long to wait for its end; it takes up to its `--drain`.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::span)]
+    pub within: Duration,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hodo hub                                     on loopback, for clients of this host
+  hodo hub --listen 0.0.0.0:10203 --allow /etc/hodo/boards
+  hodo hub --trace hub.pcapng                  with its packets in a file; tshark -r hub.pcapng shows them
+  hodo hub stats                               its clients and boards
+  hodo hub stop --pid-file /run/hodo-hub.pid   its end, in order";

@@ -3,7 +3,6 @@
 use crate::args::{self, units::Cpus};
 use crate::{Error, Outcome, interrupt};
 use hodo_catalog::{ServeSettings, Uri};
-use hodo_io::affinity::leave_descriptors;
 use hodo_tester::{LISTENING_ON, PrivateDir};
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -31,7 +30,7 @@ pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
     if serve.traced.trace.is_some() && server.uris().len() > 1 {
         return Err(Error::Usage("--trace follows one board; leave out boards=".to_owned()));
     }
-    let trace = crate::trace::start(&serve.traced, false)?;
+    let trace = crate::trace::start(&serve.traced)?;
     if let Some(trace) = &trace {
         server = server.traced(Arc::clone(trace));
     }
@@ -87,7 +86,6 @@ fn size_max(uri: &Uri, asked: Option<u32>) -> Result<u32, Error> {
 pub fn at_the_end_of_stdin(stop: &Arc<AtomicBool>) {
     let stop = Arc::clone(stop);
     std::thread::spawn(move || {
-        leave_descriptors();
         let mut ignored = [0; 64];
         loop {
             match io::stdin().read(&mut ignored) {

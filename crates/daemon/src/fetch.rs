@@ -1,6 +1,6 @@
 use crate::Error;
 use crate::request::HEADERS_MAX;
-use hodo_io::{Clock, Endpoint, SocketSettings, Streams};
+use hodo_io::{Clock, Endpoint, SocketSettings, Sockets};
 use hodo_machine::{Address, Closed, Driver, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use httparse::{EMPTY_HEADER, Status};
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ pub fn act(address: SocketAddr, path: &str, within: Duration) -> Result<String, 
 
 fn visit(method: &str, address: SocketAddr, path: &str, within: Duration) -> Result<String, Error> {
     let failed = |why: String| Error::Page { page: format!("http://{address}{path}"), why };
-    let streams = Streams::new(SocketSettings::default(), None).map_err(|error| failed(error.to_string()))?;
+    let streams = Sockets::new(SocketSettings::default()).map_err(|error| failed(error.to_string()))?;
     let mut endpoint = Endpoint::new(Visitor::new(method, address, path), streams, Clock::start());
     let until = endpoint.now() + within;
     let mut told = None;
@@ -97,7 +97,7 @@ impl Machine for Visitor {
 
     fn poll(&mut self, _: Instant, out: &mut Outbox) -> Output<Self::Event> {
         match std::mem::replace(&mut self.state, State::Waiting) {
-            State::New => Output::Open(PEER, Address::Socket(self.address)),
+            State::New => Output::Open(PEER, Address::Tcp(self.address)),
             State::Opened => {
                 out.copy(&self.request);
                 Output::Send(PEER)

@@ -106,7 +106,7 @@ impl Act {
 impl Connection {
     fn new(now: Instant, from: &Address) -> Self {
         let (input, answering) = (Vec::new(), None);
-        let is_local = matches!(from, Address::Socket(from) if from.ip().to_canonical().is_loopback());
+        let is_local = matches!(from, Address::Tcp(from) if from.ip().to_canonical().is_loopback());
         Connection { input, answering, overrun: false, blocked: false, ending: false, heard: now, is_local }
     }
 }

@@ -37,12 +37,12 @@
 //!     }
 //! }
 //!
-//! fn serve(server: hodo_io::JointServer) -> Result<(), Box<dyn std::error::Error>> {
+//! fn serve(server: hodo_io::Server) -> Result<(), Box<dyn std::error::Error>> {
 //!     log::open("hub", &LogOptions::default())?;
 //!     let options = Options { http: Some(([127, 0, 0, 1], 9203).into()), pid_file: None };
 //!     let daemon = Daemon::start(&options, |pages| pages)?;
 //!     daemon.ready(&format!("listening on {}", server.address()));
-//!     server.run(|index| (Hub, Attendant(daemon.rounds(&format!("hub {index}")))), daemon.stop())?;
+//!     server.attend(|index| (Hub, Attendant(daemon.rounds(&format!("hub {index}")))), daemon.stop())?;
 //!     log::close();
 //!     Ok(())
 //! }

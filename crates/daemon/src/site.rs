@@ -1,7 +1,7 @@
 use crate::exposition::CONTENT_TYPE;
 use crate::http::{Answer, Asked, Http, Reply, TO_ACT, TO_READ};
 use crate::{Error, Health, Registry};
-use hodo_io::{ServeOptions, SocketSettings, Stop, StreamServer, affinity};
+use hodo_io::{ServeOptions, Server, SocketSettings, Stop};
 use hodo_machine::{Address, Wait};
 use std::fmt;
 use std::net::SocketAddr;
@@ -121,9 +121,7 @@ impl Site {
         let (told, bound) = mpsc::channel();
         let until = Arc::clone(&stop);
         let thread = Builder::new().name("http".to_owned()).spawn(move || {
-            // Those who serve would pay for sharing theirs.
-            affinity::leave_descriptors();
-            let server = match StreamServer::bind(&Address::Socket(address), options()) {
+            let server = match Server::bind(&Address::Tcp(address), options()) {
                 Ok(server) => server,
                 Err(error) => return drop(told.send(Err(error))),
             };
@@ -138,7 +136,7 @@ impl Site {
         });
         let thread = thread.map_err(|error| failed(&error))?;
         match bound.recv() {
-            Ok(Ok(Address::Socket(address))) => Ok(Site { address, stop, thread: Some(thread) }),
+            Ok(Ok(Address::Tcp(address))) => Ok(Site { address, stop, thread: Some(thread) }),
             Ok(Err(error)) => Err(failed(&error)),
             _ => Err(failed(&"its thread has ended")),
         }

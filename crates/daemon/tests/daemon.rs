@@ -1,7 +1,7 @@
 //! A whole daemon as a service manager sees it: this program is started anew as the daemon.
 
 use hodo_daemon::{Daemon, Options, PidFile, Rounds};
-use hodo_io::{Attendant, JointOptions, JointServer, ServeOptions, SocketSettings, process};
+use hodo_io::{Attendant, ServeOptions, Server, SocketSettings, process};
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -89,12 +89,11 @@ fn as_daemon() {
     let options = Options { http: Some(anywhere), pid_file: Some(PathBuf::from(file)) };
     let daemon = Daemon::start(&options, |pages| pages).unwrap_or_else(|error| panic!("{error}"));
     let settings = SocketSettings::default();
-    let serve = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: settings.clone() };
-    let options = JointOptions { serve, datagrams: settings, drain: TIMEOUT, trace: None };
-    let server = JointServer::bind(&Address::Socket(anywhere), options).expect("a free port");
+    let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings };
+    let server = Server::bind(&Address::Tcp(anywhere), options).expect("a free port").with_drain(TIMEOUT);
     daemon.ready(&format!("{} {}", server.address(), daemon.site().expect("it was asked for")));
     let make = |index| (Keeper::default(), Serving(daemon.rounds(&format!("keeper {index}"))));
-    server.run(make, daemon.stop()).expect("it ends in order");
+    server.attend(make, daemon.stop()).expect("it ends in order");
 }
 
 /// The manager's end: its socket, and the daemon.

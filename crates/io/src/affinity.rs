@@ -50,18 +50,11 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     }
 }
 
-/// Gives the calling thread a table of descriptors of its own, that holds only the three standard ones.
+/// Gives the calling thread a table of descriptors of its own, that holds this one and the three standard ones. It is to use
+/// nothing else that was opened before.
 ///
-/// Threads that share a table pay for it with each system call on a socket; a process with only one thread on its table
-/// does not (1 % of a round-trip on loopback). For threads that only watch: call it before the thread owns a descriptor, and
-/// use nothing there that was opened before, such as a [`Waker`](crate::Waker).
-pub fn leave_descriptors() {
-    close_from(libc::STDERR_FILENO as c_uint + 1, c_uint::MAX);
-}
-
-/// Gives the calling thread a table that holds only this descriptor besides; see [`leave_descriptors`].
-///
-/// The descriptor's owner drops it in the common table after the thread has ended.
+/// Threads that share a table pay for it with each system call on a socket, 1 % of a round-trip on loopback. The descriptor's
+/// owner drops it in the common table after the thread has ended.
 pub(crate) fn leave_other_descriptors(kept: BorrowedFd<'_>) {
     let (first, kept) = (libc::STDERR_FILENO as c_uint + 1, kept.as_raw_fd() as c_uint);
     close_from(first, kept.saturating_sub(1));

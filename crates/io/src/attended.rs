@@ -1,7 +1,8 @@
 use crate::serve::NOTICE;
-use crate::{Clock, Datagrams, Endpoint, Mailbox, ServeOptions, Stop, StreamServer, Streams, Transport, affinity};
+use crate::{Endpoint, Mailbox, Stop, Transport};
 use hodo_machine::{Driver, Instant, Machine, Wait};
 use std::io;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -46,19 +47,9 @@ pub trait Attendant {
     }
 }
 
-/// A transport that others may connect to.
-pub(crate) trait Accepting: Transport {
-    /// Nobody can connect from now on.
-    fn stop_listening(&mut self);
-
-    /// Bytes that wait in user space for all peers together.
-    fn backlog(&self) -> usize;
-}
-
-/// Wakes the thread that serves, so that it asks what is wanted. Only for threads that share its table of descriptors: in
-/// one that has [left](affinity::leave_descriptors) it, the number of the waker's descriptor is another file's.
+/// Wakes the thread that serves, so that it asks what is wanted.
 #[derive(Clone)]
-pub struct Waker(Arc<Mailbox>);
+pub struct Waker(pub(crate) Arc<Mailbox>);
 
 impl Waker {
     /// Wakes it, where it sleeps.
@@ -67,82 +58,28 @@ impl Waker {
     }
 }
 
-impl StreamServer {
-    /// Serves with an attendant for each thread until `stop` is set, then until every machine is drained or the time
-    /// for that is over; nobody can connect meanwhile. `make` makes the machine of each thread, and who attends to it,
-    /// on that thread.
-    pub fn attend<A: Attendant>(
-        self,
-        drain: Duration,
-        make: impl Fn(usize, Waker) -> (A::Machine, A) + Sync,
-        stop: &Stop,
-    ) -> io::Result<()> {
-        let options = self.options().clone();
-        self.run_mailboxes(stop, |index, mailbox, clock| {
-            place(&options, index)?;
-            let (machine, attendant) = make(index, Waker(Arc::clone(&mailbox)));
-            let streams = Streams::wakeable(options.settings.clone(), mailbox)?;
-            attend(Endpoint::new(machine, streams, clock), attendant, options.wait, drain, stop)
-        })
+/// The attendant of a server whose application answers each event by itself.
+pub(crate) struct Answering<'a, M, A> {
+    answer: &'a A,
+    machine: PhantomData<fn(M)>,
+}
+
+impl<'a, M, A> Answering<'a, M, A> {
+    pub(crate) fn new(answer: &'a A) -> Self {
+        Answering { answer, machine: PhantomData }
     }
 }
 
-/// Runs a machine that nobody connects to, and that nobody wakes, with its attendant, on this thread.
-pub fn attend_opened<A: Attendant>(
-    options: &ServeOptions,
-    drain: Duration,
-    make: impl FnOnce() -> (A::Machine, A),
-    stop: &Stop,
-) -> io::Result<()> {
-    attend_here(options, drain, make, || Streams::new(options.settings.clone(), None), stop)
-}
+impl<M: Machine, A: Fn(M::Event) -> Option<M::Command>> Attendant for Answering<'_, M, A> {
+    type Machine = M;
 
-/// The same over datagrams.
-pub fn attend_opened_datagrams<A: Attendant>(
-    options: &ServeOptions,
-    drain: Duration,
-    make: impl FnOnce() -> (A::Machine, A),
-    stop: &Stop,
-) -> io::Result<()> {
-    attend_here(options, drain, make, || Datagrams::new(options.settings.clone(), None), stop)
-}
-
-/// The same for a machine whose attendant the rest of the program wakes.
-pub fn attend_woken<A: Attendant>(
-    options: &ServeOptions,
-    drain: Duration,
-    make: impl FnOnce(Waker) -> (A::Machine, A),
-    stop: &Stop,
-) -> io::Result<()> {
-    let mailbox = Arc::new(Mailbox::new()?);
-    let waker = Waker(Arc::clone(&mailbox));
-    let streams = || Streams::wakeable(options.settings.clone(), mailbox);
-    attend_here(options, drain, || make(waker), streams, stop)
-}
-
-/// Runs a machine over its transport, with its attendant, on this thread, which is put where the options want it.
-pub(crate) fn attend_here<A: Attendant, T: Accepting>(
-    options: &ServeOptions,
-    drain: Duration,
-    make: impl FnOnce() -> (A::Machine, A),
-    transport: impl FnOnce() -> io::Result<T>,
-    stop: &Stop,
-) -> io::Result<()> {
-    place(options, 0)?;
-    let (machine, attendant) = make();
-    attend(Endpoint::new(machine, transport()?, Clock::start()), attendant, options.wait, drain, stop)
-}
-
-/// Puts this thread where the options want it.
-fn place(options: &ServeOptions, index: usize) -> io::Result<()> {
-    if options.cpus.is_empty() {
-        return Ok(());
+    fn told(&mut self, event: M::Event) -> Option<M::Command> {
+        (self.answer)(event)
     }
-    affinity::pin_thread(options.cpus[index % options.cpus.len()])
 }
 
 /// Runs a machine and its attendant until `stop` is set, then until it is drained or the time for that is over.
-pub(crate) fn attend<A: Attendant, T: Accepting>(
+pub(crate) fn attend<A: Attendant, T: Transport>(
     mut endpoint: Endpoint<A::Machine, T>,
     mut attendant: A,
     wait: Wait,

@@ -24,7 +24,7 @@ pub(crate) fn stream(address: &Address, settings: &SocketSettings) -> io::Result
 /// A socket that an address can be bound or connected with, and the address in the kernel's form.
 pub(crate) fn socket_for(address: &Address, kind: i32) -> io::Result<(OwnedFd, RawAddress)> {
     match address {
-        Address::Socket(ip) => {
+        Address::Tcp(ip) | Address::Udp(ip) | Address::UdpFrom(_, ip) => {
             let family = if ip.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
             Ok((sys::socket(family, kind)?, RawAddress::ip(*ip)))
         }
@@ -38,7 +38,7 @@ pub(crate) fn prepare_stream(fd: BorrowedFd<'_>, address: &Address, settings: &S
     if let Some(size) = settings.socket_buffer {
         set_buffers(fd, size)?;
     }
-    if !matches!(address, Address::Socket(_)) {
+    if !matches!(address, Address::Tcp(_)) {
         return Ok(());
     }
     sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;

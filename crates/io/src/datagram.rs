@@ -1,13 +1,18 @@
-use crate::attended::Accepting;
+mod port;
+mod receiving;
+
 use crate::fairness::{Round, Share, Shares};
 use crate::joining::Joining;
 use crate::notice::Notice;
-use crate::poller::{Poller, span_until};
+use crate::numbering::Numbering;
+use crate::poller::Poller;
 use crate::sys::{self, RawAddress};
 use crate::sys_datagram::{self as batch, Received};
-use crate::transport::{Batch, Ends, Message, Run, Transport};
+use crate::transport::{Ends, Message, Run};
 use crate::{Clock, SocketSettings, connect};
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer, Piece, Wait};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer, Piece};
+pub(crate) use port::Arrival;
+pub use port::{Port, PortOptions};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
@@ -25,18 +30,23 @@ const SEND_ROOM: Duration = Duration::from_millis(100);
 const SEGMENTS: usize = 64;
 /// Bytes of one send, all datagrams together.
 const SEND_BYTES: usize = 64_000;
-/// Empty looks at one socket between two looks at the clock.
-const SPINS: u32 = 32;
-const LISTENER: u64 = u64::MAX;
+/// The poller's tokens from here on are those of ports.
+pub(crate) const PORTS: u64 = 1 << 33;
 
-/// UDP: a connected socket for each peer that the machine opens, and one socket for all that come by themselves.
-pub struct Datagrams {
+/// UDP: a connected socket for each peer that the machine opens, and ports for those that come by themselves.
+///
+/// A connected socket has its own buffer in the kernel, which no other can fill; its absence is told as
+/// [`Closed::Refused`], a stranger's datagrams do not come through, and a send looks up no route.
+pub(crate) struct Datagrams {
     settings: SocketSettings,
-    opened: Vec<Option<OwnedFd>>,
-    listener: Option<OwnedFd>,
-    accepted: Vec<Option<(SocketAddr, RawAddress)>>,
-    numbers: HashMap<SocketAddr, u32>,
-    last: Option<(SocketAddr, u32)>,
+    opened: Vec<Option<Opened>>,
+    ports: Vec<Port>,
+    accepted: Vec<Option<Sender>>,
+    numbering: Numbering,
+    numbers: HashMap<Origin, u32>,
+    last: Option<(Origin, u32)>,
+    /// Peers that the machine has opened, and that were sent something since they last brought something.
+    pub(crate) owed: usize,
     free: Vec<u32>,
     pub(crate) open: usize,
     poller: Poller,
@@ -55,29 +65,54 @@ pub struct Datagrams {
 /// Where a receive goes: which socket, and which peer where it has only one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    Listener,
+    Port(u32),
     Opened(u32),
 }
 
+/// A peer that the machine has opened.
+struct Opened {
+    way: Way,
+    owes: bool,
+}
+
+enum Way {
+    /// A connected socket of its own.
+    Own(OwnedFd),
+    /// One of the ports.
+    Port(Origin, RawAddress),
+}
+
+/// A peer that came by itself.
+struct Sender {
+    origin: Origin,
+    to: RawAddress,
+}
+
+/// Where a datagram comes from, and where it came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Origin {
+    port: u32,
+    from: SocketAddr,
+    /// Where the port tells it.
+    arrival: Option<Arrival>,
+}
+
 impl Datagrams {
-    /// Without any peer. Those who send to `listener` become peers.
-    pub fn new(settings: SocketSettings, listener: Option<OwnedFd>) -> io::Result<Self> {
-        let poller = Poller::new()?;
-        if let Some(listener) = &listener {
-            prepare(listener.as_fd(), &settings)?;
-        }
-        let unwatched = listener.iter().map(|_| Source::Listener).collect();
+    /// Without any peer. Its sockets are watched by another part's poller.
+    pub(crate) fn new(settings: SocketSettings, poller: &Poller) -> io::Result<Self> {
         Ok(Datagrams {
             settings,
             opened: Vec::new(),
-            listener,
+            ports: Vec::new(),
             accepted: Vec::new(),
+            numbering: Numbering::default(),
             numbers: HashMap::new(),
             last: None,
+            owed: 0,
             free: Vec::new(),
             open: 0,
-            poller,
-            unwatched,
+            poller: poller.sharing()?,
+            unwatched: Vec::new(),
             received: Received::new(),
             joining: Joining::default(),
             notices: VecDeque::new(),
@@ -89,45 +124,64 @@ impl Datagrams {
         })
     }
 
-    /// What this token of the poller stands for, where it is those who come by themselves.
-    pub(crate) fn listens_as(of: u64) -> Option<Source> {
-        (of == LISTENER).then_some(Source::Listener)
-    }
-
-    /// Has another transport's poller watch the sockets, before there are any; that transport waits for both.
-    pub(crate) fn share_poller(&mut self, poller: &Poller) -> io::Result<()> {
-        self.poller = poller.sharing()?;
+    /// Takes those who send to this port as peers.
+    pub(crate) fn bind(&mut self, port: Port) -> io::Result<()> {
+        prepare(port.fd.as_fd(), &self.settings)?;
+        let number = self.ports.len() as u32;
+        self.ports.push(port);
+        self.unwatched.push(Source::Port(number));
+        self.count_sockets();
         Ok(())
     }
 
+    /// Has accepted peers numbered apart from others.
+    pub(crate) fn set_numbering(&mut self, numbering: Numbering) {
+        self.numbering = numbering;
+    }
+
+    /// Whether others may send to this by themselves.
+    pub(crate) fn has_ports(&self) -> bool {
+        !self.ports.is_empty()
+    }
+
+    /// What a token of the poller stands for.
+    pub(crate) fn source_of(token: u64) -> Source {
+        if token >= PORTS { Source::Port((token - PORTS) as u32) } else { Source::Opened(token as u32) }
+    }
+
+    /// Sockets that there are.
+    #[inline]
+    pub(crate) fn sockets(&self) -> usize {
+        self.open + self.ports.len()
+    }
+
     /// The two addresses of some socket that the machine has opened.
-    #[must_use]
-    pub fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
-        let Some(fd) = self.opened.iter().flatten().next() else { return (None, None) };
+    pub(crate) fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
+        let own = self.opened.iter().flatten().find_map(|opened| match &opened.way {
+            Way::Own(fd) => Some(fd),
+            Way::Port(..) => None,
+        });
+        let Some(fd) = own else { return (None, None) };
         let local = sys::local_address(fd.as_fd()).ok().and_then(RawAddress::to_ip);
         (local, sys::remote_address(fd.as_fd()).ok().and_then(RawAddress::to_ip))
     }
 
     /// Datagrams that the kernel would not take in time.
-    #[must_use]
-    pub fn unsent(&self) -> u64 {
+    pub(crate) fn unsent(&self) -> u64 {
         self.unsent
     }
 
     /// Datagrams from senders beyond the bound on peers.
-    #[must_use]
-    pub fn refused(&self) -> u64 {
+    pub(crate) fn refused(&self) -> u64 {
         self.refused
     }
 
     /// Sends a run of messages to one peer: those of one size together.
     pub(crate) fn send_run(&mut self, run: &Run<'_>, out: &Outbox) {
         let (peer, mut start, mut messages) = (run.peer, run.pieces.start, run.messages);
-        if !self.is_there(peer) {
+        if !self.note_sent(run) {
             return;
         }
-        let bytes = run.messages.iter().map(|message| message.length).sum();
-        self.round.sent(peer, self.shares.of(peer), (bytes, messages.len()), false);
         while let Some(first) = messages.first() {
             let count = self.together(messages);
             let pieces = &out.pieces()[start..messages[count - 1].pieces_end];
@@ -145,13 +199,22 @@ impl Datagrams {
         }
     }
 
+    /// Counts what a peer is sent. Returns whether it is there.
     #[inline]
-    fn is_there(&self, peer: Peer) -> bool {
-        if peer.is_accepted() {
-            self.accepted.get((peer.0 - Peer::FIRST_ACCEPTED) as usize).is_some_and(Option::is_some)
+    fn note_sent(&mut self, run: &Run<'_>) -> bool {
+        let is_there = if run.peer.is_accepted() {
+            self.accepted.get((run.peer.0 - Peer::FIRST_ACCEPTED) as usize).is_some_and(Option::is_some)
+        } else if let Some(Some(opened)) = self.opened.get_mut(run.peer.0 as usize) {
+            self.owed += usize::from(!std::mem::replace(&mut opened.owes, true));
+            true
         } else {
-            self.opened.get(peer.0 as usize).is_some_and(Option::is_some)
+            false
+        };
+        if is_there {
+            let bytes = run.messages.iter().map(|message| message.length).sum();
+            self.round.sent(run.peer, self.shares.of(run.peer), (bytes, run.messages.len()), false);
         }
+        is_there
     }
 
     /// How many of the messages can go out in one send: all of one size, but for a shorter last one.
@@ -169,20 +232,25 @@ impl Datagrams {
     }
 
     fn send_pieces(&mut self, peer: Peer, pieces: &[Piece], out: &Outbox, each: Option<usize>) -> io::Result<()> {
-        let (fd, to) = if peer.is_accepted() {
+        let through = |origin: &Origin| (self.ports[origin.port as usize].fd.as_fd(), origin.arrival);
+        let (fd, to, from) = if peer.is_accepted() {
             let known = self.accepted.get((peer.0 - Peer::FIRST_ACCEPTED) as usize).and_then(Option::as_ref);
-            let (Some(fd), Some((_, to))) = (&self.listener, known) else { return Ok(()) };
-            (fd.as_fd(), Some(to))
+            let Some(Sender { origin, to }) = known else { return Ok(()) };
+            let (fd, from) = through(origin);
+            (fd, Some(to), from)
         } else {
-            let Some(Some(fd)) = self.opened.get(peer.0 as usize) else { return Ok(()) };
-            (fd.as_fd(), None)
+            let Some(Some(opened)) = self.opened.get(peer.0 as usize) else { return Ok(()) };
+            match &opened.way {
+                Way::Own(fd) => (fd.as_fd(), None, None),
+                Way::Port(origin, to) => (through(origin).0, Some(to), None),
+            }
         };
         let each = each.and_then(|each| u16::try_from(each).ok());
         // Up to 64 datagrams, of a header and a shared payload each, or one of up to 64 KiB in a few pieces.
         let mut slices = [IoSlice::new(&[]); 2 * SEGMENTS + 2];
         let count = gather(pieces, out, &mut slices);
         loop {
-            match batch::send(fd, to, &slices[..count], each) {
+            match batch::send(fd, to, from, &slices[..count], each) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 other => return other,
             }
@@ -194,134 +262,6 @@ impl Datagrams {
         if error.kind() == ErrorKind::ConnectionRefused && !peer.is_accepted() {
             self.notices.push_back(Notice::Closed(peer, Closed::Refused));
         }
-    }
-
-    /// One receive, whose datagrams all go to the machine.
-    #[inline]
-    pub(crate) fn read<M: Machine>(
-        &mut self,
-        source: Source,
-        flags: i32,
-        clock: &Clock,
-        machine: &mut M,
-    ) -> io::Result<Option<Instant>> {
-        let Some(fd) = socket(self.listener.as_ref(), &self.opened, source) else { return Ok(None) };
-        let named = source == Source::Listener;
-        let outcome = if self.joining.is_needed() {
-            self.received.receive(fd, flags, named)
-        } else {
-            self.received.receive_one(fd, flags, named)
-        };
-        let count = match outcome {
-            Ok(count) => count,
-            Err(error) => return Ok(self.not_received(source, &error, clock, machine)),
-        };
-        let now = clock.now();
-        let mut datagrams = 0;
-        for index in 0..count {
-            let peer = match source {
-                Source::Opened(number) => Peer(number),
-                Source::Listener => match self.sender(index, now, machine) {
-                    Some(peer) => peer,
-                    None => continue,
-                },
-            };
-            let run = self.received.run(index);
-            for datagram in run.bytes.chunks(run.each) {
-                datagrams += 1;
-                machine.handle(now, Input::Received(peer, datagram));
-            }
-        }
-        if self.joining.note(datagrams) {
-            self.set_joining(source, false);
-        }
-        Ok(Some(now))
-    }
-
-    /// One receive, which first looks whether more is waiting where that is to be known: of the only socket there is.
-    #[inline]
-    pub(crate) fn read_solo<M: Machine>(
-        &mut self,
-        source: Source,
-        flags: i32,
-        clock: &Clock,
-        machine: &mut M,
-    ) -> io::Result<Option<Instant>> {
-        match self.look_on(source, clock, machine)? {
-            None => self.read(source, flags, clock, machine),
-            seen => Ok(seen),
-        }
-    }
-
-    /// Looks whether more is waiting, where that is to be known: right after the last was dealt with.
-    #[inline]
-    pub(crate) fn look_on<M: Machine>(
-        &mut self,
-        source: Source,
-        clock: &Clock,
-        machine: &mut M,
-    ) -> io::Result<Option<Instant>> {
-        if !self.joining.wants_look() {
-            return Ok(None);
-        }
-        let seen = self.read(source, libc::MSG_DONTWAIT, clock, machine)?;
-        if self.joining.looked(seen.is_some()) {
-            self.set_joining(source, true);
-        }
-        Ok(seen)
-    }
-
-    fn set_joining(&self, source: Source, on: bool) {
-        if let Some(fd) = socket(self.listener.as_ref(), &self.opened, source) {
-            // A kernel before 5.0 does not know how to join; each datagram then comes alone.
-            let _ = batch::set_joining(fd, on);
-        }
-    }
-
-    fn not_received<M: Machine>(
-        &mut self,
-        source: Source,
-        error: &io::Error,
-        clock: &Clock,
-        machine: &mut M,
-    ) -> Option<Instant> {
-        let Source::Opened(number) = source else { return None };
-        if error.kind() != ErrorKind::ConnectionRefused {
-            return None;
-        }
-        let now = clock.now();
-        self.close(Peer(number));
-        machine.handle(now, Input::Closed(Peer(number), Closed::Refused));
-        Some(now)
-    }
-
-    /// The peer that a datagram comes from, announced to the machine where it is new.
-    #[inline]
-    fn sender<M: Machine>(&mut self, index: usize, now: Instant, machine: &mut M) -> Option<Peer> {
-        let from = self.received.run(index).from.to_ip()?;
-        if let Some((address, number)) = self.last
-            && address == from
-        {
-            return Some(Peer(number));
-        }
-        if let Some(&number) = self.numbers.get(&from) {
-            self.last = Some((from, number));
-            return Some(Peer(number));
-        }
-        if self.numbers.len() >= self.settings.peers_max {
-            self.refused += 1;
-            return None;
-        }
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.accepted.push(None);
-            (self.accepted.len() - 1) as u32
-        });
-        let number = Peer::FIRST_ACCEPTED + index;
-        self.accepted[index as usize] = Some((from, RawAddress::ip(from)));
-        self.numbers.insert(from, number);
-        self.last = Some((from, number));
-        machine.handle(now, Input::Opened(Peer(number), &Address::Socket(from)));
-        Some(Peer(number))
     }
 
     pub(crate) fn notice<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Option<Instant> {
@@ -340,9 +280,12 @@ impl Datagrams {
     /// The only socket, where there is only one.
     #[inline]
     pub(crate) fn solo(&self) -> Option<Source> {
-        match (&self.listener, self.open) {
-            (Some(_), 0) => Some(Source::Listener),
-            (None, 1) => self.opened.iter().position(Option::is_some).map(|number| Source::Opened(number as u32)),
+        match (self.ports.len(), self.open) {
+            (1, 0) => Some(Source::Port(0)),
+            (0, 1) => {
+                let number = self.opened.iter().position(Option::is_some)?;
+                Some(Source::Opened(number as u32))
+            }
             _ => None,
         }
     }
@@ -350,7 +293,7 @@ impl Datagrams {
     /// Has the poller watch every socket.
     pub(crate) fn watch_all(&mut self) -> io::Result<()> {
         while let Some(source) = self.unwatched.pop() {
-            if let Some(fd) = socket(self.listener.as_ref(), &self.opened, source) {
+            if let Some(fd) = socket(&self.ports, &self.opened, source) {
                 self.poller.add(fd, token(source), false)?;
             }
         }
@@ -360,97 +303,96 @@ impl Datagrams {
     /// Has the poller leave the only socket alone, which is read directly.
     pub(crate) fn unwatch(&mut self, source: Source) {
         if self.unwatched.is_empty()
-            && let Some(fd) = socket(self.listener.as_ref(), &self.opened, source)
+            && let Some(fd) = socket(&self.ports, &self.opened, source)
         {
             self.poller.remove(fd, token(source));
             self.unwatched.push(source);
         }
     }
 
-    fn look<M: Machine>(
-        &mut self,
-        sleep: Option<Duration>,
-        clock: &Clock,
-        machine: &mut M,
-    ) -> io::Result<Option<Instant>> {
-        self.watch_all()?;
-        self.poller.wait(sleep)?;
-        self.ready(clock, machine)
-    }
-
-    fn ready<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> io::Result<Option<Instant>> {
-        while let Some(ready) = self.poller.next() {
-            let source = if ready.token == LISTENER { Source::Listener } else { Source::Opened(ready.token as u32) };
-            if let Some(now) = self.read_solo(source, libc::MSG_DONTWAIT, clock, machine)? {
-                return Ok(Some(now));
-            }
-        }
-        Ok(None)
-    }
-
-    fn spin<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> io::Result<Option<Instant>> {
-        let Some(source) = self.solo() else { return self.look(Some(Duration::ZERO), clock, machine) };
-        self.unwatch(source);
-        for _ in 0..SPINS {
-            if let Some(now) = self.read_solo(source, libc::MSG_DONTWAIT, clock, machine)? {
-                return Ok(Some(now));
-            }
-        }
-        Ok(None)
-    }
-}
-
-impl Transport for Datagrams {
-    fn open(&mut self, peer: Peer, address: &Address) -> Result<(), Closed> {
+    /// Begins to reach `address` from a socket of its own, or from the port of this number.
+    pub(crate) fn open(&mut self, peer: Peer, address: &Address, from: Option<u16>) -> Result<(), Closed> {
         let index = peer.0 as usize;
         if peer.is_accepted() || self.open >= self.settings.peers_max {
             return Err(Closed::OverBound);
         }
         self.close(peer);
-        let fd = open(address, &self.settings).map_err(|_| Closed::Unreachable)?;
+        let way = match from {
+            None => Way::Own(open(address, &self.settings).map_err(|_| Closed::Unreachable)?),
+            Some(from) => self.through_port(peer, address, from)?,
+        };
         if index >= self.opened.len() {
             self.opened.resize_with(index + 1, || None);
         }
-        self.opened[index] = Some(fd);
-        self.unwatched.push(Source::Opened(peer.0));
-        self.open += 1;
-        let sockets = self.open + usize::from(self.listener.is_some());
-        if sockets > 1 {
-            // How busy each of several sockets is shows too late to be followed.
-            self.joining.always();
-            let new = if sockets == 2 { 0 } else { index };
-            for fd in self.opened[new..].iter().flatten().chain(&self.listener) {
-                let _ = batch::set_joining(fd.as_fd(), true);
-            }
+        let is_own = matches!(way, Way::Own(_));
+        self.opened[index] = Some(Opened { way, owes: false });
+        if is_own {
+            self.unwatched.push(Source::Opened(peer.0));
+            self.open += 1;
+            self.count_sockets();
         }
         self.notices.push_back(Notice::Opened(peer, address.clone()));
         Ok(())
     }
 
-    fn close(&mut self, peer: Peer) {
-        self.notices.retain(|notice| notice.about() != peer);
-        *self.shares.of(peer) = Share::default();
-        if peer.is_accepted() {
-            let index = peer.0 - Peer::FIRST_ACCEPTED;
-            if let Some((address, _)) = self.accepted.get_mut(index as usize).and_then(Option::take) {
-                self.numbers.remove(&address);
-                self.last = None;
-                self.free.push(index);
-            }
-        } else if let Some(fd) = self.opened.get_mut(peer.0 as usize).and_then(Option::take) {
-            self.poller.remove(fd.as_fd(), u64::from(peer.0));
-            self.unwatched.retain(|unwatched| *unwatched != Source::Opened(peer.0));
-            self.open -= 1;
+    /// A way through the port of this number: what comes from there is this peer's from now on.
+    fn through_port(&mut self, peer: Peer, address: &Address, from: u16) -> Result<Way, Closed> {
+        let Some(remote) = address.ip() else { return Err(Closed::Unreachable) };
+        let is_it = |port: &Port| port.number == from && port.is_ipv4 == remote.is_ipv4();
+        let port = self.ports.iter().position(is_it).ok_or(Closed::Unreachable)? as u32;
+        let origin = Origin { port, from: remote, arrival: None };
+        self.numbers.insert(origin, peer.0);
+        self.last = None;
+        Ok(Way::Port(origin, RawAddress::ip(remote)))
+    }
+
+    /// How busy each of several sockets is shows too late to be followed: those join always.
+    fn count_sockets(&mut self) {
+        if self.sockets() < 2 {
+            return;
+        }
+        self.joining.always();
+        let own = self.opened.iter().flatten().filter_map(|opened| match &opened.way {
+            Way::Own(fd) => Some(fd.as_fd()),
+            Way::Port(..) => None,
+        });
+        let new = if self.sockets() == 2 { 0 } else { self.open.saturating_sub(1) };
+        for fd in own.skip(new).chain(self.ports.iter().map(|port| port.fd.as_fd())) {
+            let _ = batch::set_joining(fd, true);
         }
     }
 
-    #[inline]
-    fn send(&mut self, batch: &Batch, out: &Outbox) -> io::Result<()> {
-        batch.runs().for_each(|run| self.send_run(&run, out));
-        Ok(())
+    pub(crate) fn close(&mut self, peer: Peer) {
+        self.notices.retain(|notice| notice.about() != peer);
+        if peer.is_accepted() {
+            let index = peer.0 - Peer::FIRST_ACCEPTED;
+            if let Some(sender) = self.accepted.get_mut(index as usize).and_then(Option::take) {
+                self.forget(&sender.origin);
+                self.free.push(index);
+            }
+        } else if let Some(opened) = self.opened.get_mut(peer.0 as usize).and_then(Option::take) {
+            self.owed -= usize::from(opened.owes);
+            match opened.way {
+                Way::Own(fd) => {
+                    self.poller.remove(fd.as_fd(), u64::from(peer.0));
+                    self.unwatched.retain(|unwatched| *unwatched != Source::Opened(peer.0));
+                    self.open -= 1;
+                }
+                Way::Port(origin, _) => self.forget(&origin),
+            }
+        } else {
+            return;
+        }
+        *self.shares.of(peer) = Share::default();
     }
 
-    fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
+    fn forget(&mut self, origin: &Origin) {
+        self.numbers.remove(origin);
+        self.last = None;
+    }
+
+    /// Tells the machine which peers it has to hold back from; returns whether there are any.
+    pub(crate) fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
         let mut any = false;
         while let Some(peer) = self.round.next_blocked() {
             machine.handle(now, Input::Blocked(peer));
@@ -460,11 +402,11 @@ impl Transport for Datagrams {
     }
 
     #[inline]
-    fn has_held(&self) -> bool {
+    pub(crate) fn has_held(&self) -> bool {
         self.round.has_held()
     }
 
-    fn release<M: Machine>(&mut self, now: Instant, machine: &mut M) {
+    pub(crate) fn release<M: Machine>(&mut self, now: Instant, machine: &mut M) {
         self.round.begin();
         while let Some(peer) = self.round.next_held() {
             if self.shares.of(peer).released() {
@@ -473,79 +415,36 @@ impl Transport for Datagrams {
         }
     }
 
-    #[inline]
-    fn receive<M: Machine>(
-        &mut self,
-        wait: Wait,
-        until: Instant,
-        clock: &Clock,
-        machine: &mut M,
-    ) -> io::Result<Option<Instant>> {
-        if let Some(now) = self.notice(clock, machine) {
-            return Ok(Some(now));
-        }
-        if let Some(now) = self.ready(clock, machine)? {
-            return Ok(Some(now));
-        }
-        let Some(spins) = wait.polls_for() else { return self.look(Some(Duration::ZERO), clock, machine) };
-        if !spins.is_zero() {
-            let spin_until = (clock.now() + spins).min(until);
-            loop {
-                if let Some(now) = self.spin(clock, machine)? {
-                    return Ok(Some(now));
-                }
-                if clock.now() >= spin_until {
-                    break;
-                }
-            }
-            if spin_until == until {
-                return Ok(None);
-            }
-        }
-        let span = span_until(until, clock.now());
-        if span.is_none_or(|span| span > LOOK_UP)
-            && let Some(source) = self.solo()
-        {
-            self.unwatch(source);
-            if let Some(now) = self.read_solo(source, 0, clock, machine)? {
-                return Ok(Some(now));
-            }
-        }
-        self.look(span_until(until, clock.now()), clock, machine)
-    }
-
-    fn ends(&self, peer: Peer) -> Option<Ends> {
+    pub(crate) fn ends(&self, peer: Peer) -> Option<Ends> {
         let transport = hodo_machine::Transport::Datagram;
-        if !peer.is_accepted() {
-            return Ends::of(self.opened.get(peer.0 as usize)?.as_ref()?.as_fd(), transport);
-        }
-        let (remote, _) = *self.accepted.get((peer.0 - Peer::FIRST_ACCEPTED) as usize)?.as_ref()?;
-        let local = sys::local_address(self.listener.as_ref()?.as_fd()).ok()?.to_ip()?;
-        Some(Ends { local, remote, transport })
-    }
-}
-
-impl Accepting for Datagrams {
-    fn stop_listening(&mut self) {
-        // Those who are there come through the same socket.
-    }
-
-    fn backlog(&self) -> usize {
-        0
+        let origin = if peer.is_accepted() {
+            &self.accepted.get((peer.0 - Peer::FIRST_ACCEPTED) as usize)?.as_ref()?.origin
+        } else {
+            match &self.opened.get(peer.0 as usize)?.as_ref()?.way {
+                Way::Own(fd) => return Ends::of(fd.as_fd(), transport),
+                Way::Port(origin, _) => origin,
+            }
+        };
+        let bound = sys::local_address(self.ports[origin.port as usize].fd.as_fd()).ok()?.to_ip()?;
+        let local = origin.arrival.map_or(bound, |arrival| SocketAddr::new(arrival.to, bound.port()));
+        Some(Ends { local, remote: origin.from, transport })
     }
 }
 
 #[inline]
-fn socket<'a>(listener: Option<&'a OwnedFd>, opened: &'a [Option<OwnedFd>], source: Source) -> Option<BorrowedFd<'a>> {
+fn socket<'a>(ports: &'a [Port], opened: &'a [Option<Opened>], source: Source) -> Option<BorrowedFd<'a>> {
     match source {
-        Source::Listener => listener.map(AsFd::as_fd),
-        Source::Opened(number) => opened.get(number as usize)?.as_ref().map(AsFd::as_fd),
+        Source::Port(number) => ports.get(number as usize).map(|port| port.fd.as_fd()),
+        Source::Opened(number) => match &opened.get(number as usize)?.as_ref()?.way {
+            Way::Own(fd) => Some(fd.as_fd()),
+            Way::Port(..) => None,
+        },
     }
 }
 
 fn token(source: Source) -> u64 {
     match source {
-        Source::Listener => LISTENER,
+        Source::Port(number) => PORTS + u64::from(number),
         Source::Opened(number) => u64::from(number),
     }
 }

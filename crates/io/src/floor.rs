@@ -434,7 +434,7 @@ fn joined<T>(threads: Vec<ScopedJoinHandle<'_, T>>) -> Vec<T> {
 }
 
 fn udp_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let any = Address::Socket(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let any = Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let (near, raw) = connect::socket_for(&any, libc::SOCK_DGRAM)?;
     let (far, _) = connect::socket_for(&any, libc::SOCK_DGRAM)?;
     sys::bind(near.as_fd(), &raw)?;

@@ -8,31 +8,36 @@ pub(crate) struct Hunch {
     /// The share of looks that found something, in 256ths, the last ones counting most.
     found: u32,
     untried: u32,
+    /// Sleeps after which a look is tried all the same.
+    try_after: u32,
 }
 
 /// The share from which on looking is worth it, in 256ths.
 const WORTH: u32 = 96;
-/// Sleeps after which a look is tried all the same.
+/// Sleeps after which a look is tried all the same, at first and at most: where others want the processor, a look that lets
+/// them run costs as long as they take.
 const TRY_AFTER: u32 = 64;
+const TRY_AFTER_MOST: u32 = 4096;
 /// One look moves the share by this part of the way.
 const WEIGHT: u32 = 8;
 
 impl Hunch {
     pub(crate) const fn new() -> Self {
-        Hunch { found: 0, untried: 0 }
+        Hunch { found: 0, untried: 0, try_after: TRY_AFTER }
     }
 
     /// Whether to look now.
     #[inline]
     pub(crate) fn is_worth_a_look(&mut self) -> bool {
         self.untried += 1;
-        self.found >= WORTH || self.untried >= TRY_AFTER
+        self.found >= WORTH || self.untried >= self.try_after
     }
 
     /// What a look has shown.
     #[inline]
     pub(crate) fn looked(&mut self, found: bool) {
         self.untried = 0;
+        self.try_after = if found { TRY_AFTER } else { (self.try_after * 2).min(TRY_AFTER_MOST) };
         self.found = self.found - self.found / WEIGHT + if found { 256 / WEIGHT } else { 0 };
     }
 }
@@ -54,8 +59,8 @@ mod tests {
             }
             count
         };
-        assert_eq!(looks(640, |_| false), 10);
-        assert!(looks(1000, |_| true) > 600);
+        assert_eq!(looks(640, |_| false), 3);
+        assert!(looks(2000, |_| true) > 600);
         assert_eq!(looks(1000, |_| true), 1000);
         assert_eq!(looks(1000, |round| round % 2 == 0), 1000);
         assert!(looks(1000, |_| false) < 40);

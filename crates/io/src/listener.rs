@@ -1,7 +1,7 @@
 use crate::connect::{prepare_stream, socket_for};
 use crate::sys::{self, RawAddress};
 use crate::{Mailbox, SocketSettings};
-use hodo_machine::{Address, Instant};
+use hodo_machine::{Address, Instant, Transport};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -48,10 +48,13 @@ impl Listener {
         &self.address
     }
 
-    /// Has [`Listener::accept`] wait for this long; `None`: not at all.
-    pub(crate) fn set_patience(&self, span: Option<Duration>) -> io::Result<()> {
-        sys::set_nonblocking(self.fd.as_fd(), span.is_none())?;
-        span.map_or(Ok(()), |span| sys::set_timeout(self.fd.as_fd(), libc::SO_RCVTIMEO, span))
+    /// Has [`Listener::accept`] not wait.
+    pub(crate) fn set_impatient(&self) -> io::Result<()> {
+        sys::set_nonblocking(self.fd.as_fd(), true)
+    }
+
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 
     /// The next connection, where one comes in time. What is wrong with a single one is no error.
@@ -77,7 +80,7 @@ impl Drop for Listener {
 
 /// Sets up a connection; `None` where it has ended meanwhile.
 pub(crate) fn prepared((fd, from): (OwnedFd, RawAddress), settings: &SocketSettings) -> Option<Accepted> {
-    let from = from.to_ip().map_or_else(|| Address::Path(String::new()), Address::Socket);
+    let from = from.to_ip().map_or_else(|| Address::Path(String::new()), Address::Tcp);
     prepare_stream(fd.as_fd(), &from, settings).ok()?;
     Some((fd, from))
 }
@@ -104,7 +107,7 @@ pub(crate) enum Arrivals {
 impl Arrivals {
     /// Those who connect to `listener`.
     pub(crate) fn listening(listener: Listener) -> io::Result<Self> {
-        listener.set_patience(None)?;
+        listener.set_impatient()?;
         Ok(Arrivals::Listener { listener, look_at: Instant::ZERO })
     }
 
@@ -180,5 +183,6 @@ fn remove_stale(path: &str) -> io::Result<()> {
 
 /// The address that a socket got.
 pub(crate) fn bound(socket: &OwnedFd, asked: &Address) -> io::Result<Address> {
-    Ok(sys::local_address(socket.as_fd())?.to_ip().map_or_else(|| asked.clone(), Address::Socket))
+    let kind = asked.transport().unwrap_or(Transport::Stream);
+    Ok(sys::local_address(socket.as_fd())?.to_ip().map_or_else(|| asked.clone(), |ip| Address::of(kind, ip)))
 }

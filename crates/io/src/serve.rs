@@ -1,9 +1,10 @@
-use crate::connect::socket_for;
-use crate::listener::{Arrivals, bound, is_short, prepared};
+use crate::attended::{Answering, Attendant, Waker, attend};
+use crate::datagram::{Port, PortOptions};
+use crate::listener::{is_short, prepared};
 use crate::sys::{self, RawAddress};
 use crate::trace::Traced;
-use crate::{Clock, Datagrams, Endpoint, Listener, Mailbox, SocketSettings, Streams, Trace, Transport, affinity};
-use hodo_machine::{Address, Driver, Machine, Wait};
+use crate::{Clock, Endpoint, Listener, Mailbox, SocketSettings, Sockets, Trace, affinity};
+use hodo_machine::{Address, Machine, Transport, Wait};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -29,103 +30,293 @@ pub struct ServeOptions {
     pub settings: SocketSettings,
 }
 
-/// Accepts TCP or Unix connections and deals them over threads, one machine each; they share nothing.
-pub struct StreamServer {
-    listener: Listener,
+/// Runs machines: one a thread, each with its share of the peers. They share nothing.
+///
+/// Connections to any number of listeners, and datagrams to any number of ports, in one. TCP and Unix connections are dealt
+/// over the threads, senders of datagrams by the kernel. Without either the machines have the peers that they open. One
+/// thread is the caller's.
+pub struct Server {
+    listeners: Vec<Listener>,
+    /// For each thread.
+    ports: Vec<Vec<Port>>,
+    addresses: Vec<Address>,
     options: ServeOptions,
+    datagrams: Option<SocketSettings>,
+    drain: Duration,
     trace: Option<Arc<Trace>>,
     turned_away: Arc<AtomicU64>,
 }
 
-impl StreamServer {
-    /// Listens at an address; port 0 is any free one.
-    pub fn bind(address: &Address, options: ServeOptions) -> io::Result<Self> {
-        Ok(StreamServer { listener: Listener::bind(address)?, options, trace: None, turned_away: Arc::default() })
+/// Where the peers of a thread come from that its machine has not opened.
+struct Origins {
+    listeners: Vec<Listener>,
+    ports: Vec<Port>,
+    mailbox: Option<Arc<Mailbox>>,
+    /// The mailbox wakes the thread for the rest of the program, too.
+    is_woken: bool,
+}
+
+impl Server {
+    /// Without anywhere to come from.
+    #[must_use]
+    pub fn new(options: ServeOptions) -> Self {
+        Server {
+            listeners: Vec::new(),
+            ports: (0..options.threads.max(1)).map(|_| Vec::new()).collect(),
+            addresses: Vec::new(),
+            options,
+            datagrams: None,
+            drain: Duration::ZERO,
+            trace: None,
+            turned_away: Arc::default(),
+        }
     }
 
-    /// Where it listens.
+    /// At one address; port 0 is any free one.
+    ///
+    /// # Errors
+    /// The operating system's: the address is in use, or not of this host.
+    pub fn bind(address: &Address, options: ServeOptions) -> io::Result<Self> {
+        Self::new(options).and(address)
+    }
+
+    /// At one more address, of any kind.
+    ///
+    /// # Errors
+    /// The operating system's: the address is in use, or not of this host.
+    pub fn and(mut self, address: &Address) -> io::Result<Self> {
+        if address.transport() == Some(Transport::Datagram) {
+            return self.and_port(address, &PortOptions::default());
+        }
+        let listener = Listener::bind(address)?;
+        self.addresses.push(listener.address().clone());
+        self.listeners.push(listener);
+        Ok(self)
+    }
+
+    /// At one more port for datagrams, of which each thread has a socket.
+    ///
+    /// # Errors
+    /// The operating system's: see [`Port::bind`].
+    pub fn and_port(mut self, address: &Address, options: &PortOptions) -> io::Result<Self> {
+        let shared = options.shared || self.ports.len() > 1;
+        let options = PortOptions { shared, ..options.clone() };
+        let mut address = address.clone();
+        for ports in &mut self.ports {
+            let port = Port::bind(&address, &options)?;
+            address = port.address().clone();
+            ports.push(port);
+        }
+        self.addresses.push(address);
+        Ok(self)
+    }
+
+    /// Other settings for datagrams than for streams.
+    #[must_use]
+    pub fn with_datagrams(self, settings: SocketSettings) -> Self {
+        Server { datagrams: Some(settings), ..self }
+    }
+
+    /// Gives the machines so much time to answer what is under way when they are to stop.
+    #[must_use]
+    pub fn with_drain(self, drain: Duration) -> Self {
+        Server { drain, ..self }
+    }
+
+    /// Takes a trace of the first thread's packets; for a server of one thread that is all.
+    #[must_use]
+    pub fn traced(self, trace: Arc<Trace>) -> Self {
+        Server { trace: Some(trace), ..self }
+    }
+
+    /// The address where it is bound, the first of several.
+    ///
+    /// # Panics
+    /// Where it is bound nowhere.
     #[must_use]
     pub fn address(&self) -> &Address {
-        self.listener.address()
+        &self.addresses[0]
     }
 
-    /// Connections that were closed at once because there were as many as may be; of a server that is attended.
+    /// The addresses where it is bound, in their order.
+    #[must_use]
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// Connections that were closed at once because there were as many as may be.
     #[must_use]
     pub fn turned_away(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.turned_away)
     }
 
-    /// Serves until `stop` is set. `answer` is the application's part: what a machine is told, and what it is told back.
+    /// Serves until `stop` is set. `answer` is the application's part: what a machine tells, and what it is told back.
+    ///
+    /// # Errors
+    /// The operating system's, where it refuses something that is needed.
     pub fn run<M, F, A>(self, make: F, answer: A, stop: &Stop) -> io::Result<()>
     where
         M: Machine,
         F: Fn() -> M + Sync,
         A: Fn(M::Event) -> Option<M::Command> + Sync,
     {
-        let (options, trace) = (self.options.clone(), self.trace.clone());
-        self.run_shards(stop, |index, arrivals, clock| {
-            let streams = Streams::with(options.settings.clone(), arrivals)?;
-            traced_shard(index, streams, trace.as_deref(), &options, clock, &make, &answer, stop)
-        })
+        let answer = &answer;
+        self.serve(stop, false, |_, _| (make(), Answering::new(answer)))
     }
 
-    /// Takes a trace of one thread's packets; for a server of one thread that is all.
-    #[must_use]
-    pub fn traced(self, trace: Arc<Trace>) -> Self {
-        StreamServer { trace: Some(trace), ..self }
+    /// Serves with an attendant for each thread until `stop` is set, then until every machine is drained or the time for
+    /// that is over; nobody can connect meanwhile. `make` makes the machine of each thread, and who attends to it, on that
+    /// thread.
+    ///
+    /// # Errors
+    /// The operating system's, where it refuses something that is needed.
+    pub fn attend<A: Attendant>(self, make: impl Fn(usize) -> (A::Machine, A) + Sync, stop: &Stop) -> io::Result<()> {
+        self.serve(stop, false, |index, _| make(index))
     }
 
-    /// Runs `body` on each thread, with where its connections come from. One thread is this one; of several, each begins to
-    /// stop when `stop` is set, and nobody can connect from then on.
-    pub(crate) fn run_shards(
+    /// As [`Server::attend`], for attendants that the rest of the program wakes.
+    ///
+    /// # Errors
+    /// The operating system's, where it refuses something that is needed.
+    pub fn attend_woken<A: Attendant>(
         self,
+        make: impl Fn(usize, Waker) -> (A::Machine, A) + Sync,
         stop: &Stop,
-        body: impl Fn(usize, Arrivals, Clock) -> io::Result<()> + Sync,
     ) -> io::Result<()> {
-        if self.options.threads <= 1 {
-            let clock = Clock::start();
-            let arrivals = Arrivals::listening(self.listener)?;
-            return affinity::keep(|| body(0, arrivals, clock));
-        }
-        self.run_mailboxes(stop, |index, mailbox, clock| body(index, Arrivals::Mailbox(mailbox), clock))
+        self.serve(stop, true, |index, mailbox| make(index, Waker(mailbox.expect("a woken thread has a mailbox"))))
     }
 
-    /// The options that it was bound with.
-    pub(crate) fn options(&self) -> &ServeOptions {
-        &self.options
+    /// As [`Server::attend`], on the caller's thread alone.
+    ///
+    /// # Errors
+    /// The operating system's, where it refuses something that is needed.
+    pub fn attend_here<A: Attendant>(self, make: impl FnOnce() -> (A::Machine, A), stop: &Stop) -> io::Result<()> {
+        self.serve_here(stop, None, make)
     }
 
-    /// Runs `body` on a thread of its own each, while this one accepts.
-    pub(crate) fn run_mailboxes(
+    /// As [`Server::attend_here`], for an attendant that the rest of the program wakes.
+    ///
+    /// # Errors
+    /// The operating system's, where it refuses something that is needed.
+    pub fn attend_here_woken<A: Attendant>(
         self,
+        make: impl FnOnce(Waker) -> (A::Machine, A),
         stop: &Stop,
-        body: impl Fn(usize, Arc<Mailbox>, Clock) -> io::Result<()> + Sync,
+    ) -> io::Result<()> {
+        let mailbox = Arc::new(Mailbox::new()?);
+        let waker = Waker(Arc::clone(&mailbox));
+        self.serve_here(stop, Some(mailbox), || make(waker))
+    }
+
+    fn serve_here<A: Attendant>(
+        mut self,
+        stop: &Stop,
+        mailbox: Option<Arc<Mailbox>>,
+        make: impl FnOnce() -> (A::Machine, A),
+    ) -> io::Result<()> {
+        let listeners = std::mem::take(&mut self.listeners);
+        let ports = std::mem::take(&mut self.ports).into_iter().next().unwrap_or_default();
+        let origins = Origins { is_woken: mailbox.is_some(), listeners, ports, mailbox };
+        affinity::keep(|| self.shard(0, Clock::start(), stop, origins, make))
+    }
+
+    /// Runs every thread.
+    fn serve<A: Attendant>(
+        mut self,
+        stop: &Stop,
+        is_woken: bool,
+        make: impl Fn(usize, Option<Arc<Mailbox>>) -> (A::Machine, A) + Sync,
     ) -> io::Result<()> {
         let clock = Clock::start();
-        let mailboxes =
-            (0..self.options.threads.max(1)).map(|_| Mailbox::new().map(Arc::new)).collect::<io::Result<Vec<_>>>()?;
-        let (body, boxes) = (&body, &mailboxes);
+        let ports = std::mem::take(&mut self.ports);
+        let deals = !self.listeners.is_empty() && (is_woken || self.options.threads > 1);
+        let mailboxes = match is_woken || deals {
+            true => (0..ports.len()).map(|_| Mailbox::new().map(Arc::new)).collect::<io::Result<Vec<_>>>()?,
+            false => Vec::new(),
+        };
+        let listeners = std::mem::take(&mut self.listeners);
+        let (server, make) = (&self, &make);
+        let shard = |index: usize, listeners: Vec<Listener>, ports: Vec<Port>, mailbox: Option<Arc<Mailbox>>| {
+            let to_wake = mailbox.clone();
+            let origins = Origins { is_woken, listeners, ports, mailbox };
+            server.shard(index, clock, stop, origins, || make(index, to_wake))
+        };
+        if ports.len() == 1 && !deals {
+            let ports = ports.into_iter().next().unwrap_or_default();
+            return affinity::keep(|| shard(0, listeners, ports, mailboxes.first().cloned()));
+        }
+        let (shard, boxes) = (&shard, &mailboxes);
         std::thread::scope(|scope| {
             let shards: Vec<_> = (0..)
-                .zip(boxes)
-                .map(|(index, mailbox)| scope.spawn(move || body(index, Arc::clone(mailbox), clock)))
+                .zip(ports)
+                .map(|(index, ports)| scope.spawn(move || shard(index, Vec::new(), ports, boxes.get(index).cloned())))
                 .collect();
-            let accepted = self.accept(boxes, stop, || shards.iter().any(std::thread::ScopedJoinHandle::is_finished));
-            drop(self);
-            stop.store(true, Ordering::Relaxed);
-            boxes.iter().for_each(|mailbox| mailbox.wake());
+            let has_failed = || shards.iter().any(std::thread::ScopedJoinHandle::is_finished);
+            let accepted = if deals { server.accept(&listeners, boxes, stop, has_failed) } else { Ok(()) };
+            drop(listeners);
+            if deals {
+                stop.store(true, Ordering::Relaxed);
+                boxes.iter().for_each(|mailbox| mailbox.wake());
+            }
             shards.into_iter().map(|shard| shard.join().expect("a shard does not panic")).fold(accepted, Result::and)
         })
     }
 
-    fn accept(&self, mailboxes: &[Arc<Mailbox>], stop: &Stop, failed: impl Fn() -> bool) -> io::Result<()> {
-        self.listener.set_patience(Some(NOTICE))?;
+    /// Runs one thread's part.
+    fn shard<A: Attendant>(
+        &self,
+        index: usize,
+        clock: Clock,
+        stop: &Stop,
+        origins: Origins,
+        make: impl FnOnce() -> (A::Machine, A),
+    ) -> io::Result<()> {
+        let Origins { is_woken, listeners, ports, mailbox } = origins;
+        let ServeOptions { threads, cpus, wait, settings } = &self.options;
+        if !cpus.is_empty() {
+            affinity::pin_thread(cpus[index % cpus.len()])?;
+        }
+        let (machine, attendant) = make();
+        let datagrams = self.datagrams.as_ref().unwrap_or(settings);
+        // The kernel deals the senders of datagrams, so that each thread has its even part of the bound.
+        let peers_max = datagrams.peers_max.div_ceil((*threads).max(1));
+        let mut sockets = Sockets::with(settings.clone(), SocketSettings { peers_max, ..datagrams.clone() })?;
+        listeners.into_iter().try_for_each(|listener| sockets.listen(listener))?;
+        ports.into_iter().try_for_each(|port| sockets.bind(port))?;
+        if let Some(mailbox) = mailbox {
+            sockets.collect(mailbox)?;
+        }
+        if is_woken {
+            sockets.set_woken();
+        }
+        // Two copies of the code, so that a server without a trace pays nothing for it.
+        match self.trace.as_deref().and_then(Trace::tap) {
+            None => attend(Endpoint::new(machine, sockets, clock), attendant, *wait, self.drain, stop),
+            Some(tap) => {
+                let traced = Traced::new(sockets, tap, clock);
+                attend(Endpoint::new(machine, traced, clock), attendant, *wait, self.drain, stop)
+            }
+        }
+    }
+
+    /// Accepts connections for the threads until `stop` is set, or one of them has failed.
+    fn accept(
+        &self,
+        listeners: &[Listener],
+        mailboxes: &[Arc<Mailbox>],
+        stop: &Stop,
+        failed: impl Fn() -> bool,
+    ) -> io::Result<()> {
+        listeners.iter().try_for_each(|listener| listener.set_impatient())?;
         while !stop.load(Ordering::Relaxed) && !failed() {
-            match self.listener.accept() {
-                Ok(Some(accepted)) => self.deal(mailboxes, accepted),
-                Ok(None) => {}
-                Err(error) if is_short(&error) => std::thread::sleep(NOTICE),
-                Err(error) => return Err(error),
+            sys::wait_readable(listeners.iter().map(Listener::as_fd), NOTICE)?;
+            for listener in listeners {
+                match listener.accept() {
+                    Ok(Some(accepted)) => self.deal(mailboxes, accepted),
+                    Ok(None) => {}
+                    Err(error) if is_short(&error) => std::thread::sleep(NOTICE),
+                    Err(error) => return Err(error),
+                }
             }
         }
         Ok(())
@@ -141,121 +332,10 @@ impl StreamServer {
         let Some((fd, from)) = prepared(accepted, &self.options.settings) else { return };
         let cpus = &self.options.cpus;
         let arrives_at = sys::option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_INCOMING_CPU).ok();
-        let near = (cpus.len() == mailboxes.len() && matches!(from, Address::Socket(_)))
+        let near = (cpus.len() == mailboxes.len() && matches!(from, Address::Tcp(_)))
             .then(|| cpus.iter().position(|cpu| i32::try_from(*cpu).ok() == arrives_at))
             .flatten();
         let fewest = || (0..mailboxes.len()).min_by_key(|index| mailboxes[*index].peers()).unwrap_or(0);
         mailboxes[near.unwrap_or_else(fewest)].post(fd, from);
     }
-}
-
-/// Answers UDP datagrams, on one socket a thread; the kernel deals the senders over them.
-pub struct DatagramServer {
-    sockets: Vec<OwnedFd>,
-    address: Address,
-    options: ServeOptions,
-    trace: Option<Arc<Trace>>,
-}
-
-impl DatagramServer {
-    /// Binds at an address; port 0 is any free one.
-    pub fn bind(address: &Address, options: ServeOptions) -> io::Result<Self> {
-        let mut sockets = Vec::new();
-        let mut address = address.clone();
-        for _ in 0..options.threads.max(1) {
-            let (socket, raw) = socket_for(&address, libc::SOCK_DGRAM)?;
-            if options.threads > 1 {
-                sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
-            }
-            sys::bind(socket.as_fd(), &raw)?;
-            address = bound(&socket, &address)?;
-            sockets.push(socket);
-        }
-        Ok(DatagramServer { sockets, address, options, trace: None })
-    }
-
-    /// Where it is bound.
-    #[must_use]
-    pub fn address(&self) -> &Address {
-        &self.address
-    }
-
-    /// See [`StreamServer::traced`].
-    #[must_use]
-    pub fn traced(self, trace: Arc<Trace>) -> Self {
-        DatagramServer { trace: Some(trace), ..self }
-    }
-
-    /// Serves until `stop` is set. See [`StreamServer::run`].
-    pub fn run<M, F, A>(self, make: F, answer: A, stop: &Stop) -> io::Result<()>
-    where
-        M: Machine,
-        F: Fn() -> M + Sync,
-        A: Fn(M::Event) -> Option<M::Command> + Sync,
-    {
-        let clock = Clock::start();
-        let (options, trace, make, answer) = (&self.options, self.trace.as_deref(), &make, &answer);
-        let each = |index, socket| {
-            let peers_max = options.settings.peers_max.div_ceil(options.threads.max(1));
-            let settings = SocketSettings { peers_max, ..options.settings.clone() };
-            let datagrams = Datagrams::new(settings, Some(socket))?;
-            traced_shard(index, datagrams, trace, options, clock, make, answer, stop)
-        };
-        let mut sockets = self.sockets;
-        if sockets.len() == 1
-            && let Some(socket) = sockets.pop()
-        {
-            return affinity::keep(|| each(0, socket));
-        }
-        let each = &each;
-        std::thread::scope(|scope| {
-            let shards: Vec<_> =
-                (0..).zip(sockets).map(|(index, socket)| scope.spawn(move || each(index, socket))).collect();
-            shards.into_iter().map(|shard| shard.join().expect("a shard does not panic")).fold(Ok(()), Result::and)
-        })
-    }
-}
-
-/// One thread's part of a server, traced where that is asked for: two copies of the code, so that a server without a
-/// trace pays nothing for it.
-#[expect(clippy::too_many_arguments, reason = "the thread's parts, and the server's")]
-fn traced_shard<M: Machine, T: Transport>(
-    index: usize,
-    transport: T,
-    trace: Option<&Trace>,
-    options: &ServeOptions,
-    clock: Clock,
-    make: &impl Fn() -> M,
-    answer: &impl Fn(M::Event) -> Option<M::Command>,
-    stop: &Stop,
-) -> io::Result<()> {
-    match trace.and_then(Trace::tap) {
-        None => shard(index, transport, options, clock, make, answer, stop),
-        Some(tap) => shard(index, Traced::new(transport, tap, clock), options, clock, make, answer, stop),
-    }
-}
-
-/// One thread's part of a server.
-fn shard<M: Machine, T: Transport>(
-    index: usize,
-    transport: T,
-    options: &ServeOptions,
-    clock: Clock,
-    make: &impl Fn() -> M,
-    answer: &impl Fn(M::Event) -> Option<M::Command>,
-    stop: &Stop,
-) -> io::Result<()> {
-    if !options.cpus.is_empty() {
-        affinity::pin_thread(options.cpus[index % options.cpus.len()])?;
-    }
-    let mut endpoint = Endpoint::new(make(), transport, clock);
-    let mut answers = Vec::new();
-    while !stop.load(Ordering::Relaxed) {
-        let until = endpoint.last_turn() + NOTICE;
-        endpoint.step(options.wait, until, &mut |event| answers.extend(answer(event)))?;
-        for command in answers.drain(..) {
-            endpoint.command(command);
-        }
-    }
-    Ok(())
 }

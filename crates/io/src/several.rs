@@ -1,18 +1,16 @@
-use crate::connect::socket_for;
-use crate::listener::bound;
 use crate::poller::{Poller, span_until};
 use crate::serve::NOTICE;
-use crate::{Clock, Datagrams, Endpoint, ServeOptions, Stop, affinity, sys};
+use crate::{Clock, Endpoint, Port, PortOptions, ServeOptions, Sockets, Stop, affinity};
 use hodo_machine::{Address, Instant, Machine, Wait};
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
 /// Answers UDP datagrams at several addresses, with a machine for each, all on one thread: many devices that are asked
-/// little. One that is asked much is better off with a [`DatagramServer`](crate::DatagramServer).
+/// little. One that is asked much is better off with a [`Server`](crate::Server).
 pub struct DatagramServers {
-    sockets: Vec<OwnedFd>,
+    ports: Vec<Port>,
     addresses: Vec<Address>,
     options: ServeOptions,
 }
@@ -20,12 +18,11 @@ pub struct DatagramServers {
 impl DatagramServers {
     /// Binds at each address; port 0 is any free one.
     pub fn bind(addresses: impl IntoIterator<Item = Address>, options: ServeOptions) -> io::Result<Self> {
-        let mut servers = DatagramServers { sockets: Vec::new(), addresses: Vec::new(), options };
+        let mut servers = DatagramServers { ports: Vec::new(), addresses: Vec::new(), options };
         for address in addresses {
-            let (socket, raw) = socket_for(&address, libc::SOCK_DGRAM)?;
-            sys::bind(socket.as_fd(), &raw)?;
-            servers.addresses.push(bound(&socket, &address)?);
-            servers.sockets.push(socket);
+            let port = Port::bind(&address, &PortOptions::default())?;
+            servers.addresses.push(port.address().clone());
+            servers.ports.push(port);
         }
         Ok(servers)
     }
@@ -43,8 +40,8 @@ impl DatagramServers {
                 affinity::pin_thread(*cpu)?;
             }
             let mut servers = Servers::new(Clock::start())?;
-            for (number, socket) in self.sockets.into_iter().enumerate() {
-                servers.add(make(number), socket, &self.options)?;
+            for (number, port) in self.ports.into_iter().enumerate() {
+                servers.add(make(number), port, &self.options)?;
             }
             while !stop.load(Ordering::Relaxed) {
                 servers.round(self.options.wait)?;
@@ -56,7 +53,7 @@ impl DatagramServers {
 
 /// The endpoints, who has something to read, and when which wants its turn without it.
 struct Servers<M: Machine> {
-    endpoints: Vec<Endpoint<M, Datagrams>>,
+    endpoints: Vec<Endpoint<M, Sockets>>,
     /// The alarm of each, if it has one.
     alarms: Vec<Option<Instant>>,
     by_time: BTreeSet<(Instant, usize)>,
@@ -70,11 +67,12 @@ impl<M: Machine> Servers<M> {
         Ok(Servers { endpoints, alarms, by_time: BTreeSet::new(), poller: Poller::new()?, clock })
     }
 
-    fn add(&mut self, machine: M, socket: OwnedFd, options: &ServeOptions) -> io::Result<()> {
+    fn add(&mut self, machine: M, port: Port, options: &ServeOptions) -> io::Result<()> {
         let number = self.endpoints.len();
-        self.poller.add(socket.as_fd(), number as u64, false)?;
-        let datagrams = Datagrams::new(options.settings.clone(), Some(socket))?;
-        self.endpoints.push(Endpoint::new(machine, datagrams, self.clock));
+        self.poller.add(port.fd.as_fd(), number as u64, false)?;
+        let mut sockets = Sockets::new(options.settings.clone())?;
+        sockets.bind(port)?;
+        self.endpoints.push(Endpoint::new(machine, sockets, self.clock));
         self.alarms.push(None);
         self.turn(number)
     }

@@ -5,24 +5,25 @@ use crate::backlog::{Backlog, SLICES, write_now};
 use crate::fairness::{Round, Share};
 use crate::listener::{Accepted, Arrivals};
 use crate::notice::{Notice, why};
-use crate::poller::{Poller, Ready, span_until};
-use crate::transport::{Batch, Ends, Run, Transport};
+use crate::numbering::Numbering;
+use crate::poller::{Poller, Ready};
+use crate::transport::{Ends, Run};
 use crate::untaken::Untaken;
-use crate::{Clock, Listener, Mailbox, SocketSettings, TcpCounters, connect, sys};
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer, Wait};
+use crate::{Clock, SocketSettings, TcpCounters, connect, sys};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A blocking receive looks at what else there is after this long; a nearer timer costs a sleep 1 us on a virtual machine.
-const LOOK_UP: Duration = Duration::from_millis(40);
+pub(crate) const LOOK_UP: Duration = Duration::from_millis(40);
 /// For this long after a connection came, the next one is waited for too: a client that connects anew for each
 /// operation would otherwise wait for [`LOOK_UP`] each time.
 const SETTLED: Duration = Duration::from_millis(100);
-const ARRIVALS: u64 = u64::MAX;
+/// The poller's tokens from here on are those of where connections come from.
+pub(crate) const ARRIVALS: u64 = 1 << 32;
 
 /// TCP and Unix streams: connections opened by the machine, and connections accepted for it by a listener.
 pub struct Streams {
@@ -41,21 +42,22 @@ pub struct Streams {
     /// Streams that the poller does not watch yet. A watched stream pays for it with every packet, on the sender's
     /// processor, so that a stream that is read directly is not watched.
     unwatched: Vec<Peer>,
-    arrivals: Arrivals,
-    /// Connections that have come, and that the machine has not been told of.
-    arrived: VecDeque<Accepted>,
+    arrivals: Vec<Arrivals>,
+    numbering: Numbering,
+    /// Streams that the machine has opened, and that were sent something since they last brought something.
+    pub(crate) owed: usize,
+    /// Connections that have come, and that the machine has not been told of; whether through a mailbox.
+    arrived: VecDeque<(Accepted, bool)>,
     /// Whether it was told of one the last time.
     welcomed: bool,
     /// When something was last received, or the clock last read in vain.
     pub(crate) heard: Instant,
     /// Until then more connections are expected.
-    unsettled_until: Instant,
+    pub(crate) unsettled_until: Instant,
     /// The only peer there is, while it is busy: read directly, without the poller.
     solo: Option<Peer>,
     /// Direct receives from it since the poller was last asked.
-    direct: u32,
-    /// Others wake this thread: it sleeps in the poller only.
-    wakeable: bool,
+    pub(crate) direct: u32,
 }
 
 struct Stream {
@@ -65,6 +67,9 @@ struct Stream {
     closing: bool,
     watched: bool,
     waiting: bool,
+    /// It came through a mailbox.
+    mailed: bool,
+    owes: bool,
     share: Share,
     timed: bool,
     backlog: Backlog,
@@ -74,21 +79,9 @@ struct Stream {
 type Streamed = Vec<Option<Box<Stream>>>;
 
 impl Streams {
-    /// Without any stream. Connections from `mailbox` are taken in, where there is one.
-    pub fn new(settings: SocketSettings, mailbox: Option<Arc<Mailbox>>) -> io::Result<Self> {
-        Self::with(settings, mailbox.map_or(Arrivals::Nowhere, Arrivals::Mailbox))
-    }
-
-    /// Without any stream. Connections to `listener` are accepted here.
-    pub fn listening(settings: SocketSettings, listener: Listener) -> io::Result<Self> {
-        Self::with(settings, Arrivals::listening(listener)?)
-    }
-
-    pub(crate) fn with(settings: SocketSettings, arrivals: Arrivals) -> io::Result<Self> {
+    /// Without any stream.
+    pub(crate) fn new(settings: SocketSettings) -> io::Result<Self> {
         let poller = Poller::new()?;
-        if let Some(watched) = arrivals.watched() {
-            poller.add(watched, ARRIVALS, false)?;
-        }
         let buffer = vec![0; settings.at_once.max(1)].into_boxed_slice();
         Ok(Streams {
             settings,
@@ -103,20 +96,28 @@ impl Streams {
             round: Round::default(),
             untaken: Untaken::default(),
             unwatched: Vec::new(),
-            arrivals,
+            arrivals: Vec::new(),
+            numbering: Numbering::default(),
+            owed: 0,
             arrived: VecDeque::new(),
             welcomed: false,
             heard: Instant::ZERO,
             unsettled_until: Instant::ZERO,
             solo: None,
             direct: 0,
-            wakeable: false,
         })
     }
 
-    /// As [`Streams::new`], for a thread that is woken through its mailbox.
-    pub(crate) fn wakeable(settings: SocketSettings, mailbox: Arc<Mailbox>) -> io::Result<Self> {
-        Ok(Streams { wakeable: true, ..Self::new(settings, Some(mailbox))? })
+    /// Whether this peer is a stream.
+    #[inline]
+    pub(crate) fn has(&self, peer: Peer) -> bool {
+        let streams = if peer.is_accepted() { &self.accepted } else { &self.opened };
+        streams.get((peer.0 & !Peer::FIRST_ACCEPTED) as usize).is_some_and(Option::is_some)
+    }
+
+    /// Has accepted streams numbered apart from others.
+    pub(crate) fn set_numbering(&mut self, numbering: Numbering) {
+        self.numbering = numbering;
     }
 
     /// The congestion control, and the two addresses, of some stream that the machine has opened.
@@ -136,7 +137,7 @@ impl Streams {
     /// Returns what TCP counts of all streams that there are now; `None` if none of them is TCP.
     #[must_use]
     pub fn tcp(&self) -> Option<TcpCounters> {
-        let is_tcp = |stream: &Stream| matches!(stream.address, Address::Socket(_)) && !stream.connecting;
+        let is_tcp = |stream: &Stream| matches!(stream.address, Address::Tcp(_)) && !stream.connecting;
         let streams = self.opened.iter().chain(&self.accepted).flatten().filter(|stream| is_tcp(stream));
         streams.filter_map(|stream| TcpCounters::of(stream.fd.as_fd())).reduce(TcpCounters::and)
     }
@@ -149,6 +150,7 @@ impl Streams {
     fn remove(&mut self, peer: Peer) {
         let Some(stream) = slot(&mut self.opened, &mut self.accepted, peer).and_then(Option::take) else { return };
         self.count -= 1;
+        self.owed -= usize::from(stream.owes);
         self.solo = None;
         // The number may be given to another peer before these are told.
         self.notices.retain(|notice| notice.about() != peer);
@@ -160,7 +162,9 @@ impl Streams {
         }
         if peer.is_accepted() {
             self.free.push(peer.0 - Peer::FIRST_ACCEPTED);
-            self.arrivals.left();
+            if stream.mailed {
+                self.arrivals.iter().for_each(Arrivals::left);
+            }
         }
     }
 
@@ -172,6 +176,8 @@ impl Streams {
             closing: false,
             watched: false,
             waiting: false,
+            mailed: false,
+            owes: false,
             share: Share::default(),
             timed: false,
             backlog: Backlog::default(),
@@ -273,6 +279,9 @@ impl Streams {
                 Err(error) => return self.notices.push_back(Notice::Closed(peer, why(&error))),
             }
         }
+        if !peer.is_accepted() && !std::mem::replace(&mut stream.owes, true) {
+            self.owed += 1;
+        }
         let was_empty = stream.backlog.is_empty();
         if sent < length {
             stream.backlog.keep(out, pieces, sent);
@@ -286,26 +295,13 @@ impl Streams {
     }
 
     /// Handles one thing that the poller saw.
-    pub(crate) fn ready<M: Machine>(
-        &mut self,
-        ready: Ready,
-        clock: &Clock,
-        machine: &mut M,
-    ) -> io::Result<Option<Instant>> {
-        if ready.token == ARRIVALS {
-            self.take_arrivals(clock)?;
-            return Ok(self.welcome(clock, machine));
-        }
+    pub(crate) fn ready<M: Machine>(&mut self, ready: Ready, clock: &Clock, machine: &mut M) -> Option<Instant> {
         let peer = Peer(ready.token as u32);
-        if ready.writable
-            && let Some(now) = self.writable(peer, clock, machine)
-        {
-            return Ok(Some(now));
+        let written = if ready.writable { self.writable(peer, clock, machine) } else { None };
+        if written.is_some() || !ready.readable {
+            return written;
         }
-        if !ready.readable {
-            return Ok(None);
-        }
-        Ok(self.read(peer, libc::MSG_DONTWAIT, clock, machine))
+        self.read(peer, libc::MSG_DONTWAIT, clock, machine)
     }
 
     fn writable<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
@@ -382,21 +378,26 @@ impl Streams {
         if stream.connecting {
             return None;
         }
-        let landed = machine.landing(peer);
-        let landing = landed.is_some();
-        let place = landed.unwrap_or(&mut self.buffer);
-        let room = place.len();
-        let outcome = sys::receive(stream.fd.as_fd(), place, flags);
-        self.filled = !landing && matches!(outcome, Ok(count) if count == room);
+        let (outcome, room) = match machine.landing(peer) {
+            // What comes behind it is received by the same call.
+            Some(place) => (sys::receive_both(stream.fd.as_fd(), place, &mut self.buffer, flags), Some(place.len())),
+            None => (sys::receive(stream.fd.as_fd(), &mut self.buffer, flags), None),
+        };
+        self.filled = matches!(outcome, Ok(count) if count == room.unwrap_or(0) + self.buffer.len());
         match outcome {
             Ok(0) => Some(self.closed(peer, Closed::Finished, clock, machine)),
             Ok(_) if stream.closing => None,
             Ok(count) => {
                 let now = came.unwrap_or_else(|| clock.now());
                 self.heard = now;
-                let input =
-                    if landing { Input::Landed(peer, count) } else { Input::Received(peer, &self.buffer[..count]) };
-                machine.handle(now, input);
+                self.owed -= usize::from(std::mem::take(&mut stream.owes));
+                let landed = room.map_or(0, |room| room.min(count));
+                if landed > 0 {
+                    machine.handle(now, Input::Landed(peer, landed));
+                }
+                if count > landed {
+                    machine.handle(now, Input::Received(peer, &self.buffer[..count - landed]));
+                }
                 Some(now)
             }
             Err(error) if sys::is_vain(&error) => None,
@@ -419,35 +420,10 @@ impl Streams {
             }
         }
     }
-
-    /// Looks at what there is, without the poller where there is only one peer.
-    fn look_once<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> io::Result<Option<Instant>> {
-        let Some(peer) = self.solo() else { return self.look(Some(Duration::ZERO), clock, machine) };
-        let seen = self.read_on(peer, libc::MSG_DONTWAIT, clock, machine);
-        self.heard = seen.unwrap_or_else(|| clock.now());
-        Ok(seen)
-    }
-
-    fn look<M: Machine>(
-        &mut self,
-        sleep: Option<Duration>,
-        clock: &Clock,
-        machine: &mut M,
-    ) -> io::Result<Option<Instant>> {
-        self.direct = 0;
-        self.watch_all()?;
-        self.poller.wait(sleep)?;
-        while let Some(ready) = self.poller.next() {
-            if let Some(now) = self.ready(ready, clock, machine)? {
-                return Ok(Some(now));
-            }
-        }
-        Ok(None)
-    }
 }
 
-impl Transport for Streams {
-    fn open(&mut self, peer: Peer, address: &Address) -> Result<(), Closed> {
+impl Streams {
+    pub(crate) fn open(&mut self, peer: Peer, address: &Address) -> Result<(), Closed> {
         self.remove(peer);
         let index = peer.0 as usize;
         if peer.is_accepted() || self.count >= self.settings.peers_max {
@@ -464,7 +440,7 @@ impl Transport for Streams {
         Ok(())
     }
 
-    fn close(&mut self, peer: Peer) {
+    pub(crate) fn close(&mut self, peer: Peer) {
         match self.stream(peer) {
             Some(stream) if !stream.backlog.is_empty() && !stream.connecting => {
                 stream.closing = true;
@@ -475,13 +451,9 @@ impl Transport for Streams {
         }
     }
 
+    /// Tells the machine which peers it has to hold back from; returns whether there are any.
     #[inline]
-    fn send(&mut self, batch: &Batch, out: &Outbox) -> io::Result<()> {
-        batch.runs().for_each(|run| self.send_run(&run, out));
-        Ok(())
-    }
-
-    fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
+    pub(crate) fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
         let mut any = false;
         while let Some(peer) = self.round.next_blocked() {
             machine.handle(now, Input::Blocked(peer));
@@ -491,11 +463,11 @@ impl Transport for Streams {
     }
 
     #[inline]
-    fn has_held(&self) -> bool {
+    pub(crate) fn has_held(&self) -> bool {
         self.round.has_held()
     }
 
-    fn release<M: Machine>(&mut self, now: Instant, machine: &mut M) {
+    pub(crate) fn release<M: Machine>(&mut self, now: Instant, machine: &mut M) {
         self.round.begin();
         while let Some(peer) = self.round.next_held() {
             if self.stream(peer).is_some_and(|stream| stream.share.released() && !stream.closing) {
@@ -504,72 +476,7 @@ impl Transport for Streams {
         }
     }
 
-    #[inline]
-    fn receive<M: Machine>(
-        &mut self,
-        wait: Wait,
-        until: Instant,
-        clock: &Clock,
-        machine: &mut M,
-    ) -> io::Result<Option<Instant>> {
-        self.cut_untaken(clock);
-        if self.has_arrivals() {
-            self.take_arrivals(clock)?;
-        }
-        if let Some(now) = self.notice(clock, machine) {
-            return Ok(Some(now));
-        }
-        if self.is_to_welcome() {
-            return Ok(self.welcome(clock, machine));
-        }
-        while let Some(ready) = self.poller.next() {
-            if let Some(now) = self.ready(ready, clock, machine)? {
-                return Ok(Some(now));
-            }
-        }
-        if self.has_arrived() {
-            let seen = self.look(Some(Duration::ZERO), clock, machine)?;
-            return Ok(seen.or_else(|| self.welcome(clock, machine)));
-        }
-        let Some(spins) = wait.polls_for() else { return self.look_once(clock, machine) };
-        if !spins.is_zero() {
-            let spin_until = (clock.now() + spins).min(until);
-            loop {
-                let seen = match self.solo() {
-                    Some(peer) => self.spin_solo(peer, clock, machine),
-                    None => self.look(Some(Duration::ZERO), clock, machine)?,
-                };
-                if seen.is_some() {
-                    return Ok(seen);
-                }
-                if self.has_arrivals() {
-                    self.take_arrivals(clock)?;
-                    if let Some(now) = self.welcome(clock, machine) {
-                        return Ok(Some(now));
-                    }
-                }
-                self.heard = clock.now();
-                if self.heard >= spin_until {
-                    break;
-                }
-            }
-            if spin_until == until {
-                return Ok(None);
-            }
-        }
-        let now = clock.now();
-        if span_until(until, now).is_none_or(|span| span > LOOK_UP)
-            && now >= self.unsettled_until
-            && !self.wakeable
-            && let Some(peer) = self.solo()
-            && let Some(now) = self.block_solo(peer, clock, machine)
-        {
-            return Ok(Some(now));
-        }
-        self.look(span_until(until, clock.now()), clock, machine)
-    }
-
-    fn ends(&self, peer: Peer) -> Option<Ends> {
+    pub(crate) fn ends(&self, peer: Peer) -> Option<Ends> {
         let streams = if peer.is_accepted() { &self.accepted } else { &self.opened };
         let stream = streams.get((peer.0 & !Peer::FIRST_ACCEPTED) as usize)?.as_ref()?;
         Ends::of(stream.fd.as_fd(), hodo_machine::Transport::Stream)

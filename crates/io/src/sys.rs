@@ -2,9 +2,9 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -263,6 +263,18 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -> io
     })
 }
 
+/// Receives into `first`, and what does not fit there into `second`, with one call; 0 is the end of a stream.
+#[inline]
+pub(crate) fn receive_both(fd: BorrowedFd<'_>, first: &mut [u8], second: &mut [u8], flags: c_int) -> io::Result<usize> {
+    let mut slices = [IoSliceMut::new(first), IoSliceMut::new(second)];
+    // SAFETY: all zeroes is a valid msghdr: no name, no control.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = slices.as_mut_ptr().cast();
+    header.msg_iovlen = slices.len();
+    // SAFETY: IoSliceMut is ABI-compatible with iovec (documented); both slices are writable and live through the call.
+    check_size(unsafe { libc::syscall(libc::SYS_recvmsg, fd.as_raw_fd(), &raw mut header, flags) as isize })
+}
+
 /// Sends one buffer; answers how much was taken.
 #[inline]
 pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8], flags: c_int) -> io::Result<usize> {
@@ -291,6 +303,18 @@ pub(crate) fn send_vectored(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>], flags: c
 /// Sleeps until a socket can be read or written, at most for so long.
 pub(crate) fn wait_ready(fd: BorrowedFd<'_>, span: Duration) -> io::Result<()> {
     poll(fd, libc::POLLIN | libc::POLLOUT, span).map(drop)
+}
+
+/// Sleeps until one of these sockets can be read or accepted from, at most for so long.
+pub(crate) fn wait_readable<'a>(fds: impl Iterator<Item = BorrowedFd<'a>>, span: Duration) -> io::Result<()> {
+    let poll = |fd: BorrowedFd<'_>| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut polls: Vec<_> = fds.map(poll).collect();
+    // SAFETY: pointer and length are those of live pollfds.
+    let answer = unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, span.as_millis() as c_int) };
+    match check(answer) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        other => other.map(drop),
+    }
 }
 
 /// Whether a socket has something to be read or accepted.
@@ -333,6 +357,39 @@ pub(crate) fn lower(fd: BorrowedFd<'_>) {
     let mut count = [0u8; 8];
     // SAFETY: pointer and length are those of `count`. An empty counter needs no lowering.
     unsafe { libc::read(fd.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
+}
+
+/// Joins a multicast group on the interface of this index; 0: on the one that the routes say.
+pub(crate) fn join_group(fd: BorrowedFd<'_>, group: IpAddr, interface: u32) -> io::Result<()> {
+    match group {
+        IpAddr::V4(group) => {
+            let request = libc::ip_mreqn {
+                imr_multiaddr: libc::in_addr { s_addr: u32::from(group).to_be() },
+                imr_address: libc::in_addr { s_addr: 0 },
+                imr_ifindex: interface as c_int,
+            };
+            set_value(fd, libc::IPPROTO_IP, libc::IP_ADD_MEMBERSHIP, &request)
+        }
+        IpAddr::V6(group) => {
+            let ipv6mr_multiaddr = libc::in6_addr { s6_addr: group.octets() };
+            let request = libc::ipv6_mreq { ipv6mr_multiaddr, ipv6mr_interface: interface };
+            set_value(fd, libc::IPPROTO_IPV6, libc::IPV6_ADD_MEMBERSHIP, &request)
+        }
+    }
+}
+
+/// Sets an option that is a structure of the kernel's.
+fn set_value<T: Copy>(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+    let size = size_of::<T>() as libc::socklen_t;
+    // SAFETY: pointer and size are those of `value`, which lives through the call.
+    unsafe { check(libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), size)).map(drop) }
+}
+
+/// Lets others run that are waiting for this processor.
+#[inline]
+pub(crate) fn yield_now() {
+    // SAFETY: takes nothing, and cannot fail on Linux.
+    unsafe { libc::sched_yield() };
 }
 
 /// A new epoll instance.

@@ -2,9 +2,11 @@
 //! (GSO on the way out, GRO on the way in).
 #![allow(unsafe_code)]
 
+use crate::datagram::Arrival;
 use crate::sys::{self, RawAddress};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
+use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Datagrams, or joined runs of them, in one call.
@@ -13,8 +15,8 @@ const MESSAGES: usize = 16;
 const ROOM: usize = 1 << 16;
 /// Calls for one datagram, after fewer came than were asked for, before more are asked for again.
 const SINGLE: u32 = 8;
-/// Room for one control message of an integer.
-const CONTROL: usize = 24;
+/// Room for control messages: an integer, and where a datagram came to or comes from, of either version.
+const CONTROL: usize = 64;
 const UDP_SEGMENT: libc::c_int = 103;
 const UDP_GRO: libc::c_int = 104;
 
@@ -145,23 +147,79 @@ impl Received {
     }
 
     fn segment(&self, index: usize) -> Option<usize> {
+        self.controls(index).find_map(|control| match control {
+            Said::Segment(size) => Some(size),
+            Said::Arrival(_) => None,
+        })
+    }
+
+    /// Where the datagrams of a run came to, where the socket tells it.
+    pub(crate) fn arrival(&self, index: usize) -> Option<Arrival> {
+        self.controls(index).find_map(|control| match control {
+            Said::Arrival(arrival) => Some(arrival),
+            Said::Segment(_) => None,
+        })
+    }
+
+    /// What the kernel said of a run.
+    #[inline]
+    fn controls(&self, index: usize) -> impl Iterator<Item = Said> + '_ {
         let header = &self.headers[index].msg_hdr;
-        if header.msg_controllen == 0 {
-            return None;
-        }
         // SAFETY: the kernel has written `msg_controllen` bytes of control messages at msg_control, whose box is aligned
-        // for cmsghdr; CMSG_FIRSTHDR answers null where they are too short for one, and the data of a UDP_GRO message is
-        // an int, which lies inside the box.
-        unsafe {
-            let control = libc::CMSG_FIRSTHDR(&raw const *header);
-            if control.is_null()
-                || ((*control).cmsg_level, (*control).cmsg_type) != (libc::IPPROTO_UDP, UDP_GRO)
-                || (*control).cmsg_len < libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as usize
-            {
-                return None;
+        // for cmsghdr; CMSG_FIRSTHDR answers null where they are too short for one.
+        let mut next = if header.msg_controllen == 0 {
+            std::ptr::null_mut()
+        } else {
+            unsafe { libc::CMSG_FIRSTHDR(&raw const *header) }
+        };
+        std::iter::from_fn(move || {
+            while !next.is_null() {
+                // SAFETY: `next` is a control message inside the box, and CMSG_NXTHDR answers null behind the last one.
+                let (control, said) = unsafe { (next, said(&*next)) };
+                next = unsafe { libc::CMSG_NXTHDR(&raw const *header, control) };
+                if said.is_some() {
+                    return said;
+                }
             }
-            usize::try_from(libc::CMSG_DATA(control).cast::<libc::c_int>().read_unaligned()).ok()
+            None
+        })
+    }
+}
+
+/// What a control message says.
+enum Said {
+    /// The size of each of the joined datagrams.
+    Segment(usize),
+    Arrival(Arrival),
+}
+
+/// What a control message says; `None` for one that is not known, or is too short.
+///
+/// # Safety
+/// Its data stands behind it.
+unsafe fn said(control: &libc::cmsghdr) -> Option<Said> {
+    let holds = |size: usize| control.cmsg_len >= unsafe { libc::CMSG_LEN(size as u32) } as usize;
+    match (control.cmsg_level, control.cmsg_type) {
+        (libc::IPPROTO_UDP, UDP_GRO) if holds(size_of::<libc::c_int>()) => {
+            // SAFETY: the data is there, and has the length of an int.
+            let size = unsafe { libc::CMSG_DATA(control).cast::<libc::c_int>().read_unaligned() };
+            usize::try_from(size).ok().map(Said::Segment)
         }
+        (libc::IPPROTO_IP, libc::IP_PKTINFO) if holds(size_of::<libc::in_pktinfo>()) => {
+            // SAFETY: the data is there, and has the length of an in_pktinfo.
+            let info = unsafe { libc::CMSG_DATA(control).cast::<libc::in_pktinfo>().read_unaligned() };
+            let address = |raw: libc::in_addr| IpAddr::V4(u32::from_be(raw.s_addr).into());
+            let here = Some(address(info.ipi_spec_dst)).filter(|here| !here.is_unspecified());
+            Some(Said::Arrival(Arrival { to: address(info.ipi_addr), here, interface: info.ipi_ifindex as u32 }))
+        }
+        (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) if holds(size_of::<libc::in6_pktinfo>()) => {
+            // SAFETY: the data is there, and has the length of an in6_pktinfo.
+            let info = unsafe { libc::CMSG_DATA(control).cast::<libc::in6_pktinfo>().read_unaligned() };
+            let to = IpAddr::V6(info.ipi6_addr.s6_addr.into());
+            let here = (!to.is_multicast()).then_some(to);
+            Some(Said::Arrival(Arrival { to, here, interface: info.ipi6_ifindex }))
+        }
+        _ => None,
     }
 }
 
@@ -171,13 +229,15 @@ impl Received {
 pub(crate) fn send(
     fd: BorrowedFd<'_>,
     to: Option<&RawAddress>,
+    from: Option<Arrival>,
     slices: &[IoSlice<'_>],
     each: Option<u16>,
 ) -> io::Result<()> {
     if let ([one], None, None) = (slices, to, each) {
         return sys::send(fd, one, 0).map(drop);
     }
-    if let ([one], Some(to), None) = (slices, to, each) {
+    let from = from.and_then(|from| Some((from.here?, from.interface)));
+    if let ([one], Some(to), None, None) = (slices, to, from, each) {
         let (name, length) = to.as_parts();
         // SAFETY: both pointers and lengths are those of live, initialised values.
         let sent = unsafe {
@@ -195,20 +255,48 @@ pub(crate) fn send(
     }
     header.msg_iov = slices.as_ptr().cast_mut().cast();
     header.msg_iovlen = slices.len();
-    if let Some(each) = each {
+    if each.is_some() || from.is_some() {
         header.msg_control = (&raw mut control).cast();
-        header.msg_controllen = CONTROL;
-        // SAFETY: the control buffer is aligned for cmsghdr and has room for one message of two bytes.
-        unsafe {
-            let message = libc::CMSG_FIRSTHDR(&raw const header);
-            (*message).cmsg_level = libc::IPPROTO_UDP;
-            (*message).cmsg_type = UDP_SEGMENT;
-            (*message).cmsg_len = libc::CMSG_LEN(2) as usize;
-            libc::CMSG_DATA(message).cast::<u16>().write_unaligned(each);
-            header.msg_controllen = libc::CMSG_SPACE(2) as usize;
-        }
+        header.msg_controllen = write_controls(&mut control, each, from);
     }
     // SAFETY: IoSlice is ABI-compatible with iovec; name, vectors and control live through the call, which reads only.
     let sent = unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Writes control messages: that the kernel is to cut the bytes into datagrams of this size, and where those come from.
+/// Returns their length.
+fn write_controls(control: &mut Control, each: Option<u16>, from: Option<(IpAddr, u32)>) -> usize {
+    let mut length = 0;
+    if let Some(each) = each {
+        length += write_control(control, length, (libc::IPPROTO_UDP, UDP_SEGMENT), each);
+    }
+    match from {
+        Some((IpAddr::V4(here), _)) => {
+            let ipi_spec_dst = libc::in_addr { s_addr: u32::from(here).to_be() };
+            let info = libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst, ipi_addr: libc::in_addr { s_addr: 0 } };
+            length += write_control(control, length, (libc::IPPROTO_IP, libc::IP_PKTINFO), info);
+        }
+        Some((IpAddr::V6(here), interface)) => {
+            let ipi6_addr = libc::in6_addr { s6_addr: here.octets() };
+            let info = libc::in6_pktinfo { ipi6_addr, ipi6_ifindex: interface };
+            length += write_control(control, length, (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO), info);
+        }
+        None => {}
+    }
+    length
+}
+
+/// Writes one control message behind the first `at` bytes. Returns the room that it takes.
+fn write_control<T: Copy>(control: &mut Control, at: usize, (level, kind): (i32, i32), value: T) -> usize {
+    // SAFETY: takes no pointers, and neither does the next one.
+    let (length, room) = unsafe { (libc::CMSG_LEN(size_of::<T>() as u32), libc::CMSG_SPACE(size_of::<T>() as u32)) };
+    let place = &mut control.0[at..at + room as usize];
+    let head = libc::cmsghdr { cmsg_len: length as usize, cmsg_level: level, cmsg_type: kind };
+    // SAFETY: `place` has room for the head and the value behind it, as the kernel's macros say, and any alignment will do.
+    unsafe {
+        place.as_mut_ptr().cast::<libc::cmsghdr>().write_unaligned(head);
+        place.as_mut_ptr().add(length as usize - size_of::<T>()).cast::<T>().write_unaligned(value);
+    }
+    room as usize
 }

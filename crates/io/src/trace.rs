@@ -88,8 +88,6 @@ impl Trace {
         let (told, opened) = mpsc::channel();
         let (options, known) = (options.clone(), Arc::clone(&shared));
         let writer = Builder::new().name("trace".to_owned()).spawn(move || {
-            // Those who serve would pay for sharing theirs.
-            crate::affinity::leave_descriptors();
             match writer::Ring::open(&options) {
                 Err(error) => drop(told.send(Err(error))),
                 Ok(ring) => {

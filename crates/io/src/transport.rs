@@ -42,6 +42,14 @@ pub trait Transport {
         machine: &mut M,
     ) -> io::Result<Option<Instant>>;
 
+    /// Lets nobody connect from now on.
+    fn stop_listening(&mut self) {}
+
+    /// Bytes that wait in user space for all peers together.
+    fn backlog(&self) -> usize {
+        0
+    }
+
     /// Between which addresses a peer's bytes go, where those are of IP: for a trace.
     fn ends(&self, peer: Peer) -> Option<Ends> {
         let _ = peer;

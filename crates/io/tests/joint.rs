@@ -66,7 +66,7 @@ fn each_client_gets_its_own_answers_from_each_board() {
 #[test]
 fn several_threads_share_the_clients() {
     let mut hub = Hub::new(Wait::Block);
-    hub.options.serve.threads = 2;
+    hub.options.threads = 2;
     let tally = with_boards(4, |addresses| {
         hub.serve(addresses, |hub, _, _| {
             std::thread::scope(|scope| {
@@ -159,7 +159,7 @@ fn what_is_under_way_is_answered_before_the_end_and_nobody_new_is_taken() {
         let slow = board();
         let address = slow.local_addr().expect("it is bound");
         let mut hub = Hub::new(wait);
-        hub.options.serve.threads = threads;
+        hub.options.threads = threads;
         hub.serve(&[address], |hub, _, stop| {
             let mut client = Client::connect(hub);
             client.ask(0, b"last");
@@ -178,7 +178,7 @@ fn a_board_that_never_answers_holds_up_the_end_for_so_long_only() {
     let mute = board();
     let address = mute.local_addr().expect("it is bound");
     let mut hub = Hub::new(Wait::Block);
-    hub.options.drain = Duration::from_millis(50);
+    hub.drain = Duration::from_millis(50);
     hub.serve(&[address], |hub, _, _| {
         let mut client = Client::connect(hub);
         client.ask(0, b"?");
@@ -190,8 +190,8 @@ fn a_board_that_never_answers_holds_up_the_end_for_so_long_only() {
 fn a_client_that_is_closed_and_never_reads_does_not_keep_its_place() {
     for wait in WAITS {
         let mut hub = Hub::new(wait);
-        hub.options.serve.settings.peers_max = 1;
-        hub.options.serve.settings.close_within = Duration::from_millis(100);
+        hub.options.settings.peers_max = 1;
+        hub.options.settings.close_within = Duration::from_millis(100);
         hub.cuts = true;
         let tally = with_boards(1, |addresses| {
             hub.serve(addresses, |hub, tally, _| {

@@ -2,7 +2,7 @@
 
 mod stopping;
 
-use hodo_io::{Clock, DatagramServer, Datagrams, Endpoint, ServeOptions, SocketSettings};
+use hodo_io::{Clock, Endpoint, ServeOptions, Server, SocketSettings, Sockets};
 use hodo_machine::{Address, Driver, Input, Instant, Machine, Moment, Outbox, Output, Peer, Stamp, Wait};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -100,11 +100,11 @@ impl Machine for Echo {
 fn pinged(marks: bool) -> (Pinger, Vec<(Instant, Instant)>) {
     let settings = SocketSettings::default();
     let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: settings.clone() };
-    let server = DatagramServer::bind(&Address::Socket(([127, 0, 0, 1], 0).into()), options).expect("a free port");
+    let server = Server::bind(&Address::Udp(([127, 0, 0, 1], 0).into()), options).expect("a free port");
     let pinger = Pinger { open: Some(server.address().clone()), marks, ..Pinger::default() };
     let clock = Clock::start();
     let (stop, mut turns) = (AtomicBool::new(false), Vec::new());
-    let mut endpoint = Endpoint::new(pinger, Datagrams::new(settings, None).expect("a poller"), clock);
+    let mut endpoint = Endpoint::new(pinger, Sockets::new(settings).expect("a poller"), clock);
     std::thread::scope(|scope| {
         let stopping = Stopping(&stop);
         let serving = scope.spawn(|| server.run(Echo::default, |()| None, &stop));

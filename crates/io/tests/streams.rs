@@ -2,7 +2,7 @@
 
 mod stopping;
 
-use hodo_io::{Clock, Endpoint, ServeOptions, SocketSettings, StreamServer, Streams};
+use hodo_io::{Clock, Endpoint, ServeOptions, Server, SocketSettings, Sockets};
 use hodo_machine::{Address, Bytes, Closed, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -182,7 +182,7 @@ impl Machine for Patterned {
 /// A path for a Unix socket, or any free port.
 fn address(kind: &str, seed: u64) -> Address {
     match kind {
-        "tcp" => Address::Socket(([127, 0, 0, 1], 0).into()),
+        "tcp" => Address::Tcp(([127, 0, 0, 1], 0).into()),
         _ => {
             let name = format!("hodo-io-streams-{}-{seed}", std::process::id());
             Address::Path(std::env::temp_dir().join(name).display().to_string())
@@ -241,7 +241,7 @@ impl Exchange {
         let Exchange { kind, seed, socket_buffer, totals: (there, back), wait, .. } = self;
         let threads = 1 + seed as usize % 2;
         let options = ServeOptions { threads, cpus: Vec::new(), wait, settings: settings(socket_buffer) };
-        let server = StreamServer::bind(&address(kind, seed), options).expect("a free address");
+        let server = Server::bind(&address(kind, seed), options).expect("a free address");
         let at = server.address().clone();
         let (stop, near, far) = (AtomicBool::new(false), Tally::default(), Tally::default());
         std::thread::scope(|scope| {
@@ -266,12 +266,12 @@ impl Exchange {
         let mut machine = Patterned::new(self.seed, self.totals.0, self.totals.1);
         machine.closes = self.closes;
         machine.to_open = (0..self.peers).map(|peer| (Peer(peer), at.clone())).collect();
-        let streams = Streams::new(settings(self.socket_buffer), None).expect("a poller");
+        let streams = Sockets::new(settings(self.socket_buffer)).expect("a poller");
         let clock = Clock::start();
         let mut endpoint = Endpoint::new(machine, streams, clock);
         let end = clock.now() + TIMEOUT;
         let all = |counter: &AtomicU32| counter.load(Relaxed) == self.peers;
-        let is_done = |endpoint: &Endpoint<Patterned, Streams>| {
+        let is_done = |endpoint: &Endpoint<Patterned, Sockets>| {
             let near_done = if self.closes { all(&far.finished) } else { endpoint.machine().is_done() };
             near_done && all(&far.whole) && far.pairs()
         };

@@ -1,6 +1,6 @@
 //! Whole buffers from the only peer are all taken in before they are answered.
 
-use hodo_io::{Clock, Endpoint, SocketSettings, Streams};
+use hodo_io::{Clock, Endpoint, SocketSettings, Sockets};
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -29,7 +29,7 @@ impl Machine for Noting {
 
     fn poll(&mut self, _: Instant, _: &mut Outbox) -> Output<()> {
         if let Some(address) = self.to_open.take() {
-            return Output::Open(Peer(0), Address::Socket(address));
+            return Output::Open(Peer(0), Address::Tcp(address));
         }
         if !self.inputs.is_empty() {
             self.turns.push(std::mem::take(&mut self.inputs));
@@ -43,7 +43,7 @@ fn turns(together: usize, wait: Wait) -> Vec<Vec<usize>> {
     let machine = Noting { to_open: listener.local_addr().ok(), inputs: Vec::new(), turns: Vec::new() };
     let settings = SocketSettings { at_once: AT_ONCE, together, ..SocketSettings::default() };
     let clock = Clock::start();
-    let mut endpoint = Endpoint::new(machine, Streams::new(settings, None).unwrap(), clock);
+    let mut endpoint = Endpoint::new(machine, Sockets::new(settings).unwrap(), clock);
     endpoint.step(Wait::Never, clock.now(), &mut |()| {}).unwrap();
     // One segment on loopback: all of it comes at once.
     let (mut peer, _) = listener.accept().unwrap();

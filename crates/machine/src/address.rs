@@ -1,3 +1,4 @@
+use crate::Transport;
 use alloc::string::String;
 use core::fmt;
 use core::net::SocketAddr;
@@ -29,22 +30,66 @@ impl Peer {
     }
 }
 
-/// Where a peer is.
+/// Where a peer is, and how it is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Address {
-    /// An IP address and port.
-    Socket(SocketAddr),
-    /// A Unix socket's path. Empty for a peer without a name.
+    /// A TCP stream to an IP address and port.
+    Tcp(SocketAddr),
+    /// UDP datagrams to an IP address and port, from a socket of their own.
+    Udp(SocketAddr),
+    /// UDP datagrams to an IP address and port, sent from this port of ours, which also receives what others send to it. The
+    /// address may be a broadcast's or a group's: who answers is then a peer of its own.
+    UdpFrom(u16, SocketAddr),
+    /// A Unix stream socket's path. Empty for a peer without a name.
     Path(String),
     /// A node of the simulated network.
     Node(u32),
 }
 
+impl Address {
+    /// Returns the IP address and port, where there is one.
+    #[must_use]
+    pub const fn ip(&self) -> Option<SocketAddr> {
+        match self {
+            Address::Tcp(ip) | Address::Udp(ip) | Address::UdpFrom(_, ip) => Some(*ip),
+            Address::Path(_) | Address::Node(_) => None,
+        }
+    }
+
+    /// Returns what carries a protocol's messages there; `None` if the address does not say it.
+    #[must_use]
+    pub const fn transport(&self) -> Option<Transport> {
+        match self {
+            Address::Tcp(_) | Address::Path(_) => Some(Transport::Stream),
+            Address::Udp(_) | Address::UdpFrom(..) => Some(Transport::Datagram),
+            Address::Node(_) => None,
+        }
+    }
+
+    /// Returns this IP address and port, with messages carried by `transport`; any other address as it is.
+    #[must_use]
+    pub fn over(self, transport: Transport) -> Self {
+        match self {
+            Address::Tcp(ip) | Address::Udp(ip) => Address::of(transport, ip),
+            other => other,
+        }
+    }
+
+    /// Returns the address of an IP socket whose messages are carried by `transport`.
+    #[must_use]
+    pub const fn of(transport: Transport, ip: SocketAddr) -> Self {
+        match transport {
+            Transport::Stream => Address::Tcp(ip),
+            Transport::Datagram => Address::Udp(ip),
+        }
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Address::Socket(address) => address.fmt(f),
+            Address::Tcp(ip) | Address::Udp(ip) | Address::UdpFrom(_, ip) => ip.fmt(f),
             Address::Path(path) if path.is_empty() => f.write_str("a local peer"),
             Address::Path(path) => f.write_str(path),
             Address::Node(node) => write!(f, "simulated node {node}"),

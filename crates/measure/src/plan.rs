@@ -124,6 +124,29 @@ pub struct Plan {
     pub stall: Duration,
 }
 
+impl Plan {
+    /// Creates a plan of one operation of this size, on one channel.
+    #[must_use]
+    pub const fn one(mode: Mode, size: u32) -> Plan {
+        Plan {
+            test: Test::Latency,
+            mode,
+            size: Size::Fixed(size),
+            window: 1,
+            channels: 1,
+            batch: 1,
+            rate: None,
+            until: Until::Count(1),
+            warmup: Duration::ZERO,
+            repeats: Repeats::Fixed(1),
+            wait: Wait::Block,
+            seed: 1,
+            stages: false,
+            stall: Duration::from_secs(5),
+        }
+    }
+}
+
 impl fmt::Display for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

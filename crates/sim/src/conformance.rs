@@ -1,4 +1,4 @@
-//! What every protocol is put through: a table of nasty networks, over many seeds.
+//! The conformance suite of every protocol: a table of nasty networks, over many seeds.
 //!
 //! A [`Case`] says how to make the two machines, what the client is asked, and what must hold in the end. Beside that,
 //! each run must not panic, must come to its end in bounded virtual time and in bounded steps, must keep the bytes that
@@ -37,7 +37,7 @@ pub const NETWORKS: &[&str] = &[
     "delay=10ms&loss=0.02&jitter=5ms&rate=100M&queue=64K",
 ];
 
-/// What a run may not pass.
+/// The bounds of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Virtual time.
@@ -49,7 +49,7 @@ pub struct Bounds {
 }
 
 impl Default for Bounds {
-    /// Two minutes of virtual time, two million steps, 16 MiB.
+    /// Returns two minutes of virtual time, two million steps, 16 MiB.
     fn default() -> Self {
         Bounds { time: Duration::from_secs(120), steps: 2_000_000, outstanding_bytes: 16 << 20 }
     }
@@ -57,7 +57,7 @@ impl Default for Bounds {
 
 /// A protocol's two machines, what the client is asked, and what must hold in the end.
 pub struct Case<'a, C: Machine, S: Machine> {
-    /// What carries the protocol.
+    /// The protocol's transport.
     pub transport: Transport,
     /// Makes the client of this seed.
     pub client: &'a dyn Fn(u64) -> C,
@@ -65,13 +65,13 @@ pub struct Case<'a, C: Machine, S: Machine> {
     pub server: &'a dyn Fn(u64) -> S,
     /// The application's part of the server.
     pub answer: fn(S::Event) -> Option<S::Command>,
-    /// What the client is asked, in order.
+    /// The client's commands, in order.
     pub commands: &'a dyn Fn(u64) -> Vec<C::Command>,
     /// Whether these events are all that the run is to bring. It ends too when nothing is left to happen.
     pub finished: Finished<'a, C::Event>,
-    /// What must hold in the end; an error says what does not.
+    /// The check in the end; an error says what does not hold.
     pub check: Check<'a, C::Event>,
-    /// What a run may not pass.
+    /// The bounds of a run.
     pub bounds: Bounds,
 }
 
@@ -81,14 +81,14 @@ pub type Finished<'a, E> = &'a dyn Fn(&[(Instant, E)]) -> bool;
 /// Says whether what came of a run is as it should be.
 pub type Check<'a, E> = &'a dyn Fn(&Run<E>) -> Result<(), String>;
 
-/// What came of one run.
+/// The result of one run.
 #[derive(Debug, Clone)]
 pub struct Run<E> {
     /// The network's options.
     pub network: String,
     /// The seed of the network and of the machines.
     pub seed: u64,
-    /// What the client's application was told, and when.
+    /// The client's events, and when they came.
     pub events: Vec<(Instant, E)>,
     /// Whether it ended because nothing was left to happen.
     pub nothing_left: bool,
@@ -101,9 +101,10 @@ pub struct Run<E> {
 
 impl<C: Machine, S: Machine> Case<'_, C, S>
 where
-    C::Event: Debug,
-    S::Event: 'static,
-    S::Command: 'static,
+    C: Send + 'static,
+    C::Event: Debug + Send,
+    S: Send + 'static,
+    S::Event: Send,
 {
     /// Runs the case over every network of [`NETWORKS`] with every seed.
     ///
@@ -164,7 +165,7 @@ where
         })
     }
 
-    /// One turn, by a small step of time so that the bounds are looked at; answers whether anything is left to happen.
+    /// Turns by a small step of time, so that the bounds are checked; returns whether anything is left to happen.
     fn turn(&self, sim: &mut Sim<C, S>, wait: Wait, events: &mut Vec<(Instant, C::Event)>) -> Result<bool, String> {
         let mut told = Vec::new();
         let end = Instant::ZERO + self.bounds.time;
@@ -190,7 +191,7 @@ where
     }
 }
 
-/// The networks out and back that a URI's options describe, with this seed.
+/// Returns the networks out and back that a URI's options describe, with this seed.
 ///
 /// # Errors
 /// Says which option is wrong.
@@ -204,15 +205,17 @@ pub fn networks(query: &str, seed: u64) -> Result<(Network, Network), String> {
     Network::both_ways(&options).map_err(|error| error.to_string())
 }
 
-/// The seeds of one round: `count` of them, from 0 on. The soak runs tests again and again with `HODO_SOAK_SEED` counting
-/// up, and each round takes the seeds behind those of the last.
+/// Returns the seeds of one round: `count` of them, from 0 on.
+///
+/// The soak runs tests again and again with `HODO_SOAK_SEED` counting up, and each round takes the seeds behind those of
+/// the last.
 #[must_use]
 pub fn seeds(count: u64) -> Range<u64> {
     let first = std::env::var("HODO_SOAK_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0) * count;
     first..first + count
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn message(cause: &(dyn std::any::Any + Send)) -> &str {
     let text = cause.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("without a message")

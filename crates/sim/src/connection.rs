@@ -1,5 +1,7 @@
 use crate::Transport;
+use crate::sender::Sender;
 use hodo_machine::{Instant, Outbox, Peer, Slab};
+use std::collections::VecDeque;
 
 /// One end of one connection. Stale once the connection has been freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,35 +41,62 @@ pub(crate) struct Connection {
     pub(crate) peers: [Peer; 2],
     pub(crate) presence: [Presence; 2],
     pub(crate) flows: [Flow; 2],
+    /// The group that its datagrams go to, instead of a node.
+    pub(crate) group: Option<u32>,
+    /// Whether it is to one member of a group: who sent to the group does not know of it before an answer comes.
+    pub(crate) branch: bool,
     /// Whether it was reset: nothing moves any more.
     pub(crate) dead: bool,
+    /// Which end is gone without a word: all that is sent to it is lost, and nothing is sent again from there.
+    pub(crate) gone: [bool; 2],
+    /// When connecting began.
+    pub(crate) asked: Instant,
+    /// When connecting is given up.
+    pub(crate) give_up: Instant,
     /// Datagrams on their way.
-    pub(crate) parcels: u32,
+    pub(crate) datagrams: u32,
 }
 
 impl Connection {
-    /// Whether this end's machine knows of it and may still be told of it.
+    /// Returns whether this end's machine knows of it and may still be told of it.
     pub(crate) fn is_there(&self, end: End) -> bool {
         self.presence[end.index()] == Presence::There
     }
 }
 
-/// What one end has written and the other has not read.
+/// Bytes that were sent together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) length: u32,
+    pub(crate) arrived: bool,
+    /// Whether the mark behind the last byte is in it.
+    pub(crate) last: bool,
+    /// How often it was sent again.
+    pub(crate) tries: u32,
+}
+
+/// The bytes that one end has written and the other has not read.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
     /// In order: bytes that have arrived and were not read, bytes in flight, bytes not sent.
     pub(crate) bytes: ByteQueue,
     pub(crate) ready: usize,
     pub(crate) flying: usize,
-    /// When the last of those in flight arrives: nothing behind them arrives earlier.
+    /// The segments in flight, the oldest first; a segment leaves when it and all before it have arrived.
+    pub(crate) segments: VecDeque<Segment>,
+    /// The number of the oldest.
+    pub(crate) first: u32,
+    /// When the last of those in flight arrives: none sent later arrives earlier, unless it is sent again.
     pub(crate) last_arrival: Instant,
+    /// The congestion control, where there is one.
+    pub(crate) sender: Option<Box<Sender>>,
     /// Whether the connection stands, so that bytes may be sent.
     pub(crate) open: bool,
     /// Whether the writer was told to hold back.
     pub(crate) blocked: bool,
     /// Whether bytes were written since the last flush.
     pub(crate) dirty: bool,
-    /// Whether it waits for room in its lane's queue.
+    /// Whether it waits for room in its wire's queue.
     pub(crate) waiting: bool,
     /// Whether the reader's inbox says that bytes are ready.
     pub(crate) posted: bool,
@@ -92,15 +121,49 @@ impl Flow {
         self.bytes.consume(count);
     }
 
+    /// Returns the segment of this number, while it is in flight.
+    pub(crate) fn segment(&mut self, number: u32) -> Option<&mut Segment> {
+        self.segments.get_mut(number.wrapping_sub(self.first) as usize)
+    }
+
+    /// Makes the segments that have arrived, and all before them, ready to be read; returns whether all has been read
+    /// once those are.
+    pub(crate) fn take_arrived(&mut self) -> bool {
+        while let Some(segment) = self.segments.pop_front_if(|segment| segment.arrived) {
+            self.first = self.first.wrapping_add(1);
+            self.flying -= segment.length as usize;
+            self.ready += segment.length as usize;
+            self.finished |= segment.last;
+        }
+        self.finished
+    }
+
+    /// Forgets the bytes that were not sent.
+    pub(crate) fn drop_unsent(&mut self) {
+        self.bytes.truncate(self.ready + self.flying);
+        self.open = false;
+    }
+
+    /// Forgets the bytes that have not arrived.
+    pub(crate) fn drop_flying(&mut self) {
+        self.bytes.truncate(self.ready);
+        self.segments.clear();
+        self.flying = 0;
+    }
+
     fn reset(&mut self) {
         let mut bytes = std::mem::take(&mut self.bytes);
+        let mut segments = std::mem::take(&mut self.segments);
         bytes.clear();
-        *self = Flow { bytes, ..Flow::default() };
+        segments.clear();
+        *self = Flow { bytes, segments, ..Flow::default() };
     }
 
     /// Forgets every byte; nothing more is sent.
     pub(crate) fn stop(&mut self) {
         self.bytes.clear();
+        self.segments.clear();
+        self.sender = None;
         (self.ready, self.flying) = (0, 0);
         (self.open, self.blocked) = (false, false);
     }
@@ -134,6 +197,10 @@ impl ByteQueue {
         }
     }
 
+    fn truncate(&mut self, count: usize) {
+        self.bytes.truncate(self.start + count);
+    }
+
     fn consume(&mut self, count: usize) {
         self.start += count;
         if self.start == self.bytes.len() {
@@ -154,7 +221,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// A new connection; answers the opener's end.
+    /// Opens a connection and returns the opener's end.
     pub(crate) fn open(&mut self, transport: Transport, from: u32, peer: Peer, to: u32) -> End {
         let connection = self.slab.take(|| Connection {
             generation: 0,
@@ -163,15 +230,31 @@ impl Connections {
             peers: [peer; 2],
             presence: [Presence::Gone; 2],
             flows: <[Flow; 2]>::default(),
+            group: None,
+            branch: false,
             dead: true,
-            parcels: 0,
+            gone: [false; 2],
+            asked: Instant::ZERO,
+            give_up: Instant::MAX,
+            datagrams: 0,
         });
         let slot = &mut self.slab[connection];
         (slot.transport, slot.nodes) = (transport, [from, to]);
         slot.peers = [peer; 2];
         slot.presence = [Presence::There, Presence::Absent];
-        (slot.dead, slot.parcels) = (false, 0);
+        (slot.group, slot.branch, slot.dead, slot.gone) = (None, false, false, [false; 2]);
+        (slot.give_up, slot.datagrams) = (Instant::MAX, 0);
         End { connection, generation: slot.generation, side: 0 }
+    }
+
+    /// Opens a connection for datagrams to one member of a group, of which neither end knows yet.
+    pub(crate) fn branch(&mut self, from: u32, to: u32) -> End {
+        let end = self.open(Transport::Datagram, from, Peer(0), to);
+        if let Some(slot) = self.at(end) {
+            slot.branch = true;
+            slot.presence = [Presence::Absent; 2];
+        }
+        end
     }
 
     pub(crate) fn at(&mut self, end: End) -> Option<&mut Connection> {
@@ -185,7 +268,7 @@ impl Connections {
     /// Frees a connection that neither node knows any more and that carries nothing.
     pub(crate) fn free_if_forgotten(&mut self, end: End) {
         let Some(slot) = self.at(end) else { return };
-        if slot.parcels > 0 || slot.presence.contains(&Presence::There) {
+        if slot.datagrams > 0 || slot.presence.contains(&Presence::There) {
             return;
         }
         slot.generation = slot.generation.wrapping_add(1);
@@ -194,14 +277,14 @@ impl Connections {
         self.slab.release(end.connection);
     }
 
-    /// The openers' ends of all connections of this transport that live.
+    /// Returns the openers' ends of all connections of this transport that live.
     pub(crate) fn live(&self, transport: Transport) -> Vec<End> {
         let is_live = |slot: &Connection| !slot.dead && slot.transport == transport;
         let numbered = self.slab.iter().filter(|(_, slot)| is_live(slot));
         numbered.map(|(connection, slot)| End { connection, generation: slot.generation, side: 0 }).collect()
     }
 
-    /// Bytes held for streams.
+    /// Returns the bytes held for streams.
     pub(crate) fn bytes(&self) -> usize {
         self.slab.iter().flat_map(|(_, slot)| &slot.flows).map(|flow| flow.bytes.len()).sum()
     }

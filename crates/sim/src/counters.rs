@@ -1,4 +1,4 @@
-/// What happened to the packets of one direction: the truth that a tester's figures are checked against.
+/// Counts of the packets of one direction: the truth that a tester's figures are checked against.
 ///
 /// A packet is a datagram, or a segment of a stream (connecting and finishing take a segment each). For datagrams, once
 /// nothing is in flight: `sent + duplicated = delivered + lost + queue_dropped + too_big + overrun + unclaimed`.

@@ -1,8 +1,8 @@
 use crate::connection::{End, Presence};
-use crate::fabric::{Fabric, Letter};
-use crate::parcel::Parcel;
+use crate::fabric::{Fabric, Notice};
+use crate::host::Power;
 use crate::schedule::Happening;
-use hodo_machine::{Closed, Outbox, Peer};
+use hodo_machine::{Closed, Instant, Outbox, Peer, Slab};
 use std::time::Duration;
 
 /// A machine that sends this many datagrams without becoming idle is told to hold back until its processor has done
@@ -17,27 +17,38 @@ pub(crate) struct Claim {
 }
 
 impl Fabric {
-    /// Sends one datagram; answers whether the machine is to be told to hold back.
+    /// Sends one datagram and returns whether the machine is to be told to hold back.
     pub(crate) fn send_datagram(&mut self, node: u32, end: End, outbox: &Outbox) -> bool {
         let at = self.charge(node);
-        let Some(lane) = self.lane_of(end) else { return false };
-        let fate = self.lanes[lane].datagram(at, outbox.len());
-        let Some(connection) = self.connections.at(end) else { return false };
+        self.transmit(end, at, outbox);
+        self.hold_back(node, end, at)
+    }
+
+    /// Puts one datagram on the wire.
+    fn transmit(&mut self, end: End, at: Instant, outbox: &Outbox) {
+        let Some(wire) = self.wire_of(end) else { return };
+        let fate = self.wires[wire].datagram(at, outbox.len());
+        let Some(connection) = self.connections.at(end) else { return };
         let number = connection.flows[end.index()].next_number;
         connection.flows[end.index()].next_number += 1;
         for (arrives, copy) in [(fate.arrives, false), (fate.again, true)] {
             let Some(arrives) = arrives else { continue };
-            connection.parcels += 1;
-            let key = self.parcels.pack(end.far(), lane as u32, number, copy, outbox);
+            connection.datagrams += 1;
+            let key = self.datagrams.pack(end.far(), wire as u32, number, copy, outbox);
             if let Some(bit) = fate.flip {
-                self.parcels.at(key).bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+                self.datagrams.at(key).bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
             }
-            self.schedule.at(arrives, Happening::Parcel(key));
+            self.schedule.at(arrives, Happening::Datagram(key));
         }
-        let desk = &mut self.desks[node as usize];
-        desk.burst += 1;
+    }
+
+    /// Returns whether the machine is to be told to hold back, because it has sent a whole burst.
+    fn hold_back(&mut self, node: u32, end: End, at: Instant) -> bool {
+        let Some(connection) = self.connections.at(end) else { return false };
+        let host = &mut self.hosts[node as usize];
+        host.burst += 1;
         let flow = &mut connection.flows[end.index()];
-        if desk.burst < BURST || flow.blocked {
+        if host.burst < BURST || flow.blocked {
             return false;
         }
         flow.blocked = true;
@@ -45,52 +56,82 @@ impl Fabric {
         true
     }
 
+    /// Sends one datagram to every other member of a group; returns whether the machine is to be told to hold back.
+    pub(crate) fn send_to_group(&mut self, node: u32, end: End, group: u32, outbox: &Outbox) -> bool {
+        let at = self.charge(node);
+        for to in (0..self.hosts.len() as u32).filter(|to| *to != node) {
+            if self.is_member(to, group) {
+                let branch = self.branch(node, to);
+                self.transmit(branch, at, outbox);
+            }
+        }
+        self.hold_back(node, end, at)
+    }
+
+    /// Returns the connection from a node to one member of a group, which is made where there is none.
+    fn branch(&mut self, node: u32, to: u32) -> End {
+        let known = self.hosts[node as usize].branches.get(&to).copied();
+        if let Some(end) = known.filter(|end| self.connections.of(*end).is_some()) {
+            return end;
+        }
+        let end = self.connections.branch(node, to);
+        self.hosts[node as usize].branches.insert(to, end);
+        end
+    }
+
     /// Tells a machine that was held back that it may send again.
     pub(crate) fn burst_over(&mut self, end: End) {
         let Some(connection) = self.connections.at(end) else { return };
         connection.flows[end.index()].blocked = false;
         let node = connection.nodes[end.index()];
-        self.post(node, Letter::Drained(end));
+        self.post(node, Notice::Drained(end));
     }
 
     /// Puts a datagram into the inbox of the node that it is for, if that has room.
-    pub(crate) fn parcel_arrives(&mut self, key: u32) {
-        let Parcel { to, lane, ref bytes, .. } = *self.parcels.at(key);
+    pub(crate) fn datagram_arrives(&mut self, key: u32) {
+        let Datagram { to, wire, ref bytes, .. } = *self.datagrams.at(key);
         let length = bytes.len() as u64;
         let Some(connection) = self.connections.at(to) else { return };
         let node = connection.nodes[to.index()];
-        let desk = &mut self.desks[node as usize];
-        if desk.inbox_bytes + length > desk.buffer_bytes {
-            self.lanes[lane as usize].counters.overrun += 1;
-            self.drop_parcel(key);
+        let host = &mut self.hosts[node as usize];
+        if host.power != Power::Running {
+            let refuses = host.power == Power::Idle;
+            self.wires[wire as usize].counters.unclaimed += 1;
+            if refuses {
+                self.refuse(to);
+            }
+            self.drop_datagram(key);
+        } else if host.inbox_bytes + length > host.buffer_bytes {
+            self.wires[wire as usize].counters.overrun += 1;
+            self.drop_datagram(key);
         } else {
-            desk.inbox_bytes += length;
-            self.post(node, Letter::Parcel(key));
+            host.inbox_bytes += length;
+            self.post(node, Notice::Datagram(key));
         }
     }
 
-    /// Finds the peer that a datagram from the inbox is from; answers nothing, and drops it, where there is none.
+    /// Returns the peer that a datagram from the inbox is from; drops the datagram where there is none.
     pub(crate) fn claim(&mut self, node: u32, key: u32) -> Option<Claim> {
-        let Parcel { to, lane, number, copy, ref bytes } = *self.parcels.at(key);
+        let Datagram { to, wire, number, copy, ref bytes } = *self.datagrams.at(key);
         let length = bytes.len() as u64;
-        let desk = &mut self.desks[node as usize];
-        desk.inbox_bytes -= length;
-        let listening = desk.listening;
+        let host = &mut self.hosts[node as usize];
+        host.inbox_bytes -= length;
+        let takes_strangers = Fabric::takes_datagrams(&self.connections, host, to);
         let connection = self.connections.at(to)?;
-        let (peer, new_from) = match (connection.presence[to.index()], to.side) {
-            (Presence::There, _) => (connection.peers[to.index()], None),
-            (Presence::Absent | Presence::Gone, 1) if listening => {
-                let from = connection.nodes[0];
+        let (peer, new_from) = match connection.presence[to.index()] {
+            Presence::There => (connection.peers[to.index()], None),
+            Presence::Absent | Presence::Gone if takes_strangers => {
+                let from = connection.nodes[to.far().index()];
                 (self.accept(to)?, Some(from))
             }
             _ => {
-                self.lanes[lane as usize].counters.unclaimed += 1;
+                self.wires[wire as usize].counters.unclaimed += 1;
                 self.refuse(to);
-                self.drop_parcel(key);
+                self.drop_datagram(key);
                 return None;
             }
         };
-        let counters = &mut self.lanes[lane as usize].counters;
+        let counters = &mut self.wires[wire as usize].counters;
         counters.delivered += 1;
         counters.delivered_bytes += length;
         let flow = &mut self.connections.at(to)?.flows[to.far().index()];
@@ -100,11 +141,11 @@ impl Fabric {
     }
 
     /// Forgets a datagram that was handed over or that nobody wants.
-    pub(crate) fn drop_parcel(&mut self, key: u32) {
-        let to = self.parcels.at(key).to;
-        self.parcels.discard(key);
+    pub(crate) fn drop_datagram(&mut self, key: u32) {
+        let to = self.datagrams.at(key).to;
+        self.datagrams.discard(key);
         if let Some(connection) = self.connections.at(to) {
-            connection.parcels -= 1;
+            connection.datagrams -= 1;
             self.connections.free_if_forgotten(to);
         }
     }
@@ -112,11 +153,65 @@ impl Fabric {
     /// Tells a sender that nothing listens where it sends to, as ICMP does.
     fn refuse(&mut self, to: End) {
         let sender = to.far();
+        let is_alone = self.connections.of(to).is_some_and(|connection| !connection.branch);
         if to.side == 1
-            && let Some(back) = self.lane_of(to)
+            && is_alone
+            && let Some(back) = self.wire_of(to)
         {
-            let at = self.now + self.lanes[back].network.delay;
+            let at = self.now + self.wires[back].network.delay;
             self.schedule.at(at, Happening::Failed(sender, Closed::Refused));
         }
+    }
+}
+
+/// A datagram on its way.
+#[derive(Debug)]
+pub(crate) struct Datagram {
+    /// The end that it is for.
+    pub(crate) to: End,
+    /// The wire that carries it.
+    pub(crate) wire: u32,
+    /// The place in the order of sending over the connection.
+    pub(crate) number: u64,
+    /// Whether the network made it as a second copy.
+    pub(crate) copy: bool,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The datagrams on their way, under keys; their buffers are used again.
+#[derive(Debug, Default)]
+pub(crate) struct Datagrams {
+    slab: Slab<Datagram>,
+    bytes: usize,
+}
+
+impl Datagrams {
+    /// Keeps a datagram's bytes and returns its key.
+    pub(crate) fn pack(&mut self, to: End, wire: u32, number: u64, copy: bool, outbox: &Outbox) -> u32 {
+        self.bytes += outbox.len();
+        let key = self.slab.take(|| Datagram { to, wire, number, copy, bytes: Vec::new() });
+        let datagram = &mut self.slab[key];
+        let mut buffer = std::mem::take(&mut datagram.bytes);
+        buffer.clear();
+        for piece in outbox.pieces() {
+            buffer.extend_from_slice(outbox.bytes(piece));
+        }
+        *datagram = Datagram { to, wire, number, copy, bytes: buffer };
+        key
+    }
+
+    pub(crate) fn at(&mut self, key: u32) -> &mut Datagram {
+        &mut self.slab[key]
+    }
+
+    /// Forgets a datagram and keeps its buffer.
+    pub(crate) fn discard(&mut self, key: u32) {
+        self.bytes -= self.slab[key].bytes.len();
+        self.slab.release(key);
+    }
+
+    /// Bytes on their way.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
     }
 }

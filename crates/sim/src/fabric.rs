@@ -1,13 +1,14 @@
 use crate::connection::{Connections, End, Presence};
-use crate::lane::Lane;
-use crate::parcel::Parcels;
+use crate::datagram::Datagrams;
+use crate::host::{Host, Power};
 use crate::schedule::{Happening, Schedule};
+use crate::wire::Wire;
+use crate::world::{BROADCAST, Death, FIRST_GROUP};
 use crate::{Network, Random, Transport};
 use hodo_machine::{Address, Closed, Instant, Outbox, Peer};
-use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
+use std::collections::{BTreeSet, VecDeque};
 
-/// Separates the random numbers that cut streams into chunks from those of the lanes.
+/// Separates the random numbers that cut streams into chunks from those of the wires.
 const CHUNKS: u64 = u64::MAX;
 
 /// Everything between the machines: wires, connections, inboxes, and the one clock.
@@ -15,124 +16,163 @@ const CHUNKS: u64 = u64::MAX;
 pub(crate) struct Fabric {
     pub(crate) now: Instant,
     pub(crate) schedule: Schedule,
-    pub(crate) lanes: Vec<Lane>,
-    pub(crate) desks: Vec<Desk>,
+    pub(crate) wires: Vec<Wire>,
+    /// The wires from each node to each node: for streams, and for datagrams.
+    routes: Vec<Vec<[u32; 2]>>,
+    pub(crate) hosts: Vec<Host>,
     pub(crate) connections: Connections,
-    pub(crate) parcels: Parcels,
+    pub(crate) datagrams: Datagrams,
     /// Draws where streams are cut into chunks, and when a landing is used.
     pub(crate) random: Random,
-    /// Nodes whose next letter may be handled at once.
-    due: VecDeque<u32>,
+    /// The members of each group.
+    groups: BTreeSet<(u32, u32)>,
+    /// The networks to all nodes but the first, and to the first, until told otherwise.
+    networks: [Network; 2],
+    /// Numbers the wires: that from node a to node b is number a x stride + b.
+    stride: u64,
+    /// Nodes whose next notice may be handled at once.
+    pub(crate) due: VecDeque<u32>,
     /// How many things have happened.
     pub(crate) steps: u64,
     trace: Option<u64>,
 }
 
-/// A node's place in the fabric: what waits for its machine, and how long its processor is busy.
-#[derive(Debug)]
-pub(crate) struct Desk {
-    pub(crate) peers: BTreeMap<u32, End>,
-    /// What the connections are that the machine here opens.
-    pub(crate) opens: Transport,
-    pub(crate) listening: bool,
-    /// Until when the processor is busy with what has been handled and sent.
-    pub(crate) busy: Instant,
-    /// The writing ends whose bytes were not offered to the wire yet.
-    pub(crate) dirty: Vec<End>,
-    /// Datagrams sent since the machine was last idle.
-    pub(crate) burst: u32,
-    /// Bytes of datagrams in the inbox.
-    pub(crate) inbox_bytes: u64,
-    pub(crate) buffer_bytes: u64,
-    cost: Duration,
-    inbox: VecDeque<Letter>,
-    working: bool,
-    accepted: u32,
-    deadline: Option<Instant>,
-    /// When the schedule will next look at the deadline.
-    armed: Option<Instant>,
-    /// No deadline is told of again before this, so that one that stays in the past cannot stop time.
-    elapsed_before: Instant,
-}
-
-/// What a machine will be told.
+/// A notice for a machine.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Letter {
+pub(crate) enum Notice {
     Opened(End),
     Closed(End, Closed),
-    Parcel(u32),
+    Datagram(u32),
     Readable(End),
     Drained(End),
 }
 
-/// What a node is to do now.
+/// A task for a node, due now.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Call {
-    /// Take the next letter.
+    /// Take the next notice.
     Work(u32),
-    /// Its machine's deadline has come.
+    /// Tell its machine that its deadline has passed.
     Elapsed(u32),
+    /// Carry out what its machine wants.
+    Poll(u32),
 }
 
 impl Fabric {
-    /// Node 0 sends by `out` and is sent to by `back`; all others are servers, among which `out` counts.
-    pub(crate) fn new(transport: Transport, out: &Network, back: &Network, nodes: u32) -> Self {
-        let round_trip = out.delay + out.jitter + back.delay + back.jitter;
-        let lanes = (0..nodes * nodes)
-            .map(|lane| {
-                let network = if lane % nodes == 0 { back } else { out };
-                Lane::new(network.clone(), u64::from(lane), round_trip)
-            })
-            .collect();
-        let desk = |node| {
-            let (sends, receives) = if node == 0 { (out, back) } else { (back, out) };
-            Desk::new(transport, sends.cost, receives.buffer_bytes, node > 0)
-        };
-        let mut schedule = Schedule::default();
-        for cut in out.cuts.iter().chain(&back.cuts) {
-            schedule.at(*cut, Happening::CutAll);
-        }
+    /// Creates a network without nodes. Packets from node 0 go over the first network, packets to it over the second.
+    pub(crate) fn new(out: &Network, back: &Network, stride: u64) -> Self {
         Fabric {
             now: Instant::ZERO,
-            schedule,
-            lanes,
-            desks: (0..nodes).map(desk).collect(),
+            schedule: Schedule::default(),
+            wires: Vec::new(),
+            routes: Vec::new(),
+            hosts: Vec::new(),
             connections: Connections::default(),
-            parcels: Parcels::default(),
+            datagrams: Datagrams::default(),
             random: Random::for_purpose(out.seed, CHUNKS),
+            groups: BTreeSet::new(),
+            networks: [out.clone(), back.clone()],
+            stride,
             due: VecDeque::new(),
             steps: 0,
             trace: None,
         }
     }
 
-    /// When the next thing happens.
+    /// Adds a node, with wires to and from all others and to itself.
+    pub(crate) fn add_host(&mut self) -> u32 {
+        let node = self.hosts.len() as u32;
+        let [out, back] = &self.networks;
+        let (sends, receives) = if node == 0 { (out, back) } else { (back, out) };
+        let host = Host::new(sends.cost, receives.buffer_bytes);
+        self.hosts.push(host);
+        self.routes.push(Vec::new());
+        for other in 0..=node {
+            let wire = self.add_wire(other, node);
+            self.routes[other as usize].push([wire; 2]);
+            if other < node {
+                let wire = self.add_wire(node, other);
+                self.routes[node as usize].push([wire; 2]);
+            }
+        }
+        node
+    }
+
+    fn add_wire(&mut self, from: u32, to: u32) -> u32 {
+        let [out, back] = &self.networks;
+        let network = if to == 0 { back } else { out }.clone();
+        let round_trip = out.delay + out.jitter + back.delay + back.jitter;
+        let number = u64::from(from) * self.stride + u64::from(to);
+        let wire = self.wires.len() as u32;
+        for cut in &network.cuts {
+            self.schedule.at(*cut, Happening::CutWire(wire));
+        }
+        self.wires.push(Wire::new(network, number, round_trip));
+        wire
+    }
+
+    /// Sets the network from one node to another, for one transport or for both.
+    pub(crate) fn set_network(&mut self, from: u32, to: u32, transport: Option<Transport>, network: &Network) {
+        let [streams, datagrams] = self.routes[from as usize][to as usize];
+        let wire = match transport {
+            None => {
+                self.routes[from as usize][to as usize] = [streams; 2];
+                streams
+            }
+            Some(transport) => {
+                if streams == datagrams {
+                    let apart = self.add_wire(from, to);
+                    self.routes[from as usize][to as usize][1] = apart;
+                }
+                self.wire_between(transport, from, to) as u32
+            }
+        };
+        for cut in &network.cuts {
+            self.schedule.at(*cut, Happening::CutWire(wire));
+        }
+        let number = u64::from(from) * self.stride + u64::from(to);
+        self.wires[wire as usize].set_network(network.clone(), number);
+        for (from, to) in [(from, to), (to, from)] {
+            for transport in [Transport::Stream, Transport::Datagram] {
+                let [way, back] = [(from, to), (to, from)].map(|(from, to)| self.wire_between(transport, from, to));
+                let round_trip = self.wires[way].longest() + self.wires[back].longest();
+                self.wires[way].set_round_trip(round_trip);
+            }
+        }
+    }
+
+    /// Returns when the next thing happens.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         if self.due.is_empty() { self.schedule.next_at() } else { Some(self.now) }
     }
 
-    /// Lets the next thing happen; answers what it means for a node.
+    /// Lets the next thing happen; returns what a node is to do.
     pub(crate) fn advance(&mut self) -> Option<Call> {
         self.steps += 1;
         if let Some(node) = self.due.pop_front() {
-            return Some(Call::Work(node));
+            return self.work(node);
         }
         let (at, happening) = self.schedule.pop()?;
         self.now = self.now.max(at);
         match happening {
-            Happening::Work(node) => return Some(Call::Work(node)),
+            Happening::Work(node, epoch) if self.is_current(node, epoch) => return self.work(node),
+            Happening::Work(..) => {}
+            Happening::Poll(node, epoch) => return self.poll(node, epoch),
             Happening::Timer(node) => return self.timer(node, at),
-            Happening::Parcel(key) => self.parcel_arrives(key),
-            Happening::Segment(end, count) => self.segment_arrives(end, count as usize),
+            Happening::Datagram(key) => self.datagram_arrives(key),
+            Happening::Segment(end, number, transmission) => self.segment_arrives(end, number, transmission),
+            Happening::Acknowledged(end) => self.acknowledged(end),
+            Happening::Timeout(end) => self.timeout(end),
+            Happening::Resend(end, number) => self.resend(end, number),
             Happening::Asked(end) => self.asked(end),
             Happening::Answered(end) => self.answered(end),
-            Happening::Finish(end) => self.finish_arrives(end),
             Happening::Failed(end, why) => self.failed(end, why),
+            Happening::Broken(end) => self.broken(end),
             Happening::Pump(end) => self.pump(end),
             Happening::Drained(end) => self.burst_over(end),
-            Happening::Room(lane) => self.room(lane as usize),
-            Happening::Cut(end) => self.kill(end, Closed::Reset),
-            Happening::CutAll => self.cut_all(),
+            Happening::Room(wire) => self.room(wire as usize),
+            Happening::Cut(end) => self.reset(end, Closed::Reset),
+            Happening::CutWire(wire) => self.cut_wire(wire as usize),
         }
         None
     }
@@ -140,36 +180,41 @@ impl Fabric {
     /// Reaches an address for a machine.
     pub(crate) fn open(&mut self, node: u32, peer: Peer, address: &Address) {
         assert!(!peer.is_accepted(), "node {node} opened {peer:?}, a number that is the driver's to give");
-        let known = match address {
-            Address::Node(to) if (*to as usize) < self.desks.len() => Some(*to),
-            _ => None,
+        let opens = self.hosts[node as usize].opens;
+        let (to, transport, group) = match address {
+            Address::Node(to) if *to >= FIRST_GROUP => (Some(node), Transport::Datagram, Some(*to)),
+            Address::Node(to) if (*to as usize) < self.hosts.len() => (Some(*to), opens, None),
+            _ => (None, opens, None),
         };
-        let transport = self.desks[node as usize].opens;
-        let end = self.connections.open(transport, node, peer, known.unwrap_or(node));
-        let before = self.desks[node as usize].peers.insert(peer.0, end);
+        let end = self.connections.open(transport, node, peer, to.unwrap_or(node));
+        if let Some(connection) = self.connections.at(end) {
+            connection.group = group;
+        }
+        let before = self.hosts[node as usize].peers.insert(peer.0, end);
         assert!(before.is_none(), "node {node} opened {peer:?} twice");
-        match (known, transport) {
-            (None, _) => self.kill(end, Closed::Unreachable),
-            (Some(_), Transport::Datagram) => self.post(node, Letter::Opened(end)),
+        match (to, transport) {
+            (None, _) => self.reset(end, Closed::Unreachable),
+            (Some(_), Transport::Datagram) => self.post(node, Notice::Opened(end)),
             (Some(_), Transport::Stream) => self.connect(end),
         }
     }
 
-    /// Sends what a machine put into the outbox; answers whether the machine is to be told to hold back.
+    /// Sends what a machine put into the outbox; returns whether the machine is to be told to hold back.
     pub(crate) fn send(&mut self, node: u32, peer: Peer, outbox: &Outbox) -> bool {
-        let Some(end) = self.desks[node as usize].peers.get(&peer.0).copied() else {
+        let Some(end) = self.hosts[node as usize].peers.get(&peer.0).copied() else {
             return false;
         };
-        match self.connections.of(end).map(|connection| connection.transport) {
-            Some(Transport::Datagram) => self.send_datagram(node, end, outbox),
-            Some(Transport::Stream) => self.write(node, end, outbox),
+        match self.connections.of(end).map(|connection| (connection.transport, connection.group)) {
+            Some((Transport::Datagram, None)) => self.send_datagram(node, end, outbox),
+            Some((Transport::Datagram, Some(group))) => self.send_to_group(node, end, group, outbox),
+            Some((Transport::Stream, _)) => self.write(node, end, outbox),
             None => false,
         }
     }
 
     /// Forgets a peer for a machine, once its bytes are sent.
     pub(crate) fn close(&mut self, node: u32, peer: Peer) {
-        let Some(end) = self.desks[node as usize].peers.remove(&peer.0) else { return };
+        let Some(end) = self.hosts[node as usize].remove(peer) else { return };
         let Some(connection) = self.connections.at(end) else { return };
         connection.presence[end.index()] = Presence::Gone;
         if connection.transport == Transport::Stream && !connection.dead && connection.is_there(end.far()) {
@@ -182,125 +227,79 @@ impl Fabric {
     /// Gives the far end of a connection a number at its node.
     pub(crate) fn accept(&mut self, end: End) -> Option<Peer> {
         let connection = self.connections.at(end)?;
-        let desk = &mut self.desks[connection.nodes[end.index()] as usize];
-        let peer = Peer(Peer::FIRST_ACCEPTED + desk.accepted);
-        desk.accepted += 1;
-        desk.peers.insert(peer.0, end);
+        let host = &mut self.hosts[connection.nodes[end.index()] as usize];
+        let peer = host.next_accepted();
+        host.peers.insert(peer.0, end);
         connection.peers[end.index()] = peer;
         connection.presence[end.index()] = Presence::There;
         Some(peer)
     }
 
-    /// The peer that an end is to its machine, while the machine may be told of it; and where that peer is.
+    /// Returns the peer that an end is to its machine, while the machine may be told of it; and where that peer is.
     pub(crate) fn peer(&self, end: End) -> Option<(Peer, Address)> {
         let connection = self.connections.of(end).filter(|connection| connection.is_there(end))?;
-        Some((connection.peers[end.index()], Address::Node(connection.nodes[end.far().index()])))
+        let far = connection.group.unwrap_or(connection.nodes[end.far().index()]);
+        Some((connection.peers[end.index()], Address::Node(far)))
     }
 
-    /// Forgets a peer that its machine is about to be told is gone; answers its number unless the machine closed it.
+    /// Forgets a peer that its machine is about to be told is gone; returns its number unless the machine closed it.
     pub(crate) fn forget(&mut self, end: End) -> Option<Peer> {
         let (peer, _) = self.peer(end)?;
         let connection = self.connections.at(end)?;
         connection.presence[end.index()] = Presence::Gone;
         let node = connection.nodes[end.index()];
-        self.desks[node as usize].peers.remove(&peer.0);
+        self.hosts[node as usize].remove(peer);
         self.connections.free_if_forgotten(end);
         Some(peer)
     }
 
-    /// The number of the lane that carries what this end sends.
-    pub(crate) fn lane_of(&self, end: End) -> Option<usize> {
-        let [from, to] = self.connections.of(end).map(|connection| connection.nodes)?;
-        let (from, to) = if end.side == 0 { (from, to) } else { (to, from) };
-        Some(self.lane_between(from, to))
-    }
-
-    pub(crate) fn lane_between(&self, from: u32, to: u32) -> usize {
-        from as usize * self.desks.len() + to as usize
-    }
-
-    /// Puts a letter into a node's inbox.
-    pub(crate) fn post(&mut self, node: u32, letter: Letter) {
-        let desk = &mut self.desks[node as usize];
-        desk.inbox.push_back(letter);
-        if !desk.working {
-            self.start_work(node);
-        }
-    }
-
-    /// Takes the letter that a [`Call::Work`] is about.
-    pub(crate) fn take_letter(&mut self, node: u32) -> Option<Letter> {
-        self.desks[node as usize].inbox.pop_front()
-    }
-
-    /// Says that the letter has been handled, and all that came of it was done.
-    pub(crate) fn letter_done(&mut self, node: u32) {
-        let desk = &mut self.desks[node as usize];
-        desk.working = false;
-        if !desk.inbox.is_empty() {
-            self.start_work(node);
-        }
-    }
-
-    fn start_work(&mut self, node: u32) {
-        let desk = &mut self.desks[node as usize];
-        let costs = matches!(desk.inbox.front(), Some(Letter::Parcel(_) | Letter::Readable(_)));
-        desk.busy = desk.busy.max(self.now) + if costs { desk.cost } else { Duration::ZERO };
-        desk.working = true;
-        if desk.busy <= self.now {
-            self.due.push_back(node);
-        } else {
-            self.schedule.at(desk.busy, Happening::Work(node));
-        }
-    }
-
-    /// Charges a node's processor for a message that it sends; answers when it is done.
-    pub(crate) fn charge(&mut self, node: u32) -> Instant {
-        let free_at = self.free_at(node);
-        let desk = &mut self.desks[node as usize];
-        desk.busy = free_at + desk.cost;
-        desk.busy
-    }
-
-    /// When a node's processor is done with what it has been given.
-    pub(crate) fn free_at(&self, node: u32) -> Instant {
-        self.desks[node as usize].busy.max(self.now)
-    }
-
-    /// Notes when a machine wants to be told that time has passed.
-    pub(crate) fn set_deadline(&mut self, node: u32, deadline: Option<Instant>) {
-        let desk = &mut self.desks[node as usize];
-        desk.deadline = deadline.filter(|deadline| *deadline < Instant::MAX);
-        if let Some(deadline) = desk.deadline {
-            let at = deadline.max(desk.elapsed_before);
-            if desk.armed.is_none_or(|armed| at < armed) {
-                desk.armed = Some(at);
-                self.schedule.at(at, Happening::Timer(node));
+    /// Ends the machine at a node, with all that was its own.
+    pub(crate) fn end_host(&mut self, node: u32, death: Death) {
+        let (peers, inbox) = self.hosts[node as usize].clear();
+        self.hosts[node as usize].power = if death == Death::Silent { Power::Off } else { Power::Idle };
+        self.due.retain(|due| *due != node);
+        for notice in inbox {
+            if let Notice::Datagram(key) = notice {
+                self.drop_datagram(key);
             }
         }
+        peers.into_values().for_each(|end| self.abandon(end, death));
     }
 
-    fn timer(&mut self, node: u32, at: Instant) -> Option<Call> {
-        let desk = &mut self.desks[node as usize];
-        if desk.armed != Some(at) {
-            return None;
-        }
-        desk.armed = None;
-        let deadline = desk.deadline?;
-        let earliest = deadline.max(desk.busy);
-        if earliest > self.now {
-            desk.armed = Some(earliest);
-            self.schedule.at(earliest, Happening::Timer(node));
-            return None;
-        }
-        desk.deadline = None;
-        desk.elapsed_before = self.now + Duration::from_nanos(1);
-        Some(Call::Elapsed(node))
+    /// Returns whether a node is a member of a group; every node is one of the broadcast's.
+    pub(crate) fn is_member(&self, node: u32, group: u32) -> bool {
+        group == BROADCAST || self.groups.contains(&(group, node))
+    }
+
+    pub(crate) fn join(&mut self, node: u32, group: u32) {
+        self.groups.insert((group, node));
+    }
+
+    /// Returns the number of the wire that carries what this end sends.
+    pub(crate) fn wire_of(&self, end: End) -> Option<usize> {
+        let connection = self.connections.of(end)?;
+        let [from, to] = connection.nodes;
+        let (from, to) = if end.side == 0 { (from, to) } else { (to, from) };
+        Some(self.wire_between(connection.transport, from, to))
+    }
+
+    pub(crate) fn wire_between(&self, transport: Transport, from: u32, to: u32) -> usize {
+        let [streams, datagrams] = self.routes[from as usize][to as usize];
+        (if transport == Transport::Stream { streams } else { datagrams }) as usize
+    }
+
+    /// Returns the wires from one node to another: one for both transports, or one for each.
+    pub(crate) fn wires_between(&self, from: u32, to: u32) -> impl Iterator<Item = usize> + use<> {
+        let [streams, datagrams] = self.routes[from as usize][to as usize];
+        [Some(streams), Some(datagrams).filter(|_| datagrams != streams)]
+            .into_iter()
+            .flatten()
+            .map(|wire| wire as usize)
     }
 
     /// Bytes of payload that the network holds.
     pub(crate) fn outstanding_bytes(&self) -> usize {
-        self.parcels.bytes() + self.connections.bytes()
+        self.datagrams.bytes() + self.connections.bytes()
     }
 
     /// Starts to fold everything that machines are told into a hash.
@@ -308,7 +307,7 @@ impl Fabric {
         self.trace = Some(0xCBF2_9CE4_8422_2325);
     }
 
-    /// The hash so far; 0 where nothing is traced.
+    /// Returns the hash so far; 0 where nothing is traced.
     pub(crate) fn trace(&self) -> u64 {
         self.trace.unwrap_or(0)
     }
@@ -332,29 +331,7 @@ impl Fabric {
     }
 }
 
-/// The FNV-1a hash, 64 bits.
+/// Folds bytes into an FNV-1a hash of 64 bits.
 fn fold(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
-}
-
-impl Desk {
-    fn new(opens: Transport, cost: Duration, buffer_bytes: u64, listening: bool) -> Self {
-        Desk {
-            peers: BTreeMap::new(),
-            opens,
-            listening,
-            busy: Instant::ZERO,
-            dirty: Vec::new(),
-            burst: 0,
-            inbox_bytes: 0,
-            buffer_bytes,
-            cost,
-            inbox: VecDeque::new(),
-            working: false,
-            accepted: 0,
-            deadline: None,
-            armed: None,
-            elapsed_before: Instant::ZERO,
-        }
-    }
 }

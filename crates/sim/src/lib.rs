@@ -1,29 +1,39 @@
 //! A network in virtual time: machines meet over delay, loss, reordering, rate and partition, all from one seed.
 //!
-//! [`Sim`] runs a client machine and one or more server machines over two [`Network`]s, one for each way. Nothing here
-//! reads a clock: time jumps from one thing that happens to the next, so a second of traffic takes as long as its
-//! messages take to compute, and the same seed gives the same bytes at the same times.
+//! A [`World`] holds any machines at any nodes, each pair of which has a [`Network`] of its own for each way; [`Sim`] is a
+//! world of one client machine and its servers, as a driver of the client. Nothing here reads a clock: time jumps from
+//! one thing that happens to the next, so a second of traffic takes as long as its messages take to compute, and the
+//! same seed gives the same bytes at the same times.
 //!
-//! What is left out on purpose: congestion control and acknowledgements of streams (a lost segment comes late and holds
-//! up those behind it, and that is all that it costs), and sharing of one line by several pairs of nodes.
+//! What is left out on purpose: bytes of acknowledgements on the wire, segments of one stream that overtake each other,
+//! and sharing of one line by several pairs of nodes.
 #![forbid(unsafe_code)]
 
 pub mod conformance;
+mod congestion;
+mod connect;
 mod connection;
 mod counters;
 mod datagram;
+mod disk;
 mod fabric;
-mod lane;
+mod host;
 mod network;
-mod node;
 pub mod options;
-mod parcel;
+mod program;
+mod recovery;
 mod schedule;
+mod sender;
 mod sim;
 mod stream;
+mod wire;
+mod world;
 
+pub use congestion::Congestion;
 pub use counters::Counters;
+pub use disk::{Disk, DiskFaults, DiskFile};
 pub use hodo_machine::{Random, Transport};
 pub use network::{DATAGRAM_HEADERS, Model, Network, STREAM_HEADERS};
 pub use options::OptionError;
 pub use sim::Sim;
+pub use world::{BROADCAST, Death, FIRST_GROUP, Site, Stream, World};

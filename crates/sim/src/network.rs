@@ -1,4 +1,4 @@
-use crate::OptionError;
+use crate::{Congestion, OptionError};
 use hodo_machine::{Instant, Transport};
 use std::ops::Range;
 use std::time::Duration;
@@ -40,9 +40,11 @@ pub struct Network {
     pub cut: f64,
     /// Times at which every stream is reset.
     pub cuts: Vec<Instant>,
-    /// What each message costs the processor of the node that sends in this direction: each one that it sends, and each
+    /// The processor time of each message at the node that sends in this direction: each one that it sends, and each
     /// that it receives from whatever side. A stream's message is one `Send`, or one chunk received.
     pub cost: Duration,
+    /// The congestion control of streams.
+    pub congestion: Congestion,
     /// Bytes that a stream may have in flight or unread, and that may wait at the node that receives datagrams.
     pub buffer_bytes: u64,
     /// How long connecting may take before it is given up.
@@ -52,7 +54,7 @@ pub struct Network {
 }
 
 impl Default for Network {
-    /// A clean network: 5 us one way, 100 ns of processor per message, and nothing goes wrong.
+    /// Returns a clean network: 5 us one way, 100 ns of processor per message, and nothing goes wrong.
     fn default() -> Self {
         Network {
             delay: Duration::from_micros(5),
@@ -69,6 +71,7 @@ impl Default for Network {
             cut: 0.0,
             cuts: Vec::new(),
             cost: Duration::from_nanos(100),
+            congestion: Congestion::Cubic,
             buffer_bytes: 4 << 20,
             connect_timeout: Duration::from_secs(1),
             seed: 1,
@@ -77,7 +80,10 @@ impl Default for Network {
 }
 
 impl Network {
-    /// The network that these options describe; what is not named is as in [`Network::default`].
+    /// Returns the network that these options describe; what is not named is as in [`Network::default`].
+    ///
+    /// # Errors
+    /// Names the option that is unknown, or whose value is wrong.
     pub fn from_options(options: &[(String, String)]) -> Result<Self, OptionError> {
         let mut network = Network::default();
         for (name, value) in options {
@@ -86,7 +92,10 @@ impl Network {
         Ok(network)
     }
 
-    /// The networks out and back: an option counts for both, or for one where its name starts with `out.` or `back.`.
+    /// Returns the networks out and back: an option counts for both, or for one if its name starts with `out.` or `back.`.
+    ///
+    /// # Errors
+    /// Names the option that is unknown, or whose value is wrong.
     pub fn both_ways(options: &[(String, String)]) -> Result<(Self, Self), OptionError> {
         let (mut out, mut back) = (Network::default(), Network::default());
         for (name, value) in options {
@@ -102,7 +111,7 @@ impl Network {
         Ok((out, back))
     }
 
-    /// The facts from which the limit of this direction follows.
+    /// Returns the facts from which the limit of this direction follows.
     #[must_use]
     pub fn model(&self, transport: Transport) -> Model {
         let headers = match transport {
@@ -119,6 +128,7 @@ impl Network {
             payload_max,
             packet_overhead: headers + self.overhead_bytes,
             cost: self.cost,
+            congestion: self.congestion,
             buffer_bytes: self.buffer_bytes,
         }
     }
@@ -127,7 +137,7 @@ impl Network {
 /// The facts of one direction from which a link's theoretical limit follows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Model {
-    /// What it carries.
+    /// The transport that it carries.
     pub transport: Transport,
     /// The shortest time from a packet's last bit to its arrival.
     pub delay: Duration,
@@ -143,12 +153,14 @@ pub struct Model {
     pub packet_overhead: u32,
     /// Processor time for each message that the sending node sends or receives.
     pub cost: Duration,
+    /// The congestion control of streams.
+    pub congestion: Congestion,
     /// Bytes of a stream in flight or unread, at most.
     pub buffer_bytes: u64,
 }
 
 impl Model {
-    /// Whether an operation of this many bytes fits: every size on a stream, up to the MTU as a datagram.
+    /// Returns whether an operation of this many bytes fits: every size on a stream, up to the MTU as a datagram.
     #[must_use]
     pub const fn fits(&self, size: u64) -> bool {
         matches!(self.transport, Transport::Stream) || size <= self.payload_max as u64
@@ -160,14 +172,14 @@ impl Model {
         size + size.div_ceil(u64::from(self.payload_max)).max(1) * u64::from(self.packet_overhead)
     }
 
-    /// The shortest time from sending one operation of this many bytes to its arrival, without processor time.
+    /// Returns the shortest time from sending one operation of this many bytes to its arrival, without processor time.
     #[must_use]
     pub fn transit(&self, size: u64) -> Duration {
         let wire = self.rate.map_or(0, |rate| u128::from(self.wire_bytes(size)) * 8_000_000_000 / u128::from(rate));
         self.delay + Duration::from_nanos(u64::try_from(wire).unwrap_or(u64::MAX))
     }
 
-    /// The most payload bits per second in operations of this many bytes that the wire takes.
+    /// Returns the most payload bits per second in operations of this many bytes that the wire takes.
     ///
     /// Datagrams pay for their headers one by one; a stream's operations share full segments. `None` without a rate.
     #[must_use]
@@ -179,7 +191,7 @@ impl Model {
         self.rate.map(|rate| rate as f64 * payload as f64 / (payload + u64::from(self.packet_overhead)) as f64)
     }
 
-    /// The most payload bits per second that a stream's buffer allows over this delay; `None` without a delay.
+    /// Returns the most payload bits per second that a stream's buffer allows over this delay; `None` without a delay.
     #[must_use]
     pub fn buffer_bits_per_s(&self) -> Option<f64> {
         (self.delay > Duration::ZERO).then(|| self.buffer_bytes as f64 * 8.0 / self.delay.as_secs_f64())
@@ -190,7 +202,7 @@ impl Model {
 mod tests {
     use super::*;
 
-    /// The published figures of Gigabit Ethernet: 941.5 Mbit/s of TCP, 957.1 Mbit/s of UDP.
+    /// Compares with the published figures of Gigabit Ethernet: 941.5 Mbit/s of TCP, 957.1 Mbit/s of UDP.
     #[test]
     fn ethernet_gives_the_published_payload_rates() {
         let network = Network { rate: Some(1_000_000_000), mtu: Some(1500), overhead_bytes: 38, ..Network::default() };

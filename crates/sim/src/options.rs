@@ -1,6 +1,6 @@
 //! Options as people write them, in the query of a URI.
 
-use crate::Network;
+use crate::{Congestion, Network};
 use hodo_machine::Instant;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
@@ -21,6 +21,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("partition", "a range of times, as 10ms..20ms, or several with commas"),
     ("cut", "a time, as 50ms, or several with commas; or a probability from 0 to 1 for each segment, as 0.001"),
     ("cost", "a time from 1ns to 1s, as 200ns"),
+    ("congestion", "cubic, reno or none"),
     ("buffer", "bytes from 64K to 1G, as 4M"),
     ("connect", "a time from 1us to 1000s, as 1s"),
     ("seed", "a whole number, as 3"),
@@ -44,7 +45,7 @@ pub enum OptionError {
         name: String,
         /// The value that was given.
         value: String,
-        /// What the option takes.
+        /// The values that the option takes.
         takes: &'static str,
     },
 }
@@ -99,6 +100,10 @@ fn apply(network: &mut Network, name: &str, value: &str) -> Option<()> {
         },
         // Without any cost a sender that nothing holds back would send for ever at one instant.
         "cost" => network.cost = span(value, 1..=NS_PER_S)?,
+        "congestion" => {
+            let named = Congestion::ALL.into_iter().find(|(name, _)| *name == value);
+            network.congestion = named.map(|(_, congestion)| congestion)?;
+        }
         // Smaller than a segment, a buffer would never let one pass.
         "buffer" => network.buffer_bytes = quantity(value, 1024, 64 << 10..=1 << 30)?,
         "connect" => network.connect_timeout = span(value, 1_000..=1000 * NS_PER_S)?,
@@ -108,17 +113,17 @@ fn apply(network: &mut Network, name: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-/// Several of a kind, with commas.
+/// Parses several of a kind, with commas.
 pub fn list<T>(value: &str, item: fn(&str) -> Option<T>) -> Option<Vec<T>> {
     value.split(',').map(item).collect()
 }
 
-/// A number from 0 to 1.
+/// Parses a number from 0 to 1.
 pub fn probability(value: &str) -> Option<f64> {
     value.parse().ok().filter(|number| PROBABILITY.contains(number))
 }
 
-/// A time with its unit, within bounds in nanoseconds.
+/// Parses a time with its unit, within bounds in nanoseconds.
 pub fn span(value: &str, nanos: RangeInclusive<u64>) -> Option<Duration> {
     let split = value.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(value.len());
     let (number, unit) = value.split_at(split);
@@ -136,7 +141,7 @@ pub fn span(value: &str, nanos: RangeInclusive<u64>) -> Option<Duration> {
         .then(|| Duration::from_nanos(found.round() as u64))
 }
 
-/// A time since the start.
+/// Parses a time since the start.
 pub fn instant(value: &str) -> Option<Instant> {
     span(value, 0..=1_000_000 * NS_PER_S).map(|time| Instant::ZERO + time)
 }
@@ -147,7 +152,7 @@ fn range(value: &str) -> Option<Range<Instant>> {
     (from < to).then_some(from..to)
 }
 
-/// A whole number within bounds, with K, M, G or T as powers of `kilo`.
+/// Parses a whole number within bounds, with K, M, G or T as powers of `kilo`.
 pub fn quantity(value: &str, kilo: u64, allowed: RangeInclusive<u64>) -> Option<u64> {
     let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let power = match &value[digits.len()..] {
@@ -179,7 +184,7 @@ mod tests {
     fn reads_every_option() {
         let query = "delay=5us&jitter=4.5us&loss=0.01&duplicate=0.02&reorder=0.03&corrupt=0.04&rate=1G&queue=64K&\
                      mtu=1500&overhead=38&partition=10ms..20ms,30ms..40ms&cut=50ms&cut=0.25&cost=200ns&buffer=1M&\
-                     connect=2s&seed=3";
+                     congestion=reno&connect=2s&seed=3";
         let expected = Network {
             delay: Duration::from_micros(5),
             jitter: Duration::from_nanos(4_500),
@@ -195,12 +200,13 @@ mod tests {
             cut: 0.25,
             cuts: vec![millis(50)],
             cost: Duration::from_nanos(200),
+            congestion: Congestion::Reno,
             buffer_bytes: 1 << 20,
             connect_timeout: Duration::from_secs(2),
             seed: 3,
         };
         assert_eq!(Network::from_options(&options(query)), Ok(expected));
-        assert_eq!(OPTIONS.len(), 16, "an option was added: put it into this test");
+        assert_eq!(OPTIONS.len(), 17, "an option was added: put it into this test");
     }
 
     #[test]

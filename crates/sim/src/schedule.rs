@@ -7,34 +7,42 @@ use std::collections::BinaryHeap;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Happening {
     /// The datagram under this key arrives.
-    Parcel(u32),
-    /// So many bytes that this end wrote arrive.
-    Segment(End, u32),
+    Datagram(u32),
+    /// The segment of this number that this end sent arrives; by which of its sender's transmissions.
+    Segment(End, u32, u64),
+    /// Handles an acknowledgement that this end waits for.
+    Acknowledged(End),
+    /// Checks whether nothing was acknowledged to this end for too long.
+    Timeout(End),
+    /// The segment of this number is sent again.
+    Resend(End, u32),
     /// This end's wish to connect arrives.
     Asked(End),
     /// The answer to this end's wish to connect arrives.
     Answered(End),
-    /// The mark behind this end's last byte arrives.
-    Finish(End),
     /// This end learns that its peer is out of reach.
     Failed(End, Closed),
+    /// This end learns that its stream was reset.
+    Broken(End),
     /// This end's unsent bytes may go out now.
     Pump(End),
     /// This end may send datagrams again.
     Drained(End),
-    /// The queue of this lane has room for another segment.
+    /// The queue of this wire has room for another segment.
     Room(u32),
     /// The stream of this end is reset.
     Cut(End),
-    /// Every stream is reset.
-    CutAll,
-    /// A node's processor is done with the letter on top of its inbox.
-    Work(u32),
+    /// Every stream that this wire carries is reset.
+    CutWire(u32),
+    /// A node's processor is done with the notice on top of its inbox; of which of its machines.
+    Work(u32, u32),
+    /// A machine is polled late; which of those at its node.
+    Poll(u32, u32),
     /// A machine's deadline.
     Timer(u32),
 }
 
-/// What will happen, in order of time; of one time, in the order in which it was scheduled.
+/// The future, in order of time; at one time, in the order in which it was scheduled.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     heap: BinaryHeap<Entry>,
@@ -64,7 +72,7 @@ struct Entry {
 }
 
 impl Ord for Entry {
-    /// Reversed, because the standard heap has its greatest on top.
+    /// Compares in reverse, because the standard heap has its greatest on top.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.number).cmp(&(self.at, self.number))
     }
@@ -92,10 +100,10 @@ mod tests {
     fn keeps_time_and_then_order() {
         let mut schedule = Schedule::default();
         for (at, key) in [(5, 0), (3, 1), (5, 2), (3, 3), (4, 4)] {
-            schedule.at(Instant::from_nanos(at), Happening::Parcel(key));
+            schedule.at(Instant::from_nanos(at), Happening::Datagram(key));
         }
         let order: Vec<u32> = std::iter::from_fn(|| schedule.pop())
-            .map(|(_, happening)| if let Happening::Parcel(key) = happening { key } else { u32::MAX })
+            .map(|(_, happening)| if let Happening::Datagram(key) = happening { key } else { u32::MAX })
             .collect();
         assert_eq!(order, [1, 3, 4, 0, 2]);
     }

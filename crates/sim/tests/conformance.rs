@@ -1,7 +1,7 @@
 //! The checker of every protocol, tried on a small protocol that conforms and on small ones that do not.
 mod common;
 
-use common::{Ask, Caller, Echo, PEER, Told};
+use common::{Ask, Caller, CallerEvent, Echo, PEER};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output};
 use hodo_sim::Transport;
 use hodo_sim::conformance::{Bounds, Case, Run};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-/// Asks the server for each number and asks again each millisecond, up to a limit: a protocol in a few lines.
+/// A protocol in a few lines: asks the server for each number, again each millisecond, up to a limit.
 #[derive(Debug, Default)]
 struct Asker {
     opened: bool,
@@ -19,7 +19,7 @@ struct Asker {
     telling: Vec<Result<u8, u8>>,
     due: Option<Instant>,
     tries: u32,
-    /// What it does wrong.
+    /// The fault of this asker.
     fault: Fault,
 }
 
@@ -95,7 +95,7 @@ fn each_number_once(run: &Run<Result<u8, u8>>) -> Result<(), String> {
     if numbers == (0..20).collect::<Vec<u8>>() { Ok(()) } else { Err(format!("told of {numbers:?}")) }
 }
 
-/// What the checker says of an asker with this fault, or nothing where it conforms.
+/// Returns the checker's complaint about an asker with this fault, or `None` if it conforms.
 fn verdict(network: Option<&str>, fault: &dyn Fn() -> Fault) -> Option<String> {
     let case = Case {
         transport: Transport::Datagram,
@@ -155,12 +155,12 @@ fn bytes_without_bound_are_named() {
     assert!(text.contains("1048576 bytes are outstanding, more than 524288"), "{text}");
 }
 
-/// A stream keeps its bytes in order or ends: whatever the network does.
+/// Checks that a stream keeps its bytes in order or ends, whatever the network does.
 #[test]
 fn streams_conform() {
-    let ended = |run: &Run<Told>| {
-        let closed = run.events.iter().filter(|(_, told)| matches!(told, Told::Closed(..))).count();
-        let finished = Told::Closed(PEER, Closed::Finished);
+    let ended = |run: &Run<CallerEvent>| {
+        let closed = run.events.iter().filter(|(_, told)| matches!(told, CallerEvent::Closed(..))).count();
+        let finished = CallerEvent::Closed(PEER, Closed::Finished);
         let whole = run.back.delivered_bytes == 200_000;
         let wrong = closed > 1 || run.events.iter().any(|(_, told)| *told == finished);
         if wrong || (closed == 0 && !whole) { Err(format!("{:?}", run.events)) } else { Ok(()) }

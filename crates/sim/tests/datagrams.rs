@@ -1,7 +1,7 @@
 //! Datagrams over the simulated network: what is configured is what happens.
 mod common;
 
-use common::{Ask, Caller, Echo, PEER, Told, at_us, ideal, run, sim};
+use common::{Ask, Caller, CallerEvent, Echo, PEER, at_us, ideal, run, sim};
 use hodo_machine::{Address, Closed, Driver, Instant, Peer, Wait};
 use hodo_sim::{Counters, Network, Sim, Transport};
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn spaced(network: &Network, count: u64) -> (Vec<(Instant, u64)>, Counters) {
     blast(network, count, 16, Duration::from_micros(1))
 }
 
-/// A share of 20,000 is within five standard deviations of what was asked.
+/// Asserts that a share of 20,000 is within five standard deviations of the probability.
 fn assert_share(found: u64, probability: f64) {
     let (count, mean) = (20_000.0, 20_000.0 * probability);
     let bound = 5.0 * (count * probability * (1.0 - probability)).sqrt();
@@ -48,8 +48,8 @@ fn a_round_trip_takes_two_delays_and_four_messages_of_processor_time() {
         let mut sim = sim(DATAGRAM, &network, Echo::default());
         sim.command(Ask::Send(PEER, vec![1, 2, 3]));
         let told = run(&mut sim);
-        assert_eq!(told[0].1, Told::Opened(PEER));
-        assert_eq!(told[1], (Instant::from_nanos(expected_ns), Told::Received(PEER, vec![1, 2, 3])));
+        assert_eq!(told[0].1, CallerEvent::Opened(PEER));
+        assert_eq!(told[1], (Instant::from_nanos(expected_ns), CallerEvent::Received(PEER, vec![1, 2, 3])));
         assert_eq!((told.len(), sim.server(1).opened), (2, 1));
     }
 }
@@ -58,9 +58,9 @@ fn a_round_trip_takes_two_delays_and_four_messages_of_processor_time() {
 fn the_servers_application_answers() {
     let mut sim = sim(DATAGRAM, &ideal(1), Echo::asking());
     sim.command(Ask::Send(PEER, vec![42, 2, 3]));
-    assert_eq!(run(&mut sim)[1].1, Told::Received(PEER, vec![42]));
+    assert_eq!(run(&mut sim)[1].1, CallerEvent::Received(PEER, vec![42]));
     sim.command_server(1, (Peer(Peer::FIRST_ACCEPTED), 43));
-    assert_eq!(run(&mut sim)[0].1, Told::Received(PEER, vec![43]));
+    assert_eq!(run(&mut sim)[0].1, CallerEvent::Received(PEER, vec![43]));
 }
 
 #[test]
@@ -169,13 +169,13 @@ fn a_node_that_does_not_listen_refuses_and_others_are_unreachable() {
     sim.command(Ask::Send(PEER, vec![1]));
     sim.command(Ask::Open(Peer(1), Address::Node(9)));
     let told = run(&mut sim);
-    assert!(told.contains(&(at_us(10), Told::Closed(PEER, Closed::Refused))), "{told:?}");
-    assert!(told.contains(&(at_us(0), Told::Closed(Peer(1), Closed::Unreachable))), "{told:?}");
+    assert!(told.contains(&(at_us(10), CallerEvent::Closed(PEER, Closed::Refused))), "{told:?}");
+    assert!(told.contains(&(at_us(0), CallerEvent::Closed(Peer(1), Closed::Unreachable))), "{told:?}");
     assert_eq!(sim.counters(0, 1).unclaimed, 1);
     sim.set_listening(1, true);
     sim.command(Ask::Open(PEER, Address::Node(1)));
     sim.command(Ask::Send(PEER, vec![7]));
-    assert_eq!(run(&mut sim).last().unwrap().1, Told::Received(PEER, vec![7]));
+    assert_eq!(run(&mut sim).last().unwrap().1, CallerEvent::Received(PEER, vec![7]));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! One network with streams and datagrams in it.
 mod common;
 
-use common::{Ask, Caller, Echo, PEER, Told, at_us, ideal, run};
+use common::{Ask, Caller, CallerEvent, Echo, PEER, at_us, ideal, run};
 use hodo_machine::{Address, Driver, Peer};
 use hodo_sim::{DATAGRAM_HEADERS, Network, STREAM_HEADERS, Sim, Transport};
 
-/// The bytes that come out tell the transports apart: a datagram is lost where a stream's segment is sent again.
+/// Tells the transports apart by the bytes that come out: a datagram is lost where a segment is sent again.
 #[test]
 fn what_a_node_opens_is_as_it_was_told_to_be() {
     let network = Network { loss: 0.5, seed: 2, ..ideal(5) };
@@ -16,7 +16,7 @@ fn what_a_node_opens_is_as_it_was_told_to_be() {
     assert_eq!(run(&mut sim).len(), 1);
     sim.set_opening(0, Transport::Datagram);
     sim.command(Ask::Open(datagrams, Address::Node(2)));
-    assert_eq!(run(&mut sim), [(sim.now(), Told::Opened(datagrams))], "at once: there is nobody to ask");
+    assert_eq!(run(&mut sim), [(sim.now(), CallerEvent::Opened(datagrams))], "at once: there is nobody to ask");
     for peer in [stream, datagrams] {
         (0..100).for_each(|byte| sim.command(Ask::Send(peer, vec![byte])));
     }

@@ -1,7 +1,7 @@
 //! How virtual time goes on, and how nodes and directions differ.
 mod common;
 
-use common::{Ask, Caller, Echo, PEER, Told, at_us, ideal, run, sim};
+use common::{Ask, Caller, CallerEvent, Echo, PEER, at_us, ideal, run, sim};
 use hodo_machine::{Address, Driver, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use hodo_sim::{Network, Sim, Transport};
 
@@ -14,7 +14,8 @@ fn a_look_takes_a_moment_so_that_looking_gets_on() {
     let (mut looks, mut received) = (0, false);
     while !received {
         looks += 1;
-        sim.turn(Wait::Never, Instant::MAX, &mut |event| received |= matches!(event, Told::Received(..))).unwrap();
+        sim.turn(Wait::Never, Instant::MAX, &mut |event| received |= matches!(event, CallerEvent::Received(..)))
+            .unwrap();
     }
     assert!((90..120).contains(&looks), "{looks}");
     assert!((10_400..10_600).contains(&sim.now().as_nanos()), "{:?}", sim.now());
@@ -69,7 +70,7 @@ fn directions_differ_and_servers_have_lines_of_their_own() {
         (0..count).for_each(|_| sim.command(Ask::Send(peer, vec![7])));
     }
     let told = run(&mut sim);
-    let received: Vec<_> = told.iter().filter(|(_, told)| matches!(told, Told::Received(..))).collect();
+    let received: Vec<_> = told.iter().filter(|(_, told)| matches!(told, CallerEvent::Received(..))).collect();
     assert!(received.len() == 3 && received.iter().all(|(at, _)| *at == at_us(4)), "{received:?}");
     assert_eq!((sim.counters(0, 1).delivered, sim.counters(0, 2).delivered, sim.counters(2, 0).delivered), (1, 2, 2));
 }

@@ -1,8 +1,7 @@
 //! The folder: names of files, and the lock against two writers.
 
 use crate::error::Error;
-use rustix::fs::{FlockOperation, flock};
-use std::fs::{self, File};
+use crate::files::{Files, OpenFile};
 use std::path::{Path, PathBuf};
 
 const EXTENSION: &str = "hodo";
@@ -19,13 +18,10 @@ pub fn ledger(directory: &Path) -> PathBuf {
 }
 
 /// Lists the segments of a folder, ascending.
-pub fn segments(directory: &Path) -> Result<Vec<(u64, PathBuf)>, Error> {
-    let entries = fs::read_dir(directory).map_err(Error::io("list", directory))?;
-    let mut found = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(Error::io("list", directory))?.path();
-        found.extend(number(&path).map(|number| (number, path)));
-    }
+pub fn segments(files: &dyn Files, directory: &Path) -> Result<Vec<(u64, PathBuf)>, Error> {
+    let paths = files.list(directory).map_err(Error::io("list", directory))?;
+    let numbered = paths.into_iter().filter_map(|path| Some((number(&path)?, path)));
+    let mut found: Vec<(u64, PathBuf)> = numbered.collect();
     found.sort_unstable();
     Ok(found)
 }
@@ -37,26 +33,26 @@ pub fn number(path: &Path) -> Option<u64> {
 }
 
 /// Makes the names in this file's folder durable.
-pub fn sync(path: &Path) -> Result<(), Error> {
+pub fn sync(files: &dyn Files, path: &Path) -> Result<(), Error> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(parent).and_then(|folder| folder.sync_all()).map_err(Error::io("sync", parent))
+    files.sync_folder(parent).map_err(Error::io("sync", parent))
 }
 
 /// A folder's lock, released when it is dropped, and by the kernel when the process ends, however it ends.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    _file: Box<dyn OpenFile>,
 }
 
 impl Lock {
-    pub fn take(directory: &Path) -> Result<Self, Error> {
+    pub fn take(files: &dyn Files, directory: &Path) -> Result<Self, Error> {
         let path = directory.join("lock");
-        let file = File::options().write(true).create(true).truncate(false).open(&path);
-        let file = file.map_err(Error::io("open", &path))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Lock { _file: file }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Locked { directory: directory.to_owned() }),
-            Err(error) => Err(Error::io("lock", path)(error.into())),
+        match files.lock(&path) {
+            Ok(file) => Ok(Lock { _file: file }),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                Err(Error::Locked { directory: directory.to_owned() })
+            }
+            Err(error) => Err(Error::io("lock", path)(error)),
         }
     }
 }

@@ -5,12 +5,11 @@
 use crate::block::{self, FILE_HEADER, FileKind, Header, HeaderFault, Kind, encode_file_header};
 use crate::directory;
 use crate::error::Error;
+use crate::files::Files;
 use crate::scan::{Scan, Step};
 use crate::store::Durability;
 use crate::tail::Tail;
 use crate::verdicts::{self, Verdicts};
-use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The number of blocks up to which a ledger is never written anew.
@@ -31,8 +30,8 @@ pub struct Contents {
 }
 
 /// Reads a ledger up to the first damage; `None` if there is no file.
-pub fn read(path: &Path) -> Result<Option<Contents>, Error> {
-    let file = match File::open(path) {
+pub fn read(files: &dyn Files, path: &Path) -> Result<Option<Contents>, Error> {
+    let file = match files.read(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("open", path)(error)),
@@ -44,6 +43,8 @@ pub fn read(path: &Path) -> Result<Option<Contents>, Error> {
         Some(Err(HeaderFault::Version(version))) => {
             return Err(Error::Foreign { path: path.to_owned(), found: format!("version {version}") });
         }
+        // It was being begun when the power went: no block was ever in it.
+        Some(Err(_)) | None if contents.length <= FILE_HEADER as u64 => return Ok(None),
         Some(Err(_)) | None => return Ok(Some(contents)),
     }
     contents.whole = true;
@@ -72,7 +73,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// Goes on behind these contents, or first writes the file anew, if it is damaged or much longer than it need be.
-    pub fn resume(path: PathBuf, contents: &Contents) -> Result<Self, Error> {
+    pub fn resume(files: &dyn Files, path: PathBuf, contents: &Contents) -> Result<Self, Error> {
         if contents.length == 0 {
             return Ok(Ledger { tail: begun(path), last: 0 });
         }
@@ -80,11 +81,11 @@ impl Ledger {
         if !contents.whole || contents.blocks > BLOCKS_MAX {
             let bytes = whole_file(contents);
             if !contents.whole || bytes.len() as u64 * 2 < length {
-                replace(&path, &bytes)?;
+                replace(files, &path, &bytes)?;
                 length = bytes.len() as u64;
             }
         }
-        let file = File::options().write(true).open(&path).map_err(Error::io("open", &path))?;
+        let file = files.open(&path).map_err(Error::io("open", &path))?;
         Ok(Ledger { tail: Tail::resume(path, file, length), last: contents.last })
     }
 
@@ -99,8 +100,8 @@ impl Ledger {
     }
 
     /// Makes the ledger durable; can be called again after an error.
-    pub fn flush(&mut self, durability: Durability) -> Result<(), Error> {
-        self.tail.flush(durability)
+    pub fn flush(&mut self, files: &dyn Files, durability: Durability) -> Result<(), Error> {
+        self.tail.flush(files, durability)
     }
 }
 
@@ -123,13 +124,16 @@ fn whole_file(contents: &Contents) -> Vec<u8> {
 }
 
 /// Replaces a file; at every moment either the old one or the new one is there.
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+fn replace(files: &dyn Files, path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let new = path.with_extension("new");
-    let written = File::create(&new).and_then(|mut file| {
-        file.write_all(bytes)?;
+    let written = files.create(&new).and_then(|mut file| {
+        let mut written = 0;
+        while written < bytes.len() {
+            written += file.write_at(&bytes[written..], written as u64)?;
+        }
         file.sync_data()
     });
     written.map_err(Error::io("write to", &new))?;
-    fs::rename(&new, path).map_err(Error::io("replace", path))?;
-    directory::sync(path)
+    files.rename(&new, path).map_err(Error::io("replace", path))?;
+    directory::sync(files, path)
 }

@@ -13,6 +13,7 @@ mod directory;
 mod error;
 #[cfg(feature = "parquet")]
 mod export;
+mod files;
 mod index;
 mod ledger;
 mod ranges;
@@ -31,10 +32,12 @@ pub use cloud::Cloud;
 pub use error::Error;
 #[cfg(feature = "parquet")]
 pub use export::{Exported, Selection, export};
+pub use files::{Files, OpenFile, System};
 pub use ranges::Ranges;
 pub use reader::{Item, Reader};
 pub use record::{Record, Verdict};
 pub use recovery::{Damage, Recovered, RunLedger};
+pub use scan::Source;
 pub use store::{Committed, DATA_MAX, Durability, Options, Put, Store};
 pub use upload::{Destination, Folder, Pace, Uploader, Uploads};
 pub use verify::{Finding, Verified, verify};

@@ -3,6 +3,7 @@
 use crate::block::{FileKind, Kind};
 use crate::directory;
 use crate::error::Error;
+use crate::files::System;
 use crate::record::{Record, Verdict};
 use crate::recovery::{Damage, header_damage};
 use crate::scan::{Scan, Step};
@@ -41,7 +42,7 @@ impl Reader {
         let path = path.as_ref();
         let metadata = path.metadata().map_err(Error::io("open", path))?;
         let segments = if metadata.is_dir() {
-            directory::segments(path)?.into_iter().map(|(_, path)| path).collect()
+            directory::segments(&System, path)?.into_iter().map(|(_, path)| path).collect()
         } else {
             VecDeque::from([path.to_owned()])
         };

@@ -3,6 +3,7 @@
 use crate::block::{FileKind, HEADER, Header, HeaderFault, Kind};
 use crate::directory;
 use crate::error::Error;
+use crate::files::Files;
 use crate::index::Entry;
 use crate::ledger::{self, Contents, Ledger};
 use crate::ranges::Ranges;
@@ -12,7 +13,7 @@ use crate::store::{Durability, Options};
 use crate::tail::Tail;
 use crate::verdicts::{self, Verdicts};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -101,22 +102,22 @@ pub struct State {
 }
 
 /// Reads the folder, cuts a torn tail, and brings the ledger up to date.
-pub fn recover(options: &Options) -> Result<State, Error> {
+pub fn recover(files: &dyn Files, options: &Options) -> Result<State, Error> {
     let folder = &options.directory;
     let path = directory::ledger(folder);
-    let (contents, segments) = known(&path, directory::segments(folder)?)?;
-    let mut ledger = Ledger::resume(path, &contents)?;
+    let (contents, segments) = known(files, &path, directory::segments(files, folder)?)?;
+    let mut ledger = Ledger::resume(files, path, &contents)?;
     let Contents { verdicts: mut all, last, .. } = contents;
     let newest = segments.last().map_or(last, |(number, _)| *number);
     let mut state = State { active: None, next: newest + 1, ledger, recovered: Recovered::default() };
     ledger = state.ledger;
     for (number, path) in segments {
-        let found = Found::read(&path, number)?;
+        let found = Found::read(files, &path, number)?;
         merge(&found.verdicts, &mut all);
         let grows = number == newest && !found.closed && found.damage.is_empty();
         if grows {
             state.recovered.cut_bytes = found.torn;
-            state.active = found.into_active(path, number, options.durability)?;
+            state.active = found.into_active(files, path, number, options.durability)?;
             state.next = if state.active.is_some() { number + 1 } else { number };
         } else {
             ledger.append(number, &found.verdicts);
@@ -125,7 +126,7 @@ pub fn recover(options: &Options) -> Result<State, Error> {
             state.recovered.damaged.extend(torn);
         }
     }
-    ledger.flush(options.durability)?;
+    ledger.flush(files, options.durability)?;
     state.ledger = ledger;
     for ((run, verdict), ranges) in &all {
         state.recovered.runs.entry(*run).or_default().of_mut(*verdict).extend(ranges);
@@ -136,8 +137,8 @@ pub fn recover(options: &Options) -> Result<State, Error> {
 type Segments = Vec<(u64, PathBuf)>;
 
 /// Returns the ledger's contents, and the segments that are not in it.
-fn known(path: &Path, segments: Segments) -> Result<(Contents, Segments), Error> {
-    let contents = ledger::read(path)?.unwrap_or_else(|| Contents { whole: true, ..Contents::default() });
+fn known(files: &dyn Files, path: &Path, segments: Segments) -> Result<(Contents, Segments), Error> {
+    let contents = ledger::read(files, path)?.unwrap_or_else(|| Contents { whole: true, ..Contents::default() });
     let missing = |last: u64| {
         let after = segments.iter().map(|(number, _)| *number).filter(|number| *number > last);
         (last + 1..).zip(after).find(|(expected, there)| expected != there).map(|(expected, _)| expected)
@@ -177,8 +178,8 @@ struct Found {
 }
 
 impl Found {
-    fn read(path: &Path, number: u64) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
+    fn read(files: &dyn Files, path: &Path, number: u64) -> Result<Self, Error> {
+        let file = files.read(path).map_err(Error::io("open", path))?;
         let mut scan = Scan::new(file, number).map_err(Error::io("read", path))?;
         let mut found = Found::default();
         match scan.file_header(FileKind::Segment).map_err(Error::io("read", path))? {
@@ -197,7 +198,7 @@ impl Found {
     }
 
     /// Reads every block. An unfinished end of the segment counts as torn.
-    fn scan(&mut self, path: &Path, scan: &mut Scan<File>) -> io::Result<()> {
+    fn scan<S: Source>(&mut self, path: &Path, scan: &mut Scan<S>) -> io::Result<()> {
         self.end = crate::block::FILE_HEADER as u64;
         while let Some(step) = scan.next()? {
             let Step::Block { header, offset } = step else {
@@ -219,14 +220,20 @@ impl Found {
     }
 
     /// Cuts the torn end off and returns the segment to go on with; `None` if it has not begun.
-    fn into_active(self, path: PathBuf, number: u64, durability: Durability) -> Result<Option<Active>, Error> {
+    fn into_active(
+        self,
+        files: &dyn Files,
+        path: PathBuf,
+        number: u64,
+        durability: Durability,
+    ) -> Result<Option<Active>, Error> {
         if self.end == 0 {
-            fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+            files.remove(&path).map_err(Error::io("remove", &path))?;
             return Ok(None);
         }
-        let file = File::options().write(true).open(&path).map_err(Error::io("open", &path))?;
+        let mut file = files.open(&path).map_err(Error::io("open", &path))?;
         if self.torn > 0 {
-            file.set_len(self.end).map_err(Error::io("cut", &path))?;
+            file.cut(self.end).map_err(Error::io("cut", &path))?;
             if durability == Durability::Disk {
                 file.sync_all().map_err(Error::io("sync", &path))?;
             }

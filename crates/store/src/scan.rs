@@ -1,15 +1,23 @@
 //! Reads a file block by block, and checks every checksum.
 
 use crate::block::{FILE_HEADER, FileKind, HEADER, Header, HeaderFault, decode_file_header};
+use crate::files::OpenFile;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 /// Bytes that can be read at any place.
+#[expect(clippy::len_without_is_empty, reason = "nobody asks")]
 pub trait Source {
     /// Returns the number of bytes.
+    ///
+    /// # Errors
+    /// As the system says.
     fn len(&self) -> io::Result<u64>;
     /// Reads some bytes; none at the end.
+    ///
+    /// # Errors
+    /// As the system says.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 }
 
@@ -20,6 +28,16 @@ impl Source for File {
 
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         FileExt::read_at(self, into, offset)
+    }
+}
+
+impl Source for Box<dyn OpenFile> {
+    fn len(&self) -> io::Result<u64> {
+        (**self).len()
+    }
+
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        (**self).read_at(into, offset)
     }
 }
 

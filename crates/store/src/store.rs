@@ -3,6 +3,7 @@
 use crate::block::{self, FileKind, Header, Kind, encode_file_header};
 use crate::directory::{self, Lock};
 use crate::error::Error;
+use crate::files::{Files, System};
 use crate::index::{self, Entry};
 use crate::ledger::Ledger;
 use crate::ranges::Ranges;
@@ -11,9 +12,9 @@ use crate::recovery::{Active, Recovered, recover};
 use crate::tail::Tail;
 use crate::verdicts::{self, Verdicts};
 use std::collections::BTreeMap;
-use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The most bytes of one event.
 pub const DATA_MAX: usize = 1 << 30;
@@ -82,6 +83,7 @@ pub struct Committed {
 #[derive(Debug)]
 pub struct Store {
     options: Options,
+    files: Arc<dyn Files>,
     active: Option<Active>,
     closing: Option<Closing>,
     next: u64,
@@ -112,10 +114,18 @@ impl Store {
     /// # Errors
     /// [`Error::Locked`] if another writer has the folder, [`Error::LedgerLost`] if past verdicts cannot be known.
     pub fn open(options: Options) -> Result<(Self, Recovered), Error> {
+        Store::open_on(Arc::new(System), options)
+    }
+
+    /// Opens a folder of another file system.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_on(files: Arc<dyn Files>, options: Options) -> Result<(Self, Recovered), Error> {
         let folder = &options.directory;
-        fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
-        let lock = Lock::take(folder)?;
-        let state = recover(&options)?;
+        files.create_folder(folder).map_err(Error::io("create", folder))?;
+        let lock = Lock::take(&*files, folder)?;
+        let state = recover(&*files, &options)?;
         let mut decided: BTreeMap<u32, Ranges> = BTreeMap::new();
         for (run, ledger) in &state.recovered.runs {
             let all = decided.entry(*run).or_default();
@@ -123,6 +133,7 @@ impl Store {
         }
         let store = Store {
             options,
+            files,
             active: state.active,
             closing: None,
             next: state.next,
@@ -250,7 +261,7 @@ impl Store {
         self.seal();
         self.finish_closing()?;
         let Some(active) = &mut self.active else { return Ok(()) };
-        active.tail.flush(self.options.durability)?;
+        active.tail.flush(&*self.files, self.options.durability)?;
         if active.tail.offset() >= self.options.segment_bytes || active.entries.len() >= ENTRIES_MAX {
             self.begin_closing();
             // What was put is durable. Where the index cannot be written now, the next call tries again.
@@ -298,11 +309,11 @@ impl Store {
     /// Writes the end of a segment. The next one is begun on disk only after this, so that at most the last has no end.
     fn finish_closing(&mut self) -> Result<(), Error> {
         let Some(closing) = &mut self.closing else { return Ok(()) };
-        closing.tail.flush(self.options.durability)?;
+        closing.tail.flush(&*self.files, self.options.durability)?;
         if let Some(verdicts) = closing.verdicts.take() {
             self.ledger.append(closing.number, &verdicts);
         }
-        self.ledger.flush(self.options.durability)?;
+        self.ledger.flush(&*self.files, self.options.durability)?;
         self.buffer = self.closing.take().map(|closing| closing.tail.into_buffer()).unwrap_or_default();
         Ok(())
     }

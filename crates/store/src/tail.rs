@@ -1,9 +1,8 @@
 //! The end of a growing file. Writing continues after an error where it stopped; nothing is written twice.
 
 use crate::error::Error;
+use crate::files::{Files, OpenFile};
 use crate::store::Durability;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 /// Bytes on their way to the end of a file.
@@ -11,7 +10,7 @@ use std::path::PathBuf;
 pub struct Tail {
     path: PathBuf,
     /// Opened when the first bytes are written.
-    file: Option<File>,
+    file: Option<Box<dyn OpenFile>>,
     /// The place of `bytes` in the file; everything before is durable.
     start: u64,
     bytes: Vec<u8>,
@@ -26,7 +25,7 @@ impl Tail {
     }
 
     /// Returns the tail of an open file whose length is `start`.
-    pub fn resume(path: PathBuf, file: File, start: u64) -> Self {
+    pub fn resume(path: PathBuf, file: Box<dyn OpenFile>, start: u64) -> Self {
         Tail { path, file: Some(file), start, bytes: Vec::new(), written: 0 }
     }
 
@@ -56,18 +55,16 @@ impl Tail {
     ///
     /// # Errors
     /// [`Error::Io`] if the file cannot be created, written or synced.
-    pub fn flush(&mut self, durability: Durability) -> Result<(), Error> {
+    pub fn flush(&mut self, files: &dyn Files, durability: Durability) -> Result<(), Error> {
         if self.bytes.is_empty() {
             return Ok(());
         }
         let file = match &mut self.file {
             Some(file) => file,
             none => {
-                let mut options = File::options();
-                let file = options.write(true).create(true).truncate(true).open(&self.path);
-                let file = file.map_err(Error::io("create", &self.path))?;
+                let file = files.create(&self.path).map_err(Error::io("create", &self.path))?;
                 if durability == Durability::Disk {
-                    crate::directory::sync(&self.path)?;
+                    crate::directory::sync(files, &self.path)?;
                 }
                 none.insert(file)
             }

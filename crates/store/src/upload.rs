@@ -2,6 +2,7 @@
 
 use crate::directory;
 use crate::error::Error;
+use crate::files::System;
 use crate::recovery;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -204,7 +205,7 @@ impl Work {
 
     /// Returns the segments that are never written to again, and not done.
     fn waiting(&self) -> Result<Vec<(u64, PathBuf)>, Error> {
-        let mut all = directory::segments(&self.folder)?;
+        let mut all = directory::segments(&System, &self.folder)?;
         if let Some((number, path)) = all.pop()
             && !self.done.numbers.contains(&number)
             && recovery::is_closed(&path, number)?

@@ -3,6 +3,7 @@
 use crate::block::Kind;
 use crate::directory;
 use crate::error::Error;
+use crate::files::System;
 use crate::index::{self, Entry};
 use crate::ledger::{self, Contents};
 use crate::ranges::Ranges;
@@ -106,9 +107,9 @@ impl fmt::Display for Finding {
 /// [`Error::Io`] if a file cannot be read, [`Error::Foreign`] if it was not written by a store.
 pub fn verify(folder: impl AsRef<Path>) -> Result<Verified, Error> {
     let folder = folder.as_ref();
-    let segments = directory::segments(folder)?;
+    let segments = directory::segments(&System, folder)?;
     let path = directory::ledger(folder);
-    let contents = ledger::read(&path)?;
+    let contents = ledger::read(&System, &path)?;
     let mut check = Check::default();
     let last = segments.last().map_or(0, |(number, _)| *number);
     let covered = contents.as_ref().map_or(0, |contents| contents.last);

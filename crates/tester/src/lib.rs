@@ -27,7 +27,7 @@ pub use congestion::check_congestion;
 pub use error::{Error, ended};
 pub use far_end::{FarEnd, LISTENING_ON, PAGES_ON};
 pub use limit::{baseline, limit, tcp_times};
-pub use open::{Opened, Settings, cannot, check_size, in_parts, open, socket_settings, until_ready};
+pub use open::{Opened, Settings, cannot, check_options, check_size, in_parts, open, socket_settings, until_ready};
 pub use plan::{Choice, Timing};
 pub use private_dir::PrivateDir;
 pub use protocol::{Catalog, Description, Part, Protocol};

@@ -3,6 +3,7 @@
 //! What an operation is on the wire comes from its protocol; everything here is the same for all of them.
 
 use crate::open::socket_settings;
+use crate::simulated::streams_assume;
 use crate::{Error, Opened, Settings};
 use hodo_io::TcpCounters;
 use hodo_io::floor::{Exchange, Floor as Bare, Found, Kind};
@@ -151,7 +152,11 @@ pub fn limit(
         round_trip,
         cores: opened.links.len() as u32,
     };
-    limits::limit(found, wire, &conditions)
+    let mut limit = limits::limit(found, wire, &conditions)?;
+    if let Some(model) = opened.model {
+        limit.assumes.push_str(&streams_assume(model));
+    }
+    Some(limit)
 }
 
 fn path(datagrams: bool, remote: Option<SocketAddr>, rate: f64, mtu: u32) -> Option<Path> {

@@ -3,7 +3,8 @@
 use crate::{Error, Uri};
 use hodo_io::{Clock, SocketSettings, affinity};
 use hodo_machine::{Closed, Wait};
-use hodo_measure::{Link, LinkError};
+use hodo_measure::limits::Carrier;
+use hodo_measure::{Link, LinkError, Plan};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,6 +70,7 @@ pub fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened,
     if settings.channels == 0 || settings.window == 0 {
         return Err(Error::Usage("a link needs at least one channel and a window of at least 1".into()));
     }
+    check_options(uri, settings.congestion.as_deref(), !settings.cpus.is_empty(), settings.wait)?;
     if uri.simulated {
         return uri.protocol.simulate(uri, settings, stop);
     }
@@ -94,7 +96,7 @@ pub fn in_parts(
     let mut first = 0;
     for (index, cpu) in (0..).zip(opened.cpus.clone()) {
         // Connections are made on the processor that will drive them, so that the far end can put its side there too.
-        place(cpu)?;
+        pin(cpu)?;
         let channels = settings.channels / parts + u32::from(index < settings.channels % parts);
         open_part(first..first + channels, clock, &mut opened)?;
         first += channels;
@@ -105,6 +107,43 @@ pub fn in_parts(
         affinity::allow_cpus(&home).map_err(|error| Error::Failed(format!("leaving the processors: {error}")))?;
     }
     Ok(opened)
+}
+
+/// Refuses options that a link cannot have: processors and polling where time is virtual, a congestion control where no
+/// TCP socket is.
+///
+/// # Errors
+/// [`Error::Usage`] with the remedy.
+pub fn check_options(uri: &Uri, congestion: Option<&str>, has_cpus: bool, wait: Wait) -> Result<(), Error> {
+    let refused = |option: &str, why: &str| Err(Error::Usage(format!("{option} is nothing to `{uri}`: {why}")));
+    if uri.simulated {
+        if let Some(name) = congestion {
+            let why =
+                format!("its streams are simulated; write {}?congestion={name}, or cubic, reno or none", place(uri));
+            return refused("--congestion", &why);
+        }
+        if has_cpus {
+            return refused("--cpu", "a simulation takes no time of a processor; leave it out");
+        }
+        if !matches!(wait, Wait::Block | Wait::Never) {
+            return refused(&format!("--wait {wait}"), "a simulation waits in virtual time; leave it out");
+        }
+        return Ok(());
+    }
+    let has_tcp = || {
+        uri.protocol
+            .on_the_wire(uri, &Plan::one(uri.protocol.description().modes[0], 64))
+            .is_ok_and(|wire| wire.carrier == Carrier::Tcp)
+    };
+    if congestion.is_some() && !has_tcp() {
+        return refused("--congestion", "it has no TCP sockets; leave it out");
+    }
+    Ok(())
+}
+
+/// Returns a URI without its options.
+fn place(uri: &Uri) -> String {
+    Uri { options: Vec::new(), ..uri.clone() }.to_string()
 }
 
 /// Refuses a congestion control that the sockets could not use.
@@ -138,7 +177,7 @@ fn cpus(settings: &Settings) -> Vec<Option<usize>> {
     (0..threads).map(|index| settings.cpus.get(index).copied()).collect()
 }
 
-fn place(cpu: Option<usize>) -> Result<(), Error> {
+fn pin(cpu: Option<usize>) -> Result<(), Error> {
     let Some(cpu) = cpu else { return Ok(()) };
     affinity::pin_thread(cpu).map_err(|error| {
         Error::Usage(format!(

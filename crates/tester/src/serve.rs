@@ -1,8 +1,8 @@
 //! A URI becomes a server.
 
-use crate::open::check_congestion;
+use crate::open::{check_congestion, check_options};
 use crate::{Error, Uri};
-use hodo_io::{DatagramServer, DatagramServers, ServeOptions, SocketSettings, StreamServer, Trace};
+use hodo_io::{DatagramServers, ServeOptions, SocketSettings, Trace};
 use hodo_machine::{Address, Machine, Transport, Wait};
 use std::io;
 use std::net::SocketAddr;
@@ -65,8 +65,7 @@ pub struct Service<Make, Answer> {
 }
 
 enum Bound {
-    Streams(StreamServer),
-    Datagrams(DatagramServer),
+    One(hodo_io::Server),
     Several(DatagramServers),
 }
 
@@ -98,15 +97,15 @@ impl Server {
                 ..SocketSettings::default()
             },
         };
+        let address = address.clone().over(transport);
         let bound = match transport {
             Transport::Stream if listeners > 1 => {
                 return Err(Error::Usage(format!("`{uri}`: over TCP one is served; start one for each port")));
             }
             Transport::Datagram if listeners > 1 => {
-                DatagramServers::bind(ports(address, listeners)?, options).map(Bound::Several)
+                DatagramServers::bind(ports(&address, listeners)?, options).map(Bound::Several)
             }
-            Transport::Datagram => DatagramServer::bind(address, options).map(Bound::Datagrams),
-            Transport::Stream => StreamServer::bind(address, options).map(Bound::Streams),
+            _ => hodo_io::Server::bind(&address, options).map(Bound::One),
         };
         let bound = bound.map_err(|error| {
             Error::Failed(format!(
@@ -139,8 +138,7 @@ impl Server {
     #[must_use]
     pub fn traced(self, trace: Arc<Trace>) -> Self {
         let bound = match self.bound {
-            Bound::Streams(server) => Bound::Streams(server.traced(trace)),
-            Bound::Datagrams(server) => Bound::Datagrams(server.traced(trace)),
+            Bound::One(server) => Bound::One(server.traced(trace)),
             Bound::Several(servers) => Bound::Several(servers),
         };
         Server { bound, ..self }
@@ -159,8 +157,7 @@ impl Server {
 impl Bound {
     fn addresses(&self) -> &[Address] {
         match self {
-            Bound::Streams(server) => std::slice::from_ref(server.address()),
-            Bound::Datagrams(server) => std::slice::from_ref(server.address()),
+            Bound::One(server) => std::slice::from_ref(server.address()),
             Bound::Several(servers) => servers.addresses(),
         }
     }
@@ -172,8 +169,7 @@ impl Bound {
         stop: &AtomicBool,
     ) -> io::Result<()> {
         match self {
-            Bound::Streams(server) => server.run(|| make(0), answer, stop),
-            Bound::Datagrams(server) => server.run(|| make(0), answer, stop),
+            Bound::One(server) => server.run(|| make(0), answer, stop),
             Bound::Several(servers) => servers.run(make, stop),
         }
     }
@@ -187,18 +183,19 @@ pub fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
     if uri.simulated {
         return Err(Error::Usage(format!("`{uri}` needs no server: a simulated link has its far end in itself")));
     }
+    check_options(uri, settings.congestion.as_deref(), false, settings.wait)?;
     check_congestion(settings.congestion.as_deref())?;
     uri.protocol.serve(uri, settings)
 }
 
 /// Returns `count` addresses with successive ports from that of `first` on; free ports if it has none.
 fn ports(first: &Address, count: u16) -> Result<Vec<Address>, Error> {
-    let Address::Socket(first) = first else {
+    let Address::Udp(first) = first else {
         return Err(Error::Usage(format!("{first} has no ports, and {count} are needed")));
     };
     let at = |number: u16| {
         let port = if first.port() == 0 { Some(0) } else { first.port().checked_add(number) };
-        port.map(|port| Address::Socket(SocketAddr::new(first.ip(), port)))
+        port.map(|port| Address::Udp(SocketAddr::new(first.ip(), port)))
     };
     (0..count)
         .map(at)

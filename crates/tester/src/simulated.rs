@@ -1,7 +1,7 @@
 //! Links over the simulated network.
 
 use crate::{Error, Opened, ServeSettings, Settings, Uri};
-use hodo_machine::Wait;
+use hodo_machine::{Transport, Wait};
 use hodo_measure::Link;
 use hodo_sim::{Model, Network};
 
@@ -12,7 +12,23 @@ pub const SERVER_NODE: u32 = 1;
 #[must_use]
 pub fn simulated(link: Box<dyn Link + Send>, model: (Model, Model), far_ends: u32) -> Opened {
     let (cpus, links) = (vec![None], vec![link]);
-    Opened { links, cpus, congestion: None, local: None, remote: None, model: Some(model), far_ends }
+    let congestion = congestion(model).map(|name| format!("{name} (simulated)"));
+    Opened { links, cpus, congestion, local: None, remote: None, model: Some(model), far_ends }
+}
+
+/// Returns the congestion controls of a model's streams out and back, `None` for datagrams.
+fn congestion((out, back): (Model, Model)) -> Option<String> {
+    let same = out.congestion == back.congestion;
+    (out.transport == Transport::Stream).then(|| {
+        if same { out.congestion.to_string() } else { format!("{} out, {} back", out.congestion, back.congestion) }
+    })
+}
+
+/// Returns what a row says of the congestion control of its simulated streams.
+pub(crate) fn streams_assume(model: (Model, Model)) -> String {
+    let Some(names) = congestion(model) else { return String::new() };
+    let bytes = model.0.payload_max;
+    format!("; the congestion control that was simulated is {names}, with segments of {bytes} bytes")
 }
 
 /// Returns the settings of a simulated far end.

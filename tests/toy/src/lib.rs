@@ -3,7 +3,7 @@
 mod link;
 pub mod machines;
 
-use hodo_io::{Endpoint, Streams};
+use hodo_io::{Endpoint, Sockets};
 use hodo_machine::{Address, Transport};
 use hodo_measure::limits::{Carrier, OnTheWire};
 use hodo_measure::{Mode, Plan, Test};
@@ -55,7 +55,7 @@ impl Protocol for Toy {
             if channels.len() > 1 {
                 return Err(Error::Usage("--channels: a toy has one channel a thread".into()));
             }
-            let streams = Streams::new(socket_settings(&one_each), None).map_err(failed)?;
+            let streams = Sockets::new(socket_settings(&one_each)).map_err(failed)?;
             let endpoint = Endpoint::new(Client::new(address.clone()), streams, clock);
             let link = ToyLink::open(endpoint, settings, stop).map_err(|why| cannot(uri, &why))?;
             (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();

@@ -4,32 +4,15 @@
 pub mod served;
 
 use hodo_catalog::{Error, Opened, Protocol, Settings, Uri, open, protocols};
-use hodo_machine::Wait;
-use hodo_measure::{Mode, Plan, Repeats, Size, Test, Until};
+use hodo_measure::{Mode, Plan, Test, Until};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 pub const TESTS: [Test; 5] = [Test::Rate, Test::Latency, Test::Random, Test::Channels, Test::Open];
 pub const MODES: [Mode; 3] = [Mode::Both, Mode::Send, Mode::Receive];
 
 /// A thousand operations of one size, one at a time, once.
 pub fn plan(test: Test, mode: Mode, size: u32) -> Plan {
-    Plan {
-        test,
-        mode,
-        size: Size::Fixed(size),
-        window: 1,
-        channels: 1,
-        batch: 1,
-        rate: None,
-        until: Until::Count(1000),
-        warmup: Duration::ZERO,
-        repeats: Repeats::Fixed(1),
-        wait: Wait::Block,
-        seed: 1,
-        stages: false,
-        stall: Duration::from_secs(5),
-    }
+    Plan { test, until: Until::Count(1000), ..Plan::one(mode, size) }
 }
 
 /// The settings that a link needs for a plan.

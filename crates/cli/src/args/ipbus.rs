@@ -1,10 +1,8 @@
-use super::{Spot, units};
+use super::units;
 use clap::{Arg, Args, Command, Subcommand, ValueEnum};
+use hodo_ipbus_host::registers::{self, Spot, WORDS_MAX};
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// The most words of one block.
-pub const WORDS_MAX: u32 = 1 << 22;
 
 /// Registers of IPbus devices, by address and by name.
 #[derive(Debug, Args)]
@@ -192,6 +190,16 @@ pub enum Form {
     Little,
     /// Four bytes each, the highest first.
     Big,
+}
+
+impl From<Form> for registers::Form {
+    fn from(form: Form) -> Self {
+        match form {
+            Form::Text => registers::Form::Text,
+            Form::Little => registers::Form::Little,
+            Form::Big => registers::Form::Big,
+        }
+    }
 }
 
 /// How a register is modified.

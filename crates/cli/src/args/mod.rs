@@ -1,32 +1,29 @@
 //! The command line, parsed once into types that cannot be wrong.
 
 mod bench;
-mod hub;
 mod ipbus;
 mod logged;
 mod netperf;
 mod others;
 mod output;
 pub mod sizes;
-mod spot;
 pub mod spread;
 mod traced;
 
 pub use bench::{Bench, Measure};
-pub use hub::{Hub, HubCommand, HubPages, HubServe, HubStop};
 pub use ipbus::{
-    Check, Device, Devices, Dump, Filter, Form, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw,
-    RmwBits, RmwSum, Show, Transfer, WORDS_MAX, Write, WriteBlock,
+    Check, Device, Devices, Dump, Filter, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw, RmwBits,
+    RmwSum, Show, Transfer, Write, WriteBlock,
 };
 pub use logged::Logged;
 pub use others::{Compare, Demo, Limits, Report, Serve, Transport};
 pub use output::{Output, Progress};
-pub use spot::Spot;
 pub use traced::Traced;
 
 pub use hodo_measure::units;
 
 use crate::farm::Farm;
+use crate::hub::Hub;
 use clap::{Parser, Subcommand};
 
 /// Measures links: how fast one is, how fast it could be, and what binds.

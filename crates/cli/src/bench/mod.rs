@@ -17,6 +17,8 @@ use hodo_tester::environment::clock_text;
 /// Measures a link as the options say.
 pub fn run(bench: &args::Bench) -> Result<Outcome, Error> {
     let benchmark = plan::benchmark(bench)?;
+    let asked = &bench.measure;
+    hodo_tester::check_options(&bench.link, asked.congestion.as_deref(), asked.cpu.is_some(), asked.wait)?;
     let plans = benchmark.plans()?;
     benchmark.check(&plans)?;
     let outputs = Outputs::prepare(&bench.output, None)?;

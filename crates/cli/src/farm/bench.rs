@@ -1,310 +1,183 @@
 //! `hodo farm bench`: how fast is a farm on this machine?
 
-mod nodes;
-mod options;
-mod queue;
-mod shape;
-mod table;
-mod watch;
-
+use super::controller::FarmPolicy;
+use crate::args::Output;
+use crate::args::units::{self, Cpus};
 use crate::bench::{Outputs, Progress, Recorder};
 use crate::{Error, Outcome, interrupt, terminal};
-use hodo_catalog::farm::controller::{Command, Event, Pace};
-use hodo_catalog::farm::emulation::Generator;
-use hodo_catalog::farm::{Controller, ControllerConfig, Ledger, Ranges};
-use hodo_daemon::Snapshot;
-use hodo_farm_host::controller::{ControllerSnapshot, snapshot};
-use hodo_farm_host::report::process_cpu;
-use hodo_io::usage::{MachineTime, ProcessUsage};
-use hodo_io::{Attendant, Stop, StreamServer};
-use hodo_machine::{Address, Instant};
-use hodo_measure::{Binding, Cpu, Histogram, Limit, Loss, Measurement, Rate, Run, State, Until, Verdict, statistics};
+use clap::{Args, ValueEnum};
+use hodo_farm_host::bench::{BenchSettings, Preset, measure, shapes};
+use hodo_machine::Wait;
+use hodo_measure::Until;
 use hodo_tester::Observer;
-use nodes::Nodes;
-pub use options::BenchOptions;
-use queue::{Queue, Supplied};
-use shape::{Flow, Shape};
-use std::fmt::Write;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-use watch::Watched;
-
-/// How often the controller is looked at.
-const LOOK: Duration = Duration::from_millis(50);
-/// How long the nodes may take to come.
-const MEETING: Duration = Duration::from_secs(20);
 
 /// Measures a farm whose nodes are started here.
 pub fn run(asked: &BenchOptions) -> Result<Outcome, Error> {
     hodo_tester::check_congestion(asked.congestion.as_deref())?;
-    let shapes: Vec<Shape> = asked.nodes.iter().map(|nodes| Shape::of(asked, *nodes)).collect();
-    let Some(shape) = shapes.first() else { return Err(Error::Usage("--nodes: no number".to_owned())) };
-    if shape.flow == Flow::Poured && asked.time != "0" {
-        return Err(Error::Usage("--time: the nodes of lhcb-v3 do not decide".to_owned()));
-    }
-    if shape.rate.is_some() && !matches!(shape.flow, Flow::Queued { .. }) {
-        return Err(Error::Usage("--rate: only lhcb-v1 has a generator of its own; add --preset lhcb-v1".to_owned()));
-    }
-    if shape.size > u64::from(hodo_catalog::farm::wire::LENGTH_MAX) {
-        return Err(Error::Usage(format!("--size {}: an event has 268435455 bytes at most", shape.size)));
-    }
+    let settings = settings(asked);
+    let shapes = shapes(&settings)?;
     let outputs = Outputs::prepare(&asked.output, None)?;
     let stdout_is_taken = outputs.take_stdout();
     let stop = interrupt::flag()?;
     let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), std::env::args().skip(1).collect());
-    let environment = &mut document.environment;
-    if shape.congestion.is_some() {
-        environment.congestion_control.clone_from(&shape.congestion);
+    if asked.congestion.is_some() {
+        document.environment.congestion_control.clone_from(&asked.congestion);
     }
-    hodo_tester::environment::add_placement(environment, &shape.placement());
+    hodo_tester::environment::add_placement(&mut document.environment, &shapes[0].placement());
     let progress = Progress::new(crate::args::Progress::Plain, true, shapes.len());
     let recorder = Recorder::new(&progress, outputs);
-    let until = asked.events.map_or(Until::Elapsed(Duration::from_secs_f64(asked.seconds.max(0.1))), Until::Count);
+    let mut rest = String::new();
     for shape in &shapes {
-        let (mut found, rest) = measure(asked, shape, until, &stop)?;
-        found.limit =
-            shape.floor().ok().map(|per_s| Limit::of_baseline(per_s, None, shape.size as f64, Binding::Unknown));
-        let limit = found.limit.as_ref().and_then(|limit| limit.operations_per_s);
-        found.share_of_limit = limit.map(|limit| found.rate.operations_per_s.median / limit);
-        let nodes = table::nodes(&found);
+        let (found, text) = measure(&settings, shape, &stop)?;
         document.measurements.push(found);
         recorder.added(&document);
-        if !asked.quiet && shapes.len() == 1 {
-            let table = hodo_report::table(&document.measurements, terminal::style(stdout_is_taken));
-            terminal::tell(&format!("\n{table}\n{nodes}{rest}"), stdout_is_taken)?;
-        }
+        rest = text;
         if stop.load(Ordering::Relaxed) {
             break;
         }
     }
-    if !asked.quiet && shapes.len() > 1 {
+    if !asked.quiet {
         let table = hodo_report::table(&document.measurements, terminal::style(stdout_is_taken));
-        terminal::tell(&format!("\n{table}"), stdout_is_taken)?;
+        let rest = if shapes.len() == 1 { format!("\n{rest}") } else { String::new() };
+        terminal::tell(&format!("\n{table}{rest}"), stdout_is_taken)?;
     }
     recorder.finish(&document)
 }
 
-/// Runs the farm, and watches it; what the document has no place for is told as text.
-fn measure(
-    asked: &BenchOptions,
-    shape: &Shape,
-    until: Until,
-    stop: &Arc<AtomicBool>,
-) -> Result<(Measurement, String), Error> {
-    let failed = |error: std::io::Error| Error::Failed(format!("the controller cannot serve: {error}"));
-    let server = StreamServer::bind(&Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))), shape.serve_options())
-        .map_err(failed)?;
-    let Address::Socket(at) = *server.address() else {
-        return Err(Error::Failed("the controller has no address".to_owned()));
+fn settings(asked: &BenchOptions) -> BenchSettings {
+    BenchSettings {
+        preset: asked.preset.map(Preset::from),
+        nodes: asked.nodes.clone(),
+        credits: asked.credits,
+        size: asked.size,
+        pool: asked.pool,
+        every: asked.every,
+        token_data: asked.token_data,
+        time: asked.time.clone(),
+        until: asked.events.map_or(Until::Elapsed(Duration::from_secs_f64(asked.seconds.max(0.1))), Until::Count),
+        rate: asked.rate,
+        memory: asked.memory,
+        threads: asked.threads.map(usize::from),
+        policy: asked.policy.into(),
+        ahead: asked.ahead,
+        cpus: asked.cpu.as_ref().map_or_else(Vec::new, |Cpus(cpus)| cpus.clone()),
+        wait: asked.wait,
+        congestion: asked.congestion.clone(),
+        socket_buffer: asked.socket_buffer,
+    }
+}
+
+impl From<PresetName> for Preset {
+    fn from(name: PresetName) -> Preset {
+        match name {
+            PresetName::LhcbV1 => Preset::LhcbV1,
+            PresetName::LhcbV2 => Preset::LhcbV2,
+            PresetName::LhcbV3 => Preset::LhcbV3,
+        }
+    }
+}
+
+/// The published study's controllers, to be measured again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PresetName {
+    /// Version 1 of the study: a generator in a process of its own gives as fast as it can, into a queue of events that has
+    /// no bound but --memory; else as version 2.
+    LhcbV1,
+    /// Version 2 of the study: events of 32,000 + 12 bytes, tokens of 28, each 200th with 64 KB, tokens strictly in their
+    /// order, one credit.
+    LhcbV2,
+    /// Version 3 of the study: the same events and no tokens. What a node's connection takes it gets; counted is what the
+    /// nodes report at the end.
+    LhcbV3,
+}
+
+/// How fast is a farm on this machine? Its nodes are started here, each a process of its own.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct BenchOptions {
+    /// A farm of the published study; what is given beside it goes before it.
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<PresetName>,
+    /// Nodes; of several numbers, 1,2,5,10, each is measured.
+    #[arg(long, value_name = "N", default_value = "20", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub nodes: Vec<u32>,
+    /// Events that a node may have at once [default: 2, or the preset's].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub credits: Option<u32>,
+    /// Bytes of an event [default: 32768, or the preset's].
+    #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
+    pub size: Option<u64>,
+    /// Different events that are sent again and again.
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub pool: u32,
+    /// Each so many-th event is accepted.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub every: u64,
+    /// Bytes behind the token of an accepted event.
+    #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = units::bytes)]
+    pub token_data: u64,
+    /// How long a decision takes, in the words of `hodo farm node --time`.
+    #[arg(long, value_name = "TIME", default_value = "0")]
+    pub time: String,
+    /// End after so many events [default: after --seconds].
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub events: Option<u64>,
+    /// Of lhcb-v1: events a second that the generator gives [default: as fast as they are taken].
+    #[arg(long, value_name = "N", value_parser = units::rate)]
+    pub rate: Option<f64>,
+    /// Of lhcb-v1: end when the events that wait take so much memory.
+    #[arg(long, value_name = "BYTES", default_value = "4G", value_parser = units::bytes)]
+    pub memory: u64,
+    /// Counted time.
+    #[arg(long, value_name = "S", default_value_t = 5.0)]
+    pub seconds: f64,
+    /// Threads of the controller, each with its part of the nodes; with 2 and more each is on a processor, with its nodes
+    /// [default: 2 where there are 2 processors, or the preset's].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Who gets the next event.
+    #[arg(long, value_name = "POLICY", default_value = "token-fifo")]
+    pub policy: FarmPolicy,
+    /// Of nodes that are equally fast none gets so many events more than another; 0: tokens strictly in their order
+    /// [default: 64, or the preset's].
+    #[arg(long, value_name = "N")]
+    pub ahead: Option<u64>,
+    /// Processors to use [default: all].
+    #[arg(long, value_name = "LIST", value_parser = units::cpus)]
+    pub cpu: Option<Cpus>,
+    /// How both sides wait.
+    #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait)]
+    pub wait: Wait,
+    /// TCP congestion control [default: the system's].
+    #[arg(long, value_name = "NAME")]
+    pub congestion: Option<String>,
+    /// Send and receive buffer of each socket [default: the system's].
+    #[arg(long, value_name = "BYTES", value_parser = units::buffer)]
+    pub socket_buffer: Option<usize>,
+    /// No table.
+    #[arg(long)]
+    pub quiet: bool,
+    /// Where the results go.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// A count: 2000000, 2M, 200k.
+fn count(text: &str) -> Result<u64, String> {
+    let (digits, scale) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1000),
+        None => text.strip_suffix('M').map_or((text, 1), |digits| (digits, 1_000_000)),
     };
-    let seen: Vec<Arc<Snapshot<ControllerSnapshot>>> = (0..shape.threads).map(|_| Arc::default()).collect();
-    let (end, pace) = (Stop::new(false), Pace::of(shape.threads));
-    let over = Arc::new(AtomicBool::new(false));
-    let queue = matches!(shape.flow, Flow::Queued { .. }).then(Arc::<Queue>::default);
-    let make = |index: usize, _| {
-        let config = ControllerConfig { policy: asked.policy.into(), ..shape.controller(&pace, index) };
-        let supply = match &queue {
-            Some(queue) => Supplied::Queue(Arc::clone(queue)),
-            None => Supplied::Made(Box::new(Generator::new(shape.generator(index as u64), Ranges::default()))),
-        };
-        let (seen, over) = (Arc::clone(&seen[index]), Arc::clone(&over));
-        (
-            Controller::new(config, supply, Ledger::default()),
-            Attending { seen, over, queue: queue.clone(), paused: false },
-        )
-    };
-    std::thread::scope(|scope| {
-        let serving = scope.spawn(|| server.attend(Duration::ZERO, make, &end));
-        let found = Nodes::start(shape, at).and_then(|mut nodes| {
-            meet(shape, &seen, stop)?;
-            if let Some(queue) = &queue {
-                let generator = nodes.start_generator(shape)?;
-                let (queue, end) = (Arc::clone(queue), &end);
-                scope.spawn(move || queue::fill(&queue, shape, generator, end));
-            }
-            let (found, rest) = watch(asked, shape, until, &seen, &nodes, stop)?;
-            if shape.flow != Flow::Poured {
-                return Ok((found, rest));
-            }
-            over.store(true, Ordering::Relaxed);
-            settle(&seen, stop).map(|reported| (found, rest + &reported))
-        });
-        end.store(true, Ordering::Relaxed);
-        let served = serving.join().expect("the controller does not panic");
-        served.map_err(failed).and(found)
-    })
+    let wrong = || format!("`{text}` is no count: take 2000000, 2M or 200k");
+    digits.parse::<u64>().map_err(|_| wrong())?.checked_mul(scale).filter(|count| *count > 0).ok_or_else(wrong)
 }
 
-/// Waits until all nodes are there.
-fn meet(shape: &Shape, seen: &[Arc<Snapshot<ControllerSnapshot>>], stop: &AtomicBool) -> Result<(), Error> {
-    wait(seen, stop, |now| {
-        let present = now.counters.nodes;
-        if present >= u64::from(shape.nodes) {
-            Ok(())
-        } else {
-            Err(format!("{present} of {} nodes have come", shape.nodes))
-        }
-    })
-}
-
-/// Waits until the nodes have reported all that they were given; answers with a line about it.
-fn settle(seen: &[Arc<Snapshot<ControllerSnapshot>>], stop: &AtomicBool) -> Result<String, Error> {
-    wait(seen, stop, |now| {
-        let reported: u64 = now.nodes.iter().map(|node| node.answered).sum();
-        let given = now.counters.given;
-        if reported == given {
-            Ok(format!("the nodes report {reported} events since they came: all that they were given\n"))
-        } else {
-            Err(format!("the nodes report {reported} of the {given} events they were given"))
-        }
-    })
-}
-
-/// Waits until the farm is so, at most as long as nodes may take to come; else it has failed for this reason.
-fn wait<T>(
-    seen: &[Arc<Snapshot<ControllerSnapshot>>],
-    stop: &AtomicBool,
-    is_so: impl Fn(&ControllerSnapshot) -> Result<T, String>,
-) -> Result<T, Error> {
-    let begun = std::time::Instant::now();
-    loop {
-        match is_so(&look(seen)?) {
-            Ok(so) => return Ok(so),
-            Err(why) if begun.elapsed() >= MEETING || stop.load(Ordering::Relaxed) => return Err(Error::Failed(why)),
-            Err(_) => std::thread::sleep(LOOK),
-        }
-    }
-}
-
-/// What all threads have seen, together.
-fn look(threads: &[Arc<Snapshot<ControllerSnapshot>>]) -> Result<ControllerSnapshot, Error> {
-    snapshot(threads).ok_or_else(|| Error::Failed("the controller is stuck".to_owned()))
-}
-
-/// Warms up, counts.
-fn watch(
-    asked: &BenchOptions,
-    shape: &Shape,
-    until: Until,
-    seen: &[Arc<Snapshot<ControllerSnapshot>>],
-    nodes: &Nodes,
-    stop: &AtomicBool,
-) -> Result<(Measurement, String), Error> {
-    std::thread::sleep(shape.warm_up());
-    let start = look(seen)?;
-    let (ours, theirs, machine) = (ProcessUsage::of_process(), nodes.usage(), MachineTime::until_now());
-    let mut watched = Watched::from(shape.flow, start);
-    loop {
-        std::thread::sleep(LOOK);
-        watched.look(look(seen)?);
-        let is_over = match until {
-            Until::Count(count) => watched.events() >= count,
-            Until::Elapsed(span) => watched.elapsed_s() >= span.as_secs_f64(),
-        };
-        let is_full = match shape.flow {
-            Flow::Queued { bytes_max } => watched.waiting() * shape.size >= bytes_max,
-            Flow::Asked | Flow::Poured => false,
-        };
-        if is_over || is_full || stop.load(Ordering::Relaxed) {
-            break;
-        }
-    }
-    let elapsed_s = watched.elapsed_s().max(1e-9);
-    let (ours, theirs) = (ProcessUsage::of_process().since(&ours), nodes.usage().since(&theirs));
-    let busy = MachineTime::until_now().zip(machine).and_then(|(now, then)| now.since(&then).busy_percent());
-    let events = watched.events();
-    let per_event = |usage: &ProcessUsage| Some(usage.cpu_s() * 1e9 / events as f64);
-    let cpu = if events == 0 {
-        Cpu::default()
-    } else {
-        Cpu {
-            machine_percent: busy,
-            busiest_percent: None,
-            local: Some(process_cpu(&ours, elapsed_s)),
-            remote: Some(process_cpu(&theirs, elapsed_s)),
-            local_ns_per_operation: per_event(&ours),
-            remote_ns_per_operation: per_event(&theirs),
-        }
-    };
-    let rate = |amount: f64| statistics::estimate(&[amount / elapsed_s], 95.0);
-    let run = Run {
-        operations: events,
-        payload_bytes: watched.bytes(),
-        elapsed_s,
-        repeats: 1,
-        rate: Rate {
-            operations_per_s: rate(events as f64),
-            payload_bits_per_s: rate(events as f64 * shape.size as f64 * 8.0),
-        },
-        latency: Histogram::from(&watched.answers()).latency(),
-        cpu,
-        tcp: None,
-        loss: Loss::default(),
-        stages: Vec::new(),
-        nodes: watched.nodes(),
-        verdict: verdict(&watched, stop),
-        intervals: watched.intervals(),
-        error: None,
-    };
-    // Several numbers of nodes are rows of one table.
-    let several = asked.nodes.len() > 1;
-    let link = if several { "farm://127.0.0.1".to_owned() } else { format!("farm://127.0.0.1?nodes={}", shape.nodes) };
-    let found = run.into_measurement("farm", &link, &shape.plan(until, MEETING));
-    let rest = match shape.flow {
-        Flow::Queued { bytes_max } => table::queue(&watched, shape.size, bytes_max),
-        Flow::Asked | Flow::Poured => String::new(),
-    };
-    Ok((Measurement { fairness: watched.fairness(), ..found }, rest))
-}
-
-fn verdict(watched: &Watched, stop: &AtomicBool) -> Verdict {
-    let mut verdict = hodo_measure::verdict(&watched.intervals());
-    if stop.load(Ordering::Relaxed) {
-        verdict = Verdict { state: State::Interrupted, text: "interrupted".to_owned() };
-    } else if watched.events() == 0 {
-        let text = "failed: no event was answered in the counted time".to_owned();
-        return Verdict { state: State::Failed, text };
-    }
-    if let Some(fairness) = watched.fairness() {
-        let _ = write!(verdict.text, "; {}", fairness.text());
-    }
-    let (redispatched, lost) = watched.troubles();
-    if lost > 0 || redispatched > 0 {
-        let _ = write!(verdict.text, "; {lost} nodes lost, {redispatched} events given again");
-    }
-    verdict
-}
-
-struct Attending {
-    seen: Arc<Snapshot<ControllerSnapshot>>,
-    /// No more events are to be given; the nodes are asked what they had.
-    over: Arc<AtomicBool>,
-    /// Where its events come from, in the study's version 1.
-    queue: Option<Arc<Queue>>,
-    paused: bool,
-}
-
-impl Attendant for Attending {
-    type Machine = Controller<Supplied>;
-
-    #[inline]
-    fn told(&mut self, _: Event) -> Option<Command> {
-        None
-    }
-
-    fn look_in(&mut self, now: Instant, controller: &Controller<Supplied>) -> Option<Command> {
-        self.seen.offer(|| {
-            let mut seen = ControllerSnapshot::of(now, controller);
-            if let Some(queue) = &self.queue {
-                (seen.counters.events_waiting, seen.counters.waited_for_token) = queue.counts();
-            }
-            seen
-        });
-        if !self.over.load(Ordering::Relaxed) {
-            return None;
-        }
-        Some(if std::mem::replace(&mut self.paused, true) { Command::Report } else { Command::Pause })
-    }
-}
+const EXAMPLES: &str = "\
+Examples:
+  hodo farm bench                                             twenty nodes on this machine
+  hodo farm bench --preset lhcb-v2 --nodes 20 --events 2M     the published study's second version
+  hodo farm bench --preset lhcb-v1 --seconds 60               its first one, whose queue grows until --memory
+  hodo farm bench --preset lhcb-v3                            its third one, without tokens
+  hodo farm bench --credits 8 --seconds 20 --html farm.html";

@@ -3,7 +3,6 @@
 mod bench;
 mod builder;
 mod controller;
-mod deciders;
 mod files;
 mod node;
 mod operate;

@@ -1,16 +1,16 @@
 //! `hodo farm node`: takes events and decides.
 
-use super::deciders;
 use super::options::{CONTROLLER, ProcessOptions};
 use crate::args::{spread, units};
 use crate::serve::at_the_end_of_stdin;
 use crate::{Error, Outcome, interrupt};
 use clap::Args;
-use hodo_catalog::farm::emulation::{Accept, Decisions, Spread};
-use hodo_catalog::farm::node::{Command, Decide, Event};
-use hodo_catalog::farm::{Deciding, Node, NodeConfig, process_counters};
+use hodo_farm_host::machines::NodeConfig;
+use hodo_farm_host::machines::emulation::{Accept, Decisions, Spread};
+use hodo_farm_host::machines::node::Decide;
+use hodo_farm_host::node::{self, NodeSettings};
 use hodo_farm_host::process::{instance, wire_length};
-use hodo_io::{Attendant, attend_opened};
+use hodo_farm_host::programs::{Programs, Started};
 use hodo_machine::Address;
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -22,19 +22,17 @@ const CREDITS: u32 = 2;
 /// Decides until a signal comes.
 pub fn run(asked: &NodeOptions) -> Result<Outcome, Error> {
     asked.process.open_log("node")?;
-    let options = asked.process.settings()?.serve_options(1, asked.count as usize + 16);
+    let settings = NodeSettings {
+        config: config(asked),
+        programs: asked.deciders.programs(),
+        drain: asked.drain,
+        process: asked.process.settings()?,
+    };
     let stop = interrupt::flag_of_daemon(&asked.process.log)?;
     if asked.process.until_stdin_closes {
         at_the_end_of_stdin(&stop);
     }
-    if asked.deciders.command.is_some() || asked.deciders.exec.is_some() {
-        let deciding = Deciding { serve: options, node: config(asked), drain: asked.drain };
-        return deciders::run(&asked.deciders, deciding, &stop);
-    }
-    let node = Node::new(config(asked));
-    let attending = Attending { left: None };
-    attend_opened(&options, asked.drain, || (node, attending), &stop)
-        .map_err(|error| Error::Failed(format!("deciding for {}: {error}", asked.to)))?;
+    node::run(&settings, &stop)?;
     Ok(Outcome::Done)
 }
 
@@ -46,7 +44,7 @@ fn config(asked: &NodeOptions) -> NodeConfig {
         seed: asked.seed,
     };
     NodeConfig {
-        controllers: vec![Address::Socket(asked.to); asked.count as usize],
+        controllers: vec![Address::Tcp(asked.to); asked.count as usize],
         number: asked.number,
         credits: asked.credits.unwrap_or(CREDITS * u32::from(asked.deciders.workers)),
         weight: asked.weight,
@@ -54,6 +52,22 @@ fn config(asked: &NodeOptions) -> NodeConfig {
         decide: if asked.no_tokens { Decide::Nobody } else { Decide::Emulated(decisions) },
         silence: Duration::from_secs(2),
         instance: instance(),
+    }
+}
+
+impl DeciderOptions {
+    fn programs(&self) -> Option<Programs> {
+        let (started, command) = match (&self.command, &self.exec) {
+            (Some(command), _) => (Started::Once, command),
+            (None, Some(command)) => (Started::ForEachEvent, command),
+            (None, None) => return None,
+        };
+        Some(Programs {
+            started,
+            command: command.clone(),
+            workers: usize::from(self.workers),
+            within: self.decide_within,
+        })
     }
 }
 
@@ -132,39 +146,3 @@ Examples:
   hodo farm node --count 20 --time exponential:1ms --accept 0.01      twenty nodes that are emulated
   hodo farm node --workers 8 --command python3 decide.py              eight processes that decide
   hodo farm node --exec ./decide                                      a process for each event";
-
-struct Attending {
-    /// Why a controller could last not be reached.
-    left: Option<hodo_catalog::farm::Error>,
-}
-
-impl Attendant for Attending {
-    type Machine = Node;
-
-    fn told(&mut self, event: Event) -> Option<Command> {
-        match event {
-            Event::ReportAsked(peer, value) => Some(Command::Report { peer, value, process: process_counters() }),
-            Event::Left(_, error) => {
-                // It is tried again and again: once for each reason is enough.
-                if self.left.replace(error) != Some(error) {
-                    tracing::warn!("{error}; trying again");
-                }
-                None
-            }
-            Event::Joined(..) => {
-                self.left = None;
-                tracing::debug!("the controller has greeted");
-                None
-            }
-            Event::Work { .. } | Event::Drained => None,
-        }
-    }
-
-    fn drain(&mut self) -> Option<Command> {
-        Some(Command::Drain)
-    }
-
-    fn is_drained(&self, node: &Node) -> bool {
-        node.is_drained()
-    }
-}

@@ -25,7 +25,6 @@ pub fn run(asked: &RunOptions) -> Result<Outcome, Error> {
         Said::Printed(name, line) if !asked.quiet => log::queue(&format!("{name} | {line}\n")),
         Said::Printed(..) => {}
         Said::Complained(name, line) => log::relay(&format!("{name} | {line}")),
-        Said::Restarting(line) => tracing::warn!("{line}"),
     };
     let Some(course) = farm.run(&signals, &mut say)? else { return Ok(Outcome::Failed) };
     for failure in &course.failures {

@@ -1,23 +1,23 @@
 //! `hodo ipbus check`: what is wrong with address tables and connection files?
 
 use super::board::counted;
-use super::files;
 use super::forms::Forms;
 use super::grid::{Grid, plain};
 use crate::{Error, Outcome, args, terminal};
-use hodo_catalog::ipbus::Files;
-use hodo_catalog::ipbus::connections::Connection;
-use hodo_catalog::ipbus::files::Source;
-use hodo_catalog::ipbus::finding::{FileProblem, Finding, Place, Severity};
-use hodo_catalog::ipbus::table::{self, Limits, Occupant, Overlap};
-use hodo_catalog::ipbus::uri::Uri;
+use hodo_ipbus_host::Files;
+use hodo_ipbus_host::connections::Connection;
+use hodo_ipbus_host::files::Source;
+use hodo_ipbus_host::finding::{FileProblem, Finding, Place, Severity};
+use hodo_ipbus_host::registers;
+use hodo_ipbus_host::table::{self, Limits, Occupant, Overlap};
+use hodo_ipbus_host::uri::Uri;
 use serde_json::{Value, json};
 
 /// Tells everything that is wrong, with its place.
 pub fn run(asked: &args::Check) -> Result<Outcome, Error> {
     let forms = Forms::prepare(&asked.forms)?;
     let mut checked: Vec<Checked> = Vec::new();
-    let mut tables = files::tables(&asked.tables).map_err(|problem| Error::Usage(problem.to_string()))?;
+    let mut tables = registers::tables(&asked.tables).map_err(|problem| Error::Usage(problem.to_string()))?;
     if !asked.connections.is_empty() {
         checked.push(connections(&asked.connections, &mut tables));
     }
@@ -75,7 +75,7 @@ fn table(file: &str) -> Checked {
 /// Checks connection files, and adds the tables that they name.
 fn connections(names: &[String], tables: &mut Vec<String>) -> Checked {
     let mut checked = Checked { name: names.join(" "), holds: "device", count: 0, told: Vec::new() };
-    match files::connections(names) {
+    match registers::connections(names) {
         Err(error) => checked.told.extend(error.findings.iter().map(Told::from)),
         Ok(all) => {
             checked.told.extend(all.warnings().iter().map(Told::from));

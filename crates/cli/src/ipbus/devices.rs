@@ -1,18 +1,19 @@
 //! `hodo ipbus devices`: which devices do connection files have?
 
+use super::board;
 use super::forms::Forms;
 use super::grid::Grid;
-use super::{board, files, filter};
 use crate::{Error, Outcome, args, terminal};
-use hodo_catalog::ipbus::connections::Connection;
+use hodo_ipbus_host::connections::Connection;
+use hodo_ipbus_host::registers;
 use serde_json::{Value, json};
 
 /// Lists them with their URIs and address tables.
 pub fn run(asked: &args::Devices) -> Result<Outcome, Error> {
     let forms = Forms::prepare(&asked.forms)?;
-    let all = files::connections(&asked.connections).map_err(board::usage)?;
+    let all = registers::connections(&asked.connections).map_err(|why| Error::Usage(why.to_string()))?;
     board::warn(all.warnings());
-    let patterns = filter::patterns(&asked.filter)?;
+    let patterns = board::filter(&asked.filter).patterns()?;
     let fits = |id: &str| patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(id));
     let devices: Vec<&Connection> = all.iter().filter(|connection| fits(&connection.id)).collect();
     if devices.is_empty() && !patterns.is_empty() {

@@ -1,24 +1,23 @@
 //! `hodo ipbus dump`: what do all registers hold, or those whose names fit?
 
-use super::board::{Board, Label, counted};
-use super::filter;
+use super::board::{counted, filter, open};
 use super::forms::Forms;
-use super::read::read;
 use super::values::{self, Row};
 use crate::{Error, Outcome, args};
-use hodo_catalog::ipbus::table::{Mode, Node};
-use hodo_catalog::ipbus::{At, SessionError};
+use hodo_ipbus_host::registers::Label;
+use hodo_ipbus_host::table::{Mode, Node};
+use hodo_ipbus_host::{At, SessionError};
 
 /// Reads each register once, so that its bits are of one moment, and shows every node.
 pub fn run(asked: &args::Dump) -> Result<Outcome, Error> {
     let forms = Forms::prepare(&asked.show.forms)?;
-    let mut board = Board::open(&asked.device)?;
+    let mut board = open(&asked.device)?;
     let Some(table) = board.session.table() else {
         return Err(Error::Usage(
             "there is no address table to tell the registers; name one with --table FILE".to_owned(),
         ));
     };
-    let nodes = filter::nodes(table, &asked.filter)?;
+    let nodes = filter(&asked.filter).nodes(table)?;
     let (labels, note) = readable(&nodes);
     if labels.is_empty() {
         let nodes = counted(nodes.len(), "node", "nodes");
@@ -29,7 +28,7 @@ pub fn run(asked: &args::Dump) -> Result<Outcome, Error> {
     addresses.sort_unstable();
     addresses.dedup();
     let places: Vec<At<'_>> = addresses.iter().map(|address| At::Address(*address)).collect();
-    let found = read(&mut board, &places)?;
+    let found = board.read(&places)?;
     let rows: Vec<Row> = labels
         .into_iter()
         .map(|label| {

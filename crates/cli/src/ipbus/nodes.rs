@@ -1,22 +1,23 @@
 //! `hodo ipbus nodes`: which nodes does an address table have?
 
+use super::board;
 use super::forms::Forms;
 use super::grid::Grid;
-use super::{board, files, filter};
 use crate::{Error, Outcome, args, terminal};
-use hodo_catalog::ipbus::table::{Mask, Mode, Node};
+use hodo_ipbus_host::registers;
+use hodo_ipbus_host::table::{Mask, Mode, Node};
 use serde_json::{Value, json};
 
 /// Lists them with all that the table says of each.
 pub fn run(asked: &args::Nodes) -> Result<Outcome, Error> {
     let forms = Forms::prepare(&asked.forms)?;
     let table = if asked.connections.is_empty() {
-        files::table(&asked.table)?
+        registers::table(&asked.table)?
     } else {
-        board::table_of(&board::connection(&asked.table, &asked.connections)?)?
+        registers::table_of(&registers::connection(&asked.table, &asked.connections, &board::warn)?)?
     };
     board::warn(table.warnings());
-    let nodes = filter::nodes(&table, &asked.filter)?;
+    let nodes = board::filter(&asked.filter).nodes(&table)?;
     let grid = grid(&nodes);
     let listed = || nodes.iter().map(document).collect::<Vec<_>>();
     forms.write(|| grid.tsv(), || json!({ "schema": "hodo.ipbus-nodes/1", "nodes": listed() }))?;

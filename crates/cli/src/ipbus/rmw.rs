@@ -1,14 +1,15 @@
 //! `hodo ipbus rmw`: modify a register in one transaction.
 
-use super::board::{Board, at, failed};
+use super::board::{document, failed, open};
 use super::forms::Forms;
 use super::grid::Grid;
 use super::values::number;
-use crate::args::{self, Rmw, Spot};
+use crate::args::{self, Rmw};
 use crate::{Error, Outcome, terminal};
-use hodo_catalog::ipbus::Access;
-use hodo_catalog::ipbus::table::Mask;
-use hodo_catalog::ipbus::wire::Version;
+use hodo_ipbus_host::Access;
+use hodo_ipbus_host::registers::{Spot, at};
+use hodo_ipbus_host::table::Mask;
+use hodo_ipbus_host::wire::Version;
 use serde_json::json;
 
 /// Does it, and shows the register before and after, as far as the protocol's version tells.
@@ -51,7 +52,7 @@ fn modify(
         return Err(Error::Usage("a mask has no effect on read-modify-write; write the address alone".to_owned()));
     }
     let forms = Forms::prepare(forms)?;
-    let mut board = Board::open(device)?;
+    let mut board = open(device)?;
     let label = board.label(spot)?;
     if label.mask != Mask::ALL {
         return Err(Error::Usage(format!(
@@ -74,7 +75,7 @@ fn modify(
         || {
             json!({
                 "schema": "hodo.ipbus-rmw/1",
-                "device": board.document(),
+                "device": document(&board),
                 "node": label.node_or_null(),
                 "address": label.address,
                 "before": before,

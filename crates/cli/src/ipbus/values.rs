@@ -1,11 +1,12 @@
 //! One value a register: how `read`, `write` and `dump` show them.
 
-use super::board::{Board, Label};
+use super::board;
 use super::forms::Forms;
 use super::grid::{Grid, plain};
 use crate::{Error, Outcome, args, terminal};
-use hodo_catalog::ipbus::SessionError;
-use hodo_catalog::ipbus::table::Mask;
+use hodo_ipbus_host::SessionError;
+use hodo_ipbus_host::registers::{Board, Label};
+use hodo_ipbus_host::table::Mask;
 use serde_json::{Value, json};
 
 /// A register, and its value or why there is none.
@@ -67,7 +68,7 @@ fn document(board: &Board, rows: &[Row]) -> Value {
             })
         })
         .collect();
-    json!({ "schema": "hodo.ipbus/1", "device": board.document(), "values": values })
+    json!({ "schema": "hodo.ipbus/1", "device": board::document(board), "values": values })
 }
 
 /// Says what failed, and why; what failed for one reason, as with a device that is not there, in one line.

@@ -1,17 +1,18 @@
 //! `hodo ipbus write`: write registers.
 
-use super::board::{Board, at};
+use super::board::open;
 use super::forms::Forms;
 use super::values::{self, Row};
-use crate::args::{self, Spot, units};
+use crate::args::{self, units};
 use crate::{Error, Outcome};
-use hodo_catalog::ipbus::Access;
+use hodo_ipbus_host::Access;
+use hodo_ipbus_host::registers::{Spot, at};
 
 /// Writes all in one dispatch, and shows what was written.
 pub fn run(asked: &args::Write) -> Result<Outcome, Error> {
     let forms = Forms::prepare(&asked.show.forms)?;
     let pairs = pairs(&asked.pairs)?;
-    let mut board = Board::open(&asked.device)?;
+    let mut board = open(&asked.device)?;
     let labels = pairs.iter().map(|(spot, _)| board.label(spot)).collect::<Result<Vec<_>, _>>()?;
     let queued = board.queue_all(pairs.iter().map(|(spot, value)| Access::write(at(spot), *value)).collect())?;
     board.dispatch()?;

@@ -66,7 +66,7 @@ impl Calls {
         while !rest.is_empty() {
             let sent = match (self.cut, &self.to) {
                 (None, None) => sys::send(fd, rest, 0),
-                (cut, to) => batch::send(fd, to.as_ref(), &[IoSlice::new(rest)], cut).map(|()| rest.len()),
+                (cut, to) => batch::send(fd, to.as_ref(), None, &[IoSlice::new(rest)], cut).map(|()| rest.len()),
             };
             match sent {
                 Ok(count) => rest = &rest[count..],
@@ -94,7 +94,7 @@ impl Calls {
         let cut = self.cut.filter(|each| bytes.len() > usize::from(*each));
         let sent = match (cut, &self.to) {
             (None, None) => sys::send(fd, bytes, libc::MSG_DONTWAIT),
-            (cut, to) => batch::send(fd, to.as_ref(), &[IoSlice::new(bytes)], cut).map(|()| bytes.len()),
+            (cut, to) => batch::send(fd, to.as_ref(), None, &[IoSlice::new(bytes)], cut).map(|()| bytes.len()),
         };
         match sent {
             Err(error) if sys::is_vain(&error) => Ok(0),

@@ -74,7 +74,7 @@ pub(super) fn accept(kind: Kind, listener: BorrowedFd<'_>, settings: &SocketSett
 }
 
 fn loopback() -> Address {
-    Address::Socket(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+    Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
 }
 
 impl Floor {

@@ -1,26 +1,53 @@
 use super::{ARRIVALS, SETTLED, Streams};
-use crate::Clock;
-use crate::attended::Accepting;
 use crate::listener::Arrivals;
-use hodo_machine::{Input, Instant, Machine, Peer};
+use crate::numbering::accepted;
+use crate::{Clock, Listener, Mailbox};
+use hodo_machine::{Input, Instant, Machine};
 use std::io;
+use std::sync::Arc;
 
 impl Streams {
+    /// Accepts the connections to `listener` here.
+    pub(crate) fn listen(&mut self, listener: Listener) -> io::Result<()> {
+        self.arrive(Arrivals::listening(listener)?)
+    }
+
+    /// Takes the connections that another thread leaves in `mailbox`.
+    pub(crate) fn collect(&mut self, mailbox: Arc<Mailbox>) -> io::Result<()> {
+        self.arrive(Arrivals::Mailbox(mailbox))
+    }
+
+    fn arrive(&mut self, arrivals: Arrivals) -> io::Result<()> {
+        if let Some(watched) = arrivals.watched() {
+            self.poller.add(watched, ARRIVALS + self.arrivals.len() as u64, false)?;
+        }
+        self.arrivals.push(arrivals);
+        Ok(())
+    }
+
+    /// Whether connections may come by themselves.
+    pub(crate) fn arrives(&self) -> bool {
+        !self.arrivals.is_empty()
+    }
+
     #[inline]
     pub(crate) fn has_arrivals(&self) -> bool {
-        self.arrivals.is_due(self.heard)
+        self.arrivals.iter().any(|arrivals| arrivals.is_due(self.heard))
     }
 
     /// Takes in the connections that have come.
     pub(crate) fn take_arrivals(&mut self, clock: &Clock) -> io::Result<()> {
         let now = clock.now();
         self.heard = now;
-        let room = self.settings.peers_max.saturating_sub(self.count + self.arrived.len());
-        let taken = self.arrivals.take(now, room, &self.settings)?;
-        if !taken.is_empty() {
-            self.unsettled_until = now + SETTLED;
+        for arrivals in &mut self.arrivals {
+            let room = self.settings.peers_max.saturating_sub(self.count + self.arrived.len());
+            let taken = arrivals.take(now, room, &self.settings)?;
+            if !taken.is_empty() {
+                self.unsettled_until = now + SETTLED;
+            }
+            let mailed = matches!(arrivals, Arrivals::Mailbox(_));
+            self.arrived.extend(taken.into_iter().map(|accepted| (accepted, mailed)));
         }
-        self.arrived.extend(taken);
         Ok(())
     }
 
@@ -40,34 +67,31 @@ impl Streams {
 
     /// Tells the machine of one that has come.
     pub(crate) fn welcome<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Option<Instant> {
-        let (fd, address) = self.arrived.pop_front()?;
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.accepted.push(None);
-            (self.accepted.len() - 1) as u32
-        });
-        let peer = Peer(Peer::FIRST_ACCEPTED + index);
+        let ((fd, address), mailed) = self.arrived.pop_front()?;
+        let peer = accepted(self.numbering.place(&mut self.free, &mut self.accepted));
         self.insert(peer, fd, address.clone(), false);
+        if let Some(stream) = self.stream(peer) {
+            stream.mailed = mailed;
+        }
         let now = clock.now();
         machine.handle(now, Input::Opened(peer, &address));
         Some(now)
     }
-}
 
-impl Accepting for Streams {
-    fn stop_listening(&mut self) {
-        // A mailbox goes on to count those who are there, and to wake whoever is woken by it.
-        if self.wakeable {
-            return;
-        }
-        if let Some(watched) = self.arrivals.watched() {
-            self.poller.remove(watched, ARRIVALS);
-        }
-        if matches!(self.arrivals, Arrivals::Listener { .. }) {
-            self.arrivals = Arrivals::Nowhere;
+    /// Lets nobody connect from now on. A mailbox goes on to count those who are there, and to wake whoever is woken by it.
+    pub(crate) fn stop_listening(&mut self) {
+        for (index, arrivals) in (0..).zip(&mut self.arrivals) {
+            if matches!(arrivals, Arrivals::Listener { .. }) {
+                if let Some(watched) = arrivals.watched() {
+                    self.poller.remove(watched, ARRIVALS + index);
+                }
+                *arrivals = Arrivals::Nowhere;
+            }
         }
     }
 
-    fn backlog(&self) -> usize {
+    /// Bytes that wait in user space for all peers together.
+    pub(crate) fn backlog(&self) -> usize {
         self.opened.iter().chain(&self.accepted).flatten().map(|stream| stream.backlog.len()).sum()
     }
 }

@@ -35,7 +35,7 @@ impl Streams {
     }
 
     /// Looks at the only peer again and again, until `until` or until something else wants to be looked at.
-    pub(super) fn spin_solo<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
+    pub(crate) fn spin_solo<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
         for _ in 0..SPINS {
             if let Some(now) = self.read_on(peer, libc::MSG_DONTWAIT, clock, machine) {
                 return Some(now);
@@ -48,7 +48,7 @@ impl Streams {
     }
 
     /// Sleeps in a receive from the only peer, which spares the poller's call. Answers `None` when nothing came in time.
-    pub(super) fn block_solo<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
+    pub(crate) fn block_solo<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
         self.direct = self.direct.saturating_add(1);
         if self.direct == UNWATCHED_AFTER {
             self.unwatch(peer);
@@ -63,7 +63,7 @@ impl Streams {
 
     /// Receives from the only peer, and goes on while whole buffers come: all of it counts as come when the first did.
     #[inline]
-    pub(super) fn read_on<M: Machine>(
+    pub(crate) fn read_on<M: Machine>(
         &mut self,
         peer: Peer,
         flags: i32,

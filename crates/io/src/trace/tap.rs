@@ -2,7 +2,6 @@ use super::headers::{Flow, SEGMENT};
 use super::pcapng::{self, About, Direction};
 use super::{BLOCK, BLOCKS, Block, Shared};
 use crate::Clock;
-use crate::attended::Accepting;
 use crate::transport::{Batch, Ends, Transport};
 use hodo_machine::{self as machine, Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Stamp, Wait};
 use std::collections::HashMap;
@@ -172,16 +171,6 @@ impl<T> Traced<T> {
     }
 }
 
-impl<T: Accepting> Accepting for Traced<T> {
-    fn stop_listening(&mut self) {
-        self.transport.stop_listening();
-    }
-
-    fn backlog(&self) -> usize {
-        self.transport.backlog()
-    }
-}
-
 impl<T: Transport> Transport for Traced<T> {
     fn open(&mut self, peer: Peer, address: &Address) -> Result<(), Closed> {
         self.transport.open(peer, address)
@@ -232,6 +221,14 @@ impl<T: Transport> Transport for Traced<T> {
         self.tap.place(&self.transport);
         self.tap.hand_over_old(clock.now());
         seen
+    }
+
+    fn stop_listening(&mut self) {
+        self.transport.stop_listening();
+    }
+
+    fn backlog(&self) -> usize {
+        self.transport.backlog()
     }
 
     fn ends(&self, peer: Peer) -> Option<Ends> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Attendant, JointOptions, JointServer, ServeOptions, SocketSettings, Stop};
+use crate::{Attendant, ServeOptions, Server, SocketSettings, Stop};
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -58,15 +58,10 @@ fn relay(name: &str, size_max: u64, messages: &[usize]) -> (TraceCounters, Vec<u
     let trace = Arc::new(Trace::start(&options).unwrap());
     trace.note("it begins");
     let board = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let options = JointOptions {
-        serve: ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() },
-        datagrams: SocketSettings::default(),
-        drain: std::time::Duration::ZERO,
-        trace: Some(Arc::clone(&trace)),
-    };
-    let board_at = Address::Socket(board.local_addr().unwrap());
-    let server = JointServer::bind(&Address::Socket(([127, 0, 0, 1], 0).into()), options).unwrap();
-    let Address::Socket(at) = *server.address() else { unreachable!("it is bound to an IP address") };
+    let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() };
+    let board_at = Address::Udp(board.local_addr().unwrap());
+    let server = Server::bind(&Address::Tcp(([127, 0, 0, 1], 0).into()), options).unwrap().traced(Arc::clone(&trace));
+    let Address::Tcp(at) = *server.address() else { unreachable!("it is bound to an IP address") };
     let stop = Stop::new(false);
     std::thread::scope(|scope| {
         let make = |_| {
@@ -74,7 +69,7 @@ fn relay(name: &str, size_max: u64, messages: &[usize]) -> (TraceCounters, Vec<u
             (relay, Nobody)
         };
         let until = &stop;
-        let serving = scope.spawn(move || server.run(make, until));
+        let serving = scope.spawn(move || server.attend(make, until));
         let mut client = TcpStream::connect(at).unwrap();
         let mut buffer = vec![0; 70_000];
         for &length in messages {

@@ -1,6 +1,6 @@
 //! A small hub: passes what clients send over TCP on to boards over UDP, and the answers back.
 
-use hodo_io::{Attendant, JointOptions, JointServer, ServeOptions, SocketSettings, Stop};
+use hodo_io::{Attendant, ServeOptions, Server, SocketSettings, Stop};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -213,7 +213,7 @@ impl Machine for Forwarder {
             return Output::Close(peer);
         }
         if let Some(number) = self.to_open.pop_front() {
-            return Output::Open(Peer(number as u32), Address::Socket(self.boards[number].address));
+            return Output::Open(Peer(number as u32), Address::Udp(self.boards[number].address));
         }
         match self.to_send.pop_front() {
             Some((peer, bytes)) => {
@@ -266,7 +266,8 @@ impl Attendant for Counting<'_> {
 
 /// How a hub of the tests runs.
 pub struct Hub {
-    pub options: JointOptions,
+    pub options: ServeOptions,
+    pub drain: Duration,
     pub cuts: bool,
 }
 
@@ -274,20 +275,19 @@ impl Hub {
     pub fn new(wait: Wait) -> Self {
         let settings =
             SocketSettings { backlog_max: 64 << 10, socket_buffer: Some(64 << 10), ..SocketSettings::default() };
-        let serve = ServeOptions { threads: 1, cpus: Vec::new(), wait, settings };
-        let options = JointOptions { serve, datagrams: SocketSettings::default(), drain: TIMEOUT, trace: None };
-        Hub { options, cuts: false }
+        Hub { options: ServeOptions { threads: 1, cpus: Vec::new(), wait, settings }, drain: TIMEOUT, cuts: false }
     }
 
     /// Stands before these boards while `during` runs, which is given the hub's address; then it is stopped.
     pub fn serve(self, boards: &[SocketAddr], during: impl FnOnce(SocketAddr, &Tally, &Stop)) -> Tally {
-        let anywhere = Address::Socket(([127, 0, 0, 1], 0).into());
-        let server = JointServer::bind(&anywhere, self.options).expect("a free port");
-        let Address::Socket(at) = *server.address() else { panic!("a TCP address") };
+        let anywhere = Address::Tcp(([127, 0, 0, 1], 0).into());
+        let server = Server::bind(&anywhere, self.options).expect("a free port");
+        let server = server.with_datagrams(SocketSettings::default()).with_drain(self.drain);
+        let Address::Tcp(at) = *server.address() else { panic!("a TCP address") };
         let (stop, tally) = (Stop::new(false), Tally::default());
         let make = |_| (Forwarder { cuts: self.cuts, ..Forwarder::new(boards) }, Counting(&tally));
         std::thread::scope(|scope| {
-            let serving = scope.spawn(|| server.run(make, &stop));
+            let serving = scope.spawn(|| server.attend(make, &stop));
             {
                 let _ends = Ends(&stop);
                 during(at, &tally, &stop);

@@ -6,7 +6,7 @@ use hodo_sim::{Network, Sim, Transport};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What a caller is asked.
+/// A command to a caller.
 #[derive(Debug, Clone)]
 pub enum Ask {
     /// Reach a node.
@@ -19,15 +19,15 @@ pub enum Ask {
     Close(Peer),
 }
 
-/// What a caller tells.
+/// An event of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum CallerEvent {
     Opened(Peer),
     Received(Peer, Vec<u8>),
     Closed(Peer, Closed),
 }
 
-/// The byte at this place of every test stream.
+/// Returns the byte at this place of every test stream.
 pub fn pattern(place: u64) -> u8 {
     (place % 251) as u8 ^ (place / 251 % 256) as u8
 }
@@ -36,8 +36,8 @@ pub fn pattern(place: u64) -> u8 {
 #[derive(Debug, Default)]
 pub struct Caller {
     doing: VecDeque<Ask>,
-    telling: VecDeque<Told>,
-    /// What is left to stream: the peer, the next place, the end.
+    telling: VecDeque<CallerEvent>,
+    /// The rest of a stream: the peer, the next place, the end.
     streaming: Option<(Peer, u64, u64)>,
     blocked: bool,
     pub drained: u32,
@@ -55,23 +55,23 @@ impl Caller {
 
 impl Machine for Caller {
     type Command = Ask;
-    type Event = Told;
+    type Event = CallerEvent;
 
     fn handle(&mut self, _: Instant, input: Input<'_, Ask>) {
         match input {
             Input::Command(Ask::Stream(peer, count)) => self.streaming = Some((peer, 0, count)),
             Input::Command(ask) => self.doing.push_back(ask),
-            Input::Opened(peer, _) => self.telling.push_back(Told::Opened(peer)),
+            Input::Opened(peer, _) => self.telling.push_back(CallerEvent::Opened(peer)),
             Input::Received(_, bytes) if self.counts => {
                 for byte in bytes {
                     assert_eq!(*byte, pattern(self.counted), "at {}", self.counted);
                     self.counted += 1;
                 }
             }
-            Input::Received(peer, bytes) => self.telling.push_back(Told::Received(peer, bytes.to_vec())),
+            Input::Received(peer, bytes) => self.telling.push_back(CallerEvent::Received(peer, bytes.to_vec())),
             Input::Closed(peer, why) => {
                 self.streaming = None;
-                self.telling.push_back(Told::Closed(peer, why));
+                self.telling.push_back(CallerEvent::Closed(peer, why));
             }
             Input::Blocked(_) => self.blocked = true,
             Input::Drained(_) => {
@@ -83,7 +83,7 @@ impl Machine for Caller {
         }
     }
 
-    fn poll(&mut self, _: Instant, out: &mut Outbox) -> Output<Told> {
+    fn poll(&mut self, _: Instant, out: &mut Outbox) -> Output<CallerEvent> {
         if let Some(told) = self.telling.pop_front() {
             return Output::Event(told);
         }
@@ -190,7 +190,7 @@ impl Machine for Echo {
 
 pub const PEER: Peer = Peer(0);
 
-/// A clean network without processor time.
+/// Returns a clean network without processor time.
 pub fn ideal(delay_us: u64) -> Network {
     Network { delay: Duration::from_micros(delay_us), cost: Duration::ZERO, ..Network::default() }
 }
@@ -201,8 +201,8 @@ pub fn sim(transport: Transport, network: &Network, server: Echo) -> Sim<Caller,
     sim
 }
 
-/// Runs until nothing is left to happen; answers what was told, and when.
-pub fn run(sim: &mut Sim<Caller, Echo>) -> Vec<(Instant, Told)> {
+/// Runs until nothing is left to happen; returns the events, and when they came.
+pub fn run(sim: &mut Sim<Caller, Echo>) -> Vec<(Instant, CallerEvent)> {
     let mut all = Vec::new();
     loop {
         let mut told = Vec::new();

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     let serve = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() };
     let node = NodeConfig {
-        controllers: vec![Address::Socket(controller.parse()?)],
+        controllers: vec![Address::Tcp(controller.parse()?)],
         number: 0,
         credits: 2 * workers,
         weight: 1,

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let instance = u64::from(std::process::id());
     let readout = Readout::start(ReadingOut {
         serve: ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() },
-        source: SourceConfig { instance, ..SourceConfig::new(Address::Socket(to.parse()?), 0, 1) },
+        source: SourceConfig { instance, ..SourceConfig::new(Address::Tcp(to.parse()?), 0, 1) },
         memory: 1 << 20,
     })?;
     std::thread::scope(|scope| {

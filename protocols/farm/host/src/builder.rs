@@ -11,12 +11,11 @@ use crate::Error;
 use crate::process::instance;
 use hodo_daemon::{Daemon, Reply, Snapshot};
 use hodo_farm::{Builder, BuilderConfig};
-use hodo_io::{ReadoutServer, StreamServer};
-use hodo_machine::{Address, Instant};
+use hodo_io::Server;
+use hodo_machine::{Address, Instant, Transport};
 use status::BuilderSnapshot;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use thread::BuilderThread;
 
@@ -33,27 +32,18 @@ pub struct BuilderDaemon {
     server: Server,
 }
 
-/// Sources come over TCP, or over UDP.
-enum Server {
-    Streams(StreamServer),
-    Datagrams(ReadoutServer),
-}
-
 impl BuilderDaemon {
     /// Starts the pages, and listens.
     ///
     /// # Errors
     /// What failed: the pages, or the address.
     pub fn start(settings: BuilderSettings) -> Result<Self, Error> {
-        let options = settings.process.serve_options(1, 2 * settings.config.sources as usize + MORE_PEERS);
+        let options = settings.process.gathering_options(1, 2 * settings.config.sources as usize + MORE_PEERS);
         let snapshot: Arc<Snapshot<BuilderSnapshot>> = Arc::default();
         let daemon = start_daemon(&settings, &snapshot)?;
         let at = settings.listen;
-        let server = if settings.config.datagrams {
-            ReadoutServer::bind(&Address::Socket(at), options).map(Server::Datagrams)
-        } else {
-            StreamServer::bind(&Address::Socket(at), options).map(Server::Streams)
-        };
+        let transport = if settings.config.datagrams { Transport::Datagram } else { Transport::Stream };
+        let server = Server::bind(&Address::of(transport, at), options);
         let server = server.map_err(|why| Error::Listen { at, why: why.to_string() })?;
         Ok(BuilderDaemon { settings, snapshot, daemon, server })
     }
@@ -61,10 +51,7 @@ impl BuilderDaemon {
     /// Returns the address on which it listens.
     #[must_use]
     pub fn address(&self) -> &Address {
-        match &self.server {
-            Server::Streams(server) => server.address(),
-            Server::Datagrams(server) => server.address(),
-        }
+        self.server.address()
     }
 
     /// Returns what it shares with every daemon: signals, pages, health.
@@ -79,24 +66,19 @@ impl BuilderDaemon {
     /// [`Error::Run`] if the network fails.
     pub fn run(self) -> Result<(), Error> {
         let BuilderDaemon { settings, snapshot, daemon, server } = self;
-        let make = |turned_away: Arc<AtomicU64>| {
+        let turned_away = server.turned_away();
+        let make = |_, _| {
             let thread = BuilderThread {
                 rounds: daemon.rounds("builder"),
                 snapshot: Arc::clone(&snapshot),
-                turned_away,
+                turned_away: Arc::clone(&turned_away),
                 incomplete: 0,
                 told_at: Instant::ZERO,
             };
             let config = BuilderConfig { instance: instance(), ..settings.config.clone() };
             (Builder::new(config), thread)
         };
-        let served = match server {
-            Server::Streams(server) => {
-                let turned_away = server.turned_away();
-                server.attend(settings.drain, |_, _| make(Arc::clone(&turned_away)), daemon.stop())
-            }
-            Server::Datagrams(server) => server.attend(settings.drain, || make(Arc::default()), daemon.stop()),
-        };
+        let served = server.with_drain(settings.drain).attend_woken(make, daemon.stop());
         served.map_err(|why| Error::run(format!("serving {}", settings.listen), &why))
     }
 }

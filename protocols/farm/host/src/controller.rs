@@ -29,7 +29,7 @@ use hodo_daemon::Daemon;
 use hodo_farm::controller::Pace;
 use hodo_farm::wire::Verdict;
 use hodo_farm::{Controller, ControllerConfig, Ledger, Ranges};
-use hodo_io::{StreamServer, Waker};
+use hodo_io::{Server, Waker};
 use hodo_machine::Address;
 use hodo_store::{Recovered, Store};
 use pages::StatusReader;
@@ -49,7 +49,7 @@ pub struct ControllerDaemon {
     status: StatusReader,
     orders: OrderDispatch,
     daemon: Daemon,
-    server: StreamServer,
+    server: Server,
 }
 
 impl ControllerDaemon {
@@ -65,14 +65,14 @@ impl ControllerDaemon {
         }
         let (storage, recovered) = open_store(&settings)?;
         let peers_max = (settings.config.nodes_max + settings.config.sources_max) as usize + MORE_PEERS;
-        let options = settings.process.serve_options(threads, peers_max);
+        let options = settings.process.gathering_options(threads, peers_max);
         let status = StatusReader::new(threads, settings.config.policy);
         let orders = OrderDispatch::new(threads);
         let daemon = pages::start(&settings.daemon, settings.control, &status, &orders)?;
         orders.set_stop(daemon.stop());
         let at = settings.listen;
-        let server = StreamServer::bind(&Address::Socket(at), options)
-            .map_err(|why| Error::Listen { at, why: why.to_string() })?;
+        let server =
+            Server::bind(&Address::Tcp(at), options).map_err(|why| Error::Listen { at, why: why.to_string() })?;
         Ok(ControllerDaemon { settings, storage, recovered, status, orders, daemon, server })
     }
 
@@ -126,7 +126,7 @@ impl ControllerDaemon {
             };
             (Controller::new(config, made, ledger), thread)
         };
-        let served = server.attend(settings.drain, make, daemon.stop());
+        let served = server.with_drain(settings.drain).attend_woken(make, daemon.stop());
         served.map_err(|why| Error::run(format!("serving {at}"), &why))
     }
 }

@@ -8,7 +8,7 @@ use hodo_farm::node::{Command, Decide, Done, Event, Job};
 use hodo_farm::wire::{Hello, Verdict};
 use hodo_farm::{Error, Node, NodeConfig};
 use hodo_io::usage::ProcessUsage;
-use hodo_io::{Attendant, ServeOptions, Stop, attend_woken};
+use hodo_io::{Attendant, ServeOptions, Server, Stop};
 use hodo_machine::{Bytes, Instant, Peer};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -109,9 +109,7 @@ pub fn decide<D: Decider + 'static>(
         thread.spawn(move || at_desk.work(decider, cpu)).inspect_err(|_| desk.close(Duration::ZERO))?;
     }
     let at_desk = Arc::clone(&desk);
-    let attended = attend_woken(
-        &serve,
-        drain,
+    let attended = Server::new(serve).with_drain(drain).attend_here_woken(
         move |waker| {
             at_desk.set_waker(waker);
             let (answers, bounds) = (VecDeque::new(), BTreeMap::new());

@@ -3,16 +3,19 @@
 //! [`controller`] takes events in, hands each to one node, stores what is accepted and tells the source only after the
 //! commit; [`builder`] makes events of fragments. [`operator`] reads the status of both and gives orders.
 
+pub mod bench;
 pub mod builder;
 pub mod controller;
 mod deciders;
 mod error;
 mod limit;
 mod link;
+pub mod node;
 mod open;
 pub mod operator;
 mod options;
 pub mod process;
+pub mod programs;
 mod readout;
 pub mod replay;
 pub mod report;

@@ -6,7 +6,7 @@ use crate::options::{FarmOptions, addresses};
 use hodo_farm::Node;
 use hodo_farm::controller::FarCounters;
 use hodo_farm::wire::NODES_PORT;
-use hodo_io::{Clock, Endpoint, Streams};
+use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_machine::{Address, Transport};
 use hodo_measure::Loss;
 use hodo_sim::Sim;
@@ -39,8 +39,8 @@ fn open_part(
     let options = FarmOptions::of(uri)?;
     let count = channels.end - channels.start;
     let nodes = channels.map(|channel| hosts[channel as usize % hosts.len()].clone()).collect();
-    let transport = Streams::new(socket_settings(settings), None)
-        .map_err(|error| Error::Failed(format!("opening {uri}: {error}")))?;
+    let transport =
+        Sockets::new(socket_settings(settings)).map_err(|error| Error::Failed(format!("opening {uri}: {error}")))?;
     let endpoint = Endpoint::new(link::controller(&options, settings, nodes), transport, clock);
     let link = FarmLink::open(endpoint, noticed, count, settings, stop).map_err(|error| cannot(uri, &error))?;
     let link = link.with_tcp(|endpoint| endpoint.transport().tcp().map(tcp_times));
@@ -51,7 +51,7 @@ fn open_part(
 }
 
 /// What the controller's TCP has sent again.
-fn noticed(endpoint: &Endpoint<Giver, Streams>) -> Loss {
+fn noticed(endpoint: &Endpoint<Giver, Sockets>) -> Loss {
     Loss { retransmitted: endpoint.transport().retransmitted(), ..Loss::default() }
 }
 

@@ -142,7 +142,7 @@ pub(crate) fn addresses(uri: &Uri) -> Result<Vec<Address>, Error> {
     }
     let address = |host: &str| {
         hodo_io::resolve(host, NODES_PORT)
-            .map(Address::Socket)
+            .map(Address::Tcp)
             .map_err(|error| Error::Usage(format!("`{host}` in `{uri}` is no address: {error}")))
     };
     uri.authority.split(',').map(address).collect()

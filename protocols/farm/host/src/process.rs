@@ -33,6 +33,16 @@ impl ProcessSettings {
     /// Returns the options of a server with this many threads and connections.
     #[must_use]
     pub fn serve_options(&self, threads: usize, peers_max: usize) -> ServeOptions {
+        self.options(threads, peers_max, AT_ONCE)
+    }
+
+    /// Returns the same for a part that takes in the events of several sources: it receives as much as is there.
+    #[must_use]
+    pub fn gathering_options(&self, threads: usize, peers_max: usize) -> ServeOptions {
+        self.options(threads, peers_max, TOGETHER)
+    }
+
+    fn options(&self, threads: usize, peers_max: usize, at_once: usize) -> ServeOptions {
         // Each connection takes a descriptor; where that is not allowed, fewer are served.
         let _ = hodo_io::host::raise_descriptor_limit();
         ServeOptions {
@@ -43,7 +53,7 @@ impl ProcessSettings {
                 congestion: self.congestion.clone(),
                 socket_buffer: self.socket_buffer,
                 peers_max,
-                at_once: AT_ONCE,
+                at_once,
                 together: TOGETHER,
                 ..SocketSettings::default()
             },

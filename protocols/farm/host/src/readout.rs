@@ -3,7 +3,7 @@
 use hodo_farm::source::{Command, Event};
 use hodo_farm::wire::Verdict;
 use hodo_farm::{NoSupply, Source, SourceConfig};
-use hodo_io::{Attendant, ServeOptions, Stop, Waker, attend_woken};
+use hodo_io::{Attendant, ServeOptions, Server, Stop, Waker};
 use hodo_machine::Bytes;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -130,9 +130,7 @@ impl Readout {
         });
         let there = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("read-out".to_owned()).spawn(move || {
-            let attended = attend_woken(
-                &how.serve,
-                LAST_BYTES,
+            let attended = Server::new(how.serve).with_drain(LAST_BYTES).attend_here_woken(
                 |waker| {
                     there.state().waker = Some(waker);
                     let commands = VecDeque::new();
@@ -310,7 +308,7 @@ mod tests {
         let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
         let serve =
             ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() };
-        let source = SourceConfig::new(Address::Socket(address), 0, 7);
+        let source = SourceConfig::new(Address::Tcp(address), 0, 7);
         Readout::start(ReadingOut { serve, source, memory }).expect("it needs nobody at first")
     }
 

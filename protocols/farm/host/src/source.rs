@@ -7,8 +7,8 @@ use hodo_farm::emulation::{Generator, GeneratorConfig};
 use hodo_farm::source::{Command, Event};
 use hodo_farm::wire::Verdict;
 use hodo_farm::{Next, Ranges, Source, SourceConfig, Supply};
-use hodo_io::{Attendant, Stop, attend_opened, attend_opened_datagrams};
-use hodo_machine::{Address, Instant};
+use hodo_io::{Attendant, Server, Stop};
+use hodo_machine::{Address, Instant, Transport};
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -61,17 +61,14 @@ pub fn run(settings: &SourceSettings, stop: &Arc<Stop>) -> Result<Summary, Error
         SourceEvents::Made(made) => (Given::Made(Box::new(Generator::new(made.clone(), Ranges::default()))), false),
     };
     let supply = UntilStopped { given, stop: Arc::clone(stop) };
-    let (to, run) = (Address::Socket(settings.to), settings.run.unwrap_or(1));
     let datagram = settings.datagram;
+    let transport = if datagram.is_some() { Transport::Datagram } else { Transport::Stream };
+    let (to, run) = (Address::of(transport, settings.to), settings.run.unwrap_or(1));
     let config = SourceConfig { instance: instance(), datagram, ..SourceConfig::new(to, settings.number, run) };
     let mut summary = Summary { is_udp: datagram.is_some(), ..Summary::default() };
     let thread = SourceThread { over: false, replays, summary: &mut summary };
     let make = || (Source::new(config, supply), thread);
-    let attended = if datagram.is_some() {
-        attend_opened_datagrams(&options, settings.drain, make, stop)
-    } else {
-        attend_opened(&options, settings.drain, make, stop)
-    };
+    let attended = Server::new(options).with_drain(settings.drain).attend_here(make, stop);
     attended.map_err(|why| Error::run(format!("giving events to {}", settings.to), &why))?;
     summary.damaged = damaged.load(Ordering::Relaxed);
     Ok(summary)

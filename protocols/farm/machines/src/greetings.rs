@@ -35,7 +35,7 @@ impl Greetings {
 /// Returns one number for all connections from a host.
 pub(crate) fn host(address: &Address) -> u64 {
     match address {
-        Address::Socket(address) => match address.ip() {
+        Address::Tcp(address) | Address::Udp(address) => match address.ip() {
             core::net::IpAddr::V4(ip) => u64::from(u32::from(ip)),
             core::net::IpAddr::V6(ip) => Random::new((u128::from(ip) >> 64) as u64).bits() | 1 << 63,
         },

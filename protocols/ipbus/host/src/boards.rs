@@ -58,7 +58,9 @@ impl Boards {
                     Route::Hub { hub, target } => (Path::Hub(target_address(uri, target)?), hub),
                 };
                 boards.describe(&read);
-                boards.places.push((path, Address::Socket(address(uri, host)?)));
+                let at = address(uri, host)?;
+                let at = if matches!(path, Path::Udp { .. }) { Address::Udp(at) } else { Address::Tcp(at) };
+                boards.places.push((path, at));
             }
         }
         Ok(boards)

@@ -1,6 +1,7 @@
 //! IPbus on a host: links for the tester, devices in software, and sessions for applications.
 
 mod boards;
+pub mod daemon;
 mod device;
 mod far_end;
 mod file_system;
@@ -8,6 +9,7 @@ mod hub_stages;
 mod limit;
 mod link;
 mod open;
+pub mod registers;
 mod session;
 mod suite;
 

@@ -3,7 +3,7 @@
 use crate::boards::Boards;
 use crate::device::{self, Served};
 use crate::link::{self, IpbusLink, noticed};
-use hodo_io::{Clock, Datagrams, Endpoint, Streams};
+use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_ipbus::wire::DEVICE_PORT;
 use hodo_ipbus::{Clients, Device};
 use hodo_machine::Transport;
@@ -38,12 +38,12 @@ fn open_part(
     let asked = boards.asked(channels.clone(), settings);
     let clients = Clients::new(channels.map(|channel| boards.client(channel, settings)));
     if boards.is_datagrams() {
-        let endpoint = Endpoint::new(clients, Datagrams::new(sockets, None).map_err(failed)?, clock);
+        let endpoint = Endpoint::new(clients, Sockets::new(sockets).map_err(failed)?, clock);
         let link = IpbusLink::open(endpoint, noticed_on_datagrams, asked, timeout).map_err(|why| cannot(uri, &why))?;
-        (opened.local, opened.remote) = link.driver().transport().addresses();
+        (_, opened.local, opened.remote) = link.driver().transport().facts();
         opened.links.push(Box::new(link));
     } else {
-        let endpoint = Endpoint::new(clients, Streams::new(sockets, None).map_err(failed)?, clock);
+        let endpoint = Endpoint::new(clients, Sockets::new(sockets).map_err(failed)?, clock);
         let link = IpbusLink::open(endpoint, noticed_on_streams, asked, timeout).map_err(|why| cannot(uri, &why))?;
         let link = link.with_tcp(|endpoint| endpoint.transport().tcp().map(tcp_times));
         (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
@@ -53,12 +53,12 @@ fn open_part(
 }
 
 /// What the clients over UDP have noticed, and what their kernel did not take.
-fn noticed_on_datagrams(endpoint: &Endpoint<Clients, Datagrams>) -> Loss {
+fn noticed_on_datagrams(endpoint: &Endpoint<Clients, Sockets>) -> Loss {
     Loss { refused: endpoint.transport().unsent(), ..noticed(endpoint.machine()) }
 }
 
 /// What the clients over streams have noticed, and what their TCP has sent again.
-fn noticed_on_streams(endpoint: &Endpoint<Clients, Streams>) -> Loss {
+fn noticed_on_streams(endpoint: &Endpoint<Clients, Sockets>) -> Loss {
     Loss { retransmitted: endpoint.transport().retransmitted(), ..noticed(endpoint.machine()) }
 }
 

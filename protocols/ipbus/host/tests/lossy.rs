@@ -6,7 +6,7 @@ mod plans;
 
 use hodo_catalog::ipbus::hub::{AllowList, Hub, HubCommand, HubConfig, HubEvent};
 use hodo_catalog::ipbus::{Access, Session, SessionSettings};
-use hodo_io::{Attendant, JointOptions, JointServer, ServeOptions, SocketSettings};
+use hodo_io::{Attendant, ServeOptions, Server, SocketSettings};
 use hodo_machine::{Address, Wait};
 use plans::served::{Served, serve_settings};
 use std::sync::Arc;
@@ -51,16 +51,16 @@ struct RunningHub {
 impl RunningHub {
     fn start() -> RunningHub {
         let settings = SocketSettings::default();
-        let serve = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: settings.clone() };
-        let options = JointOptions { serve, datagrams: settings, drain: Duration::from_secs(1), trace: None };
-        let server = JointServer::bind(&Address::Socket(([127, 0, 0, 1], 0).into()), options).expect("a free port");
+        let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings };
+        let server = Server::bind(&Address::Tcp(([127, 0, 0, 1], 0).into()), options).expect("a free port");
+        let server = server.with_drain(Duration::from_secs(1));
         let address = server.address().clone();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         // A loaded machine may leave a board without a processor for longer than a network would.
         let mut config = HubConfig::default();
         config.window.patience = Duration::from_secs(20);
-        let run = move || server.run(|_| (Hub::new(config, AllowList::ALL), Quiet), &stopped).expect("the hub runs");
+        let run = move || server.attend(|_| (Hub::new(config, AllowList::ALL), Quiet), &stopped).expect("the hub runs");
         RunningHub { address, stop, thread: Some(std::thread::spawn(run)) }
     }
 }

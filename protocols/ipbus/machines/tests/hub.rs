@@ -73,9 +73,9 @@ impl Rig {
                 }
                 Output::Event(event) => self.events.push(event),
                 Output::Open(peer, address) => {
-                    let Address::Socket(SocketAddr::V4(address)) = address else { panic!("{address}") };
+                    let Address::Udp(SocketAddr::V4(address)) = address else { panic!("{address}") };
                     self.peers.insert(peer.0, u32::from(address.ip().octets()[3]));
-                    self.hub.handle(self.now, Input::Opened(peer, &Address::Socket(address.into())));
+                    self.hub.handle(self.now, Input::Opened(peer, &Address::Udp(address.into())));
                 }
                 Output::Close(peer) => {
                     self.peers.remove(&peer.0);

@@ -211,7 +211,7 @@ impl Machine for Role {
                 None => Output::Idle(None),
             },
             Role::Hub(hub, first_board) => match hub.poll(now, out) {
-                Output::Open(peer, Address::Socket(SocketAddr::V4(socket))) => {
+                Output::Open(peer, Address::Udp(SocketAddr::V4(socket))) => {
                     let board = u32::from(socket.ip().octets()[3]);
                     assert_eq!(socket, target(board));
                     Output::Open(peer, Address::Node(*first_board + board))

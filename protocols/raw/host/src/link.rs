@@ -1,7 +1,7 @@
 //! Raw links: how an [`Operation`] becomes a command of the client machine, and its events become completions.
 
 use hodo_io::usage::ProcessUsage;
-use hodo_io::{Datagrams, Endpoint, Streams};
+use hodo_io::{Endpoint, Sockets};
 use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, TcpTimes, Usage};
 use hodo_raw::{
@@ -200,12 +200,12 @@ impl<D: Driver<Machine = Client>> Link for RawLink<D> {
 }
 
 /// What a client over UDP has noticed, and what its kernel did not take.
-pub(crate) fn noticed_on_datagrams(endpoint: &Endpoint<Client, Datagrams>) -> Loss {
+pub(crate) fn noticed_on_datagrams(endpoint: &Endpoint<Client, Sockets>) -> Loss {
     Loss { refused: endpoint.transport().unsent(), ..noticed(endpoint.machine()) }
 }
 
 /// What a client over streams has noticed, and what its TCP has sent again.
-pub(crate) fn noticed_on_streams(endpoint: &Endpoint<Client, Streams>) -> Loss {
+pub(crate) fn noticed_on_streams(endpoint: &Endpoint<Client, Sockets>) -> Loss {
     Loss { retransmitted: endpoint.transport().retransmitted(), ..noticed(endpoint.machine()) }
 }
 

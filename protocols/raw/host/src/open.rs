@@ -2,7 +2,7 @@
 
 use crate::link::{self, RawLink, client_config, server_config};
 use crate::suite;
-use hodo_io::{Clock, Datagrams, Endpoint, Streams};
+use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_machine::{Address, Transport};
 use hodo_raw::{Client, Counters, Server as Machine, ServerCommand, ServerEvent};
 use hodo_sim::Sim;
@@ -35,19 +35,24 @@ fn open_part(
     let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
     let channels = channels.len() as u32;
     let (sockets, timeout) = (socket_settings(settings), settings.timeout);
-    let client = Client::new(client_config(settings, crate::transport(uri), address.clone(), channels));
+    let client = Client::new(client_config(
+        settings,
+        crate::transport(uri),
+        address.clone().over(crate::transport(uri)),
+        channels,
+    ));
     if crate::transport(uri) == Transport::Datagram {
         if settings.reconnect {
             return Err(Error::Usage("--reconnect needs connections; UDP has none".into()));
         }
-        let endpoint = Endpoint::new(client, Datagrams::new(sockets, None).map_err(failed)?, clock);
+        let endpoint = Endpoint::new(client, Sockets::new(sockets).map_err(failed)?, clock);
         let link = RawLink::open(endpoint, link::noticed_on_datagrams, channels, timeout, stop);
         let link = link.map_err(|error| cannot(uri, &error))?;
         check_size(uri, settings, link.size_max())?;
-        (opened.local, opened.remote) = link.driver().transport().addresses();
+        (_, opened.local, opened.remote) = link.driver().transport().facts();
         opened.links.push(Box::new(link));
     } else {
-        let endpoint = Endpoint::new(client, Streams::new(sockets, None).map_err(failed)?, clock);
+        let endpoint = Endpoint::new(client, Sockets::new(sockets).map_err(failed)?, clock);
         let link = RawLink::open(endpoint, link::noticed_on_streams, channels, timeout, stop);
         let link = link.map_err(|error| cannot(uri, &error))?;
         let link = link.with_tcp(|endpoint| endpoint.transport().tcp().map(tcp_times));

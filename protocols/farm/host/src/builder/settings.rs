@@ -29,7 +29,7 @@ impl BuilderSettings {
     pub fn new(controller: SocketAddr, sources: u32) -> Self {
         BuilderSettings {
             listen: (Ipv4Addr::LOCALHOST, PORT).into(),
-            config: BuilderConfig::new(Address::Socket(controller), sources),
+            config: BuilderConfig::new(Address::Tcp(controller), sources),
             daemon: Options::default(),
             drain: Duration::from_secs(5),
             process: ProcessSettings::default(),

@@ -42,7 +42,6 @@ impl StatusReader {
 
     /// Notes the progress of the farm, from time to time, for ever.
     fn follow(&self) {
-        hodo_io::affinity::leave_descriptors();
         loop {
             let Some(now) = snapshot(&self.threads) else { continue };
             let (at_s, decided) = (now.now.as_nanos() as f64 * 1e-9, now.counts.decided());

@@ -47,8 +47,6 @@ pub enum Said<'a> {
     Printed(&'a str, &'a str),
     /// A process complained: a line on its standard error.
     Complained(&'a str, &'a str),
-    /// A process has ended, and is started again.
-    Restarting(&'a str),
 }
 
 /// A run under way.
@@ -359,7 +357,7 @@ impl Conduct<'_> {
         }
         let Process { name, host, .. } = &post.process;
         let wait = post.wait;
-        (self.say)(Said::Restarting(&format!("{name} on {host} ended ({status}); it is started again in {wait:?}")));
+        tracing::warn!("{name} on {host} ended ({status}); it is started again in {wait:?}");
         post.again_at = Some(now + wait);
         post.wait = (post.wait * 2).min(BACK_OFF_MAX);
     }

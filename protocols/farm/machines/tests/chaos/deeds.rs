@@ -1,32 +1,42 @@
-//! What is done to the farm, what its applications do, and what is checked meanwhile.
+//! The deeds: faults of the farm, its applications, and the checks meanwhile.
 
-use super::{Action, COMMIT, CONTROLLER, NOISE, SOURCE_CREDITS, World};
-use crate::net::Happening;
-use crate::programs::{Program, expected, is_of};
+use super::{Action, Business, CONTROLLER, NOISE, SOURCE_CREDITS, Scene};
+use crate::programs::{Noise, Place, expected, is_of};
+use hodo_farm::Error;
+use hodo_farm::Node;
 use hodo_farm::builder::Event as BuilderEvent;
 use hodo_farm::controller::{self, Event as ControllerEvent, Final};
 use hodo_farm::node::{self, Event as NodeEvent};
 use hodo_farm::source::Event as SourceEvent;
 use hodo_farm::wire::{Hello, Role, Token, Verdict};
-use hodo_farm::{Controller, Error, NoSupply};
-use hodo_machine::{Input, Machine, Peer};
+use hodo_sim::{Death, Site};
+use std::time::Duration;
 
-impl World {
+impl Scene {
     pub(super) fn act(&mut self, action: Action) {
-        let silently = self.random.chance(0.3);
+        let death = if self.random.chance(0.3) { Death::Silent } else { Death::Reset };
         match action {
             Action::KillNode => {
                 if let Some(host) = self.one_of_the_nodes() {
-                    self.kill(host, silently);
+                    self.kill(host, death);
                 }
             }
             Action::Stop => {
-                let hosts = self.net.hosts.len() as u64;
-                let host = self.random.below(hosts) as u32;
-                self.net.hosts[host as usize].stopped = true;
+                let host = self.one_of_all();
+                self.stopped.insert(host);
+                self.world.stop(host);
                 self.plan_in(1200, Action::Resume(host));
             }
-            Action::Resume(host) => self.net.resume(host),
+            Action::Resume(host) => {
+                self.stopped.remove(&host);
+                self.world.resume(host);
+            }
+            Action::CutOff => {
+                let host = self.one_of_all();
+                self.world.cut_off(host, true);
+                self.plan_in(600, Action::Reach(host));
+            }
+            Action::Reach(host) => self.world.cut_off(host, false),
             Action::Leave => {
                 if let Some(host) = self.one_of_the_nodes() {
                     self.tell_node(host, node::Command::Drain);
@@ -38,15 +48,21 @@ impl World {
                 self.new_node(emulated, false);
             }
             Action::Start(host) => self.start(host),
-            Action::Reset => self.net.reset_one(),
+            Action::Reset => {
+                let streams = self.world.streams();
+                let stream = streams.get(self.random.below(streams.len() as u64) as usize);
+                if let Some(stream) = stream.copied() {
+                    self.world.reset(stream, Duration::from_millis(3));
+                }
+            }
             Action::KillSource => {
                 let hosts: Vec<u32> = self.memories.keys().copied().collect();
                 let host = hosts[self.random.below(hosts.len() as u64) as usize];
-                self.kill(host, silently);
+                self.kill(host, death);
             }
             Action::KillBuilder => {
-                if let Some(host) = self.builder.as_ref().map(|(host, _)| *host) {
-                    self.kill(host, silently);
+                if let Some(host) = self.builder.as_ref().map(|(site, _)| site.node) {
+                    self.kill(host, death);
                 }
             }
             Action::KillController => {
@@ -54,7 +70,7 @@ impl World {
                 let count = self.random.below(self.storage.written.len() as u64 + 1) as usize;
                 self.storage.commit(count);
                 self.storage.written.clear();
-                self.kill(CONTROLLER, silently);
+                self.kill(CONTROLLER, death);
             }
             Action::FillDisk => {
                 self.storage.is_full = true;
@@ -70,13 +86,19 @@ impl World {
             }
             Action::GoOn => self.command(controller::Command::Resume),
             Action::Noise => {
-                let host = self.net.place_for_one();
+                let site = self.world.add_site();
+                self.place(Place::Noise(site), site.node);
+                self.world.set_listening(site.node, false);
+                self.start(site.node);
                 let greets = self.random.chance(0.7);
-                self.net.start(host, Program::Noise { opened: false, greets });
-                (0..5).for_each(|_| self.plan_in(300, Action::NoiseSays(host)));
+                (0..5).for_each(|said| self.plan_in(300, Action::NoiseSays(site, greets && said == 0)));
             }
-            Action::NoiseSays(host) => self.make_noise(host),
+            Action::NoiseSays(site, greets) => self.make_noise(site, greets),
         }
+    }
+
+    fn one_of_all(&mut self) -> u32 {
+        self.random.below(self.places.len() as u64) as u32
     }
 
     fn one_of_the_nodes(&mut self) -> Option<u32> {
@@ -85,19 +107,21 @@ impl World {
     }
 
     /// Ends a program, which starts again a little later.
-    fn kill(&mut self, host: u32, silently: bool) {
-        if self.net.hosts[host as usize].program.is_some() {
-            self.net.kill(host, silently);
+    fn kill(&mut self, host: u32, death: Death) {
+        if self.world.is_running(host) {
+            self.end(host, death);
             self.plan_in(400, Action::Start(host));
         }
     }
 
-    fn make_noise(&mut self, host: u32) {
-        let peer = Peer(0);
-        if !self.net.has_peer(host, peer) {
-            return;
-        }
-        let Some(Program::Noise { greets, .. }) = &mut self.net.hosts[host as usize].program else { return };
+    /// Ends a program, with all that its application has planned.
+    fn end(&mut self, host: u32, death: Death) {
+        self.world.kill(host, death);
+        self.stopped.remove(&host);
+        self.business.retain(|_, (of, _)| *of != host);
+    }
+
+    fn make_noise(&mut self, site: Site<Noise>, greets: bool) {
         let hello = Hello {
             role: Role::Node,
             flags: 0,
@@ -108,7 +132,7 @@ impl World {
             weight: 1,
             instance: 0,
         };
-        let bytes = if std::mem::take(greets) {
+        let bytes = if greets {
             hello.encode().to_vec()
         } else if self.random.chance(0.5) {
             let event = self.random.below(100);
@@ -118,63 +142,49 @@ impl World {
         } else {
             (0..self.random.below(100)).map(|_| self.random.bits() as u8).collect()
         };
-        self.net.send(host, peer, bytes);
-    }
-
-    fn controller(&mut self) -> Option<&mut Controller<NoSupply>> {
-        match &mut self.net.hosts[CONTROLLER as usize].program {
-            Some(Program::Controller(controller)) => Some(controller),
-            _ => None,
-        }
+        self.world.command(site, bytes);
     }
 
     pub(super) fn command(&mut self, command: controller::Command) {
-        let now = self.net.now;
-        if let Some(controller) = self.controller() {
-            controller.handle(now, Input::Command(command));
-            self.net.poll_later(CONTROLLER);
-        }
+        self.world.command(self.controller, command);
     }
 
     fn tell_node(&mut self, host: u32, command: node::Command) {
-        let now = self.net.now;
-        if let Some(Program::Node(node)) = &mut self.net.hosts[host as usize].program {
-            node.handle(now, Input::Command(command));
-            self.net.poll_later(host);
+        if let Place::Node(site) = self.places[host as usize] {
+            self.world.command(site, command);
         }
     }
 
-    /// What an application had planned is due.
-    pub(super) fn own(&mut self, host: u32, what: u64) {
-        if what == COMMIT {
-            self.storage.due = false;
-            if self.storage.is_full {
-                return;
+    /// Does what an application had planned.
+    pub(super) fn attend(&mut self, host: u32, business: Business) {
+        match business {
+            Business::Commit => {
+                self.storage.due = false;
+                if self.storage.is_full {
+                    return;
+                }
+                let count = 1 + self.random.below(self.storage.written.len() as u64) as usize;
+                self.storage.commit(count);
+                if !self.storage.written.is_empty() {
+                    self.commit_later();
+                }
+                self.command(controller::Command::Committed(self.storage.committed));
             }
-            let count = 1 + self.random.below(self.storage.written.len() as u64) as usize;
-            self.storage.commit(count);
-            if !self.storage.written.is_empty() {
-                self.commit_later();
+            Business::Decide(what) => {
+                let Some(job) = self.jobs.remove(&what) else { return };
+                let verdict = if self.random.chance(0.01) { Verdict::Failed } else { expected(job.event) };
+                let output = if self.random.chance(0.2) { vec![7; 6000].into() } else { Vec::new().into() };
+                let output = if verdict == Verdict::Accepted { output } else { Vec::new().into() };
+                self.tell_node(host, node::Command::Decided { job, verdict, output, began: job.came });
             }
-            return self.command(controller::Command::Committed(self.storage.committed));
+            Business::Exit => self.end(host, Death::Reset),
         }
-        let Some(job) = self.jobs.remove(&what) else { return };
-        let verdict = if self.random.chance(0.01) { Verdict::Failed } else { expected(job.event) };
-        let output = if self.random.chance(0.2) { vec![7; 6000].into() } else { Vec::new().into() };
-        let output = if verdict == Verdict::Accepted { output } else { Vec::new().into() };
-        self.tell_node(host, node::Command::Decided { job, verdict, output, began: job.came });
-    }
-
-    fn later(&mut self, host: u32, micros: u64, what: u64) {
-        let at = self.net.now + self.net.micros(micros);
-        let generation = self.net.hosts[host as usize].generation;
-        self.net.at(at, Happening::Own { host, generation, what });
     }
 
     fn commit_later(&mut self) {
         if !self.storage.due && !self.storage.is_full && !self.storage.written.is_empty() {
             self.storage.due = true;
-            self.later(CONTROLLER, 5000, COMMIT);
+            self.plan_business(CONTROLLER, 5000, Business::Commit);
         }
     }
 
@@ -196,23 +206,20 @@ impl World {
         }
     }
 
-    pub(super) fn node_told(&mut self, host: u32, event: NodeEvent) {
+    pub(super) fn node_told(&mut self, site: Site<Node>, event: NodeEvent) {
+        let host = site.node;
         match event {
             NodeEvent::Work { job, payload: bytes, partial } => {
                 assert!(self.is_of(&bytes, job.run, job.event, partial), "event {}", job.event);
                 if self.poison.contains(&job.event) {
-                    return self.kill(host, false);
+                    return self.kill(host, Death::Reset);
                 }
-                let what = self.entries;
                 self.entries += 1;
-                self.jobs.insert(what, job);
-                self.later(host, 3000, what);
+                self.jobs.insert(self.entries, job);
+                self.plan_business(host, 3000, Business::Decide(self.entries));
             }
             NodeEvent::Left(_, error) => check_honest(&error),
-            NodeEvent::Drained => {
-                self.net.carry_out(host, &mut Vec::new());
-                self.net.kill(host, false);
-            }
+            NodeEvent::Drained => self.plan_business(host, 0, Business::Exit),
             NodeEvent::Joined(..) | NodeEvent::ReportAsked(..) => {}
         }
     }
@@ -271,45 +278,47 @@ impl World {
         }
     }
 
-    pub(super) fn is_done(&mut self) -> bool {
+    pub(super) fn is_done(&self) -> bool {
         let total = self.total;
         self.storage.log.len() == total
             && self.agenda.is_empty()
             && self.memories.values().all(super::Memory::is_done)
-            && self.controller().is_some_and(|controller| controller.counts().in_hand() == 0)
+            && self.world.machine(self.controller).is_some_and(|controller| controller.counts().in_hand() == 0)
     }
 
-    pub(super) fn check_balance(&mut self) {
-        let counts = self.controller().expect("it runs").counts();
+    pub(super) fn check_balance(&self) {
+        let counts = self.world.machine(self.controller).expect("it runs").counts();
         let of = |verdict| self.storage.log.values().filter(|is| **is == verdict).count() as u64;
         let stored = [Verdict::Accepted, Verdict::Rejected, Verdict::Quarantined, Verdict::Incomplete].map(of);
         assert_eq!([counts.accepted, counts.rejected, counts.quarantined, counts.incomplete], stored);
         assert_eq!((counts.taken_in, counts.decided()), (self.total as u64, self.total as u64));
     }
 
-    pub(super) fn check_bounds(&mut self) {
+    pub(super) fn check_bounds(&self) {
         let sources = self.memories.len() as u64;
-        if let Some(controller) = self.controller() {
+        if let Some(controller) = self.world.machine(self.controller) {
             let in_hand = controller.counts().in_hand();
             assert!(in_hand <= 3 * sources * u64::from(SOURCE_CREDITS), "{in_hand} events are in hand");
         }
         for host in self.memories.keys() {
-            if let Some(Program::Source(source)) = &self.net.hosts[*host as usize].program {
+            if let Place::Source(site) = self.places[*host as usize]
+                && let Some(source) = self.world.machine(site)
+            {
                 assert!(source.kept() <= SOURCE_CREDITS as usize + 1, "{} events are kept", source.kept());
             }
         }
     }
 
-    pub(super) fn story(&mut self) -> String {
+    pub(super) fn story(&self) -> String {
         let (stored, total, written) = (self.storage.log.len(), self.total, self.storage.written.len());
         let memories: Vec<_> = self.memories.values().map(|memory| memory.answered.count()).collect();
-        let counters =
-            self.controller().map(|controller| (controller.counts(), controller.counters(), controller.shares()));
+        let counters = self.world.machine(self.controller);
+        let counters = counters.map(|controller| (controller.counts(), controller.counters(), controller.shares()));
         format!("{stored} of {total} stored, {written} written, answered {memories:?}, {counters:?}")
     }
 }
 
-/// Those who keep the rules are not told that they broke them.
+/// Asserts that nobody who keeps the rules is accused of breaking them.
 fn check_honest(error: &Error) {
     assert!(!error.is_misbehaviour() || matches!(error, Error::Full { .. }), "{error}");
     assert!(!matches!(error, Error::RefusedBy { code } if *code <= 12), "{error}");

@@ -1,29 +1,30 @@
-//! What runs at a host: one of the farm's machines with its application, or noise.
+//! Programs at the nodes: the farm's machines with their applications, or noise.
 
 use bytes::Bytes;
-use hodo_farm::builder::{self, Builder, FRAGMENT};
-use hodo_farm::controller::{self, ControllerConfig};
-use hodo_farm::node::{self, Node};
-use hodo_farm::source::{self, Source, SourceConfig};
+use hodo_farm::builder::{Builder, FRAGMENT};
+use hodo_farm::controller;
+use hodo_farm::node::Node;
+use hodo_farm::source::{Source, SourceConfig};
 use hodo_farm::wire::Verdict;
 use hodo_farm::{Controller, EventData, Ledger, Next, NoSupply, Ranges, Supply};
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Random};
+use hodo_sim::Site;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// The verdict that every sane node gives.
+/// Returns the verdict that every sane node gives.
 pub fn expected(event: u64) -> Verdict {
     if event.is_multiple_of(3) { Verdict::Accepted } else { Verdict::Rejected }
 }
 
-/// The bytes of an event, or of a source's part of it: they follow from its run, its number and the source.
+/// Returns the bytes of an event, or of a source's part of it: they follow from its run, its number and the source.
 pub fn payload(run: u32, event: u64, source: u32) -> Bytes {
     let mut random = Random::for_purpose(event, u64::from(run) << 32 | u64::from(source));
     let size = if random.chance(0.1) { random.below(9000) } else { random.below(300) };
     (0..size).map(|_| random.bits() as u8).collect()
 }
 
-/// Whether these are the bytes of an event: of one source, or of the fragments that so many sources gave.
+/// Returns whether these are the bytes of an event: of one source, or of the fragments that so many sources gave.
 pub fn is_of(bytes: &[u8], run: u32, event: u64, built_of: Option<u32>, source: u32, partial: bool) -> bool {
     let Some(sources) = built_of else { return !partial && *bytes == payload(run, event, source)[..] };
     let (mut rest, mut numbers) = (bytes, Vec::new());
@@ -61,7 +62,7 @@ impl Supply for Tape {
     }
 }
 
-/// What a source knows that outlives its process: the events that need no keeping any more.
+/// A source's memory that outlives its process: the events that need no keeping any more.
 #[derive(Clone)]
 pub struct Memory {
     pub run: u32,
@@ -110,7 +111,7 @@ impl Storage {
         }
     }
 
-    /// The ledger of a controller that goes on.
+    /// Returns the ledger of a controller that goes on.
     pub fn ledger(&self) -> Ledger {
         let mut ledger = Ledger::default();
         for run in [1, 2] {
@@ -124,82 +125,47 @@ impl Storage {
     }
 }
 
-pub enum Program {
-    Source(Box<Source<Tape>>),
-    Node(Box<Node>),
-    Builder(Box<Builder>),
-    Controller(Box<Controller<NoSupply>>),
-    /// Says what it likes; greets as a node does, or not.
-    Noise {
-        opened: bool,
-        greets: bool,
-    },
+/// Reaches the controller and says what it is told to.
+#[derive(Default)]
+pub struct Noise {
+    opened: bool,
+    is_there: bool,
+    saying: VecDeque<Vec<u8>>,
 }
 
-/// What a program tells its application.
-pub enum Told {
-    Source(source::Event),
-    Node(node::Event),
-    Builder(builder::Event),
-    Controller(controller::Event),
-}
+impl Machine for Noise {
+    type Command = Vec<u8>;
+    type Event = ();
 
-impl Program {
-    pub fn controller(config: &ControllerConfig, ledger: Ledger) -> Self {
-        Program::Controller(Box::new(Controller::new(config.clone(), NoSupply, ledger)))
-    }
-
-    pub fn tell(&mut self, now: Instant, input: &Input<'_, ()>) {
-        match self {
-            Program::Source(machine) => tell(&mut **machine, now, input),
-            Program::Node(machine) => tell(&mut **machine, now, input),
-            Program::Builder(machine) => tell(&mut **machine, now, input),
-            Program::Controller(machine) => tell(&mut **machine, now, input),
-            Program::Noise { .. } => {}
+    fn handle(&mut self, _: Instant, input: Input<'_, Vec<u8>>) {
+        match input {
+            Input::Command(bytes) if self.is_there => self.saying.push_back(bytes),
+            Input::Opened(..) => self.is_there = true,
+            Input::Closed(..) => self.is_there = false,
+            _ => {}
         }
     }
 
-    pub fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Told> {
-        match self {
-            Program::Source(machine) => map(machine.poll(now, out), Told::Source),
-            Program::Node(machine) => map(machine.poll(now, out), Told::Node),
-            Program::Builder(machine) => map(machine.poll(now, out), Told::Builder),
-            Program::Controller(machine) => map(machine.poll(now, out), Told::Controller),
-            Program::Noise { opened, .. } if *opened => Output::Idle(None),
-            Program::Noise { opened, .. } => {
-                *opened = true;
-                Output::Open(Peer(0), Address::Node(0))
+    fn poll(&mut self, _: Instant, out: &mut Outbox) -> Output<()> {
+        if !std::mem::replace(&mut self.opened, true) {
+            return Output::Open(Peer(0), Address::Node(0));
+        }
+        match self.saying.pop_front() {
+            Some(bytes) => {
+                out.copy(&bytes);
+                Output::Send(Peer(0))
             }
-        }
-    }
-
-    pub fn listens(&self) -> bool {
-        matches!(self, Program::Controller(_) | Program::Builder(_) | Program::Node(_))
-    }
-
-    pub fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
-        match self {
-            Program::Source(machine) => machine.landing(peer),
-            Program::Node(machine) => machine.landing(peer),
-            Program::Builder(machine) => machine.landing(peer),
-            Program::Controller(machine) => machine.landing(peer),
-            Program::Noise { .. } => None,
+            None => Output::Idle(None),
         }
     }
 }
 
-fn tell<M: Machine>(machine: &mut M, now: Instant, input: &Input<'_, ()>) {
-    if let Some(input) = input.without_command() {
-        machine.handle(now, input);
-    }
-}
-
-fn map<E>(output: Output<E>, told: impl Fn(E) -> Told) -> Output<Told> {
-    match output {
-        Output::Send(peer) => Output::Send(peer),
-        Output::Event(event) => Output::Event(told(event)),
-        Output::Open(peer, address) => Output::Open(peer, address),
-        Output::Close(peer) => Output::Close(peer),
-        Output::Idle(at) => Output::Idle(at),
-    }
+/// Programs at the nodes: the farm's machines with their applications, or noise.
+#[derive(Clone, Copy)]
+pub enum Place {
+    Source(Site<Source<Tape>>),
+    Node(Site<Node>),
+    Builder(Site<Builder>),
+    Controller(Site<Controller<NoSupply>>),
+    Noise(Site<Noise>),
 }

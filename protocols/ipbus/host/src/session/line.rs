@@ -1,5 +1,5 @@
 use super::{SessionError, SessionSettings};
-use hodo_io::{Clock, Datagrams, Endpoint, SocketSettings, Streams};
+use hodo_io::{Clock, Endpoint, SocketSettings, Sockets};
 use hodo_ipbus::{Client, ClientConfig, Command, Event, Path};
 use hodo_machine::{Address, Driver, Instant, Wait};
 use hodo_uhal::uri::{Host, Route, Uri};
@@ -7,47 +7,31 @@ use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
 
 /// The client machine on its socket.
-pub(super) enum Line {
-    Datagrams(Box<Endpoint<Client, Datagrams>>),
-    Streams(Box<Endpoint<Client, Streams>>),
-}
+pub(super) struct Line(Box<Endpoint<Client, Sockets>>);
 
 impl Line {
     pub(super) fn open(uri: &Uri, settings: &SessionSettings) -> Result<Line, SessionError> {
         let config = config(uri, settings)?;
         let sockets = SocketSettings { peers_max: 1, ..SocketSettings::default() };
         let clock = Clock::start();
-        let line = match config.path {
-            Path::Udp { .. } => Datagrams::new(sockets, None)
-                .map(|transport| Line::Datagrams(Box::new(Endpoint::new(Client::new(config), transport, clock)))),
-            Path::Tcp | Path::Hub(_) => Streams::new(sockets, None)
-                .map(|transport| Line::Streams(Box::new(Endpoint::new(Client::new(config), transport, clock)))),
-        };
-        line.map_err(|error| SessionError::System { uri: uri.to_string(), why: error.to_string() })
+        let sockets = Sockets::new(sockets)
+            .map_err(|error| SessionError::System { uri: uri.to_string(), why: error.to_string() })?;
+        Ok(Line(Box::new(Endpoint::new(Client::new(config), sockets, clock))))
     }
 
     #[inline]
     pub(super) fn command(&mut self, command: Command) {
-        match self {
-            Line::Datagrams(endpoint) => endpoint.command(command),
-            Line::Streams(endpoint) => endpoint.command(command),
-        }
+        self.0.command(command);
     }
 
     #[inline]
     pub(super) fn step(&mut self, wait: Wait, until: Instant, told: &mut dyn FnMut(Event)) -> io::Result<()> {
-        match self {
-            Line::Datagrams(endpoint) => endpoint.step(wait, until, told),
-            Line::Streams(endpoint) => endpoint.step(wait, until, told),
-        }
+        self.0.step(wait, until, told)
     }
 
     /// When the last step ended.
     pub(super) fn last_turn(&self) -> Instant {
-        match self {
-            Line::Datagrams(endpoint) => endpoint.last_turn(),
-            Line::Streams(endpoint) => endpoint.last_turn(),
-        }
+        self.0.last_turn()
     }
 }
 
@@ -58,7 +42,9 @@ fn config(uri: &Uri, settings: &SessionSettings) -> Result<ClientConfig, Session
         Route::Tcp(host) => (Path::Tcp, host),
         Route::Hub { hub, target } => (Path::Hub(address_v4(target)?), hub),
     };
-    let mut config = ClientConfig::new(path, uri.version, Address::Socket(address(host)?));
+    let at = address(host)?;
+    let at = if matches!(path, Path::Udp { .. }) { Address::Udp(at) } else { Address::Tcp(at) };
+    let mut config = ClientConfig::new(path, uri.version, at);
     config.timeout = settings.timeout;
     if let Some(bytes) = uri.max_payload_bytes {
         config.payload_max = bytes as usize;

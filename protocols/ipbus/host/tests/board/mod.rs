@@ -1,6 +1,6 @@
 //! A device in software that answers while a test runs.
 
-use hodo_io::{DatagramServer, ServeOptions, SocketSettings, StreamServer};
+use hodo_io::{ServeOptions, Server, SocketSettings};
 use hodo_ipbus::device::{Device, DeviceConfig, Registers};
 use hodo_ipbus::wire::Version;
 use hodo_machine::{Address, Transport, Wait};
@@ -25,16 +25,16 @@ impl Board {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let make = move || Device::new(config.clone());
-        let loopback = Address::Socket(([127, 0, 0, 1], 0).into());
+        let loopback = Address::of(transport, ([127, 0, 0, 1], 0).into());
         let (scheme, address, thread) = match transport {
             Transport::Datagram => {
-                let server = DatagramServer::bind(&loopback, options).expect("a free port");
+                let server = Server::bind(&loopback, options).expect("a free port");
                 let address = server.address().clone();
                 let run = move || server.run(make, |_| None, &stopped).expect("the device runs");
                 ("udp", address, std::thread::spawn(run))
             }
             Transport::Stream => {
-                let server = StreamServer::bind(&loopback, options).expect("a free port");
+                let server = Server::bind(&loopback, options).expect("a free port");
                 let address = server.address().clone();
                 let run = move || server.run(make, |_| None, &stopped).expect("the device runs");
                 ("tcp", address, std::thread::spawn(run))

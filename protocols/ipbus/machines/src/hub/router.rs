@@ -286,7 +286,7 @@ impl Router {
             Carry::Close(peer) => Some(Output::Close(peer)),
             Carry::Open(number) => {
                 let target = self.boards.at(number)?.target;
-                Some(Output::Open(Peer(number), Address::Socket(target.into())))
+                Some(Output::Open(Peer(number), Address::Udp(target.into())))
             }
         }
     }

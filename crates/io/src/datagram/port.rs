@@ -1,0 +1,76 @@
+use crate::connect::socket_for;
+use crate::listener::bound;
+use crate::sys;
+use hodo_machine::Address;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// A bound datagram socket: those who send to it become peers, and others can be reached from it.
+#[derive(Debug)]
+pub struct Port {
+    pub(crate) fd: OwnedFd,
+    address: Address,
+    pub(crate) number: u16,
+    pub(crate) is_ipv4: bool,
+    pub(crate) tells_arrival: bool,
+}
+
+/// How a [`Port`] is bound.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PortOptions {
+    /// Other sockets may be bound to the same address: each gets its part of the senders.
+    pub shared: bool,
+    /// Datagrams may be sent to broadcast addresses.
+    pub broadcast: bool,
+    /// Multicast groups to receive from, each on the interface of this index; 0: on the one that the routes say.
+    pub groups: Vec<(IpAddr, u32)>,
+    /// A sender is told apart by the address and interface that its datagrams came to, and is answered from there.
+    pub tells_arrival: bool,
+}
+
+/// Where a datagram came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Arrival {
+    /// The address that it was sent to: of this host, of a group, or a broadcast's.
+    pub(crate) to: IpAddr,
+    /// The address of this host that an answer comes from.
+    pub(crate) here: Option<IpAddr>,
+    pub(crate) interface: u32,
+}
+
+impl Port {
+    /// Binds at an address; port 0 is any free one.
+    ///
+    /// # Errors
+    /// The operating system's: the address is in use or not of this host, a group cannot be joined.
+    pub fn bind(address: &Address, options: &PortOptions) -> io::Result<Self> {
+        let (fd, raw) = socket_for(address, libc::SOCK_DGRAM)?;
+        let is_ipv4 = matches!(address.ip(), Some(SocketAddr::V4(_)));
+        let on = |level, name| sys::set_option(fd.as_fd(), level, name, 1);
+        if options.shared {
+            on(libc::SOL_SOCKET, libc::SO_REUSEPORT)?;
+        }
+        if options.broadcast {
+            on(libc::SOL_SOCKET, libc::SO_BROADCAST)?;
+        }
+        match (options.tells_arrival, is_ipv4) {
+            (true, true) => on(libc::IPPROTO_IP, libc::IP_PKTINFO)?,
+            (true, false) => on(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO)?,
+            (false, _) => {}
+        }
+        sys::bind(fd.as_fd(), &raw)?;
+        for (group, interface) in &options.groups {
+            sys::join_group(fd.as_fd(), *group, *interface)?;
+        }
+        let address = bound(&fd, address)?;
+        let number = address.ip().map_or(0, |ip| ip.port());
+        Ok(Port { fd, address, number, is_ipv4, tells_arrival: options.tells_arrival })
+    }
+
+    /// The address that it is bound to.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+}

@@ -1,0 +1,322 @@
+//! Where the next input is looked for: the one loop of all receives.
+
+use super::{ARRIVALS, Datagrams, PORTS, RECEIVE_SPAN, Side, Sockets, Source};
+use crate::poller::{Ready, span_until};
+use crate::stream::LOOK_UP;
+use crate::{Clock, sys};
+use hodo_machine::{Instant, Machine, Peer, Wait};
+use std::io;
+use std::time::Duration;
+
+/// Empty looks at the only socket, or rounds of looks, between two looks at the clock.
+const SPINS: u32 = 32;
+const ROUNDS: u32 = 8;
+/// Looks of a round at the side where the next input is expected, before one at the other.
+const EXPECTED: u32 = 3;
+/// How long an answer that is owed is looked for before a sleep, while others may run: a wake-up costs half of this.
+const LINGER: Duration = Duration::from_micros(50);
+
+/// Bytes that count as a little: the window of a device, or a few requests.
+const LITTLE: usize = 64 << 10;
+
+/// The only socket there is: it is received from directly.
+#[derive(Clone, Copy)]
+enum Solo {
+    Stream(Peer),
+    Datagrams(Source),
+}
+
+type Seen = io::Result<Option<Instant>>;
+
+impl Sockets {
+    /// Waits for input, at most to `until`, and hands what is there to the machine. Returns when it came.
+    #[inline]
+    pub(super) fn wait<M: Machine>(&mut self, wait: Wait, until: Instant, clock: &Clock, machine: &mut M) -> Seen {
+        if let Some(now) = self.take_what_is_known(clock, machine)? {
+            return Ok(Some(now));
+        }
+        if self.streams.has_arrived() {
+            let seen = self.look(clock, machine)?;
+            return Ok(seen.or_else(|| self.streams.welcome(clock, machine)));
+        }
+        if let Some(source) = self.datagrams.solo() {
+            let seen = self.datagrams.look_on(source, clock, machine)?;
+            if self.note(Side::Datagrams, seen).is_some() {
+                return Ok(seen);
+            }
+        }
+        let Some(spins) = wait.polls_for() else { return self.look(clock, machine) };
+        if spins.is_zero() {
+            if let Some(now) = self.linger(clock, machine)? {
+                return Ok(Some(now));
+            }
+        } else {
+            let spin_until = (clock.now() + spins).min(until);
+            let seen = self.spin(spin_until, clock, machine)?;
+            if seen.is_some() || spin_until == until {
+                return Ok(seen);
+            }
+        }
+        self.sleep(until, clock, machine)
+    }
+
+    /// Hands over what is known without a look.
+    #[inline]
+    fn take_what_is_known<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Seen {
+        self.streams.cut_untaken(clock);
+        if self.streams.has_arrivals() {
+            self.streams.take_arrivals(clock)?;
+        }
+        if let Some(now) = self.streams.notice(clock, machine) {
+            return Ok(Some(now));
+        }
+        if let Some(now) = self.datagrams.notice(clock, machine) {
+            return Ok(Some(now));
+        }
+        if self.streams.is_to_welcome() {
+            return Ok(self.streams.welcome(clock, machine));
+        }
+        self.take_ready(clock, machine)
+    }
+
+    /// Receives from those that the poller saw, and that were not received from: all of them, unless that takes too long.
+    #[inline]
+    fn take_ready<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Seen {
+        let (mut first, mut last) = (None, None);
+        while let Some(ready) = self.streams.poller.next() {
+            if let Some(now) = self.take(ready, clock, machine)? {
+                last = Some(now);
+                if now - *first.get_or_insert(now) >= RECEIVE_SPAN {
+                    break;
+                }
+            }
+        }
+        Ok(last)
+    }
+
+    #[inline]
+    fn take<M: Machine>(&mut self, ready: Ready, clock: &Clock, machine: &mut M) -> Seen {
+        let peer = Peer(ready.token as u32);
+        if ready.token < ARRIVALS && self.streams.has(peer) {
+            let seen = self.streams.ready(ready, clock, machine);
+            return Ok(self.note(Side::Streams, seen));
+        }
+        if (ARRIVALS..PORTS).contains(&ready.token) {
+            self.streams.take_arrivals(clock)?;
+            return Ok(self.streams.welcome(clock, machine));
+        }
+        let source = Datagrams::source_of(ready.token);
+        let seen = self.datagrams.read(source, libc::MSG_DONTWAIT, clock, machine)?;
+        Ok(self.note(Side::Datagrams, seen))
+    }
+
+    /// Notes that the next input is expected where this one did not come from.
+    #[inline]
+    fn note(&mut self, side: Side, seen: Option<Instant>) -> Option<Instant> {
+        if let Some(now) = seen {
+            self.streams.heard = now;
+            self.heard_since_sleep = true;
+            self.expected = side.other();
+        }
+        seen
+    }
+
+    /// The only socket, where it can be received from directly.
+    #[inline]
+    fn solo(&mut self) -> Option<Solo> {
+        match (self.streams.count, self.datagrams.sockets()) {
+            (1, 0) => self.streams.solo().map(Solo::Stream),
+            (0, 1) => self.datagrams.solo().map(Solo::Datagrams),
+            _ => None,
+        }
+    }
+
+    /// Looks once at everything.
+    fn look<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Seen {
+        let seen = match self.solo() {
+            None if self.streams.count == 1 || self.datagrams.solo().is_some() => {
+                let first = self.expected;
+                match self.glance(first, clock, machine)? {
+                    None => self.glance(first.other(), clock, machine)?,
+                    seen => seen,
+                }
+            }
+            Some(Solo::Stream(peer)) => {
+                let seen = self.streams.read_on(peer, libc::MSG_DONTWAIT, clock, machine);
+                self.note(Side::Streams, seen)
+            }
+            Some(Solo::Datagrams(source)) => {
+                let seen = self.datagrams.read(source, libc::MSG_DONTWAIT, clock, machine)?;
+                self.note(Side::Datagrams, seen)
+            }
+            None => return self.poll(Some(Duration::ZERO), clock, machine),
+        };
+        if seen.is_none() {
+            // Whether connections have come is asked when time has passed.
+            self.streams.heard = clock.now();
+        }
+        Ok(seen)
+    }
+
+    /// Looks once at one side of two.
+    #[inline]
+    fn glance<M: Machine>(&mut self, side: Side, clock: &Clock, machine: &mut M) -> Seen {
+        let seen = match side {
+            Side::Streams => match self.streams.solo() {
+                Some(peer) => self.streams.read(peer, libc::MSG_DONTWAIT, clock, machine),
+                None if self.streams.count == 0 => None,
+                None => return self.poll(Some(Duration::ZERO), clock, machine),
+            },
+            Side::Datagrams => match self.datagrams.solo() {
+                Some(source) => self.datagrams.read(source, libc::MSG_DONTWAIT, clock, machine)?,
+                None if self.datagrams.sockets() == 0 => None,
+                None => return self.poll(Some(Duration::ZERO), clock, machine),
+            },
+        };
+        Ok(self.note(side, seen))
+    }
+
+    /// Polls until something comes, or until `until`.
+    fn spin<M: Machine>(&mut self, until: Instant, clock: &Clock, machine: &mut M) -> Seen {
+        loop {
+            if let Some(now) = self.spin_a_while(clock, machine)? {
+                return Ok(Some(now));
+            }
+            if self.streams.has_arrivals() {
+                self.streams.take_arrivals(clock)?;
+                if let Some(now) = self.streams.welcome(clock, machine) {
+                    return Ok(Some(now));
+                }
+            }
+            self.streams.heard = clock.now();
+            self.heard_since_sleep = true;
+            if self.streams.heard >= until {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn spin_a_while<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Seen {
+        match self.solo() {
+            Some(Solo::Stream(peer)) => {
+                let seen = self.streams.spin_solo(peer, clock, machine);
+                return Ok(self.note(Side::Streams, seen));
+            }
+            Some(Solo::Datagrams(source)) => {
+                self.datagrams.unwatch(source);
+                for _ in 0..SPINS {
+                    let seen = self.datagrams.read(source, libc::MSG_DONTWAIT, clock, machine)?;
+                    if self.note(Side::Datagrams, seen).is_some() {
+                        return Ok(seen);
+                    }
+                }
+                return Ok(None);
+            }
+            None if self.streams.count == 0 || self.datagrams.sockets() == 0 => {
+                return self.poll(Some(Duration::ZERO), clock, machine);
+            }
+            None => {}
+        }
+        if let Some(source) = self.datagrams.solo() {
+            self.datagrams.unwatch(source);
+        }
+        for _ in 0..ROUNDS {
+            for _ in 1..EXPECTED {
+                let seen = self.glance(self.expected, clock, machine)?;
+                if seen.is_some() {
+                    return Ok(seen);
+                }
+            }
+            let seen = self.look(clock, machine)?;
+            if seen.is_some() || self.streams.has_arrivals() {
+                return Ok(seen);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks again before a sleep, where that was often enough worth it lately: whoever was sent something may have run
+    /// already, or runs when this thread lets others run.
+    fn linger<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Seen {
+        let sent = std::mem::take(&mut self.sent);
+        let is_owed = self.streams.owed + self.datagrams.owed > 0;
+        if sent == 0 && !is_owed {
+            return Ok(None);
+        }
+        if self.looks[usize::from(is_owed)].is_worth_a_look() {
+            let seen = self.look(clock, machine)?;
+            self.looks[usize::from(is_owed)].looked(seen.is_some());
+            if seen.is_some() {
+                return Ok(seen);
+            }
+        }
+        self.let_others_run(is_owed && sent <= LITTLE, clock, machine)
+    }
+
+    /// Lets others run and looks again: once, or for a while where an answer to a little is owed. On one processor whoever
+    /// was sent something runs then; on another one a wake-up costs more than the looks. After much was sent, a sleep gathers
+    /// more of the answers.
+    fn let_others_run<M: Machine>(&mut self, for_a_while: bool, clock: &Clock, machine: &mut M) -> Seen {
+        if !self.hunches[usize::from(for_a_while)].is_worth_a_look() {
+            return Ok(None);
+        }
+        let began = clock.now();
+        let mut seen = None;
+        while seen.is_none() {
+            sys::yield_now();
+            seen = self.look(clock, machine)?;
+            if !for_a_while || clock.now() - began >= LINGER {
+                break;
+            }
+        }
+        // Where others had the processor for long, a sleep would have been over sooner.
+        let is_worth = seen.is_some_and(|now| now - began < 2 * LINGER);
+        self.hunches[usize::from(for_a_while)].looked(is_worth);
+        Ok(seen)
+    }
+
+    /// Sleeps until something comes, at most to `until`: in a receive where there is only one socket, which spares the
+    /// poller's call.
+    fn sleep<M: Machine>(&mut self, until: Instant, clock: &Clock, machine: &mut M) -> Seen {
+        // A turn is over in microseconds: what was heard last is recent enough for a timer, and spares a reading.
+        let now = if std::mem::take(&mut self.heard_since_sleep) { self.streams.heard } else { clock.now() };
+        let mut span = span_until(until, now);
+        if span.is_none_or(|span| span > LOOK_UP)
+            && now >= self.streams.unsettled_until
+            && !self.is_woken
+            && let Some(solo) = self.solo()
+        {
+            let seen = match solo {
+                Solo::Stream(peer) => self.streams.block_solo(peer, clock, machine),
+                Solo::Datagrams(source) => {
+                    self.datagrams.unwatch(source);
+                    self.datagrams.read(source, 0, clock, machine)?
+                }
+            };
+            if seen.is_some() {
+                return Ok(seen);
+            }
+            span = span_until(until, clock.now());
+        }
+        self.poll(span, clock, machine)
+    }
+
+    /// Asks the poller, and sleeps in it for at most so long.
+    fn poll<M: Machine>(&mut self, span: Option<Duration>, clock: &Clock, machine: &mut M) -> Seen {
+        self.streams.direct = 0;
+        self.streams.watch_all()?;
+        self.datagrams.watch_all()?;
+        self.streams.poller.wait(span)?;
+        self.take_ready(clock, machine)
+    }
+}
+
+impl Side {
+    #[inline]
+    fn other(self) -> Side {
+        match self {
+            Side::Streams => Side::Datagrams,
+            Side::Datagrams => Side::Streams,
+        }
+    }
+}

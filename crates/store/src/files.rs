@@ -1,0 +1,156 @@
+//! The file operations that a store writes and recovers with: the system's, or a test's that fail.
+
+use crate::scan::Source;
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// A file system. All paths of one store are in one folder.
+pub trait Files: fmt::Debug + Send + Sync {
+    /// Makes a folder and those above it, where they are not there.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn create_folder(&self, folder: &Path) -> io::Result<()>;
+
+    /// Opens a file and locks it against every other process, as long as it is open.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if another process has it.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
+
+    /// Lists the files in a folder, in any order.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
+
+    /// Makes a file, or empties the one that is there.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
+
+    /// Opens a file that is there, to read.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] if it is not there.
+    fn read(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
+
+    /// Opens a file that is there, to write.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] if it is not there.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
+
+    /// Renames a file, in place of the one that has the new name.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the names in a folder durable.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+}
+
+/// An open file.
+pub trait OpenFile: Source + fmt::Debug + Send {
+    /// Writes bytes, or some of them.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+
+    /// Cuts the file to this length.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn cut(&mut self, length: u64) -> io::Result<()>;
+
+    /// Makes what was written durable.
+    ///
+    /// # Errors
+    /// As the system says; what was written may then be lost unless it is written again.
+    fn sync_data(&mut self) -> io::Result<()>;
+
+    /// Makes what was written durable, and that the file was cut.
+    ///
+    /// # Errors
+    /// As [`OpenFile::sync_data`].
+    fn sync_all(&mut self) -> io::Result<()>;
+}
+
+/// The operating system's files.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct System;
+
+impl Files for System {
+    fn create_folder(&self, folder: &Path) -> io::Result<()> {
+        fs::create_dir_all(folder)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
+        use rustix::fs::{FlockOperation, flock};
+        let file = File::options().write(true).create(true).truncate(false).open(path)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Box::new(file))
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
+        let file = File::options().write(true).create(true).truncate(true).open(path)?;
+        Ok(Box::new(file))
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
+        Ok(Box::new(File::open(path)?))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
+        Ok(Box::new(File::options().write(true).open(path)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        File::open(folder)?.sync_all()
+    }
+}
+
+impl OpenFile for File {
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        FileExt::write_at(self, bytes, offset)
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn sync_data(&mut self) -> io::Result<()> {
+        Self::sync_data(self)
+    }
+
+    fn sync_all(&mut self) -> io::Result<()> {
+        Self::sync_all(self)
+    }
+}
