@@ -7,7 +7,7 @@ use hodo_ipbus::wire::hub::Code;
 use hodo_ipbus::wire::{Order, Version};
 use hodo_machine::{Address, Driver, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use hodo_sim::conformance::seeds;
-use hodo_sim::{Network, Random, Sim, Transport};
+use hodo_sim::{Congestion, Network, Random, Sim, Transport};
 use rack::{Board, Deed, Wish, chunk_of, codes_of, target};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -255,6 +255,8 @@ fn network(random: &mut Random, faults: bool) -> Network {
         reorder: share(random, 0.3),
         cuts: if faults && random.chance(0.2) { vec![Instant::ZERO + micros(random, 5_000)] } else { Vec::new() },
         seed: random.bits(),
+        // With congestion control, a loss of a third keeps a stream silent for longer than its client waits.
+        congestion: Congestion::None,
         ..Network::default()
     }
 }

@@ -48,13 +48,7 @@ impl Scene {
                 self.new_node(emulated, false);
             }
             Action::Start(host) => self.start(host),
-            Action::Reset => {
-                let streams = self.world.streams();
-                let stream = streams.get(self.random.below(streams.len() as u64) as usize);
-                if let Some(stream) = stream.copied() {
-                    self.world.reset(stream, Duration::from_millis(3));
-                }
-            }
+            Action::Reset => self.reset_one(),
             Action::KillSource => {
                 let hosts: Vec<u32> = self.memories.keys().copied().collect();
                 let host = hosts[self.random.below(hosts.len() as u64) as usize];
@@ -94,6 +88,15 @@ impl Scene {
                 (0..5).for_each(|said| self.plan_in(300, Action::NoiseSays(site, greets && said == 0)));
             }
             Action::NoiseSays(site, greets) => self.make_noise(site, greets),
+        }
+    }
+
+    /// Cuts a random connection, anywhere in its bytes.
+    fn reset_one(&mut self) {
+        let streams = self.world.streams();
+        let stream = streams.get(self.random.below(streams.len() as u64) as usize);
+        if let Some(stream) = stream.copied() {
+            self.world.reset(stream, Duration::from_millis(3));
         }
     }
 
