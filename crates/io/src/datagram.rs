@@ -75,6 +75,10 @@ struct Opened {
     owes: bool,
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each device, and looking it up is on the path of every send"
+)]
 enum Way {
     /// A connected socket of its own.
     Own(OwnedFd),

@@ -185,11 +185,9 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
 
     /// One turn, with the operating system's own errors. See [`Driver::turn`].
     pub fn step(&mut self, wait: Wait, until: Instant, told: &mut dyn FnMut(M::Event)) -> io::Result<()> {
-        let mut wait = wait;
         self.asked.set(false);
-        if self.goes_on || !self.idle && self.pump(told)? || self.goes_on {
-            wait = Wait::Never;
-        }
+        let told_some = !self.goes_on && !self.idle && self.pump(told)?;
+        let wait = if told_some || self.goes_on { Wait::Never } else { wait };
         let until = self.deadline.map_or(until, |deadline| deadline.min(until));
         let received = self.transport.receive(wait, until, &self.clock, &mut self.machine)?;
         let now = received.unwrap_or_else(|| self.clock.now());

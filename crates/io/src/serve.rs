@@ -307,7 +307,7 @@ impl Server {
         stop: &Stop,
         failed: impl Fn() -> bool,
     ) -> io::Result<()> {
-        listeners.iter().try_for_each(|listener| listener.set_impatient())?;
+        listeners.iter().try_for_each(Listener::set_impatient)?;
         while !stop.load(Ordering::Relaxed) && !failed() {
             sys::wait_readable(listeners.iter().map(Listener::as_fd), NOTICE)?;
             for listener in listeners {

@@ -135,7 +135,7 @@ impl<K: Copy + Ord + Hash> Timers<K> {
 
     #[inline]
     fn find(&self, key: K) -> Option<u32> {
-        self.index.find(key, |slot| self.slots[slot as usize].key)
+        self.index.find(&key, |slot| self.slots[slot as usize].key)
     }
 
     fn insert(&mut self, key: K, at: Instant) {
@@ -167,7 +167,7 @@ impl<K: Copy + Ord + Hash> Timers<K> {
             self.sink(place);
         }
         let key = self.slots[slot as usize].key;
-        self.index.remove(key, |slot| self.slots[slot as usize].key);
+        self.index.remove(&key, |slot| self.slots[slot as usize].key);
         self.free.push(slot);
         key
     }

@@ -129,7 +129,8 @@ impl Flow {
     /// Makes the segments that have arrived, and all before them, ready to be read; returns whether all has been read
     /// once those are.
     pub(crate) fn take_arrived(&mut self) -> bool {
-        while let Some(segment) = self.segments.pop_front_if(|segment| segment.arrived) {
+        while self.segments.front().is_some_and(|segment| segment.arrived) {
+            let Some(segment) = self.segments.pop_front() else { break };
             self.first = self.first.wrapping_add(1);
             self.flying -= segment.length as usize;
             self.ready += segment.length as usize;

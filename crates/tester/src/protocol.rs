@@ -163,7 +163,6 @@ impl Catalog {
     }
 
     /// Returns the protocols.
-    #[must_use]
     pub fn protocols(self) -> impl Iterator<Item = &'static dyn Protocol> {
         self.0.iter().copied()
     }

@@ -43,11 +43,14 @@ impl ServeSettings {
     }
 }
 
+/// Serves on what was bound until the flag is set.
+type Run = Box<dyn FnOnce(Bound, &AtomicBool) -> io::Result<()> + Send>;
+
 /// A server that listens, and has not begun to serve.
 pub struct Server {
     uris: Vec<Uri>,
     bound: Bound,
-    run: Box<dyn FnOnce(Bound, &AtomicBool) -> io::Result<()> + Send>,
+    run: Run,
 }
 
 /// The machines of a server.

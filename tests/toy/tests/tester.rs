@@ -38,7 +38,7 @@ fn is_simulated() {
     let document = measured("sim+toy://?delay=5us&rate=1G");
     assert_is_whole(&document, "sim+toy");
     let again = measured("sim+toy://?delay=5us&rate=1G");
-    let rates = |document: &Document| document.measurements.iter().map(|found| found.rate.clone()).collect::<Vec<_>>();
+    let rates = |document: &Document| document.measurements.iter().map(|found| found.rate).collect::<Vec<_>>();
     assert_eq!(rates(&document), rates(&again), "virtual time goes the same way each time");
 }
 

@@ -15,7 +15,7 @@ pub(super) struct Index {
 
 impl Index {
     #[inline]
-    pub(super) fn find<K: Hash + Eq>(&self, key: K, key_of: impl Fn(u32) -> K) -> Option<u32> {
+    pub(super) fn find<K: Hash + Eq>(&self, key: &K, key_of: impl Fn(u32) -> K) -> Option<u32> {
         if self.count == 0 {
             return None;
         }
@@ -29,15 +29,15 @@ impl Index {
             let entries = (self.table.len() * 2).max(ENTRIES_MIN);
             let old = core::mem::replace(&mut self.table, alloc::vec![0; entries]);
             for entry in old.into_iter().filter(|entry| *entry != 0) {
-                let place = self.place(key_of(entry - 1), &key_of);
+                let place = self.place(&key_of(entry - 1), &key_of);
                 self.table[place] = entry;
             }
         }
-        let place = self.place(key_of(slot), &key_of);
+        let place = self.place(&key_of(slot), &key_of);
         self.table[place] = slot + 1;
     }
 
-    pub(super) fn remove<K: Hash + Eq>(&mut self, key: K, key_of: impl Fn(u32) -> K) {
+    pub(super) fn remove<K: Hash + Eq>(&mut self, key: &K, key_of: impl Fn(u32) -> K) {
         let mask = self.table.len() - 1;
         let mut hole = self.place(key, &key_of);
         self.table[hole] = 0;
@@ -65,11 +65,11 @@ impl Index {
 
     /// Returns the place of a key, or the empty one where it would be.
     #[inline]
-    fn place<K: Hash + Eq>(&self, key: K, key_of: impl Fn(u32) -> K) -> usize {
+    fn place<K: Hash + Eq>(&self, key: &K, key_of: impl Fn(u32) -> K) -> usize {
         let mask = self.table.len() - 1;
-        let mut place = hash(&key) & mask;
+        let mut place = hash(key) & mask;
         while let Some(slot) = self.table[place].checked_sub(1)
-            && key_of(slot) != key
+            && key_of(slot) != *key
         {
             place = (place + 1) & mask;
         }

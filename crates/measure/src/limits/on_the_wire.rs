@@ -218,7 +218,7 @@ mod tests {
     fn concatenated_operations_share_their_packet() {
         let many = OnTheWire { operations: 4, ..OnTheWire::single(Carrier::Udp, 4, 100, 40) };
         assert_eq!(many.messages_per_operation(), 0.25);
-        assert_eq!(many.cost(&path(), Packing::Own).out_bytes, (100 + 66) as f64 / 4.0);
+        assert_eq!(many.cost(&path(), Packing::Own).out_bytes, 166.0 / 4.0);
     }
 
     #[test]

@@ -93,7 +93,7 @@ pub fn snapshot(threads: &[Arc<Snapshot<ControllerSnapshot>>]) -> Option<Control
         let latest = thread.ask(PATIENCE)?;
         together = Some(match together {
             None => (*latest).clone(),
-            Some(others) => others.add(&latest),
+            Some(others) => others.plus(&latest),
         });
     }
     together

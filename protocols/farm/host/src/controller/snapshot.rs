@@ -41,7 +41,7 @@ impl ControllerSnapshot {
 
     /// Adds the snapshot of another thread.
     #[must_use]
-    pub fn add(mut self, other: &ControllerSnapshot) -> Self {
+    pub fn plus(mut self, other: &ControllerSnapshot) -> Self {
         self.now = self.now.max(other.now);
         self.counts = self.counts.plus(&other.counts);
         self.counters = self.counters.plus(&other.counters);
