@@ -29,15 +29,28 @@ fn several_documents_are_read_as_one() {
     assert_eq!(merged["measurements"].as_array().map(Vec::len), Some(6));
 }
 
+/// The data are of version 1, and become a document of version 2.
 #[test]
 fn json_comes_back_as_it_went() {
-    let ran = run(&["report", &data("before.json"), "--json", "-"]);
+    let folder = Folder::new("json");
+    let there = folder.file("there.json");
+    done(&run(&["report", &data("before.json"), "--json", &there]));
+    let ran = run(&["report", &there, "--json", "-"]);
     done(&ran);
-    let (there, back): (Value, Value) = (
+    assert_eq!(fs::read_to_string(&there).unwrap(), ran.stdout);
+    let (old, new): (Value, Value) = (
         serde_json::from_str(&fs::read_to_string(data("before.json")).unwrap()).unwrap(),
         serde_json::from_str(&ran.stdout).unwrap(),
     );
-    assert_eq!(there, back);
+    assert_eq!((&old["schema"], &new["schema"]), (&"hodo.result/1".into(), &"hodo.result/2".into()));
+    assert_eq!((&old["environment"], &old["tool"]), (&new["environment"], &new["tool"]));
+    let measurements = |document: &Value| document["measurements"].as_array().cloned().unwrap();
+    for (old, new) in measurements(&old).iter().zip(&measurements(&new)) {
+        for field in ["protocol", "test", "rate", "latency_ns", "cpu", "share_of_limit", "verdict", "intervals"] {
+            assert_eq!(old[field], new[field], "{field}");
+        }
+        assert_eq!((&old["limit"]["kind"], &new["limit"]["kind"]), (&"floor".into(), &"baseline".into()));
+    }
 }
 
 #[test]
@@ -51,7 +64,7 @@ fn every_form_is_written() {
     done(&run(&["report", &input, "--plot", &png]));
     let text = |file: &str| fs::read_to_string(file).expect(file);
     let lines: Vec<Vec<usize>> = vec![text(&tsv).lines().map(|line| line.split('\t').count()).collect()];
-    assert_eq!(lines, [[23; 4]]);
+    assert_eq!(lines, [[48; 4]]);
     assert!(text(&html).starts_with("<!"));
     assert!(text(&svg).contains("<svg"));
     assert!(text(&md).starts_with("| link |"));
