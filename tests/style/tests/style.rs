@@ -53,7 +53,6 @@ const UNREAD: &[&str] = &[
     "crates/store",
     "crates/tester",
     "fuzz",
-    "protocols/farm/host",
     "protocols/farm/machines/tests",
     "protocols/ipbus/host",
     "protocols/raw/host",
