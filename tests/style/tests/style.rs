@@ -54,7 +54,6 @@ const UNREAD: &[&str] = &[
     "crates/tester",
     "fuzz",
     "protocols/farm/machines/tests",
-    "protocols/raw/host",
     "tests/style/src",
     "tests/style/tests",
 ];
