@@ -48,14 +48,9 @@ const UNREAD: &[&str] = &[
     "crates/cli",
     "crates/io",
     "crates/measure",
-    "crates/report",
     "crates/sim",
-    "crates/store",
     "crates/tester",
-    "fuzz",
     "protocols/farm/machines/tests",
-    "tests/style/src",
-    "tests/style/tests",
 ];
 
 #[test]
