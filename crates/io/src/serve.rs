@@ -1,4 +1,5 @@
 use crate::attended::{Answering, Attendant, Waker, attend};
+use crate::connect::set_buffers;
 use crate::datagram::{Port, PortOptions};
 use crate::listener::{is_short, prepared};
 use crate::sys::{self, RawAddress};
@@ -89,6 +90,10 @@ impl Server {
             return self.and_port(address, &PortOptions::default());
         }
         let listener = Listener::bind(address)?;
+        if let Some(size) = self.options.settings.socket_buffer {
+            // Connections inherit it; set after they are accepted, the kernel could have taken in more by then.
+            set_buffers(listener.as_fd(), size)?;
+        }
         self.addresses.push(listener.address().clone());
         self.listeners.push(listener);
         Ok(self)

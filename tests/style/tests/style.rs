@@ -47,17 +47,12 @@ const UNREAD: &[&str] = &[
     "crates/catalog",
     "crates/cli",
     "crates/measure",
-    "crates/report",
     "crates/sim",
-    "crates/store",
     "crates/tester",
-    "fuzz",
     "protocols/farm/host",
     "protocols/farm/machines/tests",
     "protocols/ipbus/host",
     "protocols/raw/host",
-    "tests/style/src",
-    "tests/style/tests",
 ];
 
 #[test]
