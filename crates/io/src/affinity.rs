@@ -73,8 +73,8 @@ pub(crate) fn leave_other_descriptors(kept: BorrowedFd<'_>) {
 /// Closes descriptors in a table that only the calling thread has.
 fn close_from(first: c_uint, last: c_uint) {
     if first <= last {
-        // SAFETY: takes no pointers, and closes nothing for another thread, nor anything that this one has been promised.
-        // Before Linux 5.9 it fails and changes nothing.
+        // SAFETY: takes no pointers, and closes nothing for another thread, nor anything that this one has been
+        // promised. Before Linux 5.9 it fails and changes nothing.
         unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_UNSHARE) };
     }
 }

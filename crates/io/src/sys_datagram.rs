@@ -166,8 +166,8 @@ impl Received {
     #[inline]
     fn controls(&self, index: usize) -> impl Iterator<Item = Said> + '_ {
         let header = &self.headers[index].msg_hdr;
-        // SAFETY: the kernel has written `msg_controllen` bytes of control messages at msg_control, whose box is aligned
-        // for cmsghdr; CMSG_FIRSTHDR answers null where they are too short for one.
+        // SAFETY: the kernel has written `msg_controllen` bytes of control messages at msg_control, whose box is
+        // aligned for cmsghdr; CMSG_FIRSTHDR returns null if they are too short for one.
         let mut next = if header.msg_controllen == 0 {
             std::ptr::null_mut()
         } else {
@@ -294,7 +294,8 @@ fn write_control<T: Copy>(control: &mut Control, at: usize, (level, kind): (i32,
     let (length, room) = unsafe { (libc::CMSG_LEN(size_of::<T>() as u32), libc::CMSG_SPACE(size_of::<T>() as u32)) };
     let place = &mut control.0[at..at + room as usize];
     let head = libc::cmsghdr { cmsg_len: length as usize, cmsg_level: level, cmsg_type: kind };
-    // SAFETY: `place` has room for the head and the value behind it, as the kernel's macros say, and any alignment will do.
+    // SAFETY: `place` has room for the head and the value behind it, as the kernel's macros say, and any alignment will
+    // do.
     unsafe {
         place.as_mut_ptr().cast::<libc::cmsghdr>().write_unaligned(head);
         place.as_mut_ptr().add(length as usize - size_of::<T>()).cast::<T>().write_unaligned(value);

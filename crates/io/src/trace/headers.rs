@@ -5,7 +5,7 @@
 //! | IPv4 (RFC 791) | 0x45, 0, length(16), 0(16), don't fragment, time to live 64, protocol, checksum, from, to |
 //! | IPv6 (RFC 8200) | 0x60000000, payload length(16), next header, hop limit 64, from, to |
 //! | UDP (RFC 768) | ports(16, 16), length(16), checksum(16) |
-//! | TCP (RFC 9293) | ports(16, 16), sequence(32), acknowledgement(32), 0x5018: push, acknowledge, window(16), checksum(16), 0(16) |
+//! | TCP (RFC 9293) | ports(16, 16), sequence(32), ack(32), 0x5018: push and ack, window(16), checksum(16), 0(16) |
 //!
 //! Addresses, ports and payloads are the real ones. For TCP there is one segment for the bytes that were read or
 //! written at once, and numbers count from 1 where the trace begins; the kernels' other segments are not known here.
