@@ -49,10 +49,7 @@ const UNREAD: &[&str] = &[
     "crates/measure",
     "crates/sim",
     "crates/tester",
-    "protocols/farm/host",
     "protocols/farm/machines/tests",
-    "protocols/ipbus/host",
-    "protocols/raw/host",
 ];
 
 #[test]
