@@ -44,7 +44,7 @@ fn names_are_the_fields_own() {
 
 /// Folders whose words have still to be gone through.
 const UNREAD: &[&str] =
-    &["crates/catalog", "crates/io", "crates/measure", "crates/sim", "crates/tester", "protocols/farm/machines/tests"];
+    &["crates/catalog", "crates/measure", "crates/sim", "crates/tester", "protocols/farm/machines/tests"];
 
 #[test]
 fn sentences_stand_alone() {
