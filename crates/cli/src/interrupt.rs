@@ -14,7 +14,7 @@ pub fn flag() -> Result<Arc<AtomicBool>, Error> {
     catch(&[SIGINT, SIGTERM, SIGHUP])
 }
 
-/// Returns the [`flag`] for a daemon: SIGHUP opens the log again if that is in a file.
+/// Returns the flag of [`flag()`] for a daemon: SIGHUP opens the log again if that is in a file.
 pub fn flag_of_daemon(log: &Logged) -> Result<Arc<AtomicBool>, Error> {
     if log.reopens() { catch(&[SIGINT, SIGTERM]) } else { flag() }
 }
