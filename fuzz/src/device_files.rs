@@ -34,7 +34,7 @@ impl<'a> Two<'a> {
     }
 }
 
-/// A table is refused exactly where it has errors, and what it has is found by its path.
+/// Checks that a table is refused exactly if it has errors, and that each of its nodes is found by its path.
 pub fn address_table(input: &[u8]) {
     let source = Two::of(input);
     let report = check("t.xml", &source, &LIMITS);
@@ -62,7 +62,7 @@ pub fn address_table(input: &[u8]) {
     }
 }
 
-/// What a connection file names is found again.
+/// Checks that every device of a connection file is found again.
 pub fn connections(input: &[u8]) {
     let source = Two::of(input);
     match Connections::read("file://t.xml;file://m.xml", &source, &LIMITS) {
@@ -76,7 +76,7 @@ pub fn connections(input: &[u8]) {
     }
 }
 
-/// What parses as a device's URI is written so that it parses to the same; and any text is an expression or none.
+/// Checks that a device's URI, once written, parses to itself, and that any text is an expression of files or none.
 pub fn device_uri(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     match text.parse::<Uri>() {

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const EVENT_MAX: u32 = 1 << 14;
 
-/// What decodes is encoded to the bytes that it came from, where those bytes have one meaning only.
+/// Checks that a decoded message is encoded to the bytes that it came from, if those have one meaning only.
 pub fn wire(input: &[u8]) {
     let Some((bytes, rest)) = input.split_first_chunk::<HEADER>() else { return };
     let Ok(header) = Header::decode(bytes) else { return };
@@ -42,7 +42,7 @@ pub fn wire(input: &[u8]) {
     }
 }
 
-/// The first byte chooses the policy, whether somebody commits and whether nodes are reached; the rest is a script.
+/// Drives a controller. The first byte chooses the policy, commits and reachable nodes; the rest is a script.
 /// No event has two verdicts, and the balance holds.
 pub fn controller(input: &[u8]) {
     let Some((choice, script)) = input.split_first() else { return };
@@ -112,7 +112,7 @@ fn controller_command(bytes: &[u8]) -> Option<Command> {
     })
 }
 
-/// The first byte chooses who decides; the rest is a script.
+/// Drives a node. The first byte chooses who decides; the rest is a script.
 pub fn node(input: &[u8]) {
     let Some((choice, script)) = input.split_first() else { return };
     let output = Bytes::from_static(&[7; 5000]);
@@ -181,7 +181,7 @@ impl Machine for Deciding {
     }
 }
 
-/// The first byte chooses the transport; the rest is a script.
+/// Drives a source. The first byte chooses the transport; the rest is a script.
 pub fn source(input: &[u8]) {
     let Some((choice, script)) = input.split_first() else { return };
     let datagram = (choice & 1 != 0).then_some(40);
@@ -197,8 +197,8 @@ pub fn source(input: &[u8]) {
     });
 }
 
-/// The first byte chooses what becomes of incomplete events, how many sources there are and the transport; the rest is
-/// a script.
+/// Drives a builder. The first byte chooses the fate of incomplete events, the number of sources and the transport; the
+/// rest is a script.
 pub fn builder(input: &[u8]) {
     let Some((choice, script)) = input.split_first() else { return };
     let config = BuilderConfig {

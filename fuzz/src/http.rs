@@ -2,8 +2,8 @@ use crate::drive;
 use hodo_daemon::{Answer, Http, Reply, parse};
 use hodo_machine::{Cursor, Peer};
 
-/// A script for the far end of HTTP connections; and its bytes as one request, which is read the same from any longer
-/// input.
+/// Drives the far end of HTTP connections by a script, and parses the bytes as one request, which any longer input gives
+/// too.
 pub fn server(input: &[u8]) {
     if let Ok(Some((request, length))) = parse(input) {
         assert!(request.path.starts_with('/') && (1..=input.len()).contains(&length));
@@ -13,7 +13,7 @@ pub fn server(input: &[u8]) {
     drive(Http::default(), input, true, answer);
 }
 
-/// An answer to whoever may have asked.
+/// Returns an answer to whoever may have asked.
 fn answer(bytes: &[u8]) -> Option<Answer> {
     let mut cursor = Cursor::new(bytes);
     let (tag, peer) = (u64::from(cursor.u8().ok()?), u32::from(cursor.u8().ok()?));

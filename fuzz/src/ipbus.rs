@@ -7,7 +7,7 @@ use hodo_ipbus::{Device, DeviceCommand};
 use hodo_machine::{Cursor, Instant, Transport};
 use std::time::Duration;
 
-/// A packet of 2.0: what decodes, as from a host and as from a device, is encoded to the bytes that it came from.
+/// Checks that a packet of 2.0, of a host or of a device, is encoded to the bytes that it was decoded from.
 pub fn packet(input: &[u8]) {
     let Ok(packet) = Packet::decode(input) else { return };
     assert_eq!(Version::of(input), Some((Version::V2_0, packet.order)));
@@ -22,7 +22,7 @@ pub fn packet(input: &[u8]) {
     }
 }
 
-/// A packet of 1.3, the same.
+/// Checks that a packet of 1.3 is encoded to the bytes that it was decoded from.
 pub fn legacy(input: &[u8]) {
     let Ok(packet) = legacy::Packet::decode(input) else { return };
     assert_eq!(Version::of(input), Some((Version::V1_3, packet.order)));
@@ -32,7 +32,7 @@ pub fn legacy(input: &[u8]) {
     assert!(input.starts_with(&requests) && input.starts_with(&replies));
 }
 
-/// The first byte says how the stream is cut; the same chunks come out however, and their entries survive.
+/// Checks that a hub's stream gives the same chunks however it is cut. The first byte says how.
 pub fn hub(input: &[u8]) {
     let Some((cut, stream)) = input.split_first() else { return };
     let whole = chunks(stream, stream.len().max(1));
@@ -51,7 +51,7 @@ pub fn hub(input: &[u8]) {
     }
 }
 
-/// The chunks up to the first that is too long.
+/// Returns the chunks up to the first that is too long.
 fn chunks(stream: &[u8], cut: usize) -> Vec<Vec<u8>> {
     let mut cutter = chunk::Chunks::new(2000);
     let mut found = Vec::new();
@@ -67,7 +67,7 @@ fn chunks(stream: &[u8], cut: usize) -> Vec<Vec<u8>> {
     found
 }
 
-/// The first byte chooses transport, version and whether things go wrong; the rest is a script.
+/// Drives a device. The first byte chooses transport, version and faults; the rest is a script.
 pub fn device(input: &[u8]) {
     let Some((choice, script)) = input.split_first() else { return };
     let transport = if choice & 1 == 0 { Transport::Datagram } else { Transport::Stream };

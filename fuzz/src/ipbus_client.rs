@@ -10,8 +10,8 @@ const OUTPUTS_MAX: usize = 10_000;
 const DEVICE: Peer = Peer(0);
 const CLIENT: Peer = Peer(Peer::FIRST_ACCEPTED);
 
-/// The first byte chooses path and version; the rest says what is asked, and what becomes of each packet. What is asked
-/// ends once, and in order, and no bytes make the client panic.
+/// Drives a client. The first byte chooses path and version; the rest says the commands and the fate of each packet. Every
+/// command ends once, and in order, and no bytes make the client panic.
 pub fn machine(input: &[u8]) {
     let Some((choice, script)) = input.split_first() else { return };
     let mut floor = Floor::new(*choice);

@@ -40,7 +40,7 @@ struct Floor {
     asked: u32,
 }
 
-/// What a client is due: for each packet its device, and the reply of an honest board.
+/// The replies that a client must get: for each packet its device, and the reply of an honest board.
 struct Client {
     due: VecDeque<Vec<(SocketAddrV4, Vec<u8>)>>,
     chunks: Chunks,
@@ -110,7 +110,7 @@ impl Floor {
         self.hub.handle(self.now, Input::Opened(peer, &Address::Node(peer.0)));
     }
 
-    /// A packet for each two bytes: which board, which version and order, how many words.
+    /// Sends a packet for each two bytes: they choose the board, the version and byte order, and the words.
     fn ask(&mut self, peer: Peer, bytes: &[u8]) {
         let Some(client) = self.clients.get_mut(&peer) else { return };
         let (mut out, mut due) = (Vec::new(), Vec::new());
@@ -140,7 +140,7 @@ impl Floor {
         }
     }
 
-    /// A board gets the next datagram; its reply may be lost.
+    /// Delivers the next datagram to a board, whose reply may be lost.
     fn deliver(&mut self, peer: Option<Peer>, lost: bool) {
         let Some(peer) = peer else { return };
         let board = &mut self.boards[self.peers[&peer]];
@@ -224,7 +224,7 @@ impl Floor {
         panic!("not idle after {OUTPUTS_MAX} outputs");
     }
 
-    /// What a client receives is what it is due.
+    /// Checks that a client receives the replies that it must get.
     fn check(&mut self, peer: Peer, bytes: &[u8]) {
         let client = self.clients.get_mut(&peer).expect("bytes only for a peer that is there");
         assert!(!client.blocked, "it does not read");
@@ -251,7 +251,7 @@ impl Floor {
 }
 
 impl Board {
-    /// The reply of a board that keeps the rules, and sends back what it gets.
+    /// Returns the reply of a board that keeps the rules, and sends back what it gets.
     fn take(&mut self, datagram: &[u8]) -> Option<Vec<u8>> {
         let Ok(packet) = Packet::decode(datagram) else { return Some(answer(datagram)) };
         let Header { id, kind } = packet.header;
@@ -271,7 +271,7 @@ impl Board {
     }
 }
 
-/// The same bytes; of version 1.3 as a reply.
+/// Returns the bytes of the request, with version 1.3 as a reply.
 fn answer(request: &[u8]) -> Vec<u8> {
     let mut reply = request.to_vec();
     if let Ok(packet) = legacy::Packet::decode(request)

@@ -19,9 +19,9 @@ pub use drive::{Script, Step, drive};
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name, and its corpus's.
+    /// The name, and its corpus's.
     pub name: &'static str,
-    /// What is done with the bytes.
+    /// The function that takes the bytes.
     pub run: fn(&[u8]),
     /// How many times slower one run is than reading a few bytes: mutants are so many times fewer.
     pub slowness: u64,
@@ -55,7 +55,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "result_json", run: text::result_json, slowness: 1 },
 ];
 
-/// The target of this name.
+/// Returns the target of this name.
 #[must_use]
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)

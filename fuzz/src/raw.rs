@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const SIZE_MAX: u32 = 1 << 20;
 
-/// What decodes is encoded to the bytes that it came from, where those bytes have one meaning only.
+/// Checks that a decoded message is encoded to the bytes that it came from, if those have one meaning only.
 pub fn wire(input: &[u8]) {
     if let Some((bytes, _)) = input.split_first_chunk()
         && let Ok(header) = Header::decode(bytes)
@@ -29,8 +29,8 @@ pub fn wire(input: &[u8]) {
     }
 }
 
-/// The first byte chooses the transport, whether connections are opened anew and whether stages are stamped; the rest
-/// is a script.
+/// Drives a client. The first byte chooses the transport, new connections for each operation and stamps of stages; the
+/// rest is a script.
 pub fn client(input: &[u8]) {
     let Some((choice, script)) = input.split_first() else { return };
     let config = ClientConfig {
@@ -50,7 +50,7 @@ pub fn client(input: &[u8]) {
     drive(client, script, false, command);
 }
 
-/// The first byte chooses the transport; the rest is a script.
+/// Drives a server. The first byte chooses the transport; the rest is a script.
 pub fn server(input: &[u8]) {
     let Some((choice, script)) = input.split_first() else { return };
     let config = ServerConfig {
@@ -68,7 +68,7 @@ fn transport(choice: u8) -> Transport {
     if choice & 1 == 0 { Transport::Stream } else { Transport::Datagram }
 }
 
-/// A command that a link within its own bounds would give.
+/// Returns a command that a link within its own bounds would give.
 fn command(bytes: &[u8]) -> Option<Command> {
     let mut cursor = Cursor::new(bytes);
     let (kind, channel, size) = (cursor.u8().ok()?, cursor.u8().ok()?, cursor.u32_le().unwrap_or(64));

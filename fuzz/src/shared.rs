@@ -1,6 +1,6 @@
 use hodo_machine::{Cursor, FramePiece, Frames, Truncated};
 
-/// The first byte says how the stream is cut; frames of a type byte and a 16-bit length come out the same however.
+/// Checks that frames of a type byte and a 16-bit length are the same however the stream is cut. The first byte says how.
 pub fn frames(input: &[u8]) {
     let Some((cut, stream)) = input.split_first() else { return };
     let whole = cut_into_frames(stream, stream.len().max(1));
@@ -31,7 +31,7 @@ fn cut_into_frames(stream: &[u8], cut: usize) -> Vec<([u8; 3], Vec<u8>)> {
     found
 }
 
-/// The first half says what is read, the second is read; what is taken and what is left always add up.
+/// Checks that the bytes read and the bytes left always add up. The first half says what to read from the second.
 pub fn cursor(input: &[u8]) {
     let (script, bytes) = input.split_at(input.len() / 2);
     let mut cursor = Cursor::new(bytes);

@@ -2,7 +2,7 @@ use hodo_store::Ranges;
 use hodo_store::bytes::{Piece, decode_verdicts, encode_verdicts, pieces};
 use std::collections::BTreeMap;
 
-/// Every byte of a segment is in a block or told as wrong, whatever the bytes are.
+/// Checks that every byte of a segment is in a block or reported as damaged, whatever the bytes are.
 pub fn segment(input: &[u8]) {
     let found = pieces(input);
     let mut place = 64;

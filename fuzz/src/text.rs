@@ -1,7 +1,7 @@
 use hodo_catalog::uri as parse;
 use hodo_measure::Document;
 
-/// What parses as a URI is written so that it parses to the same.
+/// Checks that a URI, once written, parses to itself.
 pub fn uri(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     match parse(text) {
@@ -10,7 +10,7 @@ pub fn uri(input: &[u8]) {
     }
 }
 
-/// What parses as a result is written so that it parses again.
+/// Checks that a result, once written, can be parsed again.
 pub fn result_json(input: &[u8]) {
     let Ok(document) = serde_json::from_slice::<Document>(input) else { return };
     let text = serde_json::to_string(&document).expect("what was parsed can be written");

@@ -77,7 +77,7 @@ fn try_one(target: &Target, input: &[u8], from: &str) {
     }
 }
 
-/// One of the inputs with one to four changes.
+/// Returns one of the inputs with one to four changes.
 fn mutate(inputs: &[&[u8]], random: &mut Random) -> Vec<u8> {
     let mut bytes = inputs[random.below(inputs.len())].to_vec();
     for _ in 0..=random.below(4) {

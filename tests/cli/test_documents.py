@@ -38,9 +38,12 @@ def test_every_test_in_every_mode(link, test, mode, plan, extent, repeats):
         assert (one["protocol"], one["test"], one["mode"], one["wait"]) == (protocol, test, mode, extent.split()[-1])
         assert one["repeats"] == repeats if repeats else 3 <= one["repeats"] <= 6
         assert one["verdict"]["state"] not in ("interrupted", "failed"), one["verdict"]
-        assert one["limit"]["kind"] == ("model" if link.startswith("sim+") else "floor")
+        assert one["limit"]["kind"] == ("model" if link.startswith("sim+") else "baseline")
         if test == "latency":
-            assert one["limit"]["binds"] == "roundtrip"
+            # It binds where nine tenths of it are reached; else the row says what it saw.
+            reached = one["share_of_limit"] >= 0.9
+            assert one["limit"]["binds"] == "roundtrip" if reached else one["limit"]["binds"] in ("unknown", "cpu", "far_end")
+            assert one["limit"]["saw"]
         if protocol != "udp":
             # TCP sends a segment again where a busy machine kept its acknowledgement waiting.
             assert {**one["loss"], "retransmitted": 0} == dict.fromkeys(one["loss"], 0)
@@ -53,7 +56,8 @@ def test_every_test_in_every_mode(link, test, mode, plan, extent, repeats):
 def test_a_connection_for_each_operation(protocol, mode):
     plan = ["--test", "latency", "--mode", mode, "--sizes", "64", "--reconnect"]
     (one,) = command.bench(protocol, *plan, *command.SHORT)
-    assert (one["limit"]["kind"], one["limit"]["binds"]) == ("floor", "roundtrip")
+    assert one["limit"]["kind"] == "baseline"
+    assert (one["limit"]["binds"] == "roundtrip") == (one["share_of_limit"] >= 0.9)
     assert one["share_of_limit"] and one["verdict"]["state"] not in ("interrupted", "failed")
 
 
@@ -72,11 +76,12 @@ def test_every_way_to_name_sizes(sizes, expected):
     assert [one["size_bytes"] for one in found] == expected
 
 
-def test_sizes_do_not_change_what_the_window_allows():
+def test_the_windows_bound_is_over_the_round_trip_of_the_rows_own_operations():
     plan = ["--test", "rate", "--mode", "send", "--sizes", "64,128,256,512", "--line-rate", "400G"]
     found = command.bench("tcp", *plan, *command.SHORT)
-    windows = {part for one in found for part in one["limit"]["formula"].split(" <= ") if part.startswith("window")}
-    assert len(windows) == 1, windows
+    for one in found:
+        windows = [part for part in one["limit"]["formula"].split(" <= ") if part.startswith("window: 64 in flight / ")]
+        assert len(windows) == 1, one["limit"]
 
 
 def test_a_count_is_kept_to():

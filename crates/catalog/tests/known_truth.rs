@@ -106,7 +106,9 @@ fn a_full_line_is_seen_in_the_wire_stage() {
 fn an_operation_on_its_own_connection_takes_two_round_trips() {
     for (mode, size) in [(Mode::Both, 64), (Mode::Send, 64), (Mode::Receive, 64), (Mode::Receive, 1 << 20)] {
         let plan = plan(Test::Latency, mode, size);
-        let (uri, settings) = (uri("sim+tcp://?delay=50us&cost=1ns"), Settings { reconnect: true, ..settings(&plan) });
+        // Without congestion control, whose slow start would take 1 MiB more round-trips.
+        let uri = uri("sim+tcp://?delay=50us&cost=1ns&congestion=none");
+        let settings = Settings { reconnect: true, ..settings(&plan) };
         let mut opened = open_with(&uri, &settings).expect("a simulated link");
         let found = run(&mut opened.links, &plan, &Unwatched);
         assert_eq!((found.error, found.operations), (None, 1000), "{mode}");
@@ -304,7 +306,8 @@ fn a_partition_that_ends_is_seen_as_loss_and_as_a_gap() {
     let found = measure("sim+tcp://?delay=10us&partition=300ms..310ms", &plan);
     assert_eq!(found.loss.lost, 0);
     let longest = longest_gap(&found);
-    assert!((0.005..0.05).contains(&longest), "{longest} s without an operation");
+    // All that was in flight is lost, so that only the retransmission timeout finds it: 200 ms at the least.
+    assert!((0.19..0.23).contains(&longest), "{longest} s without an operation");
 }
 
 /// Returns the longest time at less than half the usual rate, in whole intervals.

@@ -32,7 +32,7 @@ pub(crate) fn document() -> Document {
     }
 }
 
-/// The rate test over loopback: the cost of an operation is 1.2 µs and 0.16 ns a byte.
+/// Returns the rate test over loopback: the cost of an operation is 1.2 µs and 0.16 ns a byte.
 pub(crate) fn rate(protocol: &str, mode: Mode, size: u64) -> Measurement {
     let share = match mode {
         Mode::Send => 1.0,
@@ -48,7 +48,7 @@ pub(crate) fn rate(protocol: &str, mode: Mode, size: u64) -> Measurement {
     m
 }
 
-/// A latency whose median is near `median_ns`, with the long tail that real ones have.
+/// Returns a latency whose median is near `median_ns`, with the long tail that real ones have.
 pub(crate) fn latency_around(median_ns: f64, count: u64) -> Latency {
     const POINTS: u64 = 5000;
     let mut histogram = Histogram::<u64>::new(3).expect("3 digits are allowed");
@@ -72,7 +72,7 @@ pub(crate) fn latency_around(median_ns: f64, count: u64) -> Latency {
     }
 }
 
-/// The latency test over loopback, with its stages.
+/// Returns the latency test over loopback, with its stages.
 pub(crate) fn latency(size: u64) -> Measurement {
     let time_ns = 6_100.0 + size as f64 * 0.31;
     let mut m = plan("tcp", Test::Latency, Mode::Both, size, (1e9 / time_ns).round(), 0.98);

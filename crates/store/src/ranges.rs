@@ -19,12 +19,12 @@ pub struct Ranges {
     /// Chunks that are wholly in the set.
     full: hodo_machine::Ranges,
     /// Chunks of which some numbers are in the set.
-    parts: BTreeMap<u64, Part>,
+    parts: BTreeMap<u64, Chunk>,
     len: u64,
 }
 
 #[derive(Debug, Clone)]
-enum Part {
+enum Chunk {
     /// Ascending, with a gap between any two.
     Runs(Vec<Run>),
     Bits(Box<[u64; WORDS]>),
@@ -94,7 +94,7 @@ impl Ranges {
     /// Returns the ranges, ascending, with a gap between any two.
     pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         let full = self.full.as_slice().iter().map(|chunks| (chunks.start, None, chunks.end - 1));
-        let mut all: Vec<(u64, Option<&Part>, u64)> = full.collect();
+        let mut all: Vec<(u64, Option<&Chunk>, u64)> = full.collect();
         all.extend(self.parts.iter().map(|(chunk, part)| (*chunk, Some(part), *chunk)));
         all.sort_unstable_by_key(|(first, _, _)| *first);
         let pieces = all.into_iter().flat_map(|(first, part, last)| -> Box<dyn Iterator<Item = Range<u64>> + '_> {
@@ -119,7 +119,7 @@ impl Ranges {
         if (low, high) == (0, u16::MAX) {
             return self.insert_chunks(chunk, chunk);
         }
-        let part = self.parts.entry(chunk).or_insert_with(|| Part::Runs(Vec::new()));
+        let part = self.parts.entry(chunk).or_insert_with(|| Chunk::Runs(Vec::new()));
         self.len += u64::from(part.insert(low, high));
         if part.is_full() {
             self.len -= u64::from(CHUNK);
@@ -162,22 +162,22 @@ fn split(number: u64) -> (u64, u16) {
     (number >> CHUNK_BITS, (number & u64::from(u16::MAX)) as u16)
 }
 
-impl Part {
+impl Chunk {
     fn contains(&self, low: u16) -> bool {
         match self {
-            Part::Runs(runs) => {
+            Chunk::Runs(runs) => {
                 let after = runs.partition_point(|run| run.0 <= low);
                 after > 0 && low <= runs[after - 1].1
             }
-            Part::Bits(words) => words[usize::from(low >> 6)] >> (low & 63) & 1 == 1,
+            Chunk::Bits(words) => words[usize::from(low >> 6)] >> (low & 63) & 1 == 1,
         }
     }
 
     /// Adds `low` to `high`; returns how many were new.
     fn insert(&mut self, low: u16, high: u16) -> u32 {
         let runs = match self {
-            Part::Bits(words) => return set(words, low, high),
-            Part::Runs(runs) => runs,
+            Chunk::Bits(words) => return set(words, low, high),
+            Chunk::Runs(runs) => runs,
         };
         if let Some(last) = runs.last_mut().filter(|last| u32::from(last.1) + 1 == u32::from(low)) {
             last.1 = high;
@@ -194,29 +194,29 @@ impl Part {
             for (low, high) in runs.iter() {
                 set(&mut words, *low, *high);
             }
-            *self = Part::Bits(words);
+            *self = Chunk::Bits(words);
         }
         new
     }
 
     fn len(&self) -> u32 {
         match self {
-            Part::Runs(runs) => runs.iter().map(length).sum(),
-            Part::Bits(words) => words.iter().map(|word| word.count_ones()).sum(),
+            Chunk::Runs(runs) => runs.iter().map(length).sum(),
+            Chunk::Bits(words) => words.iter().map(|word| word.count_ones()).sum(),
         }
     }
 
     fn is_full(&self) -> bool {
         match self {
-            Part::Runs(runs) => runs[..] == [(0, u16::MAX)],
-            Part::Bits(words) => words.iter().all(|word| *word == u64::MAX),
+            Chunk::Runs(runs) => runs[..] == [(0, u16::MAX)],
+            Chunk::Bits(words) => words.iter().all(|word| *word == u64::MAX),
         }
     }
 
     fn runs(&self) -> Box<dyn Iterator<Item = Run> + '_> {
         match self {
-            Part::Runs(runs) => Box::new(runs.iter().copied()),
-            Part::Bits(words) => Box::new(BitRuns { words, at: 0 }),
+            Chunk::Runs(runs) => Box::new(runs.iter().copied()),
+            Chunk::Bits(words) => Box::new(BitRuns { words, at: 0 }),
         }
     }
 }

@@ -26,7 +26,7 @@ fn a_full_disk_costs_nothing_but_time() {
     assert!(times.expect("it says how often") > 100, "{said}");
 }
 
-/// A ballast of another size each time moves the end of the disk through everything that a commit writes; a test only
+/// Fills the disk: a ballast of another size each time moves the end of the disk through all writes of a commit; a test only
 /// for those who start it so.
 #[test]
 fn the_process_on_a_full_disk() {
@@ -37,7 +37,7 @@ fn the_process_on_a_full_disk() {
 
 type Failure = Box<dyn std::error::Error>;
 
-/// How often the disk was full.
+/// Returns how often the disk was full.
 fn fill(folder: &Path, step: usize) -> Result<u64, Failure> {
     let ballast = folder.join("ballast");
     let store_folder = folder.join("store");

@@ -7,7 +7,8 @@ use scratch::Scratch;
 use std::fs;
 use std::path::Path;
 
-/// Event n of run 7 has 13 n bytes of the value n; every third is accepted, 7 and 21 are quarantined, 8 is incomplete.
+/// Writes the events: event n of run 7 has 13 n bytes of the value n; every third is accepted, 7 and 21 are quarantined, 8
+/// is incomplete.
 fn write(folder: &Path) {
     let (mut store, _) = Store::open(Options { segment_bytes: 1200, ..Options::new(folder) }).expect("it is new");
     for event in 0..30_u8 {

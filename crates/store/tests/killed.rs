@@ -93,7 +93,7 @@ fn bytes_in(folder: &Path) -> u64 {
     files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
-/// All that was acknowledged is there, and nothing that was not put.
+/// Checks that all acknowledged events are there, and none that was not put.
 fn check(recovered: &Recovered, last: u64) {
     assert_eq!(recovered.damaged, []);
     let ledger = &recovered.runs[&1];
@@ -108,7 +108,7 @@ fn check(recovered: &Recovered, last: u64) {
     assert!(beyond <= last + 800, "event {beyond} was never put");
 }
 
-/// Each event with data is there once, byte for byte.
+/// Checks that each event with data is there once, byte for byte.
 fn read_back(folder: &Path) {
     let mut reader = Reader::open(folder).expect("it is there");
     let bytes = pattern::bytes();

@@ -1,4 +1,4 @@
-//! What a reader and a check say of folders, whole and broken.
+//! A reader and a check of folders, whole and broken.
 
 mod scratch;
 
@@ -6,7 +6,7 @@ use hodo_store::{Finding, Item, Options, Reader, Record, Store, Verdict, verify}
 use scratch::Scratch;
 use std::fs;
 
-/// 60 events in several segments, the last of them not closed; event n of run 1 has n bytes.
+/// Writes 60 events in several segments, the last of them not closed; event n of run 1 has n bytes.
 fn written(scratch: &Scratch) {
     let options = Options { segment_bytes: 2048, ..Options::new(scratch.path()) };
     let (mut store, _) = Store::open(options).expect("the folder can be opened");

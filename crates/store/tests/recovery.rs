@@ -1,4 +1,4 @@
-//! What is found again, wherever the files were cut or changed.
+//! Events are found again, wherever the files were cut or changed.
 
 mod scratch;
 

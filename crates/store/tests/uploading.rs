@@ -36,7 +36,7 @@ fn start(scratch: &Scratch, failures: u32) -> (Uploader, Receiver<String>) {
     (Uploader::start(scratch.path().to_owned(), to, PACE).expect("the folder can be written to"), names)
 }
 
-/// Until so many segments are there.
+/// Waits until `segments` segments are there.
 fn wait(uploader: &Uploader, names: &Receiver<String>, segments: u64) -> Uploads {
     loop {
         let uploads = uploader.uploads();

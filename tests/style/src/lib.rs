@@ -22,7 +22,7 @@ pub struct Complaint {
     pub path: String,
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong and the remedy.
+    /// The breach and its remedy.
     pub text: String,
 }
 

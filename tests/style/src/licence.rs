@@ -1,4 +1,4 @@
-/// Whether one of the choices that an SPDX expression leaves is among the `allowed` licences.
+/// Returns whether one of the choices that an SPDX expression leaves is among the `allowed` licences.
 ///
 /// `WITH` binds to its licence: `Apache-2.0 WITH LLVM-exception` is allowed by that name only. The old `A/B` is `A OR B`.
 #[must_use]

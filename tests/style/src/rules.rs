@@ -7,7 +7,7 @@ const NO_STD: &[&str] = &["crates/machine/", "protocols/*/machines/"];
 const FILE_LINES: usize = 600;
 const FUNCTION_LINES: usize = 80;
 
-/// A file holds one idea.
+/// Checks that a file is short enough to hold one idea.
 #[must_use]
 pub fn file_length(source: &Source) -> Vec<Complaint> {
     let lines = source.code.lines().count() - test_lines(source);
@@ -30,7 +30,7 @@ fn test_lines(source: &Source) -> usize {
     lines
 }
 
-/// A function fits on a screen.
+/// Checks that every function fits on a screen.
 #[must_use]
 pub fn function_length(source: &Source) -> Vec<Complaint> {
     let found = match source.language {
@@ -47,7 +47,7 @@ pub fn function_length(source: &Source) -> Vec<Complaint> {
         .collect()
 }
 
-/// Line, name and number of lines of every function that has a body.
+/// Returns line, name and number of lines of every function that has a body.
 fn rust_functions(code: &str) -> Vec<(usize, String, usize)> {
     let mut found = Vec::new();
     for at in words(code, "fn") {
@@ -61,7 +61,7 @@ fn rust_functions(code: &str) -> Vec<(usize, String, usize)> {
     found
 }
 
-/// Where the body's brace is, or nothing for a function without a body. Braces inside brackets belong to a type.
+/// Finds the body's brace; `None` for a function without a body. Braces inside brackets belong to a type.
 fn body_start(code: &str) -> Option<usize> {
     let mut depth = 0_i32;
     for (at, c) in code.char_indices() {
@@ -77,7 +77,7 @@ fn body_start(code: &str) -> Option<usize> {
     None
 }
 
-/// The length of the text up to the brace that closes the one at `open`.
+/// Returns the length of the text up to the brace that closes the one at `open`.
 fn braces(code: &str, open: usize) -> Option<usize> {
     let mut depth = 0_u32;
     for (at, c) in code[open..].char_indices() {
@@ -128,7 +128,7 @@ fn brackets(line: &str) -> i32 {
         .sum()
 }
 
-/// Time is an argument everywhere but where the sockets are, and in the command.
+/// Checks that time is an argument, except where the sockets are and in the command.
 #[must_use]
 pub fn clock(source: &Source) -> Vec<Complaint> {
     if source.language == Language::Python || below(source, &["crates/io/", "crates/cli/"]) {
@@ -138,7 +138,7 @@ pub fn clock(source: &Source) -> Vec<Complaint> {
     matching(source, &source.code, &["Instant::now", "SystemTime::now", "thread::sleep"], remedy)
 }
 
-/// Memory is the compiler's business everywhere but where the system calls are.
+/// Checks that `unsafe` stands only where the system calls are.
 #[must_use]
 pub fn unsafe_code(source: &Source) -> Vec<Complaint> {
     let counting_allocator = below(source, &["crates/", "protocols/"]) && source.path.contains("/tests/");
@@ -173,7 +173,7 @@ fn is_test(source: &Source) -> bool {
     source.path.ends_with("/tests.rs") || source.path.contains("/tests/")
 }
 
-/// What is committed is finished, and every test runs.
+/// Checks that nothing is left unfinished and that every test runs.
 #[must_use]
 pub fn unfinished(source: &Source) -> Vec<Complaint> {
     let mut found =
@@ -212,7 +212,7 @@ pub fn names(source: &Source) -> Vec<Complaint> {
     found
 }
 
-/// Line and name of everything declared with a keyword.
+/// Returns line and name of everything declared with a keyword.
 fn declared<'a>(code: &'a str, keyword: &'a str) -> impl Iterator<Item = (usize, &'a str)> + 'a {
     words(code, keyword).filter_map(move |at| {
         let after = &code[at + keyword.len()..];
@@ -221,7 +221,7 @@ fn declared<'a>(code: &'a str, keyword: &'a str) -> impl Iterator<Item = (usize,
     })
 }
 
-/// A crate's root says what the crate is.
+/// Checks that a crate's root says what the crate is.
 #[must_use]
 pub fn crate_docs(source: &Source) -> Vec<Complaint> {
     if !(source.path.ends_with("src/lib.rs") || source.path.ends_with("src/main.rs")) || source.text.starts_with("//!")
@@ -241,7 +241,7 @@ pub fn no_std_attribute(source: &Source) -> Vec<Complaint> {
     vec![complaint(source, 1, "a protocol crate without `#![no_std]`: add it, and `extern crate alloc`".to_owned())]
 }
 
-/// Whether a file, named from the root, belongs to a crate that does without `std`.
+/// Returns whether a file, named from the root, belongs to a crate that does without `std`.
 #[must_use]
 pub fn is_machines(path: &str) -> bool {
     NO_STD.iter().any(|folder| match folder.split_once('*') {
@@ -275,7 +275,7 @@ fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-/// Where `word` stands as a whole word.
+/// Finds the places where `word` stands as a whole word.
 fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     text.match_indices(word).map(|(at, _)| at).filter(move |at| {
         !text[..*at].chars().next_back().is_some_and(is_word)

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::Path;
 
-/// What a source file is written in.
+/// The programming language of a source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     /// Rust.
@@ -15,7 +15,7 @@ pub enum Language {
 pub struct Source {
     /// The file, from the root of the repository.
     pub path: String,
-    /// What it is written in.
+    /// The programming language.
     pub language: Language,
     /// As it is.
     pub text: String,
@@ -26,7 +26,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// From a path, which tells the language, and its text.
+    /// Creates one from a path, which tells the language, and its text.
     #[must_use]
     pub fn new(path: &str, text: &str) -> Self {
         let language =
@@ -38,14 +38,14 @@ impl Source {
         Source { path: path.to_owned(), language, text: text.to_owned(), prose, code }
     }
 
-    /// Whether the whole file holds tests.
+    /// Returns whether the whole file holds tests.
     #[must_use]
     pub fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs") || self.path.split('/').any(|part| part == "tests")
     }
 }
 
-/// Every Rust and Python file under `root`, without what is built.
+/// Returns every Rust and Python file under `root`, without what is built.
 #[must_use]
 pub fn source_files(root: &Path) -> Vec<Source> {
     let mut found = Vec::new();
@@ -77,7 +77,7 @@ enum Token {
     String,
 }
 
-/// The text without strings, and without strings and comments. `token` says what the front is and how long.
+/// Returns the text without strings, and without strings and comments. `token` says what the front is and how long.
 fn blank(text: &str, token: fn(&str, Option<char>) -> (Token, usize)) -> (String, String) {
     let (mut prose, mut code) = (String::with_capacity(text.len()), String::with_capacity(text.len()));
     let (mut rest, mut before) = (text, None);
@@ -148,7 +148,7 @@ fn rust_block_comment(rest: &str) -> usize {
     rest.len()
 }
 
-/// The length of `r"…"`, `r#"…"#`, `br"…"` and the like.
+/// Returns the length of `r"…"`, `r#"…"#`, `br"…"` and the like.
 fn rust_raw_string(rest: &str) -> Option<usize> {
     let after = rest.strip_prefix("br").or_else(|| rest.strip_prefix("cr")).or_else(|| rest.strip_prefix('r'))?;
     let hashes = after.chars().take_while(|c| *c == '#').count();
@@ -158,7 +158,7 @@ fn rust_raw_string(rest: &str) -> Option<usize> {
     Some(rest.len() - body.len() + end)
 }
 
-/// The length of a character literal, or nothing for a lifetime.
+/// Returns the length of a character literal, or nothing for a lifetime.
 fn rust_character(rest: &str) -> Option<usize> {
     let mut chars = rest[1..].chars();
     let first = chars.next()?;
@@ -180,7 +180,7 @@ fn python_token(rest: &str, _before: Option<char>) -> (Token, usize) {
     (Token::Code, rest.chars().next().map_or(0, char::len_utf8))
 }
 
-/// The length of a literal that begins and ends with `quote` and escapes with a backslash.
+/// Returns the length of a literal that begins and ends with `quote` and escapes with a backslash.
 fn quoted(rest: &str, quote: &str) -> usize {
     let mut at = quote.len();
     while let Some(front) = rest.get(at..) {

@@ -11,7 +11,7 @@ const NO_VERBS: &[&str] = &["Always", "As", "Its", "Perhaps", "This", "Thus", "U
 /// Names of types that say nothing of what the type is.
 const EMPTY_NAMES: &[&str] = &["Desk", "Attending", "Seen", "Told", "Part"];
 
-/// A documentation comment stands alone, and that of a function begins with a verb: Returns, Sends, Parses.
+/// Checks that a documentation comment stands alone, and that of a function begins with a verb: Returns, Sends, Parses.
 #[must_use]
 pub fn sentences(source: &Source) -> Vec<Complaint> {
     if source.language != Language::Rust {
@@ -30,7 +30,10 @@ pub fn sentences(source: &Source) -> Vec<Complaint> {
         let mut complain = |text: String| found.push(Complaint { path: source.path.clone(), line: at + 1, text });
         if let Some(word) = LEANING.iter().find(|word| begins_with(first, word)) {
             complain(format!("a sentence that begins with `{word}` does not stand alone: see CONTRIBUTING.md, Words"));
-        } else if lines.get(end).is_some_and(|line| is_function(line)) && !begins_with_verb(first) {
+        } else if lines.get(end).is_some_and(|line| is_function(line))
+            && !is_test(&lines[at..end])
+            && !begins_with_verb(first)
+        {
             let word = first.split_whitespace().next().unwrap_or_default();
             complain(format!("a function's sentence begins with a verb (Returns, Sends, Parses), not with `{word}`"));
         }
@@ -39,7 +42,7 @@ pub fn sentences(source: &Source) -> Vec<Complaint> {
     found
 }
 
-/// A type is named for what it is.
+/// Checks that a type is named for what it is.
 #[must_use]
 pub fn type_names(source: &Source) -> Vec<Complaint> {
     if source.language != Language::Rust {
@@ -63,6 +66,11 @@ pub fn type_names(source: &Source) -> Vec<Complaint> {
 fn documentation(line: &str) -> Option<&str> {
     let text = line.trim_start();
     text.strip_prefix("///").or_else(|| text.strip_prefix("//!")).map(str::trim)
+}
+
+/// Tells whether the attributes are those of a test, whose sentence says what holds.
+fn is_test(lines: &[&str]) -> bool {
+    lines.iter().any(|line| line.trim() == "#[test]")
 }
 
 fn is_attribute(line: &str) -> bool {
@@ -106,6 +114,7 @@ mod tests {
         assert_eq!(lines("/// A new one.\n#[must_use]\npub const fn new() -> A {}\n"), [1]);
         assert!(lines("/// Creates an empty one.\n#[must_use]\npub(crate) fn new() -> A {}\n").is_empty());
         assert_eq!(lines("/// Always right.\nfn a() {}\n/// Success.\nfn b() {}\n"), [1, 3]);
+        assert!(lines("/// A lost reply is sent again.\n#[test]\nfn resends() {}\n").is_empty());
         assert!(lines("/// Re-sends the packet.\nunsafe fn a() {}\n").is_empty());
     }
 

@@ -5,28 +5,28 @@ use std::process::Command;
 /// A package that this workspace is built from, on this platform.
 #[derive(Debug, Clone)]
 pub struct Package {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// Its licence, as an SPDX expression.
+    /// The licence, as an SPDX expression.
     pub licence: Option<String>,
     /// Whether it is one of ours.
     pub member: bool,
-    /// Its folder, from the root of the repository; empty for the packages of others.
+    /// The folder, from the root of the repository; empty for the packages of others.
     pub folder: String,
     /// Names of the packages that it depends on to run, not to be tested or built.
     pub dependencies: Vec<String>,
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 #[must_use]
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).expect("this package is two folders down").to_owned()
 }
 
-/// What `cargo` prints for these arguments in the root.
+/// Runs `cargo` with these arguments in the root and returns what it prints.
 ///
 /// # Panics
 /// Where it fails.
@@ -35,7 +35,7 @@ pub fn cargo(arguments: &[&str]) -> String {
     output(Command::new(env!("CARGO")).args(arguments).current_dir(root()), "run `cargo fetch --locked` first")
 }
 
-/// The platform that is compiled on.
+/// Returns the platform that is compiled on.
 #[must_use]
 pub fn host() -> String {
     let version = output(Command::new("rustc").arg("-vV"), "is rustc in PATH?");
@@ -50,7 +50,7 @@ fn output(command: &mut Command, remedy: &str) -> String {
     String::from_utf8(out.stdout).expect("cargo and rustc print UTF-8")
 }
 
-/// Everything that cargo knows of this workspace.
+/// Returns everything that cargo knows of this workspace.
 ///
 /// # Panics
 /// Where cargo fails, as without the packages at hand.
@@ -60,7 +60,7 @@ pub fn metadata() -> Value {
     serde_json::from_str(&cargo(&arguments)).expect("cargo metadata is JSON")
 }
 
-/// The packages of a workspace's metadata.
+/// Returns the packages of a workspace's metadata.
 #[must_use]
 pub fn packages(metadata: &Value) -> Vec<Package> {
     let text = |value: &Value| value.as_str().map(str::to_owned);

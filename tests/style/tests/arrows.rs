@@ -1,4 +1,4 @@
-//! Who may depend on whom, from `cargo metadata`.
+//! The arrows of dependency between the crates, from `cargo metadata`.
 
 use hodo_style::{Package, metadata, packages};
 
@@ -94,7 +94,7 @@ fn wrong_arrows(package: &Package, all: &[Package]) -> Vec<String> {
         .collect()
 }
 
-/// What stands for the protocol where `folder` is one that the pattern means: nothing where the pattern names none.
+/// Returns the protocol that `folder` names if the pattern matches it; the empty text if the pattern has none.
 fn matched<'a>(pattern: &str, folder: &'a str) -> Option<&'a str> {
     let Some((before, after)) = pattern.split_once(['*', '?']) else { return (pattern == folder).then_some("") };
     folder.strip_prefix(before)?.strip_suffix(after).filter(|middle| !middle.contains('/'))

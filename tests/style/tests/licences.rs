@@ -1,4 +1,4 @@
-//! What the dependencies allow us to do, and that none is there twice.
+//! The licences of the dependencies, none of which may be there twice.
 
 use hodo_style::{Package, cargo, host, metadata, packages, satisfiable};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +57,7 @@ fn no_dependency_is_there_twice() {
     }
 }
 
-/// The packages that are compiled here. `cargo metadata` has those too that only another platform's features ask for.
+/// Returns the packages that are compiled here. `cargo metadata` also lists packages that only another platform needs.
 fn compiled() -> Vec<Package> {
     let target = host();
     let arguments = ["tree", "--offline", "--locked", "--workspace", "-e", "all", "--target", &target];
@@ -89,7 +89,7 @@ fn duplicates(packages: &[Package]) -> BTreeMap<String, Vec<String>> {
     versions
 }
 
-/// The part of a version that two compatible ones share: `1`, `0.7`, `0.0.3`.
+/// Returns the part of a version that two compatible ones share: `1`, `0.7`, `0.0.3`.
 fn compatible_line(version: &str) -> String {
     let parts: Vec<&str> = version.split(['.', '-', '+']).take(3).collect();
     let leading = parts.iter().take_while(|part| **part == "0").count();

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a protocol may stand on beside the workspace's own crates, and the features that it may switch on.
+/// The crates of others that a protocol may depend on, and the features that it may switch on.
 const ALLOWED: &[(&str, &[&str])] = &[("bytes", &[]), ("libm", &[]), ("thiserror", &[])];
 
 #[test]
@@ -26,7 +26,7 @@ fn their_dependency_trees_hold_nothing_with_std() {
     }
 }
 
-/// What is wrong with one line of the tree, as `bytes v1.10.1|default,std`.
+/// Checks one line of the tree, as `bytes v1.10.1|default,std`, and returns the complaint.
 fn not_allowed(line: &str) -> Option<String> {
     let (package, features) = line.split_once('|')?;
     let name = package.split_whitespace().next()?;
@@ -70,7 +70,7 @@ fn they_build_without_std_at_hand() {
     assert!(!out.status.success(), "a crate that uses std was built: this test proves nothing");
 }
 
-/// A sysroot that holds what a bare-metal target has, of the host's own architecture.
+/// Returns a sysroot that holds what a bare-metal target has, of the host's own architecture.
 fn sysroot_without_std(into: &Path) -> PathBuf {
     let out = Command::new("rustc").args(["--print", "target-libdir"]).output().expect("rustc is in PATH");
     let library = PathBuf::from(String::from_utf8_lossy(&out.stdout).trim());
@@ -90,7 +90,7 @@ fn sysroot_without_std(into: &Path) -> PathBuf {
     into.to_owned()
 }
 
-/// The packages that do without `std`.
+/// Returns the packages that do without `std`.
 fn protocol_crates() -> Vec<String> {
     let ours = packages(&metadata()).into_iter().filter(|package| is_machines(&format!("{}/", package.folder)));
     let names: Vec<String> = ours.map(|package| package.name).collect();

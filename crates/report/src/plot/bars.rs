@@ -46,7 +46,7 @@ pub(crate) fn stage_bars(group: &[&Measurement]) -> Option<Bars> {
         svg.text((0.0, top + 12.0), Anchor::Start, LABEL, &label(m, &members));
         let mean = m.latency_ns.as_ref().map_or_else(|| units::UNKNOWN.into(), |latency| units::time_ns(latency.mean));
         svg.text((WIDTH, top + 12.0), Anchor::End, SMALL, &format!("mean {mean}"));
-        for Part { stage, from, to } in parts(&m.stages) {
+        for Segment { stage, from, to } in parts(&m.stages) {
             let (left, width) = (from * WIDTH, (to - from).max(0.0) * WIDTH);
             let title = format!("{}\n{}", stage_name(stage), stage_text(stage));
             let bar = top + HEAD;
@@ -73,25 +73,25 @@ pub(crate) fn stage_bars(group: &[&Measurement]) -> Option<Bars> {
 }
 
 /// A stage and its place in the time of an operation, from 0 to 1.
-struct Part<'a> {
+struct Segment<'a> {
     stage: &'a Stage,
     from: f64,
     to: f64,
 }
 
 /// Places stages of this side one after another, and those of the far end in the middle of the one before them.
-fn parts(stages: &[Stage]) -> Vec<Part<'_>> {
+fn parts(stages: &[Stage]) -> Vec<Segment<'_>> {
     let mut parts = Vec::new();
     let mut at = 0.0;
     for (place, stage) in stages.iter().enumerate().filter(|(_, stage)| stage.side == Side::Local) {
         let end = at + stage.share;
-        parts.push(Part { stage, from: at, to: end });
+        parts.push(Segment { stage, from: at, to: end });
         let within: Vec<&Stage> = stages[place + 1..].iter().take_while(|stage| stage.side == Side::Remote).collect();
         let inner = within.iter().map(|stage| stage.share).sum::<f64>().min(stage.share);
         let mut from = at + (stage.share - inner) / 2.0;
         for stage in within {
             let to = (from + stage.share).min(end);
-            parts.push(Part { stage, from, to });
+            parts.push(Segment { stage, from, to });
             from = to;
         }
         at = end;

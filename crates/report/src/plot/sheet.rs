@@ -54,7 +54,7 @@ fn panels(pictures: impl IntoIterator<Item = Picture>, group: &[&Measurement]) -
 /// The most panels beside one another.
 const ACROSS_MAX: usize = 3;
 
-/// The pictures that suit a test, the most telling first.
+/// Returns the pictures that suit a test, the most telling first.
 fn pictures_of(group: &[&Measurement]) -> &'static [Picture] {
     match figure::Figure::of(group[0]) {
         figure::Figure::Latency => &[Picture::Latency, Picture::Distribution, Picture::OverTime],

@@ -159,7 +159,7 @@ impl Svg {
     }
 }
 
-/// The width of a text in Roboto, near enough to place its neighbour.
+/// Returns the width of a text in Roboto, near enough to place its neighbour.
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     let ems: f64 = text
         .chars()

@@ -2,7 +2,7 @@
 
 use hodo_store::{Record, Verdict};
 
-/// What becomes of an event.
+/// Returns the verdict of an event.
 pub fn verdict(event: u64) -> Verdict {
     match event % 10 {
         3 | 8 => Verdict::Accepted,
@@ -17,7 +17,7 @@ pub fn bytes() -> Vec<u8> {
     (0..80_000_u32 + 251).map(|place| (place % 251) as u8).collect()
 }
 
-/// The event as it is put, up to 80 KB.
+/// Returns the event as it is put, up to 80 KB.
 pub fn record(event: u64, bytes: &[u8]) -> Record<'_> {
     let length = (event.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % 80_000;
     let data = &bytes[event as usize % 251..][..length];

@@ -9,7 +9,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// An empty one; `name` is unique in the test's file.
+    /// Creates an empty one; `name` is unique in the test's file.
     pub fn new(name: &str) -> Self {
         let file = std::env::current_exe().ok().and_then(|exe| Some(exe.file_stem()?.to_str()?.to_owned()));
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(file.unwrap_or_default()).join(name);
@@ -18,12 +18,12 @@ impl Scratch {
         Scratch { path }
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The files whose names begin so, sorted.
+    /// Returns the files whose names begin so, sorted.
     #[allow(dead_code, reason = "not every test looks at files")]
     pub fn files(&self, front: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.path).expect("it is there").flatten().map(|entry| entry.path());
