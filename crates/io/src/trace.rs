@@ -115,7 +115,7 @@ impl Trace {
         self.shared.paused.fetch_xor(true, Relaxed)
     }
 
-    /// Adds a remark to the next packet; it is dropped if the waiting remarks are too long already.
+    /// Adds a remark to the next packet; it is dropped if the waiting remarks have no room for it.
     pub fn note(&self, remark: &str) {
         let mut notes = self.shared.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if notes.len() + remark.len() < NOTES_MAX {
