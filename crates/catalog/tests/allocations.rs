@@ -13,10 +13,10 @@ use std::time::Duration;
 
 /// Operations of the shorter run; the longer one has ten times as many.
 const OPERATIONS: u64 = 500;
-/// A queue that has not met its longest yet grows now and then.
+/// The allocations that are allowed: a queue that has not reached its greatest length grows now and then.
 const HANDFUL: u64 = 16;
 
-/// Keeps the window full until so many operations have ended; answers the allocations of both ends meanwhile.
+/// Keeps the window full until `operations` operations have ended. Returns the allocations of both ends meanwhile.
 fn allocations(link: &mut dyn Link, again: Operation, operations: u64) -> u64 {
     let before = allocations_so_far();
     let end = link.now() + Duration::from_secs(60);
@@ -37,7 +37,7 @@ fn allocations(link: &mut dyn Link, again: Operation, operations: u64) -> u64 {
     allocations_so_far() - before
 }
 
-/// One test, because the counter counts everything in this process.
+/// Checks everything in one test, because the counter counts every allocation of this process.
 #[test]
 fn more_operations_need_no_more_allocations() {
     for protocol in protocols() {
@@ -57,7 +57,7 @@ fn more_operations_need_no_more_allocations() {
             let few = allocations(link, operation, OPERATIONS);
             let mut many = allocations(link, operation, 10 * OPERATIONS);
             if many > few + HANDFUL {
-                // A machine that stalled has made queues longer, once. What an operation allocates, it allocates again.
+                // A machine that stalled has made queues longer, once. An operation that allocates does so again.
                 many = allocations(link, operation, 10 * OPERATIONS);
             }
             let what = format!("{} {mode} window {window} size {size} stages {stages}", protocol.name());
@@ -67,7 +67,7 @@ fn more_operations_need_no_more_allocations() {
     }
 }
 
-/// Has the stages of every operation stamped, and asks the far end to do likewise.
+/// Stamps the stages of every operation, at both ends.
 fn stamp_both_ends(link: &mut dyn Link, protocol: &dyn Protocol) {
     assert!(link.sample_stages(Sampling::ALL), "every protocol stamps its stages");
     if !protocol.description().own {

@@ -1,4 +1,4 @@
-//! What bare sockets do for a plan is known for every plan on one host.
+//! Tests that every plan on one host has a baseline of bare sockets.
 mod plans;
 
 use hodo_catalog::{Settings, baseline};
@@ -41,7 +41,7 @@ fn every_baseline_knows_what_an_operation_costs_the_busier_side() {
     }
 }
 
-/// Not as segmented bulk, which no window lets through.
+/// Checks that the baseline is not segmented bulk, which no window lets through.
 #[test]
 fn a_block_is_beside_packets_of_its_size_and_window() {
     for (link, mode, shape) in [

@@ -1,4 +1,4 @@
-//! One suite over every protocol of the catalog, on real sockets: what works, works the same way for each.
+//! One suite over every protocol of the catalog, on real sockets: each behaves in the same way.
 mod plans;
 
 use hodo_catalog::{Opened, Protocol, Settings, protocols};
@@ -13,7 +13,7 @@ fn is_stream(protocol: &dyn Protocol) -> bool {
     protocol.name() != "udp"
 }
 
-/// Runs a plan over a link; it must come to its end, with everything counted.
+/// Runs a plan over a link, and asserts that it comes to its end with everything counted.
 #[track_caller]
 fn run_over(opened: &mut Opened, plan: &Plan, protocol: &dyn Protocol) -> Run {
     let found = run(&mut opened.links, plan, &Unwatched);
@@ -71,7 +71,8 @@ fn the_stages_of_operations_add_up_to_their_time() {
                 assert!(local().count() >= 3 && local().all(|stage| stage.count == latency.count), "{what}");
                 assert!((mean_ns / latency.mean - 1.0).abs() < 2e-3, "{mean_ns} of {}, {what}", latency.mean);
                 assert!((whole - 1.0).abs() < 1e-9, "{what}");
-                // What is under way at the end has been answered there, and not been received.
+                // The far end has answered the operations in flight at the end, and their replies have not been
+                // received.
                 let most = 500 + u64::from(window * channels);
                 let mut remote = found.stages.iter().filter(|stage| stage.side == Side::Remote).peekable();
                 assert!(remote.peek().is_some() && remote.all(|stage| (1..=most).contains(&stage.count)), "{what}");
@@ -83,7 +84,7 @@ fn the_stages_of_operations_add_up_to_their_time() {
     }
 }
 
-/// The largest land straight in their place, in pieces.
+/// Includes the largest sizes, which land straight in their place, in pieces.
 #[test]
 fn every_size_arrives_whole() {
     for protocol in protocols() {
@@ -171,7 +172,7 @@ fn each_operation_on_a_connection_of_its_own() {
     }
 }
 
-/// Drives a link until it has completed so many operations, or ten seconds have passed.
+/// Drives a link until it has completed `count` operations, or ten seconds have passed.
 fn complete(link: &mut dyn Link, count: usize) -> Vec<Completion> {
     let mut done = Vec::new();
     let end = link.now() + Duration::from_secs(10);
@@ -222,7 +223,7 @@ fn more_peers_than_the_bound_are_refused_and_the_others_go_on() {
     }
 }
 
-/// Also over UDP, where the server does not see that they are gone.
+/// Covers UDP too, where the server does not see that a peer has left.
 #[test]
 fn peers_that_have_left_make_room_for_others() {
     for protocol in own() {

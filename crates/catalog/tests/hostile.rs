@@ -35,7 +35,7 @@ impl Plain {
         }
     }
 
-    /// Sends bytes, in datagrams of up to 1400; the far end may end it before all is sent.
+    /// Sends bytes, in datagrams of up to 1400; the far end may close the connection before all are sent.
     fn send(&mut self, bytes: &[u8]) {
         match self {
             Plain::Stream(stream) => drop(stream.write_all(bytes)),
@@ -48,7 +48,7 @@ fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
     (0..count as u64 / 8).flat_map(|place| Random::at(seed, place).to_le_bytes()).collect()
 }
 
-/// A client that keeps the rules is served.
+/// Asserts that a client that keeps the rules is served.
 #[track_caller]
 fn assert_serves(served: &Served, protocol: &dyn Protocol) {
     for &mode in protocol.description().modes {
@@ -58,7 +58,7 @@ fn assert_serves(served: &Served, protocol: &dyn Protocol) {
     }
 }
 
-/// HELLO as a client sends it.
+/// Returns the HELLO that a client sends.
 fn hello(protocol: &dyn Protocol) -> &'static [u8] {
     match protocol.name() {
         "farm" => FARM_HELLO,
@@ -66,7 +66,7 @@ fn hello(protocol: &dyn Protocol) -> &'static [u8] {
     }
 }
 
-/// A controller's, which takes no events and answers of up to a megabyte.
+/// The HELLO of a controller, which takes no events, but replies of up to a megabyte.
 const FARM_HELLO: &[u8] = b"\x24\0\0\x10hodofarm\x01\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
                             \0\0\x10\0\x01\0\0\0\0\0\0\0\0\0\0\0";
 
@@ -128,7 +128,7 @@ fn half_open_and_vanished_clients_leave_the_others_alone() {
     }
 }
 
-/// What a far end that is none of ours does with a client.
+/// The behaviour towards a client of a far end that is not ours.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stranger {
     Closes,
@@ -239,7 +239,7 @@ fn an_address_where_nobody_listens_is_refused_at_once() {
     }
 }
 
-/// The kernel learns from the first of them that nobody is there, and takes no second one.
+/// Relies on the kernel, which learns from the first datagram that nobody is there, and refuses the second.
 #[test]
 fn a_datagram_that_the_kernel_does_not_take_is_refused() {
     let udp = protocols().find(|protocol| protocol.name() == "udp").expect("it is in the catalog");
@@ -249,7 +249,7 @@ fn a_datagram_that_the_kernel_does_not_take_is_refused() {
     let link = &mut opened.links[0];
     assert_eq!(link.losses().refused, 0);
     served.end().expect("it ends in order");
-    // Of two sizes, because equal ones go out in one call.
+    // Two sizes, because equal ones go out in one call.
     for (tag, size) in [(0, 64), (1, 128)] {
         link.start(Operation { tag, channel: 0, size, mode: Mode::Both });
     }
@@ -264,7 +264,7 @@ fn a_datagram_that_the_kernel_does_not_take_is_refused() {
     assert_eq!(link.losses().refused, 1);
 }
 
-/// The far end goes while operations are in flight.
+/// Stops the far end while operations are in flight.
 #[test]
 fn a_far_end_that_dies_ends_the_run_and_keeps_what_was_measured() {
     for protocol in own() {

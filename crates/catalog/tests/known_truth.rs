@@ -1,4 +1,4 @@
-//! The tester itself is proven on the simulated network: known truth in, the same figures out.
+//! Tests of the tester itself on the simulated network: known truth in, the same figures out.
 mod plans;
 
 use hodo_catalog::{Settings, limit};
@@ -18,7 +18,7 @@ fn run_over(link: &str, plan: &Plan) -> Run {
     run(&mut opened(&uri(link), plan).links, plan, &Unwatched)
 }
 
-/// What a plan finds over a link, with its limit.
+/// Returns the measurement of a plan over a link, with its limit.
 fn measure(link: &str, plan: &Plan) -> Measurement {
     let uri = uri(link);
     let mut opened = opened(&uri, plan);
@@ -40,7 +40,7 @@ fn assert_near(found: f64, truth: f64, share: f64) {
     assert!((found / truth - 1.0).abs() <= share, "{found} is not within {} % of {truth}", share * 100.0);
 }
 
-/// Out and back, and the processors' time to send and to receive at both ends.
+/// Expects the delays out and back, and the processors' time to send and to receive at both ends.
 #[test]
 fn latency_is_two_delays_and_four_costs_exactly() {
     for (delay_ns, cost_ns) in [(500_u32, 100), (7_000, 300), (2_000_000, 1)] {
@@ -67,7 +67,7 @@ fn stage(found: &[Stage], name: &str, side: Side) -> Stage {
     found.iter().find(wanted).unwrap_or_else(|| panic!("no {name}, {side:?} in {found:?}")).clone()
 }
 
-/// The wire takes its two delays. The processors' time stands where it is spent: to send with the one who sends, to
+/// Expects two delays on the wire. The processors' time stands where it is spent: to send with the one who sends, to
 /// receive before what is received.
 #[test]
 fn the_wire_stage_is_two_delays_exactly() {
@@ -89,8 +89,8 @@ fn the_wire_stage_is_two_delays_exactly() {
     }
 }
 
-/// What waits for the line waits after it was sent, in a queue of the network's; what waits for room in the window
-/// is not started yet.
+/// Checks where waiting counts. An operation that waits for the line was sent, and is in a queue of the network; one
+/// that waits for room in the window is not started yet.
 #[test]
 fn a_full_line_is_seen_in_the_wire_stage() {
     let full = lasting(Plan { window: 64, stages: true, ..plan(Test::Rate, Mode::Send, 1472) }, 100);
@@ -101,7 +101,7 @@ fn a_full_line_is_seen_in_the_wire_stage() {
     assert!(stage(&found.stages, "queue", Side::Local).share > 0.9, "{:?}", found.stages);
 }
 
-/// Connecting takes a round-trip, and the greeting goes along with the operation.
+/// Expects one round-trip to connect and one for the operation, with which the greeting goes along.
 #[test]
 fn an_operation_on_its_own_connection_takes_two_round_trips() {
     for (mode, size) in [(Mode::Both, 64), (Mode::Send, 64), (Mode::Receive, 64), (Mode::Receive, 1 << 20)] {
@@ -133,7 +133,7 @@ fn the_rate_is_the_window_over_the_round_trip() {
     }
 }
 
-/// Four acknowledgements a window: an operation waits for the rest of its quarter, but never for more.
+/// Expects four acknowledgements a window: an operation waits for the rest of its quarter, but never for more.
 #[test]
 fn a_streams_quarter_windows_keep_the_law_from_above() {
     for window in [8, 64] {
@@ -160,7 +160,7 @@ fn a_gigabit_line_carries_941_of_tcp_and_957_of_udp() {
     }
 }
 
-/// Lost out of `count` is within five standard deviations of what the network does.
+/// Asserts that `lost` out of `count` is within five standard deviations of what the network does.
 #[track_caller]
 fn assert_share(lost: u64, count: u64, probability: f64) {
     let (count, mean) = (count as f64, count as f64 * probability);
@@ -195,7 +195,8 @@ fn the_share_that_is_lost_is_the_networks() {
     }
 }
 
-/// What was overtaken and not told of is given up after some milliseconds, and its place is free again.
+/// Relies on the link, which gives up a packet that was overtaken and not reported after some milliseconds, and frees
+/// its place.
 #[test]
 fn a_wide_window_keeps_its_rate_through_loss_and_reordering() {
     for mode in MODES {
@@ -206,7 +207,7 @@ fn a_wide_window_keeps_its_rate_through_loss_and_reordering() {
     }
 }
 
-/// What is lost before the counted time and after it is not told, and what is lost in it is, whatever the window.
+/// Checks that only losses within the counted time are reported, whatever the window.
 #[test]
 fn losses_of_the_warm_up_are_not_counted() {
     for window in [1, 16, 200] {
@@ -262,7 +263,8 @@ fn open_loop_at_half_the_capacity_keeps_to_the_schedule() {
     assert_eq!(found.loss.lost, 0);
 }
 
-/// The queue grows for as long as the run lasts, and the latency with it: what coordinated omission would hide.
+/// Expects a queue that grows for as long as the run lasts, and the latency with it, which coordinated omission would
+/// hide.
 #[test]
 fn open_loop_at_twice_the_capacity_tells_of_the_queue() {
     let capacity = UDP_BITS_PER_S / 8.0 / 1472.0;
@@ -270,13 +272,14 @@ fn open_loop_at_twice_the_capacity_tells_of_the_queue() {
     let found = measure(&format!("sim+udp://?{GIGABIT}"), &lasting(open, 200));
     assert_near(found.rate.operations_per_s.median, capacity, 0.005);
     let latency = found.latency_ns.expect("thousands of operations");
-    // What is done at the time t was due at t/2.
+    // An operation that is done at the time t was due at t/2.
     assert_near(latency.p50 as f64, 50e6, 0.02);
     assert_near(latency.max as f64, 100e6, 0.02);
     assert_eq!(found.loss.lost, 0);
 }
 
-/// Two uniform delays make a triangle: quantile q is `width x sqrt(q / 2)` below the middle, and mirrored above it.
+/// Expects a triangle, the sum of two uniform delays: quantile q is `width x sqrt(q / 2)` below the middle, and
+/// mirrored above it.
 #[test]
 fn jitter_is_seen_as_it_is_distributed() {
     let mut plan = plan(Test::Latency, Mode::Both, 64);
@@ -307,7 +310,7 @@ fn a_partition_that_ends_is_seen_as_loss_and_as_a_gap() {
     assert!((0.19..0.23).contains(&longest), "{longest} s without an operation");
 }
 
-/// The longest time at less than half the usual rate, in whole intervals.
+/// Returns the longest time at less than half the usual rate, in whole intervals.
 fn longest_gap(found: &Measurement) -> f64 {
     let mut usual: Vec<u64> = found.intervals.iter().map(|interval| interval.operations).collect();
     usual.sort_unstable();
@@ -358,7 +361,7 @@ fn two_runs_are_the_same_to_the_byte() {
     }
 }
 
-/// The plan as the command makes it for this test.
+/// Returns the plan as the command makes it for this test.
 fn typical(test: Test, mode: Mode) -> Plan {
     let drawn = Size::Uniform { min: 64, max: 1400 };
     Plan {

@@ -1,4 +1,4 @@
-//! Which bound a measurement over a line is held to.
+//! Tests of the bound that limits a measurement over a line.
 mod plans;
 
 use hodo_catalog::{Opened, limit, protocols};
@@ -47,7 +47,7 @@ fn one_core_binds_where_the_line_is_faster() {
     assert!(case.limit(1e11, None).formula.starts_with("line: "));
 }
 
-/// It waits for its bits, and each core for the other.
+/// Holds because the operation waits for its bits, and each core for the other.
 #[test]
 fn one_operation_at_a_time_is_not_bound_by_a_core() {
     for test in [Test::Latency, Test::Rate] {

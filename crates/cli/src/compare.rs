@@ -4,7 +4,7 @@ use crate::output_file::write_json;
 use crate::{Error, Outcome, args, documents, terminal};
 use hodo_report::{compare, comparison_table};
 
-/// Pairs the measurements of two documents, and checks their ratios where that is asked for.
+/// Pairs the measurements of two documents, and checks their ratios if that is requested.
 pub fn run(asked: &args::Compare) -> Result<Outcome, Error> {
     let comparison = compare(&documents::read(&asked.before)?, &documents::read(&asked.after)?);
     let to_stdout = asked.json.as_deref().is_some_and(|file| file.as_os_str() == "-");

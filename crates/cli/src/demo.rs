@@ -48,35 +48,36 @@ pub fn run(demo: &Demo) -> Result<Outcome, Error> {
 }
 
 /// One link of the demonstration.
-struct Part {
+struct Scenario {
     benchmark: Benchmark,
     plans: Vec<Plan>,
 }
 
-impl Part {
-    /// A link with the options of the demonstration, over these tests.
+impl Scenario {
+    /// Returns the benchmark of a link with the options of the demonstration and these tests.
     fn of(link: &str, test: &[&str]) -> Result<Self, Error> {
         let words = ["hodo", "bench", link].into_iter().chain(OPTIONS).chain(test.iter().copied());
         let cli = Cli::try_parse_from(words).map_err(|why| Error::Failed(why.to_string()))?;
         let Some(Command::Bench(bench)) = cli.command else { unreachable!("the words say bench") };
         let benchmark = plan::benchmark(&bench)?;
         let plans = benchmark.plans()?;
-        Ok(Part { benchmark, plans })
+        Ok(Scenario { benchmark, plans })
     }
 }
 
-fn parts() -> Result<Vec<Part>, Error> {
+fn parts() -> Result<Vec<Scenario>, Error> {
     let mut parts = Vec::new();
     for protocol in hodo_catalog::protocols() {
-        parts.push(Part::of(protocol.name(), &[])?);
+        parts.push(Scenario::of(protocol.name(), &[])?);
     }
-    parts.push(Part::of(HUB, &["--test", "latency", "--mode", "receive", "--sizes", "4", "--stages"])?);
-    parts.push(Part::of(HUB, &["--test", "rate", "--mode", "receive", "--sizes", "1M"])?);
-    parts.push(Part::of(SIMULATED, &["--test", "latency", "--sizes", "64,1024"])?);
+    parts.push(Scenario::of(HUB, &["--test", "latency", "--mode", "receive", "--sizes", "4", "--stages"])?);
+    parts.push(Scenario::of(HUB, &["--test", "rate", "--mode", "receive", "--sizes", "1M"])?);
+    parts.push(Scenario::of(SIMULATED, &["--test", "latency", "--sizes", "64,1024"])?);
     Ok(parts)
 }
 
-/// A folder of this run's own: named after the time, so that folders sort, without the colons that some tools dislike.
+/// Returns a new folder for this run. The name is the time, so that folders sort, without the colons that some tools
+/// dislike.
 fn new_folder() -> PathBuf {
     let time = host::utc_now().replace(':', "-");
     let first = Path::new("results").join(&time);

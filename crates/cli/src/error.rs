@@ -3,7 +3,7 @@ use hodo_ipbus_host::daemon::HubError;
 use std::fmt;
 use std::process::ExitCode;
 
-/// Why a command could not do what it was asked.
+/// The reason why a command failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// The command line is wrong: exit status 2.
@@ -13,7 +13,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The exit status that goes with it.
+    /// Returns the exit status of the error.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Error::Usage(_) => ExitCode::from(2),

@@ -65,7 +65,7 @@ const PAGES: &str = "127.0.0.1:9203";
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Hub {
-    /// What to do instead of being a hub.
+    /// The subcommand; without one, the hub runs.
     #[command(subcommand)]
     pub command: Option<HubCommand>,
     /// How to be a hub.
@@ -73,10 +73,10 @@ pub struct Hub {
     pub serve: HubServe,
 }
 
-/// What a hub that runs is asked.
+/// The queries to a running hub.
 #[derive(Debug, Subcommand)]
 pub enum HubCommand {
-    /// What has gone between its clients and boards, what was lost, and who does not answer.
+    /// Show traffic between its clients and boards, losses, and boards that do not answer.
     Stats(HubPages),
     /// Whether it serves: says so, or ends with status 1 and why not.
     Status(HubPages),
@@ -126,7 +126,7 @@ pub struct HubServe {
     /// How long it may take to answer what is under way when the hub is to stop.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
     pub drain: Duration,
-    /// Its trace.
+    /// The trace.
     #[command(flatten)]
     pub traced: Traced,
     /// Begin the trace only at SIGUSR1, which pauses one that has begun.
@@ -135,7 +135,7 @@ pub struct HubServe {
     /// Measure where the time of one packet in 64 goes, for /metrics and /stats.
     #[arg(long)]
     pub stages: bool,
-    /// Its log.
+    /// The log.
     #[command(flatten)]
     pub log: Logged,
     /// Log every client that connects and disconnects, not only errors: --log-level debug.

@@ -7,14 +7,14 @@ use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The flag that the first signal sets. Shells give 130 to a program that Ctrl-C ended, which the second one does.
+/// Returns the flag that the first signal sets. The second Ctrl-C ends the process with status 130, as shells expect.
 ///
-/// Only Ctrl-C is taken at its second word: `timeout` sends its signal twice, to the process and to its group.
+/// Only a second Ctrl-C ends the process at once: `timeout` sends its signal twice, to the process and to its group.
 pub fn flag() -> Result<Arc<AtomicBool>, Error> {
     catch(&[SIGINT, SIGTERM, SIGHUP])
 }
 
-/// As [`flag`], for a daemon: SIGHUP opens the log again if that is in a file.
+/// Returns the flag of [`flag()`] for a daemon: SIGHUP opens the log again if that is in a file.
 pub fn flag_of_daemon(log: &Logged) -> Result<Arc<AtomicBool>, Error> {
     if log.reopens() { catch(&[SIGINT, SIGTERM]) } else { flag() }
 }

@@ -11,7 +11,7 @@ use hodo_measure::limits::{
 use hodo_measure::{Limit, LimitKind};
 use serde_json::{Value, json};
 
-/// What two ends of a PCI Express link commonly agree on.
+/// The largest payload in bytes on which two ends of a PCI Express link commonly agree.
 const PCIE_MAX_PAYLOAD: u32 = 256;
 
 /// Prints the limit of every size, and how it was computed.
@@ -30,7 +30,7 @@ pub fn run(limits: &args::Limits) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// Sizes, unless told otherwise.
+/// The default sizes.
 const SIZES: &[u32] = &[64, 1024, 1472, 8 << 10, 32 << 10];
 /// The event of the published study.
 const EVENT: u32 = 32_000;
@@ -83,7 +83,8 @@ fn messages(limits: &args::Limits, size: u32) -> (u64, u64) {
     }
 }
 
-/// What the processors could do that were told of, with so many bytes of each operation to copy.
+/// Returns the bound of the processors that the arguments describe, with `bytes` of each operation to copy, if they
+/// describe any.
 fn processors(limits: &args::Limits, bytes: f64) -> Option<Bound> {
     let cost_ns = limits.cpu_cost.map(|cost| cost.as_secs_f64() * 1e9);
     match (limits.copies.zip(limits.copy_rate), cost_ns) {
@@ -94,7 +95,7 @@ fn processors(limits: &args::Limits, bytes: f64) -> Option<Bound> {
     }
 }
 
-/// The line alone, or shared by several senders that have lines of their own before it.
+/// Returns the bound of the line alone, or shared by several senders that have lines of their own before it.
 fn line_bound(limits: &args::Limits, path: &Path, bytes: u64) -> Result<Bound, Error> {
     let (out, back) = messages(limits, bytes as u32);
     let cost = path.cost(bytes, out, back, Packing::Stream);
@@ -224,7 +225,7 @@ fn farm_text(limits: &args::Limits, nodes: u32, rows: &[Row]) -> String {
     )
 }
 
-/// A row, with the bound that binds; the others, which do not, stand under it.
+/// Returns a row with the bound that binds; the other bounds follow below it.
 fn row_text(row: &Row) -> String {
     let operations = row.limit.operations_per_s.unwrap_or(f64::INFINITY);
     let figures = format!(

@@ -33,28 +33,28 @@ impl OutputFile {
         Ok(OutputFile { path, beside })
     }
 
-    /// The same for the file that an option names.
+    /// Prepares the file that an option names.
     pub fn of_option(option: &str, file: &Path) -> Result<Self, Error> {
         OutputFile::prepare(file)
             .map_err(|why| Error::Usage(format!("{option} {}: this file cannot be written: {why}", file.display())))
     }
 
-    /// A folder that was made for files [`within`](Self::within) it.
+    /// Creates an output for a folder that was made for files [`within`](Self::within) it.
     pub fn folder(path: PathBuf) -> Self {
         OutputFile { path, beside: true }
     }
 
-    /// A file in this folder.
+    /// Returns a file in this folder.
     pub fn within(&self, name: &str) -> Self {
         OutputFile::folder(self.path.join(name))
     }
 
-    /// Its path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Replaces what is there.
+    /// Replaces the content.
     pub fn write(&self, content: &[u8]) -> io::Result<()> {
         if !self.beside {
             return File::create(&self.path)?.write_all(content);
@@ -86,7 +86,7 @@ fn can_write_beside(path: &Path) -> io::Result<()> {
     fs::remove_file(&part)
 }
 
-/// The file beside, with a name of this process's own.
+/// Returns the path of a temporary file beside this one, with a name of this process's own.
 fn part(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut part = std::ffi::OsString::from(".");

@@ -4,7 +4,7 @@ use crate::bench::Outputs;
 use crate::{Error, Outcome, args, documents, terminal};
 use std::path::PathBuf;
 
-/// Reads the documents, and writes what is asked for; a table where nothing is.
+/// Reads the documents, and writes the requested outputs; a table if none is requested.
 pub fn run(report: &args::Report) -> Result<Outcome, Error> {
     let outputs = Outputs::prepare(&report.output, report.markdown.as_deref())?;
     let (document, elsewhere) =

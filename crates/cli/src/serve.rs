@@ -46,8 +46,8 @@ pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// A Unix socket without a name gets a folder of its own that only this user can enter, as a TCP server without a
-/// port gets a free one.
+/// Creates a folder for a Unix socket without a name, which only this user can enter, as a TCP server without a port
+/// gets a free one.
 fn private_dir(uri: &mut Uri) -> Result<Option<PrivateDir>, Error> {
     if uri.simulated || !uri.protocol.description().is_at_path || !uri.wants_far_end() {
         return Ok(None);

@@ -26,7 +26,7 @@ pub fn tell(text: &str, stdout_is_taken: bool) -> Result<(), Error> {
     }
 }
 
-/// How a table is drawn where [`tell`] goes.
+/// Returns the style of a table on the stream to which [`tell`] writes.
 pub fn style(stdout_is_taken: bool) -> Style {
     let (is_terminal, size) = if stdout_is_taken {
         (io::stderr().is_terminal(), terminal_size::terminal_size_of(io::stderr()))

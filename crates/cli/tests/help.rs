@@ -1,4 +1,4 @@
-//! What the program says of itself.
+//! The help and the version of the program.
 
 mod common;
 use common::{assert_snapshot, run};

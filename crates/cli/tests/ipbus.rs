@@ -10,7 +10,7 @@ fn ipbus(arguments: &[&str]) -> Ran {
     ran(hodo(&whole).current_dir(folder).output().expect("the program runs"))
 }
 
-/// A device with the registers of `board.xml`, and nothing else.
+/// Serves a device with the registers of `board.xml`, and nothing else.
 fn board(scheme: &str) -> Served {
     let table = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ipbus/board.xml");
     Served::start(&format!("{scheme}://127.0.0.1:0?table={table}&others=error"))
@@ -44,7 +44,7 @@ fn help_is_as_accepted() {
     assert_snapshot("ipbus.txt", &all);
 }
 
-/// Each with its output and status, as somebody at a terminal sees them.
+/// Compares each command with its output and status, as a user at a terminal sees them.
 #[test]
 fn files_are_listed_and_checked_as_accepted() {
     let commands: &[&[&str]] = &[
@@ -75,7 +75,7 @@ fn files_are_listed_and_checked_as_accepted() {
     assert_snapshot("ipbus-files.txt", &session(commands));
 }
 
-/// What people type and what they see; standard error stands behind standard output.
+/// Runs commands, and returns them with their output; standard error follows standard output.
 fn session(commands: &[&[&str]]) -> String {
     let mut all = String::new();
     for arguments in commands {
@@ -167,7 +167,7 @@ fn each_mistake_is_named() {
     }
 }
 
-/// One after the other on one device: what is written is there for the next.
+/// Runs the commands one after the other on one device: each command sees the values that earlier ones wrote.
 #[test]
 fn registers_are_read_and_written_as_accepted() {
     let board = board("ipbusudp-2.0");

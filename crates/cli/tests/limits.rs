@@ -15,7 +15,7 @@ fn close(value: &Value, expected: f64) -> bool {
     value.as_f64().is_some_and(|value| (value / expected - 1.0).abs() < 1e-4)
 }
 
-/// What the published study's farm could have done, and what else bounds one.
+/// Checks the limits of the published study's farm, and the other bounds of a farm.
 #[test]
 fn a_farm_has_the_limits_of_its_events() {
     let first = |arguments: &[&str]| figures(arguments)["limits"][0]["limit"].clone();

@@ -29,7 +29,7 @@ fn several_documents_are_read_as_one() {
     assert_eq!(merged["measurements"].as_array().map(Vec::len), Some(6));
 }
 
-/// The data are of version 1, and become a document of version 2.
+/// Converts data of version 1 to a document of version 2.
 #[test]
 fn json_comes_back_as_it_went() {
     let folder = Folder::new("json");

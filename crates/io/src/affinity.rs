@@ -1,11 +1,14 @@
-//! Placement of threads: on processors, and apart from each other.
+//! Placement of threads: on processors, and with descriptor tables of their own.
 #![allow(unsafe_code)]
 
 use std::ffi::c_uint;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Puts the calling thread on one processor.
+/// Pins the calling thread to one processor.
+///
+/// # Errors
+/// Returns `EINVAL` if there is no such processor or the thread may not use it.
 pub fn pin_thread(cpu: usize) -> io::Result<()> {
     if cpu >= libc::CPU_SETSIZE as usize {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -14,6 +17,9 @@ pub fn pin_thread(cpu: usize) -> io::Result<()> {
 }
 
 /// Lets the calling thread run on these processors.
+///
+/// # Errors
+/// Returns the operating system's error if the thread may use none of them.
 pub fn allow_cpus(cpus: &[usize]) -> io::Result<()> {
     // SAFETY: an all-zero cpu_set_t is a valid empty set, each processor is below CPU_SETSIZE, and pointer and size are
     // those of a live cpu_set_t.
@@ -27,18 +33,21 @@ pub fn allow_cpus(cpus: &[usize]) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Does something on the calling thread, and puts the thread back on its processors after.
+/// Runs `act` on the calling thread, and restores the thread's processors afterwards.
 pub fn keep<T>(act: impl FnOnce() -> T) -> T {
     let home = allowed_cpus();
     let done = act();
     if let Ok(home) = home {
-        // Where that is no longer allowed, the thread stays where it is allowed to be.
+        // If that is no longer allowed, the thread stays where it is allowed to be.
         let _ = allow_cpus(&home);
     }
     done
 }
 
-/// The processors that the calling thread may use, in order.
+/// Returns the processors that the calling thread may use, in order.
+///
+/// # Errors
+/// Returns the operating system's error if it cannot be read.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     // SAFETY: an all-zero cpu_set_t is valid, and the kernel writes at most the size that is told.
     unsafe {
@@ -50,11 +59,11 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     }
 }
 
-/// Gives the calling thread a table of descriptors of its own, that holds this one and the three standard ones. It is to use
-/// nothing else that was opened before.
+/// Gives the calling thread a descriptor table of its own, with `kept` and the three standard descriptors. The thread
+/// must not use any other descriptor that was opened before.
 ///
-/// Threads that share a table pay for it with each system call on a socket, 1 % of a round-trip on loopback. The descriptor's
-/// owner drops it in the common table after the thread has ended.
+/// Threads that share a table pay for it with each system call on a socket, 1 % of a round-trip on loopback. The
+/// descriptor's owner drops it in the common table after the thread has ended.
 pub(crate) fn leave_other_descriptors(kept: BorrowedFd<'_>) {
     let (first, kept) = (libc::STDERR_FILENO as c_uint + 1, kept.as_raw_fd() as c_uint);
     close_from(first, kept.saturating_sub(1));
@@ -64,8 +73,8 @@ pub(crate) fn leave_other_descriptors(kept: BorrowedFd<'_>) {
 /// Closes descriptors in a table that only the calling thread has.
 fn close_from(first: c_uint, last: c_uint) {
     if first <= last {
-        // SAFETY: takes no pointers, and closes nothing for another thread, nor anything that this one has been promised.
-        // Before Linux 5.9 it fails and changes nothing.
+        // SAFETY: takes no pointers, and closes nothing for another thread, nor anything that this one has been
+        // promised. Before Linux 5.9 it fails and changes nothing.
         unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_UNSHARE) };
     }
 }

@@ -7,58 +7,58 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The application's part of a server's thread: what is between the machine and the rest of the program.
+/// The application's part of a server's thread: the connection between the machine and the rest of the program.
 pub trait Attendant {
-    /// The machine that it attends to.
+    /// The machine that the attendant serves.
     type Machine: Machine;
 
-    /// Takes what the machine tells, and may ask it for something.
+    /// Takes an event of the machine, and may return a command for it.
     fn told(&mut self, event: <Self::Machine as Machine>::Event) -> Option<<Self::Machine as Machine>::Command>;
 
-    /// Looks in at the start and then about every 80 ms, however busy the machine is: to read its counters, to pass on
-    /// what the rest of the program wants. Has to be quick, since nothing is forwarded meanwhile.
+    /// Runs at the start and then about every 80 ms, however busy the machine is: to read its counters, to pass on a
+    /// command from the rest of the program. It has to be quick, since nothing is forwarded meanwhile.
     fn look_in(&mut self, now: Instant, machine: &Self::Machine) -> Option<<Self::Machine as Machine>::Command> {
         let _ = (now, machine);
         None
     }
 
-    /// What the rest of the program wants now: asked after each turn until it is nothing, so it has to be quick to say
-    /// so. Whoever leaves something wakes the thread with its [`Waker`].
+    /// Returns the next command from the rest of the program. It is called before each turn until it returns `None`, so
+    /// that it has to be quick when there is nothing. A thread that leaves a command wakes this one with its [`Waker`].
     fn wanted(&mut self, machine: &mut Self::Machine) -> Option<<Self::Machine as Machine>::Command> {
         let _ = machine;
         None
     }
 
-    /// Whether the thread is to end, although nobody has stopped it.
+    /// Returns whether the thread is to end although `stop` is not set.
     fn is_over(&self, machine: &Self::Machine) -> bool {
         let _ = machine;
         false
     }
 
-    /// The server is to stop: how the machine is told to take in nothing new.
+    /// Returns the command that makes the machine accept nothing new, because the server is to stop.
     fn drain(&mut self) -> Option<<Self::Machine as Machine>::Command> {
         None
     }
 
-    /// Whether a machine that is to stop owes nobody anything any more, but for bytes that it has handed over.
+    /// Returns whether a machine that is to stop has nothing left to answer, apart from bytes that it has handed over.
     fn is_drained(&self, machine: &Self::Machine) -> bool {
         let _ = machine;
         true
     }
 }
 
-/// Wakes the thread that serves, so that it asks what is wanted.
+/// A handle that wakes the serving thread, so that it calls [`Attendant::wanted`].
 #[derive(Clone)]
 pub struct Waker(pub(crate) Arc<Mailbox>);
 
 impl Waker {
-    /// Wakes it, where it sleeps.
+    /// Wakes the thread if it sleeps.
     pub fn wake(&self) {
         self.0.wake();
     }
 }
 
-/// The attendant of a server whose application answers each event by itself.
+/// The attendant of a server whose application replies to each event by itself.
 pub(crate) struct Answering<'a, M, A> {
     answer: &'a A,
     machine: PhantomData<fn(M)>,
@@ -78,7 +78,7 @@ impl<M: Machine, A: Fn(M::Event) -> Option<M::Command>> Attendant for Answering<
     }
 }
 
-/// Runs a machine and its attendant until `stop` is set, then until it is drained or the time for that is over.
+/// Runs a machine and its attendant until `stop` is set, then until the machine is drained or `drain` has passed.
 pub(crate) fn attend<A: Attendant, T: Transport>(
     mut endpoint: Endpoint<A::Machine, T>,
     mut attendant: A,

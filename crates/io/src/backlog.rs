@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::BorrowedFd;
 
-/// Slices in one vectored write.
+/// The number of slices in one vectored write.
 pub(crate) const SLICES: usize = 64;
 
 /// Bytes that a stream has not taken yet. Shared segments stay shared; small pieces are copied.
@@ -12,7 +12,7 @@ pub(crate) const SLICES: usize = 64;
 pub(crate) struct Backlog {
     pieces: VecDeque<Piece>,
     scratch: Vec<u8>,
-    /// Bytes of the front piece that are sent.
+    /// Bytes of the front piece that have been sent.
     sent: usize,
     length: usize,
 }
@@ -26,7 +26,7 @@ impl Backlog {
         self.length == 0
     }
 
-    /// Keeps what stands behind the first `skip` bytes of these pieces of an outbox.
+    /// Keeps the bytes behind the first `skip` of these pieces of an outbox.
     pub(crate) fn keep(&mut self, out: &Outbox, pieces: &[Piece], skip: usize) {
         let mut skip = skip;
         for piece in pieces {
@@ -48,7 +48,7 @@ impl Backlog {
         }
     }
 
-    /// The next bytes to send; answers how many of the slices are set.
+    /// Fills `slices` with the next bytes to send, and returns how many of them are set.
     pub(crate) fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES]) -> usize {
         let mut count = 0;
         for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
@@ -62,7 +62,7 @@ impl Backlog {
         count
     }
 
-    /// Forgets so many bytes, which the stream has taken.
+    /// Discards `count` bytes, which the stream has taken.
     pub(crate) fn sent(&mut self, count: usize) {
         self.length -= count;
         self.sent += count;
@@ -84,7 +84,7 @@ impl Backlog {
         }
     }
 
-    /// A stream that is never quite drained would otherwise keep all that it ever copied.
+    /// Discards copied bytes that are sent: a stream that is never quite drained would otherwise keep all of them.
     fn compact(&mut self) {
         let first = self.pieces.iter().find_map(|piece| match piece {
             Piece::Scratch(range) => Some(range.start),
@@ -103,7 +103,7 @@ impl Backlog {
     }
 }
 
-/// Writes pieces until the stream takes no more; answers how many bytes it took.
+/// Writes pieces until the stream takes no more, and returns how many bytes it took.
 #[inline]
 pub(crate) fn write_now(fd: BorrowedFd<'_>, out: &Outbox, pieces: &[Piece]) -> io::Result<usize> {
     if let [one] = pieces {

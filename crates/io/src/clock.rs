@@ -2,20 +2,20 @@ use crate::sys;
 use hodo_machine::Instant;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Real time. All clones share one origin, so that their readings can be compared.
+/// A clock of real time. All clones share one origin, so that their readings can be compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     origin_ns: u64,
 }
 
 impl Clock {
-    /// A clock whose origin is now.
+    /// Creates a clock whose origin is now.
     #[must_use]
     pub fn start() -> Self {
         Clock { origin_ns: sys::monotonic_ns() }
     }
 
-    /// The time since the origin.
+    /// Returns the time since the origin.
     #[must_use]
     #[inline]
     pub fn now(&self) -> Instant {
@@ -23,7 +23,8 @@ impl Clock {
     }
 }
 
-/// Returns the time of day in nanoseconds since 1970, for records that people read. It may jump: use [`Clock`] for spans.
+/// Returns the time of day in nanoseconds since 1970, for records that people read. It may jump: use [`Clock`] for
+/// spans.
 #[must_use]
 pub fn unix_time_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64

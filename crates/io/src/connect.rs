@@ -4,12 +4,15 @@ use hodo_machine::Address;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Whether the system knows this TCP congestion control and lets this process choose it.
+/// Checks that the system knows this TCP congestion control and lets this process choose it.
+///
+/// # Errors
+/// Returns the operating system's error if it does not know the congestion control or refuses it to this process.
 pub fn check_congestion(name: &str) -> io::Result<()> {
     sys::set_congestion(sys::socket(libc::AF_INET, libc::SOCK_STREAM)?.as_fd(), name)
 }
 
-/// Begins to connect a stream; answers whether it is connected already. The socket does not wait while connecting.
+/// Begins to connect a stream, and returns whether it is connected already. The socket does not block while connecting.
 pub(crate) fn stream(address: &Address, settings: &SocketSettings) -> io::Result<(OwnedFd, bool)> {
     let (fd, raw) = socket_for(address, libc::SOCK_STREAM)?;
     prepare_stream(fd.as_fd(), address, settings)?;
@@ -21,7 +24,7 @@ pub(crate) fn stream(address: &Address, settings: &SocketSettings) -> io::Result
     Ok((fd, connected))
 }
 
-/// A socket that an address can be bound or connected with, and the address in the kernel's form.
+/// Creates a socket that can be bound or connected to `address`, and returns it with the address in the kernel's form.
 pub(crate) fn socket_for(address: &Address, kind: i32) -> io::Result<(OwnedFd, RawAddress)> {
     match address {
         Address::Tcp(ip) | Address::Udp(ip) | Address::UdpFrom(_, ip) => {
@@ -33,7 +36,7 @@ pub(crate) fn socket_for(address: &Address, kind: i32) -> io::Result<(OwnedFd, R
     }
 }
 
-/// Sets what a stream needs, before it is connected or after it is accepted.
+/// Sets the options of a stream, before it is connected or after it is accepted.
 pub(crate) fn prepare_stream(fd: BorrowedFd<'_>, address: &Address, settings: &SocketSettings) -> io::Result<()> {
     if let Some(size) = settings.socket_buffer {
         set_buffers(fd, size)?;
@@ -54,7 +57,7 @@ pub(crate) fn prepare_stream(fd: BorrowedFd<'_>, address: &Address, settings: &S
     sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 3)
 }
 
-/// Asks for buffers of this size, also above the system's bound where we may.
+/// Requests buffers of this size, also above the system's limit if the process may.
 pub(crate) fn set_buffers(fd: BorrowedFd<'_>, size: usize) -> io::Result<()> {
     let size = i32::try_from(size).unwrap_or(i32::MAX);
     for (forced, plain) in [(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF), (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)] {

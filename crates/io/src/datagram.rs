@@ -19,23 +19,24 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// Socket buffers, unless told otherwise: a burst of the largest window has to fit.
+/// The default size of socket buffers: a burst of the largest window has to fit.
 const BUFFER: usize = 4 << 20;
-/// A blocking receive returns after this long, to look at what else there is. A nearer timer costs each sleep about a
-/// microsecond on a virtual machine.
+/// The timeout of a blocking receive, after which the other sources are checked. A nearer timer costs each sleep about
+/// a microsecond on a virtual machine.
 const LOOK_UP: Duration = Duration::from_millis(40);
-/// A send that finds no room for this long is given up; its loss is then seen as that of any datagram.
+/// The timeout of a send that finds no room; its datagram then counts as lost, as any other.
 const SEND_ROOM: Duration = Duration::from_millis(100);
-/// Datagrams that the kernel may cut from one send.
+/// The number of datagrams that the kernel may cut from one send.
 const SEGMENTS: usize = 64;
-/// Bytes of one send, all datagrams together.
+/// The bytes of one send, all datagrams together.
 const SEND_BYTES: usize = 64_000;
-/// The poller's tokens from here on are those of ports.
+/// The first of the poller's tokens that stand for ports.
 pub(crate) const PORTS: u64 = 1 << 33;
 
-/// UDP: a connected socket for each peer that the machine opens, and ports for those that come by themselves.
+/// The UDP transport: a connected socket for each peer that the machine opens, and ports for peers that come by
+/// themselves.
 ///
-/// A connected socket has its own buffer in the kernel, which no other can fill; its absence is told as
+/// A connected socket has its own buffer in the kernel, which no other peer can fill; an absent peer is reported as
 /// [`Closed::Refused`], a stranger's datagrams do not come through, and a send looks up no route.
 pub(crate) struct Datagrams {
     settings: SocketSettings,
@@ -45,12 +46,12 @@ pub(crate) struct Datagrams {
     numbering: Numbering,
     numbers: HashMap<Origin, u32>,
     last: Option<(Origin, u32)>,
-    /// Peers that the machine has opened, and that were sent something since they last brought something.
+    /// The number of peers that the machine has opened and sent something since it last received something from them.
     pub(crate) owed: usize,
     free: Vec<u32>,
     pub(crate) open: usize,
     poller: Poller,
-    /// Sockets that the poller does not watch yet; see the same of streams.
+    /// Sockets that the poller does not watch yet, as with `Streams`.
     unwatched: Vec<Source>,
     received: Received,
     joining: Joining,
@@ -62,7 +63,7 @@ pub(crate) struct Datagrams {
     refused: u64,
 }
 
-/// Where a receive goes: which socket, and which peer where it has only one.
+/// The socket of a receive, which is that of one peer or a port.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Port(u32),
@@ -80,7 +81,7 @@ struct Opened {
     reason = "there is one for each device, and looking it up is on the path of every send"
 )]
 enum Way {
-    /// A connected socket of its own.
+    /// A connected socket of the peer's own.
     Own(OwnedFd),
     /// One of the ports.
     Port(Origin, RawAddress),
@@ -92,17 +93,17 @@ struct Sender {
     to: RawAddress,
 }
 
-/// Where a datagram comes from, and where it came to.
+/// The source of a datagram, and where it arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Origin {
     port: u32,
     from: SocketAddr,
-    /// Where the port tells it.
+    /// The destination, if the port reports it.
     arrival: Option<Arrival>,
 }
 
 impl Datagrams {
-    /// Without any peer. Its sockets are watched by another part's poller.
+    /// Creates a transport without any peer, whose sockets are watched by the given poller.
     pub(crate) fn new(settings: SocketSettings, poller: &Poller) -> io::Result<Self> {
         Ok(Datagrams {
             settings,
@@ -128,7 +129,7 @@ impl Datagrams {
         })
     }
 
-    /// Takes those who send to this port as peers.
+    /// Accepts each sender to this port as a peer.
     pub(crate) fn bind(&mut self, port: Port) -> io::Result<()> {
         prepare(port.fd.as_fd(), &self.settings)?;
         let number = self.ports.len() as u32;
@@ -138,28 +139,28 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Has accepted peers numbered apart from others.
+    /// Sets the numbers that accepted peers get, apart from those of streams.
     pub(crate) fn set_numbering(&mut self, numbering: Numbering) {
         self.numbering = numbering;
     }
 
-    /// Whether others may send to this by themselves.
+    /// Returns whether there are ports, through which peers may come by themselves.
     pub(crate) fn has_ports(&self) -> bool {
         !self.ports.is_empty()
     }
 
-    /// What a token of the poller stands for.
+    /// Returns the source that a token of the poller stands for.
     pub(crate) fn source_of(token: u64) -> Source {
         if token >= PORTS { Source::Port((token - PORTS) as u32) } else { Source::Opened(token as u32) }
     }
 
-    /// Sockets that there are.
+    /// Returns the number of sockets.
     #[inline]
     pub(crate) fn sockets(&self) -> usize {
         self.open + self.ports.len()
     }
 
-    /// The two addresses of some socket that the machine has opened.
+    /// Returns the local and the remote address of some socket that the machine has opened.
     pub(crate) fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
         let own = self.opened.iter().flatten().find_map(|opened| match &opened.way {
             Way::Own(fd) => Some(fd),
@@ -170,17 +171,17 @@ impl Datagrams {
         (local, sys::remote_address(fd.as_fd()).ok().and_then(RawAddress::to_ip))
     }
 
-    /// Datagrams that the kernel would not take in time.
+    /// Returns the number of datagrams that the kernel would not take in time.
     pub(crate) fn unsent(&self) -> u64 {
         self.unsent
     }
 
-    /// Datagrams from senders beyond the bound on peers.
+    /// Returns the number of datagrams from senders beyond the limit on peers.
     pub(crate) fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Sends a run of messages to one peer: those of one size together.
+    /// Sends a run of messages to one peer, those of one size together.
     pub(crate) fn send_run(&mut self, run: &Run<'_>, out: &Outbox) {
         let (peer, mut start, mut messages) = (run.peer, run.pieces.start, run.messages);
         if !self.note_sent(run) {
@@ -203,7 +204,7 @@ impl Datagrams {
         }
     }
 
-    /// Counts what a peer is sent. Returns whether it is there.
+    /// Counts the messages to a peer. Returns whether the peer exists.
     #[inline]
     fn note_sent(&mut self, run: &Run<'_>) -> bool {
         let is_there = if run.peer.is_accepted() {
@@ -221,7 +222,7 @@ impl Datagrams {
         is_there
     }
 
-    /// How many of the messages can go out in one send: all of one size, but for a shorter last one.
+    /// Returns how many of the messages can go out in one send: all of one size, except for a shorter last one.
     fn together(&self, messages: &[Message]) -> usize {
         let each = messages[0].length;
         if each == 0 || each > self.cut_max {
@@ -250,7 +251,7 @@ impl Datagrams {
             }
         };
         let each = each.and_then(|each| u16::try_from(each).ok());
-        // Up to 64 datagrams, of a header and a shared payload each, or one of up to 64 KiB in a few pieces.
+        // Up to 64 datagrams of a header and a shared payload each, or one of up to 64 KiB in a few pieces.
         let mut slices = [IoSlice::new(&[]); 2 * SEGMENTS + 2];
         let count = gather(pieces, out, &mut slices);
         loop {
@@ -281,7 +282,7 @@ impl Datagrams {
         Some(now)
     }
 
-    /// The only socket, where there is only one.
+    /// Returns the only socket, if there is only one.
     #[inline]
     pub(crate) fn solo(&self) -> Option<Source> {
         match (self.ports.len(), self.open) {
@@ -294,7 +295,7 @@ impl Datagrams {
         }
     }
 
-    /// Has the poller watch every socket.
+    /// Makes the poller watch every socket.
     pub(crate) fn watch_all(&mut self) -> io::Result<()> {
         while let Some(source) = self.unwatched.pop() {
             if let Some(fd) = socket(&self.ports, &self.opened, source) {
@@ -304,7 +305,7 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Has the poller leave the only socket alone, which is read directly.
+    /// Removes the only socket, which is read directly, from the poller.
     pub(crate) fn unwatch(&mut self, source: Source) {
         if self.unwatched.is_empty()
             && let Some(fd) = socket(&self.ports, &self.opened, source)
@@ -314,7 +315,7 @@ impl Datagrams {
         }
     }
 
-    /// Begins to reach `address` from a socket of its own, or from the port of this number.
+    /// Opens a peer at `address`, with a socket of its own or through the port of this number.
     pub(crate) fn open(&mut self, peer: Peer, address: &Address, from: Option<u16>) -> Result<(), Closed> {
         let index = peer.0 as usize;
         if peer.is_accepted() || self.open >= self.settings.peers_max {
@@ -339,7 +340,7 @@ impl Datagrams {
         Ok(())
     }
 
-    /// A way through the port of this number: what comes from there is this peer's from now on.
+    /// Returns a way through the port of this number: datagrams from `address` are this peer's from now on.
     fn through_port(&mut self, peer: Peer, address: &Address, from: u16) -> Result<Way, Closed> {
         let Some(remote) = address.ip() else { return Err(Closed::Unreachable) };
         let is_it = |port: &Port| port.number == from && port.is_ipv4 == remote.is_ipv4();
@@ -350,7 +351,7 @@ impl Datagrams {
         Ok(Way::Port(origin, RawAddress::ip(remote)))
     }
 
-    /// How busy each of several sockets is shows too late to be followed: those join always.
+    /// Makes several sockets join always: how busy each of them is shows too late to be followed.
     fn count_sockets(&mut self) {
         if self.sockets() < 2 {
             return;
@@ -395,7 +396,7 @@ impl Datagrams {
         self.last = None;
     }
 
-    /// Tells the machine which peers it has to hold back from; returns whether there are any.
+    /// Notifies the machine of the peers that it has to hold back from, and returns whether there are any.
     pub(crate) fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
         let mut any = false;
         while let Some(peer) = self.round.next_blocked() {
@@ -453,7 +454,7 @@ fn token(source: Source) -> u64 {
     }
 }
 
-/// A connected socket.
+/// Opens a connected socket.
 fn open(address: &Address, settings: &SocketSettings) -> io::Result<OwnedFd> {
     let (fd, raw) = connect::socket_for(address, libc::SOCK_DGRAM)?;
     prepare(fd.as_fd(), settings)?;
@@ -467,7 +468,7 @@ fn prepare(fd: BorrowedFd<'_>, settings: &SocketSettings) -> io::Result<()> {
     sys::set_timeout(fd, libc::SO_SNDTIMEO, SEND_ROOM)
 }
 
-/// The pieces as slices; neighbours in the scratch buffer are one slice.
+/// Fills `slices` with the pieces, and returns their number; neighbours in the scratch buffer are one slice.
 #[inline]
 fn gather<'a>(pieces: &'a [Piece], out: &'a Outbox, slices: &mut [IoSlice<'a>]) -> usize {
     let (mut count, mut index) = (0, 0);
@@ -490,7 +491,8 @@ fn gather<'a>(pieces: &'a [Piece], out: &'a Outbox, slices: &mut [IoSlice<'a>]) 
     count
 }
 
-/// The kernel refuses to cut datagrams larger than the interface's frames, and on interfaces that cannot check-sum.
+/// Returns whether a send failed because the kernel does not cut: it refuses datagrams larger than the interface's
+/// frames, and interfaces that cannot check-sum.
 fn is_cutting_refused(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EMSGSIZE | libc::EIO | libc::EOPNOTSUPP))
 }

@@ -5,25 +5,25 @@ use std::cell::Cell;
 use std::io;
 use std::time::Duration;
 
-/// Bytes after which gathered messages are sent without waiting for the machine to be idle.
+/// The bytes after which gathered messages are sent without waiting for the machine to be idle.
 const BATCH_BYTES: usize = 256 << 10;
-/// Messages after which they are.
+/// The number of messages after which they are sent without waiting for the machine to be idle.
 const BATCH_MESSAGES: usize = 256;
 
-/// Bytes that a machine sends in one turn, at most but for the last batch.
+/// The bytes that a machine sends in one turn at most, apart from the last batch.
 const TURN_BYTES: usize = 4 << 20;
-/// Time that it works in one turn, at most but for the last batch.
+/// The time that a machine works in one turn at most, apart from the last batch.
 const TURN_SPAN: Duration = Duration::from_millis(1);
-/// Outputs other than messages between two looks at the clock: one may be a system call or two.
+/// The number of outputs other than messages between two readings of the clock: one may be a system call or two.
 const OUTPUTS: u32 = 64;
 
-/// Runs a machine on a transport, inline on the caller's thread.
+/// A machine on a transport, run inline on the caller's thread.
 ///
-/// The machine is polled until it is idle, and only then is everything that it sent written, with one system call a
+/// The machine is polled until it is idle, and only then everything that it sent is written, with one system call per
 /// peer. Nothing is allocated per operation once the buffers have grown.
 ///
-/// A turn has a bound of bytes, messages and time. A machine that has more to do then goes on after the endpoint has looked
-/// at what came, so that no peer, deadline or command waits for what another peer is owed.
+/// A turn has a limit of bytes, messages and time. A machine that has more to do continues after the endpoint has
+/// checked for input, so that no peer, deadline or command waits for the messages to another peer.
 pub struct Endpoint<M: Machine, T: Transport> {
     machine: M,
     transport: T,
@@ -32,16 +32,16 @@ pub struct Endpoint<M: Machine, T: Transport> {
     batch: Batch,
     deadline: Option<Instant>,
     now: Cell<Instant>,
-    /// Whether the caller has just asked for the time, so that a command need not read the clock again.
+    /// Whether the caller has just read the time, so that a command need not read the clock again.
     asked: Cell<bool>,
     idle: bool,
-    /// Whether the machine was interrupted, or peers wait for the next round: it goes on without a wait.
+    /// Whether the machine was interrupted, or peers wait for the next round: it continues without a wait.
     goes_on: bool,
-    /// Whether the machine has nothing more for those who have not had their share.
+    /// Whether the machine has nothing more for the peers that have not had their share.
     round_over: bool,
 }
 
-/// What the machine has done in a turn.
+/// The work of the machine in a turn.
 struct Turn {
     began: Instant,
     bytes: usize,
@@ -49,7 +49,7 @@ struct Turn {
 }
 
 impl<M: Machine, T: Transport> Endpoint<M, T> {
-    /// An endpoint on `clock`'s time.
+    /// Creates an endpoint that runs on `clock`'s time.
     pub fn new(machine: M, transport: T, clock: Clock) -> Self {
         Endpoint {
             machine,
@@ -66,22 +66,22 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         }
     }
 
-    /// The machine.
+    /// Returns the machine.
     pub fn machine(&self) -> &M {
         &self.machine
     }
 
-    /// When the last turn ended: fresh enough for deadlines, and spares a reading of the clock.
+    /// Returns when the last turn ended. The time is fresh enough for deadlines, and spares a reading of the clock.
     pub fn last_turn(&self) -> Instant {
         self.now.get()
     }
 
-    /// The transport.
+    /// Returns the transport.
     pub fn transport(&self) -> &T {
         &self.transport
     }
 
-    /// When the machine wants a turn, whatever comes until then.
+    /// Returns when the machine needs a turn even without input.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         if self.goes_on { Some(Instant::ZERO) } else { self.deadline }
     }
@@ -90,8 +90,8 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         &mut self.transport
     }
 
-    /// Carries out what the machine wants until it is idle, or the turn is over. Returns whether the application was told
-    /// something.
+    /// Carries out the outputs of the machine until it is idle or the turn is over. Returns whether the application
+    /// received an event.
     #[inline]
     fn pump(&mut self, told: &mut dyn FnMut(M::Event)) -> io::Result<bool> {
         let mut any = false;
@@ -133,7 +133,7 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
                 }
                 Output::Idle(deadline) => {
                     self.deadline = deadline;
-                    // One that has to hold back may want something else instead.
+                    // A machine that has to hold back may do something else instead.
                     if !self.flush()? {
                         break;
                     }
@@ -156,7 +156,7 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         Ok(any)
     }
 
-    /// Sends what is gathered. Answers whether the machine was told to hold back.
+    /// Sends the gathered messages. Returns whether the machine was notified to hold back.
     #[inline]
     fn flush(&mut self) -> io::Result<bool> {
         if self.batch.messages.is_empty() {
@@ -175,7 +175,8 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         Ok(self.transport.announce(self.now.get(), &mut self.machine))
     }
 
-    /// Stamps the marks made since the last time, when what the machine sent meanwhile was written between these two.
+    /// Stamps the marks made since the last call; the messages that the machine sent meanwhile were written between
+    /// `sending` and `sent`.
     #[cold]
     fn stamp(&mut self, sending: Instant, sent: Instant) {
         for mark in self.out.drain_marks() {
@@ -183,7 +184,11 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         }
     }
 
-    /// One turn, with the operating system's own errors. See [`Driver::turn`].
+    /// Runs one turn, with the operating system's own errors. See [`Driver::turn`].
+    ///
+    /// # Errors
+    /// Returns the operating system's error if the transport cannot send or receive; the failure of a single peer is an
+    /// input of the machine instead.
     pub fn step(&mut self, wait: Wait, until: Instant, told: &mut dyn FnMut(M::Event)) -> io::Result<()> {
         self.asked.set(false);
         let told_some = !self.goes_on && !self.idle && self.pump(told)?;

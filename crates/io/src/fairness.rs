@@ -1,32 +1,32 @@
 use hodo_machine::Peer;
 
-/// Bytes that one peer is sent in a round, at least.
+/// The bytes that one peer may be sent in a round, at least.
 const SHARE_BYTES: usize = 1 << 20;
-/// Messages that it is sent, at least: small ones cost by their number.
+/// The messages that one peer may be sent in a round, at least: small ones cost by their number.
 const SHARE_MESSAGES: usize = 1024;
 
-/// What one peer was sent in a round, and why its machine holds back from it.
+/// The bytes and messages sent to one peer in a round, and the reason why its machine holds back from it.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     round: u32,
     bytes: usize,
     messages: usize,
-    /// It has had its share of this round.
+    /// Whether the peer has had its share of this round.
     held: bool,
-    /// Its backlog is over the bound.
+    /// Whether the backlog is over the limit.
     full: bool,
 }
 
-/// Deals what a machine sends over its peers.
+/// The rounds that share the sending of a machine between its peers.
 ///
-/// A round ends when the machine has nothing more to send. A peer that has been sent its share of a round is announced as
+/// A round ends when the machine has nothing more to send. A peer that has had its share of a round is announced as
 /// blocked, and as drained when the round is over: a machine that always has more for one peer then gets to the others,
 /// in whatever order it serves them.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
     number: u32,
     held: Vec<Peer>,
-    /// Peers that the machine has not been told to hold back from yet.
+    /// Peers that the machine has yet to be notified to hold back from.
     to_announce: Vec<Peer>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// The share of a peer, which is there.
+    /// Returns the share of a peer, which has to exist.
     #[inline]
     pub(crate) fn of(&mut self, peer: Peer) -> &mut Share {
         let (shares, index) = match peer.is_accepted() {
@@ -53,19 +53,19 @@ impl Shares {
 }
 
 impl Share {
-    /// Notes that the round is over. Returns whether the machine may go on.
+    /// Records that the round is over. Returns whether the machine may go on.
     pub(crate) fn released(&mut self) -> bool {
         std::mem::take(&mut self.held) && !self.full
     }
 
-    /// Notes that the backlog is within its bound again. Returns whether the machine may go on.
+    /// Records that the backlog is within its limit again. Returns whether the machine may go on.
     pub(crate) fn drained(&mut self) -> bool {
         std::mem::take(&mut self.full) && !self.held
     }
 }
 
 impl Round {
-    /// Notes what a peer was sent, and whether its backlog is over the bound.
+    /// Records the bytes and messages sent to a peer, and whether its backlog is over the limit.
     #[inline]
     pub(crate) fn sent(&mut self, peer: Peer, share: &mut Share, (bytes, messages): (usize, usize), is_full: bool) {
         if share.round != self.number {
@@ -91,24 +91,24 @@ impl Round {
         share.full |= is_full;
     }
 
-    /// A peer that the machine has to hold back from, and has not been told of.
+    /// Returns a peer that the machine has to hold back from and has not been notified of.
     #[inline]
     pub(crate) fn next_blocked(&mut self) -> Option<Peer> {
         self.to_announce.pop()
     }
 
-    /// Whether peers wait for the end of the round.
+    /// Returns whether peers wait for the end of the round.
     #[inline]
     pub(crate) fn has_held(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// Begins the next round. [`Round::next_held`] then names those who waited for it.
+    /// Begins the next round. [`Round::next_held`] then returns the peers that waited for it.
     pub(crate) fn begin(&mut self) {
         self.number = self.number.wrapping_add(1);
     }
 
-    /// A peer that waited; [`Share::released`] says whether its machine is to be told.
+    /// Returns a peer that waited; [`Share::released`] says whether its machine is to be notified.
     pub(crate) fn next_held(&mut self) -> Option<Peer> {
         self.held.pop()
     }

@@ -1,8 +1,8 @@
-//! The floor: what bare sockets do for the same exchange, without any machine or endpoint.
+//! The floor: the rate and time of bare sockets for the same exchange, without any machine or endpoint.
 //!
-//! One thread on each side, a few system calls in a loop, nothing else. Where many operations may be in flight the loop
-//! moves them in bulk, because that is what the kernel can do for whoever asks it well: large writes on a stream,
-//! datagrams that the kernel cuts and joins.
+//! There is one thread on each side with a few system calls in a loop, and nothing else. Where many operations may be
+//! in flight the loop moves them in bulk, because the kernel can do so for a program that asks for it: with large
+//! writes on a stream, and with datagrams that the kernel cuts and joins.
 
 mod calls;
 mod connections;
@@ -24,16 +24,16 @@ use std::time::Duration;
 
 const WARM_UP: Duration = Duration::from_millis(30);
 const COUNTED: Duration = Duration::from_millis(100);
-/// A blocking call returns after this long, to see whether it is over.
+/// The timeout of a blocking call, after which the thread checks whether the measurement is over.
 const LOOK_UP: Duration = Duration::from_millis(20);
-/// Bytes moved with one call.
+/// The bytes moved with one call.
 const BULK: usize = 256 << 10;
-/// A floor that has not come to its end by then never will.
+/// The time after which a floor that has not ended is given up.
 const GIVE_UP: Duration = Duration::from_secs(2);
-/// Bytes of datagrams that the kernel cuts from one call.
+/// The bytes of the datagrams that the kernel cuts from one call.
 const CUT: usize = 64_000;
 
-/// What the sockets are.
+/// The kind of the sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// TCP on loopback.
@@ -44,35 +44,36 @@ pub enum Kind {
     Unix,
 }
 
-/// What is exchanged.
+/// The pattern of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exchange {
-    /// One message out and an answer back, one at a time.
+    /// One message out and a reply back, one at a time.
     PingPong {
-        /// Bytes of the answer.
+        /// The bytes of the reply.
         answer: usize,
     },
-    /// So many messages in flight, each answered.
+    /// A window of messages in flight, with a reply to each.
     Echo {
-        /// How many.
+        /// The number of messages in flight.
         window: usize,
     },
-    /// Groups of messages in flight, each group answered as a whole: a window of a protocol, in its own packets.
+    /// Groups of messages in flight, with one reply to each group as a whole: a window of a protocol, in its own
+    /// packets.
     Windowed {
-        /// How many groups.
+        /// The number of groups.
         groups: usize,
-        /// Messages of a group.
+        /// The number of messages in a group.
         messages: usize,
-        /// Messages of the answer to a group.
+        /// The number of messages in the reply to a group.
         answers: usize,
-        /// Bytes of each of those.
+        /// The bytes of each message of the reply.
         answer: usize,
     },
     /// Messages one way.
     OneWay,
-    /// One message out and an answer back on a connection of their own, one at a time. Streams only.
+    /// One message out and a reply back on a connection of their own, one at a time. Streams only.
     Connect {
-        /// Bytes of the answer.
+        /// The bytes of the reply.
         answer: usize,
     },
 }
@@ -80,53 +81,58 @@ pub enum Exchange {
 /// One floor to be measured.
 #[derive(Debug, Clone)]
 pub struct Floor {
-    /// What the sockets are.
+    /// The kind of the sockets.
     pub kind: Kind,
-    /// What is exchanged.
+    /// The pattern of an exchange.
     pub exchange: Exchange,
-    /// Bytes of a message.
+    /// The bytes of a message.
     pub size: usize,
-    /// How both sides wait.
+    /// The way in which both sides wait.
     pub wait: Wait,
-    /// Processors of the near and the far thread, a pair for each pair of threads; `None`: wherever the kernel puts them.
+    /// The processors of the near and the far thread, a pair for each pair of threads; `None` leaves the choice to the
+    /// kernel.
     pub cpus: Vec<(Option<usize>, Option<usize>)>,
-    /// What is set on every socket.
+    /// The settings of every socket.
     pub settings: SocketSettings,
 }
 
-/// What bare sockets did.
+/// The result of a floor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Found {
-    /// Messages per second: answered ones, or for one way those that arrived.
+    /// Messages per second: those with a reply, or for one way those that arrived.
     pub messages_per_s: f64,
-    /// The median time of one exchange, where they are one at a time.
+    /// The median time of one exchange, if they are one at a time.
     pub p50_ns: Option<f64>,
     /// CPU time of the busier side per message, as the kernel counts it for the threads.
     pub cost_ns: Option<f64>,
 }
 
-/// What a near thread saw: the rate in the counted time, and all messages since it began.
-struct Seen {
+/// The measurement of a near thread: the rate in the counted time, and all messages since it began.
+struct Measurement {
     messages_per_s: f64,
     p50_ns: Option<f64>,
     all: u64,
 }
 
-impl Seen {
-    /// From the times of exchanges one after the other, which took so long together.
-    fn of(mut times: Vec<u64>, span_ns: u64, all: u64) -> Seen {
+impl Measurement {
+    /// Creates a measurement from the times of exchanges one after the other, which took `span_ns` together.
+    fn of(mut times: Vec<u64>, span_ns: u64, all: u64) -> Measurement {
         times.sort_unstable();
         let p50_ns = times.get(times.len() / 2).map(|ns| *ns as f64);
-        Seen { messages_per_s: times.len() as f64 / (span_ns as f64 * 1e-9), p50_ns, all }
+        Measurement { messages_per_s: times.len() as f64 / (span_ns as f64 * 1e-9), p50_ns, all }
     }
 }
 
 impl Floor {
     /// Measures for about an eighth of a second.
+    ///
+    /// # Errors
+    /// Returns `InvalidInput` for connections over UDP or without any pair of processors, and otherwise the operating
+    /// system's error if a socket cannot be set up or used, or a thread cannot be pinned.
     pub fn measure(&self) -> io::Result<Found> {
         let stop = AtomicBool::new(false);
         let arrived: Vec<AtomicU64> = self.cpus.iter().map(|_| AtomicU64::new(0)).collect();
-        // Before any thread runs, because one that runs would not be told to stop.
+        // Before any thread runs, because a running one would not be stopped.
         let pairs = self.cpus.iter().map(|_| self.pair()).collect::<io::Result<Vec<_>>>()?;
         let (here, there): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         std::thread::scope(|scope| {
@@ -164,7 +170,7 @@ impl Floor {
         for fd in [near.as_fd(), far.as_fd()] {
             if self.kind == Kind::Udp {
                 connect::set_buffers(fd, self.settings.socket_buffer.unwrap_or(4 << 20))?;
-                // Without it each datagram comes alone, which is what such a kernel can do.
+                // Without it each datagram comes alone, which is all that such a kernel can do.
                 let _ = batch::set_joining(fd, !matches!(self.exchange, Exchange::PingPong { .. }));
             }
             sys::set_timeout(fd, libc::SO_RCVTIMEO, LOOK_UP)?;
@@ -179,7 +185,7 @@ impl Floor {
         Ok((near, connections::accept(Kind::Tcp, listener.as_fd(), &self.settings)?))
     }
 
-    fn near(&self, fd: OwnedFd, cpu: Option<usize>, arrived: &AtomicU64) -> io::Result<Seen> {
+    fn near(&self, fd: OwnedFd, cpu: Option<usize>, arrived: &AtomicU64) -> io::Result<Measurement> {
         place(cpu)?;
         match self.exchange {
             Exchange::PingPong { answer } => self.ping(fd.as_fd(), answer),
@@ -189,7 +195,7 @@ impl Floor {
         }
     }
 
-    /// The far thread ends with its stream, or when it is told to.
+    /// Runs the far thread, which ends with its stream or when `stop` is set.
     fn far(&self, fd: &OwnedFd, cpu: Option<usize>, arrived: &AtomicU64, stop: &AtomicBool) {
         let outcome = place(cpu).and_then(|()| match self.exchange {
             Exchange::OneWay => self.sink(fd.as_fd(), arrived, stop),
@@ -202,12 +208,12 @@ impl Floor {
             }
         });
         if outcome.is_err() {
-            // The near side sees the end of a stream, and misses the answers of a datagram socket.
+            // The near side sees the end of a stream, and misses the replies of a datagram socket.
             sys::shut_down(fd.as_fd());
         }
     }
 
-    /// Whether two threads share a processor: one that spins would keep the other waiting for a time slice.
+    /// Returns whether two threads share a processor: one that spins would keep the other waiting for a time slice.
     fn is_crowded(&self) -> bool {
         let named: Vec<usize> = self.cpus.iter().flat_map(|(near, far)| [*near, *far]).flatten().collect();
         let apart: BTreeSet<usize> = named.iter().copied().collect();
@@ -217,18 +223,18 @@ impl Floor {
         apart.len() < named.len() || (unplaced > 0 && are_few())
     }
 
-    /// Messages that go out with one call.
+    /// Returns how many messages go out with one call.
     fn bulk(&self) -> usize {
         self.bulk_of(self.size)
     }
 
-    /// Messages of this size that go out with one call.
+    /// Returns how many messages of this size go out with one call.
     fn bulk_of(&self, size: usize) -> usize {
         let most = if self.kind == Kind::Udp { CUT.min(64 * size) } else { BULK };
         (most / size.max(1)).max(1)
     }
 
-    /// What each side sends for a group that the other has sent.
+    /// Returns the groups that the near and the far side send.
     fn groups(&self) -> (Group, Group) {
         match self.exchange {
             Exchange::Windowed { messages, answers, answer, .. } => {
@@ -238,18 +244,18 @@ impl Floor {
         }
     }
 
-    /// Bytes of so many that one call moves: a stream is cut anywhere, a datagram nowhere.
+    /// Returns how many of these bytes one call moves: a stream is cut anywhere, a datagram nowhere.
     fn piece(&self, bytes: usize) -> usize {
         if self.kind == Kind::Udp { bytes } else { bytes.min(BULK) }
     }
 
-    fn ping(&self, fd: BorrowedFd<'_>, answer: usize) -> io::Result<Seen> {
+    fn ping(&self, fd: BorrowedFd<'_>, answer: usize) -> io::Result<Measurement> {
         let out = vec![0x55u8; self.piece(self.size)];
         let mut calls = Calls::one_by_one(self, self.piece(answer));
         let clock = Clock::start();
         let (from, end) = (clock.now() + WARM_UP, clock.now() + WARM_UP + COUNTED);
         let (mut times, mut last, mut all) = (Vec::with_capacity(1 << 16), clock.now(), 0);
-        // A busy machine may have let the whole time pass: then what comes next counts.
+        // A busy machine may have let the whole time pass: then the next exchange counts.
         while last < end || times.is_empty() {
             calls.send_message(fd, &out, self.size)?;
             calls.receive_exactly(fd, answer)?;
@@ -260,7 +266,7 @@ impl Floor {
             }
             last = now;
         }
-        Ok(Seen::of(times, last.nanos_since(from), all))
+        Ok(Measurement::of(times, last.nanos_since(from), all))
     }
 
     fn pong(&self, fd: BorrowedFd<'_>, answer: usize, stop: &AtomicBool) -> io::Result<()> {
@@ -281,7 +287,8 @@ impl Floor {
         Ok(())
     }
 
-    /// Both ways at once: each group that comes lets one of this side's go. The near side begins with a window's worth.
+    /// Exchanges groups both ways at once: each group that arrives lets one of this side's go. The near side begins
+    /// with a window's worth.
     fn duplex(
         &self,
         fd: BorrowedFd<'_>,
@@ -325,7 +332,7 @@ impl Floor {
         }
     }
 
-    fn windowed(&self, fd: BorrowedFd<'_>) -> io::Result<Seen> {
+    fn windowed(&self, fd: BorrowedFd<'_>) -> io::Result<Measurement> {
         let (window, messages) = match self.exchange {
             Exchange::Echo { window } => (window, 1),
             Exchange::Windowed { groups, messages, .. } => (groups, messages),
@@ -344,10 +351,10 @@ impl Floor {
         })?;
         let groups = |bytes: u64| bytes as f64 / far.bytes as f64;
         let messages_per_s = groups(bytes) * messages as f64 / (last.nanos_since(from) as f64 * 1e-9);
-        Ok(Seen { messages_per_s, p50_ns: None, all: (groups(all) * messages as f64) as u64 })
+        Ok(Measurement { messages_per_s, p50_ns: None, all: (groups(all) * messages as f64) as u64 })
     }
 
-    fn push(&self, fd: BorrowedFd<'_>, arrived: &AtomicU64) -> io::Result<Seen> {
+    fn push(&self, fd: BorrowedFd<'_>, arrived: &AtomicU64) -> io::Result<Measurement> {
         let bulk = self.bulk();
         let out = vec![0x55u8; self.piece(bulk * self.size)];
         let mut calls = Calls::new(self, out.len());
@@ -372,11 +379,11 @@ impl Floor {
         Ok(self.seen(all.saturating_sub(before), now.nanos_since(since), all))
     }
 
-    /// From bytes that came in some time, and since the beginning.
-    fn seen(&self, bytes: u64, span_ns: u64, all: u64) -> Seen {
+    /// Converts the bytes that arrived in the counted time, and since the beginning, into a measurement.
+    fn seen(&self, bytes: u64, span_ns: u64, all: u64) -> Measurement {
         let size = self.size.max(1) as u64;
         let messages = bytes as f64 / size as f64;
-        Seen { messages_per_s: messages / (span_ns as f64 * 1e-9), p50_ns: None, all: all / size }
+        Measurement { messages_per_s: messages / (span_ns as f64 * 1e-9), p50_ns: None, all: all / size }
     }
 
     fn sink(&self, fd: BorrowedFd<'_>, arrived: &AtomicU64, stop: &AtomicBool) -> io::Result<()> {
@@ -394,12 +401,12 @@ impl Floor {
     }
 }
 
-/// Messages that one side sends together.
+/// The messages that one side sends together.
 #[derive(Debug, Clone, Copy)]
 struct Group {
-    /// Bytes of one message.
+    /// The bytes of one message.
     piece: usize,
-    /// Bytes of all of them.
+    /// The bytes of all messages.
     bytes: usize,
 }
 
@@ -414,7 +421,7 @@ fn place(cpu: Option<usize>) -> io::Result<()> {
     cpu.map_or(Ok(()), affinity::pin_thread)
 }
 
-/// Two pairs of threads together: the cost is that of the mean message.
+/// Adds the results of two pairs of threads: the cost is that of the mean message.
 fn add(a: io::Result<Found>, b: io::Result<Found>) -> io::Result<Found> {
     let (a, b) = (a?, b?);
     let messages_per_s = a.messages_per_s + b.messages_per_s;
@@ -423,7 +430,7 @@ fn add(a: io::Result<Found>, b: io::Result<Found>) -> io::Result<Found> {
     Ok(Found { messages_per_s, p50_ns: a.p50_ns, cost_ns })
 }
 
-/// What something answers, and the CPU time that this thread has spent on it.
+/// Returns the result of `act`, and the CPU time that this thread has spent on it, in nanoseconds.
 fn costing<T>(act: impl FnOnce() -> T) -> (T, f64) {
     let before = ProcessUsage::of_thread().cpu_s();
     (act(), (ProcessUsage::of_thread().cpu_s() - before) * 1e9)
@@ -439,7 +446,7 @@ fn udp_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let (far, _) = connect::socket_for(&any, libc::SOCK_DGRAM)?;
     sys::bind(near.as_fd(), &raw)?;
     sys::bind(far.as_fd(), &raw)?;
-    // The far one is not connected, because no server's is: it takes a sender's address, and answers there.
+    // The far one is not connected, because no server's is: it takes a sender's address, and replies there.
     sys::connect(near.as_fd(), &sys::local_address(far.as_fd())?)?;
     Ok((near, far))
 }
@@ -473,7 +480,8 @@ mod tests {
         }
     }
 
-    /// An IPbus block: 20 bytes ask for 1,400, and 16 packets are in flight. On a stream an answer covers eight messages.
+    /// Moves an IPbus block: 20 bytes request 1,400, and 16 packets are in flight. On a stream a reply covers eight
+    /// messages.
     #[test]
     fn a_window_moves_in_the_packets_of_its_protocol() {
         for (kind, messages, answers, answer) in
@@ -489,7 +497,7 @@ mod tests {
         }
     }
 
-    /// How many depends on who else runs on the processors.
+    /// Checks that connections end, but not how many: that depends on the other load of the processors.
     #[test]
     fn connections_come_to_their_end_while_both_sides_poll() {
         for kind in [Kind::Tcp, Kind::Unix] {

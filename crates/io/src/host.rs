@@ -1,4 +1,4 @@
-//! Facts of the host that a measurement depends on. What cannot be known is `None`.
+//! Facts of the host that a measurement depends on. A fact that cannot be known is `None`.
 #![allow(unsafe_code)]
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -30,7 +30,7 @@ pub struct HostFacts {
 }
 
 impl HostFacts {
-    /// Reads them all; takes about a millisecond.
+    /// Reads all facts, which takes about a millisecond.
     #[must_use]
     pub fn collect() -> HostFacts {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -51,8 +51,8 @@ impl HostFacts {
     }
 }
 
-/// The cost of one reading of the monotonic clock, in nanoseconds: the median over batches, so that an interrupt in
-/// one of them does not count.
+/// Returns the cost of one reading of the monotonic clock, in nanoseconds: the median over batches, so that an
+/// interrupt in one of them does not count.
 #[must_use]
 pub fn clock_cost_ns() -> f64 {
     const BATCHES: usize = 51;
@@ -71,7 +71,7 @@ pub fn clock_cost_ns() -> f64 {
     costs[BATCHES / 2]
 }
 
-/// The time now, UTC, to the second, after RFC 3339: `2026-11-21T07:45:00Z`.
+/// Returns the time now, UTC, to the second, after RFC 3339: `2026-11-21T07:45:00Z`.
 #[must_use]
 pub fn utc_now() -> String {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -86,14 +86,14 @@ pub fn utc_now_us() -> String {
     format!("{}.{:06}Z", seconds.trim_end_matches('Z'), since_epoch.subsec_micros())
 }
 
-/// Seconds since 1970 after RFC 3339.
+/// Formats seconds since 1970 after RFC 3339.
 fn format_utc(unix_s: u64) -> String {
     let (hour, minute, second) = (unix_s / 3600 % 24, unix_s / 60 % 60, unix_s % 60);
     let (year, month, day) = civil_date(unix_s / 86_400);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
+/// Returns the year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
 ///
 /// Years begin in March here, so that the leap day is the last of its year.
 fn civil_date(days: u64) -> (u64, u64, u64) {
@@ -111,9 +111,12 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
     (year, month, day)
 }
 
-/// Raises the limit of open descriptors as far as this process may, and says how many it may have now.
+/// Raises the limit of open descriptors as far as this process may, and returns the new limit.
 ///
 /// Each channel takes one; the usual default of 1,024 is too few for many.
+///
+/// # Errors
+/// Returns the operating system's error if the limit cannot be read or raised.
 pub fn raise_descriptor_limit() -> io::Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is to a whole rlimit that outlives the call.
@@ -130,7 +133,7 @@ pub fn raise_descriptor_limit() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
-/// The file's content without the white space and the zero byte at its end; none where there is none.
+/// Returns the file's content without the white space and the zero byte at its end; `None` if nothing is left.
 fn line_of(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.trim_end_matches('\0').trim();
@@ -143,7 +146,7 @@ fn cores_online() -> Option<u32> {
     u32::try_from(cores).ok().filter(|&cores| cores > 0)
 }
 
-/// The first value of a key in `/proc/cpuinfo`.
+/// Returns the first value of a key in `/proc/cpuinfo`.
 fn cpuinfo_value<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {
     let (_, value) = cpuinfo.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| name.trim() == key)?;
     Some(value.trim()).filter(|value| !value.is_empty())
@@ -162,7 +165,8 @@ fn memory_bytes(meminfo: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// The processor's own word first, then the paravirtual interface, then the board that the firmware describes.
+/// Returns the hypervisor's name: from the processor first, then from the paravirtual interface, then from the board
+/// that the firmware describes.
 fn hypervisor(cpuinfo: &str) -> Option<String> {
     let flagged =
         cpuinfo_value(cpuinfo, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
@@ -194,7 +198,7 @@ fn hypervisor_of_board(vendor: &str, product: &str) -> Option<&'static str> {
     .map(|(_, name)| *name)
 }
 
-/// The signature of leaf 0x40000000, which all hypervisors agree on.
+/// Returns the signature of leaf 0x40000000, which all hypervisors agree on.
 #[cfg(target_arch = "x86_64")]
 fn hypervisor_of_cpuid() -> Option<String> {
     // SAFETY: every x86-64 processor has the instruction, and it only fills registers. Newer compilers know so.

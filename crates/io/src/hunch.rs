@@ -1,6 +1,6 @@
-/// Whether a look is worth its call before a sleep, by how often it was lately.
+/// An estimate of whether a look before a sleep is worth its call, by how often it was lately.
 ///
-/// On one processor, whoever is sent something often runs before the sender's call has returned, so that its answer is
+/// On one processor, the receiver of a message often runs before the sender's call has returned, so that its reply is
 /// there before the sender could sleep. Looking for it then spares the poller's call; on another processor, or another
 /// host, it is never there, and a look costs half of what it could spare.
 #[derive(Debug)]
@@ -8,17 +8,17 @@ pub(crate) struct Hunch {
     /// The share of looks that found something, in 256ths, the last ones counting most.
     found: u32,
     untried: u32,
-    /// Sleeps after which a look is tried all the same.
+    /// The number of sleeps after which a look is tried all the same.
     try_after: u32,
 }
 
 /// The share from which on looking is worth it, in 256ths.
 const WORTH: u32 = 96;
-/// Sleeps after which a look is tried all the same, at first and at most: where others want the processor, a look that lets
-/// them run costs as long as they take.
+/// The number of sleeps after which a look is tried all the same, at first and at most: if other threads need the
+/// processor, a look that lets them run costs as long as they take.
 const TRY_AFTER: u32 = 64;
 const TRY_AFTER_MOST: u32 = 4096;
-/// One look moves the share by this part of the way.
+/// The divisor by which one look moves the share.
 const WEIGHT: u32 = 8;
 
 impl Hunch {
@@ -26,14 +26,14 @@ impl Hunch {
         Hunch { found: 0, untried: 0, try_after: TRY_AFTER }
     }
 
-    /// Whether to look now.
+    /// Returns whether to look now.
     #[inline]
     pub(crate) fn is_worth_a_look(&mut self) -> bool {
         self.untried += 1;
         self.found >= WORTH || self.untried >= self.try_after
     }
 
-    /// What a look has shown.
+    /// Records whether a look found something.
     #[inline]
     pub(crate) fn looked(&mut self, found: bool) {
         self.untried = 0;

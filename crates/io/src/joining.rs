@@ -1,24 +1,24 @@
-/// Calls that bring something between two looks at how busy a socket is, at first.
+/// The number of successful calls between two looks at how busy a socket is, at first.
 const CALLS: u32 = 16;
-/// And at most, when joining was given up again and again: on one processor a lone datagram may be there at each look,
-/// because its sender runs before the answer's call has returned.
+/// The number of such calls at most, after joining was given up again and again: on one processor a lone datagram may
+/// be there at each look, because its sender runs before the reply's call has returned.
 const CALLS_MOST: u32 = 1 << 15;
-/// Calls that have to bring one datagram each before joining is given up.
+/// The number of calls that have to bring one datagram each before joining is given up.
 const CALLS_ALONE: u32 = 64;
-/// Calls after the kernel was told to stop joining in which joined datagrams may still come.
+/// The number of calls after joining was switched off in which joined datagrams may still come.
 const CAREFUL: u32 = 4096;
 
-/// Decides when the kernel is to join received datagrams.
+/// The decision when the kernel is to join received datagrams.
 ///
-/// Joining pays where many come at once; where they come one by one it costs a tenth of a round-trip, because each call
-/// then has to take control messages as well. Whether more are waiting shows when a look, right after what the last one
-/// brought was dealt with, finds the next one there.
+/// Joining pays if many come at once; if they come one by one it costs a tenth of a round-trip, because each call then
+/// has to take control messages as well. A look right after the last datagrams were handled shows whether more are
+/// waiting.
 #[derive(Debug)]
 pub(crate) struct Joining {
     on: bool,
     always: bool,
     careful: u32,
-    /// Calls until the next look.
+    /// The number of calls until the next look.
     look_after: u32,
     calls: u32,
     datagrams: u32,
@@ -31,13 +31,13 @@ impl Default for Joining {
 }
 
 impl Joining {
-    /// Joins from now on, whatever comes.
+    /// Switches joining on for good.
     pub(crate) fn always(&mut self) {
         self.on = true;
         self.always = true;
     }
 
-    /// Whether the next call has to be one that tells joined datagrams apart.
+    /// Returns whether the next call has to be one that can separate joined datagrams.
     #[inline]
     pub(crate) fn is_needed(&mut self) -> bool {
         if self.on {
@@ -47,13 +47,13 @@ impl Joining {
         self.careful > 0
     }
 
-    /// Whether it is time for a look that does not wait.
+    /// Returns whether a look that does not wait is due.
     #[inline]
     pub(crate) fn wants_look(&self) -> bool {
         !self.on && self.calls >= self.look_after
     }
 
-    /// Notes what such a look found; answers whether the kernel is to join from now on.
+    /// Records whether such a look found something, and returns whether the kernel is to join from now on.
     #[inline]
     pub(crate) fn looked(&mut self, found: bool) -> bool {
         (self.calls, self.datagrams) = (0, 0);
@@ -61,7 +61,7 @@ impl Joining {
         found
     }
 
-    /// Notes what a call brought; answers whether the kernel is to stop joining.
+    /// Records how many datagrams a call brought, and returns whether the kernel is to stop joining.
     #[inline]
     pub(crate) fn note(&mut self, datagrams: u32) -> bool {
         self.calls += 1;

@@ -7,11 +7,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Connections that may wait to be accepted.
+/// The number of connections that may wait to be accepted.
 const QUEUE: i32 = 4096;
-/// Connections accepted at once by a thread that also serves.
+/// The number of connections accepted at once by a thread that also serves.
 const AT_ONCE: usize = 64;
-/// How long a busy thread serves before it looks at its listener again.
+/// The time for which a busy thread serves before it checks its listener again.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// A socket that accepts TCP or Unix connections.
@@ -21,11 +21,15 @@ pub struct Listener {
     unlink: Option<String>,
 }
 
-/// A connection, and where it comes from.
+/// A connection and the address of its client.
 pub(crate) type Accepted = (OwnedFd, Address);
 
 impl Listener {
-    /// Listens at an address; port 0 is any free one.
+    /// Listens at an address; port 0 is any free one. A socket's path that a killed server left behind is replaced.
+    ///
+    /// # Errors
+    /// Returns `AddrInUse` if another server listens there, `AlreadyExists` if the path is not a socket's, and
+    /// otherwise the operating system's error.
     pub fn bind(address: &Address) -> io::Result<Self> {
         let (fd, raw) = socket_for(address, libc::SOCK_STREAM)?;
         sys::set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
@@ -42,13 +46,13 @@ impl Listener {
         Ok(Listener { fd, address, unlink })
     }
 
-    /// Where it listens.
+    /// Returns the address where the listener accepts connections.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Has [`Listener::accept`] not wait.
+    /// Makes [`Listener::accept`] return at once if no connection waits.
     pub(crate) fn set_impatient(&self) -> io::Result<()> {
         sys::set_nonblocking(self.fd.as_fd(), true)
     }
@@ -57,7 +61,7 @@ impl Listener {
         self.fd.as_fd()
     }
 
-    /// The next connection, where one comes in time. What is wrong with a single one is no error.
+    /// Accepts the next connection, if one comes in time. The failure of a single connection is no error.
     pub(crate) fn accept(&self) -> io::Result<Option<(OwnedFd, RawAddress)>> {
         match sys::accept(self.fd.as_fd()) {
             Ok(accepted) => Ok(Some(accepted)),
@@ -72,46 +76,48 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Some(path) = &self.unlink {
-            // Nothing is lost where it is gone already.
+            // Nothing is lost if it is gone already.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// Sets up a connection; `None` where it has ended meanwhile.
+/// Sets up a connection; `None` if it has ended meanwhile.
 pub(crate) fn prepared((fd, from): (OwnedFd, RawAddress), settings: &SocketSettings) -> Option<Accepted> {
     let from = from.to_ip().map_or_else(|| Address::Path(String::new()), Address::Tcp);
     prepare_stream(fd.as_fd(), &from, settings).ok()?;
     Some((fd, from))
 }
 
-/// Out of descriptors or memory: those who are connected go on, and the next waits in the queue.
+/// Returns whether descriptors or memory have run out: then existing connections go on, and the next one waits in the
+/// queue.
 pub(crate) fn is_short(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
 }
 
-/// Where the connections come from that a machine has not opened.
+/// The origin of connections that a machine has not opened.
 pub(crate) enum Arrivals {
-    /// None come.
+    /// No connections come.
     Nowhere,
-    /// Another thread accepts them.
+    /// A mailbox, if another thread accepts them.
     Mailbox(Arc<Mailbox>),
-    /// The thread that serves accepts them: a process with one thread pays less for each of its system calls.
+    /// A listener, if the serving thread accepts them: a process with one thread pays less for each of its system
+    /// calls.
     Listener {
         listener: Listener,
-        /// When it is looked at again, however busy the thread is.
+        /// The time when it is checked again, however busy the thread is.
         look_at: Instant,
     },
 }
 
 impl Arrivals {
-    /// Those who connect to `listener`.
+    /// Creates an origin that accepts the connections to `listener`.
     pub(crate) fn listening(listener: Listener) -> io::Result<Self> {
         listener.set_impatient()?;
         Ok(Arrivals::Listener { listener, look_at: Instant::ZERO })
     }
 
-    /// What a poller is to watch.
+    /// Returns the descriptor that a poller is to watch.
     pub(crate) fn watched(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Arrivals::Nowhere => None,
@@ -120,7 +126,7 @@ impl Arrivals {
         }
     }
 
-    /// Whether to look for connections now; `heard` is the last known time.
+    /// Returns whether to check for connections now; `heard` is the last known time.
     #[inline]
     pub(crate) fn is_due(&self, heard: Instant) -> bool {
         match self {
@@ -130,14 +136,14 @@ impl Arrivals {
         }
     }
 
-    /// Takes what has come. Of those that come to a listener, as many as there is `room` for; the others are closed.
+    /// Takes the connections that have come. A listener accepts as many as there is `room` for, and closes the others.
     pub(crate) fn take(&mut self, now: Instant, room: usize, settings: &SocketSettings) -> io::Result<Vec<Accepted>> {
         let Arrivals::Listener { listener, look_at } = self else {
             return Ok(if let Arrivals::Mailbox(mailbox) = self { mailbox.take() } else { Vec::new() });
         };
         *look_at = now + LOOK_AGAIN;
         let mut taken = Vec::new();
-        // Accepting in vain costs several microseconds, asking a fraction of one.
+        // Accepting in vain costs several microseconds, polling a fraction of one.
         if !sys::is_readable(listener.fd.as_fd())? {
             return Ok(taken);
         }
@@ -157,7 +163,7 @@ impl Arrivals {
         Ok(taken)
     }
 
-    /// A connection that came has ended.
+    /// Records the end of a connection.
     pub(crate) fn left(&self) {
         if let Arrivals::Mailbox(mailbox) = self {
             mailbox.left();
@@ -165,7 +171,7 @@ impl Arrivals {
     }
 }
 
-/// A socket's path is left behind by a server that was killed; one that answers is still in use.
+/// Removes a socket's path that a killed server left behind; a path that can be connected to is still in use.
 fn remove_stale(path: &str) -> io::Result<()> {
     use std::os::unix::fs::FileTypeExt;
     match std::fs::symlink_metadata(path) {
@@ -181,7 +187,7 @@ fn remove_stale(path: &str) -> io::Result<()> {
     }
 }
 
-/// The address that a socket got.
+/// Returns the address that a socket was bound to.
 pub(crate) fn bound(socket: &OwnedFd, asked: &Address) -> io::Result<Address> {
     let kind = asked.transport().unwrap_or(Transport::Stream);
     Ok(sys::local_address(socket.as_fd())?.to_ip().map_or_else(|| asked.clone(), |ip| Address::of(kind, ip)))

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Where a listener leaves accepted connections for the thread that serves them.
+/// A queue of accepted connections from a listener to the thread that serves them.
 pub struct Mailbox {
     letters: Mutex<Vec<(OwnedFd, Address)>>,
     some: AtomicBool,
@@ -14,7 +14,10 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// An empty mailbox.
+    /// Creates an empty mailbox.
+    ///
+    /// # Errors
+    /// Returns the operating system's error if no descriptor is left.
     pub fn new() -> io::Result<Self> {
         Ok(Mailbox {
             letters: Mutex::new(Vec::new()),
@@ -24,7 +27,7 @@ impl Mailbox {
         })
     }
 
-    /// Leaves a connection, and wakes its thread.
+    /// Adds a connection, and wakes the serving thread.
     pub(crate) fn post(&self, fd: OwnedFd, from: Address) {
         self.letters.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((fd, from));
         self.peers.fetch_add(1, Ordering::Relaxed);
@@ -32,13 +35,13 @@ impl Mailbox {
         sys::raise(self.event.as_fd());
     }
 
-    /// Wakes the thread without leaving anything.
+    /// Wakes the serving thread without adding anything.
     pub(crate) fn wake(&self) {
         self.some.store(true, Ordering::Release);
         sys::raise(self.event.as_fd());
     }
 
-    /// Takes everything.
+    /// Takes all connections.
     pub(crate) fn take(&self) -> Vec<(OwnedFd, Address)> {
         sys::lower(self.event.as_fd());
         self.some.store(false, Ordering::Release);
@@ -54,12 +57,12 @@ impl Mailbox {
         self.event.as_fd()
     }
 
-    /// A connection that was left here has ended.
+    /// Records the end of a connection from this mailbox.
     pub(crate) fn left(&self) {
         self.peers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Connections that were left here and have not ended.
+    /// Returns the number of connections from this mailbox that have not ended.
     pub(crate) fn peers(&self) -> usize {
         self.peers.load(Ordering::Relaxed)
     }

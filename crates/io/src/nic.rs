@@ -1,4 +1,4 @@
-//! The network interface that a link leaves by, and its settings. What cannot be known is `None`.
+//! The network interface that a link leaves by, and its settings. A setting that cannot be known is `None`.
 #![allow(unsafe_code)]
 
 mod ethtool;
@@ -11,16 +11,16 @@ use std::ptr;
 /// A network interface and its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NicFacts {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The largest packet that it sends.
     pub mtu: Option<u32>,
-    /// Whether it is the loopback: there is no line.
+    /// Whether it is the loopback, which has no line.
     pub is_loopback: bool,
-    /// Whether no hardware is behind it (`veth`, bridge, VLAN, bond, tunnel), or none is known: its speed is made up or
-    /// that of another.
+    /// Whether no hardware is behind it (`veth`, bridge, VLAN, bond, tunnel), or none is known: its speed is invented
+    /// or that of another interface.
     pub is_virtual: bool,
-    /// Its driver.
+    /// The driver.
     pub driver: Option<String>,
     /// The speed that it reports; see [`NicFacts::line_rate_bits_per_s`] before use.
     pub speed_mbit_per_s: Option<u64>,
@@ -28,24 +28,24 @@ pub struct NicFacts {
     pub duplex: Option<String>,
     /// Interrupt coalescence on receive, in microseconds.
     pub rx_usecs: Option<u32>,
-    /// Whether the driver adapts that to the traffic, so that the number is where it begins.
+    /// Whether the driver adapts `rx_usecs` to the traffic, so that the number is only its initial value.
     pub rx_adaptive: Option<bool>,
     /// Interrupt coalescence on transmit, in microseconds.
     pub tx_usecs: Option<u32>,
-    /// Whether the driver adapts it.
+    /// Whether the driver adapts `tx_usecs` to the traffic.
     pub tx_adaptive: Option<bool>,
     /// Offloads that are on, by their `ethtool` names.
     pub offloads: Vec<String>,
 }
 
 impl NicFacts {
-    /// The interface of this name in this network namespace; none where there is none.
+    /// Returns the interface of this name in this network namespace; `None` if there is none.
     #[must_use]
     pub fn named(name: &str) -> Option<NicFacts> {
         interfaces().into_iter().find(|interface| interface.name == name).map(|interface| facts(&interface))
     }
 
-    /// The interface that has this address.
+    /// Returns the interface that has this address.
     #[must_use]
     pub fn of_local(address: IpAddr) -> Option<NicFacts> {
         let interfaces = interfaces();
@@ -57,15 +57,15 @@ impl NicFacts {
         found.map(facts)
     }
 
-    /// The interface whose address packets to `remote` would carry, by the kernel's routes; nothing is sent.
+    /// Returns the interface whose address packets to `remote` would carry, by the kernel's routes; nothing is sent.
     ///
-    /// An address of this host is reached over the loopback. None where there is no route.
+    /// An address of this host is reached over the loopback. `None` if there is no route.
     #[must_use]
     pub fn towards(remote: SocketAddr) -> Option<NicFacts> {
         let here: IpAddr = if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let socket = UdpSocket::bind((here, 0)).ok()?;
         let mut target = remote;
-        // The discard port, where none is given: connect wants one.
+        // The discard port if none is named, because connect needs one.
         target.set_port(if remote.port() == 0 { 9 } else { remote.port() });
         socket.connect(target).ok()?;
         let local = socket.local_addr().ok()?.ip();
@@ -73,7 +73,7 @@ impl NicFacts {
         NicFacts::of_local(if is_this_host { Ipv4Addr::LOCALHOST.into() } else { local })
     }
 
-    /// The rate of its line, where hardware reports one; none for the loopback and for virtual interfaces.
+    /// Returns the rate of the line, if hardware reports one; `None` for the loopback and for virtual interfaces.
     #[must_use]
     pub fn line_rate_bits_per_s(&self) -> Option<f64> {
         if self.is_loopback || self.is_virtual {
@@ -83,7 +83,7 @@ impl NicFacts {
     }
 }
 
-/// An interface has as many of these as it has addresses, or one without any.
+/// One address of an interface; an interface without addresses has one entry as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Interface {
     name: String,
@@ -140,6 +140,8 @@ fn interfaces() -> Vec<Interface> {
     found
 }
 
+/// Reads the IP address of a socket address, if it has one.
+///
 /// # Safety
 /// `address` is null or points to a socket address that is as long as its family says.
 unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {

@@ -1,7 +1,7 @@
 use hodo_machine::{Address, Closed, Peer};
 use std::io::{self, ErrorKind};
 
-/// What a transport has yet to tell its machine of a peer.
+/// A notification about a peer that a transport has yet to pass to its machine.
 pub(crate) enum Notice {
     Opened(Peer, Address),
     Closed(Peer, Closed),
@@ -14,7 +14,7 @@ impl Notice {
     }
 }
 
-/// What a machine is told of a stream that failed with this error.
+/// Returns the reason that a machine receives for a stream that failed with this error.
 pub(crate) fn why(error: &io::Error) -> Closed {
     match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => Closed::Refused,

@@ -1,4 +1,4 @@
-//! Telling a service manager how a daemon does, as sd_notify(3) describes it.
+//! Notifications to a service manager about the state of a daemon, as sd_notify(3) describes them.
 #![allow(unsafe_code)]
 
 use std::ffi::OsStr;
@@ -9,10 +9,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// A manager that does not take a message within this time does not get it.
+/// The timeout of a message, after which a manager that does not take it does not get it.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Sends one message to the socket that the manager has named: a path, or an abstract name behind an `@`.
+///
+/// # Errors
+/// Returns `Unsupported` for any other name, and otherwise the operating system's error if the socket does not take the
+/// message in time.
 pub fn notify(socket: &OsStr, message: &str) -> io::Result<()> {
     let address = match socket.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
@@ -27,7 +31,7 @@ pub fn notify(socket: &OsStr, message: &str) -> io::Result<()> {
     sender.send_to_addr(message.as_bytes(), &address).map(drop)
 }
 
-/// Microseconds on the system's monotonic clock, by which a manager orders messages.
+/// Returns microseconds on the system's monotonic clock, by which a manager orders messages.
 #[must_use]
 pub fn monotonic_us() -> u64 {
     let mut time = MaybeUninit::<libc::timespec>::zeroed();

@@ -4,10 +4,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// Events taken from the kernel at once.
+/// The number of events taken from the kernel at once.
 const EVENTS: usize = 256;
 
-/// Watches many descriptors, level-triggered.
+/// A level-triggered poller of many descriptors.
 pub(crate) struct Poller {
     epoll: OwnedFd,
     events: Box<[libc::epoll_event]>,
@@ -15,7 +15,7 @@ pub(crate) struct Poller {
     next: usize,
 }
 
-/// What a descriptor is ready for.
+/// The readiness of a descriptor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ready {
     pub(crate) token: u64,
@@ -29,7 +29,7 @@ impl Poller {
         Ok(Poller { epoll: sys::epoll()?, events, ready: 0, next: 0 })
     }
 
-    /// Another hand on the same set of descriptors: what it adds, this one sees.
+    /// Returns a second handle to the same set of descriptors: this poller reports the descriptors that it adds.
     pub(crate) fn sharing(&self) -> io::Result<Poller> {
         Ok(Poller { epoll: self.epoll.try_clone()?, events: Box::new([]), ready: 0, next: 0 })
     }
@@ -42,7 +42,7 @@ impl Poller {
         sys::epoll_control(self.epoll.as_fd(), libc::EPOLL_CTL_MOD, fd, interest(writable), token)
     }
 
-    /// Stops watching, and forgets what was seen ready under this token.
+    /// Stops watching a descriptor, and discards pending events with this token.
     pub(crate) fn remove(&mut self, fd: BorrowedFd<'_>, token: u64) {
         // Closing a descriptor removes it as well, so a failure here leaves nothing behind.
         let _ = sys::epoll_control(self.epoll.as_fd(), libc::EPOLL_CTL_DEL, fd, 0, token);
@@ -53,7 +53,7 @@ impl Poller {
         }
     }
 
-    /// The next descriptor that was seen ready by the last [`Poller::wait`].
+    /// Returns the next descriptor that the last [`Poller::wait`] found ready.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Ready> {
         while self.next < self.ready {
@@ -68,7 +68,7 @@ impl Poller {
         None
     }
 
-    /// Looks, and sleeps for at most `span` while nothing is ready.
+    /// Polls, and sleeps for at most `span` while nothing is ready.
     #[inline]
     pub(crate) fn wait(&mut self, span: Option<Duration>) -> io::Result<()> {
         self.next = 0;
@@ -77,7 +77,7 @@ impl Poller {
     }
 }
 
-/// The time to sleep until an instant; without end for [`Instant::MAX`].
+/// Returns the time to sleep until an instant; `None`, which is without end, for [`Instant::MAX`].
 pub(crate) fn span_until(until: Instant, now: Instant) -> Option<Duration> {
     (until != Instant::MAX).then(|| until - now)
 }

@@ -1,4 +1,4 @@
-//! Other processes: who holds a file, and how to ask one to end.
+//! Other processes: whether one has locked a file, and how to end one.
 #![allow(unsafe_code)]
 
 use crate::sys::check;
@@ -6,7 +6,10 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Takes a file for this process, as long as it keeps it open; answers whether it was free.
+/// Locks a file for this process as long as the file is open, and returns whether it was free.
+///
+/// # Errors
+/// Returns the operating system's error if the file cannot be locked, for instance because it is not open for writing.
 pub fn lock(file: &File) -> io::Result<bool> {
     let mut lock = whole();
     match control(file, libc::F_OFD_SETLK, &mut lock) {
@@ -15,14 +18,21 @@ pub fn lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Whether somebody else has taken a file; does not take it. The file has to be open for writing.
+/// Returns whether another open file holds the lock, without taking it. The file has to be open for writing.
+///
+/// # Errors
+/// Returns the operating system's error if the lock cannot be queried.
 pub fn is_locked(file: &File) -> io::Result<bool> {
     let mut lock = whole();
     control(file, libc::F_OFD_GETLK, &mut lock)?;
     Ok(libc::c_int::from(lock.l_type) != libc::F_UNLCK)
 }
 
-/// Asks a process to end, with SIGTERM.
+/// Sends a process SIGTERM.
+///
+/// # Errors
+/// Returns `InvalidInput` for a number that is not a single process's, and otherwise the operating system's error if
+/// there is no such process or this one may not signal it.
 pub fn terminate(pid: u32) -> io::Result<()> {
     // 0 and negative numbers would mean whole groups.
     let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0).ok_or(io::ErrorKind::InvalidInput)?;
@@ -30,16 +40,23 @@ pub fn terminate(pid: u32) -> io::Result<()> {
     unsafe { check(libc::kill(pid, libc::SIGTERM)).map(drop) }
 }
 
-/// Kills a process that leads a group, and all of the group, with SIGKILL. The process must not have been collected yet,
-/// lest its number is somebody else's.
+/// Kills a process that leads a group, and all of the group, with SIGKILL. The process must not have been collected
+/// yet, because its number may be another's afterwards.
+///
+/// # Errors
+/// Returns `InvalidInput` for a number that is not a group's leader, and otherwise the operating system's error if
+/// there is no such group or this process may not signal it.
 pub fn kill_group(leader: u32) -> io::Result<()> {
-    // 0 and 1 would mean our own group and everybody.
+    // 0 and 1 would mean our own group and all processes.
     let leader = i32::try_from(leader).ok().filter(|pid| *pid > 1).ok_or(io::ErrorKind::InvalidInput)?;
     // SAFETY: takes no pointers.
     unsafe { check(libc::kill(-leader, libc::SIGKILL)).map(drop) }
 }
 
 /// Waits until a child has ended, and leaves it to be collected, so that its number stays its own.
+///
+/// # Errors
+/// Returns the operating system's error if there is no such child.
 pub fn await_end(child: u32) -> io::Result<()> {
     loop {
         // SAFETY: the pointer is to a live siginfo_t, of which all zeroes are one.
@@ -54,7 +71,7 @@ pub fn await_end(child: u32) -> io::Result<()> {
     }
 }
 
-/// A write lock on all of a file.
+/// Returns the description of a write lock on a whole file.
 fn whole() -> libc::flock {
     libc::flock {
         l_type: libc::F_WRLCK as libc::c_short,

@@ -1,7 +1,12 @@
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// The address of `host:port`, or of `host` with a default port. IPv4 first where a name has both.
+/// Returns the address of `host:port`, or of `host` with a default port. A name with addresses of both versions yields
+/// an IPv4 address.
+///
+/// # Errors
+/// Returns `InvalidInput` for a port out of range, `NotFound` for a name without an address, and otherwise the
+/// resolver's error.
 pub fn resolve(authority: &str, default_port: u16) -> io::Result<SocketAddr> {
     if let Some((_, port)) = authority.rsplit_once(':')
         && port.bytes().all(|byte| byte.is_ascii_digit())

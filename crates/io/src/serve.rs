@@ -12,33 +12,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How soon a request to stop is noticed.
+/// The time within which a request to stop is noticed.
 pub(crate) const NOTICE: Duration = Duration::from_millis(80);
 
-/// Set this to end a server.
+/// The flag that stops a server once it is set.
 pub type Stop = AtomicBool;
 
-/// How a server runs.
+/// The options of a server.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
-    /// Threads that share the peers, at least 1.
+    /// The number of threads that share the peers, at least 1.
     pub threads: usize,
-    /// Processors for them in turn; empty: wherever the kernel puts them.
+    /// The processors for the threads in turn; an empty list leaves the choice to the kernel.
     pub cpus: Vec<usize>,
-    /// How they wait.
+    /// The way in which the threads wait.
     pub wait: Wait,
-    /// What is set on every socket.
+    /// The settings of every socket.
     pub settings: SocketSettings,
 }
 
-/// Runs machines: one a thread, each with its share of the peers. They share nothing.
+/// A server that runs one machine per thread, each with its share of the peers. The machines share nothing.
 ///
-/// Connections to any number of listeners, and datagrams to any number of ports, in one. TCP and Unix connections are dealt
-/// over the threads, senders of datagrams by the kernel. Without either the machines have the peers that they open. One
-/// thread is the caller's.
+/// One server takes connections to any number of listeners, and datagrams to any number of ports. It distributes TCP
+/// and Unix connections over the threads; the kernel distributes the senders of datagrams. Without either the machines
+/// have the peers that they open. One thread is the caller's.
 pub struct Server {
     listeners: Vec<Listener>,
-    /// For each thread.
+    /// The ports of each thread.
     ports: Vec<Vec<Port>>,
     addresses: Vec<Address>,
     options: ServeOptions,
@@ -48,17 +48,17 @@ pub struct Server {
     turned_away: Arc<AtomicU64>,
 }
 
-/// Where the peers of a thread come from that its machine has not opened.
+/// The origins of the peers of a thread that its machine has not opened.
 struct Origins {
     listeners: Vec<Listener>,
     ports: Vec<Port>,
     mailbox: Option<Arc<Mailbox>>,
-    /// The mailbox wakes the thread for the rest of the program, too.
+    /// Whether the mailbox wakes the thread for the rest of the program, too.
     is_woken: bool,
 }
 
 impl Server {
-    /// Without anywhere to come from.
+    /// Creates a server without any listener or port.
     #[must_use]
     pub fn new(options: ServeOptions) -> Self {
         Server {
@@ -73,18 +73,18 @@ impl Server {
         }
     }
 
-    /// At one address; port 0 is any free one.
+    /// Creates a server at one address; port 0 is any free one.
     ///
     /// # Errors
-    /// The operating system's: the address is in use, or not of this host.
+    /// Returns the operating system's error if the address is in use or does not belong to this host.
     pub fn bind(address: &Address, options: ServeOptions) -> io::Result<Self> {
         Self::new(options).and(address)
     }
 
-    /// At one more address, of any kind.
+    /// Binds the server to one more address, of any kind.
     ///
     /// # Errors
-    /// The operating system's: the address is in use, or not of this host.
+    /// Returns the operating system's error if the address is in use or does not belong to this host.
     pub fn and(mut self, address: &Address) -> io::Result<Self> {
         if address.transport() == Some(Transport::Datagram) {
             return self.and_port(address, &PortOptions::default());
@@ -99,10 +99,10 @@ impl Server {
         Ok(self)
     }
 
-    /// At one more port for datagrams, of which each thread has a socket.
+    /// Binds the server to one more port for datagrams, of which each thread has a socket.
     ///
     /// # Errors
-    /// The operating system's: see [`Port::bind`].
+    /// Returns the operating system's error, as [`Port::bind`] does.
     pub fn and_port(mut self, address: &Address, options: &PortOptions) -> io::Result<Self> {
         let shared = options.shared || self.ports.len() > 1;
         let options = PortOptions { shared, ..options.clone() };
@@ -116,49 +116,50 @@ impl Server {
         Ok(self)
     }
 
-    /// Other settings for datagrams than for streams.
+    /// Sets other settings for datagrams than for streams.
     #[must_use]
     pub fn with_datagrams(self, settings: SocketSettings) -> Self {
         Server { datagrams: Some(settings), ..self }
     }
 
-    /// Gives the machines so much time to answer what is under way when they are to stop.
+    /// Sets the time that the machines have to answer pending requests when they are to stop.
     #[must_use]
     pub fn with_drain(self, drain: Duration) -> Self {
         Server { drain, ..self }
     }
 
-    /// Takes a trace of the first thread's packets; for a server of one thread that is all.
+    /// Traces the packets of the first thread; for a server of one thread these are all packets.
     #[must_use]
     pub fn traced(self, trace: Arc<Trace>) -> Self {
         Server { trace: Some(trace), ..self }
     }
 
-    /// The address where it is bound, the first of several.
+    /// Returns the address that the server is bound to, the first of several.
     ///
     /// # Panics
-    /// Where it is bound nowhere.
+    /// Panics if the server is bound nowhere.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.addresses[0]
     }
 
-    /// The addresses where it is bound, in their order.
+    /// Returns the addresses that the server is bound to, in the order of binding.
     #[must_use]
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
-    /// Connections that were closed at once because there were as many as may be.
+    /// Returns the counter of connections that were closed at once because the limit on peers was reached.
     #[must_use]
     pub fn turned_away(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.turned_away)
     }
 
-    /// Serves until `stop` is set. `answer` is the application's part: what a machine tells, and what it is told back.
+    /// Serves until `stop` is set. `answer` is the application's part: it takes an event of a machine, and may return a
+    /// command.
     ///
     /// # Errors
-    /// The operating system's, where it refuses something that is needed.
+    /// Returns the operating system's error if it refuses a resource that the server needs.
     pub fn run<M, F, A>(self, make: F, answer: A, stop: &Stop) -> io::Result<()>
     where
         M: Machine,
@@ -169,20 +170,20 @@ impl Server {
         self.serve(stop, false, |_, _| (make(), Answering::new(answer)))
     }
 
-    /// Serves with an attendant for each thread until `stop` is set, then until every machine is drained or the time for
-    /// that is over; nobody can connect meanwhile. `make` makes the machine of each thread, and who attends to it, on that
-    /// thread.
+    /// Serves with an attendant for each thread until `stop` is set, then until every machine is drained or the time
+    /// for that is over; no new connections are accepted meanwhile. `make` creates the machine of each thread, and its
+    /// attendant, on that thread.
     ///
     /// # Errors
-    /// The operating system's, where it refuses something that is needed.
+    /// Returns the operating system's error if it refuses a resource that the server needs.
     pub fn attend<A: Attendant>(self, make: impl Fn(usize) -> (A::Machine, A) + Sync, stop: &Stop) -> io::Result<()> {
         self.serve(stop, false, |index, _| make(index))
     }
 
-    /// As [`Server::attend`], for attendants that the rest of the program wakes.
+    /// Serves as [`Server::attend`] does, for attendants that the rest of the program wakes.
     ///
     /// # Errors
-    /// The operating system's, where it refuses something that is needed.
+    /// Returns the operating system's error if it refuses a resource that the server needs.
     pub fn attend_woken<A: Attendant>(
         self,
         make: impl Fn(usize, Waker) -> (A::Machine, A) + Sync,
@@ -191,18 +192,18 @@ impl Server {
         self.serve(stop, true, |index, mailbox| make(index, Waker(mailbox.expect("a woken thread has a mailbox"))))
     }
 
-    /// As [`Server::attend`], on the caller's thread alone.
+    /// Serves as [`Server::attend`] does, on the caller's thread alone.
     ///
     /// # Errors
-    /// The operating system's, where it refuses something that is needed.
+    /// Returns the operating system's error if it refuses a resource that the server needs.
     pub fn attend_here<A: Attendant>(self, make: impl FnOnce() -> (A::Machine, A), stop: &Stop) -> io::Result<()> {
         self.serve_here(stop, None, make)
     }
 
-    /// As [`Server::attend_here`], for an attendant that the rest of the program wakes.
+    /// Serves as [`Server::attend_here`] does, for an attendant that the rest of the program wakes.
     ///
     /// # Errors
-    /// The operating system's, where it refuses something that is needed.
+    /// Returns the operating system's error if it refuses a resource that the server needs.
     pub fn attend_here_woken<A: Attendant>(
         self,
         make: impl FnOnce(Waker) -> (A::Machine, A),
@@ -283,7 +284,7 @@ impl Server {
         }
         let (machine, attendant) = make();
         let datagrams = self.datagrams.as_ref().unwrap_or(settings);
-        // The kernel deals the senders of datagrams, so that each thread has its even part of the bound.
+        // The kernel distributes the senders of datagrams, so that each thread has an even part of the limit.
         let peers_max = datagrams.peers_max.div_ceil((*threads).max(1));
         let mut sockets = Sockets::with(settings.clone(), SocketSettings { peers_max, ..datagrams.clone() })?;
         listeners.into_iter().try_for_each(|listener| sockets.listen(listener))?;
@@ -327,8 +328,8 @@ impl Server {
         Ok(())
     }
 
-    /// Gives a connection to the thread on the processor where its packets arrive, or to the one that has the fewest; closes
-    /// it at once where the bound on peers is reached.
+    /// Gives a connection to the thread on the processor where its packets arrive, or to the one that has the fewest;
+    /// closes it at once if the limit on peers is reached.
     fn deal(&self, mailboxes: &[Arc<Mailbox>], accepted: (OwnedFd, RawAddress)) {
         if mailboxes.iter().map(|mailbox| mailbox.peers()).sum::<usize>() >= self.options.settings.peers_max {
             self.turned_away.fetch_add(1, Ordering::Relaxed);

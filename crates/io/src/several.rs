@@ -7,8 +7,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-/// Answers UDP datagrams at several addresses, with a machine for each, all on one thread: many devices that are asked
-/// little. One that is asked much is better off with a [`Server`](crate::Server).
+/// A server for UDP datagrams at several addresses, with a machine for each, all on one thread: for many devices that
+/// receive few requests. A busy device is better off with a [`Server`](crate::Server) of its own.
 pub struct DatagramServers {
     ports: Vec<Port>,
     addresses: Vec<Address>,
@@ -16,7 +16,10 @@ pub struct DatagramServers {
 }
 
 impl DatagramServers {
-    /// Binds at each address; port 0 is any free one.
+    /// Binds a socket at each address; port 0 is any free one.
+    ///
+    /// # Errors
+    /// Returns the operating system's error if an address is in use or does not belong to this host.
     pub fn bind(addresses: impl IntoIterator<Item = Address>, options: ServeOptions) -> io::Result<Self> {
         let mut servers = DatagramServers { ports: Vec::new(), addresses: Vec::new(), options };
         for address in addresses {
@@ -27,13 +30,17 @@ impl DatagramServers {
         Ok(servers)
     }
 
-    /// Where they are bound.
+    /// Returns the addresses that the sockets are bound to.
     #[must_use]
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
-    /// Serves until `stop` is set. `make` makes the machine of each address; what the machines tell is let go.
+    /// Serves until `stop` is set. `make` creates the machine of each address; the events of the machines are
+    /// discarded.
+    ///
+    /// # Errors
+    /// Returns the operating system's error if the thread cannot be pinned or a socket cannot be set up or polled.
     pub fn run<M: Machine>(self, mut make: impl FnMut(usize) -> M, stop: &Stop) -> io::Result<()> {
         affinity::keep(|| {
             if let Some(cpu) = self.options.cpus.first() {
@@ -51,10 +58,10 @@ impl DatagramServers {
     }
 }
 
-/// The endpoints, who has something to read, and when which wants its turn without it.
+/// The endpoints, the poller that reports which of them has something to read, and the deadlines of the others.
 struct Servers<M: Machine> {
     endpoints: Vec<Endpoint<M, Sockets>>,
-    /// The alarm of each, if it has one.
+    /// The deadline of each endpoint, if it has one.
     alarms: Vec<Option<Instant>>,
     by_time: BTreeSet<(Instant, usize)>,
     poller: Poller,
@@ -77,7 +84,7 @@ impl<M: Machine> Servers<M> {
         self.turn(number)
     }
 
-    /// Waits for what comes next, and gives a turn to everyone whom it concerns.
+    /// Waits for the next datagram or deadline, and runs a turn of each endpoint that has one.
     fn round(&mut self, wait: Wait) -> io::Result<()> {
         let now = self.clock.now();
         let next = self.by_time.first().map_or(Instant::MAX, |(at, _)| *at);

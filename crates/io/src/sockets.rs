@@ -12,29 +12,29 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time for which peers that are ready are received from before the machine is asked what to send.
+/// The time for which ready peers are received from before the machine is polled.
 const RECEIVE_SPAN: Duration = Duration::from_micros(500);
 
-/// Streams and datagrams at one endpoint, on one thread: those that the machine opens, connections to any number of
-/// [`Listener`]s, and whoever sends to any number of [`Port`]s.
+/// The streams and datagrams of one endpoint, on one thread: those that the machine opens, connections to any number of
+/// [`Listener`]s, and senders to any number of [`Port`]s.
 ///
-/// What comes on one side is often answered on the other, as in a hub between clients over TCP and devices over UDP: where
-/// there are both, polling looks first at the side that did not bring the last input. A single stream or datagram socket is
-/// received from directly, without the poller.
+/// Input on one side often leads to input on the other, as in a hub between clients over TCP and devices over UDP: if
+/// there are both, polling looks first at the side that did not bring the last input. A single stream or datagram
+/// socket is received from directly, without the poller.
 pub struct Sockets {
     streams: Streams,
     datagrams: Datagrams,
     /// The side that did not bring the last input.
     expected: Side,
-    /// Bytes sent since the last sleep.
+    /// The bytes sent since the last sleep.
     sent: usize,
-    /// Whether the time was asked for since the last sleep.
+    /// Whether the clock was read since the last sleep.
     heard_since_sleep: bool,
-    /// Whether something is there at a look before a sleep: where no answer is owed, and where one is.
+    /// Whether a look before a sleep finds input: while no reply is pending, and while one is.
     looks: [Hunch; 2],
-    /// Whether it is when others were let run once, and for a while.
+    /// Whether a look finds input after other threads could run once, and for a while.
     hunches: [Hunch; 2],
-    /// Others wake this thread: it sleeps in the poller only.
+    /// Whether other threads wake this one: then it sleeps in the poller only.
     is_woken: bool,
 }
 
@@ -45,18 +45,18 @@ enum Side {
 }
 
 impl Sockets {
-    /// Without any peer, and without anywhere to come from.
+    /// Creates a transport without any peer, listener or port.
     ///
     /// # Errors
-    /// The operating system's, where it has no descriptor left.
+    /// Returns the operating system's error if no descriptor is left.
     pub fn new(settings: SocketSettings) -> io::Result<Self> {
         Self::with(settings.clone(), settings)
     }
 
-    /// With settings for streams, and others for datagrams.
+    /// Creates a transport with settings for streams, and others for datagrams.
     ///
     /// # Errors
-    /// The operating system's, where it has no descriptor left.
+    /// Returns the operating system's error if no descriptor is left.
     pub fn with(streams: SocketSettings, datagrams: SocketSettings) -> io::Result<Self> {
         let streams = Streams::new(streams)?;
         let datagrams = Datagrams::new(datagrams, &streams.poller)?;
@@ -75,17 +75,17 @@ impl Sockets {
     /// Accepts the connections to this listener, too.
     ///
     /// # Errors
-    /// The operating system's, where it cannot watch one more.
+    /// Returns the operating system's error if it cannot watch one more descriptor.
     pub fn listen(&mut self, listener: Listener) -> io::Result<()> {
         self.streams.listen(listener)?;
         self.tell_apart();
         Ok(())
     }
 
-    /// Takes whoever sends to this port as a peer, too.
+    /// Accepts each sender to this port as a peer, too.
     ///
     /// # Errors
-    /// The operating system's, where it refuses the settings.
+    /// Returns the operating system's error if it refuses the settings.
     pub fn bind(&mut self, port: Port) -> io::Result<()> {
         self.datagrams.bind(port)?;
         self.tell_apart();
@@ -99,12 +99,12 @@ impl Sockets {
         Ok(())
     }
 
-    /// Sleeps in the poller only: a mailbox wakes this thread.
+    /// Makes the thread sleep in the poller only, because a mailbox wakes it.
     pub(crate) fn set_woken(&mut self) {
         self.is_woken = true;
     }
 
-    /// Where both kinds come by themselves, each has numbers of its own.
+    /// Gives streams and datagrams numbers of their own, if peers of both kinds come by themselves.
     fn tell_apart(&mut self) {
         if self.streams.arrives() && self.datagrams.has_ports() {
             self.streams.set_numbering(Numbering::EVEN);
@@ -112,7 +112,7 @@ impl Sockets {
         }
     }
 
-    /// The congestion control, and the two addresses, of some peer that the machine has opened.
+    /// Returns the congestion control, the local and the remote address of some peer that the machine has opened.
     #[must_use]
     pub fn facts(&self) -> (Option<String>, Option<SocketAddr>, Option<SocketAddr>) {
         match self.streams.facts() {
@@ -124,25 +124,25 @@ impl Sockets {
         }
     }
 
-    /// Segments that TCP has sent again, on all streams that there are now.
+    /// Returns the number of segments that TCP has retransmitted, on all present streams.
     #[must_use]
     pub fn retransmitted(&self) -> u64 {
         self.streams.retransmitted()
     }
 
-    /// Returns what TCP counts of all streams that there are now; `None` if none of them is TCP.
+    /// Returns the TCP counters of all present streams; `None` if none of them is TCP.
     #[must_use]
     pub fn tcp(&self) -> Option<TcpCounters> {
         self.streams.tcp()
     }
 
-    /// Datagrams that the kernel would not take in time.
+    /// Returns the number of datagrams that the kernel would not take in time.
     #[must_use]
     pub fn unsent(&self) -> u64 {
         self.datagrams.unsent()
     }
 
-    /// Datagrams from senders beyond the bound on peers.
+    /// Returns the number of datagrams from senders beyond the limit on peers.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.datagrams.refused()
@@ -207,7 +207,7 @@ impl Transport for Sockets {
         self.wait(wait, until, clock, machine)
     }
 
-    /// Those who are there go on, and so do ports, through which they come.
+    /// Closes the listeners. Connected peers go on, and so do ports, through which datagrams of present peers come.
     fn stop_listening(&mut self) {
         self.streams.stop_listening();
     }

@@ -17,12 +17,13 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-/// A blocking receive looks at what else there is after this long; a nearer timer costs a sleep 1 us on a virtual machine.
+/// The timeout of a blocking receive, after which the other sources are checked; a nearer timer costs a sleep 1 us on a
+/// virtual machine.
 pub(crate) const LOOK_UP: Duration = Duration::from_millis(40);
-/// For this long after a connection came, the next one is waited for too: a client that connects anew for each
-/// operation would otherwise wait for [`LOOK_UP`] each time.
+/// The time after a connection for which the next one is waited for too: a client that connects anew for each operation
+/// would otherwise wait for [`LOOK_UP`] each time.
 const SETTLED: Duration = Duration::from_millis(100);
-/// The poller's tokens from here on are those of where connections come from.
+/// The first of the poller's tokens that stand for listeners and mailboxes.
 pub(crate) const ARRIVALS: u64 = 1 << 32;
 
 /// TCP and Unix streams: connections opened by the machine, and connections accepted for it by a listener.
@@ -34,7 +35,7 @@ pub struct Streams {
     pub(crate) count: usize,
     pub(crate) poller: Poller,
     buffer: Box<[u8]>,
-    /// Whether the last receive filled it: there may be more.
+    /// Whether the last receive filled the buffer, so that there may be more.
     filled: bool,
     notices: VecDeque<Notice>,
     round: Round,
@@ -44,19 +45,19 @@ pub struct Streams {
     unwatched: Vec<Peer>,
     arrivals: Vec<Arrivals>,
     numbering: Numbering,
-    /// Streams that the machine has opened, and that were sent something since they last brought something.
+    /// The number of streams that the machine has opened and sent something since it last received something from them.
     pub(crate) owed: usize,
-    /// Connections that have come, and that the machine has not been told of; whether through a mailbox.
+    /// Connections that the machine has not been notified of, and whether they came through a mailbox.
     arrived: VecDeque<(Accepted, bool)>,
-    /// Whether it was told of one the last time.
+    /// Whether the machine was notified of a connection the last time.
     welcomed: bool,
-    /// When something was last received, or the clock last read in vain.
+    /// The time of the last receive, or of the last reading of the clock without one.
     pub(crate) heard: Instant,
-    /// Until then more connections are expected.
+    /// The time until which more connections are expected.
     pub(crate) unsettled_until: Instant,
-    /// The only peer there is, while it is busy: read directly, without the poller.
+    /// The only peer, while it is busy and is read directly, without the poller.
     solo: Option<Peer>,
-    /// Direct receives from it since the poller was last asked.
+    /// The number of direct receives from the only peer since the last call of the poller.
     pub(crate) direct: u32,
 }
 
@@ -67,7 +68,7 @@ struct Stream {
     closing: bool,
     watched: bool,
     waiting: bool,
-    /// It came through a mailbox.
+    /// Whether the connection came through a mailbox.
     mailed: bool,
     owes: bool,
     share: Share,
@@ -79,7 +80,7 @@ struct Stream {
 type Streamed = Vec<Option<Box<Stream>>>;
 
 impl Streams {
-    /// Without any stream.
+    /// Creates a transport without any stream.
     pub(crate) fn new(settings: SocketSettings) -> io::Result<Self> {
         let poller = Poller::new()?;
         let buffer = vec![0; settings.at_once.max(1)].into_boxed_slice();
@@ -108,19 +109,19 @@ impl Streams {
         })
     }
 
-    /// Whether this peer is a stream.
+    /// Returns whether this peer is a stream.
     #[inline]
     pub(crate) fn has(&self, peer: Peer) -> bool {
         let streams = if peer.is_accepted() { &self.accepted } else { &self.opened };
         streams.get((peer.0 & !Peer::FIRST_ACCEPTED) as usize).is_some_and(Option::is_some)
     }
 
-    /// Has accepted streams numbered apart from others.
+    /// Sets the numbers that accepted streams get, apart from those of datagrams.
     pub(crate) fn set_numbering(&mut self, numbering: Numbering) {
         self.numbering = numbering;
     }
 
-    /// The congestion control, and the two addresses, of some stream that the machine has opened.
+    /// Returns the congestion control, the local and the remote address of some stream that the machine has opened.
     #[must_use]
     pub fn facts(&self) -> (Option<String>, Option<SocketAddr>, Option<SocketAddr>) {
         let Some(stream) = self.opened.iter().flatten().next() else { return (None, None, None) };
@@ -128,13 +129,13 @@ impl Streams {
         (sys::congestion(stream.fd.as_fd()).ok(), ends.map(|ends| ends.local), ends.map(|ends| ends.remote))
     }
 
-    /// Segments that TCP has sent again, on all streams that there are now.
+    /// Returns the number of segments that TCP has retransmitted, on all present streams.
     #[must_use]
     pub fn retransmitted(&self) -> u64 {
         self.tcp().map_or(0, |counters| counters.retransmitted)
     }
 
-    /// Returns what TCP counts of all streams that there are now; `None` if none of them is TCP.
+    /// Returns the TCP counters of all present streams; `None` if none of them is TCP.
     #[must_use]
     pub fn tcp(&self) -> Option<TcpCounters> {
         let is_tcp = |stream: &Stream| matches!(stream.address, Address::Tcp(_)) && !stream.connecting;
@@ -152,7 +153,7 @@ impl Streams {
         self.count -= 1;
         self.owed -= usize::from(stream.owes);
         self.solo = None;
-        // The number may be given to another peer before these are told.
+        // Another peer may get the number before these notices are passed on.
         self.notices.retain(|notice| notice.about() != peer);
         self.untaken.forget(peer);
         if stream.watched {
@@ -190,7 +191,7 @@ impl Streams {
         }
     }
 
-    /// Has the poller watch every stream.
+    /// Makes the poller watch every stream.
     pub(crate) fn watch_all(&mut self) -> io::Result<()> {
         while let Some(peer) = self.unwatched.pop() {
             if let Some(Some(stream)) = slot(&mut self.opened, &mut self.accepted, peer)
@@ -204,7 +205,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Has the poller leave a stream alone.
+    /// Removes a stream from the poller.
     fn unwatch(&mut self, peer: Peer) {
         if let Some(Some(stream)) = slot(&mut self.opened, &mut self.accepted, peer)
             && std::mem::take(&mut stream.watched)
@@ -214,21 +215,21 @@ impl Streams {
         }
     }
 
-    /// Cuts those who were closed and do not take what was sent to them before.
+    /// Cuts closed streams that do not take the bytes that were sent to them before.
     #[inline]
     pub(crate) fn cut_untaken(&mut self, clock: &Clock) {
         while !self.untaken.is_empty()
             && let Some(peer) = self.untaken.overdue(clock.now(), self.settings.close_within)
         {
             if let Some(stream) = self.stream(peer) {
-                // What the kernel holds would otherwise outlive it.
+                // The bytes in the kernel would otherwise outlive it.
                 let _ = sys::set_cut_on_close(stream.fd.as_fd());
             }
             self.remove(peer);
         }
     }
 
-    /// Writes what was kept for a peer. Answers why the stream is at its end, where it is.
+    /// Writes the backlog of a peer. Returns the reason if the stream has ended.
     fn drain(&mut self, peer: Peer) -> Result<(), Closed> {
         let Some(stream) = self.stream(peer) else { return Ok(()) };
         while !stream.backlog.is_empty() {
@@ -250,7 +251,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Watches for room exactly while something is waiting for it.
+    /// Watches for room exactly while bytes are waiting for it.
     fn watch(&mut self, peer: Peer) {
         let Some(Some(stream)) = slot(&mut self.opened, &mut self.accepted, peer) else { return };
         let waiting = stream.connecting || !stream.backlog.is_empty();
@@ -258,8 +259,8 @@ impl Streams {
             return;
         }
         stream.waiting = waiting;
-        // The descriptor was added with the stream, so that changing it can only fail where the stream is dead; reading
-        // tells then.
+        // The descriptor was added with the stream, so that changing it can only fail if the stream is dead; reading
+        // then reports it.
         let _ = self.poller.change(stream.fd.as_fd(), u64::from(peer.0), waiting);
     }
 
@@ -294,7 +295,7 @@ impl Streams {
         }
     }
 
-    /// Handles one thing that the poller saw.
+    /// Handles one event of the poller.
     pub(crate) fn ready<M: Machine>(&mut self, ready: Ready, clock: &Clock, machine: &mut M) -> Option<Instant> {
         let peer = Peer(ready.token as u32);
         let written = if ready.writable { self.writable(peer, clock, machine) } else { None };
@@ -352,7 +353,8 @@ impl Streams {
         now
     }
 
-    /// One receive from one peer, straight into the machine's own place where it offers one.
+    /// Receives once from one peer, straight into the machine's own place if it offers one. Returns when the input
+    /// came.
     #[inline]
     pub(crate) fn read<M: Machine>(
         &mut self,
@@ -364,7 +366,7 @@ impl Streams {
         self.read_as_of(None, peer, flags, clock, machine)
     }
 
-    /// The same for what counts as come at a time that is known already.
+    /// Receives as [`Streams::read`] does, for input whose time is known already.
     #[inline]
     fn read_as_of<M: Machine>(
         &mut self,
@@ -451,7 +453,7 @@ impl Streams {
         }
     }
 
-    /// Tells the machine which peers it has to hold back from; returns whether there are any.
+    /// Notifies the machine of the peers that it has to hold back from, and returns whether there are any.
     #[inline]
     pub(crate) fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
         let mut any = false;

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// The answer of a system call that is negative on failure.
+/// Returns the result of a system call that is negative on failure.
 pub(crate) fn check(answer: c_int) -> io::Result<c_int> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
@@ -25,7 +25,7 @@ pub(crate) struct RawAddress {
 }
 
 impl RawAddress {
-    /// Room for any address.
+    /// Creates an address with room for any family.
     pub(crate) fn empty() -> Self {
         // SAFETY: sockaddr_storage is plain data for which all zeroes is a valid value (family AF_UNSPEC).
         let storage = unsafe { MaybeUninit::<libc::sockaddr_storage>::zeroed().assume_init() };
@@ -41,7 +41,7 @@ impl RawAddress {
         address
     }
 
-    /// An IP address and port.
+    /// Creates the kernel's form of an IP address and port.
     pub(crate) fn ip(address: SocketAddr) -> Self {
         match address {
             SocketAddr::V4(v4) => Self::holding(libc::sockaddr_in {
@@ -60,7 +60,7 @@ impl RawAddress {
         }
     }
 
-    /// A Unix socket's path; an error where it is too long.
+    /// Creates the kernel's form of a Unix socket's path; a path that is too long or contains a zero byte is an error.
     pub(crate) fn path(path: &str) -> io::Result<Self> {
         let mut raw = libc::sockaddr_un { sun_family: libc::AF_UNIX as u16, sun_path: [0; 108] };
         if path.len() >= raw.sun_path.len() || path.as_bytes().contains(&0) {
@@ -75,7 +75,7 @@ impl RawAddress {
         Ok(Self::holding(raw))
     }
 
-    /// The IP address, where it is one.
+    /// Returns the IP address and port, if it is an IP address.
     pub(crate) fn to_ip(self) -> Option<SocketAddr> {
         match c_int::from(self.storage.ss_family) {
             libc::AF_INET => {
@@ -95,18 +95,18 @@ impl RawAddress {
         }
     }
 
-    /// The pointer and length that system calls read.
+    /// Returns the pointer and length that system calls read.
     pub(crate) fn as_parts(&self) -> (*const libc::sockaddr, libc::socklen_t) {
         ((&raw const self.storage).cast(), self.length)
     }
 
-    /// The pointer and the room that system calls write.
+    /// Returns the pointer and the room that system calls write.
     pub(crate) fn as_room(&mut self) -> (*mut libc::sockaddr, libc::socklen_t) {
         ((&raw mut self.storage).cast(), size_of::<libc::sockaddr_storage>() as libc::socklen_t)
     }
 }
 
-/// A new socket, closed on exec.
+/// Creates a socket that is closed on exec.
 pub(crate) fn socket(family: c_int, kind: c_int) -> io::Result<OwnedFd> {
     // SAFETY: takes no pointers; a non-negative answer is a descriptor that nobody else owns.
     unsafe { check(libc::socket(family, kind | libc::SOCK_CLOEXEC, 0)).map(|fd| OwnedFd::from_raw_fd(fd)) }
@@ -119,7 +119,7 @@ pub(crate) fn bind(fd: BorrowedFd<'_>, address: &RawAddress) -> io::Result<()> {
     unsafe { check(libc::bind(fd.as_raw_fd(), pointer, length)).map(drop) }
 }
 
-/// Begins to connect; answers whether it is done already.
+/// Begins to connect, and returns whether the socket is connected already.
 pub(crate) fn connect(fd: BorrowedFd<'_>, address: &RawAddress) -> io::Result<bool> {
     let (pointer, length) = address.as_parts();
     // SAFETY: pointer and length are those of a live, initialised sockaddr_storage.
@@ -136,7 +136,7 @@ pub(crate) fn listen(fd: BorrowedFd<'_>, queue: c_int) -> io::Result<()> {
     unsafe { check(libc::listen(fd.as_raw_fd(), queue)).map(drop) }
 }
 
-/// The next connection, and where it comes from.
+/// Accepts the next connection, and returns it with the address of its client.
 pub(crate) fn accept(fd: BorrowedFd<'_>) -> io::Result<(OwnedFd, RawAddress)> {
     let mut from = RawAddress::empty();
     let (pointer, mut length) = from.as_room();
@@ -154,7 +154,7 @@ pub(crate) fn shut_down(fd: BorrowedFd<'_>) {
     unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_RDWR) };
 }
 
-/// The address at this end.
+/// Returns the address at this end of a socket.
 pub(crate) fn local_address(fd: BorrowedFd<'_>) -> io::Result<RawAddress> {
     let mut address = RawAddress::empty();
     let (pointer, mut length) = address.as_room();
@@ -163,7 +163,7 @@ pub(crate) fn local_address(fd: BorrowedFd<'_>) -> io::Result<RawAddress> {
     Ok(address)
 }
 
-/// The address at the far end of a connected socket.
+/// Returns the address at the far end of a connected socket.
 pub(crate) fn remote_address(fd: BorrowedFd<'_>) -> io::Result<RawAddress> {
     let mut address = RawAddress::empty();
     let (pointer, mut length) = address.as_room();
@@ -179,7 +179,7 @@ pub(crate) fn set_option(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c
     unsafe { check(libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const value).cast(), size)).map(drop) }
 }
 
-/// An option that is one integer.
+/// Reads an option that is one integer.
 pub(crate) fn option(fd: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Result<c_int> {
     let (mut value, mut size) = (0 as c_int, size_of::<c_int>() as libc::socklen_t);
     // SAFETY: pointer and size are those of `value`, which lives through the call.
@@ -218,7 +218,7 @@ pub(crate) fn set_congestion(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     }
 }
 
-/// The TCP congestion control in use.
+/// Returns the TCP congestion control in use.
 pub(crate) fn congestion(fd: BorrowedFd<'_>) -> io::Result<String> {
     let mut name = [0u8; 16];
     let mut length = name.len() as libc::socklen_t;
@@ -231,7 +231,7 @@ pub(crate) fn congestion(fd: BorrowedFd<'_>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&name[..end]).into_owned())
 }
 
-/// The bytes of the kernel's `struct tcp_info` for this connection, as many as it knows.
+/// Reads the kernel's `struct tcp_info` for this connection, and returns how many bytes the kernel knows.
 pub(crate) fn tcp_info(fd: BorrowedFd<'_>, bytes: &mut [u8; 256]) -> io::Result<usize> {
     let mut length = bytes.len() as libc::socklen_t;
     // SAFETY: the pointer has room for `length` bytes, of which the kernel fills some and says how many.
@@ -263,7 +263,7 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -> io
     })
 }
 
-/// Receives into `first`, and what does not fit there into `second`, with one call; 0 is the end of a stream.
+/// Receives into `first`, and the bytes that do not fit there into `second`, with one call; 0 is the end of a stream.
 #[inline]
 pub(crate) fn receive_both(fd: BorrowedFd<'_>, first: &mut [u8], second: &mut [u8], flags: c_int) -> io::Result<usize> {
     let mut slices = [IoSliceMut::new(first), IoSliceMut::new(second)];
@@ -275,7 +275,7 @@ pub(crate) fn receive_both(fd: BorrowedFd<'_>, first: &mut [u8], second: &mut [u
     check_size(unsafe { libc::syscall(libc::SYS_recvmsg, fd.as_raw_fd(), &raw mut header, flags) as isize })
 }
 
-/// Sends one buffer; answers how much was taken.
+/// Sends one buffer, and returns how many bytes were taken.
 #[inline]
 pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8], flags: c_int) -> io::Result<usize> {
     let flags = flags | libc::MSG_NOSIGNAL;
@@ -285,7 +285,7 @@ pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8], flags: c_int) -> io::Result
     })
 }
 
-/// Sends slices one behind the other; answers how much was taken.
+/// Sends slices one behind the other, and returns how many bytes were taken.
 #[inline]
 pub(crate) fn send_vectored(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>], flags: c_int) -> io::Result<usize> {
     if let [one] = slices {
@@ -300,12 +300,12 @@ pub(crate) fn send_vectored(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>], flags: c
     check_size(unsafe { libc::syscall(libc::SYS_sendmsg, fd.as_raw_fd(), &raw const header, flags) as isize })
 }
 
-/// Sleeps until a socket can be read or written, at most for so long.
+/// Sleeps until a socket can be read or written, at most for `span`.
 pub(crate) fn wait_ready(fd: BorrowedFd<'_>, span: Duration) -> io::Result<()> {
     poll(fd, libc::POLLIN | libc::POLLOUT, span).map(drop)
 }
 
-/// Sleeps until one of these sockets can be read or accepted from, at most for so long.
+/// Sleeps until one of these sockets can be read or accepted from, at most for `span`.
 pub(crate) fn wait_readable<'a>(fds: impl Iterator<Item = BorrowedFd<'a>>, span: Duration) -> io::Result<()> {
     let poll = |fd: BorrowedFd<'_>| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let mut polls: Vec<_> = fds.map(poll).collect();
@@ -317,7 +317,7 @@ pub(crate) fn wait_readable<'a>(fds: impl Iterator<Item = BorrowedFd<'a>>, span:
     }
 }
 
-/// Whether a socket has something to be read or accepted.
+/// Returns whether a socket has something to be read or accepted.
 pub(crate) fn is_readable(fd: BorrowedFd<'_>) -> io::Result<bool> {
     poll(fd, libc::POLLIN, Duration::ZERO)
 }
@@ -332,14 +332,14 @@ fn poll(fd: BorrowedFd<'_>, events: libc::c_short, span: Duration) -> io::Result
     }
 }
 
-/// Whether a call has found nothing, and may be made again.
+/// Returns whether a call has found nothing, and may be repeated.
 #[inline]
 pub(crate) fn is_vain(error: &io::Error) -> bool {
     // Not by its kind, which takes as long to find as the rest of an empty look in user space.
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR))
 }
 
-/// A counter that another thread can raise to wake a poller.
+/// Creates a counter that another thread can raise to wake a poller.
 pub(crate) fn event_counter() -> io::Result<OwnedFd> {
     // SAFETY: takes no pointers; a non-negative answer is a descriptor that nobody else owns.
     unsafe { check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)).map(|fd| OwnedFd::from_raw_fd(fd)) }
@@ -359,7 +359,7 @@ pub(crate) fn lower(fd: BorrowedFd<'_>) {
     unsafe { libc::read(fd.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
 }
 
-/// Joins a multicast group on the interface of this index; 0: on the one that the routes say.
+/// Joins a multicast group on the interface of this index; 0 means the one that the routes select.
 pub(crate) fn join_group(fd: BorrowedFd<'_>, group: IpAddr, interface: u32) -> io::Result<()> {
     match group {
         IpAddr::V4(group) => {
@@ -385,14 +385,14 @@ fn set_value<T: Copy>(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) 
     unsafe { check(libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), size)).map(drop) }
 }
 
-/// Lets others run that are waiting for this processor.
+/// Lets other threads run that are waiting for this processor.
 #[inline]
 pub(crate) fn yield_now() {
     // SAFETY: takes nothing, and cannot fail on Linux.
     unsafe { libc::sched_yield() };
 }
 
-/// A new epoll instance.
+/// Creates an epoll instance.
 pub(crate) fn epoll() -> io::Result<OwnedFd> {
     // SAFETY: takes no pointers; a non-negative answer is a descriptor that nobody else owns.
     unsafe { check(libc::epoll_create1(libc::EPOLL_CLOEXEC)).map(|fd| OwnedFd::from_raw_fd(fd)) }
@@ -411,7 +411,7 @@ pub(crate) fn epoll_control(
     unsafe { check(libc::epoll_ctl(epoll.as_raw_fd(), operation, fd.as_raw_fd(), &raw mut event)).map(drop) }
 }
 
-/// Waits for events; `None` waits without end. Answers how many there are; an interrupted wait has none.
+/// Waits for events; `None` waits without end. Returns how many there are; an interrupted wait has none.
 pub(crate) fn epoll_wait(
     epoll: BorrowedFd<'_>,
     events: &mut [libc::epoll_event],
@@ -431,7 +431,8 @@ pub(crate) fn epoll_wait(
     }
 }
 
-/// The kernel's monotonic clock, which needs no system call; a few nanoseconds less than through `std::time`.
+/// Reads the kernel's monotonic clock, which needs no system call; it takes a few nanoseconds less than through
+/// `std::time`.
 #[inline]
 pub(crate) fn monotonic_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

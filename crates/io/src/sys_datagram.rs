@@ -9,13 +9,13 @@ use std::mem::MaybeUninit;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Datagrams, or joined runs of them, in one call.
+/// The number of datagrams, or joined runs of them, in one call.
 const MESSAGES: usize = 16;
-/// Bytes of one, at most.
+/// The bytes of one datagram or run, at most.
 const ROOM: usize = 1 << 16;
-/// Calls for one datagram, after fewer came than were asked for, before more are asked for again.
+/// The number of calls for one datagram, after fewer came than were requested, before more are requested again.
 const SINGLE: u32 = 8;
-/// Room for control messages: an integer, and where a datagram came to or comes from, of either version.
+/// The room for control messages: an integer, and the destination or source of a datagram, of either IP version.
 const CONTROL: usize = 64;
 const UDP_SEGMENT: libc::c_int = 103;
 const UDP_GRO: libc::c_int = 104;
@@ -29,7 +29,7 @@ pub(crate) fn set_joining(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
 #[derive(Clone, Copy)]
 struct Control([u8; CONTROL]);
 
-/// Room for what one receive brings.
+/// The buffers of one receive.
 pub(crate) struct Received {
     buffers: Box<[u8]>,
     names: Box<[RawAddress]>,
@@ -37,7 +37,7 @@ pub(crate) struct Received {
     headers: Box<[libc::mmsghdr]>,
     vectors: Box<[libc::iovec]>,
     want: usize,
-    /// Calls for one before two are asked for again.
+    /// The number of calls for one datagram before two are requested again.
     single: u32,
     count: usize,
 }
@@ -70,7 +70,7 @@ impl Received {
         }
     }
 
-    /// Receives what is there; with no flags waits for the first datagram. Answers how many runs came.
+    /// Receives the datagrams that are there; with no flags it waits for the first one. Returns how many runs came.
     #[inline]
     pub(crate) fn receive(&mut self, fd: BorrowedFd<'_>, flags: libc::c_int, named: bool) -> io::Result<usize> {
         for index in 0..self.want {
@@ -96,7 +96,8 @@ impl Received {
         Ok(self.count)
     }
 
-    /// Asks for more only while more comes: a single recvmsg is cheaper than a batch of one.
+    /// Adapts the batch size, which grows only while full batches come: a single recvmsg is cheaper than a batch of
+    /// one.
     #[inline]
     fn ask_for_more_or_fewer(&mut self) {
         if self.count < self.want {
@@ -138,7 +139,7 @@ impl Received {
         header.msg_flags = 0;
     }
 
-    /// One of the runs of the last receive.
+    /// Returns one of the runs of the last receive.
     #[inline]
     pub(crate) fn run(&self, index: usize) -> Run<'_> {
         let length = (self.headers[index].msg_len as usize).min(ROOM);
@@ -153,7 +154,7 @@ impl Received {
         })
     }
 
-    /// Where the datagrams of a run came to, where the socket tells it.
+    /// Returns where the datagrams of a run arrived, if the socket reports it.
     pub(crate) fn arrival(&self, index: usize) -> Option<Arrival> {
         self.controls(index).find_map(|control| match control {
             Said::Arrival(arrival) => Some(arrival),
@@ -161,12 +162,12 @@ impl Received {
         })
     }
 
-    /// What the kernel said of a run.
+    /// Iterates over the known control messages of a run.
     #[inline]
     fn controls(&self, index: usize) -> impl Iterator<Item = Said> + '_ {
         let header = &self.headers[index].msg_hdr;
-        // SAFETY: the kernel has written `msg_controllen` bytes of control messages at msg_control, whose box is aligned
-        // for cmsghdr; CMSG_FIRSTHDR answers null where they are too short for one.
+        // SAFETY: the kernel has written `msg_controllen` bytes of control messages at msg_control, whose box is
+        // aligned for cmsghdr; CMSG_FIRSTHDR returns null if they are too short for one.
         let mut next = if header.msg_controllen == 0 {
             std::ptr::null_mut()
         } else {
@@ -186,17 +187,17 @@ impl Received {
     }
 }
 
-/// What a control message says.
+/// The content of a control message.
 enum Said {
     /// The size of each of the joined datagrams.
     Segment(usize),
     Arrival(Arrival),
 }
 
-/// What a control message says; `None` for one that is not known, or is too short.
+/// Parses a control message; `None` for one that is not known, or is too short.
 ///
 /// # Safety
-/// Its data stands behind it.
+/// The data of the message stands behind its header.
 unsafe fn said(control: &libc::cmsghdr) -> Option<Said> {
     let holds = |size: usize| control.cmsg_len >= unsafe { libc::CMSG_LEN(size as u32) } as usize;
     match (control.cmsg_level, control.cmsg_type) {
@@ -264,8 +265,8 @@ pub(crate) fn send(
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Writes control messages: that the kernel is to cut the bytes into datagrams of this size, and where those come from.
-/// Returns their length.
+/// Writes the control messages that make the kernel cut the bytes into datagrams of this size, and set their source.
+/// Returns the length of the messages.
 fn write_controls(control: &mut Control, each: Option<u16>, from: Option<(IpAddr, u32)>) -> usize {
     let mut length = 0;
     if let Some(each) = each {
@@ -293,7 +294,8 @@ fn write_control<T: Copy>(control: &mut Control, at: usize, (level, kind): (i32,
     let (length, room) = unsafe { (libc::CMSG_LEN(size_of::<T>() as u32), libc::CMSG_SPACE(size_of::<T>() as u32)) };
     let place = &mut control.0[at..at + room as usize];
     let head = libc::cmsghdr { cmsg_len: length as usize, cmsg_level: level, cmsg_type: kind };
-    // SAFETY: `place` has room for the head and the value behind it, as the kernel's macros say, and any alignment will do.
+    // SAFETY: `place` has room for the head and the value behind it, as the kernel's macros say, and any alignment will
+    // do.
     unsafe {
         place.as_mut_ptr().cast::<libc::cmsghdr>().write_unaligned(head);
         place.as_mut_ptr().add(length as usize - size_of::<T>()).cast::<T>().write_unaligned(value);

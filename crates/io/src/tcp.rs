@@ -1,4 +1,4 @@
-//! What the kernel's TCP counts of connections: `TCP_INFO` (tcp(7); `struct tcp_info` in linux/tcp.h).
+//! The counters that the kernel's TCP keeps of connections: `TCP_INFO` (tcp(7); `struct tcp_info` in linux/tcp.h).
 //!
 //! | bytes | field | since Linux |
 //! |---|---|---|
@@ -16,19 +16,19 @@ use std::time::Duration;
 /// Counters of one TCP connection or of several, since they were opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TcpCounters {
-    /// Connections.
+    /// The number of connections.
     pub connections: u32,
-    /// Segments sent again.
+    /// The number of segments sent again.
     pub retransmitted: u64,
-    /// Time with data on its way, summed over connections.
+    /// The time with data on its way, summed over connections.
     pub busy: Duration,
-    /// Time in which the peer's receive window held data back.
+    /// The time in which the peer's receive window held data back.
     pub receive_window_limited: Duration,
-    /// Time in which a full send buffer held data back.
+    /// The time in which a full send buffer held data back.
     pub send_buffer_limited: Duration,
-    /// Connections whose last rate was limited by the application.
+    /// The number of connections whose last rate was limited by the application.
     pub application_limited: u32,
-    /// The shortest round-trip that any has seen.
+    /// The shortest round-trip of any connection.
     pub min_rtt: Option<Duration>,
 }
 
@@ -40,7 +40,7 @@ impl TcpCounters {
         Some(parse(&bytes[..length.min(256)]))
     }
 
-    /// Returns the counters of these connections and of others together.
+    /// Returns the counters of these connections and of others together: sums, and the shorter round-trip.
     #[must_use]
     pub fn and(self, other: TcpCounters) -> TcpCounters {
         TcpCounters {
@@ -55,7 +55,7 @@ impl TcpCounters {
     }
 }
 
-/// Fields that an older kernel does not have are 0.
+/// Parses the counters. Fields that an older kernel does not have are 0.
 fn parse(bytes: &[u8]) -> TcpCounters {
     let u32_at =
         |at: usize| bytes.get(at..at + 4).map_or(0, |field| u32::from_ne_bytes(field.try_into().expect("four bytes")));

@@ -1,7 +1,7 @@
 //! A trace of packets, as `tcpdump` would take it, from inside: a pcapng file for Wireshark.
 //!
-//! Who serves copies what it receives and sends into a block; a thread of its own writes full blocks. Memory and files are
-//! bounded, and what there was no room for is counted.
+//! The serving thread copies the packets that it receives and sends into a block; a thread of its own writes full
+//! blocks. Memory and files are bounded, and packets without room are counted.
 
 mod headers;
 mod pcapng;
@@ -17,27 +17,27 @@ use std::thread::{Builder, JoinHandle};
 use tap::Tap;
 pub(crate) use tap::Traced;
 
-/// Bytes that are handed to the writer at once.
+/// The bytes that are passed to the writer at once.
 const BLOCK: usize = 256 << 10;
-/// Blocks that there are at most.
+/// The number of blocks at most.
 const BLOCKS: usize = 64;
-/// Bytes of remarks that wait for a packet.
+/// The bytes of remarks that may wait for a packet.
 const NOTES_MAX: usize = 1024;
 
-/// Where a trace goes.
+/// The options of a trace.
 #[derive(Debug, Clone)]
 pub struct TraceOptions {
-    /// The file; one that is there becomes `FILE.1`.
+    /// The file; an existing one becomes `FILE.1`.
     pub file: PathBuf,
-    /// Bytes that the file and `FILE.1` take at most, together: at half of them `FILE` becomes `FILE.1` and a new one is
-    /// begun. At least [`TraceOptions::SIZE_MIN`].
+    /// The bytes that the file and `FILE.1` take at most, together: at half of them `FILE` becomes `FILE.1` and a new
+    /// one is begun. It is at least [`TraceOptions::SIZE_MIN`].
     pub size_max: u64,
-    /// Wait for [`Trace::switch`].
+    /// Whether the trace starts paused, and waits for [`Trace::switch`].
     pub paused: bool,
 }
 
 impl TraceOptions {
-    /// The least bound on bytes: two files of two blocks each.
+    /// The least limit on bytes: two files of two blocks each.
     pub const SIZE_MIN: u64 = 4 * BLOCK as u64;
 }
 
@@ -48,7 +48,7 @@ pub struct Trace {
     writer: Option<JoinHandle<()>>,
 }
 
-/// What the serving thread, the writer and everybody else know of a trace.
+/// The state of a trace, shared between the serving thread, the writer and the rest of the program.
 #[derive(Default)]
 struct Shared {
     paused: AtomicBool,
@@ -67,19 +67,22 @@ struct Block {
     packets: u64,
 }
 
-/// How a trace does.
+/// The counters of a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceCounters {
-    /// Packets that were written.
+    /// The number of packets that were written.
     pub packets: u64,
-    /// Packets that were not, because writing was slower or has failed.
+    /// The number of packets that were lost, because writing was slower or has failed.
     pub lost: u64,
-    /// Why nothing is written any more.
+    /// The reason if writing has failed.
     pub failed: Option<String>,
 }
 
 impl Trace {
-    /// Opens the file, and waits for a server to take its end.
+    /// Opens the file, and starts the writer's thread. A server connects to the trace later.
+    ///
+    /// # Errors
+    /// Returns the operating system's error if the file cannot be created or the thread cannot be started.
     pub fn start(options: &TraceOptions) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         shared.paused.store(options.paused, Relaxed);
@@ -91,7 +94,7 @@ impl Trace {
             match writer::Ring::open(&options) {
                 Err(error) => drop(told.send(Err(error))),
                 Ok(ring) => {
-                    // Whoever starts the trace waits for this.
+                    // The caller of `start` waits for this.
                     let _ = told.send(Ok(()));
                     write(ring, &to_write, &empty, &known);
                 }
@@ -102,17 +105,17 @@ impl Trace {
         Ok(Trace { shared, tap, writer: Some(writer) })
     }
 
-    /// The serving thread's end; there is one.
+    /// Takes the serving thread's end, of which there is only one.
     pub(crate) fn tap(&self) -> Option<Tap> {
         self.tap.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Pauses, or goes on. Answers whether packets are taken from now on.
+    /// Pauses or resumes the trace. Returns whether packets are recorded from now on.
     pub fn switch(&self) -> bool {
         self.shared.paused.fetch_xor(true, Relaxed)
     }
 
-    /// A remark on the next packet.
+    /// Adds a remark to the next packet; it is dropped if the waiting remarks have no room for it.
     pub fn note(&self, remark: &str) {
         let mut notes = self.shared.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if notes.len() + remark.len() < NOTES_MAX {
@@ -124,7 +127,7 @@ impl Trace {
         }
     }
 
-    /// How it does.
+    /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> TraceCounters {
         self.shared.counters()
@@ -151,13 +154,13 @@ impl Drop for Trace {
     fn drop(&mut self) {
         drop(self.tap());
         if let Some(writer) = self.writer.take() {
-            // It ends when the serving thread has given up its end.
+            // It ends when the serving thread has dropped its end.
             let _ = writer.join();
         }
     }
 }
 
-/// Writes what comes until the serving thread has given up its end. After an error it only counts what is lost.
+/// Writes blocks until the serving thread has dropped its end. After an error it only counts lost packets.
 fn write(mut ring: writer::Ring, full: &Receiver<Block>, empty: &SyncSender<Block>, shared: &Shared) {
     for mut block in full {
         let written = if shared.has_failed.load(Relaxed) { Ok(false) } else { ring.write(&block.bytes).map(|()| true) };
@@ -170,7 +173,7 @@ fn write(mut ring: writer::Ring, full: &Receiver<Block>, empty: &SyncSender<Bloc
         count.fetch_add(block.packets, Relaxed);
         block.bytes.clear();
         block.packets = 0;
-        // There is room for every block that there is.
+        // There is room for every block.
         let _ = empty.try_send(block);
     }
 }

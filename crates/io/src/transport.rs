@@ -7,33 +7,47 @@ use std::os::fd::BorrowedFd;
 
 /// Sockets of one kind, as an endpoint sees them.
 pub trait Transport {
-    /// Begins to reach `address`. The peer is announced to the machine by a later [`Transport::receive`].
+    /// Begins to open a peer at `address`. A later [`Transport::receive`] announces the peer to the machine.
+    ///
+    /// # Errors
+    /// Returns the reason if the peer cannot be opened: the limit on peers is reached, or the address cannot be
+    /// reached.
     fn open(&mut self, peer: Peer, address: &Address) -> Result<(), Closed>;
 
-    /// Forgets a peer once its bytes are sent.
+    /// Closes a peer once its bytes are sent.
     fn close(&mut self, peer: Peer);
 
-    /// Sends the gathered messages. What a stream does not take at once is kept in its backlog; the outbox is free after.
+    /// Sends the gathered messages. Bytes that a stream does not take at once are kept in its backlog; the outbox is
+    /// free afterwards.
+    ///
+    /// # Errors
+    /// Returns the operating system's error if the transport as a whole cannot send; the failure of a single peer is an
+    /// input of the machine instead.
     fn send(&mut self, batch: &Batch, out: &Outbox) -> io::Result<()>;
 
-    /// Tells the machine which peers it has to hold back from; answers whether there are any. Called after every
-    /// [`Transport::send`].
+    /// Notifies the machine of the peers that it has to hold back from, and returns whether there are any. It is called
+    /// after every [`Transport::send`].
     fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
         let _ = (now, machine);
         false
     }
 
-    /// Whether peers have had their share of what is sent, and wait for [`Transport::release`].
+    /// Returns whether peers have had their share of a round, and wait for [`Transport::release`].
     fn has_held(&self) -> bool {
         false
     }
 
-    /// Tells the machine that it may go on with the peers that have had their share: it has nothing more for the others.
+    /// Notifies the machine that it may go on with the peers that have had their share, after it had nothing more for
+    /// the others.
     fn release<M: Machine>(&mut self, now: Instant, machine: &mut M) {
         let _ = (now, machine);
     }
 
-    /// Waits for input, at most to `until`, and hands what is there to the machine. Answers when it came.
+    /// Waits for input, at most to `until`, and passes it to the machine. Returns when it came.
+    ///
+    /// # Errors
+    /// Returns the operating system's error if the transport as a whole cannot receive; the failure of a single peer is
+    /// an input of the machine instead.
     fn receive<M: Machine>(
         &mut self,
         wait: Wait,
@@ -42,15 +56,15 @@ pub trait Transport {
         machine: &mut M,
     ) -> io::Result<Option<Instant>>;
 
-    /// Lets nobody connect from now on.
+    /// Stops accepting connections.
     fn stop_listening(&mut self) {}
 
-    /// Bytes that wait in user space for all peers together.
+    /// Returns the bytes that wait in user space for all peers together.
     fn backlog(&self) -> usize {
         0
     }
 
-    /// Between which addresses a peer's bytes go, where those are of IP: for a trace.
+    /// Returns the addresses between which a peer's bytes go, if they are IP addresses; a trace needs them.
     fn ends(&self, peer: Peer) -> Option<Ends> {
         let _ = peer;
         None
@@ -60,16 +74,16 @@ pub trait Transport {
 /// The two ends of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ends {
-    /// Here.
+    /// The address at this end.
     pub local: SocketAddr,
-    /// There.
+    /// The address at the far end.
     pub remote: SocketAddr,
-    /// TCP, or UDP.
+    /// The transport: TCP, or UDP.
     pub transport: hodo_machine::Transport,
 }
 
 impl Ends {
-    /// Those of a connected socket of IP.
+    /// Returns the two ends of a connected IP socket; `None` for any other socket.
     pub(crate) fn of(fd: BorrowedFd<'_>, transport: hodo_machine::Transport) -> Option<Self> {
         let local = sys::local_address(fd).ok()?.to_ip()?;
         Some(Ends { local, remote: sys::remote_address(fd).ok()?.to_ip()?, transport })
@@ -79,34 +93,35 @@ impl Ends {
 /// The messages in an outbox that are to go out together.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// In order.
+    /// The messages in order.
     pub messages: Vec<Message>,
 }
 
 /// One message of a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Message {
-    /// To whom.
+    /// The receiver.
     pub peer: Peer,
-    /// Its pieces end before this index of the outbox's pieces; they begin where the message before it ends.
+    /// The end of the message's pieces, as an index of the outbox's pieces; they begin where the message before it
+    /// ends.
     pub pieces_end: usize,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub length: usize,
 }
 
-/// The messages to one peer that stand together in a batch: they go out together.
+/// Consecutive messages of a batch to one peer, which go out together.
 #[derive(Debug, Clone)]
 pub struct Run<'a> {
-    /// To whom.
+    /// The receiver.
     pub peer: Peer,
-    /// At least one.
+    /// The messages, at least one.
     pub messages: &'a [Message],
-    /// Their pieces in the outbox.
+    /// The range of the messages' pieces in the outbox.
     pub pieces: Range<usize>,
 }
 
 impl Batch {
-    /// The runs, in order.
+    /// Returns the runs, in order.
     #[inline]
     pub fn runs(&self) -> impl Iterator<Item = Run<'_>> {
         let (mut start, mut messages) = (0, self.messages.as_slice());

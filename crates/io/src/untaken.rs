@@ -1,7 +1,7 @@
 use hodo_machine::{Instant, Peer};
 use std::time::Duration;
 
-/// Streams that are closed and have not yet taken all that was sent to them, and since when.
+/// Closed streams that have not yet taken all that was sent to them, and since when each has been waiting.
 #[derive(Debug, Default)]
 pub(crate) struct Untaken(Vec<(Peer, Option<Instant>)>);
 
@@ -19,7 +19,7 @@ impl Untaken {
         self.0.is_empty()
     }
 
-    /// One that has had its time; the time of each begins with the first question.
+    /// Returns a stream that has waited for `within`; the wait of each begins with the first call after it was noted.
     pub(crate) fn overdue(&mut self, now: Instant, within: Duration) -> Option<Peer> {
         let mut noted = self.0.iter_mut();
         noted.find_map(|(peer, since)| (now - *since.get_or_insert(now) >= within).then_some(*peer))

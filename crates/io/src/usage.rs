@@ -5,23 +5,24 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::mem::MaybeUninit;
 
-/// What a process or a thread has used since it started.
+/// The CPU time and memory that a process or a thread has used since it started.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ProcessUsage {
-    /// Seconds of CPU in user mode.
+    /// The seconds of CPU time in user mode.
     pub user_s: f64,
-    /// Seconds of CPU in the kernel.
+    /// The seconds of CPU time in the kernel.
     pub system_s: f64,
-    /// Context switches because it waited.
+    /// The number of context switches because it waited.
     pub voluntary_switches: u64,
-    /// Context switches because its time slice ended.
+    /// The number of context switches because its time slice ended.
     pub involuntary_switches: u64,
     /// The largest resident set of the process, in bytes.
     pub max_rss_bytes: u64,
 }
 
 impl ProcessUsage {
-    /// All threads of the process with this number, so far as the system tells; `None` where there is no such process.
+    /// Returns the usage of all threads of the process with this number, as far as the system reports it; `None` if
+    /// there is no such process.
     #[must_use]
     pub fn of(process: u32) -> Option<ProcessUsage> {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
@@ -29,25 +30,25 @@ impl ProcessUsage {
         parse_process(&stat, &status, ticks_per_s())
     }
 
-    /// All threads of this process.
+    /// Returns the usage of all threads of this process.
     #[must_use]
     pub fn of_process() -> ProcessUsage {
         usage(libc::RUSAGE_SELF)
     }
 
-    /// The calling thread; the resident set is still that of the process.
+    /// Returns the usage of the calling thread; the resident set is still that of the process.
     #[must_use]
     pub fn of_thread() -> ProcessUsage {
         usage(libc::RUSAGE_THREAD)
     }
 
-    /// Seconds of CPU in either mode.
+    /// Returns the seconds of CPU time in both modes together.
     #[must_use]
     pub fn cpu_s(&self) -> f64 {
         self.user_s + self.system_s
     }
 
-    /// What was used since an earlier look; the largest resident set is that of the later one.
+    /// Returns the usage since an earlier reading; the largest resident set is that of the later one.
     #[must_use]
     pub fn since(&self, earlier: &ProcessUsage) -> ProcessUsage {
         ProcessUsage {
@@ -77,8 +78,8 @@ fn usage(who: libc::c_int) -> ProcessUsage {
     }
 }
 
-/// CPU time from `stat`, in steps of a clock tick; all else from `status`, where switches are those of the first thread
-/// (proc_pid_stat(5), proc_pid_status(5)).
+/// Parses the CPU time from `stat`, in steps of a clock tick, and the rest from `status`, where switches are those of
+/// the first thread (proc_pid_stat(5), proc_pid_status(5)).
 fn parse_process(stat: &str, status: &str, ticks_per_s: f64) -> Option<ProcessUsage> {
     // The name in parentheses may hold anything.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
@@ -101,20 +102,21 @@ fn seconds(time: libc::timeval) -> f64 {
     time.tv_sec as f64 + time.tv_usec as f64 * 1e-6
 }
 
-/// CPU time of the whole machine since it started, summed over its processors.
+/// The CPU time of the whole machine since it started, summed over its processors.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct MachineTime {
-    /// Processors ran something, interrupts included, or wanted to and the hypervisor ran another machine: time that
-    /// was to be had for nothing else. Waiting for a disk is not in it.
+    /// The seconds in which processors ran something, interrupts included, or could not because the hypervisor ran
+    /// another machine: time that was available for nothing else. It does not include waiting for a disk.
     pub busy_s: f64,
     /// The part of `busy_s` in which the hypervisor ran another machine.
     pub stolen_s: f64,
-    /// Processors had nothing to do.
+    /// The seconds in which processors had nothing to do.
     pub idle_s: f64,
 }
 
 impl MachineTime {
-    /// Until now; none where `/proc/stat` cannot be read. It advances in steps of a clock tick, usually 10 ms.
+    /// Reads the time until now; `None` if `/proc/stat` cannot be read. The time advances in steps of a clock tick,
+    /// usually 10 ms.
     #[must_use]
     pub fn until_now() -> Option<MachineTime> {
         parse_stat(&fs::read_to_string("/proc/stat").ok()?, ticks_per_s())
@@ -127,7 +129,7 @@ impl MachineTime {
         Some(parse_processors(&stat, ticks_per_s()))
     }
 
-    /// What passed since an earlier look.
+    /// Returns the time since an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &MachineTime) -> MachineTime {
         MachineTime {
@@ -137,7 +139,7 @@ impl MachineTime {
         }
     }
 
-    /// 100 for all processors busy; none where no tick has passed.
+    /// Returns the busy share in percent, 100 if all processors were busy; `None` if no tick has passed.
     #[must_use]
     pub fn busy_percent(&self) -> Option<f64> {
         let total = self.busy_s + self.idle_s;
@@ -151,8 +153,8 @@ fn ticks_per_s() -> f64 {
     ticks_per_s.max(1) as f64
 }
 
-/// `cpu user nice system idle iowait irq softirq steal guest guest_nice` (proc_stat(5)). Guest time is already in user
-/// time; kernels before 2.6.11 end earlier.
+/// Parses the line `cpu user nice system idle iowait irq softirq steal guest guest_nice` (proc_stat(5)). Guest time is
+/// already in user time; kernels before 2.6.11 end earlier.
 fn parse_stat(stat: &str, ticks_per_s: f64) -> Option<MachineTime> {
     parse_times(stat.lines().next()?.strip_prefix("cpu ")?, ticks_per_s)
 }
@@ -203,7 +205,7 @@ mod tests {
         assert_eq!(ProcessUsage::of(u32::MAX), None);
     }
 
-    /// Lines of Linux 6.18; a program may be named as it likes.
+    /// Parses lines of Linux 6.18; a program may have any name.
     #[test]
     fn the_fields_of_a_process_stand_behind_its_name() {
         let stat = "7 (a) b 1) S 1 7 7 0 -1 4194560 1 2 3 4 123 45 6 7 20 0 1 0 9";
@@ -221,7 +223,7 @@ mod tests {
         assert!((0.0..=100.0).contains(&time.busy_percent().expect("ticks have passed")));
     }
 
-    /// A line of Linux 6.18.
+    /// Parses a line of Linux 6.18.
     #[test]
     fn stolen_time_is_busy_and_waiting_for_a_disk_is_idle() {
         let time = parse_stat("cpu  13203 17427 6094 587200 614 1 80 19 0 0\ncpu0 1 2", 100.0).unwrap();

@@ -9,15 +9,16 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use stopping::Stopping;
 
-/// Datagrams in flight; what is not back after a pause is lost.
+/// The number of datagrams in flight; those that are not back after a pause are lost.
 const WINDOW: u64 = 48;
 const PAUSE: Duration = Duration::from_millis(5);
-/// Pauses after the last in which those that a busy machine has kept back may still come.
+/// The number of pauses after the last datagram in which those that a busy machine has delayed may still come.
 const LATE: u32 = 50;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const PEER: Peer = Peer(0);
 
-/// Length and contents of the datagram with this number: runs of one length, as are sent with one call, and others.
+/// Returns the datagram with this number: there are runs of one length, which are sent with one call, and other
+/// lengths.
 fn datagram(number: u64, size_max: u64) -> Vec<u8> {
     let mixed = |value: u64| value.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
     let run = if (number / 40).is_multiple_of(3) { number } else { number / 40 };
@@ -26,7 +27,7 @@ fn datagram(number: u64, size_max: u64) -> Vec<u8> {
     number.to_le_bytes().into_iter().chain(body).collect()
 }
 
-/// Sends numbered datagrams, and checks what comes back.
+/// A sender of numbered datagrams, which checks those that come back.
 struct Sender {
     count: u64,
     size_max: u64,
@@ -55,7 +56,7 @@ impl Machine for Sender {
                 self.in_flight = self.in_flight.saturating_sub(1);
                 self.resume = Some(now + PAUSE);
             }
-            // Told after a large share of what is sent at a time; it holds back by its window.
+            // Comes after a large share of a round; this machine holds back by its window.
             Input::Blocked(_) | Input::Drained(_) => {}
             Input::Elapsed => {
                 let all_sent = self.next == self.count;
@@ -85,7 +86,7 @@ impl Machine for Sender {
     }
 }
 
-/// Sends back what it gets.
+/// An echo of each datagram to its sender.
 #[derive(Default)]
 struct Echo {
     replies: VecDeque<(Peer, Vec<u8>)>,
@@ -112,7 +113,7 @@ impl Machine for Echo {
     }
 }
 
-/// Sends so many and answers how many came back.
+/// Sends `count` datagrams, and returns how many came back.
 fn echoed(count: u64, size_max: u64, socket_buffer: Option<usize>, wait: Wait) -> u64 {
     let settings = SocketSettings { socket_buffer, ..SocketSettings::default() };
     let options = ServeOptions { threads: 1, cpus: Vec::new(), wait, settings: settings.clone() };

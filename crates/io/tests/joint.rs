@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 const WAITS: [Wait; 3] = [Wait::Block, Wait::Spin, Wait::SpinThenBlock(Duration::from_micros(20))];
 
-/// What a client sends with its request of this number, and to which board.
+/// Returns the board and the payload of a client's request with this number.
 fn request(client: usize, number: usize, boards: usize) -> (usize, Vec<u8>) {
     let mixed = (client as u64 ^ (number as u64) << 20).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let length = 1 + (mixed >> 40) as usize % PAYLOAD_MAX;
     ((mixed >> 20) as usize % boards, (0..length).map(|at| (at + number + 31 * client) as u8).collect())
 }
 
-/// Asks boards in turn with so many requests under way, and checks every answer.
+/// Sends requests to boards in turn, with `window` of them pending, and checks every reply.
 fn exchange(hub: SocketAddr, client: usize, boards: usize, count: usize, window: usize) {
     let mut link = Client::connect(hub);
     let mut open: Vec<std::collections::VecDeque<Vec<u8>>> = vec![Default::default(); boards];
@@ -62,7 +62,7 @@ fn each_client_gets_its_own_answers_from_each_board() {
     }
 }
 
-/// Each thread has a machine, and devices, of its own.
+/// Checks several threads, each of which has a machine and devices of its own.
 #[test]
 fn several_threads_share_the_clients() {
     let mut hub = Hub::new(Wait::Block);

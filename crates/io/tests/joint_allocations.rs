@@ -38,7 +38,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Each client has so many requests under way, one to each board in turn.
+/// Exchanges `count` requests per client, with `window` of them pending, one to each board in turn.
 fn exchange(clients: &mut [Client], boards: usize, window: usize, count: usize) {
     for number in 0..count {
         for client in &mut *clients {

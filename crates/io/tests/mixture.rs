@@ -13,7 +13,7 @@ use stopping::Stopping;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Sends what comes from a peer back to it, and notes it.
+/// An echo of each message to its peer, which records it.
 #[derive(Default)]
 struct Echo {
     to_open: VecDeque<(Peer, Address)>,
@@ -108,7 +108,7 @@ fn a_server_at_several_addresses_of_both_kinds_answers_at_each() {
     }
 }
 
-/// Runs an endpoint until the machine has what is waited for.
+/// Runs an endpoint until `has` is true of the machine.
 fn drive(endpoint: &mut Endpoint<Echo, Sockets>, has: impl Fn(&Echo) -> bool) {
     let end = endpoint.last_turn() + TIMEOUT;
     while !has(endpoint.machine()) {

@@ -11,10 +11,10 @@ use stopping::Stopping;
 const PEER: Peer = Peer(0);
 const PINGS: u64 = 200;
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// A datagram that has not come back by then is sent again.
+/// The timeout after which a datagram that has not come back is sent again.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Sends one numbered datagram at a time, and marks when it is about to, when it has, and when it is back.
+/// A sender of one numbered datagram at a time, which marks the moments before and after the send, and when it is back.
 #[derive(Default)]
 struct Pinger {
     open: Option<Address>,
@@ -23,7 +23,7 @@ struct Pinger {
     sent: u64,
     back: Option<u64>,
     resend: Instant,
-    /// The time of the input that brought each back.
+    /// The time of the input that brought each datagram back.
     heard: Vec<Instant>,
     stamps: Vec<Stamp>,
 }
@@ -75,7 +75,7 @@ impl Machine for Pinger {
     }
 }
 
-/// Sends back what it gets.
+/// An echo of each datagram to its sender.
 #[derive(Default)]
 struct Echo(Vec<(Peer, Vec<u8>)>);
 
@@ -96,7 +96,7 @@ impl Machine for Echo {
     }
 }
 
-/// A pinger after it has had everything back, and when each turn began and ended.
+/// Returns a pinger after all datagrams are back, and when each turn began and ended.
 fn pinged(marks: bool) -> (Pinger, Vec<(Instant, Instant)>) {
     let settings = SocketSettings::default();
     let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: settings.clone() };

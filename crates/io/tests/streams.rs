@@ -9,24 +9,25 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use stopping::Stopping;
 
-/// The bytes of every stream repeat after this many, a prime: a byte that is out of place is seen.
+/// The period of the bytes of every stream, a prime: a byte that is out of place is detected.
 const PERIOD: usize = 65_521;
 /// The longest message.
 const MESSAGE_MAX: u64 = 20_000;
-/// Bytes that wait for one peer before its machine is told to hold back.
+/// The bytes that wait for one peer before its machine is notified to hold back.
 const BACKLOG: usize = 16 << 10;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Sends so many bytes of a pattern to every peer, in messages of random sizes, and checks what it gets.
+/// A sender of a number of bytes of a pattern to every peer, in messages of random sizes, which checks the bytes that
+/// it receives.
 struct Patterned {
     sends: u64,
     expects: u64,
     seed: u64,
-    /// Closes a peer at once when all is handed over.
+    /// Whether it closes a peer as soon as all bytes are handed over.
     closes: bool,
     to_open: VecDeque<(Peer, Address)>,
     to_close: VecDeque<Peer>,
-    events: VecDeque<Told>,
+    events: VecDeque<StreamEvent>,
     flows: BTreeMap<u32, Flow>,
     pattern: Bytes,
     place: Vec<u8>,
@@ -41,7 +42,7 @@ struct Flow {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum StreamEvent {
     Whole,
     Blocked,
     Drained,
@@ -91,11 +92,11 @@ impl Patterned {
         flow.received += bytes.len() as u64;
         assert!(flow.received <= expects, "more came than was sent");
         if flow.received == expects && !bytes.is_empty() {
-            self.events.push_back(Told::Whole);
+            self.events.push_back(StreamEvent::Whole);
         }
     }
 
-    /// A message of several pieces: copied ones, and shared ones of any length.
+    /// Writes a message of several pieces: copied ones, and shared ones of any length.
     fn message(&mut self, peer: Peer, out: &mut Outbox) {
         let left = self.sends - self.flow(peer).sent;
         let size = (1 + self.random() % MESSAGE_MAX).min(left);
@@ -113,7 +114,7 @@ impl Patterned {
         self.flow(peer).sent += size;
     }
 
-    /// All is handed over and has gone out, and all has come.
+    /// Returns whether all bytes are handed over and have gone out, and all have come.
     fn is_done(&self) -> bool {
         self.flows.values().all(|flow| flow.sent == self.sends && flow.received == self.expects && !flow.blocked)
     }
@@ -121,7 +122,7 @@ impl Patterned {
 
 impl Machine for Patterned {
     type Command = ();
-    type Event = Told;
+    type Event = StreamEvent;
 
     fn handle(&mut self, _: Instant, input: Input<'_, ()>) {
         match input {
@@ -136,21 +137,21 @@ impl Machine for Patterned {
             }
             Input::Blocked(peer) => {
                 assert!(!std::mem::replace(&mut self.flow(peer).blocked, true), "told to hold back twice");
-                self.events.push_back(Told::Blocked);
+                self.events.push_back(StreamEvent::Blocked);
             }
             Input::Drained(peer) => {
                 assert!(std::mem::replace(&mut self.flow(peer).blocked, false), "drained, and was not held back");
-                self.events.push_back(Told::Drained);
+                self.events.push_back(StreamEvent::Drained);
             }
             Input::Closed(peer, why) => {
                 self.flow(peer).open = false;
-                self.events.push_back(Told::Closed(why));
+                self.events.push_back(StreamEvent::Closed(why));
             }
             Input::Command(()) | Input::Elapsed => {}
         }
     }
 
-    fn poll(&mut self, _: Instant, out: &mut Outbox) -> Output<Told> {
+    fn poll(&mut self, _: Instant, out: &mut Outbox) -> Output<StreamEvent> {
         if let Some(told) = self.events.pop_front() {
             return Output::Event(told);
         }
@@ -173,13 +174,13 @@ impl Machine for Patterned {
         Output::Send(peer)
     }
 
-    /// Now and then.
+    /// Offers a place now and then.
     fn landing(&mut self, _: Peer) -> Option<&mut [u8]> {
         (self.random() & 1 == 0).then_some(&mut self.place[..])
     }
 }
 
-/// A path for a Unix socket, or any free port.
+/// Returns a path for a Unix socket, or any free port.
 fn address(kind: &str, seed: u64) -> Address {
     match kind {
         "tcp" => Address::Tcp(([127, 0, 0, 1], 0).into()),
@@ -203,12 +204,12 @@ struct Tally {
 }
 
 impl Tally {
-    fn count(&self, told: Told) {
+    fn count(&self, told: StreamEvent) {
         let counter = match told {
-            Told::Whole => &self.whole,
-            Told::Blocked => &self.blocked,
-            Told::Drained => &self.drained,
-            Told::Closed(why) => {
+            StreamEvent::Whole => &self.whole,
+            StreamEvent::Blocked => &self.blocked,
+            StreamEvent::Drained => &self.drained,
+            StreamEvent::Closed(why) => {
                 assert_eq!(why, Closed::Finished);
                 &self.finished
             }
@@ -231,12 +232,12 @@ struct Exchange {
     /// Bytes to the server and back, for each peer.
     totals: (u64, u64),
     wait: Wait,
-    /// The client closes as soon as it has handed over all.
+    /// Whether the client closes as soon as it has handed over all bytes.
     closes: bool,
 }
 
 impl Exchange {
-    /// Runs it; answers what the client and the server were told.
+    /// Runs the exchange, and returns the events of the client and of the server.
     fn run(self) -> (Tally, Tally) {
         let Exchange { kind, seed, socket_buffer, totals: (there, back), wait, .. } = self;
         let threads = 1 + seed as usize % 2;
@@ -261,7 +262,7 @@ impl Exchange {
         (near, far)
     }
 
-    /// The client's part, until both sides have all.
+    /// Runs the client until both sides have all bytes.
     fn drive(self, at: &Address, near: &Tally, far: &Tally) {
         let mut machine = Patterned::new(self.seed, self.totals.0, self.totals.1);
         machine.closes = self.closes;
@@ -284,8 +285,8 @@ impl Exchange {
     }
 }
 
-/// Kind, socket buffers, and the bytes that go through them in a second at most: TCP through buffers smaller than a
-/// segment waits for timers of the kernel again and again.
+/// The kind, the socket buffers, and the bytes that go through them in a second at most: TCP through buffers smaller
+/// than a segment waits for timers of the kernel again and again.
 const TIGHT: [(&str, usize, u64); 3] =
     [("tcp", 4 << 10, 64 << 10), ("tcp", 64 << 10, 3 << 20), ("unix", 4 << 10, 3 << 20)];
 
@@ -316,7 +317,7 @@ fn every_byte_arrives_in_its_place_through_tight_buffers() {
     }
 }
 
-/// With one peer the endpoint reads without its poller whenever nothing waits to be sent.
+/// Checks a single peer, from which the endpoint reads without its poller whenever nothing waits to be sent.
 #[test]
 fn one_peer_is_no_different() {
     for case in TIGHT {

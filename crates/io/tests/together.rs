@@ -10,7 +10,7 @@ const BYTES: usize = 3500;
 const AT_ONCE: usize = 1000;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Notes how much it was given between two questions what it wants.
+/// A machine that records how many bytes it receives between two polls.
 struct Noting {
     to_open: Option<SocketAddr>,
     inputs: Vec<usize>,

@@ -1,4 +1,4 @@
-//! A machine that always has more to send still hears its peers, its timers and whoever stops it.
+//! A machine that always has more to send still notices its peers, its timers and a stop.
 
 mod stopping;
 
@@ -16,22 +16,22 @@ use stopping::Stopping;
 const SUBSCRIBE: u8 = b's';
 const UNSUBSCRIBE: u8 = b'u';
 const PING: u8 = b'p';
-/// A message is heard, or answered, within this time: the median of several tries.
+/// The time within which a message is received, or answered: the median of several tries.
 const HEARD_WITHIN: Duration = Duration::from_millis(5);
 const STOPPED_WITHIN: Duration = Duration::from_millis(100);
-/// A subscriber that was sent so many bytes is under way.
+/// The bytes after which a subscriber counts as busy.
 const BUSY: usize = 1 << 20;
 const TRIES: usize = 15;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Sends updates to every subscriber for as long as it takes them, and answers a ping with one byte.
+/// A sender of updates to every subscriber for as long as it takes them, which replies to a ping with one byte.
 struct Publisher<'a> {
     update: usize,
     subscribers: Vec<Subscriber>,
     answers: VecDeque<Peer>,
-    /// How often to be called without an input, and when next.
+    /// The period of the deadline, and the next one.
     period: Option<(Duration, Instant)>,
-    /// Inputs since the deadline has passed.
+    /// The number of inputs since the deadline has passed.
     overdue: usize,
     heard: &'a Heard,
 }
@@ -41,11 +41,11 @@ struct Subscriber {
     blocked: bool,
 }
 
-/// What the machine has noted, for the test to look at.
+/// The counts of the machine, for the test to read.
 #[derive(Default)]
 struct Heard {
     unsubscribed: AtomicUsize,
-    /// The most inputs that came after a deadline before the machine was told of it.
+    /// The most inputs that came after a deadline before the machine was notified of it.
     overdue_max: AtomicUsize,
     elapsed: AtomicUsize,
 }
@@ -100,7 +100,7 @@ impl Machine for Publisher<'_> {
         }
     }
 
-    /// Serves its first subscriber as long as that takes anything: whoever comes after it depends on the endpoint.
+    /// Serves the first subscriber as long as it takes anything: the others depend on the endpoint.
     fn poll(&mut self, _: Instant, out: &mut Outbox) -> Output<()> {
         if let Some(subscriber) = self.subscribers.iter().find(|subscriber| !subscriber.blocked) {
             out.copy(&[0; 1024][..self.update]);
@@ -116,7 +116,8 @@ impl Machine for Publisher<'_> {
     }
 }
 
-/// A subscriber's connection, which a thread of its own reads as fast as it can, and which has been sent to for a while.
+/// Returns a subscriber's connection, which a thread of its own reads as fast as it can, after it has received updates
+/// for a while.
 fn subscribe(at: &Address) -> TcpStream {
     let mut stream = connect(at);
     stream.write_all(&[SUBSCRIBE]).unwrap();
@@ -149,7 +150,7 @@ fn ping(stream: &mut TcpStream) {
     stream.read_exact(&mut [0]).unwrap();
 }
 
-/// Has the tests run one by one, so that none waits for a processor because of another.
+/// Makes the tests run one by one, so that none waits for a processor because of another.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -164,14 +165,14 @@ impl Worker {
         Worker(Path::new("/proc").join(std::fs::read_link("/proc/thread-self").unwrap()).join("schedstat"))
     }
 
-    /// `None` when it has ended.
+    /// Returns the processor time of the thread; `None` if it has ended.
     fn processor_time(&self) -> Option<Duration> {
         let text = std::fs::read_to_string(&self.0).ok()?;
         text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
     }
 
-    /// Measures something by the clock, or by the processor time of the thread if that is less: where others want the
-    /// processors, the thread waits for its turn, and hears nobody meanwhile.
+    /// Measures `act` by the clock, or by the processor time of the thread if that is less: if others use the
+    /// processors, the thread waits for its turn, and receives nothing meanwhile.
     fn time(&self, act: impl FnOnce()) -> Duration {
         let (asked, used) = (std::time::Instant::now(), self.processor_time().unwrap());
         act();
@@ -184,7 +185,7 @@ fn median(mut spans: Vec<Duration>) -> Duration {
     spans[spans.len() / 2]
 }
 
-/// Runs a publisher on one thread; answers how long it took to stop, and what it has noted.
+/// Runs a publisher on one thread, and returns how long it took to stop.
 fn with_publisher(update: usize, period: Option<Duration>, body: impl FnOnce(&Address, &Heard, &Worker)) -> Duration {
     let wait = Wait::Block;
     let options = ServeOptions { threads: 1, cpus: Vec::new(), wait, settings: SocketSettings::default() };

@@ -4,7 +4,7 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use hodo_machine::Spans;
 use std::fmt;
 
-/// The longest time that is told apart: 100 s. What took longer counts as this.
+/// The longest time that is recorded: 100 s. Any longer time counts as this.
 const LONGEST_NS: u64 = 100_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
@@ -16,7 +16,7 @@ pub struct Histogram(hdrhistogram::Histogram<u64>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HistogramError {
-    /// It is not base64.
+    /// The text is not base64.
     NotBase64(String),
     /// The bytes are not an `HdrHistogram` in V2 compressed form.
     NotAHistogram(String),
@@ -33,7 +33,7 @@ impl From<&Spans> for Histogram {
 }
 
 impl Histogram {
-    /// An empty one. It never grows: about 220 KiB.
+    /// Creates an empty histogram. It never grows: about 220 KiB.
     #[must_use]
     pub fn new() -> Self {
         let inner = hdrhistogram::Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS);
@@ -46,7 +46,7 @@ impl Histogram {
         self.0.saturating_record(nanos);
     }
 
-    /// Counts in all that another one has counted.
+    /// Adds all that another histogram has counted.
     pub fn merge(&mut self, other: &Histogram) {
         // Cannot fail between two of `new`; a decoded one with wider bounds is recorded value by value.
         if self.0.add(&other.0).is_err() {
@@ -56,29 +56,29 @@ impl Histogram {
         }
     }
 
-    /// Forgets everything.
+    /// Clears the histogram.
     pub fn clear(&mut self) {
         self.0.reset();
     }
 
-    /// How many were counted.
+    /// Returns how many times were counted.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// The time that this share of the operations (0 to 1) did not exceed, in nanoseconds.
+    /// Returns the time that this share of the operations (0 to 1) did not exceed, in nanoseconds.
     #[must_use]
     pub fn quantile(&self, share: f64) -> u64 {
         self.0.value_at_quantile(share)
     }
 
-    /// The distinct times in nanoseconds and how many took each, rising: what a plot of the distribution needs.
+    /// Returns the distinct times in nanoseconds and how many took each, rising: what a plot of the distribution needs.
     pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()))
     }
 
-    /// The summary of the result document; `None` where nothing was counted.
+    /// Returns the summary of the result document; `None` if nothing was counted.
     #[must_use]
     pub fn latency(&self) -> Option<Latency> {
         (self.count() > 0).then(|| Latency {
@@ -94,7 +94,7 @@ impl Histogram {
         })
     }
 
-    /// The V2 compressed form in base64, which the `HdrHistogram` tools of every language read.
+    /// Returns the V2 compressed form in base64, which the `HdrHistogram` tools of every language read.
     #[must_use]
     pub fn encode(&self) -> String {
         let mut bytes = Vec::new();
@@ -103,6 +103,10 @@ impl Histogram {
     }
 
     /// Reads back what [`Histogram::encode`], or any other `HdrHistogram` tool, wrote.
+    ///
+    /// # Errors
+    /// [`HistogramError::NotBase64`] if the text is no base64, [`HistogramError::NotAHistogram`] if its bytes are no
+    /// histogram.
     pub fn decode(text: &str) -> Result<Self, HistogramError> {
         let bytes = STANDARD.decode(text.trim()).map_err(|e| HistogramError::NotBase64(e.to_string()))?;
         Deserializer::new()

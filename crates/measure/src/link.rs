@@ -15,7 +15,7 @@ pub struct Operation {
     pub mode: Mode,
 }
 
-/// An operation has come to its end, at [`Link::now`].
+/// The end of an operation, at [`Link::now`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// The operation's tag.
@@ -29,15 +29,15 @@ pub struct Completion {
 pub enum Outcome {
     /// Done: the payload is where it was to go.
     Done,
-    /// Given up: no sign of it in time.
+    /// Given up: there was no sign of it in time.
     Lost,
-    /// Said to be lost before, and yet arrived. Follows [`Outcome::Lost`] with the same tag.
+    /// Arrived after it had been reported lost. Follows [`Outcome::Lost`] with the same tag.
     Recovered,
     /// The far end refused it.
     Refused,
 }
 
-/// What this side's or the far end's process has used since it started.
+/// Resources that this side's or the far end's process has used since it started.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Usage {
     /// Seconds of CPU in user mode.
@@ -52,14 +52,14 @@ pub struct Usage {
     pub max_rss_bytes: u64,
 }
 
-/// What the far end says of itself and of what it received, since the link was opened.
+/// The far end's report of itself and of what it received, since the link was opened.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FarEnd {
-    /// Its process, where it tells.
+    /// The usage of its process, if it reports that.
     pub usage: Option<Usage>,
     /// Operations of [`Mode::Send`] whose payload it received, each counted once.
     pub received: u64,
-    /// What each of its nodes has done, where the link deals operations over nodes by itself; else nothing.
+    /// Operations done by each of its nodes, if the link distributes operations over nodes by itself; else empty.
     pub served: Vec<u64>,
     /// Duplicates and reordered ones among what it received; `lost` stays 0, because it cannot know.
     pub loss: Loss,
@@ -67,36 +67,43 @@ pub struct FarEnd {
     pub stages: Vec<(&'static str, Spans)>,
 }
 
-/// What the tester drives: operations of a size, over channels, with a window in flight.
+/// A link that the tester drives: operations of a size, over channels, with a window in flight.
 pub trait Link {
     /// Starts an operation. It is on its way after the next [`Link::poll`].
     fn start(&mut self, operation: Operation);
 
     /// Drives the link, waits at most to `until` for something to happen, and appends what is done.
+    ///
+    /// # Errors
+    /// Any [`LinkError`]: the link cannot go on. Completions from before it are appended.
     fn poll(&mut self, wait: Wait, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError>;
 
-    /// The time now, on this link's clock: real, or virtual for a simulated link.
+    /// Returns the time now, on this link's clock: real, or virtual for a simulated link.
     fn now(&self) -> Instant;
 
     /// Makes sure that every started operation will complete without another being started after it.
     fn flush(&mut self) {}
 
-    /// Asks the far end for its counters and its CPU. Operations in flight go on; their completions are appended.
+    /// Requests the counters and the CPU usage of the far end. Operations in flight go on; their completions are
+    /// appended.
+    ///
+    /// # Errors
+    /// Any [`LinkError`]: the link cannot go on.
     fn far_end(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError>;
 
-    /// Losses that this side has seen since the link was opened, beside [`Outcome::Lost`]: duplicated, reordered,
-    /// retransmitted; and refused, which are those of the lost that its kernel did not send.
+    /// Returns the losses that this side has seen since the link was opened, beside [`Outcome::Lost`]: duplicated,
+    /// reordered, retransmitted; and refused, which are those of the lost that its kernel did not send.
     fn losses(&self) -> Loss {
         Loss::default()
     }
 
-    /// What this side's TCP says of its connections since they were opened; `None` where the link is not TCP.
+    /// Returns what this side's TCP reports of its connections since they were opened; `None` if the link is not TCP.
     fn tcp(&self) -> Option<TcpTimes> {
         None
     }
 
-    /// From now on has the stages of the operations stamped that are taken, and of no others. At first there are none.
-    /// Answers whether this link can.
+    /// Stamps from now on the stages of those operations that `taken` selects, and of no others. At first none are
+    /// stamped. Returns whether this link can stamp stages.
     fn sample_stages(&mut self, taken: Sampling) -> bool {
         let _ = taken;
         false
@@ -123,7 +130,7 @@ pub enum LinkError {
     PeerMisbehaved {
         /// Which channel.
         channel: u32,
-        /// What it did.
+        /// The violation, in words.
         what: String,
     },
     /// Nothing came from the far end for this many milliseconds.

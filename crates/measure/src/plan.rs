@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// What a measurement is about.
+/// The question that a measurement answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Test {
@@ -17,7 +17,8 @@ pub enum Test {
     Channels,
     /// Operations due on a schedule, whatever the link does; latency counts from the due time.
     Open,
-    /// The far end sends to subscriptions, one a channel, at a rate or as fast as it can; nothing is asked for one by one.
+    /// The far end sends to subscriptions, one a channel, at a rate or as fast as it can; nothing is asked for one by
+    /// one.
     Updates,
 }
 
@@ -48,7 +49,7 @@ pub enum Size {
 }
 
 impl Size {
-    /// The smallest and the largest size.
+    /// Returns the smallest and the largest size.
     #[must_use]
     pub const fn bounds(self) -> (u32, u32) {
         match self {
@@ -57,7 +58,7 @@ impl Size {
         }
     }
 
-    /// The mean size.
+    /// Returns the mean size.
     #[must_use]
     pub fn mean(self) -> f64 {
         let (min, max) = self.bounds();
@@ -68,16 +69,16 @@ impl Size {
 /// When a repeat has gone on for long enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// After this time.
+    /// The repeat ends after this time.
     Elapsed(Duration),
-    /// After this many operations.
+    /// The repeat ends after this many operations.
     Count(u64),
 }
 
 /// How often the counted part is repeated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Repeats {
-    /// So many times.
+    /// A fixed number of repeats.
     Fixed(u32),
     /// Until the confidence interval of the median rate is this narrow.
     Confidence {
@@ -85,7 +86,7 @@ pub enum Repeats {
         percent: f64,
         /// The interval's whole width as a share of the median, as 0.05.
         width: f64,
-        /// At most so many repeats.
+        /// The most repeats.
         max: u32,
     },
 }
@@ -93,7 +94,7 @@ pub enum Repeats {
 /// One measurement, before it is run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What it is about.
+    /// The kind of test.
     pub test: Test,
     /// Which way the payload goes.
     pub mode: Mode,
@@ -116,7 +117,7 @@ pub struct Plan {
     pub repeats: Repeats,
     /// How this side waits.
     pub wait: Wait,
-    /// For everything drawn at random.
+    /// The seed of everything drawn at random.
     pub seed: u64,
     /// Whether the stages of operations are stamped. That takes readings of the clock, which their times then hold.
     pub stages: bool,

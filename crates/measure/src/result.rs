@@ -13,11 +13,11 @@ pub const SCHEMA_1: &str = "hodo.result/1";
 pub struct Document {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// What wrote it.
+    /// The program that wrote the document.
     pub tool: Tool,
-    /// Where it ran.
+    /// The machine and settings of the run.
     pub environment: Environment,
-    /// What was measured, in order.
+    /// The measurements, in order.
     pub measurements: Vec<Measurement>,
 }
 
@@ -26,13 +26,13 @@ pub struct Document {
 pub struct Tool {
     /// `hodo`.
     pub name: String,
-    /// Its version.
+    /// The version of the program.
     pub version: String,
     /// The commit that it was built from, where known.
     pub commit: Option<String>,
 }
 
-/// The machine and its settings. What cannot be known is null, never guessed.
+/// The machine and its settings. A fact that cannot be known is null, never guessed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Environment {
     /// Host name.
@@ -63,12 +63,12 @@ pub struct Environment {
     pub started: Option<String>,
     /// The command line.
     pub arguments: Vec<String>,
-    /// What the far end says of itself; null where it says nothing.
+    /// The far end's report of its side; null if it reports nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub far_end: Option<FarEndFacts>,
 }
 
-/// What a far end says of its side when it is greeted. What it does not say is null.
+/// A far end's report of its side when it is greeted. A fact that it does not report is null.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FarEndFacts {
     /// How it waits: `block`, `spin` or `spin:50us`.
@@ -79,20 +79,20 @@ pub struct FarEndFacts {
     pub kernel: Option<String>,
     /// TCP congestion control of its sockets.
     pub congestion_control: Option<String>,
-    /// Its line in bits per second.
+    /// The rate of the line in bits per second.
     pub line_bits_per_s: Option<u64>,
 }
 
 /// A network interface.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Nic {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its driver.
+    /// The kernel driver.
     pub driver: Option<String>,
-    /// Its speed.
+    /// The speed.
     pub speed_mbit_per_s: Option<u64>,
-    /// Its duplex mode.
+    /// The duplex mode.
     pub duplex: Option<String>,
     /// Interrupt coalescence on receive, in microseconds.
     pub rx_usecs: Option<u32>,
@@ -122,7 +122,7 @@ pub struct Measurement {
     pub protocol: String,
     /// The link's URI.
     pub link: String,
-    /// What it is about.
+    /// The kind of test.
     pub test: Test,
     /// Which way the payload went.
     pub mode: Mode,
@@ -145,7 +145,7 @@ pub struct Measurement {
     pub rate_asked: Option<f64>,
     /// How this side waited: `block`, `spin` or `spin:50us`.
     pub wait: String,
-    /// For everything drawn at random.
+    /// The seed of everything drawn at random.
     pub seed: u64,
     /// Repeats of the counted part.
     pub repeats: u32,
@@ -159,12 +159,12 @@ pub struct Measurement {
     pub rate: Rate,
     /// How long each operation took; null where none completed.
     pub latency_ns: Option<Latency>,
-    /// What it cost.
+    /// The CPU time that it cost.
     pub cpu: Cpu,
-    /// What this side's TCP says of the counted time; null where the link is not TCP.
+    /// The report of this side's TCP on the counted time; null if the link is not TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpTimes>,
-    /// What did not arrive as sent, both directions.
+    /// Operations that did not arrive as sent, both directions.
     pub loss: Loss,
     /// How fast it could be; null where no limit is known.
     pub limit: Option<Limit>,
@@ -176,18 +176,18 @@ pub struct Measurement {
     pub verdict: Verdict,
     /// The run over time, at most 200 entries.
     pub intervals: Vec<Interval>,
-    /// What each node of a farm had; empty for other links.
+    /// The share of each node of a farm; empty for other links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeShare>,
-    /// How evenly they had it.
+    /// The evenness of those shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<Fairness>,
 }
 
-/// What one node of a farm had in the counted time.
+/// The share of one node of a farm in the counted time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeShare {
-    /// Its number.
+    /// The number of the node.
     pub number: u32,
     /// Events that it answered.
     pub events: u64,
@@ -209,20 +209,20 @@ pub struct Fairness {
 }
 
 impl Fairness {
-    /// Of these nodes; `None` where they had nothing.
+    /// Returns the fairness of these nodes; `None` if they served no events.
     #[must_use]
     pub fn of_nodes(nodes: &[NodeShare], window_s: f64, worst_window: Option<f64>) -> Option<Self> {
         let events: Vec<u64> = nodes.iter().map(|node| node.events).collect();
         Fairness::of(&events, window_s, worst_window)
     }
 
-    /// In words, for a verdict.
+    /// Returns the fairness in words, for a verdict.
     #[must_use]
     pub fn text(&self) -> String {
         format!("shares of nodes {:.3} least over most, Jain's index {:.4}", self.min_over_max, self.jain)
     }
 
-    /// Of these events of each node; `None` where there are none.
+    /// Returns the fairness of these counts of events, one for each node; `None` if all are zero.
     #[must_use]
     pub fn of(events: &[u64], window_s: f64, worst_window: Option<f64>) -> Option<Self> {
         events.iter().find(|events| **events > 0)?;
@@ -284,7 +284,7 @@ pub struct Latency {
     pub histogram: String,
 }
 
-/// What the measurement cost.
+/// The CPU time that the measurement cost.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Cpu {
     /// The whole machine, 100 for all processors busy.
@@ -319,7 +319,7 @@ pub struct ProcessCpu {
     pub max_rss_bytes: u64,
 }
 
-/// What the TCP of this side says of the counted time, over all its connections (Linux's `TCP_INFO`).
+/// The report of this side's TCP on the counted time, over all its connections (Linux's `TCP_INFO`).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct TcpTimes {
     /// Connections.
@@ -337,7 +337,7 @@ pub struct TcpTimes {
 }
 
 impl TcpTimes {
-    /// These connections and others together.
+    /// Returns the sum over these connections and others.
     #[must_use]
     pub fn and(self, other: TcpTimes) -> TcpTimes {
         TcpTimes {
@@ -351,7 +351,7 @@ impl TcpTimes {
     }
 }
 
-/// What did not arrive as sent, in operations, both directions.
+/// Operations that did not arrive as sent, both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Loss {
     /// Never arrived.
@@ -382,14 +382,14 @@ pub struct Limit {
     pub kind: LimitKind,
     /// Which bound binds.
     pub binds: Binding,
-    /// How it was computed, with the numbers put in.
+    /// The computation, with the numbers put in.
     pub formula: String,
-    /// What was taken for granted.
+    /// The assumptions.
     pub assumes: String,
-    /// Of a baseline: how far its two measurements, before and after, were apart, as a share of the better one.
+    /// How far the two measurements of a baseline, before and after, were apart, as a share of the better one.
     #[serde(default)]
     pub spread: Option<f64>,
-    /// What was seen where no bound was reached, and of what binds beside the bounds.
+    /// The observations where no bound was reached, and those of what binds beside the bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saw: Option<String>,
 }
@@ -431,7 +431,7 @@ pub enum Binding {
 }
 
 impl Binding {
-    /// The bound's name, as in the document.
+    /// Returns the bound's name, as in the document.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -448,7 +448,7 @@ impl Binding {
 }
 
 impl LimitKind {
-    /// The kind in a word, as in the document.
+    /// Returns the kind in a word, as in the document.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -474,7 +474,7 @@ pub struct Stage {
     pub p50_ns: u64,
     /// 99 % took no longer.
     pub p99_ns: u64,
-    /// Its part of the mean time of an operation. Those of this side add up to 1; those of the far end are within the
+    /// The part of the mean time of an operation. Those of this side add up to 1; those of the far end are within the
     /// stage of this side that stands before them.
     pub share: f64,
 }
@@ -499,7 +499,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The same, with how even these nodes were, where there are several.
+    /// Returns this verdict with the fairness of these nodes appended, if there are several.
     #[must_use]
     pub fn with(mut self, nodes: &[NodeShare]) -> Verdict {
         if nodes.len() > 1
@@ -532,7 +532,7 @@ pub enum State {
 }
 
 impl State {
-    /// The state in a word, as in the document.
+    /// Returns the state in a word, as in the document.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -562,7 +562,8 @@ pub struct Interval {
 mod tests {
     use super::*;
 
-    /// The 20 nodes of the published 17-hour run had from 9,168,862 to 10,709,545 events each; here the two ends of it.
+    /// Takes the two extremes of the published 17-hour run, whose 20 nodes had from 9,168,862 to 10,709,545 events
+    /// each.
     #[test]
     fn fairness_is_what_the_study_means_by_it() {
         let fairness = Fairness::of(&[9_168_862, 10_709_545], 10.0, None).unwrap();

@@ -31,41 +31,42 @@ const CONFIDENCE_PERCENT: f64 = 95.0;
 /// More arrivals per second than one per nanosecond cannot be told apart.
 const RATE_MAX: f64 = 1e9;
 
-/// What the run asks of its caller, who has an operating system and a user. Every answer may be left out.
+/// The caller of a run, which has an operating system and a user. Every method may be left out.
 pub trait Watch: Sync {
-    /// Called first on the thread that drives this link, so that it can be bound to its processor.
+    /// Binds the thread that drives this link to its processor. The thread calls it first.
     fn placed(&self, link: usize) {
         let _ = link;
     }
 
-    /// What this process has used so far.
+    /// Returns the resources that this process has used so far.
     fn local_usage(&self) -> Option<Usage> {
         None
     }
 
-    /// Seconds that the machine's processors were busy, and seconds in all, both summed over processors since any
-    /// origin.
+    /// Returns the seconds that the machine's processors were busy, and seconds in all, both summed over processors
+    /// since any origin.
     fn machine_busy_s(&self) -> Option<(f64, f64)> {
         None
     }
 
-    /// The same of each processor that this side, or a far end on this machine, may run on.
+    /// Returns the busy seconds and all seconds of each processor that this side, or a far end on this machine, may run
+    /// on.
     fn processors_busy_s(&self) -> Option<Vec<(f64, f64)>> {
         None
     }
 
-    /// Is the run to end now? Asked after every batch of completions, so it has to be quick.
+    /// Returns whether the run has to end now. It is called after every batch of completions, so it has to be quick.
     fn interrupted(&self) -> bool {
         false
     }
 
-    /// Told about ten times per second of the link's clock.
+    /// Reports the progress, about ten times per second of the link's clock.
     fn progress(&self, progress: &Progress) {
         let _ = progress;
     }
 }
 
-/// A watch that knows nothing and never interrupts.
+/// A watch that reports nothing and never interrupts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unwatched;
 
@@ -86,7 +87,7 @@ pub struct Progress {
     pub payload_bits_per_s: f64,
 }
 
-/// What a run found: all of a [`Measurement`] but its name and its limit.
+/// The findings of a run: all of a [`Measurement`] but its name and its limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// Operations completed in the counted time.
@@ -101,15 +102,15 @@ pub struct Run {
     pub rate: Rate,
     /// How long each operation took, except those that arrived after they had been given up.
     pub latency: Option<Latency>,
-    /// What it cost.
+    /// The CPU time that it cost.
     pub cpu: Cpu,
-    /// What this side's TCP says of the counted time.
+    /// The report of this side's TCP on the counted time.
     pub tcp: Option<TcpTimes>,
-    /// What did not arrive as sent, of the operations started in the counted time.
+    /// Operations started in the counted time that did not arrive as sent.
     pub loss: Loss,
     /// Where the time went, where the plan asks for it and the links stamp it.
     pub stages: Vec<Stage>,
-    /// What each node did, where the far end is nodes over which the link deals operations by itself.
+    /// The share of each node, if the far end is nodes over which the link distributes operations by itself.
     pub nodes: Vec<NodeShare>,
     /// Whether the figures can be trusted.
     pub verdict: Verdict,
@@ -159,7 +160,7 @@ pub fn run(links: &mut [Box<dyn Link + Send>], plan: &Plan, watch: &dyn Watch) -
     gathered(plan, &shared, &found, error)
 }
 
-/// Can this plan be run at all?
+/// Checks that this plan can be run at all.
 fn possible(links: usize, plan: &Plan) -> Result<(), LinkError> {
     let refuse = |text: &str| Err(LinkError::Unsupported(text.to_owned()));
     let (min, max) = plan.size.bounds();
@@ -180,7 +181,7 @@ fn possible(links: usize, plan: &Plan) -> Result<(), LinkError> {
     }
 }
 
-/// Operations in flight on the link with the most channels.
+/// Returns the operations in flight on the link with the most channels.
 fn slots(links: usize, plan: &Plan) -> u64 {
     u64::from(plan.channels).div_ceil(links as u64) * u64::from(plan.window)
 }
@@ -280,7 +281,7 @@ fn judged(error: Option<&LinkError>, operations: u64, loss: Loss, intervals: &[I
     Verdict { state, text: format!("{word}: {text}") }
 }
 
-/// The verdict, or that an open loop's schedule was not held.
+/// Returns the verdict, or one of an open loop whose schedule was not held.
 fn missed_or(plan: &Plan, rate: &Rate, verdict: Verdict) -> Verdict {
     let asked = plan.rate.filter(|_| plan.test == Test::Open);
     let is_whole = !matches!(verdict.state, State::Interrupted | State::Failed);
@@ -288,7 +289,7 @@ fn missed_or(plan: &Plan, rate: &Rate, verdict: Verdict) -> Verdict {
 }
 
 impl Run {
-    /// The measurement of this plan over the link with this URI; its limit is for the caller to fill.
+    /// Returns the measurement of this plan over the link with this URI; its limit is for the caller to fill.
     #[must_use]
     pub fn into_measurement(self, protocol: &str, link: &str, plan: &Plan) -> Measurement {
         let (min, max) = plan.size.bounds();

@@ -5,13 +5,13 @@ use crate::Estimate;
 /// Fewer repeats than this say nothing of their spread.
 pub const REPEATS_MIN: usize = 3;
 
-/// The arithmetic mean; 0 of nothing.
+/// Returns the arithmetic mean; 0 without values.
 #[must_use]
 pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
-/// The standard deviation of the population that the values were drawn from; 0 of fewer than two.
+/// Returns the standard deviation of the population that the values were drawn from; 0 for fewer than two.
 #[must_use]
 pub fn standard_deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
@@ -22,28 +22,29 @@ pub fn standard_deviation(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// How evenly something is shared out, after Jain: 1 where all have the same, 1/n where one has all; 1 of nothing.
+/// Returns how evenly something is shared out, after Jain: 1 where all have the same, 1/n where one has all; 1 without
+/// values.
 #[must_use]
 pub fn jain(values: &[f64]) -> f64 {
     let (sum, squares) = values.iter().fold((0.0, 0.0), |(sum, squares), value| (sum + value, squares + value * value));
     if squares == 0.0 { 1.0 } else { sum * sum / (values.len() as f64 * squares) }
 }
 
-/// The least of these over the most; 1 of nothing.
+/// Returns the least of these over the most; 1 without values.
 #[must_use]
 pub fn least_over_most(values: &[f64]) -> f64 {
     let most = values.iter().copied().fold(0.0, f64::max);
     if most == 0.0 { 1.0 } else { values.iter().copied().fold(f64::INFINITY, f64::min) / most }
 }
 
-/// The standard deviation as a share of the mean; 0 where the mean is 0.
+/// Returns the standard deviation as a share of the mean; 0 where the mean is 0.
 #[must_use]
 pub fn coefficient_of_variation(values: &[f64]) -> f64 {
     let mean = mean(values);
     if mean == 0.0 { 0.0 } else { standard_deviation(values) / mean.abs() }
 }
 
-/// The middle value, or the mean of the two in the middle; 0 of nothing.
+/// Returns the middle value, or the mean of the two in the middle; 0 without values.
 #[must_use]
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
@@ -51,7 +52,7 @@ pub fn median(values: &[f64]) -> f64 {
     median_of_sorted(&sorted)
 }
 
-/// The median of the repeats with a confidence interval of this level, in percent.
+/// Returns the median of the repeats with a confidence interval of this level, in percent.
 ///
 /// With enough repeats the ends are order statistics: from the d-th smallest to the d-th largest, d the largest for
 /// which the binomial distribution promises the level. That assumes nothing of the distribution and takes 6 repeats
@@ -85,7 +86,8 @@ fn median_of_sorted(sorted: &[f64]) -> f64 {
     }
 }
 
-/// The narrowest symmetric pair of order statistics that covers the median with this probability, where one does.
+/// Returns the narrowest symmetric pair of order statistics that covers the median with this probability; `None` if no
+/// pair does.
 fn by_order(sorted: &[f64], level: f64) -> Option<(f64, f64)> {
     let n = sorted.len();
     // In logarithms, because 2^-n underflows for some thousand repeats.
@@ -110,7 +112,7 @@ fn by_student(values: &[f64], level: f64) -> (f64, f64) {
     (mean - half, mean + half)
 }
 
-/// The t with this probability between -t and t.
+/// Returns the t that has this probability between -t and t.
 fn student_quantile(level: f64, freedom: usize) -> f64 {
     let (mut low, mut high) = (0.0, 1e6);
     for _ in 0..100 {
@@ -120,7 +122,8 @@ fn student_quantile(level: f64, freedom: usize) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// Student's probability between -t and t, for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+/// Returns Student's probability between -t and t, for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and
+/// 26.7.4).
 fn student_within(t: f64, freedom: usize) -> f64 {
     let angle = (t / (freedom as f64).sqrt()).atan();
     let (sin, cos) = angle.sin_cos();

@@ -1,4 +1,4 @@
-//! Is there a slope in a series, and how steep is it?
+//! The trend of a series: its slope and its significance.
 
 use crate::statistics::median;
 
@@ -40,7 +40,7 @@ pub fn trend(values: &[f64]) -> Trend {
     Trend { slope, z, tau: balance as f64 * 2.0 / (n * (n - 1)) as f64 }
 }
 
-/// The variance of Mann and Kendall's balance without a trend, less what ties take from it.
+/// Returns the variance of Mann and Kendall's balance without a trend, less what ties take from it.
 fn rank_variance(values: &[f64]) -> f64 {
     let term = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
     let mut sorted = values.to_vec();
@@ -49,8 +49,8 @@ fn rank_variance(values: &[f64]) -> f64 {
     (term(values.len() as f64) - ties) / 18.0
 }
 
-/// What is left without the parabola of least squares: a line would leave the bend of a decay, which looks like noise
-/// that is like its neighbour.
+/// Returns the residuals of the parabola of least squares: a line would leave the bend of a decay, which looks like
+/// noise that is like its neighbour.
 fn without_curve(values: &[f64]) -> Vec<f64> {
     let n = values.len() as f64;
     let middle = (n - 1.0) / 2.0;
@@ -69,7 +69,8 @@ fn without_curve(values: &[f64]) -> Vec<f64> {
     rest
 }
 
-/// The lag-one autocorrelation of values around 0, corrected for its bias towards less; 0 where there is only rounding.
+/// Returns the lag-one autocorrelation of values around 0, corrected for its bias towards less; 0 where there is only
+/// rounding.
 fn autocorrelation(rest: &[f64], whole: &[f64]) -> f64 {
     let n = rest.len() as f64;
     let power = |values: &[f64]| values.iter().map(|value| value.powi(2)).sum::<f64>();

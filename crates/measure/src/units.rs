@@ -10,7 +10,7 @@ const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
 /// More processors than any machine has.
 const CPU_MAX: usize = 4095;
 
-/// Bytes: a whole number, or with K, M or G as powers of 1024.
+/// Parses a number of bytes: a whole number, or with K, M or G as powers of 1024.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
@@ -29,7 +29,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(1024_u64.pow(power)).ok_or_else(wrong)
 }
 
-/// Bytes for a socket buffer.
+/// Parses the bytes of a socket buffer.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
@@ -40,7 +40,7 @@ pub fn buffer(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A rate per second: a number, or with K, M, G or T as powers of 1000.
+/// Parses a rate per second: a number, or with K, M, G or T as powers of 1000.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
@@ -58,7 +58,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
     })
 }
 
-/// Bits per second of a line: from 1 kbit/s to 1 Pbit/s.
+/// Parses the bits per second of a line: from 1 kbit/s to 1 Pbit/s.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
@@ -67,7 +67,7 @@ pub fn line_rate(text: &str) -> Result<f64, String> {
     if (1e3..=1e15).contains(&rate) { Ok(rate) } else { Err(format!("{text} is not in 1K..=1000T bits per second")) }
 }
 
-/// A span of time with its unit, from 1 ms to 24 h.
+/// Parses a span of time with its unit, from 1 ms to 24 h.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
@@ -76,7 +76,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     if (DURATION_MIN..=DURATION_MAX).contains(&span) { Ok(span) } else { Err(format!("{text} is not in 1ms..=24h")) }
 }
 
-/// A warm-up: none, or a span of time up to 24 h.
+/// Parses a warm-up: none, or a span of time up to 24 h.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
@@ -85,7 +85,7 @@ pub fn warmup(text: &str) -> Result<Duration, String> {
     if span <= DURATION_MAX { Ok(span) } else { Err(format!("{text} is not in 0..=24h")) }
 }
 
-/// A span of time with its unit, however short.
+/// Parses a span of time with its unit, however short.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
@@ -107,7 +107,7 @@ pub fn span(text: &str) -> Result<Duration, String> {
     if nanos < 9.2e18 { Ok(Duration::from_nanos(nanos as u64)) } else { Err(wrong()) }
 }
 
-/// A share in percent, with or without the sign: above 0, below 100.
+/// Parses a share in percent, with or without the sign: above 0, below 100.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
@@ -118,7 +118,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is not a percentage above 0 and below 100; write 95 or 5%"))
 }
 
-/// A number above zero.
+/// Parses a number above zero.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
@@ -126,7 +126,7 @@ pub fn positive(text: &str) -> Result<f64, String> {
     decimal(text).filter(|number| *number > 0.0).ok_or_else(|| format!("`{text}` is not a number above 0"))
 }
 
-/// An address of this host, or of another one by its numbers, and a port.
+/// Parses an address of this host, or of another one by its numbers, and a port.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
@@ -138,7 +138,7 @@ pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Where the pages of a hub are: an address and a port, also as the hub says it and as a browser shows it.
+/// Parses where the pages of a hub are: an address and a port, also as the hub prints it and as a browser shows it.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
@@ -147,7 +147,7 @@ pub fn pages(text: &str) -> Result<SocketAddr, String> {
     socket_address(rest.split('/').next().unwrap_or_default())
 }
 
-/// A word of 32 bits: decimal, or behind 0x hexadecimal, or behind 0b binary.
+/// Parses a word of 32 bits: decimal, or behind 0x hexadecimal, or behind 0b binary.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
@@ -164,7 +164,7 @@ pub fn word(text: &str) -> Result<u32, String> {
     u32::from_str_radix(digits, radix).map_err(|_| format!("{text} is over 32 bits; write at most 0xFFFFFFFF"))
 }
 
-/// A word of 32 bits, or minus one of 31.
+/// Parses a word of 32 bits, or minus one of 31.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
@@ -180,7 +180,7 @@ pub fn signed_word(text: &str) -> Result<u32, String> {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cpus(pub Vec<usize>);
 
-/// Processors: numbers and ranges, each once.
+/// Parses processors: numbers and ranges, each once.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
@@ -204,7 +204,7 @@ pub fn cpus(text: &str) -> Result<Cpus, String> {
     Ok(Cpus(cpus))
 }
 
-/// How to wait: `block`, `spin`, or `spin:50us` for spinning that long before blocking.
+/// Parses how to wait: `block`, `spin`, or `spin:50us` for spinning that long before blocking.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
@@ -220,7 +220,7 @@ pub fn wait(text: &str) -> Result<Wait, String> {
     }
 }
 
-/// A span of time as the options take it.
+/// Formats a span of time as the options take it.
 #[must_use]
 pub fn span_text(span: Duration) -> String {
     let nanos = span.as_nanos();
@@ -232,13 +232,13 @@ pub fn span_text(span: Duration) -> String {
     format!("{nanos}ns")
 }
 
-/// Processors as the options take them.
+/// Formats processors as the options take them.
 #[must_use]
 pub fn cpus_text(cpus: &[usize]) -> String {
     cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// A plain decimal number: digits and at most one point, no sign and no exponent.
+/// Parses a plain decimal number: digits and at most one point, no sign and no exponent.
 fn decimal(text: &str) -> Option<f64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if plain && text.bytes().any(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }

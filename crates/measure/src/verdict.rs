@@ -1,10 +1,10 @@
-//! Can a run's figures be trusted? Asked of its rates over time.
+//! The verdict on a run: whether its figures can be trusted, judged from its rates over time.
 
 use crate::statistics::{coefficient_of_variation, mean, median};
 use crate::trend::trend;
 use crate::{Interval, State, Verdict};
 
-/// Slope and spread are judged in at most so many pieces: long enough to even out single hiccups.
+/// The most pieces in which slope and spread are judged: long enough to even out single hiccups.
 const PIECES_MAX: usize = 50;
 /// Two levels are looked for in as many pieces as there are, because a piece that holds both hides them.
 const PIECES_FINE: usize = 200;
@@ -14,7 +14,8 @@ const PIECES_MIN: usize = 8;
 const OPERATIONS_MIN: u64 = 4;
 /// A slope is a drift when chance makes it less than once in a hundred times ...
 const DRIFT_Z: f64 = 2.576;
-/// ... or when nearly all pairs of pieces go one way: the bend of a steep decay looks like noise that is like its neighbour ...
+/// ... or when nearly all pairs of pieces go one way: the bend of a steep decay looks like noise that is like its
+/// neighbour ...
 const DRIFT_TAU: f64 = 0.85;
 /// ... and when it changes the rate by this share over the run.
 const DRIFT_MIN: f64 = 0.10;
@@ -82,7 +83,7 @@ impl Series {
         let together = intervals.len().div_ceil(pieces.max(1)).max(1);
         let mut from_s = 0.0;
         let mut rates = Vec::with_capacity(pieces_max);
-        // What is left over at the end is too short to compare.
+        // The remainder at the end is too short to compare.
         for group in intervals.chunks_exact(together) {
             let to_s = group[together - 1].t_s;
             let done: u64 = group.iter().map(|interval| interval.operations).sum();
@@ -98,7 +99,7 @@ impl Series {
         }
     }
 
-    /// Two rates in one unit: of payload where there is any.
+    /// Returns two rates in one unit: of payload where there is any.
     fn pair(&self, first: f64, second: f64) -> (String, String, &'static str) {
         let per = if self.bits_per_operation > 0.0 { self.bits_per_operation } else { 1.0 };
         let (first, second) = (first * per, second * per);
@@ -160,14 +161,14 @@ fn levels(series: &Series) -> Option<String> {
     ))
 }
 
-/// The standard deviation of a normal distribution with this median absolute deviation: the few pieces in which the
-/// level changed do not count.
+/// Returns the standard deviation of a normal distribution with this median absolute deviation: the few pieces in which
+/// the level changed do not count.
 fn robust_deviation(values: &[f64]) -> f64 {
     let middle = median(values);
     1.4826 * median(&values.iter().map(|value| (value - middle).abs()).collect::<Vec<_>>())
 }
 
-/// Where two clusters of a sorted series part: the split with the most variance between them.
+/// Returns where two clusters of a sorted series part: the split with the most variance between them.
 fn best_split(sorted: &[f64]) -> Option<usize> {
     let (n, total) = (sorted.len() as f64, sorted.iter().sum::<f64>());
     let mut below = 0.0;

@@ -28,7 +28,7 @@ pub struct Benchmark {
     pub link: Uri,
     /// The tests.
     pub choice: Choice,
-    /// How long and how often is measured.
+    /// The timing of the measurements: duration, repeats and wait.
     pub timing: Timing,
     /// Where and under which settings it runs.
     pub conditions: Conditions,
@@ -47,7 +47,7 @@ pub struct Conditions {
     pub line_rate: Option<f64>,
     /// Bytes of the line's largest IP packet, for the limit; `None` for the interface's.
     pub mtu: Option<u32>,
-    /// The address of the pages of a daemon between the two ends, which tells its stages there.
+    /// The address of the pages of a daemon between the two ends, which reports its stages there.
     pub pages: Option<SocketAddr>,
     /// Where a far end runs that is started.
     pub far_end: Host,
@@ -65,15 +65,15 @@ pub enum Host {
 
 /// Follows a run.
 pub trait Observer: Sync {
-    /// Takes a remark on the whole run.
+    /// Receives a remark on the whole run.
     fn say(&self, _text: &str) {}
-    /// Takes the beginning of a step.
+    /// Receives the beginning of a step.
     fn begin(&self, _link: &Uri, _plan: &Plan) {}
-    /// Takes how the step goes on.
+    /// Receives the progress of the step.
     fn tick(&self, _progress: &hodo_measure::Progress) {}
-    /// Takes the end of a step.
+    /// Receives the end of a step.
     fn end(&self, _measurement: &Measurement) {}
-    /// Takes the document after each step, so that it can be written: an interrupt or a failure then loses nothing.
+    /// Receives the document after each step, so that it can be written: an interrupt or a failure then loses nothing.
     fn added(&self, _document: &Document) {}
 }
 
@@ -102,7 +102,7 @@ impl Benchmark {
     /// Checks that this machine has the processors, the congestion control and the descriptors that the plans need.
     ///
     /// # Errors
-    /// [`Error::Usage`] if it has not, [`Error::Failed`] if it does not tell.
+    /// [`Error::Usage`] if the machine lacks any, [`Error::Failed`] if it does not report them.
     pub fn check(&self, plans: &[Plan]) -> Result<(), Error> {
         let online = online_cpus();
         if let Some(cpus) = &self.conditions.cpus
@@ -135,8 +135,8 @@ impl Benchmark {
         Ok(document)
     }
 
-    /// Runs plans in turn, and adds each measurement to the document. What was measured is there also after an error, and
-    /// after `stop` was set.
+    /// Runs plans in turn, and adds each measurement to the document. The measurements are there also after an error,
+    /// and after `stop` was set.
     ///
     /// # Errors
     /// [`Error::Usage`] if nothing can be measured so, [`Error::Failed`] if a measurement failed.
@@ -163,7 +163,7 @@ pub fn document(commit: Option<&str>, arguments: Vec<String>) -> Document {
     Document { schema: SCHEMA.to_owned(), tool, environment, measurements: Vec::new() }
 }
 
-/// Returns the processors that this process may run on; none where the kernel does not tell.
+/// Returns the processors that this process may run on; none if the kernel does not report them.
 pub(crate) fn online_cpus() -> Vec<usize> {
     hodo_io::affinity::allowed_cpus().unwrap_or_default()
 }

@@ -1,7 +1,11 @@
 use crate::Error;
 use hodo_io::host::HostFacts;
 
-/// Checks that the kernel has this congestion control; where it does not tell what it has, the socket will.
+/// Checks that the kernel has this congestion control. If the kernel does not list what it has, the socket
+/// checks.
+///
+/// # Errors
+/// [`Error::Usage`] if the kernel lists its congestion controls, and this one is not among them.
 pub fn check_congestion(asked: Option<&str>) -> Result<(), Error> {
     match asked {
         Some(name) => among(name, &HostFacts::collect().congestion_controls),

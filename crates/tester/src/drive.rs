@@ -18,11 +18,12 @@ pub fn drive(
 ) -> Run {
     let Opened { links, cpus, .. } = opened;
     let watch = Attended { cpus, processors, stop, observer };
-    // What is started later, a far end above all, would inherit the processor that a single link is driven on.
+    // A process or thread that is started later, a far end above all, would inherit the processor that a single link is
+    // driven on.
     affinity::keep(|| hodo_measure::run(links, plan, &watch))
 }
 
-/// What the run asks of us.
+/// The watch that serves a run: processors, counters, and the user.
 struct Attended<'a> {
     cpus: &'a [Option<usize>],
     processors: &'a [usize],

@@ -4,7 +4,7 @@ use hodo_io::host::{self, HostFacts};
 use hodo_io::nic::NicFacts;
 use hodo_measure::{Clock, Environment, Nic};
 
-/// What is known before a link is open.
+/// Returns the part of the environment that is known before a link is open.
 pub fn of_host(arguments: Vec<String>) -> Environment {
     let facts = HostFacts::collect();
     Environment {
@@ -26,7 +26,7 @@ pub fn of_host(arguments: Vec<String>) -> Environment {
     }
 }
 
-/// Adds where the two sides ran, beside what other steps have said.
+/// Adds where the two sides ran, beside what other steps have noted.
 pub fn add_placement(environment: &mut Environment, text: &str) {
     match &mut environment.placement {
         None => environment.placement = Some(text.to_owned()),
@@ -51,7 +51,7 @@ pub fn set_interface(environment: &mut Environment, facts: NicFacts) {
     });
 }
 
-/// The clock in a few words, for people.
+/// Returns the clock in a few words, for people.
 pub fn clock_text(environment: &Environment) -> String {
     match &environment.clock {
         Some(clock) => format!("clock {} at {:.0} ns a reading", clock.source, clock.cost_ns),

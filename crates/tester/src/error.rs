@@ -30,7 +30,7 @@ impl From<LinkError> for Error {
 /// Returns how a turn of a link ended: with the failure that the link noted, else with its driver's.
 ///
 /// # Errors
-/// That failure.
+/// The failure of the link or of its driver.
 pub fn ended(outcome: Result<(), DriverError>, failed: Option<&LinkError>) -> Result<(), LinkError> {
     match (outcome, failed) {
         (_, Some(error)) => Err(error.clone()),

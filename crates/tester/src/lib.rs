@@ -30,7 +30,7 @@ pub use limit::{baseline, limit, tcp_times};
 pub use open::{Opened, Settings, cannot, check_options, check_size, in_parts, open, socket_settings, until_ready};
 pub use plan::{Choice, Timing};
 pub use private_dir::PrivateDir;
-pub use protocol::{Catalog, Description, Part, Protocol};
+pub use protocol::{Catalog, Description, Protocol, TestGroup};
 pub use serve::{LOOPBACK, ServeSettings, Server, Service, serve};
 pub use simulated::{SERVER_NODE, networks, simulated, simulated_far_end};
 pub use uri::Uri;

@@ -1,6 +1,6 @@
 //! The surroundings of a row's limit: bare sockets in the shape of its operations, its line, its simulated network.
 //!
-//! What an operation is on the wire comes from its protocol; everything here is the same for all of them.
+//! The protocol describes an operation on the wire; everything here is the same for all protocols.
 
 use crate::open::socket_settings;
 use crate::simulated::streams_assume;
@@ -46,7 +46,7 @@ pub fn baseline(wire: &OnTheWire, settings: &Settings, plan: &Plan, far_cpus: &[
     })
 }
 
-/// What bare sockets exchange.
+/// The exchange of bare sockets that stands for a plan.
 struct Shape {
     exchange: Exchange,
     /// Bytes of a message.
@@ -111,7 +111,7 @@ const fn kind(carrier: Carrier) -> Kind {
     }
 }
 
-/// One exchange and then the other.
+/// Combines the findings of two exchanges that follow one another.
 fn in_turn(one: Found, other: Found) -> Found {
     let sum = |one: Option<f64>, other: Option<f64>| one.zip(other).map(|(one, other)| one + other);
     Found {
@@ -125,15 +125,15 @@ fn measured(bare: &Bare) -> Result<Found, Error> {
     bare.measure().map_err(|error| Error::Failed(format!("measuring the baseline on bare sockets: {error}")))
 }
 
-/// The processors of the near and the far threads.
+/// Returns the processors of the near and the far threads.
 fn pairs(settings: &Settings, far_cpus: &[usize]) -> Vec<(Option<usize>, Option<usize>)> {
     let threads = if settings.channels == 1 { 1 } else { settings.cpus.len().clamp(1, settings.channels as usize) };
     let far = |index: usize| far_cpus.get(index % far_cpus.len().max(1)).copied();
     (0..threads).map(|index| (settings.cpus.get(index).copied(), far(index))).collect()
 }
 
-/// Returns the limit of a measurement: of the line where its rate is known (`line` is its rate in bits per second and its
-/// MTU), of bare sockets where there is no line, of the model for a simulated link.
+/// Returns the limit of a measurement: of the line where its rate is known (`line` is its rate in bits per second and
+/// its MTU), of bare sockets where there is no line, of the model for a simulated link.
 #[must_use]
 pub fn limit(
     wire: &OnTheWire,
@@ -165,7 +165,7 @@ fn path(datagrams: bool, remote: Option<SocketAddr>, rate: f64, mtu: u32) -> Opt
     Path::new(Line::new(rate, mtu), ip, transport).ok()
 }
 
-/// The simulated network as messages of the mean size find it.
+/// Returns the simulated network as messages of the mean size find it.
 fn modelled(wire: &OnTheWire, (out, back): (hodo_sim::Model, hodo_sim::Model), far_ends: u32) -> Model {
     let way = |model: hodo_sim::Model, way: Way, processors: u32| {
         let bytes = way.mean_bytes().round() as u64;

@@ -1,4 +1,4 @@
-//! A URI becomes a link.
+//! Links from URIs.
 
 use crate::{Error, Uri};
 use hodo_io::{Clock, SocketSettings, affinity};
@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often opening looks whether it is to go on.
+/// The interval at which opening checks whether it is to go on.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// How a link is opened.
@@ -24,7 +24,8 @@ pub struct Settings {
     pub size_max: u32,
     /// How this side waits.
     pub wait: Wait,
-    /// Processors to run on; empty: wherever the kernel puts us. One channel uses the first; many use one thread each.
+    /// Processors to run on; empty: wherever the kernel puts the threads. One channel uses the first; many use one
+    /// thread each.
     pub cpus: Vec<usize>,
     /// TCP congestion control; `None` leaves the system's.
     pub congestion: Option<String>,
@@ -32,11 +33,11 @@ pub struct Settings {
     pub socket_buffer: Option<usize>,
     /// Operations in a packet, where the protocol concatenates.
     pub batch: u32,
-    /// The process of a far end that was started here; `None` where it is elsewhere, or nobody knows.
+    /// The process of a far end that was started here; `None` if it is elsewhere or not known.
     pub far_process: Option<u32>,
-    /// Every operation on a connection of its own, opened and closed with it (`TCP_CRR`).
+    /// Whether every operation has a connection of its own, opened and closed with it (`TCP_CRR`).
     pub reconnect: bool,
-    /// For everything drawn at random.
+    /// The seed of everything drawn at random.
     pub seed: u64,
     /// How long connecting and a single answer may take.
     pub timeout: Duration,
@@ -44,7 +45,7 @@ pub struct Settings {
 
 /// An open link.
 pub struct Opened {
-    /// One for each thread that drives it; the channels are dealt over them.
+    /// The links, one for each thread; the channels are distributed over them.
     pub links: Vec<Box<dyn Link + Send>>,
     /// The threads' processors, one for each link; `None`: wherever the kernel puts it.
     pub cpus: Vec<Option<usize>>,
@@ -78,8 +79,8 @@ pub fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened,
     uri.protocol.open(uri, settings, stop)
 }
 
-/// Opens a link in parts, one for each thread that will drive it: `open_part` opens the channels that it is given on the
-/// processor that will drive them, and adds its link.
+/// Opens a link in parts, one for each thread that will drive it: `open_part` opens the channels that it is given on
+/// the processor that will drive them, and adds its link.
 ///
 /// # Errors
 /// The first error of a part; [`Error::Usage`] if a processor cannot be used.
@@ -167,7 +168,7 @@ pub fn socket_settings(settings: &Settings) -> SocketSettings {
     }
 }
 
-/// One processor for each thread: one thread for one channel, else one for each processor.
+/// Returns one processor for each thread: one thread for one channel, else one for each processor.
 fn cpus(settings: &Settings) -> Vec<Option<usize>> {
     let threads = match (settings.channels, settings.cpus.len()) {
         (1, _) => 1,
@@ -215,7 +216,7 @@ pub fn until_ready<L: Link>(
 /// Checks that the far end takes operations of the size that the settings ask for.
 ///
 /// # Errors
-/// [`Error::Failed`] if it does not.
+/// [`Error::Failed`] if the far end takes only smaller ones.
 pub fn check_size(uri: &Uri, settings: &Settings, theirs: u32) -> Result<(), Error> {
     if settings.size_max > theirs.max(16) {
         return Err(Error::Failed(format!(

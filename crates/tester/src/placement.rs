@@ -14,9 +14,9 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// The rule: one channel has the first processor here and the last for the far end; many channels have a thread on
-    /// each, on both sides. Without a list it is all that are online, but nothing is pinned for one processor alone,
-    /// nor against a far end elsewhere.
+    /// Returns the placement by the rule: one channel has the first processor here and the last for the far end; many
+    /// channels have a thread on each, on both sides. Without a list it is all that are online, but nothing is pinned
+    /// for one processor alone, nor against a far end elsewhere.
     pub fn of(asked: Option<&[usize]>, online: &[usize], channels: u32, far_end_here: bool) -> Self {
         let cpus = match asked {
             Some(asked) => asked,
@@ -30,13 +30,13 @@ impl Placement {
         Placement { here, far: if far_end_here { far } else { Vec::new() }, socket_buffer: None }
     }
 
-    /// With these socket buffers.
+    /// Returns this placement with these socket buffers.
     pub fn with_buffers(mut self, size: Option<usize>) -> Self {
         self.socket_buffer = size;
         self
     }
 
-    /// With the far end on its last processor alone, where it has only one thread.
+    /// Returns this placement with the far end on its last processor alone, if it has only one thread.
     pub fn with_far_on_one(mut self, one: bool) -> Self {
         if one && let Some(last) = self.far.last() {
             self.far = vec![*last];
@@ -44,7 +44,7 @@ impl Placement {
         self
     }
 
-    /// In a few words, as `here cpu 0, far end cpu 1`.
+    /// Returns the placement in a few words, as `here cpu 0, far end cpu 1`.
     pub fn text(&self, far_end_here: bool) -> String {
         let side =
             |cpus: &[usize]| if cpus.is_empty() { "not pinned".to_owned() } else { format!("cpu {}", cpus_text(cpus)) };

@@ -1,15 +1,15 @@
 //! The measurements of a benchmark, one after the other.
 
-use crate::{Description, Error, Part, Uri};
+use crate::{Description, Error, TestGroup, Uri};
 use hodo_machine::Wait;
 use hodo_measure::{Mode, Plan, Repeats, Size, Test, Until};
 use std::time::Duration;
 
-/// Operations in flight on all channels together: what the tester keeps in memory for each is bounded by this.
+/// The most operations in flight on all channels together, which bounds what the tester keeps in memory for them.
 const IN_FLIGHT_MAX: u64 = (1 << 24) - 1;
-/// More per second cannot be told apart by a clock of nanoseconds.
+/// The highest rate per second: a clock of nanoseconds cannot distinguish more.
 const RATE_MAX: f64 = 1e9;
-/// A schedule must not be held up by the window, so the open test's is wide.
+/// The window of the open test: it is wide, because the window must not hold up the schedule.
 const OPEN_WINDOW: u32 = 1024;
 /// Where the random test's minimum begins, and by what it is multiplied, unless `--sizes` says so.
 const RANDOM_FIRST: u32 = 64;
@@ -36,7 +36,7 @@ pub struct Choice {
     pub reconnect: bool,
 }
 
-/// How long and how often is measured.
+/// The timing of the measurements: duration, repeats and wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
     /// The end of one repeat.
@@ -47,7 +47,7 @@ pub struct Timing {
     pub repeats: Repeats,
     /// How both sides wait.
     pub wait: Wait,
-    /// For everything drawn at random.
+    /// The seed of everything drawn at random.
     pub seed: u64,
     /// Whether the stages of an operation are measured.
     pub stages: bool,
@@ -94,12 +94,12 @@ struct Wanted {
     test: Test,
     mode: Mode,
     sizes: Vec<u32>,
-    /// Each in turn.
+    /// The windows, each in turn.
     windows: Vec<u32>,
     channels: u32,
 }
 
-/// What `--test` and its companions ask for; what they leave open is as in the protocol's suite.
+/// Returns the tests that `--test` and its companion options ask for; options not given are as in the protocol's suite.
 fn asked(link: &Uri, choice: &Choice, test: Test) -> Result<Wanted, Error> {
     let protocol = link.protocol.description();
     let mode = choice.mode.unwrap_or(protocol.modes[0]);
@@ -136,8 +136,8 @@ fn asked(link: &Uri, choice: &Choice, test: Test) -> Result<Wanted, Error> {
     Ok(wanted)
 }
 
-/// A part of the suite, with what the options change in it.
-fn suited(link: &Uri, part: &Part, choice: &Choice) -> Wanted {
+/// Returns a part of the suite, with what the options change in it.
+fn suited(link: &Uri, part: &TestGroup, choice: &Choice) -> Wanted {
     let one_at_a_time = part.test == Test::Latency;
     Wanted {
         test: part.test,
@@ -156,9 +156,9 @@ fn given(values: &[u32]) -> Option<Vec<u32>> {
     (!values.is_empty()).then(|| values.to_vec())
 }
 
-/// The part of the suite that is most like a test.
-fn likeness(protocol: &Description, test: Test, mode: Mode) -> &'static Part {
-    let find = |fits: &dyn Fn(&Part) -> bool| protocol.suite.iter().find(|part| fits(part));
+/// Returns the part of the suite that is most like a test.
+fn likeness(protocol: &Description, test: Test, mode: Mode) -> &'static TestGroup {
+    let find = |fits: &dyn Fn(&TestGroup) -> bool| protocol.suite.iter().find(|part| fits(part));
     find(&|part| part.test == test && part.mode == mode)
         .or_else(|| find(&|part| part.test == test))
         .or_else(|| find(&|part| part.test == Test::Rate && part.mode == mode))
@@ -225,7 +225,7 @@ fn rising(sizes: &[u32]) -> Vec<Size> {
     minima.into_iter().map(|min| Size::Uniform { min, max }).collect()
 }
 
-/// What single options cannot know of each other.
+/// Checks the options against each other.
 fn check(protocol: &Description, choice: &Choice) -> Result<(), Error> {
     let usage = |text: String| Err(Error::Usage(text));
     let name = protocol.name;

@@ -6,14 +6,14 @@ use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// More attempts than names can be taken by chance.
+/// The most attempts: more than the names that can be taken by chance.
 const ATTEMPTS: u32 = 100;
 
 /// A new folder under the system's temporary one that only this user can enter; removed when dropped.
 pub struct PrivateDir(PathBuf);
 
 impl PrivateDir {
-    /// Makes one.
+    /// Creates a folder.
     ///
     /// # Errors
     /// [`Error::Failed`] if no folder can be made.
@@ -32,19 +32,19 @@ impl PrivateDir {
         Err(Error::Failed(format!("no folder can be made in {}: all names are taken", parent.display())))
     }
 
-    /// Returns the path of the socket in it.
+    /// Returns the path of the socket in the folder.
     #[must_use]
     pub fn socket(&self) -> String {
         self.0.join("hodo.sock").display().to_string()
     }
 
-    /// Takes over one that another process has made, so that it is removed although that process was killed.
+    /// Takes over a folder that another process has made, so that it is removed although that process was killed.
     #[must_use]
     pub fn adopt(path: &Path) -> Self {
         PrivateDir(path.to_owned())
     }
 
-    /// Returns its path.
+    /// Returns the path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
@@ -53,7 +53,7 @@ impl PrivateDir {
 
 impl Drop for PrivateDir {
     fn drop(&mut self) {
-        // What is left behind does no harm.
+        // A folder that is left behind does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

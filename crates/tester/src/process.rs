@@ -10,19 +10,20 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// How long it may take to come to an end by itself.
+/// The time that the process may take to end by itself.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A running process. Dropped, it is stopped.
 pub(crate) struct Process {
     child: Child,
-    /// Open for as long as the far end is to run: it stops at the end of its standard input, however this process ends.
+    /// Standard input, open for as long as the far end is to run: it stops when this is closed, however this process
+    /// ends.
     stdin: Option<ChildStdin>,
-    /// Open, lest later output kills the far end.
+    /// Standard output, kept open because later output would otherwise kill the far end.
     _stdout: Option<BufReader<ChildStdout>>,
 }
 
-/// How a far end runs that is started here.
+/// The settings of a far end that is started here.
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
     pub(crate) wait: Wait,
@@ -33,7 +34,8 @@ pub(crate) struct Launch {
 }
 
 impl Process {
-    /// Starts a process, and waits until it has said where it listens: its lines without the beginning of each.
+    /// Starts a process, and waits until it has printed where it listens. Returns also its lines, without the beginning
+    /// of each.
     pub(crate) fn start(program: &Path, far_end: &FarEnd, launch: &Launch) -> Result<(Process, Vec<String>), Error> {
         let mut child = command(program, far_end, launch)
             .spawn()
@@ -53,22 +55,22 @@ impl Process {
         Ok((process, said))
     }
 
-    /// Returns its number.
+    /// Returns the number of the process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Returns why it runs no more; `None` while it runs.
+    /// Returns the reason why the process has ended; `None` while it runs.
     pub(crate) fn ended(&mut self) -> Option<String> {
         self.child.try_wait().ok().flatten().map(|status| format!("the far end has ended ({status})"))
     }
 
-    /// Why it is not listening, in its own words where it has said them.
+    /// Returns why the process is not listening, in its own words if it has printed any.
     fn did_not_start(&mut self, timeout: Duration) -> Error {
         let status = self.stop();
         let mut said = String::new();
         if let Some(stderr) = self.child.stderr.take() {
-            // What it says is one line; more would be no use.
+            // The message is one line; more would be no use.
             let _ = stderr.take(4096).read_to_string(&mut said);
         }
         let said = said.trim().trim_start_matches("hodo: ");
@@ -82,7 +84,7 @@ impl Process {
         }
     }
 
-    /// Asks it to end, and kills it where it does not, as when it is stopped. Returns how it ended by itself.
+    /// Requests the process to end, and kills it if it does not, as when it is stopped. Returns how it ended by itself.
     fn stop(&mut self) -> Option<ExitStatus> {
         drop(self.stdin.take());
         let (tell, told) = mpsc::channel();
@@ -126,7 +128,8 @@ fn command(program: &Path, far_end: &FarEnd, launch: &Launch) -> Command {
     command
 }
 
-/// The first lines of a child's output, waited for this long, and the rest of the output.
+/// Returns the first lines of a child's output, and the rest of the output; `None` if they do not come within
+/// `timeout`.
 fn first_lines(stdout: ChildStdout, count: usize, timeout: Duration) -> Option<(String, BufReader<ChildStdout>)> {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! What a protocol is to the tester, and a list of protocols.
+//! The interface between a protocol and the tester, and a list of protocols.
 
 use crate::{Error, FarEnd, Opened, ServeSettings, Server, Settings, Uri};
 use hodo_measure::limits::OnTheWire;
@@ -21,7 +21,7 @@ pub trait Protocol: Sync {
     /// Opens the same link over the simulated network that the URI's options describe.
     ///
     /// # Errors
-    /// As for [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     fn simulate(&self, uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error>;
 
     /// Binds the server that a URI names. Without a host it listens on loopback; without a port on any free one.
@@ -51,8 +51,8 @@ pub trait Protocol: Sync {
         FarEnd::serve(link.clone())
     }
 
-    /// Returns the URI of the link to a far end that was started: `said` holds what its first lines say, `behind` the far
-    /// end behind it.
+    /// Returns the URI of the link to a far end that was started: `said` holds what its first lines say, `behind` the
+    /// far end behind it.
     ///
     /// # Errors
     /// [`Error::Failed`] if a line is no URI of this protocol.
@@ -66,7 +66,8 @@ pub trait Protocol: Sync {
         1
     }
 
-    /// Returns the socket buffers that suit this many channels to a far end on the same host; `None` leaves the system's.
+    /// Returns the socket buffers that suit this many channels to a far end on the same host; `None` leaves the
+    /// system's.
     fn socket_buffer(&self, _channels: u32) -> Option<usize> {
         None
     }
@@ -75,7 +76,7 @@ pub trait Protocol: Sync {
     /// pages, if that is known.
     ///
     /// # Errors
-    /// The reason why the daemon does not tell its stages, and the remedy.
+    /// The reason why the daemon does not report its stages, and the remedy.
     fn add_stages(&self, _uri: &Uri, _opened: &mut Opened, _pages: Option<SocketAddr>) -> Result<(), String> {
         Ok(())
     }
@@ -115,7 +116,7 @@ pub struct Description {
     /// The directions that the payload of an operation may take, the most usual one first.
     pub modes: &'static [Mode],
     /// The short standard suite: tests, modes, sizes.
-    pub suite: &'static [Part],
+    pub suite: &'static [TestGroup],
     /// The largest size of an operation in bytes.
     pub size_max: u32,
     /// The most operations in a packet.
@@ -128,9 +129,9 @@ pub struct Description {
     pub has_one_thread: bool,
 }
 
-/// One part of a protocol's standard suite.
+/// One group of tests in a protocol's standard suite.
 #[derive(Debug, Clone, Copy)]
-pub struct Part {
+pub struct TestGroup {
     /// The test.
     pub test: Test,
     /// The direction of the payload.
@@ -143,11 +144,11 @@ pub struct Part {
     pub channels: u32,
 }
 
-impl Part {
-    /// Creates a part.
+impl TestGroup {
+    /// Creates a group of tests.
     #[must_use]
-    pub const fn new(test: Test, mode: Mode, sizes: &'static [u32], window: u32, channels: u32) -> Part {
-        Part { test, mode, sizes, window, channels }
+    pub const fn new(test: Test, mode: Mode, sizes: &'static [u32], window: u32, channels: u32) -> TestGroup {
+        TestGroup { test, mode, sizes, window, channels }
     }
 }
 

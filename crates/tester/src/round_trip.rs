@@ -6,9 +6,9 @@ use hodo_measure::limits::OnTheWire;
 use hodo_measure::{Plan, Repeats, Size, Test, Until, Unwatched};
 use std::time::Duration;
 
-/// How long one batch of operations is watched.
+/// The duration of one batch of operations.
 const BATCH: Duration = Duration::from_millis(20);
-/// A batch may meet processors that sleep more deeply than those of the next.
+/// The number of batches: one may meet processors that sleep more deeply than those of the next.
 const BATCHES: usize = 2;
 
 /// Measures the median times of the plan's operations one at a time, over the open link and with the plan's wait. An
@@ -31,7 +31,7 @@ pub(crate) fn alone(opened: &mut Opened, plan: &Plan, wire: &OnTheWire) -> Vec<f
     (0..BATCHES).map_while(|_| batch(opened, &probe)).collect()
 }
 
-/// The median over one batch.
+/// Returns the median over one batch.
 fn batch(opened: &mut Opened, probe: &Plan) -> Option<f64> {
     let Opened { links, cpus, .. } = opened;
     let run = affinity::keep(|| {

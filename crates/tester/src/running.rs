@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// Peers at once that a far end in a thread takes.
+/// The most peers at once of a far end in a thread.
 const PEERS_MAX: usize = 20_000;
 
 /// A running far end. Dropped, it is stopped.
@@ -71,17 +71,17 @@ impl Running {
         Ok(Running { place, uri, placement: placement.clone(), pages, behind, _dir: dir })
     }
 
-    /// Returns the link to it.
+    /// Returns the link to the far end.
     pub(crate) fn link(&self) -> &Uri {
         &self.uri
     }
 
-    /// Returns the address of its pages, where it has any.
+    /// Returns the address of the far end's pages, if it has any.
     pub(crate) fn pages(&self) -> Option<SocketAddr> {
         self.pages
     }
 
-    /// Returns its process, if it is not this one.
+    /// Returns the far end's process, if it is not this one.
     pub(crate) fn process(&self) -> Option<u32> {
         match &self.place {
             Place::Process(process) => Some(process.id()),
@@ -89,12 +89,12 @@ impl Running {
         }
     }
 
-    /// Returns how it was placed.
+    /// Returns the placement of the far end.
     pub(crate) fn placement(&self) -> &Placement {
         &self.placement
     }
 
-    /// Returns why it runs no more; `None` while it runs.
+    /// Returns the reason why the far end has ended; `None` while it runs.
     pub(crate) fn ended(&mut self) -> Option<String> {
         if let Some(ended) = self.behind.as_mut().and_then(|behind| behind.ended()) {
             return Some(ended);

@@ -1,4 +1,4 @@
-//! A URI becomes a server.
+//! Servers from URIs.
 
 use crate::open::{check_congestion, check_options};
 use crate::{Error, Uri};
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Where a server listens, unless told otherwise.
+/// The address at which a server listens unless the URI names one: any free port of loopback.
 pub const LOOPBACK: &str = "127.0.0.1:0";
 
 /// How a server runs.
@@ -27,7 +27,7 @@ pub struct ServeSettings {
     pub socket_buffer: Option<usize>,
     /// The largest operation in bytes.
     pub size_max: u32,
-    /// At most so many peers at once; one more is refused.
+    /// The most peers at once; one more is refused.
     pub peers_max: usize,
 }
 
@@ -43,7 +43,7 @@ impl ServeSettings {
     }
 }
 
-/// Serves on what was bound until the flag is set.
+/// A function that serves on the bound sockets until the flag is set.
 type Run = Box<dyn FnOnce(Bound, &AtomicBool) -> io::Result<()> + Send>;
 
 /// A server that listens, and has not begun to serve.
@@ -59,7 +59,7 @@ pub struct Service<Make, Answer> {
     pub make: Make,
     /// Returns the application's answer to an event.
     pub answer: Answer,
-    /// Over what it is served.
+    /// The transport of the server.
     pub transport: Transport,
     /// Threads that share the peers.
     pub threads: usize,
@@ -136,8 +136,8 @@ impl Server {
         &self.uris
     }
 
-    /// Takes a trace of the server's packets, or of one thread's packets where there are several. Several listeners are not
-    /// traced.
+    /// Takes a trace of the server's packets, or of one thread's packets where there are several. Several listeners are
+    /// not traced.
     #[must_use]
     pub fn traced(self, trace: Arc<Trace>) -> Self {
         let bound = match self.bound {

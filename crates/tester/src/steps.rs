@@ -21,7 +21,7 @@ pub(crate) struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// Runs the plans in turn. What was measured is in the document, also after an error.
+    /// Runs the plans in turn. The measurements are in the document, also after an error.
     pub(crate) fn run(&mut self, plans: &[Plan]) -> Result<(), Error> {
         let mut far_end = None;
         let mut failure = Ok(());
@@ -49,7 +49,7 @@ impl Steps<'_> {
         failure
     }
 
-    /// Whether the next plan may do better after this one's error.
+    /// Returns whether the next plan may do better after this one's error.
     fn next(&self, error: Option<LinkError>, stopped: bool) -> Next {
         let named = |error: LinkError| Err(Error::Failed(format!("{}: {error}", self.benchmark.link)));
         match error {
@@ -60,7 +60,7 @@ impl Steps<'_> {
         }
     }
 
-    /// One measurement with its limit, and why the link cannot go on, where it cannot.
+    /// Makes one measurement with its limit. Returns also the reason why the link cannot go on, if it cannot.
     fn step(&mut self, plan: &Plan, far_end: &mut Option<Running>) -> Result<(Measurement, Option<LinkError>), Error> {
         let placement = self.placement(plan);
         let uri = self.meet(&placement, far_end)?;
@@ -101,7 +101,7 @@ impl Steps<'_> {
         let error = run.error.clone();
         let mut found = run.into_measurement(self.benchmark.link.scheme, &self.benchmark.link.to_string(), plan);
         if self.benchmark.link.simulated {
-            // What computing the simulation cost says nothing of the link, and would differ from run to run.
+            // The CPU time of computing the simulation says nothing of the link, and would differ from run to run.
             found.cpu = Cpu::default();
         }
         let baseline = baselines.into_iter().reduce(|one: Baseline, other| one.with(&other));
@@ -117,7 +117,7 @@ impl Steps<'_> {
         Ok((found, error))
     }
 
-    /// What bare sockets do. Without it there may be no limit, but still a measurement.
+    /// Measures the baseline of bare sockets. Without it there may be no limit, but still a measurement.
     fn baseline(&self, wire: &OnTheWire, settings: &Settings, plan: &Plan, placement: &Placement) -> Option<Baseline> {
         let found = crate::baseline(wire, settings, plan, &placement.far);
         found.inspect_err(|error| self.observer.say(&error.to_string())).ok()
@@ -134,7 +134,7 @@ impl Steps<'_> {
         )
     }
 
-    /// Where the far end is. One that is started here runs on until a plan needs it otherwise placed.
+    /// Returns where the far end is. One that is started here runs on until a plan needs another placement.
     fn meet(&self, placement: &Placement, far_end: &mut Option<Running>) -> Result<Uri, Error> {
         if !self.benchmark.link.wants_far_end() {
             return Ok(self.benchmark.link.clone());
@@ -170,7 +170,7 @@ impl Steps<'_> {
         }
     }
 
-    /// What the environment says only once a link is open.
+    /// Notes the facts of the environment that are known only once a link is open.
     fn note(&mut self, opened: &Opened, placement: &Placement, nic: Option<NicFacts>) {
         let text = placement.text(self.benchmark.link.wants_far_end());
         let environment = &mut self.document.environment;
@@ -188,13 +188,13 @@ impl Steps<'_> {
     }
 }
 
-/// What follows a step.
+/// The next thing to do after a step.
 enum Next {
     Plan(Result<(), Error>),
     End(Result<(), Error>),
 }
 
-/// What is measured beside a row, before and after it.
+/// The measurements beside a row, before and after it.
 struct Beside {
     /// Bare sockets.
     baseline: bool,
@@ -202,7 +202,8 @@ struct Beside {
     alone: bool,
 }
 
-/// The processors whose load counts: those that the two sides are bound to, or all of them where a side is not bound.
+/// Returns the processors whose load counts: those that the two sides are bound to, or all of them where a side is not
+/// bound.
 fn busy_processors(placement: &Placement) -> Vec<usize> {
     if placement.here.is_empty() {
         return Vec::new();
@@ -210,7 +211,7 @@ fn busy_processors(placement: &Placement) -> Vec<usize> {
     placement.here.iter().chain(&placement.far).copied().collect()
 }
 
-/// Whether both sides are on this host, where there is no line between them.
+/// Returns whether both sides are on this host, where there is no line between them.
 fn is_here(opened: &Opened) -> bool {
     let same = |local: std::net::SocketAddr, remote: std::net::SocketAddr| local.ip() == remote.ip();
     opened.local.zip(opened.remote).is_none_or(|(local, remote)| remote.ip().is_loopback() || same(local, remote))

@@ -1,6 +1,6 @@
 use hodo_measure::{Cpu, Loss, Measurement, Plan, Rate, Run, State, Verdict};
 
-/// A measurement that did not come about: its plan, no figures, and why.
+/// Returns a measurement that did not come about: its plan, no figures, and why.
 pub fn unmeasured(protocol: &str, link: &str, plan: &Plan, state: State, why: &str) -> Measurement {
     let run = Run {
         operations: 0,

@@ -20,7 +20,7 @@ pub struct Uri {
 }
 
 impl Uri {
-    /// Whether the URI names no far end, so that one has to be started here.
+    /// Returns whether the URI names no far end, so that one has to be started here.
     #[must_use]
     pub fn wants_far_end(&self) -> bool {
         !self.simulated && self.authority.is_empty() && self.path.is_empty()

@@ -9,8 +9,8 @@ use hodo_measure::limits::{Carrier, OnTheWire};
 use hodo_measure::{Mode, Plan, Test};
 use hodo_sim::Sim;
 use hodo_tester::{
-    Description, Error, LOOPBACK, Opened, Part, Protocol, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri,
-    cannot, in_parts, networks, simulated, socket_settings,
+    Description, Error, LOOPBACK, Opened, Protocol, SERVER_NODE, ServeSettings, Server, Service, Settings, TestGroup,
+    Uri, cannot, in_parts, networks, simulated, socket_settings,
 };
 use link::ToyLink;
 use machines::{Client, HEADER};
@@ -31,9 +31,9 @@ const DESCRIPTION: Description = Description {
     about: "a toy: payload one way, its length back",
     modes: &[Mode::Send],
     suite: &[
-        Part::new(Test::Latency, Mode::Send, &[64], 1, 1),
-        Part::new(Test::Rate, Mode::Send, &[64, 1 << 10], 16, 1),
-        Part::new(Test::Channels, Mode::Send, &[64], 4, 3),
+        TestGroup::new(Test::Latency, Mode::Send, &[64], 1, 1),
+        TestGroup::new(Test::Rate, Mode::Send, &[64, 1 << 10], 16, 1),
+        TestGroup::new(Test::Channels, Mode::Send, &[64], 4, 3),
     ],
     size_max: 1 << 20,
     batch_max: 1,

@@ -10,12 +10,12 @@ use std::sync::atomic::AtomicBool;
 pub const TESTS: [Test; 5] = [Test::Rate, Test::Latency, Test::Random, Test::Channels, Test::Open];
 pub const MODES: [Mode; 3] = [Mode::Both, Mode::Send, Mode::Receive];
 
-/// A thousand operations of one size, one at a time, once.
+/// Returns a thousand operations of one size, one at a time, once.
 pub fn plan(test: Test, mode: Mode, size: u32) -> Plan {
     Plan { test, until: Until::Count(1000), ..Plan::one(mode, size) }
 }
 
-/// The settings that a link needs for a plan.
+/// Returns the settings that a link needs for a plan.
 pub fn settings(plan: &Plan) -> Settings {
     Settings {
         channels: plan.channels,
@@ -33,7 +33,7 @@ pub fn settings(plan: &Plan) -> Settings {
     }
 }
 
-/// The protocols whose two ends are both of this program.
+/// Returns the protocols whose two ends are both of this program.
 pub fn own() -> impl Iterator<Item = &'static dyn Protocol> {
     protocols().filter(|protocol| protocol.description().own)
 }

@@ -34,7 +34,7 @@ impl Served {
         served
     }
 
-    /// What a URI names.
+    /// Starts the server that a URI names.
     pub fn at(uri: &Uri, settings: &ServeSettings) -> Served {
         let server = serve(uri, settings).unwrap_or_else(|error| panic!("{uri}: {error}"));
         let (uri, stop) = (server.uri().clone(), Arc::new(AtomicBool::new(false)));
@@ -43,7 +43,7 @@ impl Served {
         Served { uri, stop, thread: Some(thread), _place: None }
     }
 
-    /// Ends it, and says how it ended.
+    /// Stops the server, and returns how it ended.
     pub fn end(&mut self) -> Result<(), Error> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("it is ended once");
@@ -61,7 +61,7 @@ impl Drop for Served {
     }
 }
 
-/// An address of this protocol that nobody uses.
+/// Returns an address of this protocol that nobody uses.
 pub fn free(protocol: &dyn Protocol) -> (Uri, Option<Place>) {
     if protocol.name() != "unix" {
         return (super::uri(&format!("{}://127.0.0.1:0", protocol.name())), None);

@@ -19,7 +19,7 @@ pub struct Bench {
     /// stopped at the end.
     #[arg(value_name = "LINK", value_parser = hodo_catalog::uri)]
     pub link: Uri,
-    /// What is measured.
+    /// The measurement.
     #[command(flatten)]
     pub choice: Choice,
     /// How it is measured.
@@ -36,7 +36,7 @@ pub struct Bench {
     pub progress: Progress,
 }
 
-/// What is measured.
+/// The measurement.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Test")]
 pub struct Choice {

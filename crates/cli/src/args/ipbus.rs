@@ -8,15 +8,15 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Ipbus {
-    /// What is done.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: IpbusCommand,
 }
 
-/// What is done with registers, or with the files that name them.
+/// The commands for registers, and for the files that name them.
 #[derive(Debug, Subcommand)]
 pub enum IpbusCommand {
-    /// What do registers hold?
+    /// Read registers.
     Read(Read),
     /// Write registers.
     Write(Write),
@@ -29,14 +29,14 @@ pub enum IpbusCommand {
     /// Modify a register in one transaction, which nothing else comes between.
     #[command(subcommand)]
     Rmw(Rmw),
-    /// What do all registers hold, or those whose names fit?
+    /// Read all registers, or those whose names match.
     Dump(Dump),
     /// Which nodes does an address table have?
     Nodes(Nodes),
     /// Which devices do connection files have?
     #[command(mut_arg("patterns", by_id))]
     Devices(Devices),
-    /// What is wrong with address tables and connection files?
+    /// Find errors in address tables and connection files.
     Check(Check),
 }
 
@@ -75,7 +75,7 @@ pub struct Device {
     pub reliable: bool,
 }
 
-/// What is read.
+/// Registers to read.
 #[derive(Debug, Args)]
 pub struct Read {
     /// The device.
@@ -89,7 +89,7 @@ pub struct Read {
     pub show: Show,
 }
 
-/// What is written.
+/// Registers to write.
 #[derive(Debug, Args)]
 pub struct Write {
     /// The device.
@@ -113,7 +113,7 @@ pub enum Transfer {
     Write(WriteBlock),
 }
 
-/// The command without what only blocks have; who says it all the same is told so.
+/// Hides the options that only blocks have; a user who gives one all the same gets an error.
 fn of_one_address(transfer: Command) -> Command {
     let hidden =
         ["offset", "configuration"].into_iter().fold(transfer, |all, name| all.mut_arg(name, |arg| arg.hide(true)));
@@ -172,7 +172,7 @@ pub struct WriteBlock {
 /// Where in a device a block is.
 #[derive(Debug, Args)]
 pub struct Place {
-    /// So many words after the start of a block.
+    /// Offset in words from the start of a block.
     #[arg(long, value_name = "N", value_parser = units::word)]
     pub offset: Option<u32>,
     /// In the configuration space, which has addresses only.
@@ -243,7 +243,7 @@ pub struct RmwSum {
     /// A node by its path, or an address as 0x1000: a whole register.
     #[arg(value_name = "NODE")]
     pub spot: Spot,
-    /// What is added; it may be negative.
+    /// The addend; it may be negative.
     #[arg(value_name = "ADDEND", value_parser = units::signed_word, allow_hyphen_values = true)]
     pub addend: u32,
     /// Values as decimal numbers.
@@ -254,7 +254,7 @@ pub struct RmwSum {
     pub forms: Forms,
 }
 
-/// What is dumped: readable registers, and not the words of blocks and ports.
+/// Registers to dump: those that are readable, without the words of blocks and ports.
 #[derive(Debug, Args)]
 pub struct Dump {
     /// The device.
@@ -311,12 +311,12 @@ pub struct Devices {
     pub forms: Forms,
 }
 
-/// What patterns mean where they choose devices.
+/// Sets the help of patterns that choose devices.
 fn by_id(patterns: Arg) -> Arg {
     patterns.help("Regular expressions that fit whole ids, as 'crate[0-3]\\..*' [default: all]")
 }
 
-/// What is checked.
+/// Files to check.
 #[derive(Debug, Args)]
 pub struct Check {
     /// Address tables: files, or as uHAL names them, 'file://$BOARDS/*.xml'.

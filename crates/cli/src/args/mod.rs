@@ -32,7 +32,7 @@ use clap::{Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(name = "hodo", version, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Cli {
-    /// What you want to know.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Option<Command>,
     /// Options of the demonstration.
@@ -40,7 +40,7 @@ pub struct Cli {
     pub demo: Demo,
 }
 
-/// What you want to know.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// How fast is a link?

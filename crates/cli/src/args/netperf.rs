@@ -1,4 +1,4 @@
-//! What netperf's users look for, under the names that they know.
+//! The tests that netperf's users look for, under the names that they know.
 
 /// Stands under `hodo bench --help`.
 pub const NETPERF: &str = "\

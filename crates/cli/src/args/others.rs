@@ -75,10 +75,10 @@ pub struct Serve {
     /// Peers at once, at most; one more is refused.
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub peers_max: u32,
-    /// Its trace.
+    /// The trace.
     #[command(flatten)]
     pub traced: Traced,
-    /// Its log.
+    /// The log.
     #[command(flatten)]
     pub log: Logged,
     /// Come to an end when standard input does, so that the far end never outlives who started it.
@@ -101,7 +101,7 @@ pub enum Transport {
     Udp,
 }
 
-/// What the calculator is told.
+/// Arguments of the calculator.
 #[derive(Debug, Args)]
 pub struct Limits {
     /// Bits per second on the wire.
@@ -137,7 +137,7 @@ pub struct Limits {
     /// The round-trip, as 100us.
     #[arg(long, value_name = "TIME", requires = "window", value_parser = units::span)]
     pub rtt: Option<Duration>,
-    /// What an operation costs the busier side's processors, as 8us.
+    /// Processor time of an operation on the busier side, as 8us.
     #[arg(long, value_name = "TIME", value_parser = units::span)]
     pub cpu_cost: Option<Duration>,
     /// Processors of that side that share the work.
@@ -183,7 +183,7 @@ fn pcie(text: &str) -> Result<(u8, u8), String> {
     Ok((generation, lanes))
 }
 
-/// What is rebuilt from results.
+/// Results from which outputs are rebuilt.
 #[derive(Debug, Args)]
 pub struct Report {
     /// Documents that `hodo bench --json` wrote; several are read as one.
@@ -197,7 +197,7 @@ pub struct Report {
     pub markdown: Option<PathBuf>,
 }
 
-/// What is compared.
+/// Results to compare.
 #[derive(Debug, Args)]
 pub struct Compare {
     /// The document that the other is measured by.

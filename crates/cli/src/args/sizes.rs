@@ -12,13 +12,13 @@ const SIZES_MAX: usize = 1000;
 pub struct Sizes(Vec<u32>);
 
 impl Sizes {
-    /// Of these, which are not none.
+    /// Creates a list of these sizes, of which there has to be at least one.
     pub fn of(sizes: &[u32]) -> Self {
         debug_assert!(!sizes.is_empty());
         Sizes(sizes.to_vec())
     }
 
-    /// All of them.
+    /// Returns all sizes.
     pub fn values(&self) -> &[u32] {
         &self.0
     }

@@ -3,12 +3,12 @@ pub use hodo_catalog::farm::accept;
 use hodo_catalog::farm::emulation::Spread;
 use hodo_catalog::farm::spread;
 
-/// A spread of sizes: `32000`, `32K`, `uniform:1K..64K`, `exponential:32K`, `normal:32K,1K`.
+/// Parses a spread of sizes: `32000`, `32K`, `uniform:1K..64K`, `exponential:32K`, `normal:32K,1K`.
 pub fn sizes(text: &str) -> Result<Spread, String> {
     spread(text, &|text| units::bytes(text).map(|bytes| bytes as f64), "32K")
 }
 
-/// A spread of times: `0`, `1ms`, `uniform:1ms..5ms`, `exponential:1ms`, `normal:1ms,100us`.
+/// Parses a spread of times: `0`, `1ms`, `uniform:1ms..5ms`, `exponential:1ms`, `normal:1ms,100us`.
 pub fn times(text: &str) -> Result<Spread, String> {
     let nanos = |text: &str| if text == "0" { Ok(0.0) } else { units::span(text).map(|span| span.as_nanos() as f64) };
     spread(text, &nanos, "1ms")

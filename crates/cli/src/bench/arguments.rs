@@ -5,7 +5,7 @@ use crate::args::Bench;
 use crate::args::units::span_text;
 use hodo_measure::{Repeats, Until};
 
-/// The command line of this process, followed by the options that it left at their defaults.
+/// Returns the command line of this process, followed by the options that it left at their defaults.
 pub fn effective(bench: &Bench) -> Vec<String> {
     let mut arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     complete(bench, &mut arguments);
@@ -41,7 +41,7 @@ fn complete(bench: &Bench, arguments: &mut Vec<String>) {
     }
 }
 
-/// How it is measured, in one line for people.
+/// Returns one line for people that says how the measurement is made.
 pub fn summary(bench: &Bench) -> String {
     let timing = timing(bench);
     let repeat = match timing.repeats {

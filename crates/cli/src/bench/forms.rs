@@ -15,7 +15,7 @@ pub enum Form {
     Html,
     /// A picture as SVG.
     Svg,
-    /// The same as PNG.
+    /// The sheet of pictures as PNG.
     Png,
     /// A table for a README.
     Markdown,
@@ -26,7 +26,7 @@ pub enum Form {
 /// Pixels of a PNG for each unit of the drawing: sharp in print.
 const SCALE: f32 = 2.0;
 
-/// The document in this form; none where there is nothing to show yet.
+/// Returns the document in this form, or `None` if there is nothing to show yet.
 pub fn bytes(form: Form, document: &Document) -> io::Result<Option<Vec<u8>>> {
     let measurements = &document.measurements;
     let text = match form {
@@ -44,7 +44,7 @@ pub fn bytes(form: Form, document: &Document) -> io::Result<Option<Vec<u8>>> {
     Ok(text.map(String::into_bytes))
 }
 
-/// A picture of each kind that has something to show, with its file's name.
+/// Returns a picture of each kind that has something to show, with the name of its file.
 pub fn plots(document: &Document) -> impl Iterator<Item = (&'static str, String)> {
     Picture::ALL.into_iter().filter_map(|picture| {
         let name = match picture {

@@ -52,17 +52,17 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Whether standard output is a program's, so that people read standard error.
+    /// Returns whether standard output is for a program, so that people read standard error.
     pub fn take_stdout(&self) -> bool {
         !self.stdout.is_empty()
     }
 
-    /// Whether there is nothing to be written at all.
+    /// Returns whether there are no outputs at all.
     pub fn are_none(&self) -> bool {
         self.stdout.is_empty() && self.files.is_empty()
     }
 
-    /// Writes all files; tells which one could not be, after having tried every one.
+    /// Writes all files. Reports the first one that could not be written, after it has tried every one.
     pub fn write_files(&self, document: &Document) -> Result<(), Error> {
         let mut first_failure = Ok(());
         for target in &self.files {

@@ -1,4 +1,4 @@
-//! Who follows the run: a line that is rewritten on a terminal, plain lines elsewhere, or nobody.
+//! The progress of a run: a line that is rewritten on a terminal, plain lines elsewhere, or no output.
 
 use crate::args::Progress as How;
 use hodo_measure::limits::format_rate;
@@ -33,7 +33,7 @@ struct Live {
 }
 
 impl Progress {
-    /// For so many steps.
+    /// Creates the progress of this many steps.
     pub fn new(how: How, quiet: bool, steps: usize) -> Self {
         let kind = match how {
             _ if quiet => Kind::Quiet,
@@ -48,7 +48,7 @@ impl Progress {
         self.write(&format!("{text}\n"));
     }
 
-    /// A step begins.
+    /// Begins a step.
     pub fn begin(&self, protocol: &str, plan: &Plan) {
         let mut live = self.live();
         live.step += 1;
@@ -57,7 +57,7 @@ impl Progress {
         self.draw(&live, "opening");
     }
 
-    /// The step goes on.
+    /// Shows the progress of the step.
     pub fn tick(&self, now: &hodo_measure::Progress) {
         let mut live = self.live();
         live.rates.push(now.payload_bits_per_s);
@@ -69,7 +69,7 @@ impl Progress {
         self.draw(&live, &format!("{curve} {rate}, {:.0} operations/s, {phase}", now.operations_per_s));
     }
 
-    /// The step is over.
+    /// Ends the step, and prints its measurement.
     pub fn end(&self, measurement: &Measurement) {
         let clear = if self.kind == Kind::Live { "\r\x1b[K" } else { "" };
         let place = self.place(&self.live());
@@ -89,7 +89,8 @@ impl Progress {
         format!("[{:>width$}/{}] ", live.step, self.steps)
     }
 
-    /// A thread that panicked while it drew leaves nothing worse behind than half a line.
+    /// Locks the state. A poisoned lock is taken all the same: a thread that panicked while it drew leaves nothing
+    /// worse behind than half a line.
     fn live(&self) -> MutexGuard<'_, Live> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -124,10 +124,10 @@ pub struct BenchOptions {
     /// End after so many events [default: after --seconds].
     #[arg(long, value_name = "N", value_parser = count)]
     pub events: Option<u64>,
-    /// Of lhcb-v1: events a second that the generator gives [default: as fast as they are taken].
+    /// For lhcb-v1: events per second that the generator sends [default: as fast as they are taken].
     #[arg(long, value_name = "N", value_parser = units::rate)]
     pub rate: Option<f64>,
-    /// Of lhcb-v1: end when the events that wait take so much memory.
+    /// For lhcb-v1: end when the waiting events take this much memory.
     #[arg(long, value_name = "BYTES", default_value = "4G", value_parser = units::bytes)]
     pub memory: u64,
     /// Counted time.
@@ -137,11 +137,11 @@ pub struct BenchOptions {
     /// [default: 2 where there are 2 processors, or the preset's].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Who gets the next event.
+    /// How the node of the next event is chosen.
     #[arg(long, value_name = "POLICY", default_value = "token-fifo")]
     pub policy: FarmPolicy,
-    /// Of nodes that are equally fast none gets so many events more than another; 0: tokens strictly in their order
-    /// [default: 64, or the preset's].
+    /// How many events a node may be ahead of an equally fast one; 0: tokens strictly in their order [default: 64, or
+    /// the preset's].
     #[arg(long, value_name = "N")]
     pub ahead: Option<u64>,
     /// Processors to use [default: all].
@@ -164,7 +164,7 @@ pub struct BenchOptions {
     pub output: Output,
 }
 
-/// A count: 2000000, 2M, 200k.
+/// Parses a count: 2000000, 2M, 200k.
 fn count(text: &str) -> Result<u64, String> {
     let (digits, scale) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1000),

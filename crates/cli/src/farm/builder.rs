@@ -48,7 +48,7 @@ fn settings(asked: &BuilderOptions) -> Result<BuilderSettings, Error> {
     })
 }
 
-/// What becomes of an event of which fragments are missing.
+/// How a builder treats an event with missing fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FarmIncomplete {
     /// It is given on with what there is, and flagged.
@@ -88,7 +88,7 @@ pub struct BuilderOptions {
     /// How long the fragments of an event are waited for, from the first on.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::span)]
     pub patience: Duration,
-    /// What becomes of an event of which fragments are missing then.
+    /// How an event is treated whose fragments are missing then.
     #[arg(long, value_name = "WHAT", default_value = "forward")]
     pub incomplete: FarmIncomplete,
     /// The largest fragment.

@@ -100,10 +100,10 @@ pub struct ControllerOptions {
     /// Where closed files go.
     #[command(flatten)]
     pub upload: UploadOptions,
-    /// Who gets the next event.
+    /// How the node of the next event is chosen.
     #[arg(long, value_name = "POLICY", default_value = "token-fifo")]
     pub policy: FarmPolicy,
-    /// Of nodes that are equally fast none gets so many events more than another; 0: tokens strictly in their order.
+    /// How many events a node may be ahead of an equally fast one; 0: tokens strictly in their order.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub ahead: u64,
     /// Events that a node may have, whatever it offers.
@@ -149,7 +149,7 @@ pub struct ControllerOptions {
     /// No pages.
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
-    /// Who may pause, resume, drain and stop it over HTTP.
+    /// Clients that may pause, resume, drain and stop it over HTTP.
     #[arg(long, value_name = "WHO", default_value = "local")]
     pub control: FarmControl,
     /// Write the process number here; a second controller with the same file does not start.
@@ -166,7 +166,7 @@ pub struct ControllerOptions {
     pub process: ProcessOptions,
 }
 
-/// Who gets the next event.
+/// How the node of the next event is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FarmPolicy {
     /// The node whose token has waited for longest.

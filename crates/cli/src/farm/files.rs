@@ -40,7 +40,7 @@ pub fn verify(asked: &VerifyOptions) -> Result<Outcome, Error> {
     Ok(if verified.is_good() { Outcome::Done } else { Outcome::Failed })
 }
 
-/// What is exported: events with their data, a row each.
+/// Events to export with their data, a row each.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ExportOptions {
@@ -73,7 +73,7 @@ pub enum FarmKept {
     Quarantined,
 }
 
-/// What is checked.
+/// Store to check.
 #[derive(Debug, Args)]
 pub struct VerifyOptions {
     /// The store's folder.

@@ -38,9 +38,9 @@ pub enum FarmCommand {
     Bench(Box<bench::BenchOptions>),
     /// Run a whole farm, as a file says.
     Run(run::RunOptions),
-    /// What a controller does, and how events are shared out over its nodes.
+    /// Show the status of a controller, and how events are shared out over its nodes.
     Status(operate::FarmStatus),
-    /// The same and the rates, live.
+    /// Show the status of a controller and its rates, live.
     Top(top::TopOptions),
     /// A run so far as a document of results, with the balance and the nodes.
     Report(report::ReportOptions),

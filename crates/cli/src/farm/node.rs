@@ -90,7 +90,7 @@ pub struct NodeOptions {
     /// Count events, let them go, and send no tokens: for a controller that measures what tokens cost.
     #[arg(long, hide = true, conflicts_with_all = EMULATOR)]
     pub no_tokens: bool,
-    /// Its share beside other nodes, where the controller goes by weights.
+    /// Weight of the node beside other nodes, if the controller's policy uses weights.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub weight: u32,
     /// The largest event.
@@ -105,13 +105,13 @@ pub struct NodeOptions {
     /// How long a decision takes: 1ms, uniform:1ms..5ms, exponential:1ms, normal:1ms,100us.
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = spread::times)]
     pub time: Spread,
-    /// Of the times, and of the events that are accepted.
+    /// Seed of the times, and of the choice of accepted events.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// How long it may take to answer what is here when it is to stop.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
     pub drain: Duration,
-    /// Who decides instead.
+    /// The programs that decide in place of the emulator.
     #[command(flatten)]
     pub deciders: DeciderOptions,
     /// How it runs.
@@ -137,7 +137,7 @@ pub struct DeciderOptions {
     pub decide_within: Duration,
 }
 
-/// What only an emulator takes.
+/// The options that only an emulator takes.
 const EMULATOR: [&str; 4] = ["accept", "output", "time", "seed"];
 
 const EXAMPLES: &str = "\

@@ -39,10 +39,10 @@ pub fn stop(asked: &FarmEnd) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-/// Where a controller's pages are, unless told otherwise.
+/// The default address of a controller's pages.
 pub const PAGES: &str = "127.0.0.1:9205";
 
-/// Who may pause, resume, drain and stop a controller over HTTP.
+/// The clients that may pause, resume, drain and stop a controller over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FarmControl {
     /// Programs of the same host.
@@ -71,7 +71,7 @@ pub struct FarmPages {
     pub pages: SocketAddr,
 }
 
-/// What of a farm is told.
+/// The status of a farm to show.
 #[derive(Debug, Args)]
 pub struct FarmStatus {
     /// Which controller.

@@ -79,7 +79,7 @@ pub struct MadeOptions {
     /// Begin each event with its number, so that it can be told from all others.
     #[arg(long)]
     pub numbered: bool,
-    /// Of sizes, times and bytes.
+    /// Seed of sizes, times and bytes.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 }

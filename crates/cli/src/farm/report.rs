@@ -14,7 +14,7 @@ use hodo_report::html_with;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// Reads what a controller tells, or what was kept of that, and writes what is asked for; a table where nothing is.
+/// Reads the status of a controller, or a saved one, and writes the requested outputs; a table if none is requested.
 pub fn run(asked: &ReportOptions) -> Result<Outcome, Error> {
     let prepare = |option: &str, file: &Option<PathBuf>| {
         file.as_deref().map(|file| OutputFile::of_option(option, file)).transpose()
@@ -72,7 +72,7 @@ fn document(asked: &ReportOptions, status: &Status) -> Document {
     Document { schema: SCHEMA.to_owned(), tool, environment, measurements: vec![found] }
 }
 
-/// What of a run is written.
+/// The outputs of a run.
 #[derive(Debug, Args)]
 pub struct ReportOptions {
     /// Where a controller's pages are, or a file with what its page /farm has told.

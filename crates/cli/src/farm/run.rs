@@ -82,7 +82,7 @@ fn option(argument: &Arg) -> Option<RoleOption> {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RunOptions {
-    /// What the farm consists of.
+    /// The file that describes the farm.
     #[arg(value_name = "FILE.toml")]
     pub file: PathBuf,
     /// By what the roles are started at their hosts [default: as the file says, or local].

@@ -80,7 +80,7 @@ pub struct SourceOptions {
     /// Events that were recorded.
     #[command(flatten)]
     pub recorded: RecordedOptions,
-    /// What it makes.
+    /// The events that it makes.
     #[command(flatten)]
     pub made: MadeOptions,
     /// How long it waits for the verdicts of what it gave when it is to stop, by SIGTERM or Ctrl-C.
@@ -91,7 +91,7 @@ pub struct SourceOptions {
     pub process: ProcessOptions,
 }
 
-/// What only made events have.
+/// The options that only made events have.
 const MADE: [&str; 4] = ["size", "different", "numbered", "seed"];
 
 /// Events that were recorded, in place of those that are made.

@@ -31,27 +31,27 @@ pub fn run(asked: &args::Check) -> Result<Outcome, Error> {
     }
     forms.write(|| grid(&checked).tsv(), || document(&checked))?;
     terminal::tell(&checked.iter().map(Checked::text).collect::<String>(), forms.take_stdout())?;
-    let fails = |told: &Told| match told.kind {
+    let fails = |remark: &Remark| match remark.kind {
         Kind::Error => true,
         Kind::Overlap => !asked.allow_overlaps,
         Kind::Warning => asked.strict,
     };
-    Ok(if checked.iter().flat_map(|checked| &checked.told).any(fails) { Outcome::Failed } else { Outcome::Done })
+    Ok(if checked.iter().flat_map(|checked| &checked.remarks).any(fails) { Outcome::Failed } else { Outcome::Done })
 }
 
-/// A file, and what there is to say about it.
+/// A file and its findings.
 struct Checked {
     name: String,
-    /// What there is in it: devices, or nodes.
+    /// The entries of the file: devices, or nodes.
     holds: &'static str,
     count: usize,
-    told: Vec<Told>,
+    remarks: Vec<Remark>,
 }
 
 const NODE: &str = "node";
 
 /// One finding.
-struct Told {
+struct Remark {
     place: Place,
     kind: Kind,
     text: String,
@@ -67,38 +67,38 @@ enum Kind {
 
 fn table(file: &str) -> Checked {
     let report = table::check(file, &Files, &Limits::default());
-    let mut told: Vec<Told> = report.findings.iter().map(Told::from).collect();
-    told.extend(report.overlaps.into_iter().map(Told::from));
-    Checked { name: file.to_owned(), holds: NODE, count: report.nodes, told }
+    let mut remarks: Vec<Remark> = report.findings.iter().map(Remark::from).collect();
+    remarks.extend(report.overlaps.into_iter().map(Remark::from));
+    Checked { name: file.to_owned(), holds: NODE, count: report.nodes, remarks }
 }
 
 /// Checks connection files, and adds the tables that they name.
 fn connections(names: &[String], tables: &mut Vec<String>) -> Checked {
-    let mut checked = Checked { name: names.join(" "), holds: "device", count: 0, told: Vec::new() };
+    let mut checked = Checked { name: names.join(" "), holds: "device", count: 0, remarks: Vec::new() };
     match registers::connections(names) {
-        Err(error) => checked.told.extend(error.findings.iter().map(Told::from)),
+        Err(error) => checked.remarks.extend(error.findings.iter().map(Remark::from)),
         Ok(all) => {
-            checked.told.extend(all.warnings().iter().map(Told::from));
+            checked.remarks.extend(all.warnings().iter().map(Remark::from));
             for connection in all.iter() {
                 checked.count += 1;
-                device(connection, &mut checked.told, tables);
+                device(connection, &mut checked.remarks, tables);
             }
-            checked.told.sort_by(|one, other| one.place.cmp(&other.place));
+            checked.remarks.sort_by(|one, other| one.place.cmp(&other.place));
         }
     }
     checked
 }
 
-fn device(connection: &Connection, told: &mut Vec<Told>, tables: &mut Vec<String>) {
+fn device(connection: &Connection, remarks: &mut Vec<Remark>, tables: &mut Vec<String>) {
     let id = &connection.id;
-    let mut tell = |kind, text| told.push(Told { place: connection.place.clone(), kind, text, overlap: None });
+    let mut tell = |kind, text| remarks.push(Remark { place: connection.place.clone(), kind, text, overlap: None });
     match connection.uri.parse::<Uri>() {
         Err(error) => tell(Kind::Error, format!("device `{id}`: {error}")),
         Ok(uri) => uri.ignored.iter().for_each(|option| {
             tell(Kind::Warning, format!("device `{id}`: `{option}` in its URI has no effect; take it out"));
         }),
     }
-    // A table that is not there is the fault of who names it.
+    // A missing table is reported at the place that names it.
     let found = connection.table_file(&Files).and_then(|file| match Files.read(&file, 0) {
         Ok(_) => Ok(file),
         Err(why) => Err(FileProblem::Unreadable { file, why }),
@@ -109,22 +109,22 @@ fn device(connection: &Connection, told: &mut Vec<Told>, tables: &mut Vec<String
     }
 }
 
-impl From<&Finding> for Told {
+impl From<&Finding> for Remark {
     fn from(finding: &Finding) -> Self {
         let kind = match finding.problem.severity() {
             Severity::Error => Kind::Error,
             Severity::Warning => Kind::Warning,
         };
-        Told { place: finding.place.clone(), kind, text: finding.problem.to_string(), overlap: None }
+        Remark { place: finding.place.clone(), kind, text: finding.problem.to_string(), overlap: None }
     }
 }
 
-impl From<Overlap> for Told {
+impl From<Overlap> for Remark {
     fn from(overlap: Overlap) -> Self {
         let place = overlap.first.place.clone();
         let whole = overlap.to_string();
         let text = whole.strip_prefix(&format!("{place}: overlap: ")).unwrap_or(&whole).to_owned();
-        Told { place, kind: Kind::Overlap, text, overlap: Some(overlap) }
+        Remark { place, kind: Kind::Overlap, text, overlap: Some(overlap) }
     }
 }
 
@@ -142,13 +142,13 @@ impl Kind {
 
 impl Checked {
     fn count_of(&self, kind: Kind) -> usize {
-        self.told.iter().filter(|told| told.kind == kind).count()
+        self.remarks.iter().filter(|remark| remark.kind == kind).count()
     }
 
-    /// Its findings, a line each, and their number.
+    /// Returns the findings, a line each, and their number.
     fn text(&self) -> String {
         let mut text = String::new();
-        for Told { place, kind, text: what, .. } in &self.told {
+        for Remark { place, kind, text: what, .. } in &self.remarks {
             text.push_str(&plain(&format!("{place}: {}: {what}", kind.word())));
             text.push('\n');
         }
@@ -161,7 +161,7 @@ impl Checked {
     }
 
     fn document(&self) -> Value {
-        let findings: Vec<Value> = self.told.iter().map(Told::document).collect();
+        let findings: Vec<Value> = self.remarks.iter().map(Remark::document).collect();
         json!({
             "file": self.name,
             "holds": format!("{}s", self.holds),
@@ -174,7 +174,7 @@ impl Checked {
     }
 }
 
-impl Told {
+impl Remark {
     fn document(&self) -> Value {
         let Place { file, line, column } = &self.place;
         let mut value =
@@ -196,7 +196,7 @@ fn occupant(occupant: &Occupant) -> Value {
 
 fn grid(checked: &[Checked]) -> Grid {
     let mut grid = Grid::new(&["file", "line", "column", "severity", "text"]);
-    for Told { place, kind, text, .. } in checked.iter().flat_map(|checked| &checked.told) {
+    for Remark { place, kind, text, .. } in checked.iter().flat_map(|checked| &checked.remarks) {
         let Place { file, line, column } = place;
         grid.row([file.clone(), line.to_string(), column.to_string(), kind.word().to_owned(), text.clone()]);
     }

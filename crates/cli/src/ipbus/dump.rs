@@ -40,7 +40,7 @@ pub fn run(asked: &args::Dump) -> Result<Outcome, Error> {
     values::show(&board, &rows, &asked.show, &forms, &note)
 }
 
-/// The registers among nodes, and what is said of the others.
+/// Returns the registers among the nodes, and the note about the others.
 fn readable(nodes: &[Node<'_>]) -> (Vec<Label>, String) {
     let is_register = |node: &&Node<'_>| node.mode() == Mode::Single;
     let labels: Vec<Label> = nodes

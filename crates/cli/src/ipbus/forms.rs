@@ -29,12 +29,12 @@ impl Forms {
         if both { Err(one_for_stdout()) } else { Ok(forms) }
     }
 
-    /// Whether standard output is a program's, so that people read standard error.
+    /// Returns whether standard output is for a program, so that people read standard error.
     pub fn take_stdout(&self) -> bool {
         [&self.tsv, &self.json].into_iter().flatten().any(To::is_stdout)
     }
 
-    /// Writes what was asked for.
+    /// Writes the requested forms.
     pub fn write(&self, tsv: impl FnOnce() -> String, json: impl FnOnce() -> Value) -> Result<(), Error> {
         if let Some(to) = &self.tsv {
             to.write(tsv().as_bytes())?;
@@ -46,7 +46,7 @@ impl Forms {
     }
 }
 
-/// Why a second form cannot go to standard output.
+/// Returns the error of a second form for standard output.
 pub fn one_for_stdout() -> Error {
     Error::Usage("only one form can go to standard output; give the others a file".to_owned())
 }

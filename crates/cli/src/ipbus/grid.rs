@@ -10,7 +10,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Without rows as yet.
+    /// Creates a grid without rows.
     pub fn new(head: &[&'static str]) -> Self {
         Grid { head: head.to_vec(), rows: Vec::new() }
     }
@@ -20,14 +20,14 @@ impl Grid {
         self.rows.push(cells.into_iter().map(|cell| plain(&cell)).collect());
     }
 
-    /// The same, but for one column.
+    /// Returns the grid without one column.
     pub fn without(&self, name: &str) -> Self {
         let kept: Vec<usize> = (0..self.head.len()).filter(|column| self.head[*column] != name).collect();
         let rows = self.rows.iter().map(|row| kept.iter().map(|column| row[*column].clone()).collect());
         Grid { head: kept.iter().map(|column| self.head[*column]).collect(), rows: rows.collect() }
     }
 
-    /// One line a row, tab-separated.
+    /// Returns the grid as tab-separated text, one line per row.
     pub fn tsv(&self) -> String {
         let mut text = self.head.join("\t");
         for row in &self.rows {
@@ -54,14 +54,14 @@ impl Grid {
         text
     }
 
-    /// How wide a column is; 0 for an empty one.
+    /// Returns the width of a column; 0 for an empty one.
     fn width(&self, column: usize) -> usize {
         let widest = self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         if widest == 0 && !self.rows.is_empty() { 0 } else { widest.max(self.head[column].len()) }
     }
 }
 
-/// A text of a user's file without what would break a line, or set the terminal's colours.
+/// Returns a text of a user's file without the characters that would break a line, or set the terminal's colours.
 pub fn plain(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }

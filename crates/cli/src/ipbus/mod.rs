@@ -17,7 +17,7 @@ use crate::args::IpbusCommand;
 use crate::{Error, Outcome, args};
 use hodo_ipbus_host::registers::Kind;
 
-/// Does what is asked of registers, or of the files that name them.
+/// Runs a command on registers, or on the files that name them.
 pub fn run(ipbus: &args::Ipbus) -> Result<Outcome, Error> {
     match &ipbus.command {
         IpbusCommand::Read(asked) => read::run(asked),

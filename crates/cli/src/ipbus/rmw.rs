@@ -34,7 +34,7 @@ pub fn run(asked: &Rmw) -> Result<Outcome, Error> {
     }
 }
 
-/// What is done, and how the word before follows from the one after, and the other way round.
+/// A read-modify-write access, with the functions that compute the word after from the one before, and vice versa.
 struct Change<'a> {
     access: Access<'a, u32>,
     after: &'a dyn Fn(u32) -> u32,

@@ -15,7 +15,7 @@ pub struct Row {
     pub value: Result<u32, SessionError>,
 }
 
-/// Shows values in the forms that were asked for, and what failed on standard error.
+/// Shows values in the requested forms, and failures on standard error.
 pub fn show(board: &Board, rows: &[Row], show: &args::Show, forms: &Forms, note: &str) -> Result<Outcome, Error> {
     let grid = grid(board, rows, show.decimal);
     forms.write(|| grid.tsv(), || document(board, rows))?;
@@ -35,7 +35,7 @@ impl Row {
     }
 }
 
-/// A value as text; of a whole register with all its digits.
+/// Returns a value as text; the value of a whole register has all its digits.
 pub fn number(value: u32, mask: Mask, decimal: bool) -> String {
     match (decimal, mask) {
         (true, _) => value.to_string(),

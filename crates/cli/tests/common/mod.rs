@@ -5,14 +5,14 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// The program, with an environment that does not change what it prints.
+/// Returns the command of the program, with an environment that does not change its output.
 pub fn hodo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hodo"));
     command.args(arguments).env_remove("COLUMNS").env("NO_COLOR", "1").stdin(Stdio::null());
     command
 }
 
-/// What came of it.
+/// The result of a finished process.
 pub struct Ran {
     pub status: i32,
     pub stdout: String,
@@ -24,7 +24,7 @@ pub fn run(arguments: &[&str]) -> Ran {
     ran(hodo(arguments).output().expect("the program runs"))
 }
 
-/// As text.
+/// Converts the output to text.
 pub fn ran(output: Output) -> Ran {
     Ran {
         status: output.status.code().expect("it was not killed"),
@@ -56,7 +56,7 @@ impl Folder {
         Folder(path)
     }
 
-    /// A file in it.
+    /// Returns the path of a file in the folder.
     pub fn file(&self, name: &str) -> String {
         self.0.join(name).display().to_string()
     }
@@ -75,7 +75,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// `hodo serve` of this URI.
+    /// Starts `hodo serve` with this URI.
     pub fn start(uri: &str) -> Self {
         let mut command = hodo(&["serve", uri, "--until-stdin-closes"]);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program runs");
@@ -86,7 +86,7 @@ impl Served {
         Served { process, uri }
     }
 
-    /// Where it listens.
+    /// Returns the URI at which the server listens.
     pub fn uri(&self) -> &str {
         &self.uri
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 
-/// A bound datagram socket: those who send to it become peers, and others can be reached from it.
+/// A bound datagram socket: each sender to it becomes a peer, and other peers can be reached from it.
 #[derive(Debug)]
 pub struct Port {
     pub(crate) fd: OwnedFd,
@@ -16,34 +16,36 @@ pub struct Port {
     pub(crate) tells_arrival: bool,
 }
 
-/// How a [`Port`] is bound.
+/// The options with which a [`Port`] is bound.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PortOptions {
-    /// Other sockets may be bound to the same address: each gets its part of the senders.
+    /// Whether other sockets may be bound to the same address: each gets a share of the senders.
     pub shared: bool,
-    /// Datagrams may be sent to broadcast addresses.
+    /// Whether datagrams may be sent to broadcast addresses.
     pub broadcast: bool,
-    /// Multicast groups to receive from, each on the interface of this index; 0: on the one that the routes say.
+    /// Multicast groups to receive from, each on the interface of this index; 0 means the one that the routes select.
     pub groups: Vec<(IpAddr, u32)>,
-    /// A sender is told apart by the address and interface that its datagrams came to, and is answered from there.
+    /// Whether senders are distinguished by the address and interface where their datagrams arrived, and receive
+    /// replies from there.
     pub tells_arrival: bool,
 }
 
-/// Where a datagram came to.
+/// The address and interface where a datagram arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Arrival {
-    /// The address that it was sent to: of this host, of a group, or a broadcast's.
+    /// The destination address: of this host, of a group, or a broadcast address.
     pub(crate) to: IpAddr,
-    /// The address of this host that an answer comes from.
+    /// The address of this host that a reply comes from.
     pub(crate) here: Option<IpAddr>,
     pub(crate) interface: u32,
 }
 
 impl Port {
-    /// Binds at an address; port 0 is any free one.
+    /// Binds a socket to an address; port 0 is any free one.
     ///
     /// # Errors
-    /// The operating system's: the address is in use or not of this host, a group cannot be joined.
+    /// Returns the operating system's error if the address is in use or does not belong to this host, or a group cannot
+    /// be joined.
     pub fn bind(address: &Address, options: &PortOptions) -> io::Result<Self> {
         let (fd, raw) = socket_for(address, libc::SOCK_DGRAM)?;
         let is_ipv4 = matches!(address.ip(), Some(SocketAddr::V4(_)));
@@ -68,7 +70,7 @@ impl Port {
         Ok(Port { fd, address, number, is_ipv4, tells_arrival: options.tells_arrival })
     }
 
-    /// The address that it is bound to.
+    /// Returns the address that the port is bound to.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address

@@ -7,7 +7,8 @@ use hodo_machine::{Address, Closed, Input, Instant, Machine, Peer};
 use std::io::{self, ErrorKind};
 
 impl Datagrams {
-    /// Receives once; all datagrams that came go to the machine.
+    /// Receives once, and passes all datagrams that arrived to the machine. Returns when, or `None` if nothing
+    /// happened.
     #[inline]
     pub(crate) fn read<M: Machine>(
         &mut self,
@@ -57,7 +58,8 @@ impl Datagrams {
         Ok(Some(now))
     }
 
-    /// Looks whether more is waiting, where that is to be known: right after the last was dealt with.
+    /// Checks whether more datagrams are waiting right after the last ones were handled, if the decision on joining
+    /// needs it.
     #[inline]
     pub(crate) fn look_on<M: Machine>(
         &mut self,
@@ -99,7 +101,7 @@ impl Datagrams {
         Some(now)
     }
 
-    /// The peer that a datagram comes from, announced to the machine where it is new.
+    /// Returns the peer that a datagram comes from, and announces a new one to the machine.
     #[inline]
     fn sender<M: Machine>(&mut self, port: u32, index: usize, now: Instant, machine: &mut M) -> Option<Peer> {
         let run = self.received.run(index);
@@ -111,7 +113,7 @@ impl Datagrams {
         {
             return Some(Peer(number));
         }
-        // One that the machine has opened answers from where it was reached, to whatever address of this host.
+        // A peer that the machine has opened replies from where it was reached, to whatever address of this host.
         let opened = || self.numbers.get(&Origin { arrival: None, ..origin });
         if let Some(&number) = self.numbers.get(&origin).or_else(opened) {
             self.last = Some((origin, number));

@@ -12,24 +12,25 @@ use std::os::fd::BorrowedFd;
 pub(super) struct Calls {
     udp: bool,
     flags: i32,
-    /// Whether one that spins in vain lets the other thread of its processor run.
+    /// Whether a thread that spins in vain lets the other thread of its processor run.
     yields: bool,
     buffer: Vec<u8>,
     datagrams: Option<Received>,
     cut: Option<u16>,
-    /// Whether each answer goes to where the last datagram came from.
+    /// Whether each reply goes to where the last datagram came from.
     answers: bool,
     to: Option<RawAddress>,
     pub(super) clock: Clock,
 }
 
 impl Calls {
-    /// With room for one message of this size, which comes and goes by itself.
+    /// Creates the calls of a side with room for one message of this size, which comes and goes by itself.
     pub(super) fn one_by_one(floor: &Floor, size: usize) -> Self {
         Calls { datagrams: None, cut: None, ..Calls::new(floor, size) }
     }
 
-    /// With room for so many bytes, and with datagrams that are cut into messages of this size.
+    /// Creates the calls of a side with `room` bytes of buffer, and with datagrams that are cut into messages of
+    /// `piece` bytes.
     pub(super) fn of_pieces(floor: &Floor, room: usize, piece: usize) -> Self {
         let udp = floor.kind == Kind::Udp;
         let cut = udp.then(|| u16::try_from(piece).ok()).flatten().filter(|_| floor.bulk_of(piece) > 1);
@@ -51,7 +52,7 @@ impl Calls {
         }
     }
 
-    /// The far side of an exchange. Streams know whom they answer.
+    /// Converts to the calls of the far side, which replies to each sender. A stream needs no address for that.
     pub(super) fn answering(mut self) -> Self {
         self.answers = self.udp;
         if self.answers {
@@ -77,7 +78,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Sends a message of so many bytes, in pieces where it is larger than this one.
+    /// Sends a message of `size` bytes, in pieces if it is larger than `piece`.
     #[inline]
     pub(super) fn send_message(&mut self, fd: BorrowedFd<'_>, piece: &[u8], size: usize) -> io::Result<()> {
         let mut left = size;
@@ -88,7 +89,7 @@ impl Calls {
         self.send(fd, &piece[..left])
     }
 
-    /// Sends what there is room for.
+    /// Sends as many bytes as there is room for, and returns their number.
     #[inline]
     pub(super) fn send_some(&mut self, fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
         let cut = self.cut.filter(|each| bytes.len() > usize::from(*each));
@@ -102,7 +103,7 @@ impl Calls {
         }
     }
 
-    /// Receives what is there, and waits for it only where nothing else can be done.
+    /// Receives the bytes that are there, and waits for some only if `wait` is set.
     #[inline]
     pub(super) fn receive_some(&mut self, fd: BorrowedFd<'_>, wait: bool) -> io::Result<Option<usize>> {
         let flags = self.flags;
@@ -114,12 +115,12 @@ impl Calls {
         came
     }
 
-    /// Whether waiting sleeps.
+    /// Returns whether a wait sleeps.
     pub(super) fn blocks(&self) -> bool {
         self.flags == 0
     }
 
-    /// Some bytes; `None` where none came in time.
+    /// Receives some bytes, and returns their number; `None` if none came in time.
     #[inline]
     pub(super) fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<Option<usize>> {
         let came = match &mut self.datagrams {

@@ -1,6 +1,6 @@
-//! A connection for each exchange: connect, ask, be answered, close.
+//! A connection for each exchange: connect, send the request, receive the reply, close.
 
-use super::{COUNTED, Calls, Floor, Kind, Seen, WARM_UP};
+use super::{COUNTED, Calls, Floor, Kind, Measurement, WARM_UP};
 use crate::connect::{prepare_stream, socket_for};
 use crate::sys::{self, RawAddress};
 use crate::{Clock, SocketSettings};
@@ -12,16 +12,16 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Connections that may wait to be accepted: one at a time comes, and the one before may not be gone yet.
+/// The number of connections that may wait to be accepted: one at a time comes, and the one before may not be gone yet.
 const QUEUE: i32 = 16;
 
-/// Where connections go to.
+/// The address that connections go to.
 pub(super) enum Place {
     Tcp(RawAddress),
     Unix(UnixAddr),
 }
 
-/// A listener, bound to a free port of loopback or to a name that no file has.
+/// Creates a listener, bound to a free port of loopback or to a name that no file has, and returns it with its address.
 pub(super) fn listener(kind: Kind) -> io::Result<(OwnedFd, Place)> {
     match kind {
         Kind::Tcp => {
@@ -42,7 +42,7 @@ pub(super) fn listener(kind: Kind) -> io::Result<(OwnedFd, Place)> {
 }
 
 impl Place {
-    /// A new connection to there.
+    /// Opens a new connection to this address.
     pub(super) fn connect(&self, settings: &SocketSettings) -> io::Result<OwnedFd> {
         match self {
             Place::Tcp(at) => {
@@ -55,7 +55,7 @@ impl Place {
         }
     }
 
-    /// Where this one goes to.
+    /// Returns the address that this connection goes to.
     fn of(kind: Kind, connection: &OwnedFd) -> io::Result<Place> {
         match kind {
             Kind::Unix => UnixStream::from(connection.try_clone()?).peer_addr().map(Place::Unix),
@@ -64,7 +64,7 @@ impl Place {
     }
 }
 
-/// The next connection of a listener.
+/// Accepts the next connection of a listener.
 pub(super) fn accept(kind: Kind, listener: BorrowedFd<'_>, settings: &SocketSettings) -> io::Result<OwnedFd> {
     let (fd, _) = sys::accept(listener)?;
     if kind == Kind::Tcp {
@@ -78,7 +78,7 @@ fn loopback() -> Address {
 }
 
 impl Floor {
-    /// The first connection, and the listener that it waits at.
+    /// Returns the first connection, and the listener where it waits to be accepted.
     pub(super) fn first_connection(&self) -> io::Result<(OwnedFd, OwnedFd)> {
         let (listener, place) = listener(self.kind)?;
         if !matches!(self.wait, Wait::Block) {
@@ -87,8 +87,9 @@ impl Floor {
         Ok((place.connect(&self.settings)?, listener))
     }
 
-    /// An exchange's time ends with its answer; closing counts in the rate alone.
-    pub(super) fn connect_each(&self, first: OwnedFd, answer: usize) -> io::Result<Seen> {
+    /// Measures one exchange per connection. The time of an exchange ends with its reply; closing counts in the rate
+    /// alone.
+    pub(super) fn connect_each(&self, first: OwnedFd, answer: usize) -> io::Result<Measurement> {
         let place = Place::of(self.kind, &first)?;
         let mut first = Some(first);
         let out = vec![0x55u8; self.size];
@@ -108,10 +109,10 @@ impl Floor {
             }
             last = clock.now();
         }
-        Ok(Seen::of(times, last.nanos_since(from), all))
+        Ok(Measurement::of(times, last.nanos_since(from), all))
     }
 
-    /// Answers one connection after the other until it is told to stop.
+    /// Accepts one connection after the other and replies on each, until `stop` is set.
     pub(super) fn accept_each(&self, listener: BorrowedFd<'_>, answer: usize, stop: &AtomicBool) -> io::Result<()> {
         let out = vec![0x55u8; answer];
         let mut calls = Calls::one_by_one(self, self.size.max(answer));

@@ -34,7 +34,7 @@ fn dates_are_those_of_the_calendar() {
     }
 }
 
-/// 400 years of days, one after the other, against the rule of the calendar itself.
+/// Checks 400 years of days, one after the other, against the rule of the calendar itself.
 #[test]
 fn days_follow_each_other() {
     let mut expected = (1970, 1, 1);

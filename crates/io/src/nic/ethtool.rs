@@ -1,10 +1,10 @@
-//! Questions to the driver by `ioctl`: they see this network namespace, which `/sys` may not, and need no privilege.
+//! Queries to the driver by `ioctl`: they see this network namespace, which `/sys` may not, and need no privilege.
 
 use std::mem::zeroed;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
-/// A question of `linux/ethtool.h` and the 32-bit words of its answer, the first of which is the question's number.
+/// A query of `linux/ethtool.h` and the 32-bit words of its reply, the first of which is the query's number.
 struct Question<const WORDS: usize>(u32);
 
 /// `struct ethtool_cmd`.
@@ -14,7 +14,7 @@ const DRIVER: Question<49> = Question(0x03);
 /// `struct ethtool_coalesce`.
 const COALESCENCE: Question<23> = Question(0x0e);
 
-/// Questions with a `struct ethtool_value` for an answer: an offload is on where a bit of the mask is set.
+/// Queries with a `struct ethtool_value` as the reply: an offload is on if a bit of the mask is set.
 const OFFLOADS: [(&str, Question<2>, u32); 11] = [
     ("rx-checksumming", Question(0x14), u32::MAX),
     ("tx-checksumming", Question(0x16), u32::MAX),
@@ -36,14 +36,14 @@ pub(super) struct Settings {
     pub(super) duplex: Option<&'static str>,
 }
 
-/// One interface's driver, to be asked.
+/// The driver of one interface, open for queries.
 pub(super) struct Ethtool {
     socket: UdpSocket,
     name: [libc::c_char; libc::IFNAMSIZ],
 }
 
 impl Ethtool {
-    /// None for a name that no interface can have, or where there are no sockets.
+    /// Opens the driver of this interface; `None` for a name that no interface can have, or if no socket can be opened.
     pub(super) fn open(name: &str) -> Option<Ethtool> {
         let mut terminated = [0; libc::IFNAMSIZ];
         if name.is_empty() || name.len() >= terminated.len() {
@@ -87,12 +87,13 @@ impl Ethtool {
         Some(Settings { speed_mbit_per_s: known_speed(low, high), duplex: known_duplex(duplex) })
     }
 
-    /// How long interrupts are held back on receive and on transmit: microseconds, and whether the driver adapts them.
+    /// Returns how long interrupts are delayed on receive and on transmit: microseconds, and whether the driver adapts
+    /// them.
     pub(super) fn coalescence(&self) -> Option<[(u32, bool); 2]> {
         self.ask(&COALESCENCE).map(|words| [(words[1], words[10] != 0), (words[5], words[11] != 0)])
     }
 
-    /// The names of those that are on.
+    /// Returns the names of the offloads that are on.
     pub(super) fn offloads(&self) -> Vec<&'static str> {
         OFFLOADS
             .iter()
@@ -115,7 +116,8 @@ impl Ethtool {
     }
 }
 
-/// All ones and 0 mean unknown, as of an unplugged cable; drivers fill 16 or 32 bits with ones.
+/// Returns the speed, unless it is all ones or 0, which mean unknown, as for an unplugged cable; drivers fill 16 or 32
+/// bits with ones.
 fn known_speed(low: u16, high: u16) -> Option<u64> {
     let speed = u32::from(high) << 16 | u32::from(low);
     (speed != 0 && speed != u32::MAX && speed != u32::from(u16::MAX)).then_some(u64::from(speed))

@@ -1,4 +1,4 @@
-//! Where the next input is looked for: the one loop of all receives.
+//! The wait for the next input: the one loop of all receives.
 
 use super::{ARRIVALS, Datagrams, PORTS, RECEIVE_SPAN, Side, Sockets, Source};
 use crate::poller::{Ready, span_until};
@@ -8,30 +8,32 @@ use hodo_machine::{Instant, Machine, Peer, Wait};
 use std::io;
 use std::time::Duration;
 
-/// Empty looks at the only socket, or rounds of looks, between two looks at the clock.
+/// The number of empty looks at the only socket, or rounds of looks, between two readings of the clock.
 const SPINS: u32 = 32;
 const ROUNDS: u32 = 8;
-/// Looks of a round at the side where the next input is expected, before one at the other.
+/// The number of looks at the side where the next input is expected, in a round before one at the other.
 const EXPECTED: u32 = 3;
-/// How long an answer that is owed is looked for before a sleep, while others may run: a wake-up costs half of this.
+/// The time for which a pending reply is looked for before a sleep, while other threads may run: a wake-up costs half
+/// of this.
 const LINGER: Duration = Duration::from_micros(50);
 
-/// Bytes that count as a little: the window of a device, or a few requests.
+/// The bytes that count as a little: the window of a device, or a few requests.
 const LITTLE: usize = 64 << 10;
 
-/// The only socket there is: it is received from directly.
+/// The only socket, which is received from directly.
 #[derive(Clone, Copy)]
 enum Solo {
     Stream(Peer),
     Datagrams(Source),
 }
 
-type Seen = io::Result<Option<Instant>>;
+/// The time of the last input, or `None` if there was none.
+type InputTime = io::Result<Option<Instant>>;
 
 impl Sockets {
-    /// Waits for input, at most to `until`, and hands what is there to the machine. Returns when it came.
+    /// Waits for input, at most to `until`, and passes it to the machine. Returns when it came.
     #[inline]
-    pub(super) fn wait<M: Machine>(&mut self, wait: Wait, until: Instant, clock: &Clock, machine: &mut M) -> Seen {
+    pub(super) fn wait<M: Machine>(&mut self, wait: Wait, until: Instant, clock: &Clock, machine: &mut M) -> InputTime {
         if let Some(now) = self.take_what_is_known(clock, machine)? {
             return Ok(Some(now));
         }
@@ -60,9 +62,9 @@ impl Sockets {
         self.sleep(until, clock, machine)
     }
 
-    /// Hands over what is known without a look.
+    /// Passes on input that is known without a look.
     #[inline]
-    fn take_what_is_known<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Seen {
+    fn take_what_is_known<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> InputTime {
         self.streams.cut_untaken(clock);
         if self.streams.has_arrivals() {
             self.streams.take_arrivals(clock)?;
@@ -79,9 +81,9 @@ impl Sockets {
         self.take_ready(clock, machine)
     }
 
-    /// Receives from those that the poller saw, and that were not received from: all of them, unless that takes too long.
+    /// Receives from the descriptors that the poller found ready: all of them, unless that takes too long.
     #[inline]
-    fn take_ready<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Seen {
+    fn take_ready<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> InputTime {
         let (mut first, mut last) = (None, None);
         while let Some(ready) = self.streams.poller.next() {
             if let Some(now) = self.take(ready, clock, machine)? {
@@ -95,7 +97,7 @@ impl Sockets {
     }
 
     #[inline]
-    fn take<M: Machine>(&mut self, ready: Ready, clock: &Clock, machine: &mut M) -> Seen {
+    fn take<M: Machine>(&mut self, ready: Ready, clock: &Clock, machine: &mut M) -> InputTime {
         let peer = Peer(ready.token as u32);
         if ready.token < ARRIVALS && self.streams.has(peer) {
             let seen = self.streams.ready(ready, clock, machine);
@@ -110,7 +112,7 @@ impl Sockets {
         Ok(self.note(Side::Datagrams, seen))
     }
 
-    /// Notes that the next input is expected where this one did not come from.
+    /// Records that the next input is expected on the side that this one did not come from.
     #[inline]
     fn note(&mut self, side: Side, seen: Option<Instant>) -> Option<Instant> {
         if let Some(now) = seen {
@@ -121,7 +123,7 @@ impl Sockets {
         seen
     }
 
-    /// The only socket, where it can be received from directly.
+    /// Returns the only socket, if it can be received from directly.
     #[inline]
     fn solo(&mut self) -> Option<Solo> {
         match (self.streams.count, self.datagrams.sockets()) {
@@ -131,8 +133,8 @@ impl Sockets {
         }
     }
 
-    /// Looks once at everything.
-    fn look<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Seen {
+    /// Looks once at every socket.
+    fn look<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> InputTime {
         let seen = match self.solo() {
             None if self.streams.count == 1 || self.datagrams.solo().is_some() => {
                 let first = self.expected;
@@ -152,7 +154,7 @@ impl Sockets {
             None => return self.poll(Some(Duration::ZERO), clock, machine),
         };
         if seen.is_none() {
-            // Whether connections have come is asked when time has passed.
+            // Listeners are checked when time has passed.
             self.streams.heard = clock.now();
         }
         Ok(seen)
@@ -160,7 +162,7 @@ impl Sockets {
 
     /// Looks once at one side of two.
     #[inline]
-    fn glance<M: Machine>(&mut self, side: Side, clock: &Clock, machine: &mut M) -> Seen {
+    fn glance<M: Machine>(&mut self, side: Side, clock: &Clock, machine: &mut M) -> InputTime {
         let seen = match side {
             Side::Streams => match self.streams.solo() {
                 Some(peer) => self.streams.read(peer, libc::MSG_DONTWAIT, clock, machine),
@@ -177,7 +179,7 @@ impl Sockets {
     }
 
     /// Polls until something comes, or until `until`.
-    fn spin<M: Machine>(&mut self, until: Instant, clock: &Clock, machine: &mut M) -> Seen {
+    fn spin<M: Machine>(&mut self, until: Instant, clock: &Clock, machine: &mut M) -> InputTime {
         loop {
             if let Some(now) = self.spin_a_while(clock, machine)? {
                 return Ok(Some(now));
@@ -196,7 +198,7 @@ impl Sockets {
         }
     }
 
-    fn spin_a_while<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Seen {
+    fn spin_a_while<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> InputTime {
         match self.solo() {
             Some(Solo::Stream(peer)) => {
                 let seen = self.streams.spin_solo(peer, clock, machine);
@@ -235,9 +237,9 @@ impl Sockets {
         Ok(None)
     }
 
-    /// Looks again before a sleep, where that was often enough worth it lately: whoever was sent something may have run
+    /// Looks again before a sleep, if that was often enough worth it lately: the receiver of a message may have run
     /// already, or runs when this thread lets others run.
-    fn linger<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Seen {
+    fn linger<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> InputTime {
         let sent = std::mem::take(&mut self.sent);
         let is_owed = self.streams.owed + self.datagrams.owed > 0;
         if sent == 0 && !is_owed {
@@ -253,10 +255,10 @@ impl Sockets {
         self.let_others_run(is_owed && sent <= LITTLE, clock, machine)
     }
 
-    /// Lets others run and looks again: once, or for a while where an answer to a little is owed. On one processor whoever
-    /// was sent something runs then; on another one a wake-up costs more than the looks. After much was sent, a sleep gathers
-    /// more of the answers.
-    fn let_others_run<M: Machine>(&mut self, for_a_while: bool, clock: &Clock, machine: &mut M) -> Seen {
+    /// Lets other threads run and looks again: once, or for a while if the reply to a little is pending. On one
+    /// processor the receiver of a message runs then; on another one a wake-up costs more than the looks. After much
+    /// was sent, a sleep gathers more of the replies.
+    fn let_others_run<M: Machine>(&mut self, for_a_while: bool, clock: &Clock, machine: &mut M) -> InputTime {
         if !self.hunches[usize::from(for_a_while)].is_worth_a_look() {
             return Ok(None);
         }
@@ -269,16 +271,17 @@ impl Sockets {
                 break;
             }
         }
-        // Where others had the processor for long, a sleep would have been over sooner.
+        // If others had the processor for long, a sleep would have been over sooner.
         let is_worth = seen.is_some_and(|now| now - began < 2 * LINGER);
         self.hunches[usize::from(for_a_while)].looked(is_worth);
         Ok(seen)
     }
 
-    /// Sleeps until something comes, at most to `until`: in a receive where there is only one socket, which spares the
+    /// Sleeps until input comes, at most to `until`: in a receive if there is only one socket, which spares the
     /// poller's call.
-    fn sleep<M: Machine>(&mut self, until: Instant, clock: &Clock, machine: &mut M) -> Seen {
-        // A turn is over in microseconds: what was heard last is recent enough for a timer, and spares a reading.
+    fn sleep<M: Machine>(&mut self, until: Instant, clock: &Clock, machine: &mut M) -> InputTime {
+        // A turn is over in microseconds: the time of the last input is recent enough for a timer, and spares a
+        // reading.
         let now = if std::mem::take(&mut self.heard_since_sleep) { self.streams.heard } else { clock.now() };
         let mut span = span_until(until, now);
         if span.is_none_or(|span| span > LOOK_UP)
@@ -301,8 +304,8 @@ impl Sockets {
         self.poll(span, clock, machine)
     }
 
-    /// Asks the poller, and sleeps in it for at most so long.
-    fn poll<M: Machine>(&mut self, span: Option<Duration>, clock: &Clock, machine: &mut M) -> Seen {
+    /// Polls all sockets, and sleeps in the poller for at most `span`.
+    fn poll<M: Machine>(&mut self, span: Option<Duration>, clock: &Clock, machine: &mut M) -> InputTime {
         self.streams.direct = 0;
         self.streams.watch_all()?;
         self.datagrams.watch_all()?;

@@ -25,7 +25,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Whether connections may come by themselves.
+    /// Returns whether connections may come by themselves.
     pub(crate) fn arrives(&self) -> bool {
         !self.arrivals.is_empty()
     }
@@ -35,7 +35,7 @@ impl Streams {
         self.arrivals.iter().any(|arrivals| arrivals.is_due(self.heard))
     }
 
-    /// Takes in the connections that have come.
+    /// Takes the connections that have come.
     pub(crate) fn take_arrivals(&mut self, clock: &Clock) -> io::Result<()> {
         let now = clock.now();
         self.heard = now;
@@ -51,21 +51,21 @@ impl Streams {
         Ok(())
     }
 
-    /// Whether connections have come that the machine has not been told of.
+    /// Returns whether connections have come that the machine has not been notified of.
     #[inline]
     pub(crate) fn has_arrived(&self) -> bool {
         !self.arrived.is_empty()
     }
 
-    /// Whether it is the turn of one that has come. Each second time it is that of those who are there: a flood of
-    /// connections does not keep them waiting.
+    /// Returns whether it is the turn of a new connection. Every second turn belongs to the existing ones, so that a
+    /// flood of connections does not keep them waiting.
     #[inline]
     pub(crate) fn is_to_welcome(&mut self) -> bool {
         self.welcomed = self.has_arrived() && !self.welcomed;
         self.welcomed
     }
 
-    /// Tells the machine of one that has come.
+    /// Notifies the machine of a new connection.
     pub(crate) fn welcome<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Option<Instant> {
         let ((fd, address), mailed) = self.arrived.pop_front()?;
         let peer = accepted(self.numbering.place(&mut self.free, &mut self.accepted));
@@ -78,7 +78,7 @@ impl Streams {
         Some(now)
     }
 
-    /// Lets nobody connect from now on. A mailbox goes on to count those who are there, and to wake whoever is woken by it.
+    /// Stops accepting connections. A mailbox continues to count the existing ones, and to wake the thread.
     pub(crate) fn stop_listening(&mut self) {
         for (index, arrivals) in (0..).zip(&mut self.arrivals) {
             if matches!(arrivals, Arrivals::Listener { .. }) {
@@ -90,7 +90,7 @@ impl Streams {
         }
     }
 
-    /// Bytes that wait in user space for all peers together.
+    /// Returns the bytes that wait in user space for all peers together.
     pub(crate) fn backlog(&self) -> usize {
         self.opened.iter().chain(&self.accepted).flatten().map(|stream| stream.backlog.len()).sum()
     }

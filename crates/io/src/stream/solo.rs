@@ -5,14 +5,15 @@ use crate::{Clock, sys};
 use hodo_machine::{Instant, Machine, Peer};
 use std::os::fd::AsFd;
 
-/// Empty looks at one stream between two looks at everything else.
+/// The number of empty looks at one stream between two looks at everything else.
 const SPINS: u32 = 64;
-/// The poller leaves a stream alone after so many direct receives in a row: to have it watched and left alone takes as
-/// long as a few packets of a watched one.
+/// The number of direct receives in a row after which the poller stops watching a stream: to start and stop watching
+/// takes as long as a few packets of a watched one.
 const UNWATCHED_AFTER: u32 = 64;
 
 impl Streams {
-    /// The only peer, where it can be read directly: nothing is waiting to be sent to it, and nothing else is there.
+    /// Returns the only peer, if it can be read directly: no bytes are waiting to be sent to it, and there is no other
+    /// peer.
     #[inline]
     pub(crate) fn solo(&mut self) -> Option<Peer> {
         if self.solo.is_none() && self.count == 1 {
@@ -34,7 +35,8 @@ impl Streams {
         }
     }
 
-    /// Looks at the only peer again and again, until `until` or until something else wants to be looked at.
+    /// Looks at the only peer again and again, until input comes, a listener has to be checked, or `SPINS` looks were
+    /// empty.
     pub(crate) fn spin_solo<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
         for _ in 0..SPINS {
             if let Some(now) = self.read_on(peer, libc::MSG_DONTWAIT, clock, machine) {
@@ -47,7 +49,7 @@ impl Streams {
         None
     }
 
-    /// Sleeps in a receive from the only peer, which spares the poller's call. Answers `None` when nothing came in time.
+    /// Sleeps in a receive from the only peer, which spares the poller's call. Returns `None` if nothing came in time.
     pub(crate) fn block_solo<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
         self.direct = self.direct.saturating_add(1);
         if self.direct == UNWATCHED_AFTER {
@@ -61,7 +63,8 @@ impl Streams {
         self.read_on(peer, 0, clock, machine)
     }
 
-    /// Receives from the only peer, and goes on while whole buffers come: all of it counts as come when the first did.
+    /// Receives from the only peer, and continues while whole buffers come: all of them count as received when the
+    /// first was.
     #[inline]
     pub(crate) fn read_on<M: Machine>(
         &mut self,

@@ -1,14 +1,14 @@
-//! The headers that the kernel puts before what a socket is given, made again from a socket's addresses:
+//! The headers that the kernel puts before the payload of a socket, rebuilt from the socket's addresses:
 //!
 //! | header | fields |
 //! |---|---|
 //! | IPv4 (RFC 791) | 0x45, 0, length(16), 0(16), don't fragment, time to live 64, protocol, checksum, from, to |
 //! | IPv6 (RFC 8200) | 0x60000000, payload length(16), next header, hop limit 64, from, to |
 //! | UDP (RFC 768) | ports(16, 16), length(16), checksum(16) |
-//! | TCP (RFC 9293) | ports(16, 16), sequence(32), acknowledgement(32), 0x5018: push, acknowledge, window(16), checksum(16), 0(16) |
+//! | TCP (RFC 9293) | ports(16, 16), sequence(32), ack(32), 0x5018: push and ack, window(16), checksum(16), 0(16) |
 //!
-//! Addresses, ports and payloads are the real ones. Of TCP there is one segment for what was read or written at once, and
-//! numbers count from 1 where the trace begins; what the two kernels said to each other besides is not known here.
+//! Addresses, ports and payloads are the real ones. For TCP there is one segment for the bytes that were read or
+//! written at once, and numbers count from 1 where the trace begins; the kernels' other segments are not known here.
 
 use super::pcapng::Direction;
 use crate::transport::Ends;
@@ -19,10 +19,10 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
 const TCP_HEADER: usize = 20;
-/// Payload of a segment, so that the packet's length fits in 16 bits: in whole words of IPbus.
+/// The payload of a segment in bytes, so that the packet's length fits in 16 bits: a whole number of IPbus words.
 pub(super) const SEGMENT: usize = 65_480;
 
-/// Two ends, and how many bytes of a stream went each way.
+/// A connection's two ends, and the sequence number of each direction of a stream.
 pub(super) struct Flow {
     local: SocketAddr,
     remote: SocketAddr,
@@ -38,7 +38,7 @@ impl Flow {
         Flow { local, remote, transport: ends.transport, sent: 1, received: 1 }
     }
 
-    /// Bytes that went by, whether or not there is a packet of them.
+    /// Counts bytes that passed, whether or not there is a packet of them.
     pub(super) fn passed(&mut self, direction: Direction, bytes: usize) {
         let count = if direction == Direction::In { &mut self.received } else { &mut self.sent };
         *count = count.wrapping_add(bytes as u32);
@@ -78,7 +78,7 @@ impl Flow {
     }
 }
 
-/// The internet header. Answers what it adds to the checksum of what follows.
+/// Appends the internet header. Returns the sum that it adds to the checksum of the header behind it.
 fn internet(from: IpAddr, to: IpAddr, protocol: u8, length: u16, out: &mut Vec<u8>) -> u64 {
     let start = out.len();
     let addresses = if let (IpAddr::V4(from), IpAddr::V4(to)) = (from, to) {
@@ -108,7 +108,7 @@ fn wide(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// The sum of big-endian halves (RFC 1071), not folded.
+/// Returns the sum of the bytes in big-endian order (RFC 1071), not folded to 16 bits.
 fn sum_of(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
     let words: u64 = words.iter().map(|word| u64::from(u32::from_be_bytes(*word))).sum();

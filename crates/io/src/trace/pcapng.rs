@@ -6,7 +6,8 @@
 //! | interface description, 1 (4.2) | link type 101: IPv4 and IPv6 without a link's header; no bound on a packet |
 //! | enhanced packet, 6 (4.3) | interface, time (high, low) in ns, captured and original length, the packet |
 //!
-//! Options (3.5) are code, length and value, padded to 32 bits, and end with code 0. A block ends with its length again.
+//! Options (3.5) are code, length and value, padded to 32 bits, and end with code 0. A block ends with its length
+//! again.
 
 const SECTION: u32 = 0x0A0D_0D0A;
 const INTERFACE: u32 = 1;
@@ -28,7 +29,7 @@ pub(super) enum Direction {
     Out = 2,
 }
 
-/// What is said of a packet.
+/// The metadata of a packet.
 pub(super) struct About<'a> {
     pub interface: u32,
     pub unix_ns: u64,
@@ -38,7 +39,7 @@ pub(super) struct About<'a> {
     pub comment: &'a str,
 }
 
-/// What a file begins with, and its interfaces, numbered from 0.
+/// Appends the section header of a file, and the descriptions of its interfaces, numbered from 0.
 pub(super) fn begin(application: &str, interfaces: &[&str], out: &mut Vec<u8>) {
     block(SECTION, out, |out| {
         out.extend(MAGIC.to_le_bytes());
@@ -59,7 +60,7 @@ pub(super) fn begin(application: &str, interfaces: &[&str], out: &mut Vec<u8>) {
     }
 }
 
-/// A packet, whose bytes `fill` appends.
+/// Appends a packet, whose bytes `fill` appends.
 pub(super) fn packet(about: &About<'_>, out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     block(PACKET, out, |out| {
         out.extend(about.interface.to_le_bytes());
@@ -83,7 +84,7 @@ pub(super) fn packet(about: &About<'_>, out: &mut Vec<u8>, fill: impl FnOnce(&mu
     });
 }
 
-/// Type and length, what is inside, and the length again.
+/// Appends a block: type and length, the body that `inside` appends, and the length again.
 fn block(kind: u32, out: &mut Vec<u8>, inside: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend(kind.to_le_bytes());
@@ -105,7 +106,7 @@ fn end_options(out: &mut Vec<u8>) {
     out.extend([0; 4]);
 }
 
-/// Zeros behind so many bytes, up to 32 bits.
+/// Appends zeros behind `length` bytes, up to a multiple of 32 bits.
 fn pad(length: usize, out: &mut Vec<u8>) {
     out.extend(&[0; 3][..length.next_multiple_of(4) - length]);
 }

@@ -13,9 +13,9 @@ use std::time::{Duration, SystemTime};
 
 /// The interfaces of a trace, as [`interface`] numbers them.
 pub(super) const INTERFACES: [&str; 2] = ["udp", "tcp"];
-/// A packet is in the file after so long, where the thread turns.
+/// The time after which a packet is in the file, as long as the thread runs turns.
 const SOON: Duration = Duration::from_millis(100);
-/// Room that a packet needs besides its payload: headers of 60 bytes, a block of 32, options with a remark.
+/// The room that a packet needs besides its payload: headers of 60 bytes, a block of 32, options with a remark.
 const ROOM: usize = 256 + super::NOTES_MAX;
 
 /// The serving thread's end of a trace.
@@ -25,16 +25,17 @@ pub(crate) struct Tap {
     empty: Receiver<Block>,
     blocks: usize,
     block: Block,
-    /// When the block was begun.
+    /// The time when the block was begun.
     begun: Instant,
-    /// What the clock's origin is, in ns since 1970.
+    /// The clock's origin, in ns since 1970.
     origin_ns: u64,
     flows: HashMap<Peer, Flow>,
-    /// Peers whose addresses have yet to be asked for, and what they have sent meanwhile.
+    /// Peers whose addresses have yet to be queried.
     opened: Vec<Peer>,
+    /// The input from those peers meanwhile, with its time.
     unplaced: Vec<(Instant, Peer, Vec<u8>)>,
     scratch: Vec<u8>,
-    /// Packets lost since the last one that was taken, of each interface.
+    /// Packets lost since the last one that was recorded, for each interface.
     dropped: [u64; INTERFACES.len()],
 }
 
@@ -56,7 +57,7 @@ impl Tap {
         }
     }
 
-    /// What goes to or comes from a peer: a datagram, or bytes of a stream.
+    /// Records bytes to or from a peer: a datagram, or bytes of a stream.
     fn take(&mut self, now: Instant, peer: Peer, direction: Direction, mut bytes: &[u8]) {
         let Some(transport) = self.flows.get(&peer).map(|flow| flow.transport) else { return };
         if transport == machine::Transport::Datagram {
@@ -94,7 +95,8 @@ impl Tap {
         flow.passed(direction, payload.len());
     }
 
-    /// Whether there is room for so many bytes: in this block, or in another after this one is handed over.
+    /// Makes room for `bytes`, and returns whether there is some: in this block, or in another after this one is passed
+    /// on.
     fn make_room(&mut self, now: Instant, bytes: usize) -> bool {
         if self.block.bytes.len() + bytes > BLOCK {
             self.hand_over();
@@ -105,7 +107,7 @@ impl Tap {
         self.block.bytes.len() + bytes <= BLOCK && !self.shared.has_failed.load(Relaxed)
     }
 
-    /// Gives the block to the writer where there is another one.
+    /// Passes the block to the writer if there is another one.
     fn hand_over(&mut self) {
         let next = self.empty.try_recv().ok().or_else(|| {
             (self.blocks < BLOCKS).then(|| {
@@ -114,18 +116,18 @@ impl Tap {
             })
         });
         let Some(next) = next else { return };
-        // There is room for every block that there is, and the writer lives until this end is given up.
+        // There is room for every block, and the writer lives until this end is dropped.
         let _ = self.full.try_send(std::mem::replace(&mut self.block, next));
     }
 
-    /// Hands over what has waited long enough.
+    /// Passes the block to the writer if its first packet has waited long enough.
     fn hand_over_old(&mut self, now: Instant) {
         if self.block.packets > 0 && now >= self.begun + SOON {
             self.hand_over();
         }
     }
 
-    /// Asks for the addresses of those who have come.
+    /// Queries the addresses of new peers, and records the input that waited for them.
     fn place(&mut self, transport: &impl Transport) {
         while let Some(peer) = self.opened.pop() {
             if let Some(ends) = transport.ends(peer) {
@@ -156,7 +158,7 @@ fn interface(transport: machine::Transport) -> usize {
     }
 }
 
-/// A transport of which a trace is taken.
+/// A transport whose packets are traced.
 pub(crate) struct Traced<T> {
     transport: T,
     tap: Tap,
@@ -236,7 +238,7 @@ impl<T: Transport> Transport for Traced<T> {
     }
 }
 
-/// A machine while its transport hands it what came.
+/// A machine while its transport passes it input.
 struct Tapped<'a, M> {
     machine: &'a mut M,
     tap: &'a mut Tap,
@@ -267,7 +269,7 @@ impl<M: Machine> Machine for Tapped<'_, M> {
         self.machine.poll(now, out)
     }
 
-    /// Nowhere: what lands could not be seen.
+    /// Returns no place, because landed bytes could not be recorded.
     fn landing(&mut self, _: Peer) -> Option<&mut [u8]> {
         None
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 
-/// Passes what its client says to a board, and back.
+/// A relay of bytes from its client to a board, and back.
 struct Relay {
     board: Address,
     client: Option<Peer>,
@@ -49,7 +49,7 @@ impl Attendant for Nobody {
     }
 }
 
-/// Relays messages of this many bytes, and answers how the trace did, and its files: the one before, and the last.
+/// Relays messages of these lengths, and returns the counters of the trace and its files: the one before, and the last.
 fn relay(name: &str, size_max: u64, messages: &[usize]) -> (TraceCounters, Vec<u8>, Vec<u8>) {
     let folder = std::env::temp_dir().join(format!("hodo-trace-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -95,7 +95,7 @@ fn relay(name: &str, size_max: u64, messages: &[usize]) -> (TraceCounters, Vec<u
     (counters, before, last)
 }
 
-/// The blocks of a file: their types, and what is inside.
+/// Returns the blocks of a file: the type and the body of each.
 fn blocks(mut file: &[u8]) -> Vec<(u32, &[u8])> {
     let mut found = Vec::new();
     while !file.is_empty() {

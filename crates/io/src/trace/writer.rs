@@ -3,7 +3,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Two files that follow each other, of half the bound each.
+/// Two files that follow each other, of half the limit each.
 pub(super) struct Ring {
     path: PathBuf,
     before: PathBuf,
@@ -14,7 +14,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Begins the file. One that is there is kept as the one before.
+    /// Begins the file. An existing one is kept as the one before.
     pub(super) fn open(options: &TraceOptions) -> io::Result<Self> {
         let path = options.file.clone();
         let mut before = path.clone().into_os_string();

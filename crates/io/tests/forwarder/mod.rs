@@ -1,4 +1,4 @@
-//! A small hub: passes what clients send over TCP on to boards over UDP, and the answers back.
+//! A small hub, which passes requests of clients over TCP on to boards over UDP, and the replies back.
 
 use hodo_io::{Attendant, ServeOptions, Server, SocketSettings, Stop};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Wait};
@@ -9,17 +9,17 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Requests that one board may have in flight.
+/// The number of requests that one board may have in flight.
 const WINDOW: usize = 16;
 /// The longest payload.
 pub const PAYLOAD_MAX: usize = 1400;
 /// The length that says that the board is not there.
 const ABSENT: u16 = 0xFFFF;
-/// Nothing here takes so long.
+/// A timeout that nothing here reaches.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Requests are of the board's number, a length and as many bytes; answers are the same, or say [`ABSENT`]. A board gets
-/// and gives back the bytes alone, in order.
+/// The hub's machine. A request is the board's number, a length and as many bytes; a reply has the same form, or says
+/// [`ABSENT`]. A board receives and returns the bytes alone, in order.
 pub struct Forwarder {
     boards: Vec<Board>,
     clients: Vec<Option<Vec<u8>>>,
@@ -28,7 +28,7 @@ pub struct Forwarder {
     bytes: Vec<u8>,
     events: VecDeque<Event>,
     draining: bool,
-    /// Closes a client that does not read, instead of holding back.
+    /// Whether it closes a client that does not read, instead of holding back.
     pub cuts: bool,
     to_close: VecDeque<Peer>,
 }
@@ -37,7 +37,7 @@ struct Board {
     address: SocketAddr,
     open: bool,
     opening: bool,
-    /// The clients that are to be answered, those in flight first.
+    /// The clients that wait for a reply, those in flight first.
     asked: VecDeque<usize>,
     in_flight: usize,
     queue: VecDeque<u8>,
@@ -106,7 +106,7 @@ impl Forwarder {
         self.fill(number);
     }
 
-    /// Sends what the board's window allows.
+    /// Sends as many requests as the board's window allows.
     fn fill(&mut self, number: usize) {
         let board = &mut self.boards[number];
         while board.open
@@ -228,7 +228,7 @@ impl Machine for Forwarder {
     }
 }
 
-/// What a forwarder has told.
+/// The counts of a forwarder's events.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub came: AtomicU32,
@@ -264,7 +264,7 @@ impl Attendant for Counting<'_> {
     }
 }
 
-/// How a hub of the tests runs.
+/// The options of a hub in the tests.
 pub struct Hub {
     pub options: ServeOptions,
     pub drain: Duration,
@@ -278,7 +278,7 @@ impl Hub {
         Hub { options: ServeOptions { threads: 1, cpus: Vec::new(), wait, settings }, drain: TIMEOUT, cuts: false }
     }
 
-    /// Stands before these boards while `during` runs, which is given the hub's address; then it is stopped.
+    /// Serves these boards while `during` runs with the hub's address, and stops afterwards.
     pub fn serve(self, boards: &[SocketAddr], during: impl FnOnce(SocketAddr, &Tally, &Stop)) -> Tally {
         let anywhere = Address::Tcp(([127, 0, 0, 1], 0).into());
         let server = Server::bind(&anywhere, self.options).expect("a free port");
@@ -298,7 +298,7 @@ impl Hub {
     }
 }
 
-/// Stops what else runs, also where the test fails: it would wait for that for ever.
+/// A guard that stops the other threads, also if the test fails: it would wait for them for ever.
 struct Ends<'a>(&'a Stop);
 
 impl Drop for Ends<'_> {
@@ -307,7 +307,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// So many boards, which echo while `during` runs.
+/// Runs `during` with the addresses of `count` boards, which echo meanwhile.
 pub fn with_boards<A>(count: usize, during: impl FnOnce(&[SocketAddr]) -> A) -> A {
     let boards: Vec<UdpSocket> = (0..count).map(|_| board()).collect();
     let addresses: Vec<SocketAddr> = boards.iter().map(|board| board.local_addr().expect("it is bound")).collect();
@@ -327,7 +327,7 @@ pub fn board() -> UdpSocket {
     board
 }
 
-/// How soon a board looks up.
+/// The time after which a board checks whether to stop.
 const LOOK_UP: Duration = Duration::from_millis(20);
 
 fn echo(board: &UdpSocket, stop: &Stop) {
@@ -356,7 +356,7 @@ impl Client {
         Client { stream, buffer: Vec::with_capacity(4 + PAYLOAD_MAX) }
     }
 
-    /// Another hand on the same connection.
+    /// Returns a second handle to the same connection.
     pub fn twin(&self) -> Self {
         Client { stream: self.stream.try_clone().expect("a descriptor is free"), buffer: Vec::new() }
     }
@@ -373,7 +373,7 @@ impl Client {
         self.stream.write_all(&self.buffer)
     }
 
-    /// The next answer: from which board, and what, or nothing from a board that is not there.
+    /// Returns the next reply: the number of its board and the bytes, or `None` from a board that is not there.
     pub fn answer(&mut self) -> (usize, Option<&[u8]>) {
         let mut header = [0; 4];
         self.stream.read_exact(&mut header).expect("the hub answers");

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Stops a server when it goes, so that a test that fails ends instead of waiting for its server.
+/// A guard that stops a server when it is dropped, so that a test that fails ends instead of waiting for its server.
 pub struct Stopping<'a>(pub &'a AtomicBool);
 
 impl Drop for Stopping<'_> {

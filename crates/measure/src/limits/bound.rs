@@ -6,18 +6,18 @@ use crate::{Binding, Limit, LimitKind};
 /// One upper bound on operations per second, and how it was computed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bound {
-    /// What sets it.
+    /// The resource that sets the bound.
     pub binds: Binding,
-    /// The bound.
+    /// The bound, in operations per second.
     pub operations_per_s: f64,
-    /// How it was computed, with the numbers put in.
+    /// The computation, with the numbers put in.
     pub formula: String,
-    /// What was taken for granted.
+    /// The assumptions.
     pub assumes: String,
 }
 
 impl Bound {
-    /// The line: `rate / (8 x byte times of one operation in the busier direction)`.
+    /// Returns the bound that the line sets: `rate / (8 x byte times of one operation in the busier direction)`.
     #[must_use]
     pub fn line(path: &Path, cost: &WireCost) -> Bound {
         let bytes = cost.busier_bytes();
@@ -39,7 +39,8 @@ impl Bound {
         }
     }
 
-    /// The window: `operations in flight / round-trip`. With one in flight it is the round-trip itself that binds.
+    /// Returns the bound that the window sets: `operations in flight / round-trip`. With one in flight, the round-trip
+    /// itself binds.
     #[must_use]
     pub fn window(in_flight: u64, round_trip_ns: f64) -> Bound {
         let operations_per_s = per_second(in_flight as f64 * 1e9, round_trip_ns);
@@ -55,8 +56,8 @@ impl Bound {
         }
     }
 
-    /// The window of a protocol whose operations are cut into packets, or share them: `packets in flight / (packets of
-    /// an operation x round-trip)`.
+    /// Returns the bound that the window sets for a protocol whose operations are cut into packets, or share them:
+    /// `packets in flight / (packets of an operation x round-trip)`.
     #[must_use]
     pub fn packets(in_flight: u64, packets_per_operation: f64, round_trip_ns: f64) -> Bound {
         let operations_per_s = per_second(in_flight as f64 * 1e9, packets_per_operation * round_trip_ns);
@@ -73,7 +74,7 @@ impl Bound {
         }
     }
 
-    /// The processors: `cores / cost of one operation`.
+    /// Returns the bound that the processors set: `cores / cost of one operation`.
     #[must_use]
     pub fn cpu(cores: u32, ns_per_operation: f64) -> Bound {
         let operations_per_s = per_second(f64::from(cores) * 1e9, ns_per_operation);
@@ -90,8 +91,8 @@ impl Bound {
         }
     }
 
-    /// The processors, where each operation's bytes are also copied so many times at a rate: `cores / (cost + copies x
-    /// bytes / rate)`.
+    /// Returns the bound that the processors set where each operation's bytes are also copied `copies` times at a rate:
+    /// `cores / (cost + copies x bytes / rate)`.
     #[must_use]
     pub fn copies(cores: u32, ns_per_operation: f64, copies: u32, bytes: f64, rate_bits_per_s: f64) -> Bound {
         let copying_ns = f64::from(copies) * bytes * 8e9 / rate_bits_per_s;
@@ -110,7 +111,7 @@ impl Bound {
         }
     }
 
-    /// The schedule of an open-loop test: no more is asked for.
+    /// Returns the bound that the schedule of an open-loop test sets: no more operations are started.
     #[must_use]
     pub fn schedule(operations_per_s: f64) -> Bound {
         Bound {
@@ -121,7 +122,8 @@ impl Bound {
         }
     }
 
-    /// A pipe that carries `bytes` per operation at a rate, whatever it is: `rate / (8 x bytes)`.
+    /// Returns the bound that a pipe sets that carries `bytes` per operation at a rate, whatever it is: `rate / (8 x
+    /// bytes)`.
     #[must_use]
     pub fn pipe(binds: Binding, rate_bits_per_s: f64, bytes: f64, assumes: &str) -> Bound {
         let operations_per_s = per_second(rate_bits_per_s / 8.0, bytes);
@@ -138,7 +140,7 @@ impl Bound {
         }
     }
 
-    /// What is left to each of several flows that share this bound evenly.
+    /// Returns the bound of each of several flows that share this one evenly.
     #[must_use]
     pub fn shared_by(self, flows: u32) -> Bound {
         let operations_per_s = self.operations_per_s / f64::from(flows.max(1));
@@ -151,9 +153,9 @@ impl Bound {
     }
 }
 
-/// The limit that several bounds make together: the least of them binds, and the others are named beside it.
+/// Returns the limit that several bounds set together: the least of them binds, and the others are named beside it.
 ///
-/// None without a bound, or where every bound is infinite.
+/// Returns `None` without a bound, or if every bound is infinite.
 #[must_use]
 pub fn least(kind: LimitKind, mut bounds: Vec<Bound>, payload_bytes: f64) -> Option<Limit> {
     bounds.retain(|bound| bound.operations_per_s.is_finite());
@@ -176,7 +178,8 @@ pub fn least(kind: LimitKind, mut bounds: Vec<Bound>, payload_bytes: f64) -> Opt
 }
 
 impl Limit {
-    /// The shortest time of one operation, as the only bound: `1 / latency` operations per second, one at a time.
+    /// Returns the limit whose only bound is the shortest time of one operation: `1 / latency` operations per second,
+    /// one at a time.
     #[must_use]
     pub fn of_latency(kind: LimitKind, latency_ns: f64, payload_bytes: f64, formula: String, assumes: String) -> Limit {
         let operations_per_s = per_second(1e9, latency_ns);
@@ -193,7 +196,7 @@ impl Limit {
         }
     }
 
-    /// What bare sockets did in the same run, with the same wait and placement.
+    /// Returns the limit that bare sockets set in the same run, with the same wait and placement.
     #[must_use]
     pub fn of_baseline(operations_per_s: f64, latency_ns: Option<f64>, payload_bytes: f64, binds: Binding) -> Limit {
         let latency = latency_ns.map(|ns| format!(", {} each", time_text(ns))).unwrap_or_default();
@@ -214,7 +217,7 @@ impl Limit {
         }
     }
 
-    /// The same limit with the shortest time of one operation beside it.
+    /// Returns this limit with the shortest time of one operation beside it.
     #[must_use]
     pub fn with_latency(mut self, latency_ns: f64) -> Limit {
         self.latency_ns = Some(latency_ns);
@@ -222,7 +225,7 @@ impl Limit {
     }
 }
 
-/// The bound's name in a formula; what bare sockets did has none of its own.
+/// Returns the bound's name in a formula. A bound that bare sockets set has no name of its own.
 const fn name(bound: &Bound) -> &'static str {
     match bound.binds {
         Binding::Unknown => "baseline",
@@ -230,7 +233,8 @@ const fn name(bound: &Bound) -> &'static str {
     }
 }
 
-/// Nothing to carry or no time to wait sets no bound.
+/// Returns the amount per second over the amount per operation: infinite where an operation needs none, which sets no
+/// bound.
 fn per_second(amount_per_s: f64, per_operation: f64) -> f64 {
     if per_operation > 0.0 { amount_per_s / per_operation } else { f64::INFINITY }
 }
@@ -243,7 +247,7 @@ pub(super) fn operations_text(operations_per_s: f64) -> String {
     if operations_per_s >= 100.0 { format!("{operations_per_s:.0}/s") } else { format!("{operations_per_s:.3}/s") }
 }
 
-/// To four decimals, without those that say nothing.
+/// Returns the ratio to four decimals, without trailing zeros.
 fn ratio_text(ratio: f64) -> String {
     ((ratio * 1e4).round() / 1e4).to_string()
 }

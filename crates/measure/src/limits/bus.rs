@@ -14,7 +14,10 @@ pub struct Pci {
 }
 
 impl Pci {
-    /// A bus of 32 or 64 bits at this clock: 33e6 or 66e6.
+    /// Creates a bus of 32 or 64 bits at this clock: 33e6 or 66e6.
+    ///
+    /// # Errors
+    /// [`LimitError::Width`] for another width, [`LimitError::Rate`] if the clock is not a finite rate above 0.
     pub fn new(width_bits: u32, clock_hz: f64) -> Result<Pci, LimitError> {
         if ![32, 64].contains(&width_bits) {
             return Err(LimitError::Width(width_bits));
@@ -25,21 +28,21 @@ impl Pci {
         Ok(Pci { width_bits, clock_hz })
     }
 
-    /// Width x clock: every clock carries data.
+    /// Returns the nominal rate, width x clock: every clock carries data.
     #[must_use]
     pub fn nominal_bits_per_s(&self) -> f64 {
         f64::from(self.width_bits) * self.clock_hz
     }
 
-    /// Bursts of so many bytes, each with clocks that carry none (address, turn-around, waits: 2 at the least):
-    /// `nominal x data clocks / (data clocks + overhead clocks)`.
+    /// Returns the rate of bursts of this many bytes, each with clocks that carry none (address, turn-around, waits: 2
+    /// at the least): `nominal x data clocks / (data clocks + overhead clocks)`.
     #[must_use]
     pub fn payload_bits_per_s(&self, burst_bytes: u32, overhead_clocks: u32) -> f64 {
         let data_clocks = f64::from(burst_bytes.max(1).div_ceil(self.width_bits / 8));
         self.nominal_bits_per_s() * data_clocks / (data_clocks + f64::from(overhead_clocks))
     }
 
-    /// The bound that the nominal rate sets: both directions share the bus.
+    /// Returns the bound that the nominal rate sets: both directions share the bus.
     #[must_use]
     pub fn bound(&self, out_bytes: f64, back_bytes: f64) -> Bound {
         let assumes = format!("PCI {} bit at {} MHz, every clock carries data", self.width_bits, self.clock_hz / 1e6);
@@ -65,7 +68,7 @@ pub enum PcieGeneration {
 }
 
 impl PcieGeneration {
-    /// Transfers per second and lane, each of one bit.
+    /// Returns the transfers per second and lane, each of one bit.
     #[must_use]
     pub const fn transfers_per_s(self) -> f64 {
         match self {
@@ -78,8 +81,8 @@ impl PcieGeneration {
         }
     }
 
-    /// Bits of the data link layer per bit on the lane. A FLIT has 236 bytes of packets, 6 of the data link layer, 8 of
-    /// check and 6 of correction: 242/256 (PCI Express Base 6.0, 4.2.3).
+    /// Returns the bits of the data link layer per bit on the lane, as a fraction. A FLIT has 236 bytes of packets, 6
+    /// of the data link layer, 8 of check and 6 of correction: 242/256 (PCI Express Base 6.0, 4.2.3).
     #[must_use]
     pub const fn encoding(self) -> (u32, u32) {
         match self {
@@ -89,7 +92,8 @@ impl PcieGeneration {
         }
     }
 
-    /// Bytes around a packet's payload with 64-bit addresses and no end-to-end check (PCI Express Base 5.0, 2.2, 3.6,
+    /// Returns the bytes around a packet's payload with 64-bit addresses and no end-to-end check (PCI Express Base 5.0,
+    /// 2.2, 3.6,
     /// 4.2): framing and sequence 4, header 16, link check 4. In FLITs the header alone.
     #[must_use]
     pub const fn packet_overhead_bytes(self) -> u32 {
@@ -125,8 +129,12 @@ pub struct Pcie {
 }
 
 impl Pcie {
-    /// A link of so many lanes whose packets carry at most so many bytes; both ends have agreed on the latter, and 128
-    /// and 256 are common (`lspci -vv`, `DevCtl: MaxPayload`).
+    /// Creates a link of `lanes` lanes whose packets carry at most `max_payload_bytes`; both ends have agreed on the
+    /// latter, and 128 and 256 are common (`lspci -vv`, `DevCtl: MaxPayload`).
+    ///
+    /// # Errors
+    /// [`LimitError::Lanes`] if no link has that many lanes, [`LimitError::MaxPayload`] if the payload is not a power
+    /// of two in 128..=4096.
     pub fn new(generation: PcieGeneration, lanes: u8, max_payload_bytes: u32) -> Result<Pcie, LimitError> {
         if ![1, 2, 4, 8, 12, 16, 32].contains(&lanes) {
             return Err(LimitError::Lanes(lanes));
@@ -137,15 +145,16 @@ impl Pcie {
         Ok(Pcie { generation, lanes, max_payload_bytes })
     }
 
-    /// One direction after the encoding: `lanes x transfers x encoding`.
+    /// Returns the rate of one direction after the encoding: `lanes x transfers x encoding`.
     #[must_use]
     pub fn nominal_bits_per_s(&self) -> f64 {
         let (data, coded) = self.generation.encoding();
         self.raw_bits_per_s() * f64::from(data) / f64::from(coded)
     }
 
-    /// One direction in full packets: `nominal x payload / (payload + packet overhead)`; from generation 6 on, the part
-    /// of a FLIT that packets have (236/256) stands for the nominal rate. Acknowledgements and credits are left out.
+    /// Returns the payload rate of one direction in full packets: `nominal x payload / (payload + packet overhead)`;
+    /// from generation 6 on, the part of a FLIT that packets have (236/256) stands for the nominal rate.
+    /// Acknowledgements and credits are left out.
     #[must_use]
     pub fn payload_bits_per_s(&self) -> f64 {
         let payload = f64::from(self.max_payload_bytes);
@@ -157,7 +166,7 @@ impl Pcie {
         for_packets * share
     }
 
-    /// The bound that full packets set on the busier direction.
+    /// Returns the bound that full packets set on the busier direction.
     #[must_use]
     pub fn bound(&self, out_bytes: f64, back_bytes: f64) -> Bound {
         let assumes = format!(

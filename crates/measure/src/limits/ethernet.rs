@@ -36,32 +36,32 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line without VLAN tags.
+    /// Creates a line without VLAN tags.
     #[must_use]
     pub const fn new(rate_bits_per_s: f64, mtu: u32) -> Line {
         Line { rate_bits_per_s, mtu, vlan_tags: 0 }
     }
 
-    /// Bytes of the frame that carries a packet: `max(64, 14 + 4 x tags + packet + 4)`.
+    /// Returns the bytes of the frame that carries a packet: `max(64, 14 + 4 x tags + packet + 4)`.
     #[must_use]
     pub fn frame_bytes(&self, packet_bytes: u32) -> u32 {
         (self.host_bytes(packet_bytes) + FCS_BYTES).max(MIN_FRAME_BYTES)
     }
 
-    /// Byte times that the packet's frame takes on the line: `frame + 7 + 1 + 12`.
+    /// Returns the byte times that the packet's frame takes on the line: `frame + 7 + 1 + 12`.
     #[must_use]
     pub fn wire_bytes(&self, packet_bytes: u32) -> u32 {
         self.frame_bytes(packet_bytes) + PREAMBLE_BYTES + SFD_BYTES + GAP_BYTES
     }
 
-    /// Bytes of the frame in the host's memory, `14 + 4 x tags + packet`: what the bus carries and what the kernel's
-    /// shapers (`tbf`, `htb`) and interface counters count.
+    /// Returns the bytes of the frame in the host's memory, `14 + 4 x tags + packet`: what the bus carries and what the
+    /// kernel's shapers (`tbf`, `htb`) and interface counters count.
     #[must_use]
     pub fn host_bytes(&self, packet_bytes: u32) -> u32 {
         HEADER_BYTES + VLAN_TAG_BYTES * u32::from(self.vlan_tags) + packet_bytes
     }
 
-    /// Frames per second of packets of this size: `rate / (8 x wire bytes)`.
+    /// Returns the frames per second of packets of this size: `rate / (8 x wire bytes)`.
     #[must_use]
     pub fn frames_per_s(&self, packet_bytes: u32) -> f64 {
         self.rate_bits_per_s / (8.0 * f64::from(self.wire_bytes(packet_bytes)))

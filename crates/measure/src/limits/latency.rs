@@ -9,7 +9,7 @@ use crate::{Limit, LimitKind};
 pub const FIBRE_NS_PER_KM: f64 = 1.468 / 299_792.458 * 1e9;
 
 impl Path {
-    /// The shortest time from the first bit out to the last bit back: `8 x (out + back) / rate + 2 x length`.
+    /// Returns the shortest time from the first bit out to the last bit back: `8 x (out + back) / rate + 2 x length`.
     ///
     /// `out` and `back` are byte times of segments of their own without the gap after the last one. Either may be 0:
     /// then only the other counts. Cut-through switches add nothing here; each store-and-forward switch adds at least
@@ -19,7 +19,7 @@ impl Path {
         self.serialisation_ns(out_bytes) + self.serialisation_ns(back_bytes) + 2.0 * length_km * FIBRE_NS_PER_KM
     }
 
-    /// That time as a limit, for operations one at a time.
+    /// Returns the shortest time as a limit, for operations one at a time.
     #[must_use]
     pub fn latency_limit(&self, payload_bytes: u64, out_bytes: u64, back_bytes: u64, length_km: f64) -> Limit {
         let latency = self.latency_ns(out_bytes, back_bytes, length_km);

@@ -48,11 +48,11 @@ use std::fmt;
 pub enum LimitError {
     /// The IP version needs another MTU.
     Mtu {
-        /// What was given.
+        /// The MTU that was given.
         mtu: u32,
-        /// The smallest that works.
+        /// The smallest MTU that works.
         min: u32,
-        /// The largest that exists.
+        /// The largest MTU that exists.
         max: u32,
     },
     /// A line's rate is not a positive number of bits per second.
@@ -61,7 +61,7 @@ pub enum LimitError {
     VlanTags(u8),
     /// Text that is not a rate.
     UnreadableRate(String),
-    /// PCI Express has no link of so many lanes.
+    /// PCI Express has no link with this number of lanes.
     Lanes(u8),
     /// PCI Express has no such generation.
     Generation(u8),

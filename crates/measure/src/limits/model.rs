@@ -11,7 +11,7 @@ pub struct ModelledWay {
     pub payload_bits_per_s: Option<f64>,
     /// The most bits per second that a stream's buffer allows over its delay; `None` for datagrams or without a delay.
     pub buffer_bits_per_s: Option<f64>,
-    /// Of datagrams: processor time of a message at the end that sends this way.
+    /// Processor time of a datagram at the end that sends this way; `None` for streams.
     pub datagram_cost_ns: Option<f64>,
     /// Processors at that end.
     pub processors: u32,

@@ -1,7 +1,7 @@
-//! What an operation is on the wire: all that a limit has to know of a protocol.
+//! The messages of an operation on the wire: all that a limit has to know of a protocol.
 //!
-//! A protocol fills in [`OnTheWire`] from a plan, without a socket; the bounds of line, window and model, and the shape of
-//! the baseline on bare sockets, are computed from it for every protocol alike.
+//! A protocol fills in [`OnTheWire`] from a plan, without a socket; the bounds of line, window and model, and the shape
+//! of the baseline on bare sockets, are computed from it for every protocol alike.
 
 use super::{Packing, Path, WireCost};
 use crate::Size;
@@ -9,7 +9,7 @@ use crate::Size;
 /// Sizes that stand for all those drawn uniformly: the mean over them is within 1 % of the mean over all.
 const SAMPLES: u64 = 64;
 
-/// What carries the messages of a protocol.
+/// The transport that carries the messages of a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Carrier {
     /// A TCP stream.
@@ -23,7 +23,7 @@ pub enum Carrier {
 /// Several messages of one size and their answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Messages {
-    /// How many.
+    /// The number of messages.
     pub count: u64,
     /// Bytes of each, with the protocol's headers and without those of TCP, UDP and IP; 0 where nothing goes out.
     pub out_bytes: u64,
@@ -36,16 +36,16 @@ pub struct Messages {
 pub struct Service {
     /// Time that one operation takes it.
     pub ns_per_operation: f64,
-    /// How many there are.
+    /// The number of such resources.
     pub servers: u32,
-    /// What it is, in words: `20 nodes / 100 us a decision`.
+    /// The resource in words: `20 nodes / 100 us a decision`.
     pub name: String,
 }
 
 /// The messages of a hop behind the far end, which has to be done before it can answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hop {
-    /// What carries them.
+    /// The transport of the hop.
     pub carrier: Carrier,
     /// The messages that [`OnTheWire::operations`] operations take.
     pub messages: Vec<Messages>,
@@ -53,10 +53,10 @@ pub struct Hop {
     pub name: String,
 }
 
-/// What the operations of a plan are on the wire.
+/// The operations of a plan, as they are on the wire.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnTheWire {
-    /// What carries the messages.
+    /// The transport of the messages.
     pub carrier: Carrier,
     /// Operations that [`OnTheWire::messages`] belong to: more than 1 where the protocol concatenates them.
     pub operations: u32,
@@ -66,14 +66,14 @@ pub struct OnTheWire {
     pub messages: Vec<Messages>,
     /// Messages in flight on a channel at most, whatever the window is; `None` where only the window bounds them.
     pub in_flight_max: Option<u64>,
-    /// The far end's own time for an operation, where its settings say it.
+    /// The far end's own time for an operation, if its settings give it.
     pub service: Option<Service>,
-    /// What follows behind the far end before it can answer.
+    /// The hop behind the far end that has to be done before it can answer.
     pub behind: Option<Hop>,
 }
 
 impl OnTheWire {
-    /// Operations of one message and one answer each.
+    /// Describes operations of one message and one answer each.
     #[must_use]
     pub fn single(carrier: Carrier, payload_bytes: u64, out_bytes: u64, back_bytes: u64) -> Self {
         OnTheWire {
@@ -87,7 +87,7 @@ impl OnTheWire {
         }
     }
 
-    /// The mean over the sizes of a plan, from what an operation of one size is.
+    /// Returns the mean over the sizes of a plan; `of_size` gives the operations of one size.
     ///
     /// Sizes that are drawn are represented by 65 of them, evenly apart.
     #[must_use]
@@ -110,31 +110,32 @@ impl OnTheWire {
         OnTheWire { payload_bytes: size.mean(), ..all }
     }
 
-    /// Messages out for one operation, on average.
+    /// Returns the messages out for one operation, on average.
     #[must_use]
     pub fn messages_per_operation(&self) -> f64 {
         self.messages.iter().map(|messages| messages.count).sum::<u64>() as f64 / f64::from(self.operations.max(1))
     }
 
-    /// Whether an operation is one message out and one back by itself, so that a lone one has the line for itself.
+    /// Returns whether an operation is one message out and one back by itself, so that a lone one has the line for
+    /// itself.
     #[must_use]
     pub fn is_one_message(&self) -> bool {
         self.operations == 1 && self.messages.iter().map(|messages| messages.count).sum::<u64>() == 1
     }
 
-    /// What goes out for one operation, on average.
+    /// Returns the messages and bytes that go out for one operation, on average.
     #[must_use]
     pub fn out(&self) -> Way {
         Way::of(&self.messages, self.operations, |messages| messages.out_bytes)
     }
 
-    /// What comes back for one operation, on average.
+    /// Returns the messages and bytes that come back for one operation, on average.
     #[must_use]
     pub fn back(&self) -> Way {
         Way::of(&self.messages, self.operations, |messages| messages.back_bytes)
     }
 
-    /// What one operation costs the line, on average.
+    /// Returns the cost of one operation on the line, on average.
     #[must_use]
     pub fn cost(&self, path: &Path, packing: Packing) -> WireCost {
         let packing = if self.carrier == Carrier::Udp { Packing::Own } else { packing };
@@ -156,7 +157,7 @@ impl OnTheWire {
 pub struct Way {
     /// Messages that carry anything.
     pub messages: f64,
-    /// Their bytes together.
+    /// Bytes of all those messages.
     pub bytes: f64,
 }
 
@@ -170,7 +171,7 @@ impl Way {
         Way { messages: count * share, bytes: sum * share }
     }
 
-    /// Bytes of one message; 0 where there is none.
+    /// Returns the bytes of one message; 0 without messages.
     #[must_use]
     pub fn mean_bytes(&self) -> f64 {
         if self.messages > 0.0 { self.bytes / self.messages } else { 0.0 }
@@ -178,13 +179,13 @@ impl Way {
 }
 
 impl Hop {
-    /// What goes out for one of so many operations.
+    /// Returns the messages and bytes that go out for one of `operations` operations.
     #[must_use]
     pub fn out(&self, operations: u32) -> Way {
         Way::of(&self.messages, operations, |messages| messages.out_bytes)
     }
 
-    /// What comes back for one of so many operations.
+    /// Returns the messages and bytes that come back for one of `operations` operations.
     #[must_use]
     pub fn back(&self, operations: u32) -> Way {
         Way::of(&self.messages, operations, |messages| messages.back_bytes)
@@ -200,7 +201,7 @@ mod tests {
         Path::new(Line::new(1e9, 1500), Ip::V4, Transport::Udp).expect("a path")
     }
 
-    /// An IPbus block read of 1,388 payload bytes a packet: 1388 of 1466 byte times.
+    /// Takes an IPbus block read of 1,388 payload bytes a packet: 1388 of 1466 byte times.
     #[test]
     fn a_block_costs_what_its_packets_cost() {
         let block = OnTheWire {

@@ -4,9 +4,12 @@ use super::LimitError;
 
 const PREFIXES: [(char, f64); 4] = [('T', 1e12), ('G', 1e9), ('M', 1e6), ('k', 1e3)];
 
-/// Bits per second from `1G`, `100M`, `2.5Gbit`, `984395kbit/s` or a plain number.
+/// Parses a rate in bits per second from `1G`, `100M`, `2.5Gbit`, `984395kbit/s` or a plain number.
 ///
 /// `bps` is refused, because `tc` means bytes by it and everybody else means bits.
+///
+/// # Errors
+/// [`LimitError::UnreadableRate`] if the text is no rate, or the rate is not finite and above 0.
 pub fn parse_rate(text: &str) -> Result<f64, LimitError> {
     let unreadable = || LimitError::UnreadableRate(text.into());
     let number_and_prefix = without(without(text.trim(), "/s"), "bit").trim_end();
@@ -26,7 +29,7 @@ fn without<'a>(text: &'a str, suffix: &str) -> &'a str {
     text.strip_suffix(suffix).unwrap_or(text)
 }
 
-/// A rate with its decimal prefix, as `941.5 Mbit/s`.
+/// Returns a rate with its decimal prefix, as `941.5 Mbit/s`.
 #[must_use]
 pub fn format_rate(rate_bits_per_s: f64) -> String {
     let (prefix, factor) = PREFIXES
@@ -38,7 +41,7 @@ pub fn format_rate(rate_bits_per_s: f64) -> String {
     format!("{short} {prefix}bit/s")
 }
 
-/// `941.4824` becomes `941.5`, `10.0000` becomes `10`, `2.5000` becomes `2.5`.
+/// Trims a number to four figures: `941.4824` becomes `941.5`, `10.0000` becomes `10`, `2.5000` becomes `2.5`.
 fn trim_to_four_figures(digits: &str) -> String {
     let value: f64 = digits.parse().unwrap_or(0.0);
     let whole = digits.find('.').unwrap_or(digits.len());

@@ -21,7 +21,7 @@ const OVER_THE_LINE: f64 = 1.005;
 /// A baseline that a row passed by more than this had a bad moment, and bounds nothing.
 const PASSED: f64 = 1.25;
 
-/// What bare sockets did before and after a row, in the shape of its operations.
+/// The performance of bare sockets before and after a row, in the shape of its operations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Baseline {
     /// Operations per second: the better of the two.
@@ -37,7 +37,7 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Two measurements of the same exchange as one: the better of each figure, and how far they were apart.
+    /// Returns two measurements of the same exchange as one: the better of each figure, and how far they were apart.
     #[must_use]
     pub fn with(self, other: &Baseline) -> Baseline {
         let lesser = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::min);
@@ -72,7 +72,7 @@ pub struct RoundTrip {
     pub source: String,
 }
 
-/// What a row was measured under.
+/// The conditions that a row was measured under.
 #[derive(Debug, Clone, Default)]
 pub struct Conditions<'a> {
     /// The line, where its rate is known and the traffic takes it.
@@ -87,7 +87,7 @@ pub struct Conditions<'a> {
     pub cores: u32,
 }
 
-/// The limit of a row, with what binds; `None` where nothing bounds it that is known.
+/// Returns the limit of a row and the bound that binds; `None` if no bound is known.
 #[must_use]
 pub fn limit(found: &Measurement, wire: &OnTheWire, conditions: &Conditions<'_>) -> Option<Limit> {
     let lone = found.test == Test::Latency;
@@ -106,7 +106,7 @@ pub fn limit(found: &Measurement, wire: &OnTheWire, conditions: &Conditions<'_>)
     Some(judged(limit, found, wire))
 }
 
-/// Achieved over limit, of the figure that the test is about; 1 is the best for rates and times alike.
+/// Returns achieved over limit, of the figure that the test is about; 1 is the best for rates and times alike.
 #[must_use]
 pub fn share(found: &Measurement, limit: &Limit) -> Option<f64> {
     let operations = || Some(found.rate.operations_per_s.median / limit.operations_per_s?);
@@ -121,7 +121,7 @@ pub fn share(found: &Measurement, limit: &Limit) -> Option<f64> {
     .filter(usable)
 }
 
-/// A sentence for the verdict where a row has passed a bound that nothing can pass.
+/// Returns a sentence for the verdict if a row has passed a bound that nothing can pass.
 #[must_use]
 pub fn red_flag(limit: &Limit, share: f64) -> Option<String> {
     let percent = share * 100.0;
@@ -133,7 +133,7 @@ pub fn red_flag(limit: &Limit, share: f64) -> Option<String> {
     })
 }
 
-/// The bounds on sockets.
+/// Returns the bounds of a row on sockets.
 fn bounds(found: &Measurement, wire: &OnTheWire, conditions: &Conditions<'_>) -> Vec<Bound> {
     let in_flight = u64::from(found.window) * u64::from(found.channels);
     let mut bounds = Vec::new();
@@ -173,7 +173,7 @@ fn bounds(found: &Measurement, wire: &OnTheWire, conditions: &Conditions<'_>) ->
     bounds
 }
 
-/// The window of operations and that of messages, over the round-trip.
+/// Returns the bounds of the window of operations and of that of messages, over the round-trip.
 pub(super) fn windows(found: &Measurement, wire: &OnTheWire, round_trip_ns: f64) -> impl Iterator<Item = Bound> {
     let channels = u64::from(found.channels);
     let each = wire.messages_per_operation();
@@ -181,7 +181,8 @@ pub(super) fn windows(found: &Measurement, wire: &OnTheWire, round_trip_ns: f64)
     [Some(Bound::window(u64::from(found.window) * channels, round_trip_ns)), messages].into_iter().flatten()
 }
 
-/// A lone operation on a line: the busier direction's messages one after the other, and the least of the other.
+/// Returns the limit of a lone operation on a line: the busier direction's messages one after the other, and the least
+/// of the other.
 fn line_latency(path: &Path, wire: &OnTheWire) -> Limit {
     let total = |bytes: fn(&Messages) -> u64| wire.messages.iter().map(|m| m.count * bytes(m)).sum::<u64>();
     let (out, back) = (total(|messages| messages.out_bytes), total(|messages| messages.back_bytes));
@@ -236,7 +237,7 @@ fn bound_name(limit: &Limit) -> String {
     }
 }
 
-/// Whether the far end's receive window held this side's data back for most of the time.
+/// Returns whether the far end's receive window held this side's data back for most of the time.
 fn held_back(found: &Measurement, wire: &OnTheWire) -> bool {
     let Some(tcp) = &found.tcp else { return false };
     let in_all = found.elapsed_s * f64::from(tcp.connections.max(1));
@@ -281,7 +282,7 @@ impl Processors {
 }
 
 impl Service {
-    /// The bound that this sets.
+    /// Returns the bound that the resource sets.
     #[must_use]
     pub fn bound(&self) -> Bound {
         let operations_per_s = f64::from(self.servers) * 1e9 / self.ns_per_operation;
@@ -295,7 +296,7 @@ impl Service {
 }
 
 impl Model {
-    /// The shortest time of a lone operation.
+    /// Returns the shortest time of a lone operation.
     fn latency_limit(&self, wire: &OnTheWire) -> Limit {
         let formula = format!(
             "{} + {} of transit + {} of processing",
@@ -307,7 +308,8 @@ impl Model {
         Limit::of_latency(LimitKind::Model, ns, wire.payload_bytes, formula, ASSUMES.into())
     }
 
-    /// The bounds that it sets: its wire, its window over the round-trip, its processors, its streams' buffers.
+    /// Returns the bounds that the model sets: its wire, its window over the round-trip, its processors, its streams'
+    /// buffers.
     fn bounds(&self, found: &Measurement, wire: &OnTheWire) -> Vec<Bound> {
         let mut bounds: Vec<Bound> = Vec::new();
         if found.test != Test::Updates {
@@ -348,10 +350,11 @@ impl Model {
 const ASSUMES: &str = "the simulated network's settings, without jitter and loss";
 
 impl RoundTrip {
-    /// The round-trip of the row's operations one at a time, before and after it.
+    /// Returns the round-trip of the row's operations one at a time, before and after it.
     ///
-    /// Where the row has passed the bound that this sets, it was taken at a bad moment: then it is the shortest that the
-    /// row's own TCP has seen, if that is known, and else not known.
+    /// If the row has passed the bound that this round-trip sets, the latter was taken at a bad moment. Then the result
+    /// is the shortest round-trip that the row's own TCP has seen, or `None` if that is not known or does not fit
+    /// either.
     #[must_use]
     pub fn of_row(found: &Measurement, wire: &OnTheWire, alone_ns: &[f64]) -> Option<RoundTrip> {
         let fits = |ns: f64| {

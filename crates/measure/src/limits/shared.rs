@@ -9,16 +9,17 @@ use crate::Binding;
 /// Twenty nodes at 100 Mbit/s behind a controller at 1 Gbit/s are a fan of 20 leaves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fan {
-    /// How many leaves.
+    /// The number of leaves.
     pub leaves: u32,
-    /// Each of them.
+    /// The line of each leaf.
     pub leaf: Path,
     /// The line that all their traffic passes.
     pub trunk: Path,
 }
 
 impl Fan {
-    /// All leaves together: `min(leaves x leaf, trunk)`, with the cost of one operation on either line.
+    /// Returns the bound of all leaves together: `min(leaves x leaf, trunk)`, with the cost of one operation on either
+    /// line.
     ///
     /// Frames keep their size through a switch, so leaf and trunk have one MTU; behind a router each has its own.
     #[must_use]
@@ -37,7 +38,7 @@ impl Fan {
         Bound { binds: Binding::Line, operations_per_s, formula, assumes }
     }
 
-    /// How many leaves fill the trunk: with more, it is the trunk that binds.
+    /// Returns how many leaves fill the trunk: with more, it is the trunk that binds.
     #[must_use]
     pub fn leaves_to_fill_the_trunk(&self) -> f64 {
         self.trunk.payload_bits_per_s() / self.leaf.payload_bits_per_s()

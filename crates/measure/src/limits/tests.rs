@@ -12,7 +12,7 @@ fn gigabit(mtu: u32, ip: Ip, transport: Transport) -> Path {
     path(1e9, mtu, ip, transport)
 }
 
-/// To as many digits as the published figure has.
+/// Asserts that a value agrees with a published figure, to as many digits as that has.
 #[track_caller]
 fn assert_rounds_to(value: f64, published: f64, digits: i32) {
     let scale = 10_f64.powi(digits);
@@ -32,7 +32,7 @@ fn frames_have_the_overhead_of_the_standard() {
     assert_eq!(Line { vlan_tags: 1, ..line }.wire_bytes(42), 84);
 }
 
-/// The figures that every vendor of switches prints.
+/// Checks the figures that every vendor of switches prints.
 #[test]
 fn frame_rates_of_gigabit_ethernet() {
     assert_rounds_to(Line::new(1e9, 1500).frames_per_s(46), 1_488_095.0, 0);
@@ -58,14 +58,14 @@ fn payload_of_full_packets() {
         assert_eq!(path.segment_bytes(), segment);
         assert_rounds_to(path.payload_bits_per_s() / 1e6, mbit_per_s, 1);
     }
-    // What Linux announces on its loopback interface.
+    // The MTU that Linux announces on its loopback interface.
     assert_eq!(gigabit(65_536, Ip::V4, TCP).segment_bytes(), 65_483);
     assert_eq!(gigabit(65_536, Ip::V6, TCP).segment_bytes(), 65_464);
     let tagged = Path::new(Line { vlan_tags: 1, ..Line::new(1e9, 1500) }, Ip::V4, TCP).unwrap();
     assert_rounds_to(tagged.payload_bits_per_s() / 1e6, 939.0, 1);
 }
 
-/// The event farm: 32,000 bytes and a header of 12 over gigabit Ethernet.
+/// Takes the event farm: 32,000 bytes and a header of 12 over gigabit Ethernet.
 #[test]
 fn events_per_second_of_the_farm() {
     for (mtu, events, mbit) in [(1500, 3676.0, 941.5), (9000, 3866.0, 990.0)] {
@@ -151,7 +151,7 @@ fn ipbus_blocks_on_gigabit_ethernet() {
     }
 }
 
-/// Sixteen packets in flight fill the line up to a round-trip of 187 us.
+/// Expects that sixteen packets in flight fill the line up to a round-trip of 187 us.
 #[test]
 fn ipbus_window_fills_the_line_until_187_us() {
     let path = gigabit(1500, Ip::V4, Transport::Udp);
@@ -284,7 +284,7 @@ fn pci_express_payload_depends_on_the_packet() {
     assert_rounds_to(payload(PcieGeneration::Gen6, 16, 4096) / 8.0, 117.5, 1);
 }
 
-/// 64 bytes each way at 1 Gbit/s: 142 + 12 byte times for each, of which the last gap does not count.
+/// Takes 64 bytes each way at 1 Gbit/s: 142 + 12 byte times for each, of which the last gap does not count.
 #[test]
 fn latency_of_a_small_exchange() {
     let path = gigabit(1500, Ip::V4, TCP);
@@ -297,7 +297,7 @@ fn latency_of_a_small_exchange() {
     assert_eq!(limit.formula, "1.14 us out + 1.14 us back at 1 Gbit/s + 2 x 10 km = 100.21 us");
 }
 
-/// `tbf` counts 1,514 of a frame's 1,538 bytes.
+/// Allows for `tbf`, which counts 1,514 of a frame's 1,538 bytes.
 #[test]
 fn a_shaper_that_stands_for_a_gigabit_line() {
     let line = Line::new(1e9, 1500);

@@ -28,7 +28,7 @@ pub enum Ip {
 }
 
 impl Ip {
-    /// Bytes of its header.
+    /// Returns the bytes of the header.
     #[must_use]
     pub const fn header_bytes(self) -> u32 {
         match self {
@@ -37,7 +37,7 @@ impl Ip {
         }
     }
 
-    /// The smallest MTU that it works over (RFC 791, 3.2; RFC 8200, 5).
+    /// Returns the smallest MTU that it works over (RFC 791, 3.2; RFC 8200, 5).
     #[must_use]
     pub const fn min_mtu(self) -> u32 {
         match self {
@@ -46,7 +46,7 @@ impl Ip {
         }
     }
 
-    /// Bytes of its largest packet: version 4 counts the header in the 16-bit length, version 6 does not.
+    /// Returns the bytes of the largest packet: version 4 counts the header in the 16-bit length, version 6 does not.
     #[must_use]
     pub const fn max_packet_bytes(self) -> u32 {
         match self {
@@ -63,7 +63,7 @@ impl Ip {
     }
 }
 
-/// What carries the payload over IP.
+/// The transport that carries the payload over IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// A stream of segments.
@@ -76,7 +76,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Bytes of its header.
+    /// Returns the bytes of the header.
     #[must_use]
     pub const fn header_bytes(self) -> u32 {
         match self {
@@ -96,7 +96,7 @@ pub enum Packing {
     Own,
 }
 
-/// What one operation puts on the line, in byte times of each direction, beside its payload.
+/// The byte times that one operation takes on the line in each direction, beside its payload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WireCost {
     /// Payload of the operation: what the result counts.
@@ -108,7 +108,7 @@ pub struct WireCost {
 }
 
 impl WireCost {
-    /// What several packets cost together: those of one operation that is cut into packets.
+    /// Returns the cost of several packets together, as those of one operation that is cut into packets.
     #[must_use]
     pub fn total(costs: impl IntoIterator<Item = WireCost>) -> WireCost {
         let none = WireCost { payload_bytes: 0.0, out_bytes: 0.0, back_bytes: 0.0 };
@@ -119,7 +119,7 @@ impl WireCost {
         })
     }
 
-    /// The mean over operations of several sizes; none for no operation.
+    /// Returns the mean over operations of several sizes; `None` without any.
     #[must_use]
     pub fn mean(costs: impl IntoIterator<Item = WireCost>) -> Option<WireCost> {
         let mut count = 0.0;
@@ -131,7 +131,7 @@ impl WireCost {
         })
     }
 
-    /// The busier direction: on a full-duplex line the other one hides behind it.
+    /// Returns the byte times of the busier direction: on a full-duplex line the other one hides behind it.
     #[must_use]
     pub fn busier_bytes(&self) -> f64 {
         self.out_bytes.max(self.back_bytes)
@@ -148,6 +148,9 @@ pub struct Path {
 
 impl Path {
     /// Checks that the line has a rate and an MTU that the IP version works over.
+    ///
+    /// # Errors
+    /// [`LimitError::Rate`], [`LimitError::VlanTags`] or [`LimitError::Mtu`], by the value that is not possible.
     pub fn new(line: Line, ip: Ip, transport: Transport) -> Result<Path, LimitError> {
         if !(line.rate_bits_per_s.is_finite() && line.rate_bits_per_s > 0.0) {
             return Err(LimitError::Rate(line.rate_bits_per_s));
@@ -161,53 +164,54 @@ impl Path {
         Ok(Path { line, ip, transport })
     }
 
-    /// The line.
+    /// Returns the line.
     #[must_use]
     pub const fn line(&self) -> &Line {
         &self.line
     }
 
-    /// The IP version.
+    /// Returns the IP version.
     #[must_use]
     pub const fn ip(&self) -> Ip {
         self.ip
     }
 
-    /// The transport.
+    /// Returns the transport.
     #[must_use]
     pub const fn transport(&self) -> Transport {
         self.transport
     }
 
-    /// Payload of a full packet, `MTU - IP header - transport header`: TCP's segment, UDP's largest whole datagram.
+    /// Returns the payload of a full packet, `MTU - IP header - transport header`: TCP's segment, UDP's largest whole
+    /// datagram.
     #[must_use]
     pub fn segment_bytes(&self) -> u32 {
         self.packet_bytes_max() - self.header_bytes()
     }
 
-    /// Payload of the largest datagram, in fragments if need be; none for TCP.
+    /// Returns the payload of the largest datagram, in fragments if need be; `None` for TCP.
     #[must_use]
     pub fn datagram_bytes_max(&self) -> Option<u32> {
         (self.transport == Transport::Udp).then(|| self.largest_datagram_bytes())
     }
 
-    /// The share of the line that is payload when every packet is full: `segment / wire bytes of an MTU`.
+    /// Returns the share of the line that is payload when every packet is full: `segment / wire bytes of an MTU`.
     #[must_use]
     pub fn payload_share(&self) -> f64 {
         f64::from(self.segment_bytes()) / f64::from(self.line.wire_bytes(self.packet_bytes_max()))
     }
 
-    /// Payload bits per second when every packet is full: `rate x payload share`.
+    /// Returns the payload bits per second when every packet is full: `rate x payload share`.
     #[must_use]
     pub fn payload_bits_per_s(&self) -> f64 {
         self.line.rate_bits_per_s * self.payload_share()
     }
 
-    /// Byte times on the line for this many bytes in one direction; 0 for none.
+    /// Returns the byte times on the line for this many bytes in one direction; 0 for none.
     ///
     /// TCP, [`Packing::Stream`]: `bytes x wire bytes of an MTU / segment`. TCP, [`Packing::Own`]: full segments and one
-    /// with the rest. UDP: one datagram, fragmented where it is larger than the MTU; what is larger than a datagram can
-    /// be goes in several.
+    /// with the rest. UDP: one datagram, fragmented where it is larger than the MTU; more bytes than a datagram can
+    /// hold go in several.
     #[must_use]
     pub fn wire_bytes(&self, bytes: u64, packing: Packing) -> f64 {
         match (self.transport, packing) {
@@ -217,8 +221,8 @@ impl Path {
         }
     }
 
-    /// The cost of an operation that sends `out_bytes` there and `back_bytes` back, headers of the protocol included,
-    /// and of which `payload_bytes` count.
+    /// Returns the cost of an operation that sends `out_bytes` there and `back_bytes` back, headers of the protocol
+    /// included, and of which `payload_bytes` count.
     #[must_use]
     pub fn cost(&self, payload_bytes: u64, out_bytes: u64, back_bytes: u64, packing: Packing) -> WireCost {
         WireCost {
@@ -228,8 +232,8 @@ impl Path {
         }
     }
 
-    /// The share of the line that acknowledgements without payload take against a one-way stream, when every second
-    /// segment is acknowledged (RFC 9293, 3.8.6.3); 0 for UDP.
+    /// Returns the share of the line that acknowledgements without payload take against a one-way stream, when every
+    /// second segment is acknowledged (RFC 9293, 3.8.6.3); 0 for UDP.
     ///
     /// It is the most: receivers that merge segments acknowledge less often, and with payload both ways the
     /// acknowledgements ride on it. No bound counts it, for it shares its direction with payload only there.
@@ -244,7 +248,7 @@ impl Path {
         }
     }
 
-    /// The path in words, as `TCP with timestamps over IPv4, MTU 1500`.
+    /// Returns the path in words, as `TCP with timestamps over IPv4, MTU 1500`.
     #[must_use]
     pub fn describe(&self) -> String {
         let transport = match self.transport {
@@ -295,7 +299,8 @@ impl Path {
         if full == 0 { rest } else { full as f64 * self.datagram_wire_bytes(largest) + rest }
     }
 
-    /// All fragments but the last carry a multiple of 8 bytes (RFC 791, 3.2; RFC 8200, 4.5).
+    /// Returns the byte times of one datagram. All fragments but the last carry a multiple of 8 bytes (RFC 791, 3.2;
+    /// RFC 8200, 4.5).
     fn datagram_wire_bytes(&self, bytes: u32) -> f64 {
         let content = UDP_HEADER_BYTES + bytes;
         if self.ip.header_bytes() + content <= self.packet_bytes_max() {

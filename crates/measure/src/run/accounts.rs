@@ -11,15 +11,15 @@ pub(super) struct Accounts {
     pub machine: [Option<(f64, f64)>; 2],
     /// Every processor that may be used likewise.
     pub processors: [Option<Vec<(f64, f64)>>; 2],
-    /// What the link's TCP says at the start and the end of the counted time.
+    /// The report of the link's TCP at the start and the end of the counted time.
     pub tcp: [Option<TcpTimes>; 2],
     /// The link's own counters at the start of the counted time and after the last operation.
     pub link: [Loss; 2],
-    /// Of the operations started in the counted time: given up.
+    /// Operations started in the counted time that were given up.
     pub lost: u64,
-    /// ... arrived after they had been given up.
+    /// Operations started in the counted time that arrived after they had been given up.
     pub recovered: u64,
-    /// ... refused.
+    /// Operations started in the counted time that were refused.
     pub refused: u64,
     /// All operations started, and those in the counted time.
     pub started: (u64, u64),
@@ -39,7 +39,7 @@ impl Accounts {
         self.far[moment as usize].as_ref()
     }
 
-    /// What did not arrive as sent.
+    /// Returns the operations that did not arrive as sent.
     pub fn loss(&self, mode: Mode) -> Loss {
         let here = less(self.link[1], self.link[0]);
         let far = match (self.far_at(Moment::Start), self.far_at(Moment::Last)) {
@@ -48,7 +48,7 @@ impl Accounts {
         };
         let seen = self.lost.saturating_sub(self.recovered);
         let missing = if mode == Mode::Send { self.not_received().unwrap_or(seen) } else { seen };
-        // What this side's kernel did not take was given up like what is lost on its way.
+        // Operations that this side's kernel did not take were given up like those lost on their way.
         let never_sent = here.refused.min(missing);
         Loss {
             lost: missing - never_sent,
@@ -60,16 +60,17 @@ impl Accounts {
         }
     }
 
-    /// What each node of the far end did in the counted time.
+    /// Returns the operations that each node of the far end did in the counted time.
     pub fn served(&self) -> impl Iterator<Item = u64> {
         let served = |moment| self.far_at(moment).map_or(&[][..], |far: &FarEnd| &far.served);
         served(Moment::End).iter().zip(served(Moment::Start)).map(|(end, start)| end.saturating_sub(*start))
     }
 
-    /// Sent in the counted time and not received by the far end; `None` where it does not count what it receives.
+    /// Returns the operations sent in the counted time that the far end did not receive; `None` if it does not count
+    /// them.
     ///
-    /// Its count at the start of the counted time holds all that was sent before only if nothing overtook the question,
-    /// so the result is also held under what is missing of the whole run, which is exact.
+    /// The far end's count at the start of the counted time holds all that was sent before only if nothing overtook the
+    /// request, so the result is at most what is missing of the whole run, which is exact.
     fn not_received(&self) -> Option<u64> {
         let [first, start, last] = [Moment::First, Moment::Start, Moment::Last].map(|moment| self.far_at(moment));
         let (first, start, last) = (first?.received, start?.received, last?.received);
@@ -81,7 +82,8 @@ impl Accounts {
     }
 }
 
-/// What the run cost. The process and the machine are those of the first link: there is one of each.
+/// Returns the CPU time that the run cost. The process and the machine are those of the first link: there is one of
+/// each.
 pub(super) fn cpu(accounts: &Accounts, elapsed_s: f64, operations: u64) -> Cpu {
     let between = |from: Option<Usage>, to: Option<Usage>| from.zip(to).map(|(from, to)| process(from, to, elapsed_s));
     let far_usage = |moment| accounts.far_at(moment).and_then(|far| far.usage);
@@ -105,7 +107,7 @@ pub(super) fn cpu(accounts: &Accounts, elapsed_s: f64, operations: u64) -> Cpu {
     }
 }
 
-/// The load of the busiest processor in percent.
+/// Returns the load of the busiest processor in percent.
 fn busiest([from, to]: &[Option<Vec<(f64, f64)>>; 2]) -> Option<f64> {
     let (from, to) = (from.as_ref()?, to.as_ref()?);
     let loads = from.iter().zip(to).filter_map(|(from, to)| {
@@ -115,7 +117,7 @@ fn busiest([from, to]: &[Option<Vec<(f64, f64)>>; 2]) -> Option<f64> {
     loads.reduce(f64::max)
 }
 
-/// What the TCP of several links says of the counted time; `None` where one of them has none.
+/// Returns the sum of the TCP reports of several links on the counted time; `None` if one of them has none.
 pub(super) fn tcp<'a>(links: impl Iterator<Item = &'a Accounts>) -> Option<TcpTimes> {
     let each = links.map(|accounts| {
         let (from, to) = (accounts.tcp[0]?, accounts.tcp[1]?);
@@ -141,7 +143,7 @@ fn process(from: Usage, to: Usage, elapsed_s: f64) -> ProcessCpu {
     }
 }
 
-/// The sum over links.
+/// Returns the sum over links.
 pub(super) fn sum(losses: impl Iterator<Item = Loss>) -> Loss {
     losses.fold(Loss::default(), |a, b| Loss {
         lost: a.lost + b.lost,

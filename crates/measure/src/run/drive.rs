@@ -9,7 +9,7 @@ use crate::{Completion, Link, LinkError, Mode, Operation, Outcome, Test, Until};
 use hodo_machine::{Instant, Sampling};
 use std::time::Duration;
 
-/// How often an interrupt is looked for and progress told, at least.
+/// The longest interval between checks for an interrupt, and between progress reports.
 const TICK: Duration = Duration::from_millis(100);
 
 /// One link on its way through a plan: warm-up, repeats back to back, drain.
@@ -22,17 +22,18 @@ const TICK: Duration = Duration::from_millis(100);
 pub(super) struct Drive<'a> {
     link: &'a mut (dyn Link + Send),
     shared: &'a Shared<'a>,
-    /// Its place among the links that are driven.
+    /// The place among the links that are driven.
     place: usize,
     mode: Mode,
     /// Whether only one operation is in flight at a time.
     single: bool,
-    /// Then: the place of the next one, which starts right before the link is polled again.
+    /// The slot of the next operation if only one is in flight at a time: it starts right before the link is polled
+    /// again.
     held: Option<u32>,
     slots: Slots,
     schedule: Option<Schedule>,
     recorder: Recorder,
-    /// Where they are wanted, and the link stamps them.
+    /// The stages, if the plan asks for them and the link stamps them.
     stages: Option<Stages>,
     accounts: Accounts,
     phase: Phase,
@@ -41,7 +42,7 @@ pub(super) struct Drive<'a> {
     due: Instant,
     /// Operations after which the repeat is over.
     count: u64,
-    /// When something last came to its end, or nothing was under way.
+    /// The last time at which an operation came to its end, or none was in flight.
     heard: Instant,
     tick: Instant,
     began: Instant,
@@ -56,12 +57,12 @@ enum Phase {
     Over,
 }
 
-/// What one link's drive found.
+/// The findings of driving one link.
 pub(super) struct Found {
     pub recorded: Recorded,
     pub stages: Vec<Times>,
     pub accounts: Accounts,
-    /// What was done in the repeat that an error cut short.
+    /// Operations done in the repeat that an error cut short.
     pub unfinished: Tally,
     pub error: Option<LinkError>,
 }
@@ -132,7 +133,7 @@ impl Drive<'_> {
         self.ask(Moment::Last)
     }
 
-    /// Every channel's whole window, one operation of each channel after the other.
+    /// Fills every channel's window, one operation of each channel after the other.
     fn fill(&mut self, channels: u32, now: Instant) {
         for _ in 0..self.shared.plan.window {
             for channel in 0..channels {
@@ -143,7 +144,7 @@ impl Drive<'_> {
         }
     }
 
-    /// One look at the link: what has ended, what time it is, what is to be started.
+    /// Polls the link once: counts what has ended, and starts what is due.
     fn turn(&mut self) -> Result<(), LinkError> {
         let until = self.until();
         if let Some(slot) = self.held.take() {
@@ -176,7 +177,7 @@ impl Drive<'_> {
         self.check(now)
     }
 
-    /// How long the link may wait for something to happen.
+    /// Returns the time until which the link may wait for something to happen.
     fn until(&self) -> Instant {
         let due = match &self.schedule {
             Some(schedule) if self.phase != Phase::Over && !self.slots.all_busy() => schedule.next_due(),
@@ -186,7 +187,7 @@ impl Drive<'_> {
         (self.tick + TICK).min(due).min(self.heard + self.shared.plan.stall)
     }
 
-    /// Does what takes time while no operation waits to be started: the next ones start at the moment this answers.
+    /// Does what takes time while no operation waits to be started. Returns the time at which the next ones start.
     fn chores(&mut self, now: Instant, warm: bool) -> Instant {
         let tick = now >= self.tick;
         if tick {
@@ -199,7 +200,7 @@ impl Drive<'_> {
         if tick || warm { self.link.now() } else { now }
     }
 
-    /// Counts what has ended at `now`, and starts what takes its place, at `resume`.
+    /// Counts the operations that ended at `now`, and starts their successors at `resume`.
     fn settle(&mut self, now: Instant, resume: Instant) -> Result<(), LinkError> {
         if let Some(stages) = &mut self.stages {
             stages.fetch(self.link);
@@ -294,7 +295,7 @@ impl Drive<'_> {
         self.schedule = Some(schedule);
     }
 
-    /// The warm-up is over. What ended before is forgotten; what is under way goes on.
+    /// Ends the warm-up. Operations that ended before are forgotten; those in flight go on.
     fn count_from_here(&mut self) -> Result<(), LinkError> {
         // Before the question, because what is started when its answer is there is new to the far end's counters.
         self.slots.count_from_here();
@@ -319,7 +320,7 @@ impl Drive<'_> {
         self.plan_repeat(now);
     }
 
-    /// When the next repeat is over: on the plan's grid, unless an operation has taken longer than a repeat.
+    /// Sets the end of the next repeat: on the plan's grid, unless an operation has taken longer than a repeat.
     fn plan_repeat(&mut self, now: Instant) {
         if let Until::Elapsed(span) = self.shared.plan.until {
             self.due = self.due + span;
@@ -329,7 +330,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Looks whether the link has stalled or the run is to end early.
+    /// Checks whether the link has stalled or the run is to end early.
     fn check(&mut self, now: Instant) -> Result<(), LinkError> {
         let stall = self.shared.plan.stall;
         if self.slots.in_flight() == 0 && self.held.is_none() {
@@ -353,7 +354,7 @@ impl Drive<'_> {
         self.shared.tell(self.place == 0, since.0, since.1, progress);
     }
 
-    /// Waits for what is under way, so that the link can be used for the next plan.
+    /// Waits for the operations in flight, so that the link can be used for the next plan.
     fn drain(&mut self) -> Result<(), LinkError> {
         self.held = None;
         self.link.flush();
@@ -374,7 +375,7 @@ impl Drive<'_> {
         self.accounts.tcp[at] = self.link.tcp();
     }
 
-    /// Reads the far end's counters. A far end that told nothing the first time is not asked again.
+    /// Reads the far end's counters. A far end that reported none the first time gets no further request.
     fn ask(&mut self, moment: Moment) -> Result<(), LinkError> {
         if moment != Moment::First && self.accounts.far_at(Moment::First).is_none() {
             return Ok(());
@@ -395,7 +396,7 @@ impl Drive<'_> {
             if self.accounts.local[1].is_none() {
                 self.read_local(1);
             }
-            // What was under way when nothing more came has given no sign in time.
+            // The operations in flight when nothing more came have given no sign in time.
             if matches!(error, LinkError::Stalled { .. }) {
                 self.accounts.lost += self.slots.counted_in_flight();
             }

@@ -3,7 +3,7 @@ use hodo_machine::{Instant, Random, Sampling, Spans, Stamp, Wait};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// What becomes of the n-th operation, started so many seconds after the beginning.
+/// A function that decides the service of the n-th operation, which starts this many seconds after the beginning.
 pub type Fate = Box<dyn FnMut(u64, f64) -> Service + Send>;
 
 /// How a link treats one operation.
@@ -23,11 +23,11 @@ pub struct FakeLink {
     server_free: u64,
     begun: u64,
     events: BinaryHeap<Reverse<(u64, u64, u64, u8)>>,
-    /// Payload that the far end got, and what it says of it; `None`: it tells nothing.
+    /// The far end's report of the payload that it got; `None` if it reports nothing.
     pub far: Option<FarEnd>,
-    /// Counted here where what is lost has never left this side.
+    /// The count of lost operations that never left this side; `None` if they leave it.
     unsent: Option<u64>,
-    /// From here on nothing comes.
+    /// The time from which on nothing arrives.
     pub dead_from: u64,
     /// Operations per channel and per size, for tests that look at them.
     pub channels: BTreeMap<u32, u64>,
@@ -60,12 +60,12 @@ impl FakeLink {
         }
     }
 
-    /// Every operation keeps the server busy for as long, and is done.
+    /// Creates a link whose operations all keep the server busy for `busy_ns`, and are done.
     pub fn steady(delay_ns: u64, busy_ns: u64) -> Self {
         FakeLink::new(delay_ns, move |_, _| Service { busy_ns, outcome: Outcome::Done })
     }
 
-    /// As steady, but this share of operations is lost, each lost one being given up after a millisecond.
+    /// Creates a steady link that loses this share of operations, each given up after a millisecond.
     pub fn lossy(delay_ns: u64, busy_ns: u64, share: f64, seed: u64) -> Self {
         let mut random = Random::new(seed);
         FakeLink::new(delay_ns, move |_, _| {
@@ -74,19 +74,19 @@ impl FakeLink {
         })
     }
 
-    /// Stages are stamped.
+    /// Makes the link stamp stages.
     pub fn stamping(mut self) -> Self {
         self.stamps_stages = true;
         self
     }
 
-    /// The far end tells what it received.
+    /// Makes the far end report what it received.
     pub fn telling(mut self) -> Self {
         self.far = Some(FarEnd { usage: Some(Usage::default()), ..FarEnd::default() });
         self
     }
 
-    /// What is lost has never left this side, which counts it; so it did with some before.
+    /// Makes this side refuse the lost operations and count them, after seven earlier ones.
     pub fn unsending(mut self) -> Self {
         self.unsent = Some(7);
         self

@@ -2,14 +2,14 @@ use super::timeline::Timeline;
 use crate::Histogram;
 use hodo_machine::Instant;
 
-/// What one link did in one repeat.
+/// Operations that one link did in one repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Tally {
     /// Operations done.
     pub operations: u64,
-    /// Their payload.
+    /// Payload bytes of those.
     pub payload_bytes: u64,
-    /// From the completion that began the repeat to the one that ended it.
+    /// The time from the completion that began the repeat to the one that ended it.
     pub elapsed_s: f64,
 }
 
@@ -20,22 +20,22 @@ pub(super) struct Recorder {
     /// Operations of this repeat that came to their end, whichever it was.
     ended: u64,
     histogram: Histogram,
-    /// Of the repeats closed, where it may turn out that the latest do not count; else all go into one.
+    /// One histogram for each closed repeat, if the latest may turn out not to count; else `None`, and one holds all.
     apart: Option<Vec<Histogram>>,
     operations: u64,
     payload_bytes: u64,
     timeline: Timeline,
 }
 
-/// What a recorder has at the end.
+/// The records of a link at the end of its run.
 pub(super) struct Recorded {
     pub histogram: Histogram,
     pub timeline: Timeline,
 }
 
 impl Recorder {
-    /// `apart` where this link may close repeats that turn out not to count. They are put together at the end, because
-    /// an operation under way would be kept waiting for it.
+    /// Creates a recorder; `apart` if this link may close repeats that turn out not to count. The histograms are put
+    /// together at the end, because an operation in flight would be kept waiting for it.
     pub fn new(apart: bool) -> Self {
         Recorder {
             repeat: Tally::default(),
@@ -58,7 +58,7 @@ impl Recorder {
         self.timeline = Timeline::new(now);
     }
 
-    /// An operation was done in this time.
+    /// Counts an operation that was done in this time.
     #[inline]
     pub fn done(&mut self, nanos: u64, size: u32) {
         self.histogram.record(nanos);
@@ -66,13 +66,13 @@ impl Recorder {
         self.ended += 1;
     }
 
-    /// An operation that had been given up was done after all: it counts, but nobody knows how long it took.
+    /// Counts an operation that was done after it had been given up: nobody knows how long it took.
     pub fn late(&mut self, size: u32) {
         self.repeat.operations += 1;
         self.repeat.payload_bytes += u64::from(size);
     }
 
-    /// An operation was lost or refused.
+    /// Counts an operation that was lost or refused.
     pub fn gone(&mut self) {
         self.ended += 1;
     }
@@ -81,13 +81,13 @@ impl Recorder {
         self.ended
     }
 
-    /// Operations and bytes done since the restart.
+    /// Returns the operations and bytes done since the restart.
     #[inline]
     pub fn so_far(&self) -> (u64, u64) {
         (self.operations + self.repeat.operations, self.payload_bytes + self.repeat.payload_bytes)
     }
 
-    /// Notes how far it has come.
+    /// Notes in the timeline how far the link has come.
     #[inline]
     pub fn note(&mut self, now: Instant) {
         let (operations, payload_bytes) = self.so_far();

@@ -9,12 +9,12 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// How many channels those are.
+    /// Returns the number of this link's channels.
     pub fn channels(self) -> u32 {
         self.channels_in_all / self.links + u32::from(self.index < self.channels_in_all % self.links)
     }
 
-    /// This link's part of a number of operations, so that the parts of all links add up to it.
+    /// Returns this link's part of a number of operations; the parts of all links add up to it.
     pub fn of(self, operations: u64) -> u64 {
         let channels = u64::from(self.channels_in_all);
         let before = (0..self.index).map(|index| Share { index, ..self }.channels()).sum::<u32>();
@@ -32,7 +32,7 @@ pub(super) struct Schedule {
     /// The next arrival to be looked at: which round over all channels, which of this link's channels.
     round: u64,
     channel: u32,
-    /// Of each channel: how many of its operations have been started.
+    /// Operations that have been started on each channel.
     started: Vec<u64>,
 }
 
@@ -42,12 +42,12 @@ impl Schedule {
         Schedule { share, origin, spacing_ns: 1e9 / rate, round: 0, channel: 0, started }
     }
 
-    /// When the next operation is due that has not been looked at.
+    /// Returns the time at which the next operation is due that has not been looked at.
     pub fn next_due(&self) -> Instant {
         self.due(self.channel, self.round)
     }
 
-    /// Looks at the next arrival: its channel, if it has not been started already by [`Schedule::waiting`].
+    /// Looks at the next arrival. Returns its channel, unless it has been started already after [`Schedule::waiting`].
     pub fn arrive(&mut self) -> Option<u32> {
         let (channel, round) = (self.channel, self.round);
         self.channel += 1;
@@ -57,7 +57,7 @@ impl Schedule {
         (self.started[channel as usize] == round).then_some(channel)
     }
 
-    /// Starts the channel's oldest operation that has not been: when it was due.
+    /// Starts the channel's oldest operation that has not been started. Returns the time at which it was due.
     pub fn start(&mut self, channel: u32) -> Instant {
         let number = &mut self.started[channel as usize];
         *number += 1;
@@ -65,7 +65,7 @@ impl Schedule {
         self.due(channel, round)
     }
 
-    /// Is an operation of this channel due and not started?
+    /// Returns whether an operation of this channel is due and not started.
     pub fn waiting(&self, channel: u32, now: Instant) -> bool {
         self.due(channel, self.started[channel as usize]) <= now
     }

@@ -5,8 +5,8 @@ use crate::{Plan, Repeats};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What the threads of one run share. Nobody waits for anybody: each link runs on until all have closed the repeats
-/// that are enough.
+/// The state that the threads of one run share. No thread waits for another: each link runs on until all have closed
+/// the repeats that are enough.
 pub(super) struct Shared<'a> {
     pub watch: &'a dyn Watch,
     pub plan: &'a Plan,
@@ -34,12 +34,12 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// May a link close repeats that turn out not to count, because another link was the one to decide?
+    /// Returns whether a link may close repeats that turn out not to count, because another link was the one to decide.
     pub fn may_exceed(&self) -> bool {
         matches!(self.plan.repeats, Repeats::Confidence { .. }) && self.closed().len() > 1
     }
 
-    /// A link has closed a repeat.
+    /// Adds a repeat that a link has closed, and decides whether there are enough.
     pub fn close(&self, link: usize, tally: Tally) {
         let mut closed = self.closed();
         closed[link].push(tally);
@@ -53,12 +53,12 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// How many repeats are enough; `u32::MAX` while that is not known.
+    /// Returns how many repeats are enough; `u32::MAX` while that is not known.
     pub fn enough(&self) -> u32 {
         self.enough.load(Relaxed)
     }
 
-    /// A link cannot go on, so none is to.
+    /// Halts all links, because one cannot go on.
     pub fn halt(&self) {
         self.halted.store(true, Relaxed);
     }
@@ -67,12 +67,12 @@ impl<'a> Shared<'a> {
         self.halted.load(Relaxed)
     }
 
-    /// What each link did in the repeats that it closed.
+    /// Returns the tally of each link's closed repeats.
     pub fn closed(&self) -> MutexGuard<'_, Vec<Vec<Tally>>> {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more link tells how much it has done since it told last; the first also tells the caller.
+    /// Adds what a link has done since its last call; the first link also reports the progress to the caller.
     pub fn tell(&self, first: bool, operations: u64, payload_bytes: u64, mut progress: Progress) {
         let operations = self.operations.fetch_add(operations, Relaxed) + operations;
         let payload_bytes = self.payload_bytes.fetch_add(payload_bytes, Relaxed) + payload_bytes;
@@ -84,13 +84,14 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// The repeats that all links have closed, links taken together: what was done by all, in the longest time of any.
+/// Returns the repeats that all links have closed, links taken together: what was done by all, in the longest time of
+/// any.
 pub(super) fn repeats(closed: &[Vec<Tally>]) -> Vec<Tally> {
     let by_all = closed.iter().map(Vec::len).min().unwrap_or(0);
     (0..by_all).map(|repeat| together(closed.iter().map(|link| link[repeat]))).collect()
 }
 
-/// What several links did in the same repeat.
+/// Returns the sum of what several links did in the same repeat, in the longest time of any.
 pub(super) fn together(links: impl Iterator<Item = Tally>) -> Tally {
     links.fold(Tally::default(), |sum, link| Tally {
         operations: sum.operations + link.operations,
@@ -99,7 +100,7 @@ pub(super) fn together(links: impl Iterator<Item = Tally>) -> Tally {
     })
 }
 
-/// Operations per second of each repeat.
+/// Returns the operations per second of each repeat.
 pub(super) fn operations_per_s(repeats: &[Tally]) -> Vec<f64> {
     repeats.iter().map(|tally| tally.operations as f64 / tally.elapsed_s.max(f64::MIN_POSITIVE)).collect()
 }

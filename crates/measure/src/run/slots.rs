@@ -11,7 +11,7 @@ use hodo_machine::{Instant, Random, between};
 /// | 0..24 | slot |
 /// | 24 | started in the counted time |
 /// | 25..48 | how often the slot has been used |
-/// | 48..64 | which run: what an earlier plan left behind on the link is told apart |
+/// | 48..64 | which run: distinguishes operations that an earlier plan left behind on the link |
 pub(super) struct Slots {
     slots: Vec<Slot>,
     /// Free slots of channel c are the first `free_count[c]` of the `window` entries from `c * window` on.
@@ -27,7 +27,7 @@ pub(super) struct Slots {
     started: u64,
 }
 
-/// As many operations in flight on one link are a mistake, and would cost half a gigabyte.
+/// The number of operations in flight on one link that is a mistake: it would cost half a gigabyte.
 pub(super) const SLOTS_MAX: u32 = 1 << SLOT_BITS;
 const SLOT_BITS: u32 = 24;
 const COUNTED: u64 = 1 << SLOT_BITS;
@@ -44,7 +44,7 @@ struct Slot {
     busy: bool,
 }
 
-/// What is known of an operation that has come to its end.
+/// An operation that has come to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ended {
     pub slot: u32,
@@ -53,7 +53,7 @@ pub(super) struct Ended {
     pub started: Instant,
 }
 
-/// What is to be handed to the link.
+/// An operation to be handed to the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Begun {
     pub tag: u64,
@@ -62,7 +62,7 @@ pub(super) struct Begun {
 }
 
 impl Slots {
-    /// All free. `now` tells this run's tags from those of an earlier one on the same link.
+    /// Creates the slots, all free. `now` tells this run's tags from those of an earlier one on the same link.
     pub fn new(plan: &Plan, channels: u32, seed: u64, now: Instant) -> Self {
         let all = channels.saturating_mul(plan.window);
         assert!(all < SLOTS_MAX, "the plan was checked before it was run");
@@ -91,12 +91,12 @@ impl Slots {
         }
     }
 
-    /// From now on, operations are started in the counted time.
+    /// Marks the operations started from now on as those of the counted time.
     pub fn count_from_here(&mut self) {
         self.counted = true;
     }
 
-    /// A free slot of this channel, now taken; [`Slots::begin`] follows.
+    /// Takes a free slot of this channel; [`Slots::begin`] follows.
     pub fn take(&mut self, channel: u32) -> Option<u32> {
         let left = self.free_count[channel as usize].checked_sub(1)?;
         self.free_count[channel as usize] = left;
@@ -110,7 +110,8 @@ impl Slots {
         *count += 1;
     }
 
-    /// Starts the next operation in a slot that was taken, or whose operation has ended. Its time counts from `at`.
+    /// Starts the next operation in a slot that was taken, or whose operation has ended. The operation's time counts
+    /// from `at`.
     #[inline]
     pub fn begin(&mut self, slot: u32, at: Instant) -> Begun {
         let counted = u64::from(self.counted);
@@ -124,7 +125,7 @@ impl Slots {
         Begun { tag, channel: kept.channel, size }
     }
 
-    /// The operation with this tag has ended; `None` where it is of an earlier run.
+    /// Ends the operation with this tag, and returns it; `None` if it is of an earlier run.
     #[inline]
     pub fn end(&mut self, tag: u64) -> Result<Option<Ended>, LinkError> {
         if !self.of_this_run(tag) {
@@ -146,12 +147,12 @@ impl Slots {
         }
     }
 
-    /// Was this tag given by this run?
+    /// Returns whether this run gave this tag.
     pub fn of_this_run(&self, tag: u64) -> bool {
         tag & RUN == self.run
     }
 
-    /// The size of the operation with this tag, also after its slot has been used again.
+    /// Returns the size of the operation with this tag, also after its slot has been used again.
     pub fn size_of(&self, tag: u64) -> u32 {
         drawn(self.size, self.seed, tag)
     }
@@ -164,29 +165,30 @@ impl Slots {
         self.in_flight == self.slots.len()
     }
 
-    /// Operations in flight that were started in the counted time.
+    /// Returns the operations in flight that were started in the counted time.
     pub fn counted_in_flight(&self) -> u64 {
         self.slots.iter().filter(|slot| slot.busy && counted(slot.tag)).count() as u64
     }
 
-    /// Operations started, and of these the ones in the counted time.
+    /// Returns the number of operations started, and of those started in the counted time.
     pub fn started(&self) -> (u64, u64) {
         (self.started, self.counted_started)
     }
 }
 
-/// Where the operation with this tag is kept.
+/// Returns the slot of the operation with this tag.
 #[inline]
 pub(super) const fn slot_of(tag: u64) -> usize {
     (tag & (SLOTS_MAX as u64 - 1)) as usize
 }
 
-/// Was the operation with this tag started in the counted time?
+/// Returns whether the operation with this tag was started in the counted time.
 pub(super) const fn counted(tag: u64) -> bool {
     tag & COUNTED != 0
 }
 
-/// The size is a function of seed and tag, so that it need not be remembered for an operation that arrives late.
+/// Returns the size of an operation, a function of seed and tag, so that it need not be stored for one that arrives
+/// late.
 #[inline]
 fn drawn(size: Size, seed: u64, tag: u64) -> u32 {
     match size {

@@ -7,9 +7,9 @@ use super::slots::slot_of;
 use crate::{Histogram, Link, Side, Stage};
 use hodo_machine::{Instant, Sampling, Spans, Stamp};
 
-/// Operations in flight on one link whose stages are followed; of more, one in 2, 4, 8 … is.
+/// The most operations in flight on one link whose stages are all followed; of more, one in 2, 4, 8 … is.
 const FOLLOWED_MAX: u64 = 1024;
-/// Stages of one operation that are told apart, beside the last.
+/// The most distinct stages of one operation, beside the last.
 const STAGES_MAX: usize = 15;
 /// From the last stamp of an operation until it is counted.
 const COMPLETION: &str = "completion";
@@ -17,8 +17,8 @@ const COMPLETION: &str = "completion";
 /// Where the time of the operations on one link goes.
 ///
 /// A stage lasts from the stamp before it, or from the operation's start, to its own stamp; so the stages of an
-/// operation add up to its time. What an operation has spent in each is kept with its slot until it is done, and counted
-/// only then: lost ones have no stages, as they have no time.
+/// operation add up to its time. The time that an operation has spent in each is kept with its slot until it is done,
+/// and counted only then: lost ones have no stages, as they have no time.
 pub(super) struct Stages {
     /// Every 2^zeros-th slot is followed.
     zeros: u32,
@@ -29,7 +29,7 @@ pub(super) struct Stages {
     stamps: Vec<Stamp>,
 }
 
-/// An operation on its way.
+/// An operation in flight.
 #[derive(Debug, Clone, Copy)]
 struct Followed {
     tag: Option<u64>,
@@ -48,7 +48,7 @@ pub(super) struct Times {
 }
 
 impl Stages {
-    /// Has a link stamp the operations of so many slots; `None` where it cannot.
+    /// Makes a link stamp the operations of `slots` slots. Returns `None` if it cannot.
     pub fn begin(link: &mut dyn Link, slots: u64) -> Option<Self> {
         let zeros = slots.div_ceil(FOLLOWED_MAX).next_power_of_two().ilog2();
         let sampling = Sampling::ending_in_zeros(zeros);
@@ -63,13 +63,13 @@ impl Stages {
         })
     }
 
-    /// Forgets the warm-up. What is under way goes on.
+    /// Forgets the warm-up. Operations in flight go on.
     pub fn restart(&mut self) {
         self.times.iter_mut().for_each(Times::clear);
         self.completion.clear();
     }
 
-    /// An operation starts.
+    /// Notes that an operation starts.
     #[inline]
     pub fn started(&mut self, tag: u64, at: Instant) {
         if self.sampling.takes(tag) {
@@ -78,7 +78,8 @@ impl Stages {
         }
     }
 
-    /// Takes in what the link has stamped since the last time. Called before any operation's end is counted.
+    /// Takes in the stamps that the link has made since the last call. The caller does so before it counts the end of
+    /// any operation.
     pub fn fetch(&mut self, link: &mut dyn Link) {
         let mut stamps = std::mem::take(&mut self.stamps);
         link.stamps(&mut stamps);
@@ -103,7 +104,7 @@ impl Stages {
         followed.at = followed.at.max(stamp.at);
     }
 
-    /// An operation is done, and counts.
+    /// Counts an operation that is done.
     #[inline]
     pub fn done(&mut self, tag: u64, now: Instant) {
         let Some(followed) = find(&mut self.followed, self.zeros, tag) else { return };
@@ -119,7 +120,7 @@ impl Stages {
         self.completion.record(now.nanos_since(followed.at));
     }
 
-    /// What was counted, in the order in which stages came; the last is the completion.
+    /// Returns the times of all stages, in the order in which they came; the last is the completion.
     pub fn finish(mut self) -> Vec<Times> {
         self.times.push(self.completion);
         self.times
@@ -151,7 +152,7 @@ impl Times {
         self.sum_ns += other.sum_ns;
     }
 
-    /// As a stage of operations that took `mean_ns` altogether.
+    /// Returns the stage of operations that took `mean_ns` altogether.
     fn stage(&self, operations: u64, mean_ns: f64) -> Option<Stage> {
         let count = self.histogram.count();
         (count > 0).then(|| Stage {
@@ -166,8 +167,8 @@ impl Times {
     }
 }
 
-/// The stages over all links: those of this side in their order, with those of the far end before the completion,
-/// because they are within the stage that it ends.
+/// Returns the stages over all links: those of this side in their order, with those of the far end before the
+/// completion, because they are within the stage that it ends.
 pub(super) fn stages(found: &[Found]) -> Vec<Stage> {
     let mut local: Vec<Times> = Vec::new();
     for times in found.iter().flat_map(|link| &link.stages) {
@@ -192,7 +193,7 @@ pub(super) fn stages(found: &[Found]) -> Vec<Stage> {
     stages
 }
 
-/// What the far ends have told of the counted time.
+/// Returns the stages that the far ends have reported for the counted time.
 fn remote(found: &[Found], mean_ns: f64) -> Vec<Stage> {
     let mut sums: Vec<(&'static str, Spans)> = Vec::new();
     for accounts in found.iter().map(|link| &link.accounts) {
@@ -222,7 +223,7 @@ fn remote(found: &[Found], mean_ns: f64) -> Vec<Stage> {
     sums.into_iter().filter_map(stage).collect()
 }
 
-/// A part of nothing is no part.
+/// Returns the part over the whole; 0 if the whole is 0.
 fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }

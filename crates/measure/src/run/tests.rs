@@ -28,7 +28,7 @@ fn over(link: FakeLink, plan: &Plan) -> Run {
     run(&mut [Box::new(link)], plan, &Unwatched)
 }
 
-/// Within a thousandth.
+/// Asserts that a value is within a thousandth of the truth.
 #[track_caller]
 fn near(found: f64, truth: f64) {
     assert!((found / truth - 1.0).abs() < 1e-3, "found {found}, truth {truth}");
@@ -117,7 +117,7 @@ fn refusals_are_told_apart() {
     assert!((share - 0.25).abs() < 0.001 && found.loss.lost == 0, "{:?}", found.loss);
 }
 
-/// The kernel would not take them, and nobody answered.
+/// Takes operations that the kernel refused, so that nobody answered.
 #[test]
 fn what_never_left_this_side_is_refused_and_not_lost() {
     let lossy = || FakeLink::lossy(10_000, 1_000, 0.1, 5).unsending();
@@ -270,7 +270,7 @@ fn one_broken_link_ends_the_others_with_what_they_have() {
     assert!(found.verdict.state == State::Interrupted && found.operations > 0);
 }
 
-/// Interrupts at the n-th question, and remembers what it was told.
+/// A watch that interrupts after `after` calls, and records the progress reports.
 #[derive(Default)]
 struct Impatient {
     after: u32,

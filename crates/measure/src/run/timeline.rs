@@ -1,9 +1,9 @@
 use crate::Interval;
 use hodo_machine::Instant;
 
-/// At most so many intervals are told.
+/// The most intervals in a result.
 const INTERVALS_MAX: usize = 200;
-/// At most so many points are kept; then those that are closest together are dropped.
+/// The most points that are kept; then those that are closest together are dropped.
 const POINTS_MAX: usize = 2 * INTERVALS_MAX;
 /// The closest that points are kept, at first.
 const SPACING_NS: u64 = 1000;
@@ -33,7 +33,7 @@ impl Timeline {
         Timeline { start, points, spacing_ns: SPACING_NS, due: start }
     }
 
-    /// Completions came at `now`, and made it so many in all.
+    /// Notes that completions at `now` brought the totals to `operations` and `payload_bytes`.
     #[inline]
     pub fn note(&mut self, now: Instant, operations: u64, payload_bytes: u64) {
         if now >= self.due {
@@ -50,8 +50,8 @@ impl Timeline {
         self.due = Instant::from_nanos(now.as_nanos().saturating_add(self.spacing_ns));
     }
 
-    /// Drops about half of the points. What decides is the time between them, not their number, because otherwise the
-    /// beginning would be thinned again and again.
+    /// Drops about half of the points. The choice goes by the time between them, not by their number, because otherwise
+    /// the beginning would be thinned again and again.
     fn thin(&mut self, span_ns: u64) {
         self.spacing_ns = (2 * self.spacing_ns).max(2 * span_ns / POINTS_MAX as u64);
         let spacing_s = self.spacing_ns as f64 * 1e-9;
@@ -65,8 +65,8 @@ impl Timeline {
         });
     }
 
-    /// Operations and bytes done so long after the start, on the straight line between the points around it; `end` is
-    /// the last point.
+    /// Returns the operations and bytes done this long after the start, on the straight line between the points around
+    /// it; `end` is the last point.
     fn done(&self, after_s: f64, end: Point) -> (f64, f64) {
         if after_s >= end.after_s {
             return (end.operations as f64, end.payload_bytes as f64);
@@ -116,7 +116,7 @@ pub(super) fn intervals(tracks: &[Track<'_>]) -> Vec<Interval> {
     if elapsed_s > 0.0 { (0..cells).map(&mut cut).collect() } else { Vec::new() }
 }
 
-/// Seconds without digits beyond a nanosecond, which would say nothing.
+/// Returns seconds without digits beyond a nanosecond, which would say nothing.
 pub(super) fn whole_nanos(seconds: f64) -> f64 {
     (seconds * 1e9).round() / 1e9
 }

@@ -6,12 +6,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Allocations of this process so far, on all its threads.
+/// Returns the allocations of this process so far, on all its threads.
 pub fn allocations_so_far() -> u64 {
     ALLOCATIONS.load(Relaxed)
 }
 
-/// Allocations of this thread so far: what the test's own harness does meanwhile is left out.
+/// Returns the allocations of this thread so far, without those that the test harness makes meanwhile.
 pub fn allocations_here() -> u64 {
     HERE.get()
 }

@@ -5,7 +5,7 @@ use hodo_io::{ServeOptions, SocketSettings};
 use hodo_machine::{Address, Bytes, Wait};
 use std::time::Duration;
 
-/// What one channel of the detector saw in an event.
+/// Returns the bytes that one channel of the detector recorded in an event.
 fn read_out(event: u64) -> Bytes {
     let length = event % 4096;
     (0..length).map(|place| (place ^ event) as u8).collect()

@@ -57,7 +57,7 @@ pub fn shapes(settings: &BenchSettings) -> Result<Vec<Shape>, Error> {
     Ok(shapes)
 }
 
-/// Measures one farm. What a document of results has no place for is returned as text.
+/// Measures one farm. Results that have no place in a document are returned as text.
 ///
 /// # Errors
 /// [`Error::Run`] if the controller cannot serve, or nodes cannot be started; [`Error::TimedOut`] if they do not connect.
@@ -132,7 +132,7 @@ fn meet(shape: &Shape, snapshots: &[Arc<Snapshot<ControllerSnapshot>>], stop: &A
     })
 }
 
-/// Waits until the nodes have reported all that they were given. Returns a line about it.
+/// Waits until the nodes have reported all events that were dispatched to them. Returns a line about it.
 fn settle(snapshots: &[Arc<Snapshot<ControllerSnapshot>>], stop: &AtomicBool) -> Result<String, Error> {
     wait(snapshots, stop, |now| {
         let reported: u64 = now.nodes.iter().map(|node| node.answered).sum();

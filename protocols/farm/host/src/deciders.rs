@@ -1,8 +1,7 @@
 //! Nodes of a farm whose decisions the application takes, on threads of its own.
 
-mod desk;
+mod work_queue;
 
-use desk::{Answer, Desk};
 use hodo_farm::controller::FarCounters;
 use hodo_farm::node::{Command, Decide, Done, Event, Job};
 use hodo_farm::wire::{Hello, Verdict};
@@ -14,13 +13,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use work_queue::{Answer, WorkQueue};
 
 /// Decides on events, one at a time. A function from an event to a decision is one.
 pub trait Decider: Send {
     /// Decides on an event. A panic is the same as [`Decision::Failed`].
     fn decide(&mut self, event: &Undecided) -> Decision;
 
-    /// Asked before each event: for how long it takes none, where it has to rest. The others get them meanwhile.
+    /// Returns for how long the decider takes no events, or `None` if it is ready. Called before each event; the other
+    /// deciders get the events meanwhile.
     fn rests(&mut self) -> Option<Duration> {
         None
     }
@@ -35,17 +36,17 @@ impl<F: FnMut(&Undecided) -> Decision + Send> Decider for F {
 /// An event without a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undecided {
-    /// Its run.
+    /// The run of the event.
     pub run: u32,
-    /// Its number in the run.
+    /// The number of the event in its run.
     pub event: u64,
     /// Whether fragments of it are missing.
     pub partial: bool,
-    /// Its bytes.
+    /// The data of the event.
     pub bytes: Bytes,
 }
 
-/// What becomes of an event.
+/// The decision on an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// It is stored.
@@ -70,7 +71,7 @@ pub struct Deciding {
     pub drain: Duration,
 }
 
-/// What happens meanwhile.
+/// A notice about the node while it runs.
 #[derive(Debug)]
 pub enum Notice<'a> {
     /// A controller has greeted.
@@ -79,7 +80,7 @@ pub enum Notice<'a> {
     Left(Error),
     /// There is no decision on an event.
     Failed {
-        /// Its number.
+        /// The number of the event.
         event: u64,
         /// Why.
         why: &'a str,
@@ -88,11 +89,14 @@ pub enum Notice<'a> {
     Passed(Done),
 }
 
-/// Takes events from the controllers, and has each decided by one of the deciders, each on a thread of its own, until
-/// `stop` is set.
+/// Receives events from the controllers, and lets one of the deciders decide each event, every decider on a thread of
+/// its own, until `stop` is set.
 ///
-/// Events wait here within the credits of the nodes; the controllers are answered meanwhile, however long a decision
-/// takes. One that is under way when the time for an orderly end is over is not waited for.
+/// Events wait here within the credits of the nodes; the node continues to answer the controllers, however long a
+/// decision takes. A decision that is under way when the time for an orderly end is over is not waited for.
+///
+/// # Errors
+/// The error of the system if a thread cannot be started, or the network fails.
 pub fn decide<D: Decider + 'static>(
     deciding: Deciding,
     deciders: Vec<D>,
@@ -101,27 +105,27 @@ pub fn decide<D: Decider + 'static>(
 ) -> io::Result<()> {
     let Deciding { serve, node, drain } = deciding;
     let node = NodeConfig { decide: Decide::Application, ..node };
-    let desk = Arc::new(Desk::new(deciders.len()));
+    let queue = Arc::new(WorkQueue::new(deciders.len()));
     for (index, decider) in deciders.into_iter().enumerate() {
-        let at_desk = Arc::clone(&desk);
+        let shared = Arc::clone(&queue);
         let cpu = serve.cpus.get(1..).filter(|others| !others.is_empty()).map(|others| others[index % others.len()]);
         let thread = std::thread::Builder::new().name(format!("decider {index}"));
-        thread.spawn(move || at_desk.work(decider, cpu)).inspect_err(|_| desk.close(Duration::ZERO))?;
+        thread.spawn(move || shared.work(decider, cpu)).inspect_err(|_| queue.close(Duration::ZERO))?;
     }
-    let at_desk = Arc::clone(&desk);
+    let shared = Arc::clone(&queue);
     let attended = Server::new(serve).with_drain(drain).attend_here_woken(
         move |waker| {
-            at_desk.set_waker(waker);
+            shared.set_waker(waker);
             let (answers, bounds) = (VecDeque::new(), BTreeMap::new());
-            (Node::new(node), Attending { desk: at_desk, answers, bounds, told })
+            (Node::new(node), NodeThread { queue: shared, answers, bounds, told })
         },
         stop,
     );
-    desk.close(drain);
+    queue.close(drain);
     attended
 }
 
-/// What a controller that asks is told of this process.
+/// Returns the counters of this process, as a controller that requests a report gets them.
 #[must_use]
 pub fn process_counters() -> FarCounters {
     let usage = ProcessUsage::of_process();
@@ -136,16 +140,16 @@ pub fn process_counters() -> FarCounters {
     }
 }
 
-struct Attending<T> {
-    desk: Arc<Desk>,
+struct NodeThread<T> {
+    queue: Arc<WorkQueue>,
     answers: VecDeque<Answer>,
-    /// The most that each controller takes in an answer.
+    /// The largest output in bytes that each controller accepts.
     bounds: BTreeMap<Peer, u32>,
     told: T,
 }
 
-impl<T: FnMut(Notice<'_>)> Attending<T> {
-    /// The command that tells a controller the answer.
+impl<T: FnMut(Notice<'_>)> NodeThread<T> {
+    /// Returns the command that sends the answer to its controller.
     fn answer(&mut self, Answer { job, decision, began }: Answer) -> Command {
         let max = self.bounds.get(&job.peer).copied().unwrap_or(u32::MAX) as usize;
         let (verdict, output) = match decision {
@@ -167,19 +171,19 @@ impl<T: FnMut(Notice<'_>)> Attending<T> {
     }
 }
 
-impl<T: FnMut(Notice<'_>)> Attendant for Attending<T> {
+impl<T: FnMut(Notice<'_>)> Attendant for NodeThread<T> {
     type Machine = Node;
 
     fn told(&mut self, event: Event) -> Option<Command> {
         match event {
-            Event::Work { job, partial, payload } => self.desk.lay(job, partial, payload),
+            Event::Work { job, partial, payload } => self.queue.push(job, partial, payload),
             Event::Joined(peer, hello) => {
                 self.bounds.insert(peer, hello.event_max);
                 (self.told)(Notice::Joined(hello));
             }
             Event::Left(peer, error) => {
                 self.bounds.remove(&peer);
-                self.desk.take_back(peer);
+                self.queue.withdraw(peer);
                 (self.told)(Notice::Left(error));
             }
             Event::ReportAsked(peer, value) => {
@@ -192,7 +196,7 @@ impl<T: FnMut(Notice<'_>)> Attendant for Attending<T> {
 
     fn wanted(&mut self, _: &mut Node) -> Option<Command> {
         if self.answers.is_empty() {
-            self.desk.collect(&mut self.answers);
+            self.queue.collect(&mut self.answers);
         }
         let answer = self.answers.pop_front()?;
         Some(self.answer(answer))

@@ -12,15 +12,15 @@ pub enum Error {
     Listen {
         /// The address.
         at: SocketAddr,
-        /// What the system says.
+        /// The message of the system.
         why: String,
     },
     /// The network failed under a part that runs.
     #[error("{what}: {why}")]
     Run {
-        /// What the part was doing.
+        /// The operation that failed.
         what: String,
-        /// What the system says.
+        /// The message of the system.
         why: String,
     },
     /// The store cannot be opened.
@@ -40,7 +40,7 @@ pub enum Error {
     NoStatus {
         /// The part.
         what: &'static str,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// An order was not carried out in time.

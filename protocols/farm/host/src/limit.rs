@@ -1,18 +1,18 @@
-//! What bounds the events of a farm beside the line: their headers, the tokens that come back, and the nodes' time.
+//! The bounds on the events of a farm beside the line: their headers, the tokens that come back, and the nodes' time.
 
 use crate::options::FarmOptions;
 use hodo_farm::wire::{HEADER, TOKEN};
 use hodo_measure::limits::{Bound, Carrier, Ip, Line, OnTheWire, Packing, Path, Service, Transport, least};
 use hodo_measure::{Limit, LimitKind, Plan};
 
-/// Bytes on the stream of an event of this size, and of its token with so much data behind it.
+/// Returns the bytes on the stream of an event of this size, and of its token with `token_data` bytes behind it.
 #[must_use]
 pub const fn on_the_stream(size: u64, token_data: u64) -> (u64, u64) {
     (size + HEADER as u64, TOKEN as u64 + token_data)
 }
 
-/// The limit of a line, by its rate in bits per second and its MTU, for events of this size to nodes and for their tokens,
-/// with so much data behind each on the average.
+/// Returns the limit of a line, by its rate in bits per second and its MTU, for events of this size to nodes and for
+/// their tokens, with `token_data` bytes behind each on the average.
 #[must_use]
 pub fn line_limit((rate, mtu): (f64, u32), size: u64, token_data: u64) -> Option<Limit> {
     let path = Path::new(Line::new(rate, mtu), Ip::V4, Transport::Tcp { timestamps: true }).ok()?;

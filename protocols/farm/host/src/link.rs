@@ -43,12 +43,12 @@ pub(crate) struct FarmLink<D: Driver<Machine = Giver>> {
     size_max: u32,
     reports: u32,
     far_end: FarEnd,
-    /// What the processes of the nodes have used; several nodes may be one.
+    /// The usage of each process of nodes; several nodes may be one process.
     processes: BTreeMap<u64, Usage>,
     failed: Option<LinkError>,
 }
 
-/// What the controller of so many nodes is to do.
+/// Returns the machine of a controller of these nodes.
 pub(crate) fn controller(options: &FarmOptions, settings: &Settings, nodes: Vec<Address>) -> Giver {
     let config = ControllerConfig {
         policy: options.policy,
@@ -107,12 +107,12 @@ impl<D: Driver<Machine = Giver>> FarmLink<D> {
         self
     }
 
-    /// The driver.
+    /// Returns the driver.
     pub(crate) fn driver(&self) -> &D {
         &self.driver
     }
 
-    /// The largest event that every node takes.
+    /// Returns the largest event that every node takes.
     pub(crate) fn size_max(&self) -> u32 {
         self.size_max
     }
@@ -251,7 +251,7 @@ fn link_error(channel: u32, error: hodo_farm::Error) -> LinkError {
     }
 }
 
-/// The application's part of a link's nodes: they tell what their process has used.
+/// Returns the command that answers an event of a link's node: a request for a report gets the usage of its process.
 #[expect(clippy::needless_pass_by_value, reason = "a server hands its events over")]
 pub(crate) fn answer(event: node::Event, process: fn() -> FarCounters) -> Option<node::Command> {
     match event {

@@ -50,7 +50,7 @@ fn open_part(
     Ok(())
 }
 
-/// What the controller's TCP has sent again.
+/// Returns the retransmissions of the controller's TCP.
 fn noticed(endpoint: &Endpoint<Giver, Sockets>) -> Loss {
     Loss { retransmitted: endpoint.transport().retransmitted(), ..Loss::default() }
 }

@@ -1,4 +1,4 @@
-//! What the URI of a farm says: how its events are dealt, and what its nodes do with them.
+//! The options of a farm's URI: how its events are dispatched, and what its nodes do with them.
 
 use hodo_farm::Policy;
 use hodo_farm::emulation::{Accept, Decisions, Spread};
@@ -9,7 +9,7 @@ use hodo_sim::options::{quantity, span};
 use hodo_tester::{Error, Uri};
 use std::time::Duration;
 
-/// Of nodes that are equally fast none gets so many events more than another, unless told otherwise.
+/// The default number of events that a node may be ahead of an equally fast one.
 const AHEAD: u64 = 64;
 /// Events that each node takes at once at the most: the controller has it as its window.
 const CREDITS: u32 = 65_536;
@@ -30,10 +30,10 @@ const OPTIONS: &[(&str, &str)] = &[
     ("time", "how long a decision takes: 0, 1ms, uniform:1ms..5ms, exponential:1ms or normal:1ms,100us"),
 ];
 
-/// What the URI of a farm says.
+/// The options of a farm's URI.
 #[derive(Debug, Clone)]
 pub(crate) struct FarmOptions {
-    /// Who gets the next event.
+    /// The policy that chooses the node of the next event.
     pub(crate) policy: Policy,
     /// How far a node may be ahead of the others; `None` for tokens strictly in their order.
     pub(crate) ahead: Option<u64>,
@@ -43,7 +43,7 @@ pub(crate) struct FarmOptions {
 }
 
 impl FarmOptions {
-    /// Those of a URI, and the ones that are not a farm's.
+    /// Parses the options of a URI, and returns those that are not a farm's beside them.
     pub(crate) fn and_others(uri: &Uri) -> Result<(FarmOptions, Vec<(String, String)>), Error> {
         let mut options = FarmOptions {
             policy: Policy::TokenFifo,
@@ -64,7 +64,7 @@ impl FarmOptions {
         Ok((options, others))
     }
 
-    /// Those of a URI, which may have no others.
+    /// Parses the options of a URI that may have no others.
     pub(crate) fn of(uri: &Uri) -> Result<FarmOptions, Error> {
         let (options, others) = FarmOptions::and_others(uri)?;
         let Some((name, _)) = others.first() else { return Ok(options) };
@@ -91,7 +91,7 @@ impl FarmOptions {
         Some(())
     }
 
-    /// The nodes: each connection that is opened to them gets one.
+    /// Returns the configuration of the nodes: each connection that is opened to them gets one node.
     pub(crate) fn nodes(&self, event_max: u32) -> NodeConfig {
         let decisions = Decisions {
             accept: self.accept,
@@ -111,12 +111,12 @@ impl FarmOptions {
         }
     }
 
-    /// The most data that a token brings.
+    /// Returns the most data that a token brings.
     pub(crate) fn output_max(&self) -> u32 {
         self.output
     }
 
-    /// The data that a token brings on the average.
+    /// Returns the data that a token brings on the average.
     pub(crate) fn output_mean(&self) -> f64 {
         let part = match self.accept {
             Accept::Fraction(part) => part,
@@ -126,7 +126,7 @@ impl FarmOptions {
         f64::from(self.output) * part
     }
 
-    /// How long a decision takes on the average, in nanoseconds.
+    /// Returns how long a decision takes on the average, in nanoseconds.
     pub(crate) fn time_mean_ns(&self) -> f64 {
         self.time.mean()
     }
@@ -135,7 +135,7 @@ impl FarmOptions {
 /// A day is more than any decision takes.
 const NANOS_MAX: u64 = 86_400_000_000_000;
 
-/// Where the nodes of a URI listen: hosts with commas between them, over which channels are dealt.
+/// Returns the addresses of the nodes of a URI: hosts with commas between them, over which the channels are spread.
 pub(crate) fn addresses(uri: &Uri) -> Result<Vec<Address>, Error> {
     if !uri.path.is_empty() && uri.path != "/" {
         return Err(Error::Usage(format!("`{uri}`: a farm has no path; write farm://host:port")));
@@ -148,10 +148,10 @@ pub(crate) fn addresses(uri: &Uri) -> Result<Vec<Address>, Error> {
     uri.authority.split(',').map(address).collect()
 }
 
-/// A spread of quantities: `32K`, `uniform:1K..64K`, `exponential:32K`, `normal:32K,1K`, each in this unit.
+/// Parses a spread of quantities: `32K`, `uniform:1K..64K`, `exponential:32K`, `normal:32K,1K`, each in this unit.
 ///
 /// # Errors
-/// What is wrong, with this example.
+/// A sentence that says what is wrong, with this example.
 pub fn spread(text: &str, unit: &dyn Fn(&str) -> Result<f64, String>, example: &str) -> Result<Spread, String> {
     let (name, rest) = text.split_once(':').unwrap_or(("fixed", text));
     let wrong =
@@ -175,10 +175,10 @@ pub fn spread(text: &str, unit: &dyn Fn(&str) -> Result<f64, String>, example: &
     })
 }
 
-/// Which events are accepted: a part of all from 0 to 1, or `every:200`.
+/// Parses which events are accepted: a part of all from 0 to 1, or `every:200`.
 ///
 /// # Errors
-/// What is wrong, and what to write.
+/// A sentence that says what is wrong and what to write.
 pub fn accept(text: &str) -> Result<Accept, String> {
     if let Some(count) = text.strip_prefix("every:") {
         return count.parse().map(Accept::Every).map_err(|_| format!("`{text}`: every:N takes a whole number"));

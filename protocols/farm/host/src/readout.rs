@@ -19,11 +19,12 @@ const LAST_BYTES: Duration = Duration::from_millis(200);
 /// How a read-out runs.
 #[derive(Debug)]
 pub struct ReadingOut {
-    /// How the thread that speaks to the farm runs.
+    /// The settings of the thread that talks to the farm.
     pub serve: ServeOptions,
-    /// Which source it is, and of whom: a builder, which makes events of the fragments of several, or a controller.
+    /// The number of the source, and its far end: a builder, which makes events of the fragments of several sources, or
+    /// a controller.
     pub source: SourceConfig,
-    /// Bytes of events that may be without a verdict: who gives more waits.
+    /// Bytes of events that may be without a verdict; a thread that submits more waits.
     pub memory: u64,
 }
 
@@ -60,7 +61,7 @@ impl fmt::Display for NotTaken {
 
 impl std::error::Error for NotTaken {}
 
-/// What became of the events that were given.
+/// The counters of the events that were submitted, by their outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Given {
     /// Stored.
@@ -110,7 +111,10 @@ impl fmt::Debug for State {
 }
 
 impl Readout {
-    /// Reaches the far end, and tries again for as long as it is not there.
+    /// Starts a thread that connects to the far end, and retries for as long as it is not there.
+    ///
+    /// # Errors
+    /// The error of the system if the thread cannot be started.
     pub fn start(how: ReadingOut) -> io::Result<Readout> {
         let state = State {
             commands: VecDeque::new(),
@@ -134,7 +138,7 @@ impl Readout {
                 |waker| {
                     there.state().waker = Some(waker);
                     let commands = VecDeque::new();
-                    (Source::new(how.source, NoSupply), Attending { shared: Arc::clone(&there), commands })
+                    (Source::new(how.source, NoSupply), ReadoutThread { shared: Arc::clone(&there), commands })
                 },
                 &there.stop,
             );
@@ -145,15 +149,22 @@ impl Readout {
         Ok(Readout { shared, thread: Some(thread) })
     }
 
-    /// Gives an event, or this source's fragment of it, and waits as long as there is no memory for it: that is the dead
-    /// time of who reads out. One that is larger than the memory is taken when nothing else is kept.
+    /// Submits an event, or this source's fragment of it, and waits as long as there is no memory for it: that is the
+    /// dead time of the read-out. An event that is larger than the memory is accepted when nothing else is kept.
+    ///
+    /// # Errors
+    /// [`NotTaken::Twice`] if an event with this number and run has no verdict yet, [`NotTaken::Ended`] if the read-out
+    /// has ended.
     pub fn give(&self, event: u64, bytes: Bytes) -> Result<(), NotTaken> {
         let has_no_room = |state: &mut State| !state.ended && !self.shared.has_room(state, &bytes);
         let state = self.shared.changed.wait_while(self.shared.state(), has_no_room);
         self.shared.put(state.unwrap_or_else(PoisonError::into_inner), event, bytes)
     }
 
-    /// The same without waiting.
+    /// Submits an event, or this source's fragment of it, without waiting.
+    ///
+    /// # Errors
+    /// [`NotTaken::Full`] if there is no memory for it, and the errors of [`Self::give`].
     pub fn try_give(&self, event: u64, bytes: Bytes) -> Result<(), NotTaken> {
         let state = self.shared.state();
         if !state.ended && !self.shared.has_room(&state, &bytes) {
@@ -162,7 +173,7 @@ impl Readout {
         self.shared.put(state, event, bytes)
     }
 
-    /// Events that are given from now on have this run.
+    /// Sets the run of the events that are submitted from now on.
     pub fn begin_run(&self, run: u32) {
         let mut state = self.shared.state();
         state.run = run;
@@ -170,14 +181,17 @@ impl Readout {
         self.shared.wake(&state);
     }
 
-    /// What became of the events so far.
+    /// Returns the counters of the events so far.
     #[must_use]
     pub fn given(&self) -> Given {
         self.shared.state().given()
     }
 
-    /// Waits until every event has its verdict, for so long at most, and ends the connection. What is kept then is lost
-    /// with this process, unless the program gives it to the next read-out.
+    /// Waits until every event has its verdict, but not longer than `within`, and ends the connection. Events that are
+    /// kept then are lost with this process, unless the program submits them to the next read-out.
+    ///
+    /// # Errors
+    /// The error of the system if the network has failed, or an error if the thread of the read-out has panicked.
     pub fn finish(mut self, within: Duration) -> io::Result<Given> {
         let is_busy = |state: &mut State| !state.ended && !state.in_hand.is_empty();
         let waited = self.shared.changed.wait_timeout_while(self.shared.state(), within, is_busy);
@@ -248,19 +262,19 @@ impl Shared {
     }
 }
 
-struct Attending {
+struct ReadoutThread {
     shared: Arc<Shared>,
     commands: VecDeque<Command>,
 }
 
-impl Attending {
+impl ReadoutThread {
     fn note(&self, act: impl FnOnce(&mut State)) {
         act(&mut self.shared.state());
         self.shared.changed.notify_all();
     }
 }
 
-impl Attendant for Attending {
+impl Attendant for ReadoutThread {
     type Machine = Source<NoSupply>;
 
     fn told(&mut self, event: Event) -> Option<Command> {

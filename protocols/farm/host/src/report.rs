@@ -183,7 +183,8 @@ mod tests {
         assert_eq!(found.verdict.state, State::Stable, "{}", found.verdict.text);
     }
 
-    /// As two moments of the page do not fall together with the first event and the last.
+    /// Leaves out the first interval and the last, because two samples of the page do not coincide with the first event
+    /// and the last.
     #[test]
     fn what_a_run_begins_and_ends_with_says_nothing_of_its_rate() {
         let found = measurement("here:1", &run([0, 400].into_iter().chain([1000; 20]).chain([100, 0])));

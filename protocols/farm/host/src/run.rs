@@ -23,7 +23,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What starts the processes of a farm at their hosts.
+/// The means by which the processes of a farm are started at their hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Launch {
     /// This program, on this machine, whatever hosts the file names.

@@ -74,7 +74,7 @@ pub fn run(settings: &SourceSettings, stop: &Arc<Stop>) -> Result<Summary, Error
     Ok(summary)
 }
 
-/// What became of the events of a source.
+/// The counters of the events of a source, by their outcome.
 #[derive(Debug, Default)]
 pub struct Summary {
     accepted: u64,

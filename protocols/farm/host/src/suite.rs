@@ -1,7 +1,7 @@
 //! The scheme of farms and their short standard suite.
 
 use hodo_measure::{Mode, Test};
-use hodo_tester::{Description, Part};
+use hodo_tester::{Description, TestGroup};
 
 /// The published study's events, beside a small one.
 pub(crate) const FARM: Description = Description {
@@ -10,9 +10,9 @@ pub(crate) const FARM: Description = Description {
     about: "the event farm: events to nodes, whose tokens ask for the next",
     modes: &[Mode::Send],
     suite: &[
-        Part::new(Test::Latency, Mode::Send, &[64], 1, 1),
-        Part::new(Test::Rate, Mode::Send, &[32_000], 8, 1),
-        Part::new(Test::Channels, Mode::Send, &[32_000], 2, 20),
+        TestGroup::new(Test::Latency, Mode::Send, &[64], 1, 1),
+        TestGroup::new(Test::Rate, Mode::Send, &[32_000], 8, 1),
+        TestGroup::new(Test::Channels, Mode::Send, &[32_000], 2, 20),
     ],
     size_max: 128 << 20,
     batch_max: 1,

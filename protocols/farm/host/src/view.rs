@@ -1,4 +1,4 @@
-//! What went on in a farm between two looks, for a terminal.
+//! The activity of a farm between two snapshots, for a terminal.
 
 use crate::builder::BuilderStatus;
 use crate::controller::status::{NodeStatus, Status};
@@ -16,8 +16,8 @@ pub struct Look {
     pub builder: Option<BuilderStatus>,
 }
 
-/// Returns what went on between two looks, in at most this many rows. No row has more than 79 columns, but for reasons of
-/// failures. `at` names the controller.
+/// Returns the activity between two snapshots as text of at most `rows` rows. No row has more than 79 columns, except
+/// for reasons of failures. `at` names the controller.
 #[must_use]
 pub fn view(at: &str, before: &Look, now: &Look, rows: usize) -> String {
     let span_s = now.controller.uptime_s - before.controller.uptime_s;

@@ -18,7 +18,7 @@ fn measured(link: &str, opened: &mut Opened, plan: &Plan) -> Measurement {
     run.into_measurement("farm", link, plan)
 }
 
-/// A measurement over the simulated network.
+/// Returns a measurement over the simulated network.
 fn simulated(query: &str, plan: &Plan) -> (Measurement, Limit) {
     let link = format!("sim+farm://?{query}");
     let mut opened = opened(&uri(&link), plan);
@@ -29,7 +29,7 @@ fn simulated(query: &str, plan: &Plan) -> (Measurement, Limit) {
     (found, limit)
 }
 
-/// The limit of events over a line to nodes with these options.
+/// Returns the limit of events over a line to nodes with these options.
 fn over_line(query: &str, line: (f64, u32), plan: &Plan, round_trip_ns: Option<f64>) -> Limit {
     let served = Served::at(&uri(&format!("farm://127.0.0.1:0?{query}")), &serve_settings());
     let link = uri(&format!("{}?{query}", served.uri));
@@ -97,7 +97,7 @@ fn every_node_has_its_share_and_the_verdict_tells_how_even_they_are() {
     }
 }
 
-/// Out and back, the time of four messages on processors, and the decision between them.
+/// Checks the parts of the time: out and back, four messages on processors, and the decision between them.
 #[test]
 fn the_time_of_an_event_is_two_delays_and_its_decision() {
     let one = |query: &str| simulated(query, &Plan { ..plan(Test::Latency, Mode::Send, 64) });

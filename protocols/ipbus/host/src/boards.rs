@@ -66,7 +66,7 @@ impl Boards {
         Ok(boards)
     }
 
-    /// So many at the nodes of a simulated network, from 1 on, and the options of the network.
+    /// Returns `count` boards at the nodes of a simulated network, from node 1 on, and the options of the network.
     pub(crate) fn simulated(uri: &Uri, count: u32) -> Result<(Boards, Vec<(String, String)>), Error> {
         let (mut boards, others) = Boards::without_places(uri)?;
         let (own, network): (Vec<_>, Vec<_>) = others.into_iter().partition(|(name, _)| name == PAYLOAD);
@@ -80,7 +80,7 @@ impl Boards {
         Ok((boards, network))
     }
 
-    /// What the link's own options say, and the others.
+    /// Parses the link's own options, and returns the other options beside them.
     fn without_places(uri: &Uri) -> Result<(Boards, Vec<(String, String)>), Error> {
         let registers = Registers { address: 0, access: Mode::Incrementing };
         let (in_flight, reliable) = (None, None);
@@ -115,8 +115,8 @@ impl Boards {
         Some(())
     }
 
-    /// The client of this channel. Channels beyond the devices share them; over UDP those have no ids then, because a
-    /// device has one count of them.
+    /// Returns the client of this channel. Channels beyond the number of devices share them; over UDP those clients
+    /// have no ids then, because a device has one count of them.
     pub(crate) fn client(&self, channel: u32, settings: &Settings) -> ClientConfig {
         let (path, address) = self.places[channel as usize % self.places.len()].clone();
         let shared = settings.channels as usize > self.places.len();
@@ -145,13 +145,13 @@ impl Boards {
         }
     }
 
-    /// The client of a channel, as far as its packets go.
+    /// Returns the configuration of a client that determines the packets of a channel.
     pub(crate) fn typical(&self) -> ClientConfig {
         let (path, address) = self.places[0].clone();
         self.config(path, address)
     }
 
-    /// Over which addresses words are read and written.
+    /// Returns how the addresses of the words follow each other: incrementing, or one address for all.
     pub(crate) fn access(&self) -> Mode {
         self.registers.access
     }
@@ -163,7 +163,7 @@ impl Boards {
         config
     }
 
-    /// A device that such clients can talk to, and by what.
+    /// Returns a device that these clients can talk to, with its transport.
     pub(crate) fn device(&self) -> (Transport, DeviceConfig) {
         let transport = if self.is_datagrams() { Transport::Datagram } else { Transport::Stream };
         let config = DeviceConfig::new(transport, self.version);
@@ -171,7 +171,7 @@ impl Boards {
         (transport, DeviceConfig { buffer_bytes: config.buffer_bytes.max(payload), ..config })
     }
 
-    /// Whether datagrams carry it.
+    /// Returns whether the path is over datagrams.
     pub(crate) fn is_datagrams(&self) -> bool {
         matches!(self.places.first(), Some((Path::Udp { .. }, _)))
     }
@@ -187,7 +187,7 @@ pub(crate) fn is_through_hub(uri: &Uri) -> bool {
     default_port(uri.scheme) == HUB_PORT
 }
 
-/// A device, as uHAL reads its URI.
+/// Parses the URI of a device, as uHAL does.
 fn read(uri: &Uri, near: &str, target: Option<&str>, payload: Option<&str>) -> Result<DeviceUri, Error> {
     let mut text = format!("{}://{near}", uri.scheme);
     for (name, value) in [(TARGET, target), (PAYLOAD, payload)] {
@@ -216,7 +216,7 @@ fn address(uri: &Uri, host: &Host) -> Result<SocketAddr, Error> {
         .map_err(|error| Error::Usage(format!("`{host}` in `{uri}` is no address: {error}")))
 }
 
-/// The hub's framing has room for an IPv4 address.
+/// Returns the board's address; the hub's framing has room for an IPv4 address only.
 fn target_address(uri: &Uri, host: &Host) -> Result<SocketAddrV4, Error> {
     match address(uri, host)? {
         SocketAddr::V4(address) => Ok(address),

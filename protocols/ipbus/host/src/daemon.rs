@@ -66,7 +66,7 @@ pub struct HubSettings {
     pub stages: bool,
 }
 
-/// What the command line has where nothing is given, but for pages: there are none.
+/// The defaults of the command line, but without pages.
 impl Default for HubSettings {
     fn default() -> Self {
         HubSettings {
@@ -96,7 +96,7 @@ pub enum HubError {
     AllowList {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// The trace cannot be written.
@@ -104,7 +104,7 @@ pub enum HubError {
     Trace {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The message of the system.
         why: String,
     },
     /// The address cannot be listened on.
@@ -112,7 +112,7 @@ pub enum HubError {
     Listen {
         /// The address.
         at: SocketAddr,
-        /// What the system says.
+        /// The message of the system.
         why: String,
     },
     /// The network failed under the hub.
@@ -120,7 +120,7 @@ pub enum HubError {
     Run {
         /// Where it listens.
         at: String,
-        /// What the system says.
+        /// The message of the system.
         why: String,
     },
     /// Pages, signals or the file with the process number.

@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 
 /// A scheme of devices that are served.
 pub(crate) struct Scheme {
-    /// Its name.
+    /// The name of the scheme.
     pub(crate) name: &'static str,
     /// Over what.
     pub(crate) transport: Transport,
@@ -30,12 +30,12 @@ pub(crate) const SCHEMES: &[Scheme] = &[
     Scheme { name: "ipbustcp-1.3", transport: Transport::Stream, version: Version::V1_3 },
 ];
 
-/// The scheme of a URI, where it is a device's.
+/// Returns the scheme of a URI, or `None` if it is not that of a device.
 pub(crate) fn scheme(uri: &Uri) -> Option<&'static Scheme> {
     SCHEMES.iter().find(|scheme| scheme.name == uri.scheme)
 }
 
-/// What is served, and what goes wrong with it.
+/// A device to be served, and its faults.
 #[derive(Debug, Clone)]
 pub(crate) struct Served {
     config: DeviceConfig,
@@ -43,10 +43,10 @@ pub(crate) struct Served {
     boards: u16,
 }
 
-/// More than a crate, a room or an experiment has.
+/// The largest number of boards, more than a crate, a room or an experiment has.
 const BOARDS_MAX: u64 = 10_000;
 
-/// What an option takes that the simulated network does not know.
+/// The values of the options that the simulated network does not know.
 const OPTIONS: &[(&str, &str)] = &[
     ("table", "an address table: a path, or file://…"),
     ("others", "memory, error or timeout: what is at the addresses that no node of the table has"),
@@ -62,11 +62,11 @@ const OPTIONS: &[(&str, &str)] = &[
     ("reboot_memory", "keep or clear"),
 ];
 
-/// What goes wrong on the way is said as for the simulated network.
+/// The options for faults of the network, which are those of the simulated network.
 const WAY_OPTIONS: &[&str] = &["loss", "duplicate", "reorder", "delay", "jitter", "partition", "seed"];
 
 impl Served {
-    /// What a URI asks for.
+    /// Parses the device and its faults from a URI.
     pub(crate) fn new(uri: &Uri, scheme: &Scheme) -> Result<Served, Error> {
         let config = DeviceConfig::new(scheme.transport, scheme.version);
         let mut served = Served { config, faults: Faults::default(), boards: 1 };
@@ -83,22 +83,22 @@ impl Served {
         Ok(served)
     }
 
-    /// Whether something may go wrong with it.
+    /// Returns whether the device has any faults.
     pub(crate) fn is_faulty(&self) -> bool {
         self.faults != Faults { seed: self.faults.seed, ..Faults::default() }
     }
 
-    /// How many of them there are.
+    /// Returns the number of devices.
     pub(crate) fn boards(&self) -> u16 {
         self.boards
     }
 
-    /// The device alone.
+    /// Returns the device without faults.
     pub(crate) fn device(&self) -> Device {
         Device::new(self.config.clone())
     }
 
-    /// The device with what goes wrong; of several, not the same with each.
+    /// Returns the device with its faults; several devices have different seeds.
     pub(crate) fn faulty_device(&self, number: usize) -> FaultyDevice {
         let seed = self.faults.seed.wrapping_add(number as u64);
         FaultyDevice::new(self.device(), Faults { seed, ..self.faults.clone() })
@@ -187,7 +187,7 @@ fn way(network: Network) -> Way {
     Way { loss, duplicate, reorder, delay, jitter, partitions }
 }
 
-/// The registers of an address table.
+/// Returns the registers of an address table.
 fn registers(table: &str) -> Result<Registers, Error> {
     let wrong = |error: &dyn std::fmt::Display| Error::Failed(error.to_string());
     let file = match table.contains("://") {

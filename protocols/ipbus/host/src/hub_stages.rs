@@ -56,7 +56,8 @@ impl Link for ThroughHub {
         self.link.flush();
     }
 
-    /// The hub answers when it next looks up. What is under way goes on meanwhile.
+    /// Returns the counters of the far end, with the stages that the hub reports in its next turn. Operations that are
+    /// under way go on meanwhile.
     fn far_end(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
         let far_end = self.link.far_end(until, done)?;
         let (tell, told) = mpsc::channel();

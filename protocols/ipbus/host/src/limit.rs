@@ -1,4 +1,4 @@
-//! What an operation of an IPbus link puts on the wire, packet by packet: the ground of its limits.
+//! The packets that an operation of an IPbus link puts on the wire, from which its limits are computed.
 
 use crate::boards::Boards;
 use crate::link::words;
@@ -48,7 +48,8 @@ pub(crate) fn on_the_wire(uri: &Uri, plan: &Plan) -> Result<OnTheWire, Error> {
     }))
 }
 
-/// The packets with these bytes of a stream in front of each; equal ones that follow each other are one entry.
+/// Returns the packets with `out` and `back` bytes of a stream in front of each; consecutive equal packets are one
+/// entry.
 fn messages(packets: &[Room], out: usize, back: usize) -> Vec<Messages> {
     packets
         .chunk_by(|a, b| (a.request, a.reply) == (b.request, b.reply))

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The tag of the write of an operation that goes both ways: its read tells how the operation ended.
 const FIRST_HALF: u64 = u64::MAX;
 
-/// What is read and written.
+/// The registers that are read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Registers {
     /// The first, or only, address.
@@ -55,7 +55,7 @@ struct Channel {
     half: Option<Outcome>,
 }
 
-/// What the tester asks of a link.
+/// The tester's settings of a link.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
     pub(crate) registers: Registers,
@@ -98,7 +98,7 @@ impl<D: Driver<Machine = Clients>> IpbusLink<D> {
         self
     }
 
-    /// The driver.
+    /// Returns the driver.
     pub(crate) fn driver(&self) -> &D {
         &self.driver
     }
@@ -192,7 +192,8 @@ impl<D: Driver<Machine = Clients>> Link for IpbusLink<D> {
         self.driver.now()
     }
 
-    /// A device has no counters of its process; where it runs on this host, the system tells.
+    /// Returns the usage of the device's process from the system if it runs on this host, because a device has no
+    /// counters of its process.
     fn far_end(&mut self, _until: Instant, _done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
         let used = self.far_end.and_then(ProcessUsage::of);
         Ok(used.map(|used| FarEnd { usage: Some(usage(used)), ..FarEnd::default() }))
@@ -227,7 +228,7 @@ pub(crate) const fn words(bytes: u32) -> u32 {
     bytes.div_ceil(hodo_ipbus::wire::WORD as u32)
 }
 
-/// What all clients have noticed.
+/// Returns the losses that the clients have counted.
 pub(crate) fn noticed(clients: &Clients) -> Loss {
     let counters = clients.counters();
     Loss {

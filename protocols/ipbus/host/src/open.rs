@@ -52,12 +52,12 @@ fn open_part(
     Ok(())
 }
 
-/// What the clients over UDP have noticed, and what their kernel did not take.
+/// Returns the losses that the clients over UDP have counted, and the datagrams that their kernel refused.
 fn noticed_on_datagrams(endpoint: &Endpoint<Clients, Sockets>) -> Loss {
     Loss { refused: endpoint.transport().unsent(), ..noticed(endpoint.machine()) }
 }
 
-/// What the clients over streams have noticed, and what their TCP has sent again.
+/// Returns the losses that the clients over streams have counted, and the retransmissions of their TCP.
 fn noticed_on_streams(endpoint: &Endpoint<Clients, Sockets>) -> Loss {
     Loss { retransmitted: endpoint.transport().retransmitted(), ..noticed(endpoint.machine()) }
 }

@@ -72,13 +72,13 @@ pub struct Session {
     table: Option<Arc<Table>>,
     wait: Wait,
     line: Line,
-    /// What was queued since the last dispatch, or belongs to it.
+    /// The accesses that were queued since the last dispatch, or belong to it.
     asked: VecDeque<Asked>,
-    /// The tag of the first of them.
+    /// The tag of the first of these accesses.
     first: u64,
-    /// How many of them have not ended.
+    /// The number of these accesses that have not ended.
     open: usize,
-    /// Words of blocks among them.
+    /// Words of blocks among these accesses.
     open_words: usize,
     /// Accesses since something was last sent.
     unsent: usize,
@@ -110,10 +110,11 @@ enum State {
 }
 
 impl Session {
-    /// A session with the device at a URI, whose registers have addresses only until it gets a [table](Self::with_table).
+    /// Creates a session with the device at a URI, whose registers have addresses only until it gets a
+    /// [table](Self::with_table).
     ///
     /// # Errors
-    /// Where a host's name has no address, or there is no socket.
+    /// [`SessionError::NoAddress`] if a host's name has no address, [`SessionError::System`] if there is no socket.
     pub fn open(uri: &Uri, settings: &SessionSettings) -> Result<Self, SessionError> {
         Ok(Session {
             uri: uri.to_string(),
@@ -130,10 +131,10 @@ impl Session {
         })
     }
 
-    /// A session with a device of a connection file, with its address table.
+    /// Creates a session with a device of a connection file, with its address table.
     ///
     /// # Errors
-    /// As [`Self::open`], and where the URI or the table cannot be used.
+    /// Those of [`Self::open`], and an error if the URI or the table cannot be used.
     pub fn of_connection(connection: &Connection, settings: &SessionSettings) -> Result<Self, SessionError> {
         let uri: Uri = connection.uri.parse().map_err(SessionError::Uri)?;
         let file = connection.table_file(&Files).map_err(SessionError::TableFile)?;
@@ -141,35 +142,35 @@ impl Session {
         Ok(Session::open(&uri, settings)?.with_table(Arc::new(table)))
     }
 
-    /// The same session, with an address table.
+    /// Returns the session with an address table.
     #[must_use]
     pub fn with_table(mut self, table: Arc<Table>) -> Self {
         self.table = Some(table);
         self
     }
 
-    /// The device.
+    /// Returns the URI of the device.
     #[must_use]
     pub fn uri(&self) -> &str {
         &self.uri
     }
 
-    /// The version of the protocol.
+    /// Returns the version of the protocol.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Its address table, where there is one.
+    /// Returns the address table, or `None` if there is none.
     #[must_use]
     pub fn table(&self) -> Option<&Table> {
         self.table.as_deref()
     }
 
-    /// Whether an access is possible, as far as can be told without the device.
+    /// Checks that an access is possible, as far as can be known without the device.
     ///
     /// # Errors
-    /// Where it is not.
+    /// The reason if it is not possible.
     pub fn check<T: Clone>(&self, access: &Access<'_, T>) -> Result<(), SessionError> {
         access.clone().resolve(0, self.table.as_deref()).map(|_| ())
     }
@@ -223,7 +224,8 @@ impl Session {
     /// Queues an access, dispatches it with all that was queued before, and takes what it brought.
     ///
     /// # Errors
-    /// Where it is not possible, or failed; of the others before it can be told by [`Self::take`].
+    /// The error of this access if it is not possible or failed; [`Self::take`] returns the results of the accesses
+    /// before it.
     pub fn call<T: Brought>(&mut self, access: Access<'_, T>) -> Result<T, SessionError> {
         let queued = self.queue(access)?;
         match self.dispatch() {

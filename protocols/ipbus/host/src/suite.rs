@@ -1,7 +1,7 @@
 //! The schemes of IPbus links and their short standard suite.
 
 use hodo_measure::{Mode, Test};
-use hodo_tester::{Description, Part};
+use hodo_tester::{Description, TestGroup};
 
 pub(crate) const IPBUS: Description = Description {
     name: "ipbus",
@@ -9,12 +9,12 @@ pub(crate) const IPBUS: Description = Description {
     about: "IPbus: registers of electronics, read and written",
     modes: &[Mode::Both, Mode::Send, Mode::Receive],
     suite: &[
-        Part::new(Test::Latency, Mode::Receive, &[4], 1, 1),
-        Part::new(Test::Latency, Mode::Send, &[4], 1, 1),
-        Part::new(Test::Rate, Mode::Receive, &[4, 1 << 20], 16, 1),
-        Part::new(Test::Rate, Mode::Send, &[1 << 20], 16, 1),
-        Part::new(Test::Rate, Mode::Both, &[1 << 10], 16, 1),
-        Part::new(Test::Channels, Mode::Receive, &[4], 1, 8),
+        TestGroup::new(Test::Latency, Mode::Receive, &[4], 1, 1),
+        TestGroup::new(Test::Latency, Mode::Send, &[4], 1, 1),
+        TestGroup::new(Test::Rate, Mode::Receive, &[4, 1 << 20], 16, 1),
+        TestGroup::new(Test::Rate, Mode::Send, &[1 << 20], 16, 1),
+        TestGroup::new(Test::Rate, Mode::Both, &[1 << 10], 16, 1),
+        TestGroup::new(Test::Channels, Mode::Receive, &[4], 1, 8),
     ],
     size_max: 10 << 20,
     batch_max: 1000,

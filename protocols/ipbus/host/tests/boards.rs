@@ -19,7 +19,8 @@ impl Drop for Stopping<'_> {
     }
 }
 
-/// Each has words, numbers and timers of its own; what is asked of all at once is answered by each.
+/// Checks that each board has words, numbers and timers of its own, and that each replies to requests sent to all at
+/// once.
 #[test]
 fn each_board_is_by_itself() {
     for (wait, faults) in [(Wait::Block, ""), (Wait::Block, "&delay=1ms&jitter=1ms&loss=0.05"), (Wait::Spin, "")] {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What is lost of requests and of replies, and the rest of what a network may do.
+/// Losses of requests and of replies, and the other faults of a network.
 const FAULTS: &[&str] = &[
     "",
     "loss=0.001&seed=1",

@@ -37,7 +37,7 @@ fn table() -> Arc<table::Table> {
     Arc::new(table::Table::read(file, &Files, &table::Limits::default()).unwrap_or_else(|why| panic!("{why}")))
 }
 
-/// Of a connection's first words, and again when it is asked once more.
+/// Checks that the refusal is reported for the first access of a connection, and again for further ones.
 #[test]
 fn an_address_where_nobody_listens_is_told_of_at_once() {
     let clock = Clock::start();

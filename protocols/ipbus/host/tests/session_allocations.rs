@@ -35,7 +35,7 @@ fn round(session: &mut Session, block: &mut Vec<u32>) -> Result<(), SessionError
     Ok(())
 }
 
-/// One test, because the counter counts everything in this process.
+/// Counts the allocations in a single test, because the counter counts everything in this process.
 #[test]
 fn more_accesses_need_no_more_allocations() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/board.xml");

@@ -29,7 +29,7 @@ pub(crate) fn acknowledge_every(window: u32) -> u32 {
     (window / 4).clamp(1, 1024)
 }
 
-/// What the client machine is to do for these settings.
+/// Returns the configuration of the client for these settings.
 pub(crate) fn client_config(
     settings: &Settings,
     transport: Transport,
@@ -48,7 +48,7 @@ pub(crate) fn client_config(
     }
 }
 
-/// What the server machine is to do for these settings.
+/// Returns the configuration of the server for these settings.
 pub(crate) fn server_config(settings: &ServeSettings, transport: Transport) -> ServerConfig {
     ServerConfig {
         transport,
@@ -59,7 +59,7 @@ pub(crate) fn server_config(settings: &ServeSettings, transport: Transport) -> S
     }
 }
 
-/// The application's part of a server: it tells what its process has used.
+/// Returns the command that answers an event of a server: a request for a report gets the usage of its process.
 pub(crate) fn answer(event: ServerEvent) -> Option<ServerCommand> {
     match event {
         ServerEvent::ReportAsked(peer) => Some(ServerCommand::Report { peer, process: own_counters() }),
@@ -97,12 +97,12 @@ impl<D: Driver<Machine = Client>> RawLink<D> {
         self
     }
 
-    /// The driver.
+    /// Returns the driver.
     pub(crate) fn driver(&self) -> &D {
         &self.driver
     }
 
-    /// The far end's largest operation in bytes.
+    /// Returns the far end's largest operation in bytes.
     pub(crate) fn size_max(&self) -> u32 {
         self.size_max
     }
@@ -199,17 +199,17 @@ impl<D: Driver<Machine = Client>> Link for RawLink<D> {
     }
 }
 
-/// What a client over UDP has noticed, and what its kernel did not take.
+/// Returns the losses that a client over UDP has counted, and the datagrams that its kernel refused.
 pub(crate) fn noticed_on_datagrams(endpoint: &Endpoint<Client, Sockets>) -> Loss {
     Loss { refused: endpoint.transport().unsent(), ..noticed(endpoint.machine()) }
 }
 
-/// What a client over streams has noticed, and what its TCP has sent again.
+/// Returns the losses that a client over streams has counted, and the retransmissions of its TCP.
 pub(crate) fn noticed_on_streams(endpoint: &Endpoint<Client, Sockets>) -> Loss {
     Loss { retransmitted: endpoint.transport().retransmitted(), ..noticed(endpoint.machine()) }
 }
 
-/// What a client has noticed.
+/// Returns the losses that a client has counted.
 pub(crate) fn noticed(client: &Client) -> Loss {
     let noticed = client.noticed();
     Loss { duplicated: noticed.duplicated, reordered: noticed.reordered, ..Loss::default() }

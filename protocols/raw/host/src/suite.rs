@@ -1,7 +1,7 @@
 //! The names of raw links and their short standard suites.
 
 use hodo_measure::{Mode, Test};
-use hodo_tester::{Description, Part};
+use hodo_tester::{Description, TestGroup};
 
 pub(crate) const TCP: Description = streams("tcp", &["tcp"], "TCP: streams, requests, echoes, connections");
 pub(crate) const UDP: Description = Description {
@@ -14,19 +14,19 @@ pub(crate) const UNIX: Description =
 
 const MODES: &[Mode] = &[Mode::Both, Mode::Send, Mode::Receive];
 
-const STREAM_SUITE: &[Part] = &[
-    Part::new(Test::Latency, Mode::Both, &[64, 1024, 32 << 10], 1, 1),
-    Part::new(Test::Rate, Mode::Send, &[1 << 10, 32 << 10, 128 << 10], 64, 1),
-    Part::new(Test::Rate, Mode::Receive, &[32 << 10], 64, 1),
-    Part::new(Test::Rate, Mode::Both, &[64, 32 << 10], 64, 1),
-    Part::new(Test::Channels, Mode::Send, &[32 << 10], 16, 20),
+const STREAM_SUITE: &[TestGroup] = &[
+    TestGroup::new(Test::Latency, Mode::Both, &[64, 1024, 32 << 10], 1, 1),
+    TestGroup::new(Test::Rate, Mode::Send, &[1 << 10, 32 << 10, 128 << 10], 64, 1),
+    TestGroup::new(Test::Rate, Mode::Receive, &[32 << 10], 64, 1),
+    TestGroup::new(Test::Rate, Mode::Both, &[64, 32 << 10], 64, 1),
+    TestGroup::new(Test::Channels, Mode::Send, &[32 << 10], 16, 20),
 ];
 
-const DATAGRAM_SUITE: &[Part] = &[
-    Part::new(Test::Latency, Mode::Both, &[64, 1024], 1, 1),
-    Part::new(Test::Rate, Mode::Send, &[64, 1024, 8192], 512, 1),
-    Part::new(Test::Rate, Mode::Receive, &[1024], 512, 1),
-    Part::new(Test::Rate, Mode::Both, &[64], 64, 1),
+const DATAGRAM_SUITE: &[TestGroup] = &[
+    TestGroup::new(Test::Latency, Mode::Both, &[64, 1024], 1, 1),
+    TestGroup::new(Test::Rate, Mode::Send, &[64, 1024, 8192], 512, 1),
+    TestGroup::new(Test::Rate, Mode::Receive, &[1024], 512, 1),
+    TestGroup::new(Test::Rate, Mode::Both, &[64], 64, 1),
 ];
 
 const fn streams(name: &'static str, schemes: &'static [&'static str], about: &'static str) -> Description {

@@ -1,4 +1,4 @@
-//! What a run counts is what the simulator did: duplicates and reordering, against its own counters.
+//! Duplicates and reordering that a run counts, compared with the simulator's own counters.
 
 use crate::link::RawLink;
 use crate::open::simulated_link;
@@ -53,7 +53,7 @@ impl Link for Kept {
     }
 }
 
-/// A run, and what the simulator did meanwhile on the ways out and back.
+/// Returns a run, and the simulator's counters of the ways out and back during it.
 fn run_over(link_name: &str, mode: Mode, window: u32) -> (Run, Truth, Truth) {
     let plan = Plan {
         test: Test::Rate,
@@ -99,7 +99,8 @@ const COUNT: u64 = 5_000;
 /// Datagrams of one direction that are no operations: the greeting, four reports, a flush or its answer.
 const OTHERS: u64 = 6;
 
-/// What was found is what the simulator did to operations; a few other datagrams may have met the same.
+/// Asserts that the run found what the simulator did to operations; up to [`OTHERS`] other datagrams may be affected
+/// too.
 #[track_caller]
 fn assert_all_but_others(found: u64, truth: u64) {
     assert!(found <= truth && truth <= found + OTHERS, "{found} found, {truth} happened");

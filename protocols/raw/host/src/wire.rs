@@ -1,4 +1,4 @@
-//! What an operation of a raw link puts on the wire.
+//! The messages that an operation of a raw link puts on the wire.
 
 use crate::suite;
 use hodo_measure::limits::{Carrier, Messages, OnTheWire};

@@ -22,7 +22,7 @@ fn plan(test: Test, window: u32) -> Plan {
     }
 }
 
-/// A row of operations of 1,000 bytes at this rate over a second.
+/// Returns a row of operations of 1,000 bytes at this rate over a second.
 fn row(test: Test, window: u32, operations_per_s: f64) -> Measurement {
     // No link is there to run the plan over; all that counts is filled in.
     let run: Run = crate::run(&mut [], &plan(test, window), &Unwatched);
@@ -82,7 +82,7 @@ fn a_processor_binds_only_where_one_is_full() {
     assert!(saw.ends_with("the busiest processor 100 % busy, which says nothing where a side polls"), "{saw}");
 }
 
-/// What bare sockets cost is a bound beside a line, and says `cpu` only where a processor was seen full.
+/// Checks that the cost of bare sockets is a bound beside a line, named `cpu` only where a processor was seen full.
 #[test]
 fn a_bound_of_the_processors_is_not_believed_while_they_are_idle() {
     let baseline = bare(1e6);
@@ -149,7 +149,7 @@ fn a_round_trip_that_the_row_has_passed_was_taken_at_a_bad_moment() {
     assert_eq!(RoundTrip::of_row(&found, &echo(), &[340e3]).map(|trip| trip.ns), Some(60e3));
 }
 
-/// 1 MiB of an IPbus block is 750 packets, of which 16 are in flight.
+/// Takes 1 MiB of an IPbus block: 750 packets, of which 16 are in flight.
 #[test]
 fn packets_in_flight_bound_a_block() {
     let block = OnTheWire {

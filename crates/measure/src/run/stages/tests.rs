@@ -38,7 +38,7 @@ fn means(stages: &[Stage]) -> Vec<(&str, Side, f64)> {
     stages.iter().map(|stage| (stage.name.as_str(), stage.side, stage.mean_ns)).collect()
 }
 
-/// What the stages of this side add up to: a mean time, and a whole.
+/// Returns the sums of the mean times and of the shares of this side's stages.
 fn local_sums(stages: &[Stage]) -> (f64, f64) {
     let local = stages.iter().filter(|stage| stage.side == Side::Local);
     local.fold((0.0, 0.0), |sum, stage| (sum.0 + stage.mean_ns, sum.1 + stage.share))
@@ -66,7 +66,7 @@ fn stages_are_the_links_own_to_the_nanosecond_and_stand_in_their_order() {
     assert!(found.stages[3].p50_ns.abs_diff(1000) <= 1000 / 16);
     let count = found.latency.expect("twenty thousand operations").count;
     assert!(found.stages.iter().filter(|stage| stage.side == Side::Local).all(|stage| stage.count == count));
-    // Of the counted time only; one more or less may be under way at each end of it.
+    // Only those of the counted time; one more or less may be under way at each end of it.
     assert!(found.stages[3].count.abs_diff(count) <= 2, "{} of {count}", found.stages[3].count);
 }
 

@@ -30,7 +30,7 @@ pub struct Queue(Mutex<Waiting>);
 #[derive(Debug, Default)]
 struct Waiting {
     events: LinkedList<farm::EventData>,
-    /// How many they were when a token was last looked at.
+    /// The number of events when a token was last looked at.
     length: u64,
     /// A token waits for an event.
     token: bool,
@@ -58,7 +58,7 @@ impl Queue {
         event
     }
 
-    /// Events that wait, and those that found no token when they came.
+    /// Returns the number of waiting events, and of events that found no token when they arrived.
     pub fn counts(&self) -> (u64, u64) {
         let waiting = self.lock();
         (waiting.length, waiting.no_token)
@@ -84,7 +84,7 @@ impl Supply for Supplied {
     }
 }
 
-/// Takes the generator's events into the queue, until told to stop.
+/// Moves the generator's events into the queue until `stop` is set.
 pub fn fill(queue: &Queue, shape: &Shape, generator: SocketAddr, stop: &Stop) -> Result<(), Error> {
     let config = NodeConfig {
         controllers: vec![Address::Tcp(generator)],
@@ -122,8 +122,8 @@ mod tests {
     use super::*;
     use hodo_measure::{Interval, State, verdict};
 
-    /// The rates of ten seconds in virtual time: so many events a second come, each token takes 300 us and so much for each
-    /// event that waits.
+    /// Returns the rates of ten seconds in virtual time: `per_s` events arrive each second, and each token takes 300 us
+    /// plus `walk_ns` for each event that waits.
     fn rates(per_s: u64, walk_ns: u64) -> Vec<Interval> {
         let queue = Queue::default();
         let (mut now, mut came, mut done) = (0, 0, 0);

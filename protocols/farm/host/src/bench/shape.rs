@@ -41,7 +41,7 @@ pub struct Shape {
 pub(super) enum Flow {
     /// One is made for each token.
     Asked,
-    /// A process of its own gives them as fast as it can; they wait for tokens, until so many bytes do.
+    /// A process of its own sends them as fast as it can; they wait for tokens, until `bytes_max` bytes wait.
     Queued { bytes_max: u64 },
     /// As fast as connections take them, and nobody answers.
     Poured,

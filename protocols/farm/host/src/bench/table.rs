@@ -4,7 +4,7 @@ use crate::controller::status::NodeStatus;
 use hodo_measure::Measurement;
 use std::fmt::Write;
 
-/// The table of the nodes, as the study prints it.
+/// Returns the table of the nodes, as the study prints it.
 pub fn nodes(found: &Measurement) -> String {
     let mut text = String::from("node      events    events/s   share\n");
     let most = found.nodes.iter().map(|node| node.events).max().unwrap_or(0).max(1);
@@ -26,7 +26,7 @@ pub fn nodes(found: &Measurement) -> String {
     text
 }
 
-/// The table of a queue that grows, as the study prints that of its version 1.
+/// Returns the table of a queue that grows, as the study prints that of its version 1.
 pub fn queue(watched: &Watched, size: u64, bytes_max: u64) -> String {
     let mut text = String::from("\n    events   Mbit/s   found no token   waiting\n");
     let (mut events, mut from_s) = (0, 0.0);

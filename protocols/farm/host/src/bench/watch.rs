@@ -22,13 +22,13 @@ pub struct Watched {
     step_s: f64,
 }
 
-/// What a farm did for a while.
+/// The rates of a farm over an interval, and its waiting events.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece {
     pub interval: Interval,
     /// Events that found no token.
     pub no_token: u64,
-    /// Events that wait at its end.
+    /// Events that wait at the end of the interval.
     pub waiting: u64,
 }
 
@@ -44,7 +44,7 @@ impl Piece {
 }
 
 impl Watched {
-    /// Counting begins.
+    /// Begins to count at this snapshot.
     pub fn from(flow: Flow, start: ControllerSnapshot) -> Self {
         Watched {
             flow,
@@ -57,7 +57,7 @@ impl Watched {
         }
     }
 
-    /// Takes a look.
+    /// Adds a snapshot.
     pub fn look(&mut self, snapshot: ControllerSnapshot) {
         if seconds(&self.last, &snapshot) >= self.step_s {
             let (from, to) = (&self.last.counters, &snapshot.counters);
@@ -87,12 +87,12 @@ impl Watched {
         self.pieces = self.in_groups(2);
     }
 
-    /// Each so many pieces as one.
+    /// Returns the pieces, each `of` of them joined into one.
     fn in_groups(&self, of: usize) -> Vec<Piece> {
         self.pieces.chunks(of.max(1)).filter_map(|group| group.iter().copied().reduce(Piece::and)).collect()
     }
 
-    /// Events that are done with: answered, or where nobody answers, given.
+    /// Returns the number of finished events: answered, or dispatched if nodes do not answer.
     fn done(&self, snapshot: &ControllerSnapshot) -> u64 {
         if self.flow == Flow::Poured { snapshot.counters.given } else { snapshot.counters.tokens }
     }
@@ -101,22 +101,22 @@ impl Watched {
         seconds(&self.start, &self.last)
     }
 
-    /// Events that were answered; where nobody answers, given.
+    /// Returns the number of events that were answered, or dispatched if nodes do not answer.
     pub fn events(&self) -> u64 {
         self.done(&self.last) - self.done(&self.start)
     }
 
-    /// Bytes of the events that were given.
+    /// Returns the bytes of the dispatched events.
     pub fn bytes(&self) -> u64 {
         self.last.counters.given_bytes - self.start.counters.given_bytes
     }
 
-    /// How long events were away from the controller.
+    /// Returns how long events were away from the controller.
     pub fn answers(&self) -> Spans {
         self.last.answers.since(&self.start.answers)
     }
 
-    /// Events that wait for a token.
+    /// Returns the number of events that wait for a token.
     pub fn waiting(&self) -> u64 {
         self.last.counters.events_waiting
     }
@@ -125,12 +125,12 @@ impl Watched {
         self.pieces.iter().map(|piece| piece.interval).collect()
     }
 
-    /// The counted time in about ten pieces.
+    /// Returns the counted time in about ten pieces.
     pub fn tenths(&self) -> Vec<Piece> {
         self.in_groups(self.pieces.len().div_ceil(10))
     }
 
-    /// What each node had.
+    /// Returns the number of events of each node during the counted time.
     pub fn nodes(&self) -> Vec<NodeShare> {
         self.between(&self.start, &self.last)
     }
@@ -152,7 +152,7 @@ impl Watched {
         Fairness::of(&events, WINDOW_S, self.worst_window)
     }
 
-    /// Times that an event went to another node, and nodes that were lost.
+    /// Returns how often an event went to another node, and how many nodes were lost.
     pub fn troubles(&self) -> (u64, u64) {
         let (start, last) = (&self.start.counters, &self.last.counters);
         (last.redispatched - start.redispatched, last.nodes_lost - start.nodes_lost)

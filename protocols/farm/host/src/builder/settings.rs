@@ -24,7 +24,7 @@ pub struct BuilderSettings {
 }
 
 impl BuilderSettings {
-    /// A builder on loopback, without pages, of events from this many sources.
+    /// Creates a builder on loopback, without pages, of events from this many sources.
     #[must_use]
     pub fn new(controller: SocketAddr, sources: u32) -> Self {
         BuilderSettings {

@@ -265,7 +265,7 @@ pub(super) fn names(absent: &[u32]) -> String {
 mod tests {
     use super::*;
 
-    /// A status in which every counter has a value of its own, from 1001 on; how many there are.
+    /// Returns a status in which every counter has a value of its own, from 1001 on, and the number of counters.
     fn all_different() -> (BuilderStatus, u64) {
         let mut last = 1000;
         let mut next = || {

@@ -23,7 +23,7 @@ pub struct ControllerSettings {
     pub threads: usize,
     /// Pages, and the file with the process number.
     pub daemon: Options,
-    /// Who may give orders over HTTP.
+    /// The clients that may send orders over HTTP.
     pub control: Control,
     /// How long events in hand may take when the controller is to stop.
     pub drain: Duration,
@@ -53,7 +53,7 @@ pub enum UploadTo {
     Cloud(String),
 }
 
-/// What the command line has where nothing is given, but for pages: there are none.
+/// The defaults of the command line, but without pages.
 impl Default for ControllerSettings {
     fn default() -> Self {
         ControllerSettings {
@@ -77,7 +77,7 @@ impl Default for ControllerSettings {
 }
 
 impl StoreSettings {
-    /// A store in this folder that commits each millisecond and copies nothing.
+    /// Creates a store in this folder that commits each millisecond and copies nothing.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         StoreSettings {

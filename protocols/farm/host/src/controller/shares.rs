@@ -56,7 +56,7 @@ pub fn evenness(nodes: &[NodeStatus]) -> String {
 mod tests {
     use super::*;
 
-    /// The events of the study's run of 17 hours, of the nodes with the fewest and the most.
+    /// Uses the numbers of events of the nodes with the fewest and the most in the study's run of 17 hours.
     #[test]
     fn the_table_says_how_even_it_is() {
         let node = |number, given| NodeStatus { number, given, ..NodeStatus::default() };

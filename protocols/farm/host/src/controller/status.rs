@@ -141,7 +141,7 @@ pub struct Connections {
     pub ended: BTreeMap<String, u64>,
 }
 
-/// What the writer of the store has done.
+/// The counters of the writer of the store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreStatus {
     /// Events in the store.
@@ -156,7 +156,7 @@ pub struct StoreStatus {
     pub uploads: Option<Uploads>,
 }
 
-/// What one node has done.
+/// The counters of one node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeStatus {
     /// The number that the node gave itself.
@@ -385,7 +385,7 @@ pub(crate) mod tests {
     use super::*;
     use hodo_farm::controller::State;
 
-    /// A snapshot in which every counter has a value of its own, from 1001 on; how many there are.
+    /// Returns a snapshot in which every counter has a value of its own, from 1001 on, and the number of counters.
     pub(crate) fn all_different() -> (ControllerSnapshot, u64) {
         let mut last = 1000;
         let mut next = || {

@@ -19,7 +19,7 @@ pub struct Exec {
 }
 
 impl Exec {
-    /// A command for the events of this worker.
+    /// Creates a command for the events of this worker.
     pub fn new(command: &[OsString], worker: usize, within: Duration, output_max: u32, watch: &Watch) -> Self {
         Exec { command: command.to_vec(), worker, within, output_max, watching: watch.place() }
     }

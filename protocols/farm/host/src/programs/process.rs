@@ -58,7 +58,7 @@ struct Running {
 }
 
 impl Process {
-    /// A process for this worker, which is not started yet.
+    /// Creates a process for this worker, which is not started yet.
     pub fn new(command: &[OsString], worker: usize, within: Duration, output_max: u32, watch: &Watch) -> Self {
         Process {
             command: command.to_vec(),
@@ -129,9 +129,9 @@ impl Running {
 }
 
 enum Wrong {
-    /// It reads or writes no more.
+    /// The process no longer reads or writes.
     Ended,
-    /// What it answers makes no sense.
+    /// The answer of the process is malformed; the text says how.
     Garbage(String),
 }
 

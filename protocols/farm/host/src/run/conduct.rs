@@ -19,7 +19,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// How long after its death a process is started again: at first, and at most; what ran for longer than that begins anew.
 const BACK_OFF: Duration = Duration::from_millis(250);
 const BACK_OFF_MAX: Duration = Duration::from_secs(10);
-/// What a process has to end in when its controller has gone; a source waits half as long for its verdicts.
+/// The time in which a process has to end when its controller is gone; a source waits half as long for its verdicts.
 const ABANDONED: Duration = Duration::from_secs(10);
 /// Lines of a process that are shown where it fails.
 const LAST_LINES: usize = 5;
@@ -252,7 +252,7 @@ impl Conduct<'_> {
         self.posts_of(role).iter().map(|post| self.posts[*post].started).min()
     }
 
-    /// Asks one role after the other to end, as the events go, and kills what does not.
+    /// Ends one role after the other, in the direction of the events, and kills the processes that do not end.
     fn end_all(&mut self) -> Result<(), Error> {
         self.is_ending = true;
         for post in &mut self.posts {

@@ -53,7 +53,7 @@ pub struct Run {
     /// The folder of accepted events.
     #[serde(default, deserialize_with = "text")]
     pub store: Option<String>,
-    /// What starts the roles.
+    /// The means by which the roles are started.
     #[serde(default, deserialize_with = "launch")]
     pub launch: Option<Launch>,
     /// The hosts of roles that name none.
@@ -140,7 +140,7 @@ pub struct Group {
     pub restart: bool,
     /// Where it listens, where the file says so.
     pub listen: Option<String>,
-    /// Its options, as words of the command line.
+    /// The options of the role, as words of the command line.
     pub words: Vec<String>,
     /// File and line, for messages.
     pub place: String,

@@ -82,20 +82,20 @@ impl fmt::Display for Role {
 pub struct RoleOption {
     /// The name, without the two dashes.
     pub name: String,
-    /// What stands behind the name.
+    /// The kind of value that follows the name.
     pub takes: Takes,
-    /// The values that it has where nothing is given.
+    /// The default value.
     pub default: Option<String>,
 }
 
-/// What stands behind the name of an option.
+/// The kind of value that follows the name of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
-    /// Nothing: it is there or not.
+    /// No value: the option is a switch.
     Nothing,
     /// A value, or several with commas between them.
     Value,
-    /// All words that follow.
+    /// All remaining words.
     Words,
 }
 

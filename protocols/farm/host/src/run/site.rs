@@ -1,4 +1,4 @@
-//! The hosts of a farm, and what starts its processes there.
+//! The hosts of a farm, and the launcher that starts its processes there.
 
 use super::Launch;
 use super::file::Farm;
@@ -14,10 +14,10 @@ const HERE: &str = "localhost";
 /// Between two looks at whether the wait for nodes is to end.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The hosts of a farm, and what starts its processes there.
+/// The hosts of a farm, and the launcher that starts its processes there.
 #[derive(Debug)]
 pub struct Site {
-    /// What starts processes.
+    /// The launcher that starts processes.
     pub launcher: Launcher,
     /// The hosts for roles that name none.
     pub pool: Vec<String>,
@@ -93,7 +93,7 @@ impl Site {
         }
     }
 
-    /// Asks the launcher for a host's address.
+    /// Queries the launcher for a host's address.
     fn address(&self, host: &str) -> Option<String> {
         let words = self.launcher.address_words(host)?;
         let printed = Command::new(&words[0]).args(&words[1..]).output().ok()?;

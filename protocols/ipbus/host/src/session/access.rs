@@ -1,4 +1,4 @@
-//! What is to be done with a register, a block or a port.
+//! Accesses to a register, a block or a port.
 
 use super::SessionError;
 use hodo_ipbus::wire::operation::Mode;
@@ -30,8 +30,8 @@ impl<'a> From<&'a str> for At<'a> {
     }
 }
 
-/// One thing to be done with a register, a block or a port, which brings back a `T`. It takes one transaction, or for
-/// many words several.
+/// An access to a register, a block or a port, which returns a `T`. It takes one transaction, or several for many
+/// words.
 #[derive(Debug, Clone)]
 pub struct Access<'a, T> {
     at: At<'a>,
@@ -52,53 +52,53 @@ enum What {
 /// Where a block begins, and how its words lie.
 #[derive(Debug, Clone, Copy)]
 enum Begin {
-    /// At its start. A node says itself how its words lie; at an address it is so.
+    /// The start of the block. The mode applies to an address; a node has its own mode.
     Start(Mode),
-    /// So many words after its start.
+    /// The number of words after the start of the block.
     Offset(u32),
 }
 
 impl<'a> Access<'a, u32> {
-    /// Read one register. Of a node, the value is that of its bits.
+    /// Reads one register. The value of a node is that of its bits.
     pub fn read(at: impl Into<At<'a>>) -> Self {
         Access::new(at, What::Read)
     }
 
-    /// Make a register `register & and | or`, whatever the node's bits. It brings the register as it was before, or with
-    /// version 1.3 as it is after.
+    /// Sets a register to `register & and | or`, whatever the node's bits. The access returns the register as it was
+    /// before, or with version 1.3 as it is after.
     pub fn rmw_bits(at: impl Into<At<'a>>, and: u32, or: u32) -> Self {
         Access::new(at, What::RmwBits { and, or })
     }
 
-    /// Add to a register, going round. It brings the same as [`Self::rmw_bits`].
+    /// Adds to a register, with wrap-around. The access returns the same value as [`Self::rmw_bits`].
     pub fn rmw_sum(at: impl Into<At<'a>>, addend: u32) -> Self {
         Access::new(at, What::RmwSum { addend })
     }
 }
 
 impl<'a> Access<'a, Vec<u32>> {
-    /// Read words from a node's start, or from consecutive addresses.
+    /// Reads words from a node's start, or from consecutive addresses.
     pub fn read_block(at: impl Into<At<'a>>, words: u32) -> Self {
         Access::new(at, What::ReadBlock { words, from: Begin::Start(Mode::Incrementing), into: Vec::new() })
     }
 
-    /// Read words from somewhere in a block.
+    /// Reads words from an offset in a block.
     pub fn read_block_at(at: impl Into<At<'a>>, offset: u32, words: u32) -> Self {
         Access::new(at, What::ReadBlock { words, from: Begin::Offset(offset), into: Vec::new() })
     }
 
-    /// Read words that all come from one address; of a node as [`Self::read_block`].
+    /// Reads words that all come from one address; the words of a node are read as by [`Self::read_block`].
     pub fn read_fifo(at: impl Into<At<'a>>, words: u32) -> Self {
         Access::new(at, What::ReadBlock { words, from: Begin::Start(Mode::Fifo), into: Vec::new() })
     }
 
-    /// Read words of the configuration space, in which there are no nodes.
+    /// Reads words of the configuration space, in which there are no nodes.
     #[must_use]
     pub fn read_configuration(address: u32, words: u32) -> Self {
         Access::new(address, What::ReadBlock { words, from: Begin::Start(Mode::Configuration), into: Vec::new() })
     }
 
-    /// The same, with the words put where there is room already.
+    /// Returns the access with a vector whose capacity is reused for the words.
     #[must_use]
     pub fn into(mut self, room: Vec<u32>) -> Self {
         if let What::ReadBlock { into, .. } = &mut self.what {
@@ -109,43 +109,43 @@ impl<'a> Access<'a, Vec<u32>> {
 }
 
 impl<'a> Access<'a, ()> {
-    /// Write one register. Where a node is some bits of it, the others stay as they are.
+    /// Writes one register. If a node is some bits of it, the others stay as they are.
     pub fn write(at: impl Into<At<'a>>, value: u32) -> Self {
         Access::new(at, What::Write(value))
     }
 
-    /// Write words from a node's start on, or to consecutive addresses.
+    /// Writes words from a node's start on, or to consecutive addresses.
     pub fn write_block(at: impl Into<At<'a>>, data: impl Into<Arc<[u32]>>) -> Self {
         Access::new(at, What::WriteBlock { data: data.into(), from: Begin::Start(Mode::Incrementing) })
     }
 
-    /// Write words somewhere into a block.
+    /// Writes words at an offset in a block.
     pub fn write_block_at(at: impl Into<At<'a>>, offset: u32, data: impl Into<Arc<[u32]>>) -> Self {
         Access::new(at, What::WriteBlock { data: data.into(), from: Begin::Offset(offset) })
     }
 
-    /// Write words that all go to one address; to a node as [`Self::write_block`].
+    /// Writes words that all go to one address; the words of a node are written as by [`Self::write_block`].
     pub fn write_fifo(at: impl Into<At<'a>>, data: impl Into<Arc<[u32]>>) -> Self {
         Access::new(at, What::WriteBlock { data: data.into(), from: Begin::Start(Mode::Fifo) })
     }
 
-    /// Write words of the configuration space, in which there are no nodes.
+    /// Writes words of the configuration space, in which there are no nodes.
     pub fn write_configuration(address: u32, data: impl Into<Arc<[u32]>>) -> Self {
         Access::new(address, What::WriteBlock { data: data.into(), from: Begin::Start(Mode::Configuration) })
     }
 }
 
-/// What goes over the bus for an access.
+/// The command that an access puts on the bus.
 pub(super) struct Resolved {
     pub(super) command: Command,
     /// The number of the node.
     pub(super) node: Option<u32>,
-    /// The bits of what is brought back.
+    /// The bits of the returned word.
     pub(super) mask: Mask,
     pub(super) doing: Doing,
 }
 
-/// What an access does, for messages.
+/// The action of an access, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
     /// It reads.
@@ -161,7 +161,7 @@ impl<'a, T> Access<'a, T> {
         Access { at: at.into(), what, brings: PhantomData }
     }
 
-    /// What goes over the bus, under a tag.
+    /// Resolves the access to a command with this tag.
     pub(super) fn resolve(self, tag: u64, table: Option<&Table>) -> Result<Resolved, SessionError> {
         let node = match self.at {
             At::Node(path) => {
@@ -258,9 +258,9 @@ fn write_block(tag: u64, Block { address, mode, .. }: Block, data: Arc<[u32]>) -
     Command::WriteBlock { tag, mode, address, data: data.into() }
 }
 
-/// What an access brings back.
+/// The result of an access.
 pub trait Brought: sealed::Sealed + Sized {
-    /// Out of what the client brought.
+    /// Converts the data that the client received.
     #[doc(hidden)]
     fn of(data: Data, mask: Mask) -> Self;
 }

@@ -50,7 +50,7 @@ pub enum SessionError {
     System {
         /// The device.
         uri: String,
-        /// What it said.
+        /// The message of the system.
         why: String,
     },
     /// It has not ended; [`dispatch`](super::Session::dispatch) it first.
@@ -62,7 +62,7 @@ pub enum SessionError {
 /// An access that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What it was to do.
+    /// The action of the access.
     pub doing: Doing,
     /// The node, where it was named.
     pub node: Option<String>,
@@ -75,7 +75,7 @@ pub struct Failure {
 }
 
 impl SessionError {
-    /// Whether it was asked for wrongly, and nothing was sent for it.
+    /// Returns whether the access was invalid, so that nothing was sent for it.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         !matches!(self, SessionError::Failed(_) | SessionError::System { .. })

@@ -29,13 +29,13 @@ impl Line {
         self.0.step(wait, until, told)
     }
 
-    /// When the last step ended.
+    /// Returns when the last step ended.
     pub(super) fn last_turn(&self) -> Instant {
         self.0.last_turn()
     }
 }
 
-/// What the machine is to do for a URI.
+/// Returns the configuration of the client for a URI.
 fn config(uri: &Uri, settings: &SessionSettings) -> Result<ClientConfig, SessionError> {
     let (path, host) = match &uri.route {
         Route::Udp(host) => (Path::Udp { reliable: uri.reliable.unwrap_or(settings.reliable) }, host),
@@ -57,7 +57,7 @@ fn address(host: &Host) -> Result<SocketAddr, SessionError> {
         .map_err(|error| SessionError::NoAddress { host: host.clone(), why: error.to_string() })
 }
 
-/// A hub is told the board's address, which is of IPv4 always.
+/// Returns the board's address for a hub, which is always IPv4.
 fn address_v4(host: &Host) -> Result<SocketAddrV4, SessionError> {
     match address(host)? {
         SocketAddr::V4(address) => Ok(address),

@@ -17,7 +17,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// A device on a free port of loopback.
+    /// Creates a device on a free port of loopback.
     pub fn start(transport: Transport, version: Version, registers: Registers) -> Self {
         let options =
             ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() };
@@ -43,7 +43,7 @@ impl Board {
         Board { uri: format!("ipbus{scheme}-{version}://{address}"), stop, thread: Some(thread) }
     }
 
-    /// Where it is.
+    /// Returns the URI of the board.
     pub fn uri(&self) -> Uri {
         self.uri.parse().expect("a URI of a device")
     }

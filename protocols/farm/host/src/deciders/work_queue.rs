@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Where events wait for a decider, and decisions for the thread that speaks to the controllers.
-pub(super) struct Desk {
-    papers: Mutex<Papers>,
-    /// An event has come, or the end. Only who can take an event waits for this.
-    laid: Condvar,
-    /// The end has come, or a decider has ended.
+/// The queue of events that wait for a decider, and of decisions for the thread that talks to the controllers.
+pub(super) struct WorkQueue {
+    state: Mutex<State>,
+    /// Signals an event, or the end. Only deciders that can take an event wait for it.
+    pushed: Condvar,
+    /// Signals the end, or that a decider has ended.
     ended: Condvar,
-    /// There are answers.
+    /// Whether there are answers.
     some: AtomicBool,
     clock: Clock,
 }
 
-struct Papers {
+struct State {
     waiting: VecDeque<Waiting>,
     answers: Vec<Answer>,
     deciders: usize,
@@ -30,8 +30,8 @@ struct Papers {
 
 struct Waiting {
     job: Job,
-    /// On this desk's clock.
-    laid: Instant,
+    /// The time of the push, on the clock of the queue.
+    pushed: Instant,
     event: Undecided,
 }
 
@@ -44,54 +44,54 @@ pub(super) struct Answer {
 }
 
 /// Counts a decider out when it is gone, whatever ended it.
-struct Present<'a>(&'a Desk);
+struct Present<'a>(&'a WorkQueue);
 
 impl Drop for Present<'_> {
     fn drop(&mut self) {
-        self.0.papers().deciders -= 1;
+        self.0.state().deciders -= 1;
         self.0.ended.notify_all();
     }
 }
 
-impl Desk {
+impl WorkQueue {
     pub(super) fn new(deciders: usize) -> Self {
         let (waiting, answers) = (VecDeque::new(), Vec::new());
-        Desk {
-            papers: Mutex::new(Papers { waiting, answers, deciders, closed: false, waker: None }),
-            laid: Condvar::new(),
+        WorkQueue {
+            state: Mutex::new(State { waiting, answers, deciders, closed: false, waker: None }),
+            pushed: Condvar::new(),
             ended: Condvar::new(),
             some: AtomicBool::new(false),
             clock: Clock::start(),
         }
     }
 
-    fn papers(&self) -> MutexGuard<'_, Papers> {
-        self.papers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who is to be woken when there is an answer.
+    /// Sets the waker that is called when there is an answer.
     pub(super) fn set_waker(&self, waker: Waker) {
-        self.papers().waker = Some(waker);
+        self.state().waker = Some(waker);
     }
 
-    /// An event has come.
-    pub(super) fn lay(&self, job: Job, partial: bool, bytes: Bytes) {
+    /// Appends an event that has arrived.
+    pub(super) fn push(&self, job: Job, partial: bool, bytes: Bytes) {
         let event = Undecided { run: job.run, event: job.event, partial, bytes };
-        let laid = self.clock.now();
-        self.papers().waiting.push_back(Waiting { job, laid, event });
-        self.laid.notify_one();
+        let pushed = self.clock.now();
+        self.state().waiting.push_back(Waiting { job, pushed, event });
+        self.pushed.notify_one();
     }
 
-    /// A controller is gone: nobody waits for these any more.
-    pub(super) fn take_back(&self, peer: Peer) {
-        self.papers().waiting.retain(|waiting| waiting.job.peer != peer);
+    /// Discards the waiting events of a controller that is gone.
+    pub(super) fn withdraw(&self, peer: Peer) {
+        self.state().waiting.retain(|waiting| waiting.job.peer != peer);
     }
 
-    /// Takes what was decided.
+    /// Moves the decisions into `into`.
     #[inline]
     pub(super) fn collect(&self, into: &mut VecDeque<Answer>) {
         if self.some.load(Ordering::Relaxed) && self.some.swap(false, Ordering::Acquire) {
-            into.extend(self.papers().answers.drain(..));
+            into.extend(self.state().answers.drain(..));
         }
     }
 
@@ -109,46 +109,46 @@ impl Desk {
                 }
                 continue;
             }
-            let Some(Waiting { job, laid, event }) = self.next() else { break };
+            let Some(Waiting { job, pushed, event }) = self.next() else { break };
             let began = self.clock.now();
             let decision = catch_unwind(AssertUnwindSafe(|| decider.decide(&event)))
                 .unwrap_or_else(|_| Decision::Failed("the decider has panicked".to_owned()));
-            self.answer(Answer { job, decision, began: job.came + (began - laid) });
+            self.answer(Answer { job, decision, began: job.came + (began - pushed) });
         }
         drop(decider);
         drop(present);
     }
 
-    /// The next event; nothing at the end.
+    /// Returns the next event, or `None` at the end.
     fn next(&self) -> Option<Waiting> {
-        let waits = |papers: &mut Papers| !papers.closed && papers.waiting.is_empty();
-        let mut papers = self.laid.wait_while(self.papers(), waits).unwrap_or_else(PoisonError::into_inner);
-        if papers.closed { None } else { papers.waiting.pop_front() }
+        let waits = |state: &mut State| !state.closed && state.waiting.is_empty();
+        let mut state = self.pushed.wait_while(self.state(), waits).unwrap_or_else(PoisonError::into_inner);
+        if state.closed { None } else { state.waiting.pop_front() }
     }
 
-    /// Lets time pass; answers whether the end has come.
+    /// Waits for `time`, and returns whether the end has come.
     fn rest(&self, time: Duration) -> bool {
-        let waited = self.ended.wait_timeout_while(self.papers(), time, |papers| !papers.closed);
+        let waited = self.ended.wait_timeout_while(self.state(), time, |state| !state.closed);
         waited.unwrap_or_else(PoisonError::into_inner).0.closed
     }
 
     fn answer(&self, answer: Answer) {
-        let mut papers = self.papers();
-        papers.answers.push(answer);
+        let mut state = self.state();
+        state.answers.push(answer);
         let was_taken = !self.some.swap(true, Ordering::Release);
-        if let Some(waker) = papers.waker.as_ref().filter(|_| was_taken) {
+        if let Some(waker) = state.waker.as_ref().filter(|_| was_taken) {
             waker.wake();
         }
     }
 
-    /// The end: waits until the deciders are gone, for so long at most.
+    /// Closes the queue, and waits until the deciders are gone, but not longer than `within`.
     pub(super) fn close(&self, within: Duration) {
-        let mut papers = self.papers();
-        papers.closed = true;
-        papers.waiting.clear();
-        self.laid.notify_all();
+        let mut state = self.state();
+        state.closed = true;
+        state.waiting.clear();
+        self.pushed.notify_all();
         self.ended.notify_all();
-        let waited = self.ended.wait_timeout_while(papers, within, |papers| papers.deciders > 0);
+        let waited = self.ended.wait_timeout_while(state, within, |state| state.deciders > 0);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }
