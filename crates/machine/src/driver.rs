@@ -54,6 +54,10 @@ pub trait Driver {
     /// Carries out what the machine wants, then waits for input, at most to `until`, and handles it.
     ///
     /// Returns after the first input that was there, or at `until`; events are handed to `told` as they come.
+    ///
+    /// # Errors
+    /// [`DriverError::System`] if the operating system refuses what is needed, [`DriverError::Closed`] if the transport is closed,
+    /// [`DriverError::NothingLeft`] if nothing is left to happen in a simulation.
     fn turn(
         &mut self,
         wait: Wait,
