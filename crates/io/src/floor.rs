@@ -480,7 +480,7 @@ mod tests {
         }
     }
 
-    /// Moves an IPbus block: 20 bytes request 1,400, and 16 packets are in flight. On a stream a reply covers eight
+    /// Moves a block of registers: 20 bytes request 1,400, and 16 packets are in flight. On a stream a reply covers eight
     /// messages.
     #[test]
     fn a_window_moves_in_the_packets_of_its_protocol() {

@@ -176,7 +176,7 @@ pub struct Measurement {
     pub verdict: Verdict,
     /// The run over time, at most 200 entries.
     pub intervals: Vec<Interval>,
-    /// The share of each node of a farm; empty for other links.
+    /// The share of each node of a link that deals its operations over several; empty for other links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeShare>,
     /// The evenness of those shares.
@@ -184,7 +184,7 @@ pub struct Measurement {
     pub fairness: Option<Fairness>,
 }
 
-/// The share of one node of a farm in the counted time.
+/// The share of one node in the counted time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeShare {
     /// The number of the node.

@@ -102,7 +102,7 @@ fn block(group: &[&Measurement], style: Style) -> String {
     text
 }
 
-/// Returns how even the nodes of a farm were, if there are several.
+/// Returns how even the nodes of a link were, if there are several.
 fn shares(m: &Measurement) -> Option<String> {
     m.fairness.filter(|_| m.nodes.len() > 1).map(|fairness| fairness.text())
 }

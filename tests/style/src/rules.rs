@@ -4,6 +4,23 @@ use crate::source::{Language, Source};
 /// Folders of the crates without sockets, threads and clocks: the machines of each protocol, and what they share.
 const NO_STD: &[&str] = &["crates/machine/", "protocols/*/machines/"];
 
+/// Folders of the crates that no protocol owns. The catalog's list, the command's own files, tests, fuzz targets, benches and
+/// documents may name a protocol: they are about it, or check it by name.
+const SHARED: &[&str] = &[
+    "crates/machine/src/",
+    "crates/io/src/",
+    "crates/sim/src/",
+    "crates/measure/src/",
+    "crates/report/src/",
+    "crates/store/src/",
+    "crates/daemon/src/",
+    "crates/tester/src/",
+];
+
+/// Names that belong to one protocol. `raw` is too common a word, so that its crates stand for it.
+const PROTOCOLS: &[&str] =
+    &["hodo_raw", "ipbus", "uhal", "controlhub", "farm", "farms", "pvaccess", "spacewire", "roce"];
+
 const FILE_LINES: usize = 600;
 const FUNCTION_LINES: usize = 80;
 
@@ -251,6 +268,31 @@ pub fn is_machines(path: &str) -> bool {
             .is_some_and(|(_, rest)| format!("/{rest}").starts_with(after)),
         None => path.starts_with(folder),
     })
+}
+
+/// Checks that the crates that every protocol shares name none of them, in code or comments.
+#[must_use]
+pub fn protocol_names(source: &Source) -> Vec<Complaint> {
+    if !below(source, SHARED) || source.is_test() {
+        return Vec::new();
+    }
+    let named = |text: &str, name: &str| {
+        let lower = text.to_lowercase();
+        let stands_alone = |at: &usize| {
+            let is_part = |c: Option<char>| c.is_some_and(|c| is_word(c) || c == '-');
+            !is_part(lower[..*at].chars().next_back()) && !is_part(lower[*at + name.len()..].chars().next())
+        };
+        lower.match_indices(name).map(|(at, _)| at).find(stands_alone).is_some()
+    };
+    let lines = source.prose.lines().enumerate();
+    lines
+        .filter_map(|(at, line)| {
+            let name = PROTOCOLS.iter().find(|name| named(line, name))?;
+            let text =
+                format!("`{name}` is a protocol's: say it without the name, or move it to the protocol's folder");
+            Some(complaint(source, at + 1, text))
+        })
+        .collect()
 }
 
 fn below(source: &Source, folders: &[&str]) -> bool {

@@ -43,6 +43,11 @@ fn names_are_the_fields_own() {
 }
 
 #[test]
+fn a_protocol_is_named_in_its_folder_alone() {
+    check(hodo_style::protocol_names);
+}
+
+#[test]
 fn sentences_stand_alone() {
     check(hodo_style::sentences);
 }

@@ -1,6 +1,6 @@
 use crate::Error;
 
-/// Hosts of a list at most: more than any farm has.
+/// Hosts of a list at most.
 const HOSTS_MAX: usize = 10_000;
 
 /// Returns the hosts of a list as Slurm writes it: `sfc,node[01-03,7]`.

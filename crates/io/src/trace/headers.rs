@@ -19,7 +19,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
 const TCP_HEADER: usize = 20;
-/// The payload of a segment in bytes, so that the packet's length fits in 16 bits: a whole number of IPbus words.
+/// The payload of a segment in bytes, so that the packet's length fits in 16 bits: a whole number of 32-bit words.
 pub(super) const SEGMENT: usize = 65_480;
 
 /// A connection's two ends, and the sequence number of each direction of a stream.

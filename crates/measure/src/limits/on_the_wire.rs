@@ -201,7 +201,7 @@ mod tests {
         Path::new(Line::new(1e9, 1500), Ip::V4, Transport::Udp).expect("a path")
     }
 
-    /// Takes an IPbus block read of 1,388 payload bytes a packet: 1388 of 1466 byte times.
+    /// Takes a read of a block of registers with 1,388 payload bytes a packet: 1388 of 1466 byte times.
     #[test]
     fn a_block_costs_what_its_packets_cost() {
         let block = OnTheWire {

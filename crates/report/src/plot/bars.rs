@@ -1,4 +1,4 @@
-//! Bars of a page: the stages of each measurement's operations, and the events of each node of a farm.
+//! Bars of a page: the stages of each measurement's operations, and the operations of each node of a link to several.
 
 use super::chart::{LABEL, SMALL};
 use super::charts::label;
@@ -115,7 +115,7 @@ pub(crate) fn stage_text(stage: &Stage) -> String {
     format!("{:.1} %: mean {mean}, p50 {p50}, p99 {p99} of {}", share * 100.0, units::count(*count))
 }
 
-/// Draws a bar for each node of a farm, beside an equal share.
+/// Draws a bar for each node, beside an equal share.
 pub(crate) fn node_bars(group: &[&Measurement]) -> Option<Bars> {
     const HEAD: f64 = 18.0;
     const NUMBERS: f64 = 15.0;

@@ -44,6 +44,14 @@ fn only_io_and_the_command_have_a_clock() {
 }
 
 #[test]
+fn a_shared_crate_names_no_protocol() {
+    let named = |path: &str, text: &str| lines(&protocol_names(&Source::new(path, text)));
+    assert_eq!(named("crates/io/src/a.rs", "// A node of a farm.\nuse hodo_raw::Client;\nlet ipbus = 1;\n"), [1, 2, 3]);
+    assert!(named("crates/io/src/a.rs", "// See docs/farm-files.md, farmer.\nlet a = \"farm\";\n").is_empty());
+    assert!(named("protocols/farm/host/src/a.rs", "// A farm.\n").is_empty());
+}
+
+#[test]
 fn unsafe_stays_in_io() {
     let text = "#![allow(unsafe_code)]\nunsafe { a() }\n";
     assert_eq!(lines(&unsafe_code(&rust(text))), [2]);
