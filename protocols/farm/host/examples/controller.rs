@@ -27,6 +27,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Runs a farm until all events are decided and committed, and returns its last status.
+///
+/// # Errors
+/// The error of the daemon, if it cannot be started or fails.
 pub fn run(directory: &Path) -> Result<Status, Box<dyn Error>> {
     let controller = ControllerDaemon::start(ControllerSettings {
         listen: ([127, 0, 0, 1], 0).into(),

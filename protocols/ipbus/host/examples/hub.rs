@@ -15,6 +15,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Starts a hub, reads a register of a board through it, and stops it.
+///
+/// # Errors
+/// The error of the daemon, if it cannot be started or fails.
 pub fn read_through_hub(board: &str, register: u32) -> Result<u32, Box<dyn Error>> {
     let hub = HubDaemon::start(HubSettings { listen: ([127, 0, 0, 1], 0).into(), ..HubSettings::default() })?;
     let uri = format!("chtcp-2.0://{}?target={board}", hub.address()).parse()?;
