@@ -18,8 +18,10 @@ const HELD_BACK: f64 = 0.5;
 const COUNTED_MIN_S: f64 = 0.2;
 /// A share of a line over this one is a mistake and not the last digit of a rate.
 const OVER_THE_LINE: f64 = 1.005;
-/// A baseline that a row passed by more than this had a bad moment, and bounds nothing.
+/// A baseline that a row passed by more than this had a bad moment, and bounds nothing beside another bound.
 const PASSED: f64 = 1.25;
+/// Alone, it is shown up to here; passed by more, it was no baseline.
+const PASSED_ALONE: f64 = 2.5;
 
 /// The performance of bare sockets before and after a row, in the shape of its operations.
 #[derive(Debug, Clone, PartialEq)]
@@ -161,16 +163,22 @@ fn bounds(found: &Measurement, wire: &OnTheWire, conditions: &Conditions<'_>) ->
                 assumes: "bare sockets over this host's loopback; the far end has as many cores as good".into(),
                 ..Bound::cpu(conditions.cores.max(1), cost_ns)
             }),
-            (None, _) if found.rate.operations_per_s.median <= PASSED * bare.operations_per_s => bounds.push(Bound {
-                binds: if in_flight == 1 { Binding::RoundTrip } else { Binding::Unknown },
-                operations_per_s: bare.operations_per_s,
-                formula: bare.formula(),
-                assumes: "bare sockets, measured before and after with the same wait and placement".into(),
-            }),
+            (None, _) if found.rate.operations_per_s.median <= passed_most(&bounds) * bare.operations_per_s => bounds
+                .push(Bound {
+                    binds: if in_flight == 1 { Binding::RoundTrip } else { Binding::Unknown },
+                    operations_per_s: bare.operations_per_s,
+                    formula: bare.formula(),
+                    assumes: "bare sockets, measured before and after with the same wait and placement".into(),
+                }),
             _ => {}
         }
     }
     bounds
+}
+
+/// Returns by how much a row may pass the baseline beside these bounds.
+fn passed_most(others: &[Bound]) -> f64 {
+    if others.is_empty() { PASSED_ALONE } else { PASSED }
 }
 
 /// Returns the bounds of the window of operations and of that of messages, over the round-trip.

@@ -128,7 +128,12 @@ fn a_baseline_that_is_beaten_bounds_nothing() {
         "{}",
         limit.formula
     );
-    assert_eq!(at(25_000.0), None);
+    assert!(at(20_000.0).is_some(), "nothing else is known");
+    assert_eq!(at(26_000.0), None);
+    let round_trip = Some(RoundTrip { ns: 100_000.0, source: String::new() });
+    let conditions = Conditions { baseline: Some(&baseline), round_trip, ..Conditions::default() };
+    let beside = super::limit(&row(Test::Rate, 10, 20_000.0), &echo(), &conditions).expect("the window");
+    assert_eq!(beside.operations_per_s, Some(100_000.0));
 }
 
 #[test]
@@ -181,10 +186,10 @@ fn a_model_bounds_what_it_carries() {
     let model = Model { out: way, back: way, far_ends: 1 };
     let conditions = Conditions { model: Some(&model), ..Conditions::default() };
     let limit_of = |found: &Measurement| limit(found, &echo(), &conditions).expect("a model");
-    let lone = limit_of(&row(Test::Latency, 1, 9_950.0));
+    let lone = super::limit(&row(Test::Latency, 1, 9_950.0));
     assert_eq!((lone.latency_ns, lone.binds), (Some(100_400.0), Binding::RoundTrip));
-    assert_eq!(limit_of(&row(Test::Rate, 10, 99_000.0)).binds, Binding::Window);
-    assert_eq!(limit_of(&row(Test::Rate, 10, 50_000.0)).binds, Binding::Unknown);
+    assert_eq!(super::limit(&row(Test::Rate, 10, 99_000.0)).binds, Binding::Window);
+    assert_eq!(super::limit(&row(Test::Rate, 10, 50_000.0)).binds, Binding::Unknown);
 }
 
 #[test]
