@@ -186,10 +186,10 @@ fn a_model_bounds_what_it_carries() {
     let model = Model { out: way, back: way, far_ends: 1 };
     let conditions = Conditions { model: Some(&model), ..Conditions::default() };
     let limit_of = |found: &Measurement| limit(found, &echo(), &conditions).expect("a model");
-    let lone = super::limit(&row(Test::Latency, 1, 9_950.0));
+    let lone = limit_of(&row(Test::Latency, 1, 9_950.0));
     assert_eq!((lone.latency_ns, lone.binds), (Some(100_400.0), Binding::RoundTrip));
-    assert_eq!(super::limit(&row(Test::Rate, 10, 99_000.0)).binds, Binding::Window);
-    assert_eq!(super::limit(&row(Test::Rate, 10, 50_000.0)).binds, Binding::Unknown);
+    assert_eq!(limit_of(&row(Test::Rate, 10, 99_000.0)).binds, Binding::Window);
+    assert_eq!(limit_of(&row(Test::Rate, 10, 50_000.0)).binds, Binding::Unknown);
 }
 
 #[test]
