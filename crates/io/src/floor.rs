@@ -251,7 +251,7 @@ impl Floor {
 
     fn ping(&self, fd: BorrowedFd<'_>, answer: usize) -> io::Result<Measurement> {
         let out = vec![0x55u8; self.piece(self.size)];
-        let mut calls = Calls::one_by_one(self, self.piece(answer));
+        let mut calls = Calls::one_by_one(self, self.piece(answer)).owed(answer);
         let clock = Clock::start();
         let (from, end) = (clock.now() + WARM_UP, clock.now() + WARM_UP + COUNTED);
         let (mut times, mut last, mut all) = (Vec::with_capacity(1 << 16), clock.now(), 0);

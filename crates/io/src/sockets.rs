@@ -1,5 +1,7 @@
 mod waiting;
 
+pub(crate) use waiting::{LINGER, LITTLE};
+
 use crate::datagram::{Datagrams, PORTS, Port, Source};
 use crate::hunch::Hunch;
 use crate::numbering::Numbering;

@@ -2,6 +2,7 @@
 
 use super::{Floor, GIVE_UP, Kind};
 use crate::Clock;
+use crate::sockets::{LINGER, LITTLE};
 use crate::sys::{self, RawAddress};
 use crate::sys_datagram::{self as batch, Received};
 use hodo_machine::{Instant, Wait};
@@ -17,6 +18,8 @@ pub(super) struct Calls {
     buffer: Vec<u8>,
     datagrams: Option<Received>,
     cut: Option<u16>,
+    /// Whether a receive that may sleep looks for a while first, as an endpoint does while a small reply is owed.
+    lingers: bool,
     /// Whether each reply goes to where the last datagram came from.
     answers: bool,
     to: Option<RawAddress>,
@@ -46,10 +49,16 @@ impl Calls {
             buffer: vec![0; size.max(1)],
             datagrams: (udp && size > floor.size).then(Received::new),
             cut: (udp && size > floor.size).then(|| u16::try_from(floor.size).ok()).flatten(),
+            lingers: false,
             answers: false,
             to: None,
             clock: Clock::start(),
         }
+    }
+
+    /// Converts to the calls of a side that is owed a reply, which waits for it as an endpoint does.
+    pub(super) fn owed(self, reply: usize) -> Self {
+        Calls { lingers: self.flags == 0 && reply <= LITTLE, ..self }
     }
 
     /// Converts to the calls of the far side, which replies to each sender. A stream needs no address for that.
@@ -148,9 +157,27 @@ impl Calls {
         }
     }
 
+    /// Looks for bytes for a while, and lets other threads run, before a receive that sleeps. Returns their number, 0 if
+    /// none came or the stream is at its end, which the next receive tells apart.
+    fn linger(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
+        let began = self.clock.now();
+        loop {
+            if let Some(count) = self.receive_some(fd, false)? {
+                return Ok(count);
+            }
+            sys::yield_now();
+            if self.clock.now() - began >= LINGER {
+                return Ok(0);
+            }
+        }
+    }
+
     #[inline]
     pub(super) fn receive_exactly(&mut self, fd: BorrowedFd<'_>, size: usize) -> io::Result<()> {
         let (mut came, mut empty) = (0, 0u32);
+        if self.lingers {
+            came = self.linger(fd)?;
+        }
         while came < size {
             match self.receive(fd)? {
                 Some(0) => return Err(ErrorKind::UnexpectedEof.into()),

@@ -15,10 +15,10 @@ const ROUNDS: u32 = 8;
 const EXPECTED: u32 = 3;
 /// The time for which a pending reply is looked for before a sleep, while other threads may run: a wake-up costs half
 /// of this.
-const LINGER: Duration = Duration::from_micros(50);
+pub(crate) const LINGER: Duration = Duration::from_micros(50);
 
 /// The bytes that count as a little: the window of a device, or a few requests.
-const LITTLE: usize = 64 << 10;
+pub(crate) const LITTLE: usize = 64 << 10;
 
 /// The only socket, which is received from directly.
 #[derive(Clone, Copy)]
