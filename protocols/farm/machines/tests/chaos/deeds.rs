@@ -40,7 +40,6 @@ impl Scene {
             Action::Leave => {
                 if let Some(host) = self.one_of_the_nodes() {
                     self.tell_node(host, node::Command::Drain);
-                    self.plan_in(1000, Action::Start(host));
                 }
             }
             Action::Join => {
@@ -180,7 +179,8 @@ impl Scene {
                 let output = if verdict == Verdict::Accepted { output } else { Vec::new().into() };
                 self.tell_node(host, node::Command::Decided { job, verdict, output, began: job.came });
             }
-            Business::Exit => self.end(host, Death::Reset),
+            // It comes again, however long it took to leave: a farm without nodes has no end.
+            Business::Exit => self.kill(host, Death::Reset),
         }
     }
 
