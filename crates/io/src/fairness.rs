@@ -1,8 +1,7 @@
 use hodo_machine::Peer;
 
-/// The bytes that one peer may be sent in a round, at least. With 1 MiB, operations of 1 MiB on connections of their own
-/// stalled in one run of three, for a reason that is not yet found.
-const SHARE_BYTES: usize = 5 << 18;
+/// The bytes that one peer may be sent in a round, at least.
+const SHARE_BYTES: usize = 1 << 20;
 /// The messages that one peer may be sent in a round, at least: small ones cost by their number.
 const SHARE_MESSAGES: usize = 1024;
 

@@ -107,6 +107,8 @@ impl Channel {
         self.state = State::Greeting;
         self.since = now;
         self.greet = true;
+        // The connection before may have been closed while it was held back; nothing is told of it any more.
+        self.blocked = false;
         self.wake(queues);
     }
 
