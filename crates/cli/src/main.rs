@@ -1,25 +1,30 @@
 //! The command `hodo`: how fast a link is, how fast it could be, and what binds.
 
+#[cfg(any(feature = "ipbus", feature = "farm"))]
 mod announce;
-mod args;
 mod bench;
+mod command_line;
 mod compare;
 mod demo;
 mod documents;
 mod error;
+#[cfg(feature = "farm")]
 mod farm;
+#[cfg(feature = "ipbus")]
 mod hub;
 mod interrupt;
+#[cfg(feature = "ipbus")]
 mod ipbus;
 mod limits;
-mod output_file;
+mod logging;
+mod output;
 mod report;
 mod serve;
 mod terminal;
 mod trace;
 
-use args::{Cli, Command};
 use clap::Parser;
+use command_line::{Cli, Command};
 use error::{Error, Outcome};
 use hodo_daemon::log;
 use std::process::ExitCode;
@@ -42,11 +47,14 @@ fn run(cli: Cli) -> Result<Outcome, Error> {
         None => demo::run(&cli.demo),
         Some(Command::Bench(bench)) => bench::run(&bench),
         Some(Command::Serve(serve)) => serve::run(&serve),
+        #[cfg(feature = "ipbus")]
         Some(Command::Hub(hub)) => hub::run(&hub),
+        #[cfg(feature = "farm")]
         Some(Command::Farm(farm)) => farm::run(&farm),
         Some(Command::Limits(limits)) => limits::run(&limits),
         Some(Command::Report(report)) => report::run(&report),
         Some(Command::Compare(compare)) => compare::run(&compare),
+        #[cfg(feature = "ipbus")]
         Some(Command::Ipbus(ipbus)) => ipbus::run(&ipbus),
     }
 }

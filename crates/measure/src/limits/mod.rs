@@ -16,6 +16,7 @@
 
 mod bound;
 mod bus;
+mod calculator;
 mod ethernet;
 mod latency;
 mod model;
@@ -28,7 +29,8 @@ mod tests;
 mod transport;
 
 pub use bound::{Bound, least};
-pub use bus::{Pci, Pcie, PcieGeneration};
+pub use bus::{Bus, Pci, Pcie, PcieGeneration};
+pub use calculator::{Calculated, Calculator, Processors, Sharing};
 pub use ethernet::{
     FCS_BYTES, GAP_BYTES, HEADER_BYTES, Line, MIN_FRAME_BYTES, PREAMBLE_BYTES, SFD_BYTES, VLAN_TAG_BYTES,
 };
