@@ -3,7 +3,7 @@
 mod stopping;
 
 use hodo_io::{Clock, Endpoint, Listener, Port, PortOptions, ServeOptions, Server, SocketSettings, Sockets};
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Wait};
+use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 struct Echo {
     to_open: VecDeque<(Peer, Address)>,
     to_send: VecDeque<(Peer, Vec<u8>)>,
-    opened: Vec<(Peer, Address)>,
+    opened: Vec<(Peer, Ends)>,
     received: Vec<(Peer, Vec<u8>)>,
     is_silent: bool,
 }
@@ -29,7 +29,7 @@ impl Machine for Echo {
 
     fn handle(&mut self, _: Instant, input: Input<'_, ()>) {
         match input {
-            Input::Opened(peer, address) => self.opened.push((peer, address.clone())),
+            Input::Opened(peer, ends) => self.opened.push((peer, ends.clone())),
             Input::Received(peer, bytes) => {
                 self.received.push((peer, bytes.to_owned()));
                 if !self.is_silent {
@@ -145,8 +145,31 @@ fn one_machine_opens_and_accepts_both_kinds() {
     let (stream, datagram) = (of(b"stream in"), of(b"datagram in"));
     assert!(stream.is_accepted() && datagram.is_accepted() && stream != datagram);
     let told = |peer| &machine.opened.iter().find(|(opened, _)| *opened == peer).expect("it was told").1;
-    assert_eq!(*told(stream), Address::Tcp(near_tcp.local_addr().unwrap()));
-    assert_eq!(*told(datagram), Address::Udp(near_udp.local_addr().unwrap()));
+    let tcp = |local, remote| Ends::new(Address::Tcp(local), Address::Tcp(remote));
+    let udp = |local, remote| Ends::new(Address::Udp(local), Address::Udp(remote));
+    assert_eq!(*told(stream), tcp(here_tcp, near_tcp.local_addr().unwrap()));
+    assert_eq!(*told(datagram), udp(here_udp, near_udp.local_addr().unwrap()));
+    assert_eq!(*told(Peer(0)), tcp(accepted.peer_addr().unwrap(), far_tcp.local_addr().unwrap()));
+    let local = told(Peer(1)).local.ip().expect("it has one");
+    assert_eq!(*told(Peer(1)), udp(local, far_udp.local_addr().unwrap()));
+    far_udp.send_to(b"datagram back", local).unwrap();
+    drive(&mut endpoint, |machine| machine.received.contains(&(Peer(1), b"datagram back".to_vec())));
+}
+
+#[test]
+fn both_ends_of_a_unix_socket_are_told() {
+    let path = std::env::temp_dir().join(format!("hodo-ends-{}", std::process::id())).display().to_string();
+    let listener = Listener::bind(&Address::Path(path.clone())).unwrap();
+    let mut sockets = Sockets::new(SocketSettings::default()).unwrap();
+    sockets.listen(listener).unwrap();
+    let machine = Echo { to_open: [(Peer(0), Address::Path(path.clone()))].into(), ..Echo::default() };
+    let mut endpoint = Endpoint::new(machine, sockets, Clock::start());
+    drive(&mut endpoint, |machine| machine.opened.len() == 2);
+    let (unnamed, named) = (Address::Path(String::new()), Address::Path(path));
+    let mut opened = endpoint.machine().opened.clone();
+    opened.sort_by_key(|(peer, _)| *peer);
+    assert_eq!(opened[0], (Peer(0), Ends::new(unnamed.clone(), named.clone())));
+    assert_eq!(opened[1].1, Ends::new(named, unnamed));
 }
 
 #[test]
@@ -196,6 +219,10 @@ fn a_port_of_all_addresses_tells_where_a_datagram_came_to_and_answers_from_there
             assert_eq!(from, at, "it answers from where it was asked");
         }
         let machine = endpoint.machine();
-        assert_eq!(machine.opened.len(), hosts.len(), "each address is a peer of its own");
+        let local = |(_, ends): &(Peer, Ends)| ends.local.ip().expect("it has one").ip().to_string();
+        let expected = hosts.iter().map(|host| host.trim_matches(['[', ']']).to_owned());
+        assert_eq!(machine.opened.iter().map(local).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        assert!(machine.opened.iter().all(|(_, ends)| ends.interface == machine.opened[0].1.interface));
+        assert!(machine.opened[0].1.interface.is_some(), "the loopback's");
     }
 }
