@@ -16,15 +16,15 @@ fn closed_pipe() -> Stdio {
     writer.into()
 }
 
-/// A result and a worse one, a table with a warning, and one without.
+/// Returns the main commands, each with its exit status where all output can be written.
 fn commands(folder: &Folder) -> Vec<(Vec<String>, i32)> {
-    let [result, worse, table] = ["a.json", "b.json", "table.xml"].map(|name| folder.file(name));
+    let [result, other, table] = ["a.json", "b.json", "table.xml"].map(|name| folder.file(name));
     let bench = ["bench", "sim+tcp", "--test", "latency", "--sizes", "64", "--repeat", "6", "--json", &result];
     assert_eq!(ran(hodo(&bench).output().expect("the program runs")).status, 0);
     let text = std::fs::read_to_string(&result).expect("it was written");
     let other =
         text.replace("\"hodo.result/2\"", "\"hodo.result/2\" ").replace("\"size_bytes\": 64", "\"size_bytes\": 65");
-    std::fs::write(&worse, other).expect("it can be written");
+    std::fs::write(&other, changed).expect("it can be written");
     std::fs::write(&table, "<node><node id=\"A\" address=\"0x1\"/></node>").expect("it can be written");
     let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
     vec![
@@ -35,7 +35,7 @@ fn commands(folder: &Folder) -> Vec<(Vec<String>, i32)> {
         (own(&["limits", "--json", "-"]), 0),
         (own(&["report", &result]), 0),
         (own(&["report", &result, "--tsv", "-"]), 0),
-        (own(&["compare", &result, &worse, "--fail-below", "0.5"]), 1),
+        (own(&["compare", &result, &other, "--fail-below", "0.5"]), 1),
         (own(&["compare", &result, &result, "--json", "-"]), 0),
         (own(&["ipbus", "nodes", &table]), 0),
         (own(&["ipbus", "check", &table]), 0),
