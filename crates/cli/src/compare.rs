@@ -19,16 +19,16 @@ pub fn run(options: &CompareOptions) -> Result<Outcome, Error> {
     terminal::tell(&comparison_table(&comparison, terminal::style(to_stdout)), to_stdout)?;
     let Some(threshold) = options.fail_below else { return Ok(Outcome::Done) };
     if comparison.pairs.is_empty() {
-        eprintln!("hodo: the two files have no plan in common, so there is nothing to check");
+        terminal::remark("the two files have no plan in common, so there is nothing to check");
         return Ok(Outcome::Failed);
     }
     let check = comparison.check(threshold);
     let text = |value: Option<f64>| value.map_or_else(|| "not known".to_owned(), |value| format!("{value:.3}"));
     for pair in &check.failed {
-        eprintln!("hodo: {}: slower, with a ratio of {} under {threshold}", pair.plan, text(pair.ratio));
+        terminal::remark(&format!("{}: slower, with a ratio of {} under {threshold}", pair.plan, text(pair.ratio)));
     }
     for pair in &check.open {
-        eprintln!("hodo: {}: cannot tell; the ratio's lower bound is {}", pair.plan, text(pair.low));
+        terminal::remark(&format!("{}: cannot tell; the ratio's lower bound is {}", pair.plan, text(pair.low)));
     }
     Ok(match (check.failed.is_empty(), check.open.is_empty()) {
         (false, _) => Outcome::Failed,

@@ -43,7 +43,11 @@ fn serve(options: &HubServe) -> Result<Outcome, Error> {
     let hub = HubDaemon::start(HubSettings {
         listen: options.listen,
         allow: options.allow.clone(),
-        daemon: Options { http: (!options.no_metrics).then_some(options.metrics), pid_file: options.pid_file.clone() },
+        daemon: Options {
+            http: (!options.no_metrics).then_some(options.metrics),
+            pid_file: options.pid_file.clone(),
+            catches_signals: true,
+        },
         wait: options.wait,
         cpu: options.cpu,
         clients: options.clients as usize,

@@ -13,8 +13,8 @@ pub fn run(options: &ReportOptions) -> Result<Outcome, Error> {
     let (document, elsewhere) =
         documents::read_all(options.files.iter().map(PathBuf::as_path))?.expect("clap asks for one file at least");
     if elsewhere {
-        eprintln!(
-            "hodo: the files come from different hosts, kernels or interfaces; the first one's environment is shown"
+        terminal::remark(
+            "the files come from different hosts, kernels or interfaces; the environment of the first is shown",
         );
     }
     if outputs.are_none() {

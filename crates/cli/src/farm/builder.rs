@@ -42,7 +42,11 @@ fn settings(options: &BuilderOptions) -> Result<BuilderSettings, Error> {
             silence: options.silence,
             ..defaults.config
         },
-        daemon: Options { http: (!options.no_metrics).then_some(options.metrics), pid_file: options.pid_file.clone() },
+        daemon: Options {
+            http: (!options.no_metrics).then_some(options.metrics),
+            pid_file: options.pid_file.clone(),
+            catches_signals: true,
+        },
         drain: options.drain,
         process: options.process.settings()?,
     })

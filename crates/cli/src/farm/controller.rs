@@ -49,7 +49,11 @@ fn settings(options: &ControllerOptions) -> Result<ControllerSettings, Error> {
         generator: options.made.events.map(|_| options.made.generator(0, 1)),
         until_done: options.until_done,
         threads: usize::from(options.threads),
-        daemon: Options { http: (!options.no_metrics).then_some(options.metrics), pid_file: options.pid_file.clone() },
+        daemon: Options {
+            http: (!options.no_metrics).then_some(options.metrics),
+            pid_file: options.pid_file.clone(),
+            catches_signals: true,
+        },
         control: options.control.into(),
         drain: options.drain,
         process: options.process.settings()?,
@@ -241,7 +245,8 @@ mod tests {
     #[test]
     fn the_command_line_has_the_defaults_of_the_library() {
         let options = Alone::parse_from(["hodo", "--no-metrics"]).options;
-        let found = settings(&options).expect("the defaults go together");
+        let mut found = settings(&options).expect("the defaults go together");
+        found.daemon.catches_signals = false;
         assert_eq!(format!("{found:?}"), format!("{:?}", ControllerSettings::default()));
     }
 }

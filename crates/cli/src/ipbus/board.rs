@@ -1,7 +1,7 @@
 //! The device that a command names, for messages and documents.
 
 use super::grid::plain;
-use crate::Error;
+use crate::{Error, terminal};
 use clap::Args;
 use hodo_ipbus_host::SessionError;
 use hodo_ipbus_host::finding::Finding;
@@ -49,7 +49,7 @@ pub fn warn(warnings: &[Finding]) {
         0 => String::new(),
         more => format!(" (and {more} more; `hodo ipbus check` tells all)"),
     };
-    eprintln!("hodo: {}{more}", plain(&first.to_string()));
+    terminal::remark(&format!("{}{more}", plain(&first.to_string())));
 }
 
 /// The device, and how it is spoken to.

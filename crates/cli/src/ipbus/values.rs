@@ -83,7 +83,7 @@ fn tell_failures<'a>(failures: impl IntoIterator<Item = &'a SessionError>) {
     }
     for (error, more) in told {
         let more = if more > 0 { format!(" (and {more} more for this reason)") } else { String::new() };
-        eprintln!("hodo: {}{more}", plain(&error.to_string()));
+        terminal::remark(&format!("{}{more}", plain(&error.to_string())));
     }
 }
 
