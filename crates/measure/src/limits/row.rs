@@ -269,23 +269,41 @@ fn tcp_text(found: &Measurement) -> Option<String> {
 /// How busy the processors were, where that says anything: a side that polls is always busy.
 struct Processors {
     busiest_percent: Option<f64>,
+    /// The time of both ends' processes, where it is known: the rest is the work of others.
+    own_percent: Option<f64>,
     polling: bool,
 }
 
 impl Processors {
     fn of(found: &Measurement) -> Processors {
         let known = found.elapsed_s >= COUNTED_MIN_S;
-        Processors { busiest_percent: found.cpu.busiest_percent.filter(|_| known), polling: found.wait != "block" }
+        let own = [found.cpu.local, found.cpu.remote].into_iter().flatten().map(|process| process.percent);
+        Processors {
+            busiest_percent: found.cpu.busiest_percent.filter(|_| known),
+            own_percent: own.reduce(|one, other| one + other),
+            polling: found.wait != "block",
+        }
     }
 
     fn is_full(&self) -> bool {
-        !self.polling && self.busiest_percent.is_some_and(|percent| percent >= FULL_PERCENT)
+        !self.polling && !self.is_of_others() && self.busiest_percent.is_some_and(|percent| percent >= FULL_PERCENT)
+    }
+
+    /// Returns whether most of what the busiest processor did was for neither end.
+    fn is_of_others(&self) -> bool {
+        self.own_percent.zip(self.busiest_percent).is_some_and(|(own, busiest)| own < busiest / 2.0)
     }
 
     fn text(&self) -> Option<String> {
         let percent = self.busiest_percent?;
-        let polling = if self.polling { ", which says nothing where a side polls" } else { "" };
-        Some(format!("the busiest processor {percent:.0} % busy{polling}"))
+        let but = if self.polling {
+            ", which says nothing where a side polls"
+        } else if self.is_of_others() {
+            ", mostly for others"
+        } else {
+            ""
+        };
+        Some(format!("the busiest processor {percent:.0} % busy{but}"))
     }
 }
 
