@@ -227,7 +227,7 @@ def test_something_else_that_listens_there_is_named():
 
 def test_a_reply_with_another_number_is_not_taken():
     with command.serving("ipbustcp-2.0://127.0.0.1:0?wrong_id=1") as device:
-        says = ["0x200001F0", "0x200000F0 was due"]
+        says = ["0x200001F0", "0x200000F0 was expected"]
         command.refused("ipbus", "read", device.uri, 0, "--timeout", "300ms", status=1, says=says)
     with command.serving("ipbusudp-2.0://127.0.0.1:0?wrong_id=1") as device:
         unnumbered = ["--reliable", "false", "--timeout", "300ms"]

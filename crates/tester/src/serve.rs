@@ -103,7 +103,9 @@ impl Server {
         let address = address.clone().over(transport);
         let bound = match transport {
             Transport::Stream if listeners > 1 => {
-                return Err(Error::Usage(format!("`{uri}`: over TCP one is served; start one for each port")));
+                return Err(Error::Usage(format!(
+                    "`{uri}`: a process has one listener over TCP; start one process per port"
+                )));
             }
             Transport::Datagram if listeners > 1 => {
                 DatagramServers::bind(ports(&address, listeners)?, options).map(Bound::Several)
@@ -112,7 +114,7 @@ impl Server {
         };
         let bound = bound.map_err(|error| {
             Error::Failed(format!(
-                "cannot listen on {address}: {error}; choose another address or port, or end who has it"
+                "cannot listen on {address}: {error}; choose another port, or stop the process that holds it"
             ))
         })?;
         let uri_of = |address: &Address| match address {
@@ -203,5 +205,5 @@ fn ports(first: &Address, count: u16) -> Result<Vec<Address>, Error> {
     (0..count)
         .map(at)
         .collect::<Option<_>>()
-        .ok_or_else(|| Error::Usage(format!("{count} ports from {} on: there are not so many", first.port())))
+        .ok_or_else(|| Error::Usage(format!("there are not {count} ports from {} on", first.port())))
 }
