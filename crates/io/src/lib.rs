@@ -6,6 +6,7 @@
 pub mod affinity;
 mod attended;
 mod backlog;
+mod bell;
 mod clock;
 mod connect;
 mod datagram;
@@ -38,6 +39,7 @@ mod untaken;
 pub mod usage;
 
 pub use attended::{Attendant, Waker};
+pub use bell::Bell;
 pub use clock::{Clock, sleep, unix_time_ns};
 pub use connect::check_congestion;
 pub use datagram::{Port, PortOptions};

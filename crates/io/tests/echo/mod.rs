@@ -1,4 +1,5 @@
 //! A machine that sends back what it receives, and records it.
+#![allow(dead_code, reason = "each test file uses a part")]
 
 use hodo_io::{Endpoint, Sockets};
 use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Peer, Wait};
