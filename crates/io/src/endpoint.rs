@@ -1,3 +1,8 @@
+#[cfg(test)]
+mod script;
+#[cfg(test)]
+mod tests;
+
 use crate::transport::{Batch, Message};
 use crate::{Clock, Transport};
 use hodo_machine::{Driver, DriverError, Input, Instant, Machine, Outbox, Output, Wait};
