@@ -19,16 +19,16 @@ pub fn run(options: &CompareOptions) -> Result<Outcome, Error> {
     terminal::tell(&comparison_table(&comparison, terminal::style(to_stdout)), to_stdout)?;
     let Some(threshold) = options.fail_below else { return Ok(Outcome::Done) };
     if comparison.pairs.is_empty() {
-        eprintln!("hodo: the two files have no plan in common, so there is nothing to check");
+        terminal::remark("the two files have no plan in common, so there is nothing to check");
         return Ok(Outcome::Failed);
     }
     let check = comparison.check(threshold);
     let text = |value: Option<f64>| value.map_or_else(|| "not known".to_owned(), |value| format!("{value:.3}"));
     for pair in &check.failed {
-        eprintln!("hodo: {}: slower, with a ratio of {} under {threshold}", pair.plan, text(pair.ratio));
+        terminal::remark(&format!("{}: slower, with a ratio of {} under {threshold}", pair.plan, text(pair.ratio)));
     }
     for pair in &check.open {
-        eprintln!("hodo: {}: cannot tell; the ratio's lower bound is {}", pair.plan, text(pair.low));
+        terminal::remark(&format!("{}: cannot tell; the ratio's lower bound is {}", pair.plan, text(pair.low)));
     }
     Ok(match (check.failed.is_empty(), check.open.is_empty()) {
         (false, _) => Outcome::Failed,
@@ -40,13 +40,13 @@ pub fn run(options: &CompareOptions) -> Result<Outcome, Error> {
 /// Results to compare.
 #[derive(Debug, Args)]
 pub struct CompareOptions {
-    /// The document that the other is measured by.
+    /// The document to compare with.
     #[arg(value_name = "A")]
     pub before: PathBuf,
-    /// The document in question.
+    /// The document that is compared.
     #[arg(value_name = "B")]
     pub after: PathBuf,
-    /// Check every ratio B/A: exit status 1 where one is slower for certain and under this, 3 where one cannot tell.
+    /// Check every ratio B/A: exit status 1 if one is certainly slower and below this, 3 if one cannot be told.
     #[arg(long, value_name = "RATIO", value_parser = units::positive)]
     pub fail_below: Option<f64>,
     /// Write the comparison as JSON; `-` is standard output.

@@ -27,11 +27,15 @@ use clap::Parser;
 use command_line::{Cli, Command};
 use error::{Error, Outcome};
 use hodo_daemon::log;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let code = match run(cli) {
+    let ran = match Cli::try_parse() {
+        Ok(cli) => run(cli),
+        Err(said) => return usage(&said),
+    };
+    let code = match ran {
         Ok(outcome) => outcome.into(),
         Err(error) => {
             log::last_words(&format!("hodo: {error}"));
@@ -40,6 +44,18 @@ fn main() -> ExitCode {
     };
     log::close();
     code
+}
+
+/// Prints a help text, the version, or the mistake in a command line.
+fn usage(said: &clap::Error) -> ExitCode {
+    let printed = said.print().and_then(|()| io::stdout().flush());
+    match printed {
+        Err(why) if !said.use_stderr() && why.kind() != io::ErrorKind::BrokenPipe => {
+            log::last_words(&format!("hodo: standard output cannot be written: {why}"));
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::from(said.exit_code() as u8),
+    }
 }
 
 fn run(cli: Cli) -> Result<Outcome, Error> {

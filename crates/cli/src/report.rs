@@ -13,8 +13,8 @@ pub fn run(options: &ReportOptions) -> Result<Outcome, Error> {
     let (document, elsewhere) =
         documents::read_all(options.files.iter().map(PathBuf::as_path))?.expect("clap asks for one file at least");
     if elsewhere {
-        eprintln!(
-            "hodo: the files come from different hosts, kernels or interfaces; the first one's environment is shown"
+        terminal::remark(
+            "the files come from different hosts, kernels or interfaces; the environment of the first is shown",
         );
     }
     if outputs.are_none() {
@@ -28,13 +28,13 @@ pub fn run(options: &ReportOptions) -> Result<Outcome, Error> {
 /// Results from which outputs are rebuilt.
 #[derive(Debug, Args)]
 pub struct ReportOptions {
-    /// Documents that `hodo bench --json` wrote; several are read as one.
+    /// Documents written by `hodo bench --json`; several are merged into one.
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// Where the results go.
     #[command(flatten)]
     pub output: OutputOptions,
-    /// A table for a README; `-` is standard output.
+    /// Write a table for a README; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
 }

@@ -83,7 +83,7 @@ fn tell_failures<'a>(failures: impl IntoIterator<Item = &'a SessionError>) {
     }
     for (error, more) in told {
         let more = if more > 0 { format!(" (and {more} more for this reason)") } else { String::new() };
-        eprintln!("hodo: {}{more}", plain(&error.to_string()));
+        terminal::remark(&format!("{}{more}", plain(&error.to_string())));
     }
 }
 
@@ -98,10 +98,10 @@ fn is_same_reason(one: &SessionError, other: &SessionError) -> bool {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Results")]
 pub struct ShowOptions {
-    /// Values as decimal numbers.
+    /// Show values as decimal numbers.
     #[arg(long)]
     pub decimal: bool,
-    /// The values alone, one a line.
+    /// Show only the values, one per line.
     #[arg(long)]
     pub values: bool,
     /// The forms that programs read.

@@ -28,6 +28,7 @@ mod shared;
 mod tests;
 mod transport;
 
+pub use crate::units::text::format_rate;
 pub use bound::{Bound, least};
 pub use bus::{Bus, Pci, Pcie, PcieGeneration};
 pub use calculator::{Calculated, Calculator, Processors, Sharing};
@@ -37,7 +38,7 @@ pub use ethernet::{
 pub use latency::FIBRE_NS_PER_KM;
 pub use model::{Model, ModelledWay};
 pub use on_the_wire::{Carrier, Hop, Messages, OnTheWire, Service, Way};
-pub use rate::{format_rate, parse_rate};
+pub use rate::parse_rate;
 pub use row::{Baseline, Conditions, REACHED, RoundTrip, limit, red_flag, share};
 pub use shared::Fan;
 pub use transport::{Ip, Packing, Path, Transport, WireCost};
