@@ -89,11 +89,6 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         &self.transport
     }
 
-    /// Returns when the machine needs a turn even without input.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        if self.goes_on { Some(Instant::ZERO) } else { self.deadline }
-    }
-
     /// Returns whether input came in the last turn.
     pub(crate) fn has_heard(&self) -> bool {
         self.has_heard
