@@ -6,6 +6,7 @@
 extern crate alloc;
 
 mod address;
+mod apart;
 mod codes;
 mod cursor;
 mod driver;
@@ -23,6 +24,7 @@ mod timers;
 mod transport;
 
 pub use address::{Address, Peer};
+pub use apart::Apart;
 pub use bytes::Bytes;
 pub use cursor::{Cursor, Truncated};
 pub use driver::{Driver, DriverError, Wait};

@@ -420,10 +420,8 @@ fn files_that_include_each_other_are_told_with_their_chain() {
         .with("sub/b.xml", include("../sub/./a.xml"));
     assert_eq!(
         told_of(shelf),
-        [
-            "sub/b.xml:2:14: error: files include each other in a cycle: sub/a.xml -> sub/b.xml -> sub/../sub/./a.xml; take \
-          out one `module`"
-        ]
+        ["sub/b.xml:2:14: error: files include each other in a cycle: sub/a.xml -> sub/b.xml -> sub/../sub/./a.xml; \
+             remove one `module`"]
     );
     let own = Shelf::default().with("t.xml", include("t.xml"));
     assert_eq!(

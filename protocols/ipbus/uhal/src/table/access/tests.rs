@@ -151,7 +151,7 @@ fn what_is_refused_says_why() {
         ),
         (
             node("ram").write_block_at(u32::MAX, u32::MAX).err(),
-            "node `ram` has 4 words, and 8589934590 were asked for, any offset included; ask for fewer",
+            "node `ram` has 4 words, and 8589934590 were requested, including any offset; request fewer",
         ),
         (
             node("word").read_block_at(1, 1).err(),
