@@ -18,7 +18,7 @@ use hodo_farm::controller::{Command, Event, Pace};
 use hodo_farm::emulation::Generator;
 use hodo_farm::wire::LENGTH_MAX;
 use hodo_farm::{Controller, ControllerConfig, Ledger, Ranges};
-use hodo_io::usage::{MachineTime, ProcessUsage};
+use hodo_io::usage::{MachineTime, Usage};
 use hodo_io::{Attendant, Clock, Server, Stop, sleep};
 use hodo_machine::{Address, Instant};
 use hodo_measure::{Binding, Cpu, Histogram, Limit, Loss, Measurement, Rate, Run, State, Until, Verdict, statistics};
@@ -178,7 +178,7 @@ fn watch(
 ) -> Result<(Measurement, String), Error> {
     sleep(shape.warm_up());
     let start = look(snapshots)?;
-    let (ours, theirs, machine) = (ProcessUsage::of_process(), nodes.usage(), MachineTime::until_now());
+    let (ours, theirs, machine) = (Usage::of_process(), nodes.usage(), MachineTime::until_now());
     let mut watched = Watched::from(shape.flow, start);
     loop {
         sleep(LOOK);
@@ -196,10 +196,10 @@ fn watch(
         }
     }
     let elapsed_s = watched.elapsed_s().max(1e-9);
-    let (ours, theirs) = (ProcessUsage::of_process().since(&ours), nodes.usage().since(&theirs));
+    let (ours, theirs) = (Usage::of_process().since(&ours), nodes.usage().since(&theirs));
     let busy = MachineTime::until_now().zip(machine).and_then(|(now, then)| now.since(&then).busy_percent());
     let events = watched.events();
-    let per_event = |usage: &ProcessUsage| Some(usage.cpu_s() * 1e9 / events as f64);
+    let per_event = |usage: &Usage| Some(usage.cpu_s() * 1e9 / events as f64);
     let cpu = if events == 0 {
         Cpu::default()
     } else {
