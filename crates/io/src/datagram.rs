@@ -43,12 +43,11 @@ pub(crate) struct Datagrams {
     opened: Vec<Option<Opened>>,
     ports: Vec<Port>,
     accepted: Vec<Option<Sender>>,
-    numbering: Numbering,
+    pub(crate) numbering: Numbering,
     numbers: HashMap<Origin, u32>,
     last: Option<(Origin, u32)>,
     /// The number of peers that the machine has opened and sent something since it last received something from them.
     pub(crate) owed: usize,
-    free: Vec<u32>,
     pub(crate) open: usize,
     poller: Poller,
     /// Sockets that the poller does not watch yet, as with `Streams`.
@@ -114,7 +113,6 @@ impl Datagrams {
             numbers: HashMap::new(),
             last: None,
             owed: 0,
-            free: Vec::new(),
             open: 0,
             poller: poller.sharing()?,
             unwatched: Vec::new(),
@@ -136,11 +134,6 @@ impl Datagrams {
         self.unwatched.push(Source::Port(number));
         self.count_sockets();
         Ok(())
-    }
-
-    /// Sets the numbers that accepted peers get, apart from those of streams.
-    pub(crate) fn set_numbering(&mut self, numbering: Numbering) {
-        self.numbering = numbering;
     }
 
     /// Returns whether there are ports, through which peers may come by themselves.
@@ -207,7 +200,7 @@ impl Datagrams {
     #[inline]
     fn note_sent(&mut self, run: &Run<'_>, round: &mut Round) -> bool {
         let is_there = if run.peer.is_accepted() {
-            self.accepted.get((run.peer.0 - Peer::FIRST_ACCEPTED) as usize).is_some_and(Option::is_some)
+            self.accepted.get(run.peer.index()).is_some_and(Option::is_some)
         } else if let Some(Some(opened)) = self.opened.get_mut(run.peer.0 as usize) {
             self.owed += usize::from(!std::mem::replace(&mut opened.owes, true));
             true
@@ -238,7 +231,7 @@ impl Datagrams {
     fn send_pieces(&mut self, peer: Peer, pieces: &[Piece], out: &Outbox, each: Option<usize>) -> io::Result<()> {
         let through = |origin: &Origin| (self.ports[origin.port as usize].fd.as_fd(), origin.arrival);
         let (fd, to, from) = if peer.is_accepted() {
-            let known = self.accepted.get((peer.0 - Peer::FIRST_ACCEPTED) as usize).and_then(Option::as_ref);
+            let known = self.accepted.get(peer.index()).and_then(Option::as_ref);
             let Some(Sender { origin, to }) = known else { return Ok(()) };
             let (fd, from) = through(origin);
             (fd, Some(to), from)
@@ -369,10 +362,9 @@ impl Datagrams {
     pub(crate) fn close(&mut self, peer: Peer) {
         self.notices.retain(|notice| notice.about() != peer);
         if peer.is_accepted() {
-            let index = peer.0 - Peer::FIRST_ACCEPTED;
-            if let Some(sender) = self.accepted.get_mut(index as usize).and_then(Option::take) {
+            if let Some(sender) = self.accepted.get_mut(peer.index()).and_then(Option::take) {
                 self.forget(&sender.origin);
-                self.free.push(index);
+                self.numbering.release(peer);
             }
         } else if let Some(opened) = self.opened.get_mut(peer.0 as usize).and_then(Option::take) {
             self.owed -= usize::from(opened.owes);
