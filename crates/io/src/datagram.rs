@@ -132,7 +132,7 @@ impl Datagrams {
         let number = self.ports.len() as u32;
         self.ports.push(port);
         self.unwatched.push(Source::Port(number));
-        self.count_sockets();
+        self.count_sockets(Source::Port(number));
         Ok(())
     }
 
@@ -326,7 +326,7 @@ impl Datagrams {
         if is_own {
             self.unwatched.push(Source::Opened(peer.0));
             self.open += 1;
-            self.count_sockets();
+            self.count_sockets(Source::Opened(peer.0));
         }
         self.notices.push_back(Notice::Opened(peer));
         Ok(())
@@ -343,19 +343,19 @@ impl Datagrams {
         Ok(Way::Port(origin, RawAddress::ip(remote)))
     }
 
-    /// Makes several sockets join always: how busy each of them is shows too late to be followed.
-    fn count_sockets(&mut self) {
+    /// Makes several sockets join always, once one was `added`: how busy each of them is shows too late to be followed.
+    fn count_sockets(&mut self, added: Source) {
         if self.sockets() < 2 {
             return;
         }
         self.joining.always();
-        let own = self.opened.iter().flatten().filter_map(|opened| match &opened.way {
-            Way::Own(fd) => Some(fd.as_fd()),
-            Way::Port(..) => None,
-        });
-        let new = if self.sockets() == 2 { 0 } else { self.open.saturating_sub(1) };
-        for fd in own.skip(new).chain(self.ports.iter().map(|port| port.fd.as_fd())) {
-            let _ = batch::set_joining(fd, true);
+        let all =
+            (0..self.ports.len() as u32).map(Source::Port).chain((0..self.opened.len() as u32).map(Source::Opened));
+        let is_second = self.sockets() == 2;
+        for source in all.filter(|_| is_second).chain([added]) {
+            if let Some(fd) = socket(&self.ports, &self.opened, source) {
+                let _ = batch::set_joining(fd, true);
+            }
         }
     }
 
