@@ -62,8 +62,8 @@ Examples:
   hodo limits --line-rate 1G --mtu 1500        what a line can carry
   hodo compare before.json after.json --fail-below 0.95
 
-Exit status: 0 success; 1 a measurement or a check failed, or the run was interrupted; 2 usage error; 3 a comparison
-cannot tell.";
+Exit status: 0 success; 1 a measurement or a check failed, or the run was interrupted;
+2 usage error; 3 a comparison cannot tell.";
 
 #[cfg(test)]
 mod tests {

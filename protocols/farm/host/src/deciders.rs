@@ -156,7 +156,7 @@ impl<T: FnMut(Notice<'_>)> NodeThread<T> {
             Decision::Accept => (Verdict::Accepted, Bytes::new()),
             Decision::AcceptAs(output) if output.len() <= max => (Verdict::Accepted, output),
             Decision::AcceptAs(output) => {
-                let why = format!("its output of {} bytes is over the controller's bound of {max}", output.len());
+                let why = format!("its output of {} bytes exceeds the controller's limit of {max}", output.len());
                 (self.failed(&job, &why), Bytes::new())
             }
             Decision::Reject => (Verdict::Rejected, Bytes::new()),

@@ -96,7 +96,9 @@ impl<D: Driver<Machine = Giver>> FarmLink<D> {
         until_ready(&mut link, settings.timeout, stop, |link| link.joined >= nodes)?;
         if settings.window > link.credits {
             let most = link.credits;
-            return Err(LinkError::Unsupported(format!("its nodes take {most} events at once; lower --window")));
+            return Err(LinkError::Unsupported(format!(
+                "its nodes take at most {most} events at a time; lower --window"
+            )));
         }
         Ok(link)
     }

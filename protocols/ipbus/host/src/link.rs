@@ -56,7 +56,7 @@ struct Channel {
 
 /// The tester's settings of a link.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct LinkSettings {
     pub(crate) registers: Registers,
     pub(crate) channels: u32,
     pub(crate) size_max: u32,
@@ -66,7 +66,12 @@ pub(crate) struct Asked {
 
 impl<D: Driver<Machine = Clients>> IpbusLink<D> {
     /// Waits until every device has been reached, at most for `timeout`.
-    pub(crate) fn open(driver: D, noticed: fn(&D) -> Loss, asked: Asked, timeout: Duration) -> Result<Self, LinkError> {
+    pub(crate) fn open(
+        driver: D,
+        noticed: fn(&D) -> Loss,
+        asked: LinkSettings,
+        timeout: Duration,
+    ) -> Result<Self, LinkError> {
         let mut link = IpbusLink {
             driver,
             noticed,

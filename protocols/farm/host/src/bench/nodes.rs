@@ -58,7 +58,8 @@ impl Nodes {
         cpu: Option<usize>,
         stdout: Stdio,
     ) -> Result<Option<ChildStdout>, Error> {
-        let this = std::env::current_exe().map_err(|why| Error::run("this program cannot be found", &why))?;
+        let this =
+            std::env::current_exe().map_err(|why| Error::run("the path of this program cannot be read", &why))?;
         let mut command = Command::new(&this);
         command.arg("farm").args(words).args(["--until-stdin-closes", "--wait", &shape.wait.to_string()]);
         if let Some(cpu) = cpu {
