@@ -16,7 +16,7 @@ pub mod units;
 mod verdict;
 
 pub use histogram::{Histogram, HistogramError};
-pub use link::{Completion, FarEnd, Link, LinkError, Operation, Outcome, Usage};
+pub use link::{Completion, FarEnd, Link, LinkError, Operation, Outcome, Subscription, Usage};
 pub use plan::{Mode, Plan, Repeats, Size, Test, Until};
 pub use result::{
     Binding, Clock, Cpu, Document, Environment, Estimate, Fairness, FarEndFacts, Interval, Latency, Limit, LimitKind,

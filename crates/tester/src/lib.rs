@@ -5,6 +5,7 @@ mod congestion;
 mod drive;
 pub mod environment;
 mod error;
+mod facts;
 mod far_end;
 mod limit;
 mod line;

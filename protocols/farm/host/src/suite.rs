@@ -19,4 +19,5 @@ pub(crate) const FARM: Description = Description {
     own: true,
     is_at_path: false,
     has_one_thread: false,
+    has_updates: false,
 };

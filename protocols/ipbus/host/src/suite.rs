@@ -21,4 +21,5 @@ pub(crate) const IPBUS: Description = Description {
     own: false,
     is_at_path: false,
     has_one_thread: true,
+    has_updates: false,
 };

@@ -2,13 +2,19 @@ use crate::Error;
 use crate::payload::Payload;
 use crate::session::{Inbound, datagram};
 use crate::stages::{Answered, FarStages};
+use crate::subscription::Updates;
 use crate::tracker::{Arrival, Tracker};
-use crate::wire::{self, COUNTERS, Counters, FLAG_ACKNOWLEDGE, FLAG_STAGES, Header, Kind, RANGE};
+use crate::wire::updates::{Subscribe, decode_unsubscribe};
+use crate::wire::{
+    self, COUNTERS, Counters, FLAG_ACKNOWLEDGE, FLAG_FACTS, FLAG_STAGES, GREETING, GREETING_MAX, Header, Kind, PROOF,
+    RANGE,
+};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::hash::Hasher;
 use core::time::Duration;
-use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer, Peers, Stamp, Timers, Transport};
+use hodo_machine::{Bytes, Input, Instant, Machine, Outbox, Output, Peer, Peers, Stamp, Timers, Transport};
 
 /// Bytes after which a stream's replies are handed to the driver.
 const BURST: usize = 128 << 10;
@@ -29,6 +35,10 @@ pub struct ServerConfig {
     pub greeting_timeout: Duration,
     /// A peer over UDP that was silent for this long is forgotten.
     pub silence_timeout: Duration,
+    /// A subscription over UDP that was not renewed for this long gets no updates until it is.
+    pub lease: Duration,
+    /// Bits that nobody can guess, other ones for each server: the proofs of its peers follow from them.
+    pub secret: [u64; 2],
 }
 
 /// A command of the application to a server.
@@ -56,9 +66,12 @@ pub enum ServerEvent {
 #[derive(Debug)]
 pub struct Server {
     config: ServerConfig,
+    /// The server's facts as bytes, for peers that ask for them.
+    facts: Bytes,
     sessions: Peers<Session>,
-    /// When the greeting of each peer is late, and from then on when it may have been silent for too long.
-    timers: Timers<Peer>,
+    /// Sessions so far.
+    opened: u64,
+    timers: Timers<Timer>,
     ready: VecDeque<Peer>,
     closing: VecDeque<Peer>,
     events: VecDeque<ServerEvent>,
@@ -67,9 +80,20 @@ pub struct Server {
     sink: Vec<u8>,
 }
 
+/// The deadlines of a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Timer {
+    /// Its greeting is late, and from then on it may have been silent for too long.
+    Silence(Peer),
+    /// Its next update is due.
+    Update(Peer),
+}
+
 #[derive(Debug)]
 struct Session {
     inbound: Inbound,
+    /// The number that a SUBSCRIBE over UDP has to repeat: who does receives what is sent to its address.
+    proof: u64,
     greeted: bool,
     blocked: bool,
     queued: bool,
@@ -86,6 +110,7 @@ struct Session {
     receives: Arrivals,
     /// Where the client has asked for them.
     stages: Option<Box<Answered>>,
+    updates: Updates,
 }
 
 /// The arrivals of one direction: a count on a stream, every number over UDP.
@@ -95,15 +120,23 @@ enum Arrivals {
     Datagrams(Box<Tracker>),
 }
 
-/// Operations of one size that are to be sent back, numbered from `sequence`.
+/// Operations of one size that are to be sent back, numbered from `sequence`; or the answer to HELLO.
 #[derive(Debug)]
 struct Reply {
     kind: Kind,
+    /// Of WELCOME the bytes behind its header at most.
     length: u32,
     sequence: u64,
     count: u32,
     /// When what asks for it arrived.
     arrived: Instant,
+}
+
+impl ServerConfig {
+    /// Returns how long a subscription lives unless it is renewed: for as long as its connection on a stream.
+    fn lease(&self) -> Option<Duration> {
+        (self.transport == Transport::Datagram).then_some(self.lease)
+    }
 }
 
 impl Server {
@@ -112,7 +145,9 @@ impl Server {
     pub fn new(config: ServerConfig) -> Self {
         Server {
             config,
+            facts: Bytes::new(),
             sessions: Peers::default(),
+            opened: 0,
             timers: Timers::default(),
             ready: VecDeque::new(),
             closing: VecDeque::new(),
@@ -123,6 +158,26 @@ impl Server {
         }
     }
 
+    /// Makes the server tell these facts in its greeting to clients that ask for them: at most [`GREETING_MAX`] bytes
+    /// less those of the greeting and the proof.
+    #[must_use]
+    pub fn telling(self, facts: Bytes) -> Self {
+        let most = GREETING_MAX - GREETING - PROOF;
+        Server { facts: if facts.len() > most { Bytes::new() } else { facts }, ..self }
+    }
+
+    /// Returns the proof of the session with this number.
+    #[expect(
+        deprecated,
+        reason = "it is SipHash-2-4 of the core library, with a key of ours; nothing replaces it there"
+    )]
+    fn proof(&self, session: u64) -> u64 {
+        let [high, low] = self.config.secret;
+        let mut hasher = core::hash::SipHasher::new_with_keys(high, low);
+        hasher.write_u64(session);
+        hasher.finish()
+    }
+
     fn opened(&mut self, now: Instant, peer: Peer) {
         let transport = self.config.transport;
         let arrivals = || match transport {
@@ -130,8 +185,10 @@ impl Server {
             Transport::Datagram => Arrivals::Datagrams(Box::default()),
         };
         self.forget(peer);
+        self.opened += 1;
         let session = Session {
             inbound: Inbound::new(COUNTERS),
+            proof: self.proof(self.opened),
             greeted: false,
             blocked: false,
             queued: false,
@@ -145,15 +202,17 @@ impl Server {
             echoes: arrivals(),
             receives: arrivals(),
             stages: None,
+            updates: Updates::default(),
         };
         self.sessions.insert(peer, session);
-        self.timers.arm(peer, now + self.config.greeting_timeout);
+        self.timers.arm(Timer::Silence(peer), now + self.config.greeting_timeout);
     }
 
     fn forget(&mut self, peer: Peer) {
         if let Some(session) = self.sessions.remove(peer) {
             self.pending -= session.replies.len();
-            self.timers.cancel(peer);
+            self.timers.cancel(Timer::Silence(peer));
+            self.timers.cancel(Timer::Update(peer));
         }
     }
 
@@ -189,10 +248,10 @@ impl Server {
             Kind::Hello => {
                 wire::decode_greeting(body.unwrap_or_else(|| session.inbound.control()))?;
                 session.greeted = true;
-                self.reply(
-                    peer,
-                    Reply { kind: Kind::Welcome, length: 0, sequence: header.sequence, count: 1, arrived: now },
-                )?;
+                let most = body.map_or(GREETING_MAX, <[u8]>::len) as u32;
+                let length = if header.flags & FLAG_FACTS == 0 { GREETING as u32 } else { most };
+                let sequence = header.sequence;
+                self.reply(peer, Reply { kind: Kind::Welcome, length, sequence, count: 1, arrived: now })?;
             }
             Kind::Echo => {
                 // One answer to each, so that the client does not count the network's second copy again. What is so late
@@ -231,7 +290,32 @@ impl Server {
                 self.queue(peer);
             }
             Kind::Goodbye => self.close(peer),
-            Kind::Welcome | Kind::Reply | Kind::Ack | Kind::Data | Kind::Counters => {
+            Kind::Subscribe => {
+                let ask = Subscribe::decode(body.unwrap_or_else(|| session.inbound.control()))?;
+                if ask.size > self.config.size_max {
+                    return Err(Error::TooLarge { size: ask.size, max: self.config.size_max });
+                }
+                // A connection is proof enough.
+                if body.is_none() || ask.proof == session.proof {
+                    session.updates.subscribe(now, header.sequence, &ask, self.config.lease());
+                    self.queue(peer);
+                }
+            }
+            Kind::Unsubscribe => {
+                let proof = decode_unsubscribe(body.unwrap_or_else(|| session.inbound.control()))?;
+                if body.is_none() || proof == session.proof {
+                    session.updates.unsubscribe(header.sequence);
+                    self.queue(peer);
+                }
+            }
+            Kind::Welcome
+            | Kind::Reply
+            | Kind::Ack
+            | Kind::Data
+            | Kind::Counters
+            | Kind::Subscribed
+            | Kind::Update
+            | Kind::Ended => {
                 return Err(Error::Unexpected { kind: header.kind.code() });
             }
         }
@@ -279,11 +363,15 @@ impl Server {
     }
 
     /// Writes what a session owes: one message over UDP, a burst on a stream. Answers whether more is owed.
-    fn write(&mut self, peer: Peer, out: &mut Outbox) -> bool {
+    fn write(&mut self, now: Instant, peer: Peer, out: &mut Outbox) -> bool {
         let config = self.config;
         let Some(session) = self.sessions.at(peer) else { return false };
         let (start, stream) = (out.len(), config.transport == Transport::Stream);
-        while session.acknowledge || session.report.is_some() || !session.replies.is_empty() {
+        while session.acknowledge
+            || session.report.is_some()
+            || !session.replies.is_empty()
+            || session.updates.has_more(now)
+        {
             if session.blocked || (out.len() > start && (!stream || out.len() - start >= BURST)) {
                 return !session.blocked;
             }
@@ -296,7 +384,11 @@ impl Server {
             } else if let Some(mut counters) = session.report.take() {
                 session.tell(&mut counters, out);
             } else if let Some(reply) = session.replies.front_mut() {
-                reply.write(config.size_max, &self.payload, out);
+                if reply.kind == Kind::Welcome {
+                    reply.welcome(config.size_max, session.proof, &self.facts, out);
+                } else {
+                    self.payload.message(&Header::new(reply.kind, reply.length, reply.sequence), out);
+                }
                 let arrived = reply.arrived;
                 reply.count -= 1;
                 reply.sequence = reply.sequence.wrapping_add(1);
@@ -305,13 +397,18 @@ impl Server {
                     self.pending -= 1;
                 }
                 session.mark(arrived, peer, out);
+            } else {
+                session.updates.write(now, config.lease(), &self.payload, out);
             }
+        }
+        if let Some(at) = session.updates.next_due(now) {
+            self.timers.arm(Timer::Update(peer), at);
         }
         false
     }
 
     /// Closes a peer that has not greeted in time, or that was silent for too long.
-    fn elapsed(&mut self, now: Instant, peer: Peer) {
+    fn silent(&mut self, now: Instant, peer: Peer) {
         let Some(session) = self.sessions.get(peer) else { return };
         let timeout = match self.config.transport {
             _ if !session.greeted => self.config.greeting_timeout,
@@ -320,7 +417,7 @@ impl Server {
         };
         match session.heard + timeout {
             until if until <= now => self.close(peer),
-            until => self.timers.arm(peer, until),
+            until => self.timers.arm(Timer::Silence(peer), until),
         }
     }
 
@@ -362,15 +459,18 @@ impl Machine for Server {
                 }
             }
             Input::Elapsed => {
-                while let Some(peer) = self.timers.pop_due(now) {
-                    self.elapsed(now, peer);
+                while let Some(timer) = self.timers.pop_due(now) {
+                    match timer {
+                        Timer::Silence(peer) => self.silent(now, peer),
+                        Timer::Update(peer) => self.queue(peer),
+                    }
                 }
             }
         }
     }
 
     #[inline]
-    fn poll(&mut self, _now: Instant, out: &mut Outbox) -> Output<ServerEvent> {
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<ServerEvent> {
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
         }
@@ -379,7 +479,7 @@ impl Machine for Server {
         }
         while let Some(&peer) = self.ready.front() {
             let before = out.len();
-            if !self.write(peer, out) {
+            if !self.write(now, peer, out) {
                 self.ready.pop_front();
                 if let Some(session) = self.sessions.at(peer) {
                     session.queued = false;
@@ -489,13 +589,15 @@ impl Arrivals {
 }
 
 impl Reply {
-    #[inline]
-    fn write(&self, size_max: u32, payload: &Payload, out: &mut Outbox) {
-        if self.kind == Kind::Welcome {
-            out.copy(&Header::new(Kind::Welcome, wire::GREETING as u32, self.sequence).encode());
-            out.copy(&wire::encode_greeting(size_max));
-        } else {
-            payload.message(&Header::new(self.kind, self.length, self.sequence), out);
-        }
+    /// Writes the answer to HELLO: the proof and the facts as far as there is room for them.
+    fn welcome(&self, size_max: u32, proof: u64, facts: &[u8], out: &mut Outbox) {
+        let room = self.length as usize;
+        let proof = if room >= GREETING + PROOF { &proof.to_le_bytes()[..] } else { &[] };
+        let facts = if room >= GREETING + PROOF + facts.len() { facts } else { &[] };
+        let length = GREETING + proof.len() + facts.len();
+        out.copy(&Header::new(Kind::Welcome, length as u32, self.sequence).encode());
+        out.copy(&wire::encode_greeting(size_max));
+        out.copy(proof);
+        out.copy(facts);
     }
 }
