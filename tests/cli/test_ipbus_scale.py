@@ -102,7 +102,8 @@ def test_half_open_connections_beyond_the_hubs_bound_are_refused_and_harm_nobody
         assert ask(client, (port, packet(READ, 0, count=1)))[0][0] == 0
         half_open((hub.at[1], int(hub.at[2])), HALF_OPEN, stack)
         assert ask(client, (port, packet(READ, 0, count=1)))[0][0] == 0
-        assert 1000 < counter(hub, "ipbus_hub_clients") < HALF_OPEN
+        # Those that still wait to be accepted come later on a busy machine.
+        command.wait_until(lambda: 1000 < counter(hub, "ipbus_hub_clients") < HALF_OPEN, "as many as it takes are there")
         assert rss_bytes(hub.process.pid) < HALF_OPEN_RSS_MAX
         stack.close()
         command.wait_until(lambda: counter(hub, "ipbus_hub_clients") == 1, "the others are forgotten")

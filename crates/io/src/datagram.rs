@@ -56,7 +56,6 @@ pub(crate) struct Datagrams {
     received: Received,
     joining: Joining,
     notices: VecDeque<Notice>,
-    round: Round,
     shares: Shares,
     cut_max: usize,
     unsent: u64,
@@ -121,7 +120,6 @@ impl Datagrams {
             received: Received::new(),
             joining: Joining::default(),
             notices: VecDeque::new(),
-            round: Round::default(),
             shares: Shares::default(),
             cut_max: SEND_BYTES,
             unsent: 0,
@@ -182,9 +180,9 @@ impl Datagrams {
     }
 
     /// Sends a run of messages to one peer, those of one size together.
-    pub(crate) fn send_run(&mut self, run: &Run<'_>, out: &Outbox) {
+    pub(crate) fn send_run(&mut self, run: &Run<'_>, out: &Outbox, round: &mut Round) {
         let (peer, mut start, mut messages) = (run.peer, run.pieces.start, run.messages);
-        if !self.note_sent(run) {
+        if !self.note_sent(run, round) {
             return;
         }
         while let Some(first) = messages.first() {
@@ -206,7 +204,7 @@ impl Datagrams {
 
     /// Counts the messages to a peer. Returns whether the peer exists.
     #[inline]
-    fn note_sent(&mut self, run: &Run<'_>) -> bool {
+    fn note_sent(&mut self, run: &Run<'_>, round: &mut Round) -> bool {
         let is_there = if run.peer.is_accepted() {
             self.accepted.get((run.peer.0 - Peer::FIRST_ACCEPTED) as usize).is_some_and(Option::is_some)
         } else if let Some(Some(opened)) = self.opened.get_mut(run.peer.0 as usize) {
@@ -217,7 +215,7 @@ impl Datagrams {
         };
         if is_there {
             let bytes = run.messages.iter().map(|message| message.length).sum();
-            self.round.sent(run.peer, self.shares.of(run.peer), (bytes, run.messages.len()), false);
+            round.sent(run.peer, self.shares.of(run.peer), (bytes, run.messages.len()), false);
         }
         is_there
     }
@@ -396,28 +394,9 @@ impl Datagrams {
         self.last = None;
     }
 
-    /// Notifies the machine of the peers that it has to hold back from, and returns whether there are any.
-    pub(crate) fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
-        let mut any = false;
-        while let Some(peer) = self.round.next_blocked() {
-            machine.handle(now, Input::Blocked(peer));
-            any = true;
-        }
-        any
-    }
-
-    #[inline]
-    pub(crate) fn has_held(&self) -> bool {
-        self.round.has_held()
-    }
-
-    pub(crate) fn release<M: Machine>(&mut self, now: Instant, machine: &mut M) {
-        self.round.begin();
-        while let Some(peer) = self.round.next_held() {
-            if self.shares.of(peer).released() {
-                machine.handle(now, Input::Drained(peer));
-            }
-        }
+    /// Records that the round is over. Returns whether the machine may go on with a peer that was held back in it.
+    pub(crate) fn released(&mut self, peer: Peer) -> bool {
+        self.shares.of(peer).released()
     }
 
     pub(crate) fn ends(&self, peer: Peer) -> Option<Ends> {

@@ -127,9 +127,11 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
                 }
                 Output::Close(peer) => {
                     turn.outputs += 1;
-                    self.flush()?;
+                    self.send()?;
                     previous_length = 0;
                     self.transport.close(peer);
+                    // After the peer is closed, of which nothing more is told.
+                    self.transport.announce(now, &mut self.machine);
                 }
                 Output::Idle(deadline) => {
                     self.deadline = deadline;
@@ -159,6 +161,12 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
     /// Sends the gathered messages. Returns whether the machine was notified to hold back.
     #[inline]
     fn flush(&mut self) -> io::Result<bool> {
+        Ok(self.send()? && self.transport.announce(self.now.get(), &mut self.machine))
+    }
+
+    /// Sends the gathered messages, and returns whether there were any.
+    #[inline]
+    fn send(&mut self) -> io::Result<bool> {
         if self.batch.messages.is_empty() {
             if self.out.has_marks() {
                 self.stamp(self.now.get(), self.now.get());
@@ -172,7 +180,7 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         }
         self.batch.messages.clear();
         self.out.clear();
-        Ok(self.transport.announce(self.now.get(), &mut self.machine))
+        Ok(true)
     }
 
     /// Stamps the marks made since the last call; the messages that the machine sent meanwhile were written between

@@ -1,4 +1,4 @@
-use hodo_machine::Peer;
+use hodo_machine::{Input, Instant, Machine, Peer};
 
 /// The bytes that one peer may be sent in a round, at least.
 const SHARE_BYTES: usize = 1 << 20;
@@ -91,10 +91,14 @@ impl Round {
         share.full |= is_full;
     }
 
-    /// Returns a peer that the machine has to hold back from and has not been notified of.
+    /// Notifies the machine of the peers that it has to hold back from, and returns whether there are any.
     #[inline]
-    pub(crate) fn next_blocked(&mut self) -> Option<Peer> {
-        self.to_announce.pop()
+    pub(crate) fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
+        let any = !self.to_announce.is_empty();
+        while let Some(peer) = self.to_announce.pop() {
+            machine.handle(now, Input::Blocked(peer));
+        }
+        any
     }
 
     /// Returns whether peers wait for the end of the round.
@@ -103,13 +107,20 @@ impl Round {
         !self.held.is_empty()
     }
 
-    /// Begins the next round. [`Round::next_held`] then returns the peers that waited for it.
-    pub(crate) fn begin(&mut self) {
+    /// Begins the next round, and notifies the machine of the peers that waited for it. `is_free` says of each whether it
+    /// is still there and may be sent more, as [`Share::released`] does.
+    pub(crate) fn release<M: Machine>(&mut self, now: Instant, machine: &mut M, mut is_free: impl FnMut(Peer) -> bool) {
         self.number = self.number.wrapping_add(1);
+        while let Some(peer) = self.held.pop() {
+            if is_free(peer) {
+                machine.handle(now, Input::Drained(peer));
+            }
+        }
     }
 
-    /// Returns a peer that waited; [`Share::released`] says whether its machine is to be notified.
-    pub(crate) fn next_held(&mut self) -> Option<Peer> {
-        self.held.pop()
+    /// Forgets a peer that the machine has closed: nothing more is to be told of it.
+    pub(crate) fn forget(&mut self, peer: Peer) {
+        self.to_announce.retain(|blocked| *blocked != peer);
+        self.held.retain(|held| *held != peer);
     }
 }

@@ -3,6 +3,7 @@ mod waiting;
 pub(crate) use waiting::{LINGER, LITTLE};
 
 use crate::datagram::{Datagrams, PORTS, Port, Source};
+use crate::fairness::Round;
 use crate::hunch::Hunch;
 use crate::numbering::Numbering;
 use crate::stream::{ARRIVALS, Streams};
@@ -26,6 +27,7 @@ const RECEIVE_SPAN: Duration = Duration::from_micros(500);
 pub struct Sockets {
     streams: Streams,
     datagrams: Datagrams,
+    round: Round,
     /// The side that did not bring the last input.
     expected: Side,
     /// The bytes sent since the last sleep.
@@ -65,6 +67,7 @@ impl Sockets {
         Ok(Sockets {
             streams,
             datagrams,
+            round: Round::default(),
             expected: Side::Streams,
             sent: 0,
             heard_since_sleep: false,
@@ -163,6 +166,7 @@ impl Transport for Sockets {
     }
 
     fn close(&mut self, peer: Peer) {
+        self.round.forget(peer);
         if self.streams.has(peer) {
             self.streams.close(peer);
         } else {
@@ -175,27 +179,33 @@ impl Transport for Sockets {
         self.sent += out.len().max(1);
         for run in batch.runs() {
             if self.streams.has(run.peer) {
-                self.streams.send_run(&run, out);
+                self.streams.send_run(&run, out, &mut self.round);
             } else {
-                self.datagrams.send_run(&run, out);
+                self.datagrams.send_run(&run, out, &mut self.round);
             }
         }
         Ok(())
     }
 
+    #[inline]
     fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
-        let any = self.streams.announce(now, machine);
-        self.datagrams.announce(now, machine) || any
+        self.round.announce(now, machine)
     }
 
     #[inline]
     fn has_held(&self) -> bool {
-        self.streams.has_held() || self.datagrams.has_held()
+        self.round.has_held()
     }
 
     fn release<M: Machine>(&mut self, now: Instant, machine: &mut M) {
-        self.streams.release(now, machine);
-        self.datagrams.release(now, machine);
+        let Sockets { streams, datagrams, round, .. } = self;
+        round.release(
+            now,
+            machine,
+            |peer| {
+                if streams.has(peer) { streams.released(peer) } else { datagrams.released(peer) }
+            },
+        );
     }
 
     #[inline]

@@ -38,7 +38,6 @@ pub struct Streams {
     /// Whether the last receive filled the buffer, so that there may be more.
     filled: bool,
     notices: VecDeque<Notice>,
-    round: Round,
     untaken: Untaken,
     /// Streams that the poller does not watch yet. A watched stream pays for it with every packet, on the sender's
     /// processor, so that a stream that is read directly is not watched.
@@ -94,7 +93,6 @@ impl Streams {
             buffer,
             filled: false,
             notices: VecDeque::new(),
-            round: Round::default(),
             untaken: Untaken::default(),
             unwatched: Vec::new(),
             arrivals: Vec::new(),
@@ -264,7 +262,7 @@ impl Streams {
         let _ = self.poller.change(stream.fd.as_fd(), u64::from(peer.0), waiting);
     }
 
-    pub(crate) fn send_run(&mut self, run: &Run<'_>, out: &Outbox) {
+    pub(crate) fn send_run(&mut self, run: &Run<'_>, out: &Outbox, round: &mut Round) {
         let (peer, pieces, bound) = (run.peer, &out.pieces()[run.pieces.clone()], self.settings.backlog_max);
         let length = run.messages.iter().map(|message| message.length).sum();
         let Some(stream) = slot(&mut self.opened, &mut self.accepted, peer).and_then(Option::as_deref_mut) else {
@@ -288,7 +286,7 @@ impl Streams {
             stream.backlog.keep(out, pieces, sent);
         }
         let is_full = stream.backlog.len() > bound;
-        self.round.sent(peer, &mut stream.share, (length, run.messages.len()), is_full);
+        round.sent(peer, &mut stream.share, (length, run.messages.len()), is_full);
         if was_empty && sent < length {
             self.solo = None;
             self.watch(peer);
@@ -453,29 +451,9 @@ impl Streams {
         }
     }
 
-    /// Notifies the machine of the peers that it has to hold back from, and returns whether there are any.
-    #[inline]
-    pub(crate) fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
-        let mut any = false;
-        while let Some(peer) = self.round.next_blocked() {
-            machine.handle(now, Input::Blocked(peer));
-            any = true;
-        }
-        any
-    }
-
-    #[inline]
-    pub(crate) fn has_held(&self) -> bool {
-        self.round.has_held()
-    }
-
-    pub(crate) fn release<M: Machine>(&mut self, now: Instant, machine: &mut M) {
-        self.round.begin();
-        while let Some(peer) = self.round.next_held() {
-            if self.stream(peer).is_some_and(|stream| stream.share.released() && !stream.closing) {
-                machine.handle(now, Input::Drained(peer));
-            }
-        }
+    /// Records that the round is over. Returns whether the machine may go on with a peer that was held back in it.
+    pub(crate) fn released(&mut self, peer: Peer) -> bool {
+        self.stream(peer).is_some_and(|stream| stream.share.released() && !stream.closing)
     }
 
     pub(crate) fn ends(&self, peer: Peer) -> Option<Ends> {

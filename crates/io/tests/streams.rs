@@ -307,11 +307,11 @@ fn every_byte_arrives_in_its_place_through_tight_buffers() {
     for case in TIGHT {
         for (seed, wait) in [(1, Wait::Block), (2, Wait::Spin), (3, Wait::SpinThenBlock(Duration::from_micros(20)))] {
             let (near, far) = Exchange { seed, wait, ..tight(case) }.run();
-            // An endpoint gathers up to 256 KiB before it writes and tells.
-            let blocked = 3 * (case.2 >> 18).max(1) as u32;
+            // How often depends on who is scheduled when; a share of a round is more than a MiB, so it is not for each.
+            let blocked = (case.2 >> 20).max(1) as u32;
             for side in [near, far] {
                 assert_eq!(side.whole.load(Relaxed), 3);
-                assert!(side.pairs() && side.blocked.load(Relaxed) >= blocked / 2, "{case:?}: {side:?}");
+                assert!(side.pairs() && side.blocked.load(Relaxed) >= blocked, "{case:?}: {side:?}");
             }
         }
     }

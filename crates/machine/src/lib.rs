@@ -71,7 +71,8 @@ pub trait Machine {
 /// An input of a machine: something that happened.
 #[derive(Debug)]
 pub enum Input<'a, C> {
-    /// A peer is there: one that this machine asked for, or one that connected to it.
+    /// A peer is there: one that this machine asked for, or one that connected to it. It is not held back, even if the peer
+    /// that had the number before was.
     Opened(Peer, &'a Address),
     /// Bytes came: one datagram, or the next bytes of a stream.
     Received(Peer, &'a [u8]),

@@ -97,7 +97,7 @@ impl Outbox {
     }
 
     /// Ends a message: what is appended from here on starts a run of its own. For drivers that gather several messages.
-    /// Answers the number of runs so far.
+    /// Returns the number of runs so far.
     #[inline]
     pub fn seal(&mut self) -> usize {
         self.sealed = self.pieces.len();

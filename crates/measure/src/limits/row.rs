@@ -361,8 +361,8 @@ impl RoundTrip {
     /// Returns the round-trip of the row's operations one at a time, before and after it.
     ///
     /// If the row has passed the bound that this round-trip sets, the latter was taken at a bad moment. Then the result
-    /// is the shortest round-trip that the row's own TCP has seen, or `None` if that is not known or does not fit
-    /// either.
+    /// is the shortest round-trip that the row's own TCP has seen or, where that is not known or does not fit either,
+    /// the time of the fastest of the row's operations. `None` if no time fits.
     #[must_use]
     pub fn of_row(found: &Measurement, wire: &OnTheWire, alone_ns: &[f64]) -> Option<RoundTrip> {
         let fits = |ns: f64| {
@@ -375,8 +375,12 @@ impl RoundTrip {
             let source = format!("p50 of these operations one at a time, before and after: {}", texts());
             return Some(RoundTrip { ns, source });
         }
-        let ns = found.tcp.as_ref()?.min_rtt_ns? as f64;
-        (ns > 0.0 && fits(ns)).then(|| RoundTrip { ns, source: "the shortest that this row's TCP has seen".into() })
+        let transport = found.tcp.as_ref().and_then(|tcp| tcp.min_rtt_ns);
+        let fastest = found.latency_ns.as_ref().map(|latency| latency.min);
+        [(transport, "the shortest that this row's TCP has seen"), (fastest, "the fastest of this row's operations")]
+            .into_iter()
+            .filter_map(|(ns, source)| Some(RoundTrip { ns: ns? as f64, source: source.into() }))
+            .find(|round_trip| round_trip.ns > 0.0 && fits(round_trip.ns))
     }
 }
 

@@ -256,9 +256,7 @@ impl Builder {
             Input::Received(_, bytes) if self.config.datagrams => self.datagram(now, peer, bytes),
             Input::Received(_, bytes) => self.received(now, peer, bytes),
             Input::Landed(_, count) => {
-                if let Some(line) = self.lines.at(peer) {
-                    line.inbound.landed(count);
-                }
+                self.lines.landed(peer, count);
                 self.received(now, peer, &[]);
             }
             Input::Closed(_, why) => match self.lines.gone(peer) {
@@ -332,9 +330,7 @@ impl Machine for Builder {
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
         }
-        if !self.lines.is_idle()
-            && let Some(output) = self.lines.poll(out)
-        {
+        if let Some(output) = self.lines.poll(out) {
             return output;
         }
         let heard = &mut self.told;

@@ -506,9 +506,7 @@ impl<S: Supply> Machine for Controller<S> {
         match input {
             Input::Received(peer, bytes) => self.received(now, peer, bytes),
             Input::Landed(peer, count) => {
-                if let Some(line) = self.lines.at(peer) {
-                    line.inbound.landed(count);
-                }
+                self.lines.landed(peer, count);
                 self.received(now, peer, &[]);
             }
             Input::Command(command) => self.command(now, command),
@@ -540,9 +538,7 @@ impl<S: Supply> Machine for Controller<S> {
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
         }
-        if !self.lines.is_idle()
-            && let Some(output) = self.lines.poll(out)
-        {
+        if let Some(output) = self.lines.poll(out) {
             return output;
         }
         if let Some(number) = self.dials.due(now) {

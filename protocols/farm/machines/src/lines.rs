@@ -137,6 +137,14 @@ impl<R> Lines<R> {
         line.inbound.next(bytes, &line.intake, &mut self.pool)
     }
 
+    /// Takes in bytes that were received into the place that a peer's message had offered.
+    #[inline]
+    pub(crate) fn landed(&mut self, peer: Peer, count: usize) {
+        if let Some(line) = self.peers.at(peer) {
+            line.inbound.landed(count);
+        }
+    }
+
     /// Has a small message sent.
     #[inline]
     pub(crate) fn say(&mut self, peer: Peer, message: &[u8]) {
@@ -266,6 +274,10 @@ impl<R> Lines<R> {
     /// Returns the next small messages to be sent, or connection to be closed.
     #[inline]
     pub(crate) fn poll<E>(&mut self, out: &mut Outbox) -> Option<Output<E>> {
+        if self.is_idle() { None } else { self.next_output(out) }
+    }
+
+    fn next_output<E>(&mut self, out: &mut Outbox) -> Option<Output<E>> {
         while let Some(peer) = self.ready.pop_front() {
             let Some(line) = self.peers.at(peer) else { continue };
             if !core::mem::take(&mut line.queued) || line.blocked {
@@ -296,7 +308,7 @@ impl<R> Lines<R> {
 
     /// Tells whether [`Lines::poll`] has nothing to do.
     #[inline]
-    pub(crate) fn is_idle(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.ready.is_empty() && self.closing.is_empty()
     }
 }

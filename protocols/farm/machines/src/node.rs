@@ -446,9 +446,7 @@ impl Machine for Node {
         match input {
             Input::Received(peer, bytes) => self.received(now, peer, bytes),
             Input::Landed(peer, count) => {
-                if let Some(line) = self.lines.at(peer) {
-                    line.inbound.landed(count);
-                }
+                self.lines.landed(peer, count);
                 self.received(now, peer, &[]);
             }
             Input::Opened(peer, _) => self.opened(now, peer),
@@ -494,9 +492,7 @@ impl Machine for Node {
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
         }
-        if !self.lines.is_idle()
-            && let Some(output) = self.lines.poll(out)
-        {
+        if let Some(output) = self.lines.poll(out) {
             return output;
         }
         if let Some(number) = self.dials.due(now) {

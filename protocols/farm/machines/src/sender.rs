@@ -329,9 +329,7 @@ impl Sender {
         out: &mut Outbox,
         told: &mut impl FnMut(SenderEvent),
     ) -> Option<Output<E>> {
-        if !self.lines.is_idle()
-            && let Some(output) = self.lines.poll(out)
-        {
+        if let Some(output) = self.lines.poll(out) {
             return Some(output);
         }
         match self.state {

@@ -394,6 +394,8 @@ impl Machine for Client {
             Input::Command(command) => self.command(now, command),
             Input::Opened(PEER, _) if matches!(self.link, Link::Opening(_)) => {
                 self.link = Link::Open;
+                // The connection before may have been closed while it was held back; nothing is told of it any more.
+                self.carrier.set_blocked(false);
                 self.carrier.open(now);
             }
             Input::Closed(PEER, why) if matches!(self.link, Link::Opening(_) | Link::Open) => self.closed(now, why),

@@ -1,6 +1,6 @@
 //! XML as uHAL reads it.
 //!
-//! Its parser is more lenient than XML: a bare `&` and `<` in a value stand for themselves, entities of a document type
+//! uHAL's parser is more lenient than XML: a bare `&` and `<` in a value stand for themselves, entities of a document type
 //! are left alone, comments may hold `--`, and the declaration may come late. Tables in use rely on it. So the text is
 //! mended before it is parsed, character by character, so that every position stays what it was.
 

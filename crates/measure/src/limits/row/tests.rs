@@ -150,6 +150,8 @@ fn a_round_trip_that_the_row_has_passed_was_taken_at_a_bad_moment() {
     let mut found = row(Test::Rate, 10, 100_000.0);
     assert_eq!(RoundTrip::of_row(&found, &echo(), &[105e3, 99e3]).map(|trip| trip.ns), Some(99e3));
     assert_eq!(RoundTrip::of_row(&found, &echo(), &[340e3]), None);
+    found.latency_ns = Some(Latency { min: 40_000, ..Latency::default() });
+    assert_eq!(RoundTrip::of_row(&found, &echo(), &[340e3]).map(|trip| trip.ns), Some(40e3));
     found.tcp = Some(TcpTimes { min_rtt_ns: Some(60_000), ..TcpTimes::default() });
     assert_eq!(RoundTrip::of_row(&found, &echo(), &[340e3]).map(|trip| trip.ns), Some(60e3));
 }

@@ -134,7 +134,6 @@ impl Stream {
         self.keys.clear();
         self.out.clear();
         self.in_chunk = 0;
-        self.blocked = false;
         self.chunks = chunks(self.in_flight, self.payload_max);
     }
 }

@@ -316,6 +316,19 @@ fn a_device_that_goes_away_fails_what_is_in_flight_and_is_asked_once_for_the_res
 }
 
 #[test]
+fn a_new_connection_is_not_held_back_because_the_one_before_was() {
+    let mut client = opened(Path::Tcp, Version::V2_0);
+    ask(&mut client, [Command::Read { tag: 1, address: 3 }, Command::Flush]);
+    pump(&mut client);
+    client.handle(Instant::ZERO, Input::Closed(PEER, Closed::Reset));
+    client.handle(Instant::ZERO, Input::Blocked(PEER));
+    ask(&mut client, [Command::Read { tag: 2, address: 4 }, Command::Flush]);
+    pump(&mut client);
+    client.handle(Instant::ZERO, Input::Opened(PEER, &Address::Node(1)));
+    assert_eq!(pump(&mut client).0.len(), 1);
+}
+
+#[test]
 fn a_reply_to_another_packet_is_not_taken() {
     let wrong = bytes(&[0x2000_01F0, 0x2000_0100, 7]);
     let read = || [Command::Read { tag: 1, address: 3 }, Command::Flush];
