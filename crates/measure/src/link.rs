@@ -56,6 +56,8 @@ pub enum Outcome {
         /// The time since it was due, or sent where nothing says when it is due.
         took_ns: u64,
     },
+    /// The subscription has ended; no update follows.
+    Unsubscribed,
 }
 
 /// Resources that this side's or the far end's process has used since it started.
@@ -114,15 +116,8 @@ pub trait Link {
         Err(LinkError::Unsupported("the far end of this link sends no updates".to_owned()))
     }
 
-    /// Ends all subscriptions, and waits until the far end has confirmed it. Updates that arrive until then are
-    /// appended.
-    ///
-    /// # Errors
-    /// Any [`LinkError`]: the link cannot go on.
-    fn unsubscribe(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError> {
-        let _ = (until, done);
-        Ok(())
-    }
+    /// Ends all subscriptions; [`Outcome::Unsubscribed`] follows for each, and updates may arrive until then.
+    fn unsubscribe(&mut self) {}
 
     /// Requests the counters and the CPU usage of the far end. Operations in flight go on; their completions are
     /// appended.

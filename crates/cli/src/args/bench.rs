@@ -42,7 +42,7 @@ pub struct Bench {
 pub struct Choice {
     /// rate: as many operations as the window allows; latency: one at a time; random: sizes drawn between a rising
     /// minimum and a maximum; channels: the rate over many channels; open: operations due on a schedule, whatever the
-    /// link does [default: the protocol's standard suite].
+    /// link does; updates: sent by the far end to a subscription on each channel, unasked [default: the protocol's standard suite].
     #[arg(long, value_name = "TEST", value_parser = test())]
     pub test: Option<Test>,
     /// Which way the payload goes: out and back, out, or in [default: both, or the one way
@@ -53,8 +53,8 @@ pub struct Choice {
     /// protocol's].
     #[arg(long, value_name = "SIZES", allow_negative_numbers = true)]
     pub sizes: Option<Sizes>,
-    /// Operations in flight per channel; several, as 1,2,4,8,16, are measured in turn [default: the protocol's; 1 for
-    /// latency].
+    /// Operations in flight per channel; of updates, those that may wait at the far end. Several, as 1,2,4,8,16, are
+    /// measured in turn [default: the protocol's; 1 for latency].
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = value_parser!(u32).range(1..=1_048_576),
           allow_negative_numbers = true)]
     pub window: Vec<u32>,
@@ -64,7 +64,8 @@ pub struct Choice {
     /// Operations per packet, where the protocol concatenates them.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=65_535), allow_negative_numbers = true)]
     pub batch: u32,
-    /// Operations per second in all, for the open test: 5000 or 10K; latency counts from the due time.
+    /// Operations per second in all, for the open test, or updates: 5000 or 10K; latency counts from the due time
+    /// [default: updates as fast as the far end can].
     #[arg(long, value_name = "RATE", value_parser = units::rate, allow_negative_numbers = true)]
     pub rate: Option<f64>,
     /// Each operation on a connection of its own (TCP_CRR).
@@ -133,12 +134,15 @@ pub struct Measure {
 }
 
 fn test() -> impl TypedValueParser<Value = Test> {
-    PossibleValuesParser::new(["rate", "latency", "random", "channels", "open"]).map(|name| match name.as_str() {
-        "rate" => Test::Rate,
-        "latency" => Test::Latency,
-        "random" => Test::Random,
-        "channels" => Test::Channels,
-        _ => Test::Open,
+    PossibleValuesParser::new(["rate", "latency", "random", "channels", "open", "updates"]).map(|name| {
+        match name.as_str() {
+            "rate" => Test::Rate,
+            "latency" => Test::Latency,
+            "random" => Test::Random,
+            "channels" => Test::Channels,
+            "updates" => Test::Updates,
+            _ => Test::Open,
+        }
     })
 }
 

@@ -159,7 +159,13 @@ impl Drive<'_> {
     /// Subscribes every channel.
     fn subscribe(&mut self, share: Share) -> Result<(), LinkError> {
         self.heard = self.link.now();
-        share.subscriptions(self.shared.plan).try_for_each(|subscription| self.link.subscribe(subscription))
+        for subscription in share.subscriptions(self.shared.plan) {
+            self.link.subscribe(subscription)?;
+            if let Some(updates) = &mut self.updates {
+                updates.live += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Polls the link once: counts what has ended, and starts what is due.
@@ -235,8 +241,8 @@ impl Drive<'_> {
     fn ended(&mut self, completion: Completion, now: Instant, resume: Instant) -> Result<(), LinkError> {
         let tag = completion.tag;
         match completion.outcome {
-            Outcome::Update { took_ns } => {
-                self.updated(took_ns, now);
+            Outcome::Update { .. } | Outcome::Unsubscribed => {
+                self.updated(completion.outcome, now);
                 return Ok(());
             }
             Outcome::Recovered => {
@@ -253,7 +259,7 @@ impl Drive<'_> {
                     stages.done(tag, now);
                 }
             }
-            Outcome::Done | Outcome::Recovered | Outcome::Update { .. } => {}
+            Outcome::Done | Outcome::Recovered | Outcome::Update { .. } | Outcome::Unsubscribed => {}
             Outcome::Lost => {
                 self.accounts.lost += u64::from(counted(tag));
                 self.recorder.gone();
@@ -268,14 +274,17 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Counts an update that has arrived.
+    /// Counts an update that has arrived, or the end of a subscription.
     #[inline]
-    fn updated(&mut self, took_ns: u64, now: Instant) {
-        if let Some(updates) = &self.updates
-            && self.phase != Phase::Over
-        {
-            self.recorder.done(took_ns, updates.size);
-            self.close_full_repeat(now);
+    fn updated(&mut self, outcome: Outcome, now: Instant) {
+        let Some(updates) = &mut self.updates else { return };
+        match outcome {
+            Outcome::Update { took_ns } if self.phase != Phase::Over => {
+                self.recorder.done(took_ns, updates.size);
+                self.close_full_repeat(now);
+            }
+            Outcome::Unsubscribed => updates.live = updates.live.saturating_sub(1),
+            _ => {}
         }
     }
 
@@ -401,18 +410,13 @@ impl Drive<'_> {
         self.shared.tell(self.place == 0, since.0, since.1, progress);
     }
 
-    /// Waits for the operations in flight, so that the link can be used for the next plan.
+    /// Waits for the operations in flight and the end of subscriptions, so that the link can be used for the next plan.
     fn drain(&mut self) -> Result<(), LinkError> {
         self.held = None;
-        if self.updates.is_some() {
-            let until = self.link.now() + self.shared.plan.stall;
-            self.link.unsubscribe(until, &mut self.done)?;
-            self.done.clear();
-            return Ok(());
-        }
+        self.link.unsubscribe();
         self.link.flush();
         self.heard = self.link.now();
-        while self.slots.in_flight() > 0 {
+        while self.slots.in_flight() > 0 || self.updates.as_ref().is_some_and(|updates| updates.live > 0) {
             self.turn()?;
         }
         Ok(())

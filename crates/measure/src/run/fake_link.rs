@@ -29,6 +29,8 @@ pub struct FakeLink {
     unsent: Option<u64>,
     /// Live subscriptions, each with when its next update arrives and how far apart they are.
     pub subscribed: Vec<(Subscription, u64, u64)>,
+    /// Subscriptions whose end has not been reported.
+    unsubscribed: Vec<u64>,
     /// Updates that were lost, or skipped by the far end.
     missing: Loss,
     /// The time from which on nothing arrives.
@@ -55,6 +57,7 @@ impl FakeLink {
             far: None,
             unsent: None,
             subscribed: Vec::new(),
+            unsubscribed: Vec::new(),
             missing: Loss::default(),
             dead_from: u64::MAX,
             channels: BTreeMap::new(),
@@ -165,7 +168,7 @@ impl Link for FakeLink {
                 event(at + 1_500_000, 2);
             }
             Outcome::Refused => event(at, 3),
-            Outcome::Update { .. } => panic!("an operation does not end as an update"),
+            Outcome::Update { .. } | Outcome::Unsubscribed => panic!("an operation does not end as an update"),
         }
         *self.channels.entry(operation.channel).or_default() += 1;
         if self.sizes.len() < 100_000 {
@@ -178,6 +181,7 @@ impl Link for FakeLink {
         self.now = self.now.max(next.min(self.next_update()).min(until.as_nanos()));
         self.deliver(self.now, done);
         self.update(done);
+        done.extend(self.unsubscribed.drain(..).map(|tag| Completion { tag, outcome: Outcome::Unsubscribed }));
         Ok(())
     }
 
@@ -189,9 +193,9 @@ impl Link for FakeLink {
         Ok(())
     }
 
-    fn unsubscribe(&mut self, _: Instant, _: &mut Vec<Completion>) -> Result<(), LinkError> {
-        self.subscribed.clear();
-        Ok(())
+    fn unsubscribe(&mut self) {
+        self.unsubscribed =
+            self.subscribed.drain(..).map(|(subscription, ..)| u64::from(subscription.channel)).collect();
     }
 
     fn now(&self) -> Instant {

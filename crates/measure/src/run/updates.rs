@@ -8,14 +8,19 @@ pub(super) struct Updates {
     pub size: u32,
     /// The longest time between two of one subscription, if none is skipped.
     pub spacing: Duration,
+    /// Subscriptions that have not ended.
+    pub live: u32,
 }
 
 impl Updates {
     /// Returns the updates of a plan; `None` for a plan of operations.
     pub fn of(plan: &Plan) -> Option<Self> {
         let spacing_s = plan.rate.map_or(0.0, |rate| f64::from(plan.channels) / rate);
-        (plan.test == Test::Updates)
-            .then(|| Updates { size: plan.size.bounds().1, spacing: Duration::from_secs_f64(spacing_s) })
+        (plan.test == Test::Updates).then(|| Updates {
+            size: plan.size.bounds().1,
+            spacing: Duration::from_secs_f64(spacing_s),
+            live: 0,
+        })
     }
 }
 

@@ -23,7 +23,6 @@ pub(crate) struct RawLink<D: Driver<Machine = Client>> {
     ready: u32,
     size_max: u32,
     reports: u32,
-    subscribed: u32,
     far_end: FarEnd,
     failed: Option<LinkError>,
 }
@@ -95,7 +94,6 @@ impl<D: Driver<Machine = Client>> RawLink<D> {
             ready: 0,
             size_max: u32::MAX,
             reports: 0,
-            subscribed: 0,
             far_end: FarEnd::default(),
             failed: None,
         };
@@ -121,7 +119,7 @@ impl<D: Driver<Machine = Client>> RawLink<D> {
 
     #[inline]
     fn turn(&mut self, wait: Wait, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError> {
-        let RawLink { driver, ready, size_max, reports, subscribed, far_end, failed, channels, .. } = self;
+        let RawLink { driver, ready, size_max, reports, far_end, failed, channels, .. } = self;
         let outcome = driver.turn(wait, until, &mut |event| match event {
             Event::Done(tag) => done.push(Completion { tag, outcome: Outcome::Done }),
             Event::Lost(tag) => done.push(Completion { tag, outcome: Outcome::Lost }),
@@ -129,7 +127,9 @@ impl<D: Driver<Machine = Client>> RawLink<D> {
             Event::Update { channel, took_ns } => {
                 done.push(Completion { tag: u64::from(channel), outcome: Outcome::Update { took_ns } });
             }
-            Event::Unsubscribed { .. } => *subscribed -= 1,
+            Event::Unsubscribed { channel } => {
+                done.push(Completion { tag: u64::from(channel), outcome: Outcome::Unsubscribed });
+            }
             Event::Ready { size_max: theirs, .. } => {
                 *ready += 1;
                 *size_max = theirs.min(*size_max);
@@ -186,20 +186,11 @@ impl<D: Driver<Machine = Client>> Link for RawLink<D> {
         // A rate is never 0, which means as fast as the server can.
         let rate_micro = rate.map_or(0, |rate| ((rate * 1e6) as u64).max(1));
         self.driver.command(Command::Subscribe { channel, size, rate_micro, first_after, queue });
-        self.subscribed += 1;
         Ok(())
     }
 
-    fn unsubscribe(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError> {
+    fn unsubscribe(&mut self) {
         self.driver.command(Command::Unsubscribe);
-        let from = self.now();
-        while self.subscribed > 0 {
-            if self.now() >= until {
-                return Err(LinkError::Stalled { millis: (until - from).as_millis() as u64 });
-            }
-            self.turn(Wait::Block, until, done)?;
-        }
-        Ok(())
     }
 
     fn far_end(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {

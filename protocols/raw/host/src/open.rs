@@ -105,7 +105,7 @@ pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error
     let transport = crate::transport(uri);
     let address = address(uri, LOOPBACK)?;
     let config = server_config(settings, transport, [0, 0]);
-    let told = facts::encode(&settings.facts(&address));
+    let told = facts::encode(&settings.facts(&address.clone().over(transport)));
     let service = Service {
         // Each has a secret of its own, because each numbers its peers by itself.
         make: move |_| Machine::new(ServerConfig { secret: secret(), ..config }).telling(told.clone()),
