@@ -1,4 +1,4 @@
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer};
 use std::time::Duration;
 
 /// Outputs in a row after which a machine that is not idle is stuck.
@@ -116,7 +116,7 @@ fn tell<M: Machine>(
             };
             peers.accepted += u32::from(peer.is_accepted());
             peers.open.push(Slot { peer, unsent: 0, blocked: false });
-            machine.handle(now, Input::Opened(peer, &address));
+            machine.handle(now, Input::Opened(peer, &Ends::new(Address::Node(0), address)));
         }
         Step::Received(index, bytes) => {
             let Some(peer) = peers.pick(index) else { return };

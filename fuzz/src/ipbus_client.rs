@@ -1,7 +1,7 @@
 use hodo_ipbus::wire::Version;
 use hodo_ipbus::wire::operation::Mode;
 use hodo_ipbus::{Block, Client, ClientConfig, Command, Device, DeviceCommand, DeviceConfig, Event, Path};
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Transport};
+use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Transport};
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl Floor {
         let transport = if matches!(path, Path::Udp { .. }) { Transport::Datagram } else { Transport::Stream };
         let mut device =
             Device::new(DeviceConfig { memory_bytes_max: 1 << 20, ..DeviceConfig::new(transport, version) });
-        device.handle(Instant::ZERO, Input::Opened(CLIENT, &Address::Node(0)));
+        device.handle(Instant::ZERO, Input::Opened(CLIENT, &Ends::nodes(1, 0)));
         Floor {
             client: Client::new(ClientConfig::new(path, version, Address::Node(1))),
             device,
@@ -153,7 +153,7 @@ impl Floor {
                 Output::Open(peer, address) => {
                     assert!(!self.open, "opened twice");
                     self.open = true;
-                    self.client.handle(self.now, Input::Opened(peer, &address));
+                    self.client.handle(self.now, Input::Opened(peer, &Ends::new(Address::Node(0), address)));
                 }
                 Output::Close(_) => self.open = false,
                 Output::Idle(_) => return,

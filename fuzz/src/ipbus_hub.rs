@@ -5,7 +5,7 @@ use hodo_ipbus::wire::operation::{self, Mode, Operation};
 use hodo_ipbus::wire::packet::{Header, Kind, Packet, following};
 use hodo_ipbus::wire::status::Status;
 use hodo_ipbus::wire::{Order, Version, WORD, legacy};
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Sampling};
+use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Sampling};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
@@ -107,7 +107,7 @@ impl Floor {
         }
         let client = Client { due: VecDeque::new(), chunks: Chunks::new(1 << 20), honest: true, blocked: false };
         self.clients.insert(peer, client);
-        self.hub.handle(self.now, Input::Opened(peer, &Address::Node(peer.0)));
+        self.hub.handle(self.now, Input::Opened(peer, &Ends::nodes(0, peer.0)));
     }
 
     /// Sends a packet for each two bytes: they choose the board, the version and byte order, and the words.
@@ -208,7 +208,10 @@ impl Floor {
                     if socket == target(board as u8) && board < self.boards.len() {
                         self.boards[board].arriving.clear();
                         self.peers.insert(peer, board);
-                        self.hub.handle(self.now, Input::Opened(peer, &Address::Udp(socket.into())));
+                        self.hub.handle(
+                            self.now,
+                            Input::Opened(peer, &Ends::new(Address::Node(0), Address::Udp(socket.into()))),
+                        );
                     } else {
                         self.hub.handle(self.now, Input::Closed(peer, Closed::Unreachable));
                     }

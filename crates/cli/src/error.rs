@@ -1,4 +1,5 @@
 use hodo_catalog as catalog;
+#[cfg(feature = "ipbus")]
 use hodo_ipbus_host::daemon::HubError;
 use std::fmt;
 use std::process::ExitCode;
@@ -46,6 +47,7 @@ impl From<hodo_daemon::Error> for Error {
     }
 }
 
+#[cfg(feature = "farm")]
 impl From<hodo_farm_host::Error> for Error {
     fn from(error: hodo_farm_host::Error) -> Self {
         match error {
@@ -55,6 +57,7 @@ impl From<hodo_farm_host::Error> for Error {
     }
 }
 
+#[cfg(feature = "ipbus")]
 impl From<HubError> for Error {
     fn from(error: HubError) -> Self {
         match error {
@@ -64,6 +67,7 @@ impl From<HubError> for Error {
     }
 }
 
+#[cfg(feature = "farm")]
 impl From<hodo_store::Error> for Error {
     fn from(error: hodo_store::Error) -> Self {
         Error::Failed(error.to_string())

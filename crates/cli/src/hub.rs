@@ -1,12 +1,14 @@
 //! `hodo hub`: between IPbus clients over TCP and boards over UDP.
 
 use crate::announce::announce;
-use crate::args::{Logged, Traced, units};
-use crate::{Error, Outcome, terminal, trace};
+use crate::logging::LogOptions;
+use crate::trace::{self, TraceOptions};
+use crate::{Error, Outcome, terminal};
 use clap::{Args, Subcommand};
 use hodo_daemon::{HEALTH, Options};
 use hodo_ipbus_host::daemon::{HubDaemon, HubSettings, page, stop};
 use hodo_machine::Wait;
+use hodo_measure::units;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,15 +17,15 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Runs the hub until a signal comes, or asks one that runs.
-pub fn run(hub: &Hub) -> Result<Outcome, Error> {
+pub fn run(hub: &HubOptions) -> Result<Outcome, Error> {
     match &hub.command {
         None => serve(&hub.serve),
         Some(HubCommand::Stats(pages)) => show(pages, page::PATH),
         Some(HubCommand::Status(pages)) => show(pages, HEALTH),
-        Some(HubCommand::Stop(asked)) => {
-            let said = match stop(&asked.pid_file, asked.within)? {
+        Some(HubCommand::Stop(options)) => {
+            let said = match stop(&options.pid_file, options.within)? {
                 Some(pid) => format!("process {pid} has ended\n"),
-                None => format!("no hub is running: nobody holds {}\n", asked.pid_file.display()),
+                None => format!("no hub is running: nobody holds {}\n", options.pid_file.display()),
             };
             terminal::print(&said)?;
             Ok(Outcome::Done)
@@ -36,24 +38,28 @@ fn show(pages: &HubPages, path: &str) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
-fn serve(asked: &HubServe) -> Result<Outcome, Error> {
-    asked.log.open("hodo hub", asked.verbose)?;
+fn serve(options: &HubServe) -> Result<Outcome, Error> {
+    options.log.open("hodo hub", options.verbose)?;
     let hub = HubDaemon::start(HubSettings {
-        listen: asked.listen,
-        allow: asked.allow.clone(),
-        daemon: Options { http: (!asked.no_metrics).then_some(asked.metrics), pid_file: asked.pid_file.clone() },
-        wait: asked.wait,
-        cpu: asked.cpu,
-        clients: asked.clients as usize,
-        boards: asked.boards as usize,
-        in_flight: asked.in_flight as usize,
-        patience: asked.patience,
-        late: asked.late,
-        drain: asked.drain,
-        trace: trace::options(&asked.traced, asked.trace_paused)?,
-        stages: asked.stages,
+        listen: options.listen,
+        allow: options.allow.clone(),
+        daemon: Options {
+            http: (!options.no_metrics).then_some(options.metrics),
+            pid_file: options.pid_file.clone(),
+            catches_signals: true,
+        },
+        wait: options.wait,
+        cpu: options.cpu,
+        clients: options.clients as usize,
+        boards: options.boards as usize,
+        in_flight: options.in_flight as usize,
+        patience: options.patience,
+        late: options.late,
+        drain: options.drain,
+        trace: trace::options(&options.traced, options.trace_paused)?,
+        stages: options.stages,
     })?;
-    announce(hub.daemon(), hub.address(), asked.until_stdin_closes);
+    announce(hub.daemon(), hub.address(), options.until_stdin_closes);
     hub.run()?;
     Ok(Outcome::Done)
 }
@@ -64,7 +70,7 @@ const PAGES: &str = "127.0.0.1:9203";
 /// The hub between IPbus clients and boards.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
-pub struct Hub {
+pub struct HubOptions {
     /// The subcommand; without one, the hub runs.
     #[command(subcommand)]
     pub command: Option<HubCommand>,
@@ -128,7 +134,7 @@ pub struct HubServe {
     pub drain: Duration,
     /// The trace.
     #[command(flatten)]
-    pub traced: Traced,
+    pub traced: TraceOptions,
     /// Begin the trace only at SIGUSR1, which pauses one that has begun.
     #[arg(long, requires = "trace")]
     pub trace_paused: bool,
@@ -137,7 +143,7 @@ pub struct HubServe {
     pub stages: bool,
     /// The log.
     #[command(flatten)]
-    pub log: Logged,
+    pub log: LogOptions,
     /// Log every client that connects and disconnects, not only errors: --log-level debug.
     #[arg(long)]
     pub verbose: bool,
@@ -146,7 +152,7 @@ pub struct HubServe {
     pub until_stdin_closes: bool,
 }
 
-/// Which hub is asked.
+/// Which hub is options.
 #[derive(Debug, Args)]
 pub struct HubPages {
     /// Where its pages are.

@@ -1,7 +1,7 @@
 //! Ctrl-C and `kill`: the first asks the program to come to an end; a second Ctrl-C ends it at once.
 
 use crate::Error;
-use crate::args::Logged;
+use crate::logging::LogOptions;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub fn flag() -> Result<Arc<AtomicBool>, Error> {
 }
 
 /// Returns the flag of [`flag()`] for a daemon: SIGHUP opens the log again if that is in a file.
-pub fn flag_of_daemon(log: &Logged) -> Result<Arc<AtomicBool>, Error> {
+pub fn flag_of_daemon(log: &LogOptions) -> Result<Arc<AtomicBool>, Error> {
     if log.reopens() { catch(&[SIGINT, SIGTERM]) } else { flag() }
 }
 

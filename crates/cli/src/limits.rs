@@ -1,31 +1,38 @@
 //! `hodo limits`: the calculator alone.
 
-use crate::args::sizes::Sizes;
-use crate::args::{self, Transport};
-use crate::output_file::write_json;
+#[cfg(feature = "farm")]
+use crate::farm::FarmEvents;
+use crate::output::Target;
 use crate::{Error, Outcome, terminal};
-use hodo_catalog::farm::on_the_stream;
+use clap::{Args, ValueEnum};
 use hodo_measure::limits::{
-    Bound, Fan, Ip, Line, Packing, Path, Pci, Pcie, PcieGeneration, Transport as Carrier, format_rate, least,
+    Bus, Calculated, Calculator, Ip, Line, Path, Pci, Pcie, PcieGeneration, Processors, Sharing, Transport as Carrier,
+    format_rate,
 };
-use hodo_measure::{Limit, LimitKind};
+use hodo_measure::{Limit, Sizes, units};
 use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// The largest payload in bytes on which two ends of a PCI Express link commonly agree.
 const PCIE_MAX_PAYLOAD: u32 = 256;
 
 /// Prints the limit of every size, and how it was computed.
-pub fn run(limits: &args::Limits) -> Result<Outcome, Error> {
-    let path = path(limits)?;
-    let bus = bus(limits)?;
-    let sizes = limits.sizes.clone().unwrap_or_else(|| Sizes::of(if limits.farm.is_some() { &[EVENT] } else { SIZES }));
-    let rows = sizes.values().iter().map(|size| row(limits, &path, &bus, *size)).collect::<Result<Vec<_>, _>>()?;
-    let to_stdout = limits.json.as_deref().is_some_and(|file| file.as_os_str() == "-");
-    if let Some(file) = &limits.json {
-        write_json("--json", file, &document(&path, &bus, &rows))?;
+pub fn run(options: &LimitsOptions) -> Result<Outcome, Error> {
+    let calculator = calculator(options)?;
+    let sizes = options.sizes.clone().unwrap_or_else(|| Sizes::of(options.events().map_or(SIZES, |_| EVENT)));
+    if let Some(max) = calculator.path.datagram_bytes_max()
+        && let Some(size) = sizes.values().iter().find(|size| **size > max)
+    {
+        return Err(Error::Usage(format!("--sizes {size}: a UDP datagram has a size in 1..={max} bytes")));
     }
-    if !to_stdout {
-        terminal::print(&text(limits, &path, &bus, &rows))?;
+    let rows: Vec<Calculated> = sizes.values().iter().map(|size| calculator.limit(*size)).collect();
+    let json = options.json.as_deref().map(|file| Target::prepare("--json", file)).transpose()?;
+    if let Some(json) = &json {
+        json.write_json(&document(&calculator, &rows))?;
+    }
+    if !json.is_some_and(|json| json.is_stdout()) {
+        terminal::print(&text(options, &calculator, &rows))?;
     }
     Ok(Outcome::Done)
 }
@@ -33,141 +40,77 @@ pub fn run(limits: &args::Limits) -> Result<Outcome, Error> {
 /// The default sizes.
 const SIZES: &[u32] = &[64, 1024, 1472, 8 << 10, 32 << 10];
 /// The event of the published study.
-const EVENT: u32 = 32_000;
+const EVENT: &[u32] = &[32_000];
 
-/// The limit of operations of one size.
-struct Row {
-    size: u32,
-    wire_bytes: f64,
-    wire_ns: f64,
-    limit: Limit,
+/// Messages that one sender distributes over several receivers.
+struct Events {
+    receivers: u32,
+    header_bytes: u64,
+    answer_bytes: u64,
 }
 
-fn path(limits: &args::Limits) -> Result<Path, Error> {
-    let line = Line { rate_bits_per_s: limits.line_rate, mtu: limits.mtu, vlan_tags: u8::from(limits.vlan) };
-    path_over(limits, line)
+impl LimitsOptions {
+    #[cfg(feature = "farm")]
+    fn events(&self) -> Option<Events> {
+        let (receivers, (header_bytes, answer_bytes)) = self.farm.messages()?;
+        Some(Events { receivers, header_bytes, answer_bytes })
+    }
+
+    #[cfg(not(feature = "farm"))]
+    fn events(&self) -> Option<Events> {
+        None
+    }
 }
 
-fn path_over(limits: &args::Limits, line: Line) -> Result<Path, Error> {
-    let ip = if limits.ipv6 { Ip::V6 } else { Ip::V4 };
-    let carrier = match limits.transport {
-        Transport::Tcp => Carrier::Tcp { timestamps: !limits.no_timestamps },
+fn calculator(options: &LimitsOptions) -> Result<Calculator, Error> {
+    let events = options.events();
+    let (header_bytes, answer_bytes) =
+        events.as_ref().map_or((0, 0), |events| (events.header_bytes, events.answer_bytes));
+    let own = options.leaf_rate.map(|rate| path(options, rate)).transpose()?;
+    let sharing = match (&events, options.flows, own) {
+        (Some(events), _, Some(leaf)) => Sharing::Leaves(events.receivers, leaf),
+        (_, Some(flows), own) => Sharing::Flows(flows, own),
+        _ => Sharing::Alone,
+    };
+    let in_flight = |window| u64::from(window) * u64::from(events.as_ref().map_or(1, |events| events.receivers));
+    let copies = options.copies.zip(options.copy_rate);
+    let has_processors = options.cpu_cost.is_some() || copies.is_some();
+    let cost = options.cpu_cost.unwrap_or_default();
+    Ok(Calculator {
+        path: path(options, options.line_rate)?,
+        sharing,
+        header_bytes,
+        answer_bytes,
+        window: options.window.map(in_flight).zip(options.rtt),
+        processors: has_processors.then_some(Processors { cores: options.cores, cost, copies }),
+        buses: buses(options)?,
+    })
+}
+
+fn path(options: &LimitsOptions, rate_bits_per_s: f64) -> Result<Path, Error> {
+    let line = Line { rate_bits_per_s, mtu: options.mtu, vlan_tags: u8::from(options.vlan) };
+    let ip = if options.ipv6 { Ip::V6 } else { Ip::V4 };
+    let carrier = match options.transport {
+        Transport::Tcp => Carrier::Tcp { timestamps: !options.no_timestamps },
         Transport::Udp => Carrier::Udp,
     };
     Path::new(line, ip, carrier).map_err(|why| Error::Usage(why.to_string()))
 }
 
-fn row(limits: &args::Limits, path: &Path, bus: &[Bus], size: u32) -> Result<Row, Error> {
-    if let Some(max) = path.datagram_bytes_max().filter(|max| size > *max) {
-        return Err(Error::Usage(format!("--sizes {size}: a UDP datagram has a size in 1..={max} bytes")));
-    }
-    let (bytes, (out, back)) = (u64::from(size), messages(limits, size));
-    let mut bounds = vec![line_bound(limits, path, bytes)?];
-    if let (Some(window), Some(rtt)) = (limits.window, limits.rtt) {
-        let in_flight = u64::from(window) * u64::from(limits.farm.unwrap_or(1));
-        bounds.push(Bound::window(in_flight, rtt.as_secs_f64() * 1e9));
-    }
-    bounds.extend(processors(limits, (out + back) as f64));
-    bounds.extend(bus.iter().map(|bus| bus.bound(out.max(back) as f64)));
-    let limit = least(LimitKind::Line, bounds, f64::from(size))
-        .ok_or_else(|| Error::Usage(format!("--sizes {size}: nothing bounds this operation")))?;
-    let wire_bytes = path.wire_bytes(out, Packing::Own);
-    Ok(Row { size, wire_bytes, wire_ns: path.latency_ns(out, 0, 0.0), limit })
+fn buses(options: &LimitsOptions) -> Result<Vec<Bus>, Error> {
+    let pci = options.pci.map(|(bits, megahertz)| Pci::new(bits, megahertz * 1e6).map(Bus::Pci));
+    let pci = pci.transpose().map_err(|why| Error::Usage(format!("--pci: {why}")))?;
+    let pcie = options.pcie.map(|(generation, lanes)| {
+        let generation = PcieGeneration::try_from(generation)?;
+        Pcie::new(generation, lanes, PCIE_MAX_PAYLOAD).map(Bus::Pcie)
+    });
+    let pcie = pcie.transpose().map_err(|why| Error::Usage(format!("--pcie: {why}")))?;
+    Ok(pci.into_iter().chain(pcie).collect())
 }
 
-/// Bytes out and back of an operation on the stream: an event of a farm has a header, and a token that answers it.
-fn messages(limits: &args::Limits, size: u32) -> (u64, u64) {
-    match limits.farm {
-        Some(_) => on_the_stream(u64::from(size), limits.token_data),
-        None => (u64::from(size), 0),
-    }
-}
-
-/// Returns the bound of the processors that the arguments describe, with `bytes` of each operation to copy, if they
-/// describe any.
-fn processors(limits: &args::Limits, bytes: f64) -> Option<Bound> {
-    let cost_ns = limits.cpu_cost.map(|cost| cost.as_secs_f64() * 1e9);
-    match (limits.copies.zip(limits.copy_rate), cost_ns) {
-        (Some((copies, rate)), cost_ns) => {
-            Some(Bound::copies(limits.cores, cost_ns.unwrap_or(0.0), copies, bytes, rate))
-        }
-        (None, cost_ns) => cost_ns.map(|cost_ns| Bound::cpu(limits.cores, cost_ns)),
-    }
-}
-
-/// Returns the bound of the line alone, or shared by several senders that have lines of their own before it.
-fn line_bound(limits: &args::Limits, path: &Path, bytes: u64) -> Result<Bound, Error> {
-    let (out, back) = messages(limits, bytes as u32);
-    let cost = path.cost(bytes, out, back, Packing::Stream);
-    let trunk = Bound::line(path, &cost);
-    let leaf = |rate| path_over(limits, Line { rate_bits_per_s: rate, ..*path.line() });
-    if let (Some(leaves), Some(rate)) = (limits.farm, limits.leaf_rate) {
-        return Ok(Fan { leaves, leaf: leaf(rate)?, trunk: *path }.bound(&cost, &cost));
-    }
-    let Some(flows) = limits.flows else { return Ok(trunk) };
-    let shared = trunk.shared_by(flows);
-    let Some(rate) = limits.leaf_rate else { return Ok(shared) };
-    let leaf = Bound::line(&leaf(rate)?, &cost);
-    let formula = format!("own line [{}], shared line [{}]", leaf.formula, shared.formula);
-    let least = if leaf.operations_per_s < shared.operations_per_s { leaf } else { shared };
-    Ok(Bound { formula, ..least })
-}
-
-/// A bus between memory and adapter.
-enum Bus {
-    Pci(Pci),
-    Pcie(Pcie),
-}
-
-impl Bus {
-    fn bound(&self, bytes: f64) -> Bound {
-        match self {
-            Bus::Pci(pci) => pci.bound(bytes, 0.0),
-            Bus::Pcie(pcie) => pcie.bound(bytes, 0.0),
-        }
-    }
-
-    fn nominal_bits_per_s(&self) -> f64 {
-        match self {
-            Bus::Pci(pci) => pci.nominal_bits_per_s(),
-            Bus::Pcie(pcie) => pcie.nominal_bits_per_s(),
-        }
-    }
-
-    fn text(&self) -> String {
-        let nominal = format_rate(self.nominal_bits_per_s());
-        match self {
-            Bus::Pci(_) => format!("PCI bus, nominal {nominal}, both directions together"),
-            Bus::Pcie(pcie) => format!(
-                "PCI Express, {nominal} a direction after encoding, {} in packets of {PCIE_MAX_PAYLOAD} bytes",
-                format_rate(pcie.payload_bits_per_s())
-            ),
-        }
-    }
-}
-
-fn bus(limits: &args::Limits) -> Result<Vec<Bus>, Error> {
-    let mut bus = Vec::new();
-    if let Some((bits, megahertz)) = limits.pci {
-        let pci = Pci::new(bits, megahertz * 1e6).map_err(|why| Error::Usage(format!("--pci: {why}")))?;
-        bus.push(Bus::Pci(pci));
-    }
-    if let Some((generation, lanes)) = limits.pcie {
-        let pcie = PcieGeneration::try_from(generation)
-            .and_then(|generation| Pcie::new(generation, lanes, PCIE_MAX_PAYLOAD))
-            .map_err(|why| Error::Usage(format!("--pcie: {why}")))?;
-        bus.push(Bus::Pcie(pcie));
-    }
-    Ok(bus)
-}
-
-fn document(path: &Path, bus: &[Bus], rows: &[Row]) -> Value {
-    let rows: Vec<Value> = rows
-        .iter()
-        .map(|row| {
-            json!({ "size_bytes": row.size, "wire_bytes": row.wire_bytes, "wire_ns": row.wire_ns, "limit": row.limit })
-        })
-        .collect();
+fn document(calculator: &Calculator, rows: &[Calculated]) -> Value {
+    let path = &calculator.path;
+    let bus = |bus: &Bus| json!({ "nominal_bits_per_s": bus.nominal_bits_per_s(), "text": bus.to_string() });
     json!({
         "schema": "hodo.limits/1",
         "line": {
@@ -178,14 +121,13 @@ fn document(path: &Path, bus: &[Bus], rows: &[Row]) -> Value {
             "payload_share": path.payload_share(),
             "payload_bits_per_s": path.payload_bits_per_s(),
         },
-        "bus": bus.iter().map(|bus| json!({
-            "nominal_bits_per_s": bus.nominal_bits_per_s(), "text": bus.text()
-        })).collect::<Vec<_>>(),
+        "bus": calculator.buses.iter().map(bus).collect::<Vec<_>>(),
         "limits": rows,
     })
 }
 
-fn text(limits: &args::Limits, path: &Path, bus: &[Bus], rows: &[Row]) -> String {
+fn text(options: &LimitsOptions, calculator: &Calculator, rows: &[Calculated]) -> String {
+    let path = &calculator.path;
     let line = path.line();
     let mut text = format!(
         "{} at {}\nfull packets: {} B of payload in {} B on the line, share {:.4}: {}\n",
@@ -196,41 +138,43 @@ fn text(limits: &args::Limits, path: &Path, bus: &[Bus], rows: &[Row]) -> String
         path.payload_share(),
         format_rate(path.payload_bits_per_s()),
     );
-    for bus in bus {
-        text.push_str(&format!("{}\n", bus.text()));
+    for bus in &calculator.buses {
+        text.push_str(&format!("{bus}\n"));
     }
-    if let Some(nodes) = limits.farm {
-        text.push_str(&farm_text(limits, nodes, rows));
+    if let Some(events) = options.events() {
+        text.push_str(&events_text(&events, calculator, rows));
     }
-    if let Some(flows) = limits.flows {
+    if let Some(flows) = options.flows {
         text.push_str(&format!("{flows} flows share the line; each row is what is left to one of them\n"));
     }
     text.push_str(&format!(
         "\n{:>10}  {:>13}  {:>14}  {:>12}  {:<10}  how\n",
         "size B", "operations/s", "payload", "line time", "binds"
     ));
-    for row in rows {
-        text.push_str(&row_text(row));
-    }
+    rows.iter().for_each(|row| text.push_str(&row_text(row)));
     text
 }
 
-fn farm_text(limits: &args::Limits, nodes: u32, rows: &[Row]) -> String {
-    let noun = if nodes == 1 { "node" } else { "nodes" };
-    let (header, token) = messages(limits, 0);
-    let shares = rows.iter().map(|row| format!("{:.1} %", 100.0 * token as f64 / messages(limits, row.size).0 as f64));
+fn events_text(events: &Events, calculator: &Calculator, rows: &[Calculated]) -> String {
+    let Events { receivers, header_bytes, answer_bytes } = events;
+    let noun = if *receivers == 1 { "node" } else { "nodes" };
+    let share = |row: &Calculated| {
+        let (out, back) = calculator.messages(row.size_bytes);
+        format!("{:.1} %", 100.0 * back as f64 / out as f64)
+    };
     format!(
-        "events to {nodes} {noun}: {header} B of header on top of each; a token of {token} B comes back, {} of what goes out\n",
-        shares.collect::<Vec<_>>().join(", ")
+        "events to {receivers} {noun}: {header_bytes} B of header on top of each; a token of {answer_bytes} B comes back, \
+         {} of what goes out\n",
+        rows.iter().map(share).collect::<Vec<_>>().join(", ")
     )
 }
 
 /// Returns a row with the bound that binds; the other bounds follow below it.
-fn row_text(row: &Row) -> String {
+fn row_text(row: &Calculated) -> String {
     let operations = row.limit.operations_per_s.unwrap_or(f64::INFINITY);
     let figures = format!(
         "{:>10}  {:>13}  {:>14}  {:>12}  {:<10}  ",
-        row.size,
+        row.size_bytes,
         if operations < 100.0 { format!("{operations:.3}") } else { format!("{operations:.0}") },
         row.limit.payload_bits_per_s.map_or_else(String::new, format_rate),
         format!("{:.2} us", row.wire_ns / 1e3),
@@ -244,4 +188,94 @@ fn row_text(row: &Row) -> String {
 fn binds(limit: &Limit) -> String {
     // The word that the document has for it.
     serde_json::to_value(limit.binds).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// Arguments of the calculator.
+#[derive(Debug, Args)]
+pub struct LimitsOptions {
+    /// Bits per second on the wire.
+    #[arg(long, value_name = "RATE", default_value = "1G", value_parser = units::line_rate)]
+    pub line_rate: f64,
+    /// Bytes of the largest IP packet.
+    #[arg(long, value_name = "N", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(68..=65_535))]
+    pub mtu: u32,
+    /// Over what the payload goes.
+    #[arg(long, value_enum, default_value_t)]
+    pub transport: Transport,
+    /// Each frame carries a VLAN tag.
+    #[arg(long)]
+    pub vlan: bool,
+    /// IPv6 instead of IPv4.
+    #[arg(long)]
+    pub ipv6: bool,
+    /// TCP without the timestamps option.
+    #[arg(long)]
+    pub no_timestamps: bool,
+    /// Bytes of payload per operation [default: 64,1024,1472,8K,32K; of a farm 32000].
+    #[arg(long, value_name = "SIZES")]
+    pub sizes: Option<Sizes>,
+    /// The events of a farm, instead of bare payload.
+    #[cfg(feature = "farm")]
+    #[command(flatten)]
+    pub farm: FarmEvents,
+    /// Operations in flight, for the bound of window over round-trip; of a farm, the credits of each node.
+    #[arg(long, value_name = "N", requires = "rtt", value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    pub window: Option<u32>,
+    /// The round-trip, as 100us.
+    #[arg(long, value_name = "TIME", requires = "window", value_parser = units::span)]
+    pub rtt: Option<Duration>,
+    /// Processor time of an operation on the busier side, as 8us.
+    #[arg(long, value_name = "TIME", value_parser = units::span)]
+    pub cpu_cost: Option<Duration>,
+    /// Processors of that side that share the work.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub cores: u32,
+    /// How often these copy an operation's bytes, beside that cost.
+    #[arg(long, value_name = "N", requires = "copy_rate", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub copies: Option<u32>,
+    /// Bits per second that one of them copies, as 100G.
+    #[arg(long, value_name = "RATE", requires = "copies", value_parser = units::line_rate)]
+    pub copy_rate: Option<f64>,
+    /// A PCI bus: width in bits / clock in MHz, as 32/33 or 64/66.
+    #[arg(long, value_name = "BITS/MHZ", value_parser = pci)]
+    pub pci: Option<(u32, f64)>,
+    /// A PCI Express link: generation x lanes, as 3x8.
+    #[arg(long, value_name = "GENxLANES", value_parser = pcie)]
+    pub pcie: Option<(u8, u8)>,
+    /// Senders that share the line.
+    #[arg(long, value_name = "N", group = "several", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub flows: Option<u32>,
+    /// Bits per second of each sender's own line, before the shared one; of each node's, behind it.
+    #[arg(long, value_name = "RATE", requires = "several", value_parser = units::line_rate)]
+    pub leaf_rate: Option<f64>,
+    /// Write the figures as JSON; `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Over what the payload goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Transport {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+fn pci(text: &str) -> Result<(u32, f64), String> {
+    let wrong = || format!("`{text}` is not a PCI bus; write its width and clock as 32/33, 64/66 or 64/133");
+    let (bits, megahertz) = text.split_once('/').ok_or_else(wrong)?;
+    let bits = bits.parse().ok().filter(|bits| [32, 64].contains(bits)).ok_or_else(wrong)?;
+    let megahertz = units::positive(megahertz).ok().filter(|clock| *clock <= 1000.0).ok_or_else(wrong)?;
+    Ok((bits, megahertz))
+}
+
+fn pcie(text: &str) -> Result<(u8, u8), String> {
+    let wrong =
+        || format!("`{text}` is not a PCI Express link; write generation and lanes as 3x8 (1..=6, 1 to 32 lanes)");
+    let (generation, lanes) = text.split_once('x').ok_or_else(wrong)?;
+    let generation = generation.parse().ok().filter(|generation| (1..=6).contains(generation)).ok_or_else(wrong)?;
+    let lanes = lanes.parse().ok().filter(|lanes| [1, 2, 4, 8, 12, 16, 32].contains(lanes)).ok_or_else(wrong)?;
+    Ok((generation, lanes))
 }

@@ -1,32 +1,41 @@
 //! The command `hodo`: how fast a link is, how fast it could be, and what binds.
 
+#[cfg(any(feature = "ipbus", feature = "farm"))]
 mod announce;
-mod args;
 mod bench;
+mod command_line;
 mod compare;
 mod demo;
 mod documents;
 mod error;
+#[cfg(feature = "farm")]
 mod farm;
+#[cfg(feature = "ipbus")]
 mod hub;
 mod interrupt;
+#[cfg(feature = "ipbus")]
 mod ipbus;
 mod limits;
-mod output_file;
+mod logging;
+mod output;
 mod report;
 mod serve;
 mod terminal;
 mod trace;
 
-use args::{Cli, Command};
 use clap::Parser;
+use command_line::{Cli, Command};
 use error::{Error, Outcome};
 use hodo_daemon::log;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let code = match run(cli) {
+    let ran = match Cli::try_parse() {
+        Ok(cli) => run(cli),
+        Err(said) => return usage(&said),
+    };
+    let code = match ran {
         Ok(outcome) => outcome.into(),
         Err(error) => {
             log::last_words(&format!("hodo: {error}"));
@@ -37,16 +46,31 @@ fn main() -> ExitCode {
     code
 }
 
+/// Prints a help text, the version, or the mistake in a command line.
+fn usage(said: &clap::Error) -> ExitCode {
+    let printed = said.print().and_then(|()| io::stdout().flush());
+    match printed {
+        Err(why) if !said.use_stderr() && why.kind() != io::ErrorKind::BrokenPipe => {
+            log::last_words(&format!("hodo: standard output cannot be written: {why}"));
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::from(said.exit_code() as u8),
+    }
+}
+
 fn run(cli: Cli) -> Result<Outcome, Error> {
     match cli.command {
         None => demo::run(&cli.demo),
         Some(Command::Bench(bench)) => bench::run(&bench),
         Some(Command::Serve(serve)) => serve::run(&serve),
+        #[cfg(feature = "ipbus")]
         Some(Command::Hub(hub)) => hub::run(&hub),
+        #[cfg(feature = "farm")]
         Some(Command::Farm(farm)) => farm::run(&farm),
         Some(Command::Limits(limits)) => limits::run(&limits),
         Some(Command::Report(report)) => report::run(&report),
         Some(Command::Compare(compare)) => compare::run(&compare),
+        #[cfg(feature = "ipbus")]
         Some(Command::Ipbus(ipbus)) => ipbus::run(&ipbus),
     }
 }

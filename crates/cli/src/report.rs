@@ -1,23 +1,40 @@
 //! `hodo report`: any output, rebuilt from results.
 
-use crate::bench::Outputs;
-use crate::{Error, Outcome, args, documents, terminal};
+use crate::bench::OutputOptions;
+use crate::{Error, Outcome, documents, terminal};
+use clap::Args;
+use hodo_tester::{OutputPaths, Outputs};
 use std::path::PathBuf;
 
 /// Reads the documents, and writes the requested outputs; a table if none is requested.
-pub fn run(report: &args::Report) -> Result<Outcome, Error> {
-    let outputs = Outputs::prepare(&report.output, report.markdown.as_deref())?;
+pub fn run(options: &ReportOptions) -> Result<Outcome, Error> {
+    let paths = OutputPaths { markdown: options.markdown.clone(), ..options.output.paths() };
+    let outputs = Outputs::prepare(&paths)?;
     let (document, elsewhere) =
-        documents::read_all(report.files.iter().map(PathBuf::as_path))?.expect("clap asks for one file at least");
+        documents::read_all(options.files.iter().map(PathBuf::as_path))?.expect("clap asks for one file at least");
     if elsewhere {
-        eprintln!(
-            "hodo: the files come from different hosts, kernels or interfaces; the first one's environment is shown"
+        terminal::remark(
+            "the files come from different hosts, kernels or interfaces; the environment of the first is shown",
         );
     }
     if outputs.are_none() {
         terminal::print(&hodo_report::table(&document.measurements, terminal::style(false)))?;
     }
     outputs.write_files(&document)?;
-    outputs.print(&document)?;
+    terminal::print_bytes(&outputs.standard_output(&document)?)?;
     Ok(Outcome::Done)
+}
+
+/// Results from which outputs are rebuilt.
+#[derive(Debug, Args)]
+pub struct ReportOptions {
+    /// Documents that `hodo bench --json` wrote; several are read as one.
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Where the results go.
+    #[command(flatten)]
+    pub output: OutputOptions,
+    /// A table for a README; `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
 }

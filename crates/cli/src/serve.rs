@@ -1,15 +1,19 @@
 //! `hodo serve`: the far end of a link.
 
-use crate::args::{self, units::Cpus};
+use crate::logging::LogOptions;
+use crate::trace::TraceOptions;
 use crate::{Error, Outcome, interrupt};
-use hodo_catalog::{ServeSettings, Uri};
+use clap::Args;
+use hodo_catalog::{Protocol, ServeSettings, Uri};
+use hodo_machine::Wait;
+use hodo_measure::units::{self, Cpus};
 use hodo_tester::{LISTENING_ON, PrivateDir};
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Serves until a signal comes.
-pub fn run(serve: &args::Serve) -> Result<Outcome, Error> {
+pub fn run(serve: &ServeOptions) -> Result<Outcome, Error> {
     serve.log.open("hodo serve", false)?;
     hodo_tester::check_congestion(serve.congestion.as_deref())?;
     let stop = interrupt::flag_of_daemon(&serve.log)?;
@@ -57,7 +61,7 @@ fn private_dir(uri: &mut Uri) -> Result<Option<PrivateDir>, Error> {
     Ok(Some(dir))
 }
 
-fn settings(serve: &args::Serve) -> Result<ServeSettings, Error> {
+fn settings(serve: &ServeOptions) -> Result<ServeSettings, Error> {
     let cpus = serve.cpu.as_ref().map_or(&[][..], |Cpus(cpus)| cpus);
     Ok(ServeSettings {
         threads: usize::from(serve.threads),
@@ -70,9 +74,9 @@ fn settings(serve: &args::Serve) -> Result<ServeSettings, Error> {
     })
 }
 
-fn size_max(uri: &Uri, asked: Option<u32>) -> Result<u32, Error> {
+fn size_max(uri: &Uri, options: Option<u32>) -> Result<u32, Error> {
     let max = uri.protocol.description().size_max;
-    match asked {
+    match options {
         Some(size) if size > max => Err(Error::Usage(format!(
             "--size-max {size}: an operation of {} has a size in 1..={max} bytes",
             uri.scheme
@@ -95,4 +99,56 @@ pub fn at_the_end_of_stdin(stop: &Arc<AtomicBool>) {
             }
         }
     });
+}
+
+/// Options of the far end.
+#[derive(Debug, Args)]
+#[command(after_help = served_options())]
+pub struct ServeOptions {
+    /// Where to listen, as tcp://0.0.0.0:4242 or unix:///path/of/socket; without a port on 4242, a device's
+    /// 50001, or 5502 for the nodes of a farm.
+    /// By a protocol's name alone, on any free port of loopback, or on a Unix socket in a folder of its own.
+    #[arg(value_name = "URI", value_parser = hodo_catalog::uri)]
+    pub uri: Uri,
+    /// Processors to run on, one thread each [default: wherever the kernel puts them].
+    #[arg(long, value_name = "LIST", value_parser = units::cpus)]
+    pub cpu: Option<Cpus>,
+    /// How to wait: block, spin, or spin:50us for spinning that long before blocking.
+    #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait)]
+    pub wait: Wait,
+    /// Threads that share the peers; 0 is one for each processor.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024))]
+    pub threads: u16,
+    /// TCP congestion control [default: the system's].
+    #[arg(long, value_name = "NAME")]
+    pub congestion: Option<String>,
+    /// Socket buffers in bytes [default: the system's].
+    #[arg(long, value_name = "SIZE", value_parser = units::buffer)]
+    pub socket_buffer: Option<usize>,
+    /// The largest operation in bytes [default: the protocol's largest].
+    #[arg(long, value_name = "SIZE", value_parser = operation_size)]
+    pub size_max: Option<u32>,
+    /// Peers at once, at most; one more is refused.
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub peers_max: u32,
+    /// The trace.
+    #[command(flatten)]
+    pub traced: TraceOptions,
+    /// The log.
+    #[command(flatten)]
+    pub log: LogOptions,
+    /// Come to an end when standard input does, so that the far end never outlives who started it.
+    #[arg(long)]
+    pub until_stdin_closes: bool,
+}
+
+fn operation_size(text: &str) -> Result<u32, String> {
+    let size = u32::try_from(units::bytes(text)?).ok().filter(|size| (1..=1 << 30).contains(size));
+    size.ok_or_else(|| format!("{text} is not in 1..=1G"))
+}
+
+/// Returns the options of the far ends of every protocol that has any.
+fn served_options() -> String {
+    let all = hodo_catalog::protocols().map(Protocol::served_options);
+    all.filter(|options| !options.is_empty()).collect::<Vec<_>>().join("\n\n")
 }

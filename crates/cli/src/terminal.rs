@@ -26,6 +26,11 @@ pub fn tell(text: &str, stdout_is_taken: bool) -> Result<(), Error> {
     }
 }
 
+/// Writes a remark on standard error. It is lost if that cannot be written: the results do not depend on it.
+pub fn remark(text: &str) {
+    let _ = write_all(io::stderr().lock(), format!("hodo: {text}\n").as_bytes());
+}
+
 /// Returns the style of a table on the stream to which [`tell`] writes.
 pub fn style(stdout_is_taken: bool) -> Style {
     let (is_terminal, size) = if stdout_is_taken {

@@ -17,6 +17,9 @@ pub struct Options {
     pub http: Option<SocketAddr>,
     /// The file that the process number is written to.
     pub pid_file: Option<PathBuf>,
+    /// Whether the signals of the whole process are caught, as [`Signals::catch`] does. A program that runs a daemon beside
+    /// other work leaves them alone, and stops the daemon by [`Daemon::stop`].
+    pub catches_signals: bool,
 }
 
 /// A daemon apart from its machines: signals, systemd, pages over HTTP, the PID file.
@@ -32,7 +35,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Catches signals, writes the PID file and serves the pages; `more` adds pages.
+    /// Writes the PID file, serves the pages, and catches signals if the options say so; `more` adds pages.
     ///
     /// # Errors
     /// [`Error::Running`] if another process holds the PID file, [`Error::PidFile`] if it cannot be written,
@@ -43,7 +46,7 @@ impl Daemon {
         let health = Arc::new(Health::new(PATIENCE));
         let pages = || more(Pages::new(Arc::clone(&registry), Arc::clone(&health)));
         let site = options.http.map(|address| Site::open(address, pages())).transpose()?;
-        let signals = Signals::catch()?;
+        let signals = if options.catches_signals { Signals::catch()? } else { Signals::none() };
         let notifier = Notifier::from_environment();
         Ok(Daemon { signals, notifier, health, registry, site, _pid_file: pid_file })
     }

@@ -251,8 +251,8 @@ impl Machine for Http {
 
     fn handle(&mut self, now: Instant, input: Input<'_, Answer>) {
         match input {
-            Input::Opened(peer, from) => {
-                self.connections.insert(peer, Connection::new(now, from));
+            Input::Opened(peer, ends) => {
+                self.connections.insert(peer, Connection::new(now, &ends.remote));
                 self.sweep.get_or_insert(now + SWEEP);
             }
             Input::Received(peer, bytes) => self.received(now, peer, bytes),
@@ -299,6 +299,7 @@ impl Machine for Http {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hodo_machine::Ends;
 
     const PEER: Peer = Peer(Peer::FIRST_ACCEPTED);
 
@@ -330,7 +331,7 @@ mod tests {
 
     fn opened() -> Http {
         let mut http = Http::default();
-        http.handle(Instant::ZERO, Input::Opened(PEER, &Address::Node(0)));
+        http.handle(Instant::ZERO, Input::Opened(PEER, &Ends::nodes(1, 0)));
         http
     }
 
@@ -395,7 +396,7 @@ mod tests {
             panic!("it asks")
         };
         http.handle(Instant::ZERO, Input::Closed(PEER, hodo_machine::Closed::Reset));
-        http.handle(Instant::ZERO, Input::Opened(PEER, &Address::Node(0)));
+        http.handle(Instant::ZERO, Input::Opened(PEER, &Ends::nodes(1, 0)));
         http.handle(Instant::ZERO, Input::Received(PEER, b"GET /b HTTP/1.0\r\n\r\n"));
         http.handle(Instant::ZERO, Input::Command(Answer { tag, peer, reply: Reply::text(200, "not theirs") }));
         assert_eq!(outcome(&mut http, Instant::ZERO), ["asks /b", "HTTP/1.1 404 Not Found: page", "closed"]);

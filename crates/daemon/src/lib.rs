@@ -39,7 +39,7 @@
 //!
 //! fn serve(server: hodo_io::Server) -> Result<(), Box<dyn std::error::Error>> {
 //!     log::open("hub", &LogOptions::default())?;
-//!     let options = Options { http: Some(([127, 0, 0, 1], 9203).into()), pid_file: None };
+//!     let options = Options { http: Some(([127, 0, 0, 1], 9203).into()), pid_file: None, catches_signals: true };
 //!     let daemon = Daemon::start(&options, |pages| pages)?;
 //!     daemon.ready(&format!("listening on {}", server.address()));
 //!     server.attend(|index| (Hub, Attendant(daemon.rounds(&format!("hub {index}")))), daemon.stop())?;

@@ -1,6 +1,6 @@
 use crate::SocketSettings;
 use crate::sys::{self, RawAddress};
-use hodo_machine::Address;
+use hodo_machine::{Address, Ends, Transport};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -33,6 +33,20 @@ pub(crate) fn socket_for(address: &Address, kind: i32) -> io::Result<(OwnedFd, R
         }
         Address::Path(path) => Ok((sys::socket(libc::AF_UNIX, kind)?, RawAddress::path(path)?)),
         other => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{other} is no address of a socket"))),
+    }
+}
+
+/// Returns the ends of a socket that is connected to `remote`.
+pub(crate) fn ends(fd: BorrowedFd<'_>, remote: Address) -> Ends {
+    let local = sys::local_address(fd).map_or_else(|_| Address::Path(String::new()), |raw| address_of(raw, &remote));
+    Ends::new(local, remote)
+}
+
+/// Returns the address of a socket of the same kind as the one at `other`.
+fn address_of(raw: RawAddress, other: &Address) -> Address {
+    match raw.to_ip() {
+        Some(ip) => Address::of(other.transport().unwrap_or(Transport::Stream), ip),
+        None => Address::Path(raw.to_path()),
     }
 }
 

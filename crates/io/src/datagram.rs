@@ -8,9 +8,9 @@ use crate::numbering::Numbering;
 use crate::poller::Poller;
 use crate::sys::{self, RawAddress};
 use crate::sys_datagram::{self as batch, Received};
-use crate::transport::{Ends, Message, Run};
+use crate::transport::{Message, Run};
 use crate::{Clock, SocketSettings, connect};
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer, Piece};
+use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Peer, Piece};
 pub(crate) use port::Arrival;
 pub use port::{Port, PortOptions};
 use std::collections::{HashMap, VecDeque};
@@ -71,6 +71,7 @@ pub(crate) enum Source {
 
 /// A peer that the machine has opened.
 struct Opened {
+    address: Address,
     way: Way,
     owes: bool,
 }
@@ -271,7 +272,7 @@ impl Datagrams {
         let notice = self.notices.pop_front()?;
         let now = clock.now();
         match notice {
-            Notice::Opened(peer, address) => machine.handle(now, Input::Opened(peer, &address)),
+            Notice::Opened(peer) => machine.handle(now, Input::Opened(peer, &self.ends(peer)?)),
             Notice::Closed(peer, why) => {
                 self.close(peer);
                 machine.handle(now, Input::Closed(peer, why));
@@ -328,13 +329,13 @@ impl Datagrams {
             self.opened.resize_with(index + 1, || None);
         }
         let is_own = matches!(way, Way::Own(_));
-        self.opened[index] = Some(Opened { way, owes: false });
+        self.opened[index] = Some(Opened { address: address.clone(), way, owes: false });
         if is_own {
             self.unwatched.push(Source::Opened(peer.0));
             self.open += 1;
             self.count_sockets();
         }
-        self.notices.push_back(Notice::Opened(peer, address.clone()));
+        self.notices.push_back(Notice::Opened(peer));
         Ok(())
     }
 
@@ -399,19 +400,25 @@ impl Datagrams {
         self.shares.of(peer).released()
     }
 
-    pub(crate) fn ends(&self, peer: Peer) -> Option<Ends> {
-        let transport = hodo_machine::Transport::Datagram;
-        let origin = if peer.is_accepted() {
-            &self.accepted.get((peer.0 - Peer::FIRST_ACCEPTED) as usize)?.as_ref()?.origin
-        } else {
-            match &self.opened.get(peer.0 as usize)?.as_ref()?.way {
-                Way::Own(fd) => return Ends::of(fd.as_fd(), transport),
-                Way::Port(origin, _) => origin,
+    /// Returns the ends of an exchange with a peer that is there.
+    fn ends(&self, peer: Peer) -> Option<Ends> {
+        if peer.is_accepted() {
+            let origin = &self.accepted.get(peer.index())?.as_ref()?.origin;
+            let bound = self.ports[origin.port as usize].address();
+            let at = |arrival: Arrival| Address::Udp(SocketAddr::new(arrival.to, bound.ip().map_or(0, |ip| ip.port())));
+            return Some(Ends {
+                local: origin.arrival.map_or_else(|| bound.clone(), at),
+                remote: Address::Udp(origin.from),
+                interface: origin.arrival.map(|arrival| arrival.interface),
+            });
+        }
+        let opened = self.opened.get(peer.index())?.as_ref()?;
+        Some(match &opened.way {
+            Way::Own(fd) => connect::ends(fd.as_fd(), opened.address.clone()),
+            Way::Port(origin, _) => {
+                Ends::new(self.ports[origin.port as usize].address().clone(), opened.address.clone())
             }
-        };
-        let bound = sys::local_address(self.ports[origin.port as usize].fd.as_fd()).ok()?.to_ip()?;
-        let local = origin.arrival.map_or(bound, |arrival| SocketAddr::new(arrival.to, bound.port()));
-        Some(Ends { local, remote: origin.from, transport })
+        })
     }
 }
 

@@ -51,4 +51,4 @@ pub use several::DatagramServers;
 pub use sockets::Sockets;
 pub use tcp::TcpCounters;
 pub use trace::{Trace, TraceCounters, TraceOptions};
-pub use transport::{Ends, Transport};
+pub use transport::Transport;

@@ -1,15 +1,15 @@
-use hodo_machine::{Address, Closed, Peer};
+use hodo_machine::{Closed, Peer};
 use std::io::{self, ErrorKind};
 
 /// A notification about a peer that a transport has yet to pass to its machine.
 pub(crate) enum Notice {
-    Opened(Peer, Address),
+    Opened(Peer),
     Closed(Peer, Closed),
 }
 
 impl Notice {
     pub(crate) fn about(&self) -> Peer {
-        let (Notice::Opened(peer, _) | Notice::Closed(peer, _)) = self;
+        let (Notice::Opened(peer) | Notice::Closed(peer, _)) = self;
         *peer
     }
 }

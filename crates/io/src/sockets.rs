@@ -7,7 +7,7 @@ use crate::fairness::Round;
 use crate::hunch::Hunch;
 use crate::numbering::Numbering;
 use crate::stream::{ARRIVALS, Streams};
-use crate::transport::{Batch, Ends, Transport};
+use crate::transport::{Batch, Transport};
 use crate::{Clock, Listener, Mailbox, SocketSettings, TcpCounters};
 use hodo_machine::{self as machine, Address, Closed, Instant, Machine, Outbox, Peer, Wait};
 use std::io;
@@ -226,9 +226,5 @@ impl Transport for Sockets {
 
     fn backlog(&self) -> usize {
         self.streams.backlog()
-    }
-
-    fn ends(&self, peer: Peer) -> Option<Ends> {
-        if self.streams.has(peer) { self.streams.ends(peer) } else { self.datagrams.ends(peer) }
     }
 }

@@ -7,7 +7,7 @@ use crate::listener::{Accepted, Arrivals};
 use crate::notice::{Notice, why};
 use crate::numbering::Numbering;
 use crate::poller::{Poller, Ready};
-use crate::transport::{Ends, Run};
+use crate::transport::Run;
 use crate::untaken::Untaken;
 use crate::{Clock, SocketSettings, TcpCounters, connect, sys};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer};
@@ -123,8 +123,8 @@ impl Streams {
     #[must_use]
     pub fn facts(&self) -> (Option<String>, Option<SocketAddr>, Option<SocketAddr>) {
         let Some(stream) = self.opened.iter().flatten().next() else { return (None, None, None) };
-        let ends = Ends::of(stream.fd.as_fd(), hodo_machine::Transport::Stream);
-        (sys::congestion(stream.fd.as_fd()).ok(), ends.map(|ends| ends.local), ends.map(|ends| ends.remote))
+        let ends = connect::ends(stream.fd.as_fd(), stream.address.clone());
+        (sys::congestion(stream.fd.as_fd()).ok(), ends.local.ip(), ends.remote.ip())
     }
 
     /// Returns the number of segments that TCP has retransmitted, on all present streams.
@@ -316,11 +316,8 @@ impl Streams {
                 return Some(self.closed(peer, why(&error), clock, machine));
             }
             stream.connecting = false;
-            let address = stream.address.clone();
             self.watch(peer);
-            let now = clock.now();
-            machine.handle(now, Input::Opened(peer, &address));
-            return Some(now);
+            return self.tell_opened(peer, clock, machine);
         }
         if let Err(why) = self.drain(peer) {
             return Some(self.closed(peer, why, clock, machine));
@@ -338,6 +335,15 @@ impl Streams {
         }
         let now = clock.now();
         machine.handle(now, Input::Drained(peer));
+        Some(now)
+    }
+
+    /// Notifies the machine of a connection, and returns when.
+    fn tell_opened<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
+        let stream = self.stream(peer)?;
+        let ends = connect::ends(stream.fd.as_fd(), stream.address.clone());
+        let now = clock.now();
+        machine.handle(now, Input::Opened(peer, &ends));
         Some(now)
     }
 
@@ -408,11 +414,7 @@ impl Streams {
     pub(crate) fn notice<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Option<Instant> {
         loop {
             match self.notices.pop_front()? {
-                Notice::Opened(peer, address) => {
-                    let now = clock.now();
-                    machine.handle(now, Input::Opened(peer, &address));
-                    return Some(now);
-                }
+                Notice::Opened(peer) => return self.tell_opened(peer, clock, machine),
                 Notice::Closed(peer, why) if self.stream(peer).is_some() => {
                     return Some(self.closed(peer, why, clock, machine));
                 }
@@ -435,7 +437,7 @@ impl Streams {
         let (fd, connected) = connect::stream(address, &self.settings).map_err(|error| why(&error))?;
         self.insert(peer, fd, address.clone(), !connected);
         if connected {
-            self.notices.push_back(Notice::Opened(peer, address.clone()));
+            self.notices.push_back(Notice::Opened(peer));
         }
         Ok(())
     }
@@ -454,12 +456,6 @@ impl Streams {
     /// Records that the round is over. Returns whether the machine may go on with a peer that was held back in it.
     pub(crate) fn released(&mut self, peer: Peer) -> bool {
         self.stream(peer).is_some_and(|stream| stream.share.released() && !stream.closing)
-    }
-
-    pub(crate) fn ends(&self, peer: Peer) -> Option<Ends> {
-        let streams = if peer.is_accepted() { &self.accepted } else { &self.opened };
-        let stream = streams.get((peer.0 & !Peer::FIRST_ACCEPTED) as usize)?.as_ref()?;
-        Ends::of(stream.fd.as_fd(), hodo_machine::Transport::Stream)
     }
 }
 

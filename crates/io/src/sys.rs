@@ -95,6 +95,17 @@ impl RawAddress {
         }
     }
 
+    /// Returns the path of a Unix socket; an empty one if it has none.
+    pub(crate) fn to_path(self) -> String {
+        if c_int::from(self.storage.ss_family) != libc::AF_UNIX {
+            return String::new();
+        }
+        // SAFETY: the family says that the kernel or `holding` wrote a sockaddr_un here.
+        let raw = unsafe { (&raw const self.storage).cast::<libc::sockaddr_un>().read() };
+        let bytes: Vec<u8> = raw.sun_path.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     /// Returns the pointer and length that system calls read.
     pub(crate) fn as_parts(&self) -> (*const libc::sockaddr, libc::socklen_t) {
         ((&raw const self.storage).cast(), self.length)

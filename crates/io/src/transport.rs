@@ -1,9 +1,7 @@
-use crate::{Clock, sys};
+use crate::Clock;
 use hodo_machine::{Address, Closed, Instant, Machine, Outbox, Peer, Wait};
 use std::io;
-use std::net::SocketAddr;
 use std::ops::Range;
-use std::os::fd::BorrowedFd;
 
 /// Sockets of one kind, as an endpoint sees them.
 pub trait Transport {
@@ -62,31 +60,6 @@ pub trait Transport {
     /// Returns the bytes that wait in user space for all peers together.
     fn backlog(&self) -> usize {
         0
-    }
-
-    /// Returns the addresses between which a peer's bytes go, if they are IP addresses; a trace needs them.
-    fn ends(&self, peer: Peer) -> Option<Ends> {
-        let _ = peer;
-        None
-    }
-}
-
-/// The two ends of a socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ends {
-    /// The address at this end.
-    pub local: SocketAddr,
-    /// The address at the far end.
-    pub remote: SocketAddr,
-    /// The transport: TCP, or UDP.
-    pub transport: hodo_machine::Transport,
-}
-
-impl Ends {
-    /// Returns the two ends of a connected IP socket; `None` for any other socket.
-    pub(crate) fn of(fd: BorrowedFd<'_>, transport: hodo_machine::Transport) -> Option<Self> {
-        let local = sys::local_address(fd).ok()?.to_ip()?;
-        Some(Ends { local, remote: sys::remote_address(fd).ok()?.to_ip()?, transport })
     }
 }
 

@@ -9,6 +9,7 @@ mod address;
 mod codes;
 mod cursor;
 mod driver;
+mod ends;
 mod frames;
 mod outbox;
 mod peers;
@@ -25,6 +26,7 @@ pub use address::{Address, Peer};
 pub use bytes::Bytes;
 pub use cursor::{Cursor, Truncated};
 pub use driver::{Driver, DriverError, Wait};
+pub use ends::Ends;
 pub use frames::{Frames, Piece as FramePiece};
 pub use outbox::{Outbox, Piece};
 pub use peers::Peers;
@@ -73,7 +75,7 @@ pub trait Machine {
 pub enum Input<'a, C> {
     /// A peer is there: one that this machine asked for, or one that connected to it. It is not held back, even if the peer
     /// that had the number before was.
-    Opened(Peer, &'a Address),
+    Opened(Peer, &'a Ends),
     /// Bytes came: one datagram, or the next bytes of a stream.
     Received(Peer, &'a [u8]),
     /// This many bytes of a stream were written into the slice that [`Machine::landing`] offered.
@@ -95,7 +97,7 @@ impl<'a, C> Input<'a, C> {
     /// Returns the input for a machine with other commands; `None` for a command.
     pub fn without_command<D>(&self) -> Option<Input<'a, D>> {
         Some(match *self {
-            Input::Opened(peer, address) => Input::Opened(peer, address),
+            Input::Opened(peer, ends) => Input::Opened(peer, ends),
             Input::Received(peer, bytes) => Input::Received(peer, bytes),
             Input::Landed(peer, count) => Input::Landed(peer, count),
             Input::Closed(peer, why) => Input::Closed(peer, why),

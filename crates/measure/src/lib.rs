@@ -10,6 +10,7 @@ mod plan;
 mod random;
 mod result;
 mod run;
+mod sizes;
 pub mod statistics;
 mod trend;
 pub mod units;
@@ -23,4 +24,5 @@ pub use result::{
     Loss, Measurement, Nic, NodeShare, ProcessCpu, Rate, SCHEMA, SCHEMA_1, Side, Stage, State, TcpTimes, Tool, Verdict,
 };
 pub use run::{Progress, Run, Unwatched, Watch, run};
+pub use sizes::Sizes;
 pub use verdict::{SCHEDULE_HELD, missed, verdict};

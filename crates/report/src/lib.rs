@@ -18,7 +18,6 @@ mod sparkline;
 mod stages;
 mod table;
 mod tsv;
-mod units;
 
 pub use compare::{Answer, Check, Comparison, Pair, compare, comparison_table};
 pub use figure::Figure;
@@ -28,3 +27,5 @@ pub use markdown::markdown;
 pub use sparkline::sparkline;
 pub use table::{Style, explain, line, table};
 pub use tsv::{COLUMNS, tsv};
+
+use hodo_measure::units::text as units;

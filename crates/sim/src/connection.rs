@@ -43,8 +43,8 @@ pub(crate) struct Connection {
     pub(crate) flows: [Flow; 2],
     /// The group that its datagrams go to, instead of a node.
     pub(crate) group: Option<u32>,
-    /// Whether it is to one member of a group: who sent to the group does not know of it before an answer comes.
-    pub(crate) branch: bool,
+    /// The group that it is to one member of: who sent to the group does not know of it before an answer comes.
+    pub(crate) branch: Option<u32>,
     /// Whether it was reset: nothing moves any more.
     pub(crate) dead: bool,
     /// Which end is gone without a word: all that is sent to it is lost, and nothing is sent again from there.
@@ -232,7 +232,7 @@ impl Connections {
             presence: [Presence::Gone; 2],
             flows: <[Flow; 2]>::default(),
             group: None,
-            branch: false,
+            branch: None,
             dead: true,
             gone: [false; 2],
             asked: Instant::ZERO,
@@ -243,16 +243,16 @@ impl Connections {
         (slot.transport, slot.nodes) = (transport, [from, to]);
         slot.peers = [peer; 2];
         slot.presence = [Presence::There, Presence::Absent];
-        (slot.group, slot.branch, slot.dead, slot.gone) = (None, false, false, [false; 2]);
+        (slot.group, slot.branch, slot.dead, slot.gone) = (None, None, false, [false; 2]);
         (slot.give_up, slot.datagrams) = (Instant::MAX, 0);
         End { connection, generation: slot.generation, side: 0 }
     }
 
     /// Opens a connection for datagrams to one member of a group, of which neither end knows yet.
-    pub(crate) fn branch(&mut self, from: u32, to: u32) -> End {
+    pub(crate) fn branch(&mut self, from: u32, group: u32, to: u32) -> End {
         let end = self.open(Transport::Datagram, from, Peer(0), to);
         if let Some(slot) = self.at(end) {
-            slot.branch = true;
+            slot.branch = Some(group);
             slot.presence = [Presence::Absent; 2];
         }
         end

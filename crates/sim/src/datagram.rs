@@ -2,7 +2,7 @@ use crate::connection::{End, Presence};
 use crate::fabric::{Fabric, Notice};
 use crate::host::Power;
 use crate::schedule::Happening;
-use hodo_machine::{Closed, Instant, Outbox, Peer, Slab};
+use hodo_machine::{Closed, Ends, Instant, Outbox, Peer, Slab};
 use std::time::Duration;
 
 /// A machine that sends this many datagrams without becoming idle is told to hold back until its processor has done
@@ -12,8 +12,8 @@ const BURST: u32 = 256;
 /// A datagram that its machine is about to be told of.
 pub(crate) struct Claim {
     pub(crate) peer: Peer,
-    /// The node that it came from, where the machine has not been told of the peer before.
-    pub(crate) new_from: Option<u32>,
+    /// The ends, where the machine has not been told of the peer before.
+    pub(crate) opened: Option<Ends>,
 }
 
 impl Fabric {
@@ -61,7 +61,7 @@ impl Fabric {
         let at = self.charge(node);
         for to in (0..self.hosts.len() as u32).filter(|to| *to != node) {
             if self.is_member(to, group) {
-                let branch = self.branch(node, to);
+                let branch = self.branch(node, group, to);
                 self.transmit(branch, at, outbox);
             }
         }
@@ -69,13 +69,13 @@ impl Fabric {
     }
 
     /// Returns the connection from a node to one member of a group, which is made where there is none.
-    fn branch(&mut self, node: u32, to: u32) -> End {
-        let known = self.hosts[node as usize].branches.get(&to).copied();
+    fn branch(&mut self, node: u32, group: u32, to: u32) -> End {
+        let known = self.hosts[node as usize].branches.get(&(group, to)).copied();
         if let Some(end) = known.filter(|end| self.connections.of(*end).is_some()) {
             return end;
         }
-        let end = self.connections.branch(node, to);
-        self.hosts[node as usize].branches.insert(to, end);
+        let end = self.connections.branch(node, group, to);
+        self.hosts[node as usize].branches.insert((group, to), end);
         end
     }
 
@@ -118,12 +118,9 @@ impl Fabric {
         host.inbox_bytes -= length;
         let takes_strangers = Fabric::takes_datagrams(&self.connections, host, to);
         let connection = self.connections.at(to)?;
-        let (peer, new_from) = match connection.presence[to.index()] {
-            Presence::There => (connection.peers[to.index()], None),
-            Presence::Absent | Presence::Gone if takes_strangers => {
-                let from = connection.nodes[to.far().index()];
-                (self.accept(to)?, Some(from))
-            }
+        let (peer, is_new) = match connection.presence[to.index()] {
+            Presence::There => (connection.peers[to.index()], false),
+            Presence::Absent | Presence::Gone if takes_strangers => (self.accept(to)?, true),
             _ => {
                 self.wires[wire as usize].counters.unclaimed += 1;
                 self.refuse(to);
@@ -137,7 +134,8 @@ impl Fabric {
         let flow = &mut self.connections.at(to)?.flows[to.far().index()];
         counters.reordered += u64::from(!copy && number < flow.delivered_below);
         flow.delivered_below = flow.delivered_below.max(number + 1);
-        Some(Claim { peer, new_from })
+        let opened = if is_new { self.ends(to) } else { None };
+        Some(Claim { peer, opened })
     }
 
     /// Forgets a datagram that was handed over or that nobody wants.
@@ -153,7 +151,7 @@ impl Fabric {
     /// Tells a sender that nothing listens where it sends to, as ICMP does.
     fn refuse(&mut self, to: End) {
         let sender = to.far();
-        let is_alone = self.connections.of(to).is_some_and(|connection| !connection.branch);
+        let is_alone = self.connections.of(to).is_some_and(|connection| connection.branch.is_none());
         if to.side == 1
             && is_alone
             && let Some(back) = self.wire_of(to)

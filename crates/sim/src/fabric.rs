@@ -5,7 +5,7 @@ use crate::schedule::{Happening, Schedule};
 use crate::wire::Wire;
 use crate::world::{BROADCAST, Death, FIRST_GROUP};
 use crate::{Network, Random, Transport};
-use hodo_machine::{Address, Closed, Instant, Outbox, Peer};
+use hodo_machine::{Address, Closed, Ends, Instant, Outbox, Peer};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Separates the random numbers that cut streams into chunks from those of the wires.
@@ -235,16 +235,24 @@ impl Fabric {
         Some(peer)
     }
 
-    /// Returns the peer that an end is to its machine, while the machine may be told of it; and where that peer is.
-    pub(crate) fn peer(&self, end: End) -> Option<(Peer, Address)> {
+    /// Returns the peer that an end is to its machine, while the machine may be told of it.
+    pub(crate) fn peer(&self, end: End) -> Option<Peer> {
         let connection = self.connections.of(end).filter(|connection| connection.is_there(end))?;
-        let far = connection.group.unwrap_or(connection.nodes[end.far().index()]);
-        Some((connection.peers[end.index()], Address::Node(far)))
+        Some(connection.peers[end.index()])
+    }
+
+    /// Returns the ends of a connection as the machine at this end sees them.
+    pub(crate) fn ends(&self, end: End) -> Option<Ends> {
+        let connection = self.connections.of(end)?;
+        let [near, far] = [end, end.far()].map(|end| connection.nodes[end.index()]);
+        // A member of a group knows which of its addresses a datagram came to; whoever sent to the group, no member.
+        let came_to = connection.branch.filter(|_| end.side == 1);
+        Some(Ends::nodes(came_to.unwrap_or(near), connection.group.unwrap_or(far)))
     }
 
     /// Forgets a peer that its machine is about to be told is gone; returns its number unless the machine closed it.
     pub(crate) fn forget(&mut self, end: End) -> Option<Peer> {
-        let (peer, _) = self.peer(end)?;
+        let peer = self.peer(end)?;
         let connection = self.connections.at(end)?;
         connection.presence[end.index()] = Presence::Gone;
         let node = connection.nodes[end.index()];

@@ -13,8 +13,8 @@ const UNSENT_MAX: usize = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) peers: BTreeMap<u32, End>,
-    /// The datagram connections to single nodes that a peer opened to a group branches into.
-    pub(crate) branches: BTreeMap<u32, End>,
+    /// The datagram connections to single nodes that a peer opened to a group branches into, by group and node.
+    pub(crate) branches: BTreeMap<(u32, u32), End>,
     /// The transport of what the machine opens.
     pub(crate) opens: Transport,
     pub(crate) listening: bool,
@@ -291,7 +291,7 @@ impl Fabric {
 
     /// Returns whether datagrams that come by themselves are taken at this end's node.
     pub(crate) fn takes_datagrams(connections: &Connections, host: &Host, end: End) -> bool {
-        let is_branch = connections.of(end).is_some_and(|connection| connection.branch);
+        let is_branch = connections.of(end).is_some_and(|connection| connection.branch.is_some());
         if end.side == 1 { host.listening } else { is_branch }
     }
 }

@@ -2,7 +2,7 @@ use crate::fabric::{Call, Fabric, Notice};
 use crate::host::Power;
 use crate::program::{Application, Program, Running};
 use crate::{Counters, Network, Transport};
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer};
 use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
@@ -446,9 +446,9 @@ impl World {
             Some(Notice::Datagram(key)) => self.receive(node, key),
             Some(Notice::Readable(end)) => self.read(node, end),
             Some(Notice::Opened(end)) => {
-                if let Some((peer, address)) = self.fabric.peer(end) {
+                if let (Some(peer), Some(ends)) = (self.fabric.peer(end), self.fabric.ends(end)) {
                     self.fabric.note(node, "opened", peer, &[]);
-                    self.handle(node, &Input::Opened(peer, &address));
+                    self.handle(node, &Input::Opened(peer, &ends));
                 }
             }
             Some(Notice::Closed(end, why)) => {
@@ -458,7 +458,7 @@ impl World {
                 }
             }
             Some(Notice::Drained(end)) => {
-                if let Some((peer, _)) = self.fabric.peer(end) {
+                if let Some(peer) = self.fabric.peer(end) {
                     self.fabric.note(node, "drained", peer, &[]);
                     self.handle(node, &Input::Drained(peer));
                 }
@@ -469,9 +469,9 @@ impl World {
 
     fn receive(&mut self, node: u32, key: u32) {
         let Some(claim) = self.fabric.claim(node, key) else { return };
-        if let Some(from) = claim.new_from {
+        if let Some(ends) = claim.opened {
             self.fabric.note(node, "opened", claim.peer, &[]);
-            self.handle(node, &Input::Opened(claim.peer, &Address::Node(from)));
+            self.handle(node, &Input::Opened(claim.peer, &ends));
         }
         // Taken out for the call, so that noting it can borrow the rest.
         let bytes = std::mem::take(&mut self.fabric.datagrams.at(key).bytes);
@@ -482,7 +482,7 @@ impl World {
     }
 
     fn read(&mut self, node: u32, end: crate::connection::End) {
-        let (Some((peer, _)), Some(program)) = (self.fabric.peer(end), &mut self.places[node as usize].program) else {
+        let (Some(peer), Some(program)) = (self.fabric.peer(end), &mut self.places[node as usize].program) else {
             return;
         };
         let fabric = &mut self.fabric;

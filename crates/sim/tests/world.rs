@@ -96,7 +96,7 @@ fn time_is_kept_where_messages_never_stop() {
 }
 
 #[test]
-fn a_broadcast_reaches_all_and_a_group_its_members_and_answers_come_from_each() {
+fn a_broadcast_reaches_all_and_a_group_its_members_who_know_where_it_came_to_and_answer() {
     let mut world = World::new(&ideal(5));
     let caller = world.add(Caller::default());
     world.set_opening(caller.node, Transport::Datagram);
@@ -110,11 +110,14 @@ fn a_broadcast_reaches_all_and_a_group_its_members_and_answers_come_from_each() 
     let told = told(&mut world, caller);
     let count = |echo: Site<Echo>| world.machine(echo).unwrap().received;
     assert_eq!(echoes.map(count), [2, 4, 2]);
-    // Each of those that answer becomes a peer of its own.
+    let addresses = |echo: Site<Echo>| world.machine(echo).unwrap().came_to.clone();
+    let (all, group) = (Address::Node(BROADCAST), Address::Node(FIRST_GROUP));
+    assert_eq!(echoes.map(addresses), [vec![all.clone()], vec![all.clone(), group], vec![all]]);
+    // Each of those that answer becomes a peer of its own, for each address that it answers from.
     let opened = told.iter().filter(|told| matches!(told, CallerEvent::Opened(peer) if peer.is_accepted())).count();
     let answers =
         told.iter().filter(|told| matches!(told, CallerEvent::Received(peer, _) if peer.is_accepted())).count();
-    assert_eq!((opened, answers), (3, 8), "{told:?}");
+    assert_eq!((opened, answers), (4, 8), "{told:?}");
 }
 
 #[test]

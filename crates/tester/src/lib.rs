@@ -2,14 +2,18 @@
 
 mod benchmark;
 mod congestion;
+mod demonstration;
 mod drive;
 pub mod environment;
 mod error;
 mod facts;
 mod far_end;
+mod forms;
 mod limit;
 mod line;
 mod open;
+mod output_file;
+mod outputs;
 mod placement;
 mod plan;
 mod private_dir;
@@ -25,13 +29,16 @@ mod uri;
 
 pub use benchmark::{Benchmark, Conditions, Host, Observer, Unobserved, document};
 pub use congestion::check_congestion;
+pub use demonstration::demonstration;
 pub use error::{Error, ended};
 pub use far_end::{FarEnd, LISTENING_ON, PAGES_ON};
 pub use limit::{baseline, limit, tcp_times};
 pub use open::{Opened, Settings, cannot, check_options, check_size, in_parts, open, socket_settings, until_ready};
+pub use output_file::OutputFile;
+pub use outputs::{ONE_FOR_STDOUT, OutputPaths, Outputs};
 pub use plan::{Choice, Timing};
 pub use private_dir::PrivateDir;
-pub use protocol::{Catalog, Description, Protocol, TestGroup};
+pub use protocol::{Catalog, Description, Protocol, Scenario, TestGroup};
 pub use serve::{LOOPBACK, ServeSettings, Server, Service, serve};
 pub use simulated::{SERVER_NODE, networks, simulated, simulated_far_end};
 pub use uri::Uri;

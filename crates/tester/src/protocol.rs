@@ -61,6 +61,16 @@ pub trait Protocol: Sync {
         Ok(Uri { options: self.of_link(named).options, ..listening })
     }
 
+    /// Returns the measurements of the demonstration beside the suite, as over a path that the suite does not take.
+    fn demonstration(&self) -> &'static [Scenario] {
+        &[]
+    }
+
+    /// Returns the options of the URIs that can be served, for the help of `serve`; empty if there are none.
+    fn served_options(&self) -> &'static str {
+        ""
+    }
+
     /// Returns how many far ends a URI names.
     fn far_ends(&self, _uri: &Uri) -> u32 {
         1
@@ -144,6 +154,17 @@ pub struct TestGroup {
     pub window: u32,
     /// Channels.
     pub channels: u32,
+}
+
+/// Measurements of one link in the demonstration.
+#[derive(Debug, Clone, Copy)]
+pub struct Scenario {
+    /// The URI of the link.
+    pub link: &'static str,
+    /// The measurements.
+    pub group: TestGroup,
+    /// Whether the stages of an operation are measured.
+    pub stages: bool,
 }
 
 impl TestGroup {

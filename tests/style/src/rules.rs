@@ -170,14 +170,14 @@ pub fn unsafe_code(source: &Source) -> Vec<Complaint> {
         .collect()
 }
 
-/// Refuses printing from libraries: a full disk ends, and an unread pipe stops, the thread that prints.
+/// Refuses the macros that print: on a full disk or a closed pipe they panic, and an unread pipe stops their thread.
 #[must_use]
 pub fn printing(source: &Source) -> Vec<Complaint> {
-    let is_library = below(source, &["crates/", "protocols/"]) && source.path.contains("/src/");
-    if source.language == Language::Python || !is_library || below(source, &["crates/cli/"]) || is_test(source) {
+    let is_ours = below(source, &["crates/", "protocols/"]) && source.path.contains("/src/");
+    if source.language == Language::Python || !is_ours || is_test(source) {
         return Vec::new();
     }
-    let remedy = "libraries do not print: log with `tracing`, or return the text";
+    let remedy = "it panics on a full disk: log with `tracing`, return the text, or in the command use `terminal`";
     ["println", "eprintln", "print", "eprint", "dbg"]
         .iter()
         .flat_map(|name| words(&source.code, name).map(move |at| (at, name)))

@@ -1,4 +1,4 @@
-//! Each protocol is a feature of the catalog: each alone, and none, compiles.
+//! Each protocol is a feature of the catalog and of the command: each alone, and none, compiles.
 
 use hodo_style::cargo;
 
@@ -6,17 +6,11 @@ const PROTOCOLS: &[&str] = &["raw", "ipbus", "farm"];
 
 #[test]
 fn each_protocol_alone_and_none_compiles() {
-    for features in PROTOCOLS.iter().copied().chain([""]) {
-        let _ = cargo(&[
-            "check",
-            "--quiet",
-            "--locked",
-            "--package",
-            "hodo-catalog",
-            "--lib",
-            "--no-default-features",
-            "--features",
-            features,
-        ]);
+    for protocol in PROTOCOLS.iter().copied().chain([""]) {
+        let features =
+            if protocol.is_empty() { String::new() } else { format!("hodo-catalog/{protocol},hodo-cli/{protocol}") };
+        let packages = ["--package", "hodo-catalog", "--package", "hodo-cli", "--lib", "--bins"];
+        let check = ["check", "--quiet", "--locked", "--no-default-features", "--features", &features];
+        let _ = cargo(&[&check[..], &packages[..]].concat());
     }
 }

@@ -28,7 +28,7 @@ fn unsafe_code_stays_in_io() {
 }
 
 #[test]
-fn libraries_do_not_print() {
+fn nothing_prints_with_a_macro_that_panics() {
     check(hodo_style::printing);
 }
 

@@ -1,18 +1,18 @@
 //! The command line as it was meant: with every default that it left out.
 
+use super::BenchOptions;
 use super::plan::timing;
-use crate::args::Bench;
-use crate::args::units::span_text;
+use hodo_measure::units::span_text;
 use hodo_measure::{Repeats, Until};
 
 /// Returns the command line of this process, followed by the options that it left at their defaults.
-pub fn effective(bench: &Bench) -> Vec<String> {
+pub fn effective(bench: &BenchOptions) -> Vec<String> {
     let mut arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     complete(bench, &mut arguments);
     arguments
 }
 
-fn complete(bench: &Bench, arguments: &mut Vec<String>) {
+fn complete(bench: &BenchOptions, arguments: &mut Vec<String>) {
     let timing = timing(bench);
     let mut defaults = vec![
         ("--batch", bench.choice.batch.to_string()),
@@ -42,7 +42,7 @@ fn complete(bench: &Bench, arguments: &mut Vec<String>) {
 }
 
 /// Returns one line for people that says how the measurement is made.
-pub fn summary(bench: &Bench) -> String {
+pub fn summary(bench: &BenchOptions) -> String {
     let timing = timing(bench);
     let repeat = match timing.repeats {
         Repeats::Fixed(times) => format!("{times} x"),
@@ -61,7 +61,7 @@ pub fn summary(bench: &Bench) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command};
+    use crate::command_line::{Cli, Command};
     use clap::Parser;
 
     #[test]

@@ -1,27 +1,29 @@
 //! `hodo bench`: how fast is a link?
 
 mod arguments;
-mod forms;
+mod netperf;
+mod options;
 mod outputs;
 pub mod plan;
 mod progress;
 mod recorder;
 
-pub use outputs::Outputs;
+pub use options::BenchOptions;
+pub use outputs::{Follow, OutputOptions};
 pub use progress::Progress;
 pub use recorder::Recorder;
 
-use crate::{Error, Outcome, args, interrupt, terminal};
+use crate::{Error, Outcome, interrupt, terminal};
 use hodo_tester::environment::clock_text;
 
 /// Measures a link as the options say.
-pub fn run(bench: &args::Bench) -> Result<Outcome, Error> {
+pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
     let benchmark = plan::benchmark(bench)?;
-    let asked = &bench.measure;
-    hodo_tester::check_options(&bench.link, asked.congestion.as_deref(), asked.cpu.is_some(), asked.wait)?;
+    let options = &bench.measure;
+    hodo_tester::check_options(&bench.link, options.congestion.as_deref(), options.cpu.is_some(), options.wait)?;
     let plans = benchmark.plans()?;
     benchmark.check(&plans)?;
-    let outputs = Outputs::prepare(&bench.output, None)?;
+    let outputs = bench.output.prepare()?;
     let stop = interrupt::flag()?;
     let progress = Progress::new(bench.progress, bench.quiet, plans.len());
     let stdout_is_taken = outputs.take_stdout();

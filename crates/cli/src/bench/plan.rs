@@ -1,8 +1,8 @@
 //! From options to a benchmark.
 
+use super::options::{BenchOptions, MeasuringOptions};
 use crate::Error;
-use crate::args::units::Cpus;
-use crate::args::{Bench, Measure};
+use hodo_measure::units::Cpus;
 use hodo_measure::{Repeats, Until};
 use hodo_tester::{Benchmark, Choice, Conditions, Host, Timing};
 
@@ -10,9 +10,8 @@ use hodo_tester::{Benchmark, Choice, Conditions, Host, Timing};
 ///
 /// # Errors
 /// [`Error::Failed`] if this program cannot be found.
-pub fn benchmark(bench: &Bench) -> Result<Benchmark, Error> {
-    let Bench { link, choice, measure, .. } = bench;
-    let this = std::env::current_exe().map_err(|why| Error::Failed(format!("this program cannot be found: {why}")))?;
+pub fn benchmark(bench: &BenchOptions) -> Result<Benchmark, Error> {
+    let BenchOptions { link, choice, measure, .. } = bench;
     Ok(Benchmark {
         link: link.clone(),
         choice: Choice {
@@ -33,13 +32,22 @@ pub fn benchmark(bench: &Bench) -> Result<Benchmark, Error> {
             line_rate: measure.line_rate,
             mtu: measure.mtu,
             pages: measure.hub_pages,
-            far_end: Host::Program(this),
+            far_end: this_program()?,
         },
     })
 }
 
+/// Returns the host of far ends that are started: a process of this program.
+///
+/// # Errors
+/// [`Error::Failed`] if this program cannot be found.
+pub fn this_program() -> Result<Host, Error> {
+    let this = std::env::current_exe();
+    this.map(Host::Program).map_err(|why| Error::Failed(format!("the path of this program cannot be read: {why}")))
+}
+
 /// Returns how long and how often is measured.
-pub fn timing(bench: &Bench) -> Timing {
+pub fn timing(bench: &BenchOptions) -> Timing {
     let (measure, usual) = (&bench.measure, Timing::of(&bench.link));
     let until = measure.count.map(Until::Count).or(measure.duration.map(Until::Elapsed));
     Timing {
@@ -54,7 +62,7 @@ pub fn timing(bench: &Bench) -> Timing {
 }
 
 /// Returns how often the counted part is repeated.
-fn repeats(measure: &Measure) -> Repeats {
+fn repeats(measure: &MeasuringOptions) -> Repeats {
     if measure.confidence.is_none() && measure.interval.is_none() {
         return Repeats::Fixed(measure.repeat);
     }
@@ -68,11 +76,11 @@ fn repeats(measure: &Measure) -> Repeats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command};
+    use crate::command_line::{Cli, Command};
     use clap::Parser;
     use hodo_measure::{Mode, Plan, Size, Test};
 
-    fn bench(line: &str) -> Box<Bench> {
+    fn bench(line: &str) -> Box<BenchOptions> {
         let words = ["hodo", "bench"].into_iter().chain(line.split_whitespace());
         match Cli::try_parse_from(words).unwrap().command {
             Some(Command::Bench(bench)) => bench,

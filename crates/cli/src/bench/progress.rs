@@ -1,6 +1,6 @@
 //! The progress of a run: a line that is rewritten on a terminal, plain lines elsewhere, or no output.
 
-use crate::args::Progress as How;
+use super::Follow;
 use hodo_measure::limits::format_rate;
 use hodo_measure::{Measurement, Plan, Size};
 use std::io::{self, IsTerminal, Write};
@@ -34,11 +34,11 @@ struct Live {
 
 impl Progress {
     /// Creates the progress of this many steps.
-    pub fn new(how: How, quiet: bool, steps: usize) -> Self {
-        let kind = match how {
+    pub fn new(follow: Follow, quiet: bool, steps: usize) -> Self {
+        let kind = match follow {
             _ if quiet => Kind::Quiet,
-            How::Auto if io::stderr().is_terminal() => Kind::Live,
-            How::Auto | How::Plain => Kind::Plain,
+            Follow::Auto if io::stderr().is_terminal() => Kind::Live,
+            Follow::Auto | Follow::Plain => Kind::Plain,
         };
         Progress { kind, steps, live: Mutex::default() }
     }

@@ -1,9 +1,9 @@
 //! Follows a run: tells people, and writes the files.
 
-use super::{Outputs, Progress};
-use crate::{Error, Outcome};
+use super::Progress;
+use crate::{Error, Outcome, terminal};
 use hodo_measure::{Document, Measurement, Plan, State};
-use hodo_tester::{Observer, Uri};
+use hodo_tester::{Observer, Outputs, Uri};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Writes the files after each measurement, so that an interrupt or a failure loses nothing.
@@ -26,7 +26,7 @@ impl<'a> Recorder<'a> {
     /// [`Error::Failed`] if a file or standard output cannot be written.
     pub fn finish(&self, document: &Document) -> Result<Outcome, Error> {
         let files = self.outputs.write_files(document);
-        self.outputs.print(document)?;
+        terminal::print_bytes(&self.outputs.standard_output(document)?)?;
         files?;
         let good = |measurement: &Measurement| !matches!(measurement.verdict.state, State::Failed | State::Interrupted);
         Ok(if document.measurements.iter().all(good) { Outcome::Done } else { Outcome::Failed })
@@ -54,7 +54,7 @@ impl Observer for Recorder<'_> {
         if let Err(why) = self.outputs.write_files(document)
             && !self.told.swap(true, Ordering::Relaxed)
         {
-            eprintln!("hodo: {why}; measuring goes on");
+            terminal::remark(&format!("{why}; measuring goes on"));
         }
     }
 }

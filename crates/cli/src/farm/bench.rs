@@ -1,32 +1,31 @@
 //! `hodo farm bench`: how fast is a farm on this machine?
 
 use super::controller::FarmPolicy;
-use crate::args::Output;
-use crate::args::units::{self, Cpus};
-use crate::bench::{Outputs, Progress, Recorder};
+use crate::bench::{Follow, OutputOptions, Progress, Recorder};
 use crate::{Error, Outcome, interrupt, terminal};
 use clap::{Args, ValueEnum};
 use hodo_farm_host::bench::{BenchSettings, Preset, measure, shapes};
 use hodo_machine::Wait;
 use hodo_measure::Until;
+use hodo_measure::units::{self, Cpus};
 use hodo_tester::Observer;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Measures a farm whose nodes are started here.
-pub fn run(asked: &BenchOptions) -> Result<Outcome, Error> {
-    hodo_tester::check_congestion(asked.congestion.as_deref())?;
-    let settings = settings(asked);
+pub fn run(options: &BenchOptions) -> Result<Outcome, Error> {
+    hodo_tester::check_congestion(options.congestion.as_deref())?;
+    let settings = settings(options);
     let shapes = shapes(&settings)?;
-    let outputs = Outputs::prepare(&asked.output, None)?;
+    let outputs = options.output.prepare()?;
     let stdout_is_taken = outputs.take_stdout();
     let stop = interrupt::flag()?;
     let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), std::env::args().skip(1).collect());
-    if asked.congestion.is_some() {
-        document.environment.congestion_control.clone_from(&asked.congestion);
+    if options.congestion.is_some() {
+        document.environment.congestion_control.clone_from(&options.congestion);
     }
     hodo_tester::environment::add_placement(&mut document.environment, &shapes[0].placement());
-    let progress = Progress::new(crate::args::Progress::Plain, true, shapes.len());
+    let progress = Progress::new(Follow::Plain, true, shapes.len());
     let recorder = Recorder::new(&progress, outputs);
     let mut rest = String::new();
     for shape in &shapes {
@@ -38,7 +37,7 @@ pub fn run(asked: &BenchOptions) -> Result<Outcome, Error> {
             break;
         }
     }
-    if !asked.quiet {
+    if !options.quiet {
         let table = hodo_report::table(&document.measurements, terminal::style(stdout_is_taken));
         let rest = if shapes.len() == 1 { format!("\n{rest}") } else { String::new() };
         terminal::tell(&format!("\n{table}{rest}"), stdout_is_taken)?;
@@ -46,26 +45,26 @@ pub fn run(asked: &BenchOptions) -> Result<Outcome, Error> {
     recorder.finish(&document)
 }
 
-fn settings(asked: &BenchOptions) -> BenchSettings {
+fn settings(options: &BenchOptions) -> BenchSettings {
     BenchSettings {
-        preset: asked.preset.map(Preset::from),
-        nodes: asked.nodes.clone(),
-        credits: asked.credits,
-        size: asked.size,
-        pool: asked.pool,
-        every: asked.every,
-        token_data: asked.token_data,
-        time: asked.time.clone(),
-        until: asked.events.map_or(Until::Elapsed(Duration::from_secs_f64(asked.seconds.max(0.1))), Until::Count),
-        rate: asked.rate,
-        memory: asked.memory,
-        threads: asked.threads.map(usize::from),
-        policy: asked.policy.into(),
-        ahead: asked.ahead,
-        cpus: asked.cpu.as_ref().map_or_else(Vec::new, |Cpus(cpus)| cpus.clone()),
-        wait: asked.wait,
-        congestion: asked.congestion.clone(),
-        socket_buffer: asked.socket_buffer,
+        preset: options.preset.map(Preset::from),
+        nodes: options.nodes.clone(),
+        credits: options.credits,
+        size: options.size,
+        pool: options.pool,
+        every: options.every,
+        token_data: options.token_data,
+        time: options.time.clone(),
+        until: options.events.map_or(Until::Elapsed(Duration::from_secs_f64(options.seconds.max(0.1))), Until::Count),
+        rate: options.rate,
+        memory: options.memory,
+        threads: options.threads.map(usize::from),
+        policy: options.policy.into(),
+        ahead: options.ahead,
+        cpus: options.cpu.as_ref().map_or_else(Vec::new, |Cpus(cpus)| cpus.clone()),
+        wait: options.wait,
+        congestion: options.congestion.clone(),
+        socket_buffer: options.socket_buffer,
     }
 }
 
@@ -161,7 +160,7 @@ pub struct BenchOptions {
     pub quiet: bool,
     /// Where the results go.
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputOptions,
 }
 
 /// Parses a count: 2000000, 2M, 200k.

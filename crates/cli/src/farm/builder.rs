@@ -2,13 +2,13 @@
 
 use super::options::{CONTROLLER, ProcessOptions};
 use crate::announce::announce;
-use crate::args::units;
 use crate::{Error, Outcome};
 use clap::{Args, ValueEnum};
 use hodo_catalog::farm::{BuilderConfig, Incomplete};
 use hodo_daemon::Options;
 use hodo_farm_host::builder::{BuilderDaemon, BuilderSettings};
 use hodo_farm_host::process::wire_length;
+use hodo_measure::units;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,32 +19,36 @@ const BUILDER: &str = "127.0.0.1:5501";
 const PAGES: &str = "127.0.0.1:9206";
 
 /// Builds events until a signal comes.
-pub fn run(asked: &BuilderOptions) -> Result<Outcome, Error> {
-    asked.process.open_log("builder")?;
-    let builder = BuilderDaemon::start(settings(asked)?)?;
-    announce(builder.daemon(), builder.address(), asked.process.until_stdin_closes);
+pub fn run(options: &BuilderOptions) -> Result<Outcome, Error> {
+    options.process.open_log("builder")?;
+    let builder = BuilderDaemon::start(settings(options)?)?;
+    announce(builder.daemon(), builder.address(), options.process.until_stdin_closes);
     builder.run()?;
     Ok(Outcome::Done)
 }
 
-fn settings(asked: &BuilderOptions) -> Result<BuilderSettings, Error> {
-    let defaults = BuilderSettings::new(asked.to, asked.sources);
+fn settings(options: &BuilderOptions) -> Result<BuilderSettings, Error> {
+    let defaults = BuilderSettings::new(options.to, options.sources);
     Ok(BuilderSettings {
-        listen: asked.listen,
+        listen: options.listen,
         config: BuilderConfig {
-            number: asked.number,
-            patience: asked.patience,
-            incomplete: asked.incomplete.into(),
-            fragment_max: wire_length(asked.event_max),
-            pool_bytes: asked.pool,
-            source_credits: asked.credits,
-            datagrams: asked.udp,
-            silence: asked.silence,
+            number: options.number,
+            patience: options.patience,
+            incomplete: options.incomplete.into(),
+            fragment_max: wire_length(options.event_max),
+            pool_bytes: options.pool,
+            source_credits: options.credits,
+            datagrams: options.udp,
+            silence: options.silence,
             ..defaults.config
         },
-        daemon: Options { http: (!asked.no_metrics).then_some(asked.metrics), pid_file: asked.pid_file.clone() },
-        drain: asked.drain,
-        process: asked.process.settings()?,
+        daemon: Options {
+            http: (!options.no_metrics).then_some(options.metrics),
+            pid_file: options.pid_file.clone(),
+            catches_signals: true,
+        },
+        drain: options.drain,
+        process: options.process.settings()?,
     })
 }
 

@@ -3,72 +3,76 @@
 use super::operate::{FarmControl, PAGES};
 use super::options::{CONTROLLER, MadeOptions, ProcessOptions};
 use crate::announce::announce;
-use crate::args::units;
 use crate::{Error, Outcome};
 use clap::{Args, ValueEnum};
 use hodo_catalog::farm::{ControllerConfig, Policy};
 use hodo_daemon::Options;
 use hodo_farm_host::controller::{ControllerDaemon, ControllerSettings, StoreSettings, UploadTo};
 use hodo_farm_host::process::wire_length;
+use hodo_measure::units;
 use hodo_store::Durability;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Runs a controller until a signal comes, or until what it was to make has its verdict.
-pub fn run(asked: &ControllerOptions) -> Result<Outcome, Error> {
-    asked.process.open_log("controller")?;
-    let controller = ControllerDaemon::start(settings(asked)?)?;
-    announce(controller.daemon(), controller.address(), asked.process.until_stdin_closes);
+pub fn run(options: &ControllerOptions) -> Result<Outcome, Error> {
+    options.process.open_log("controller")?;
+    let controller = ControllerDaemon::start(settings(options)?)?;
+    announce(controller.daemon(), controller.address(), options.process.until_stdin_closes);
     controller.run()?;
     Ok(Outcome::Done)
 }
 
-fn settings(asked: &ControllerOptions) -> Result<ControllerSettings, Error> {
+fn settings(options: &ControllerOptions) -> Result<ControllerSettings, Error> {
     let defaults = ControllerSettings::default();
     Ok(ControllerSettings {
-        listen: asked.listen,
+        listen: options.listen,
         config: ControllerConfig {
-            run: asked.run,
-            configured: asked.configured,
-            policy: asked.policy.into(),
-            credits_max: asked.credits_max,
-            event_max: wire_length(asked.event_max),
-            pool_bytes: asked.pool,
-            sources_max: asked.sources,
-            nodes_max: asked.nodes,
-            silence: asked.silence,
-            ahead_max: (asked.ahead > 0).then_some(asked.ahead),
-            deadline: asked.deadline,
-            deaths_max: asked.deaths,
-            uncommitted_max: Some(asked.uncommitted),
-            uncommitted_bytes_max: asked.uncommitted_bytes,
+            run: options.run,
+            configured: options.configured,
+            policy: options.policy.into(),
+            credits_max: options.credits_max,
+            event_max: wire_length(options.event_max),
+            pool_bytes: options.pool,
+            sources_max: options.sources,
+            nodes_max: options.nodes,
+            silence: options.silence,
+            ahead_max: (options.ahead > 0).then_some(options.ahead),
+            deadline: options.deadline,
+            deaths_max: options.deaths,
+            uncommitted_max: Some(options.uncommitted),
+            uncommitted_bytes_max: options.uncommitted_bytes,
             ..defaults.config
         },
-        store: asked.store.as_ref().map(|directory| store(asked, directory.clone())),
-        generator: asked.made.events.map(|_| asked.made.generator(0, 1)),
-        until_done: asked.until_done,
-        threads: usize::from(asked.threads),
-        daemon: Options { http: (!asked.no_metrics).then_some(asked.metrics), pid_file: asked.pid_file.clone() },
-        control: asked.control.into(),
-        drain: asked.drain,
-        process: asked.process.settings()?,
+        store: options.store.as_ref().map(|directory| store(options, directory.clone())),
+        generator: options.made.events.map(|_| options.made.generator(0, 1)),
+        until_done: options.until_done,
+        threads: usize::from(options.threads),
+        daemon: Options {
+            http: (!options.no_metrics).then_some(options.metrics),
+            pid_file: options.pid_file.clone(),
+            catches_signals: true,
+        },
+        control: options.control.into(),
+        drain: options.drain,
+        process: options.process.settings()?,
     })
 }
 
-fn store(asked: &ControllerOptions, directory: PathBuf) -> StoreSettings {
-    let durability = match asked.durability {
+fn store(options: &ControllerOptions, directory: PathBuf) -> StoreSettings {
+    let durability = match options.durability {
         FarmDurability::Process => Durability::Process,
         FarmDurability::Disk => Durability::Disk,
     };
     StoreSettings {
         options: hodo_store::Options {
-            segment_bytes: asked.segment,
+            segment_bytes: options.segment,
             durability,
             ..hodo_store::Options::new(directory)
         },
-        commit_every: asked.commit_every,
-        upload: asked.upload.to(),
+        commit_every: options.commit_every,
+        upload: options.upload.to(),
     }
 }
 
@@ -240,8 +244,9 @@ mod tests {
 
     #[test]
     fn the_command_line_has_the_defaults_of_the_library() {
-        let asked = Alone::parse_from(["hodo", "--no-metrics"]).options;
-        let found = settings(&asked).expect("the defaults go together");
+        let options = Alone::parse_from(["hodo", "--no-metrics"]).options;
+        let mut found = settings(&options).expect("the defaults go together");
+        found.daemon.catches_signals = false;
         assert_eq!(format!("{found:?}"), format!("{:?}", ControllerSettings::default()));
     }
 }

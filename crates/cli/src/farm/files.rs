@@ -6,13 +6,13 @@ use hodo_store::{Finding, Selection, Verdict};
 use std::path::PathBuf;
 
 /// Writes the file, and tells what is in it.
-pub fn export(asked: &ExportOptions) -> Result<Outcome, Error> {
-    let verdict = asked.verdict.map(|kept| match kept {
+pub fn export(options: &ExportOptions) -> Result<Outcome, Error> {
+    let verdict = options.verdict.map(|kept| match kept {
         FarmKept::Accepted => Verdict::Accepted,
         FarmKept::Quarantined => Verdict::Quarantined,
     });
-    let exported = hodo_store::export(&asked.store, &asked.output, Selection { run: asked.run, verdict })?;
-    let mut text = format!("{}: {} events, {} bytes\n", asked.output.display(), exported.events, exported.data_bytes);
+    let exported = hodo_store::export(&options.store, &options.output, Selection { run: options.run, verdict })?;
+    let mut text = format!("{}: {} events, {} bytes\n", options.output.display(), exported.events, exported.data_bytes);
     for damage in &exported.damaged {
         text += &format!("left out: {}\n", Finding::Damaged(damage.clone()));
     }
@@ -21,8 +21,8 @@ pub fn export(asked: &ExportOptions) -> Result<Outcome, Error> {
 }
 
 /// Prints what a store holds, and everything that is wrong with it.
-pub fn verify(asked: &VerifyOptions) -> Result<Outcome, Error> {
-    let verified = hodo_store::verify(&asked.store)?;
+pub fn verify(options: &VerifyOptions) -> Result<Outcome, Error> {
+    let verified = hodo_store::verify(&options.store)?;
     let mut text = format!(
         "{} segments, {} bytes, {} events with {} bytes of data\n",
         verified.segments, verified.bytes, verified.events, verified.data_bytes

@@ -4,20 +4,24 @@ mod bench;
 mod builder;
 mod controller;
 mod files;
+mod limits;
 mod node;
 mod operate;
 mod options;
 mod report;
 mod run;
 mod source;
+mod spread;
 mod top;
+
+pub use limits::FarmEvents;
 
 use crate::{Error, Outcome};
 use clap::{Args, Subcommand};
 
 /// An event farm: sources, a builder, a controller, nodes.
 #[derive(Debug, Args)]
-pub struct Farm {
+pub struct FarmOptions {
     /// Which part of it.
     #[command(subcommand)]
     pub command: FarmCommand,
@@ -61,23 +65,23 @@ pub enum FarmCommand {
 }
 
 /// Runs a part of a farm, or asks one that runs.
-pub fn run(farm: &Farm) -> Result<Outcome, Error> {
+pub fn run(farm: &FarmOptions) -> Result<Outcome, Error> {
     match &farm.command {
         FarmCommand::Controller(controller) => controller::run(controller),
         FarmCommand::Builder(builder) => builder::run(builder),
         FarmCommand::Source(source) => source::run(source),
         FarmCommand::Node(node) => node::run(node),
-        FarmCommand::Bench(asked) => bench::run(asked),
-        FarmCommand::Run(asked) => run::run(asked),
+        FarmCommand::Bench(options) => bench::run(options),
+        FarmCommand::Run(options) => run::run(options),
         FarmCommand::Status(of) => operate::status(of),
-        FarmCommand::Top(asked) => top::run(asked),
-        FarmCommand::Report(asked) => report::run(asked),
+        FarmCommand::Top(options) => top::run(options),
+        FarmCommand::Report(options) => report::run(options),
         FarmCommand::Pause(of) => operate::order(of, "/pause"),
         FarmCommand::Resume(of) => operate::order(of, "/resume"),
-        FarmCommand::SetRun(asked) => operate::order(&asked.of, &format!("/run?number={}", asked.number)),
-        FarmCommand::Drain(asked) => operate::drain(asked),
-        FarmCommand::Stop(asked) => operate::stop(asked),
-        FarmCommand::Export(asked) => files::export(asked),
-        FarmCommand::Verify(asked) => files::verify(asked),
+        FarmCommand::SetRun(options) => operate::order(&options.of, &format!("/run?number={}", options.number)),
+        FarmCommand::Drain(options) => operate::drain(options),
+        FarmCommand::Stop(options) => operate::stop(options),
+        FarmCommand::Export(options) => files::export(options),
+        FarmCommand::Verify(options) => files::verify(options),
     }
 }

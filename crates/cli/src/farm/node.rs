@@ -1,7 +1,7 @@
 //! `hodo farm node`: takes events and decides.
 
 use super::options::{CONTROLLER, ProcessOptions};
-use crate::args::{spread, units};
+use super::spread;
 use crate::serve::at_the_end_of_stdin;
 use crate::{Error, Outcome, interrupt};
 use clap::Args;
@@ -12,6 +12,7 @@ use hodo_farm_host::node::{self, NodeSettings};
 use hodo_farm_host::process::{instance, wire_length};
 use hodo_farm_host::programs::{Programs, Started};
 use hodo_machine::Address;
+use hodo_measure::units;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -20,36 +21,36 @@ use std::time::Duration;
 const CREDITS: u32 = 2;
 
 /// Decides until a signal comes.
-pub fn run(asked: &NodeOptions) -> Result<Outcome, Error> {
-    asked.process.open_log("node")?;
+pub fn run(options: &NodeOptions) -> Result<Outcome, Error> {
+    options.process.open_log("node")?;
     let settings = NodeSettings {
-        config: config(asked),
-        programs: asked.deciders.programs(),
-        drain: asked.drain,
-        process: asked.process.settings()?,
+        config: config(options),
+        programs: options.deciders.programs(),
+        drain: options.drain,
+        process: options.process.settings()?,
     };
-    let stop = interrupt::flag_of_daemon(&asked.process.log)?;
-    if asked.process.until_stdin_closes {
+    let stop = interrupt::flag_of_daemon(&options.process.log)?;
+    if options.process.until_stdin_closes {
         at_the_end_of_stdin(&stop);
     }
     node::run(&settings, &stop)?;
     Ok(Outcome::Done)
 }
 
-fn config(asked: &NodeOptions) -> NodeConfig {
+fn config(options: &NodeOptions) -> NodeConfig {
     let decisions = Decisions {
-        accept: asked.accept,
-        output: vec![0xA5; asked.output.unwrap_or(0) as usize].into(),
-        time: asked.time,
-        seed: asked.seed,
+        accept: options.accept,
+        output: vec![0xA5; options.output.unwrap_or(0) as usize].into(),
+        time: options.time,
+        seed: options.seed,
     };
     NodeConfig {
-        controllers: vec![Address::Tcp(asked.to); asked.count as usize],
-        number: asked.number,
-        credits: asked.credits.unwrap_or(CREDITS * u32::from(asked.deciders.workers)),
-        weight: asked.weight,
-        event_max: wire_length(asked.event_max),
-        decide: if asked.no_tokens { Decide::Nobody } else { Decide::Emulated(decisions) },
+        controllers: vec![Address::Tcp(options.to); options.count as usize],
+        number: options.number,
+        credits: options.credits.unwrap_or(CREDITS * u32::from(options.deciders.workers)),
+        weight: options.weight,
+        event_max: wire_length(options.event_max),
+        decide: if options.no_tokens { Decide::Nobody } else { Decide::Emulated(decisions) },
         silence: Duration::from_secs(2),
         instance: instance(),
     }

@@ -1,18 +1,18 @@
 //! Orders to a running controller: `hodo farm status`, `pause`, `resume`, `drain`, `stop`, `set-run`.
 
-use crate::args::units;
 use crate::{Error, Outcome, terminal};
 use clap::{Args, ValueEnum};
 use hodo_daemon::Control;
 use hodo_farm_host::controller::shares;
 use hodo_farm_host::{builder, operator};
+use hodo_measure::units;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Prints what a controller does, and how events are shared out over its nodes.
-pub fn status(asked: &FarmStatus) -> Result<Outcome, Error> {
-    let status = operator::read(asked.of.pages)?;
-    let builder = asked.builder.map(|pages| builder::read(pages, operator::PATIENCE)).transpose()?;
+pub fn status(options: &FarmStatus) -> Result<Outcome, Error> {
+    let status = operator::read(options.of.pages)?;
+    let builder = options.builder.map(|pages| builder::read(pages, operator::PATIENCE)).transpose()?;
     let builder = builder.map_or_else(String::new, |builder| format!("\n{}", builder.text()));
     terminal::print(&format!("{}{builder}\n{}", status.text(), shares::text(&status)))?;
     Ok(Outcome::Done)
@@ -25,16 +25,16 @@ pub fn order(of: &FarmPages, path: &str) -> Result<Outcome, Error> {
 }
 
 /// Drains a controller, and waits until that is done.
-pub fn drain(asked: &FarmEnd) -> Result<Outcome, Error> {
-    let status = operator::drain(asked.of.pages, asked.within)?;
+pub fn drain(options: &FarmEnd) -> Result<Outcome, Error> {
+    let status = operator::drain(options.of.pages, options.within)?;
     terminal::print(&format!("run {}: {}\n", status.run, status.state))?;
     // Somebody else may have told it to go on.
     Ok(if status.state == "drained" { Outcome::Done } else { Outcome::Failed })
 }
 
 /// Stops a controller, and waits until it has gone.
-pub fn stop(asked: &FarmEnd) -> Result<Outcome, Error> {
-    let said = operator::stop(asked.of.pages, asked.within)?;
+pub fn stop(options: &FarmEnd) -> Result<Outcome, Error> {
+    let said = operator::stop(options.of.pages, options.within)?;
     terminal::print(&said.replace("stopping", "stopped"))?;
     Ok(Outcome::Done)
 }
@@ -63,7 +63,7 @@ impl From<FarmControl> for Control {
     }
 }
 
-/// Which controller is asked.
+/// Which controller is options.
 #[derive(Debug, Clone, Args)]
 pub struct FarmPages {
     /// Where its pages are.

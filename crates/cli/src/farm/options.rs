@@ -1,13 +1,14 @@
 //! Options that several commands of a farm have.
 
+use super::spread;
 use crate::Error;
-use crate::args::units::{self, Cpus};
-use crate::args::{Logged, spread};
+use crate::logging::LogOptions;
 use clap::Args;
 use hodo_catalog::farm::emulation::{GeneratorConfig, Spread};
 use hodo_catalog::farm::wire;
 use hodo_farm_host::process::ProcessSettings;
 use hodo_machine::Wait;
+use hodo_measure::units::{self, Cpus};
 
 /// Where a controller listens by default.
 pub const CONTROLLER: &str = "127.0.0.1:5500";
@@ -34,7 +35,7 @@ pub struct ProcessOptions {
     pub verbose: bool,
     /// The log.
     #[command(flatten)]
-    pub log: Logged,
+    pub log: LogOptions,
     /// Come to an end when standard input does, so that it never outlives who started it.
     #[arg(long)]
     pub until_stdin_closes: bool,

@@ -1,40 +1,33 @@
 //! `hodo farm report`: a run of a farm as a document of results, in every form that those have.
 
 use super::operate::PAGES;
-use crate::args::units;
-use crate::output_file::OutputFile;
+use crate::output::Target;
 use crate::{Error, Outcome, terminal};
 use clap::Args;
 use hodo_catalog::farm::line_limit;
 use hodo_farm_host::controller::Status;
 use hodo_farm_host::operator;
 use hodo_farm_host::report::{measurement, tables};
-use hodo_measure::{Document, SCHEMA, Tool};
+use hodo_measure::{Document, SCHEMA, Tool, units};
 use hodo_report::html_with;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Reads the status of a controller, or a saved one, and writes the requested outputs; a table if none is requested.
-pub fn run(asked: &ReportOptions) -> Result<Outcome, Error> {
-    let prepare = |option: &str, file: &Option<PathBuf>| {
-        file.as_deref().map(|file| OutputFile::of_option(option, file)).transpose()
-    };
-    let (html, json) = (prepare("--html", &asked.html)?, prepare("--json", &asked.json)?);
-    let status = match units::pages(&asked.of) {
+pub fn run(options: &ReportOptions) -> Result<Outcome, Error> {
+    let prepare =
+        |option, file: &Option<PathBuf>| file.as_deref().map(|file| Target::prepare(option, file)).transpose();
+    let (html, json) = (prepare("--html", &options.html)?, prepare("--json", &options.json)?);
+    let status = match units::pages(&options.of) {
         Ok(pages) => operator::read(pages)?,
-        Err(_) => read_file(Path::new(&asked.of))?,
+        Err(_) => read_file(Path::new(&options.of))?,
     };
-    let document = document(asked, &status);
-    let written = |file: &OutputFile, text: String| {
-        let failed = |why| Error::Failed(format!("{} cannot be written: {why}", file.path().display()));
-        file.write(text.as_bytes()).map_err(failed)
-    };
-    if let Some(file) = &html {
-        written(file, html_with(&document, &tables(&status)))?;
+    let document = document(options, &status);
+    if let Some(html) = &html {
+        html.write(html_with(&document, &tables(&status)).as_bytes())?;
     }
-    if let Some(file) = &json {
-        let text = hodo_report::json::to_string(&document);
-        written(file, text)?;
+    if let Some(json) = &json {
+        json.write(hodo_report::json::to_string(&document).as_bytes())?;
     }
     if html.is_none() && json.is_none() {
         terminal::print(&hodo_report::table(&document.measurements, terminal::style(false)))?;
@@ -49,23 +42,23 @@ fn read_file(file: &Path) -> Result<Status, Error> {
     Status::parse(&text).map_err(|why| wrong(why.to_string()))
 }
 
-fn document(asked: &ReportOptions, status: &Status) -> Document {
+fn document(options: &ReportOptions, status: &Status) -> Document {
     let tool = Tool {
         name: "hodo".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: option_env!("HODO_COMMIT").map(str::to_owned),
     };
     // Of a controller elsewhere nothing is known of the host, and of a file neither.
-    let is_here = units::pages(&asked.of).is_ok_and(|pages: SocketAddr| pages.ip().is_loopback());
+    let is_here = units::pages(&options.of).is_ok_and(|pages: SocketAddr| pages.ip().is_loopback());
     let arguments = std::env::args().collect();
     let environment = if is_here {
         hodo_tester::environment::of_host(arguments)
     } else {
         hodo_measure::Environment { arguments, ..hodo_measure::Environment::default() }
     };
-    let mut found = measurement(&asked.of, status);
-    if let (Some(rate), Some(size)) = (asked.line_rate, found.size_bytes.filter(|size| *size > 0)) {
-        found.limit = line_limit((rate, asked.mtu), size, status.token_data());
+    let mut found = measurement(&options.of, status);
+    if let (Some(rate), Some(size)) = (options.line_rate, found.size_bytes.filter(|size| *size > 0)) {
+        found.limit = line_limit((rate, options.mtu), size, status.token_data());
         let most = found.limit.as_ref().and_then(|limit| limit.operations_per_s);
         found.share_of_limit = most.map(|most| found.rate.operations_per_s.median / most);
     }

@@ -1,6 +1,7 @@
 //! `hodo farm run`: the roles of a farm, placed, started and watched.
 
-use crate::args::{Cli, Logged};
+use crate::command_line::Cli;
+use crate::logging::LogOptions;
 use crate::{Error, Outcome, terminal};
 use clap::{Arg, ArgAction, Args, Command, CommandFactory, ValueEnum};
 use hodo_daemon::log;
@@ -8,21 +9,21 @@ use hodo_farm_host::run::{CommandLine, FarmFile, Launch, Role, RoleOption, Said,
 use std::path::PathBuf;
 
 /// Runs a farm as a file says.
-pub fn run(asked: &RunOptions) -> Result<Outcome, Error> {
+pub fn run(options: &RunOptions) -> Result<Outcome, Error> {
     let commands = Commands::new();
-    let farm = FarmFile::read(&asked.file, asked.launch.map(Launch::from), &commands)?;
-    if asked.dry_run {
-        let text = if asked.sbatch { farm.script(asked.quiet)? } else { farm.commands(&commands)? };
+    let farm = FarmFile::read(&options.file, options.launch.map(Launch::from), &commands)?;
+    if options.dry_run {
+        let text = if options.sbatch { farm.script(options.quiet)? } else { farm.commands(&commands)? };
         terminal::print(&text)?;
         return Ok(Outcome::Done);
     }
-    if asked.sbatch {
-        return Ok(if farm.submit(asked.quiet)? { Outcome::Done } else { Outcome::Failed });
+    if options.sbatch {
+        return Ok(if farm.submit(options.quiet)? { Outcome::Done } else { Outcome::Failed });
     }
-    asked.log.open("hodo farm run", false)?;
-    let signals = Signals::catch(asked.log.reopens())?;
+    options.log.open("hodo farm run", false)?;
+    let signals = Signals::catch(options.log.reopens())?;
     let mut say = |said: Said<'_>| match said {
-        Said::Printed(name, line) if !asked.quiet => log::queue(&format!("{name} | {line}\n")),
+        Said::Printed(name, line) if !options.quiet => log::queue(&format!("{name} | {line}\n")),
         Said::Printed(..) => {}
         Said::Complained(name, line) => log::relay(&format!("{name} | {line}")),
     };
@@ -32,7 +33,7 @@ pub fn run(asked: &RunOptions) -> Result<Outcome, Error> {
         tracing::error!("{}", lines.next().unwrap_or_default());
         lines.for_each(log::relay);
     }
-    if !asked.quiet {
+    if !options.quiet {
         log::announce(&farm.summary(&course));
     }
     Ok(if farm.is_well(&course) { Outcome::Done } else { Outcome::Failed })
@@ -96,7 +97,7 @@ pub struct RunOptions {
     pub sbatch: bool,
     /// The log.
     #[command(flatten)]
-    pub log: Logged,
+    pub log: LogOptions,
     /// Give on only what goes wrong.
     #[arg(long)]
     pub quiet: bool,

@@ -1,54 +1,54 @@
 //! `hodo farm source`: gives events, or fragments of them.
 
 use super::options::{CONTROLLER, MadeOptions, ProcessOptions};
-use crate::args::units;
 use crate::serve::at_the_end_of_stdin;
 use crate::{Error, Outcome, interrupt};
 use clap::Args;
 use hodo_daemon::log;
 use hodo_farm_host::replay::ReplaySettings;
 use hodo_farm_host::source::{self, SourceEvents, SourceSettings};
+use hodo_measure::units;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Gives events until all have their verdict, or a signal comes.
-pub fn run(asked: &SourceOptions) -> Result<Outcome, Error> {
-    asked.process.open_log("source")?;
-    let settings = settings(asked)?;
-    let stop = interrupt::flag_of_daemon(&asked.process.log)?;
-    if asked.process.until_stdin_closes {
+pub fn run(options: &SourceOptions) -> Result<Outcome, Error> {
+    options.process.open_log("source")?;
+    let settings = settings(options)?;
+    let stop = interrupt::flag_of_daemon(&options.process.log)?;
+    if options.process.until_stdin_closes {
         at_the_end_of_stdin(&stop);
     }
     let summary = source::run(&settings, &stop)?;
-    log::print(&format!("source {}: {}\n", asked.number, summary.text()))?;
+    log::print(&format!("source {}: {}\n", options.number, summary.text()))?;
     Ok(if summary.is_whole() { Outcome::Done } else { Outcome::Failed })
 }
 
-fn settings(asked: &SourceOptions) -> Result<SourceSettings, Error> {
-    let SourceOptions { made, recorded, .. } = asked;
+fn settings(options: &SourceOptions) -> Result<SourceSettings, Error> {
+    let SourceOptions { made, recorded, .. } = options;
     let events = match &recorded.replay {
         Some(store) => SourceEvents::Recorded(ReplaySettings {
             store: store.clone(),
-            first: asked.first,
-            step: asked.step,
+            first: options.first,
+            step: options.step,
             count: made.events,
             renumber: recorded.renumber,
             rate: made.rate,
             poisson: made.poisson,
             seed: made.seed,
-            run: asked.run,
+            run: options.run,
         }),
-        None => SourceEvents::Made(made.generator(asked.first, asked.step)),
+        None => SourceEvents::Made(made.generator(options.first, options.step)),
     };
     Ok(SourceSettings {
-        to: asked.to,
-        number: asked.number,
-        run: asked.run,
-        datagram: asked.udp.then_some(asked.datagram),
+        to: options.to,
+        number: options.number,
+        run: options.run,
+        datagram: options.udp.then_some(options.datagram),
         events,
-        drain: asked.drain,
-        process: asked.process.settings()?,
+        drain: options.drain,
+        process: options.process.settings()?,
     })
 }
 

@@ -5,11 +5,11 @@
 //! it pays once there are panes, scrolling or keys.
 
 use super::operate::FarmStatus;
-use crate::args::units;
 use crate::{Error, Outcome, interrupt, terminal};
 use clap::Args;
 use hodo_farm_host::view::{Look, view};
 use hodo_farm_host::{builder, operator};
+use hodo_measure::units;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -42,34 +42,34 @@ const END_OF_LINE: &str = "\x1b[K\n";
 const END_OF_SCREEN: &str = "\x1b[J";
 
 /// Shows the view until a signal arrives.
-pub fn run(asked: &TopOptions) -> Result<Outcome, Error> {
+pub fn run(options: &TopOptions) -> Result<Outcome, Error> {
     let stop = interrupt::flag()?;
-    let is_live = std::io::stdout().is_terminal() && !asked.once;
+    let is_live = std::io::stdout().is_terminal() && !options.once;
     // Before the screen is taken, so that a wrong address is told as any error.
-    let first = look(asked)?;
+    let first = look(options)?;
     if is_live {
         terminal::print(ENTER)?;
     }
-    let shown = show(asked, first, is_live, &stop);
+    let shown = show(options, first, is_live, &stop);
     if is_live {
         terminal::print(LEAVE)?;
     }
     shown.map(|()| Outcome::Done)
 }
 
-fn look(asked: &TopOptions) -> Result<Look, Error> {
-    let controller = operator::read(asked.of.of.pages)?;
-    let builder = asked.of.builder.map(|pages| builder::read(pages, operator::PATIENCE)).transpose()?;
+fn look(options: &TopOptions) -> Result<Look, Error> {
+    let controller = operator::read(options.of.of.pages)?;
+    let builder = options.of.builder.map(|pages| builder::read(pages, operator::PATIENCE)).transpose()?;
     Ok(Look { controller, builder })
 }
 
-fn show(asked: &TopOptions, first: Look, is_live: bool, stop: &AtomicBool) -> Result<(), Error> {
+fn show(options: &TopOptions, first: Look, is_live: bool, stop: &AtomicBool) -> Result<(), Error> {
     let mut before = first;
-    while !rest(asked.every, stop) {
+    while !rest(options.every, stop) {
         let (rows, columns) = if is_live { screen() } else { (ROWS, usize::MAX) };
-        let text = match look(asked) {
+        let text = match look(options) {
             Ok(now) => {
-                let text = view(&asked.of.of.pages.to_string(), &before, &now, rows);
+                let text = view(&options.of.of.pages.to_string(), &before, &now, rows);
                 before = now;
                 text
             }
@@ -82,7 +82,7 @@ fn show(asked: &TopOptions, first: Look, is_live: bool, stop: &AtomicBool) -> Re
             let cut = |line: &str| line.chars().take(columns).collect::<String>();
             let lines: String = text.lines().take(rows - 1).map(|line| cut(line) + END_OF_LINE).collect();
             terminal::print(&format!("{HOME}{lines}{END_OF_SCREEN}"))?;
-        } else if asked.once {
+        } else if options.once {
             return terminal::print(&text);
         } else {
             terminal::print(&format!("{text}\n"))?;

@@ -1,65 +1,67 @@
 //! `hodo ipbus block` and `hodo ipbus fifo`: many words, at consecutive addresses or all at one.
 
-use super::board::{counted, failed, open};
-use super::forms::{Forms, To, one_for_stdout};
+use super::board::{DeviceOptions, counted, failed, open};
+use super::forms::{Forms, one_for_stdout};
 use super::grid::plain;
-use super::values;
-use crate::args::{Place, ReadBlock, Transfer, WriteBlock};
+use super::values::{self, ShowOptions};
+use crate::output::Target;
 use crate::{Error, Outcome, terminal};
-use hodo_ipbus_host::registers::{self as words, Block, Board, Form, Kind};
+use clap::{Args, Command, Subcommand, ValueEnum};
+use hodo_ipbus_host::registers::{self as words, Block, Board, Kind, Spot, WORDS_MAX};
 use hodo_ipbus_host::table::Mask;
+use hodo_measure::units;
 use serde_json::json;
 use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Reads or writes the words.
-pub fn run(asked: &Transfer, kind: Kind) -> Result<Outcome, Error> {
-    match asked {
-        Transfer::Read(asked) => read(asked, kind),
-        Transfer::Write(asked) => write(asked, kind),
+pub fn run(options: &Transfer, kind: Kind) -> Result<Outcome, Error> {
+    match options {
+        Transfer::Read(options) => read(options, kind),
+        Transfer::Write(options) => write(options, kind),
     }
 }
 
-fn read(asked: &ReadBlock, kind: Kind) -> Result<Outcome, Error> {
-    let forms = Forms::prepare(&asked.show.forms)?;
-    let output = asked.output.as_deref().map(|file| To::prepare("--output", file)).transpose()?;
-    if forms.take_stdout() && output.as_ref().is_some_and(To::is_stdout) {
+fn read(options: &ReadBlockOptions, kind: Kind) -> Result<Outcome, Error> {
+    let forms = Forms::prepare(&options.show.forms)?;
+    let output = options.output.as_deref().map(|file| Target::prepare("--output", file)).transpose()?;
+    if forms.take_stdout() && output.as_ref().is_some_and(Target::is_stdout) {
         return Err(one_for_stdout());
     }
-    let mut board = open(&asked.device)?;
-    let span = Block::of(&board, &asked.spot, place(&asked.place), kind)?;
-    let count = asked
+    let mut board = open(&options.device)?;
+    let span = Block::of(&board, &options.spot, place(&options.place), kind)?;
+    let count = options
         .words
         .or(span.size)
         .ok_or_else(|| Error::Usage(format!("how many words of {}? say --words N", span.label.text())))?;
-    let found = board.session.call(span.read(&asked.spot, count)).map_err(failed)?;
-    forms.write(|| tsv(&span, &board, &found, asked.show.decimal), || document(&span, &board, &found))?;
-    let stdout_is_taken = forms.take_stdout() || output.as_ref().is_some_and(To::is_stdout);
+    let found = board.session.call(span.read(&options.spot, count)).map_err(failed)?;
+    forms.write(|| tsv(&span, &board, &found, options.show.decimal), || document(&span, &board, &found))?;
+    let stdout_is_taken = forms.take_stdout() || output.as_ref().is_some_and(Target::is_stdout);
     let people = match &output {
         Some(output) => {
-            output.write(&words::encode(&found, asked.form.into()))?;
+            output.write(&words::encode(&found, options.form.into()))?;
             format!("{} of {} to {output}\n", words_of(found.len()), span.label.text())
         }
-        None if asked.show.values => {
-            found.iter().map(|word| format!("{}\n", number(*word, asked.show.decimal))).collect()
+        None if options.show.values => {
+            found.iter().map(|word| format!("{}\n", number(*word, options.show.decimal))).collect()
         }
-        None => words::lines(&found, asked.show.decimal, |index| span.place(index)),
+        None => words::lines(&found, options.show.decimal, |index| span.place(index)),
     };
     terminal::tell(&people, stdout_is_taken)?;
     Ok(Outcome::Done)
 }
 
-fn write(asked: &WriteBlock, kind: Kind) -> Result<Outcome, Error> {
-    let data = match &asked.input {
-        Some(file) => input(file, asked.form.into())?,
-        None => asked.values.clone(),
+fn write(options: &WriteBlockOptions, kind: Kind) -> Result<Outcome, Error> {
+    let data = match &options.input {
+        Some(file) => input(file, options.form.into())?,
+        None => options.values.clone(),
     };
-    let mut board = open(&asked.device)?;
-    let span = Block::of(&board, &asked.spot, place(&asked.place), kind)?;
+    let mut board = open(&options.device)?;
+    let span = Block::of(&board, &options.spot, place(&options.place), kind)?;
     let count = data.len();
-    board.session.call(span.write(&asked.spot, data)).map_err(failed)?;
+    board.session.call(span.write(&options.spot, data)).map_err(failed)?;
     terminal::print(&format!("{} to {} of {}\n", words_of(count), span.label.text(), board.called()))?;
     Ok(Outcome::Done)
 }
@@ -85,7 +87,7 @@ fn document(span: &Block, board: &Board, found: &[u32]) -> serde_json::Value {
     })
 }
 
-fn place(place: &Place) -> (Option<u32>, bool) {
+fn place(place: &PlaceOptions) -> (Option<u32>, bool) {
     (place.offset, place.configuration)
 }
 
@@ -97,7 +99,7 @@ fn number(word: u32, decimal: bool) -> String {
     values::number(word, Mask::ALL, decimal)
 }
 
-fn input(file: &Path, form: Form) -> Result<Vec<u32>, Error> {
+fn input(file: &Path, form: words::Form) -> Result<Vec<u32>, Error> {
     let wrong = |why: &dyn std::fmt::Display| Error::Usage(format!("--input {}: {why}", file.display()));
     let mut bytes = Vec::new();
     let read = if file.as_os_str() == "-" {
@@ -110,4 +112,119 @@ fn input(file: &Path, form: Form) -> Result<Vec<u32>, Error> {
         return Err(wrong(&format!("it is over {} bytes", words::FILE_BYTES_MAX)));
     }
     words::decode(&bytes, form).map_err(|why| wrong(&why))
+}
+
+/// A bulk transfer.
+#[derive(Debug, Subcommand)]
+pub enum Transfer {
+    /// Read words.
+    Read(ReadBlockOptions),
+    /// Write words.
+    Write(WriteBlockOptions),
+}
+
+/// Hides the options that only blocks have; a user who gives one all the same gets an error.
+pub fn of_one_address(transfer: Command) -> Command {
+    let hidden =
+        ["offset", "configuration"].into_iter().fold(transfer, |all, name| all.mut_arg(name, |arg| arg.hide(true)));
+    hidden.mut_args(|arg| if arg.get_id() == "words" { arg.help("How many words") } else { arg })
+}
+
+/// Words that are read.
+#[derive(Debug, Args)]
+pub struct ReadBlockOptions {
+    /// The device.
+    #[command(flatten)]
+    pub device: DeviceOptions,
+    /// A node by its path, or an address as 0x1000.
+    #[arg(value_name = "NODE")]
+    pub spot: Spot,
+    /// How many words [default: of a block all].
+    #[arg(short = 'n', long, value_name = "N", value_parser = word_count)]
+    pub words: Option<u32>,
+    /// Where the words are.
+    #[command(flatten)]
+    pub place: PlaceOptions,
+    /// Write the words to this file; `-` is standard output.
+    #[arg(long, value_name = "FILE", help_heading = "Words")]
+    pub output: Option<PathBuf>,
+    /// How words stand in the file.
+    #[arg(long, value_enum, default_value_t, help_heading = "Words")]
+    pub form: Form,
+    /// How the values are shown.
+    #[command(flatten)]
+    pub show: ShowOptions,
+}
+
+/// Words that are written.
+#[derive(Debug, Args)]
+pub struct WriteBlockOptions {
+    /// The device.
+    #[command(flatten)]
+    pub device: DeviceOptions,
+    /// A node by its path, or an address as 0x1000.
+    #[arg(value_name = "NODE")]
+    pub spot: Spot,
+    /// The words.
+    #[arg(value_name = "VALUE", value_parser = units::word, required_unless_present = "input", conflicts_with = "input")]
+    pub values: Vec<u32>,
+    /// Where the words go.
+    #[command(flatten)]
+    pub place: PlaceOptions,
+    /// Take the words from this file; `-` is standard input.
+    #[arg(long, value_name = "FILE", help_heading = "Words")]
+    pub input: Option<PathBuf>,
+    /// How words stand in the file.
+    #[arg(long, value_enum, default_value_t, help_heading = "Words")]
+    pub form: Form,
+}
+
+/// Where in a device a block is.
+#[derive(Debug, Args)]
+pub struct PlaceOptions {
+    /// Offset in words from the start of a block.
+    #[arg(long, value_name = "N", value_parser = units::word)]
+    pub offset: Option<u32>,
+    /// In the configuration space, which has addresses only.
+    #[arg(long, conflicts_with = "offset")]
+    pub configuration: bool,
+}
+
+/// How words stand in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Form {
+    /// Numbers, decimal or behind 0x; written one a line.
+    #[default]
+    Text,
+    /// Four bytes each, the lowest first.
+    Little,
+    /// Four bytes each, the highest first.
+    Big,
+}
+
+impl From<Form> for words::Form {
+    fn from(form: Form) -> Self {
+        match form {
+            Form::Text => words::Form::Text,
+            Form::Little => words::Form::Little,
+            Form::Big => words::Form::Big,
+        }
+    }
+}
+
+fn word_count(text: &str) -> Result<u32, String> {
+    let words = units::word(text)?;
+    if (1..=WORDS_MAX).contains(&words) { Ok(words) } else { Err(format!("{text} is not in 1..={WORDS_MAX}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_has_a_bound() {
+        assert_eq!(word_count("0x10"), Ok(16));
+        assert!(word_count("0").unwrap_err().contains("1..=4194304"));
+        assert!(word_count("4194305").is_err());
+    }
 }

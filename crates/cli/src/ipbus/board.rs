@@ -1,14 +1,17 @@
 //! The device that a command names, for messages and documents.
 
 use super::grid::plain;
-use crate::{Error, args};
+use crate::{Error, terminal};
+use clap::Args;
 use hodo_ipbus_host::SessionError;
 use hodo_ipbus_host::finding::Finding;
 use hodo_ipbus_host::registers::{Board, DeviceName, Filter};
+use hodo_measure::units;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Opens the device that a command names.
-pub fn open(device: &args::Device) -> Result<Board, Error> {
+pub fn open(device: &DeviceOptions) -> Result<Board, Error> {
     let name = DeviceName {
         device: device.device.clone(),
         connections: device.connections.clone(),
@@ -20,7 +23,7 @@ pub fn open(device: &args::Device) -> Result<Board, Error> {
 }
 
 /// Returns the patterns of a command.
-pub fn filter(filter: &args::Filter) -> Filter {
+pub fn filter(filter: &FilterOptions) -> Filter {
     Filter { patterns: filter.patterns.clone(), glob: filter.glob }
 }
 
@@ -46,5 +49,38 @@ pub fn warn(warnings: &[Finding]) {
         0 => String::new(),
         more => format!(" (and {more} more; `hodo ipbus check` tells all)"),
     };
-    eprintln!("hodo: {}{more}", plain(&first.to_string()));
+    terminal::remark(&format!("{}{more}", plain(&first.to_string())));
+}
+
+/// The device, and how it is spoken to.
+#[derive(Debug, Args)]
+pub struct DeviceOptions {
+    /// A URI, or with --connections the id of a device in those files.
+    #[arg(value_name = "DEVICE")]
+    pub device: String,
+    /// Connection files, or as uHAL names them, 'file://$BOARDS/*.xml'.
+    #[arg(short, long, value_name = "FILE", help_heading = "Device")]
+    pub connections: Vec<String>,
+    /// The address table, instead of the connection file's.
+    #[arg(short, long, value_name = "FILE", help_heading = "Device")]
+    pub table: Option<String>,
+    /// How long nothing may get on before it is given up.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration, help_heading = "Device")]
+    pub timeout: Duration,
+    /// Over UDP: number packets, so that what is lost is recovered. Say false for a board that a hub serves, or another
+    /// client with numbers: packets of both would fail.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Device")]
+    pub reliable: bool,
+}
+
+/// Which nodes.
+#[derive(Debug, Args)]
+pub struct FilterOptions {
+    /// Regular expressions that fit whole paths, as 'links\.link[0-3]\..*'; what fits takes the nodes below it along
+    /// [default: all].
+    #[arg(value_name = "PATTERN")]
+    pub patterns: Vec<String>,
+    /// The patterns are the shell's: * and ? and [0-3] fit letters of one name, ** fits all.
+    #[arg(long)]
+    pub glob: bool,
 }

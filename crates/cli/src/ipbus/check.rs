@@ -1,189 +1,76 @@
 //! `hodo ipbus check`: what is wrong with address tables and connection files?
 
 use super::board::counted;
-use super::forms::Forms;
+use super::forms::{FormOptions, Forms};
 use super::grid::{Grid, plain};
-use crate::{Error, Outcome, args, terminal};
-use hodo_ipbus_host::Files;
-use hodo_ipbus_host::connections::Connection;
-use hodo_ipbus_host::files::Source;
-use hodo_ipbus_host::finding::{FileProblem, Finding, Place, Severity};
-use hodo_ipbus_host::registers;
-use hodo_ipbus_host::table::{self, Limits, Occupant, Overlap};
-use hodo_ipbus_host::uri::Uri;
+use crate::{Error, Outcome, terminal};
+use clap::Args;
+use hodo_ipbus_host::finding::Place;
+use hodo_ipbus_host::registers::{self, Checked, Entries, Remark, RemarkKind};
+use hodo_ipbus_host::table::{Occupant, Overlap};
 use serde_json::{Value, json};
 
-/// Tells everything that is wrong, with its place.
-pub fn run(asked: &args::Check) -> Result<Outcome, Error> {
-    let forms = Forms::prepare(&asked.forms)?;
-    let mut checked: Vec<Checked> = Vec::new();
-    let mut tables = registers::tables(&asked.tables).map_err(|problem| Error::Usage(problem.to_string()))?;
-    if !asked.connections.is_empty() {
-        checked.push(connections(&asked.connections, &mut tables));
-    }
-    let mut known: Vec<String> = Vec::new();
-    for file in tables {
-        let identity = Files.identity(&file);
-        if !known.contains(&identity) {
-            known.push(identity);
-            checked.push(table(&file));
-        }
-    }
+/// Reports everything that is wrong, with its place.
+pub fn run(options: &CheckOptions) -> Result<Outcome, Error> {
+    let forms = Forms::prepare(&options.forms)?;
+    let checked =
+        registers::check(&options.tables, &options.connections).map_err(|problem| Error::Usage(problem.to_string()))?;
     forms.write(|| grid(&checked).tsv(), || document(&checked))?;
-    terminal::tell(&checked.iter().map(Checked::text).collect::<String>(), forms.take_stdout())?;
+    terminal::tell(&checked.iter().map(text).collect::<String>(), forms.take_stdout())?;
     let fails = |remark: &Remark| match remark.kind {
-        Kind::Error => true,
-        Kind::Overlap => !asked.allow_overlaps,
-        Kind::Warning => asked.strict,
+        RemarkKind::Error => true,
+        RemarkKind::Overlap => !options.allow_overlaps,
+        RemarkKind::Warning => options.strict,
     };
     Ok(if checked.iter().flat_map(|checked| &checked.remarks).any(fails) { Outcome::Failed } else { Outcome::Done })
 }
 
-/// A file and its findings.
-struct Checked {
-    name: String,
-    /// The entries of the file: devices, or nodes.
-    holds: &'static str,
-    count: usize,
-    remarks: Vec<Remark>,
-}
-
-const NODE: &str = "node";
-
-/// One finding.
-struct Remark {
-    place: Place,
-    kind: Kind,
-    text: String,
-    overlap: Option<Overlap>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Error,
-    Warning,
-    Overlap,
-}
-
-fn table(file: &str) -> Checked {
-    let report = table::check(file, &Files, &Limits::default());
-    let mut remarks: Vec<Remark> = report.findings.iter().map(Remark::from).collect();
-    remarks.extend(report.overlaps.into_iter().map(Remark::from));
-    Checked { name: file.to_owned(), holds: NODE, count: report.nodes, remarks }
-}
-
-/// Checks connection files, and adds the tables that they name.
-fn connections(names: &[String], tables: &mut Vec<String>) -> Checked {
-    let mut checked = Checked { name: names.join(" "), holds: "device", count: 0, remarks: Vec::new() };
-    match registers::connections(names) {
-        Err(error) => checked.remarks.extend(error.findings.iter().map(Remark::from)),
-        Ok(all) => {
-            checked.remarks.extend(all.warnings().iter().map(Remark::from));
-            for connection in all.iter() {
-                checked.count += 1;
-                device(connection, &mut checked.remarks, tables);
-            }
-            checked.remarks.sort_by(|one, other| one.place.cmp(&other.place));
-        }
-    }
-    checked
-}
-
-fn device(connection: &Connection, remarks: &mut Vec<Remark>, tables: &mut Vec<String>) {
-    let id = &connection.id;
-    let mut tell = |kind, text| remarks.push(Remark { place: connection.place.clone(), kind, text, overlap: None });
-    match connection.uri.parse::<Uri>() {
-        Err(error) => tell(Kind::Error, format!("device `{id}`: {error}")),
-        Ok(uri) => uri.ignored.iter().for_each(|option| {
-            tell(Kind::Warning, format!("device `{id}`: `{option}` in its URI has no effect; take it out"));
-        }),
-    }
-    // A missing table is reported at the place that names it.
-    let found = connection.table_file(&Files).and_then(|file| match Files.read(&file, 0) {
-        Ok(_) => Ok(file),
-        Err(why) => Err(FileProblem::Unreadable { file, why }),
-    });
-    match found {
-        Err(problem) => tell(Kind::Error, format!("device `{id}`: {problem}")),
-        Ok(file) => tables.push(file),
-    }
-}
-
-impl From<&Finding> for Remark {
-    fn from(finding: &Finding) -> Self {
-        let kind = match finding.problem.severity() {
-            Severity::Error => Kind::Error,
-            Severity::Warning => Kind::Warning,
-        };
-        Remark { place: finding.place.clone(), kind, text: finding.problem.to_string(), overlap: None }
-    }
-}
-
-impl From<Overlap> for Remark {
-    fn from(overlap: Overlap) -> Self {
-        let place = overlap.first.place.clone();
-        let whole = overlap.to_string();
-        let text = whole.strip_prefix(&format!("{place}: overlap: ")).unwrap_or(&whole).to_owned();
-        Remark { place, kind: Kind::Overlap, text, overlap: Some(overlap) }
-    }
-}
-
-impl Kind {
-    const ALL: [Kind; 3] = [Kind::Error, Kind::Warning, Kind::Overlap];
-
-    fn word(self) -> &'static str {
-        match self {
-            Kind::Error => "error",
-            Kind::Warning => "warning",
-            Kind::Overlap => "overlap",
-        }
-    }
-}
-
-impl Checked {
-    fn count_of(&self, kind: Kind) -> usize {
-        self.remarks.iter().filter(|remark| remark.kind == kind).count()
-    }
-
-    /// Returns the findings, a line each, and their number.
-    fn text(&self) -> String {
-        let mut text = String::new();
-        for Remark { place, kind, text: what, .. } in &self.remarks {
-            text.push_str(&plain(&format!("{place}: {}: {what}", kind.word())));
-            text.push('\n');
-        }
-        let mut parts = vec![number(self.count, self.holds)];
-        let kinds: &[Kind] = if self.holds == NODE { &Kind::ALL } else { &Kind::ALL[..2] };
-        parts.extend(kinds.iter().map(|kind| number(self.count_of(*kind), kind.word())));
-        text.push_str(&plain(&format!("{}: {}", self.name, parts.join(", "))));
+/// Returns the findings, a line each, and their number.
+fn text(checked: &Checked) -> String {
+    let mut text = String::new();
+    for Remark { place, kind, text: what, .. } in &checked.remarks {
+        text.push_str(&plain(&format!("{place}: {}: {what}", kind.word())));
         text.push('\n');
-        text
     }
-
-    fn document(&self) -> Value {
-        let findings: Vec<Value> = self.remarks.iter().map(Remark::document).collect();
-        json!({
-            "file": self.name,
-            "holds": format!("{}s", self.holds),
-            "count": self.count,
-            "errors": self.count_of(Kind::Error),
-            "warnings": self.count_of(Kind::Warning),
-            "overlaps": self.count_of(Kind::Overlap),
-            "findings": findings,
-        })
-    }
+    let (entry, kinds) = match checked.entries {
+        Entries::Nodes => ("node", &RemarkKind::ALL[..]),
+        Entries::Devices => ("device", &RemarkKind::ALL[..2]),
+    };
+    let mut parts = vec![number(checked.count, entry)];
+    parts.extend(kinds.iter().map(|kind| number(checked.count_of(*kind), kind.word())));
+    text.push_str(&plain(&format!("{}: {}", checked.name, parts.join(", "))));
+    text.push('\n');
+    text
 }
 
-impl Remark {
-    fn document(&self) -> Value {
-        let Place { file, line, column } = &self.place;
-        let mut value =
-            json!({ "severity": self.kind.word(), "file": file, "line": line, "column": column, "text": self.text });
-        if let Some(Overlap { first, second }) = &self.overlap {
-            value["nodes"] = json!([occupant(first), occupant(second)]);
-        }
-        value
+fn document(checked: &[Checked]) -> Value {
+    json!({ "schema": "hodo.ipbus-check/1", "checked": checked.iter().map(file_document).collect::<Vec<_>>() })
+}
+
+fn file_document(checked: &Checked) -> Value {
+    let entries = match checked.entries {
+        Entries::Nodes => "nodes",
+        Entries::Devices => "devices",
+    };
+    json!({
+        "file": checked.name,
+        "holds": entries,
+        "count": checked.count,
+        "errors": checked.count_of(RemarkKind::Error),
+        "warnings": checked.count_of(RemarkKind::Warning),
+        "overlaps": checked.count_of(RemarkKind::Overlap),
+        "findings": checked.remarks.iter().map(remark_document).collect::<Vec<_>>(),
+    })
+}
+
+fn remark_document(remark: &Remark) -> Value {
+    let Place { file, line, column } = &remark.place;
+    let mut value =
+        json!({ "severity": remark.kind.word(), "file": file, "line": line, "column": column, "text": remark.text });
+    if let Some(Overlap { first, second }) = &remark.overlap {
+        value["nodes"] = json!([occupant(first), occupant(second)]);
     }
+    value
 }
 
 fn occupant(occupant: &Occupant) -> Value {
@@ -203,10 +90,26 @@ fn grid(checked: &[Checked]) -> Grid {
     grid
 }
 
-fn document(checked: &[Checked]) -> Value {
-    json!({ "schema": "hodo.ipbus-check/1", "checked": checked.iter().map(Checked::document).collect::<Vec<_>>() })
-}
-
 fn number(count: usize, what: &str) -> String {
     if count == 0 { format!("no {what}s") } else { counted(count, what, &format!("{what}s")) }
+}
+
+/// Files to check.
+#[derive(Debug, Args)]
+pub struct CheckOptions {
+    /// Address tables: files, or as uHAL names them, 'file://$BOARDS/*.xml'.
+    #[arg(value_name = "TABLE", required_unless_present = "connections")]
+    pub tables: Vec<String>,
+    /// Connection files too, with the tables that they name.
+    #[arg(short, long, value_name = "FILE")]
+    pub connections: Vec<String>,
+    /// Nodes that share addresses fail the check no more: they may be meant.
+    #[arg(long)]
+    pub allow_overlaps: bool,
+    /// Warnings fail the check too.
+    #[arg(long)]
+    pub strict: bool,
+    /// Where the findings go.
+    #[command(flatten)]
+    pub forms: FormOptions,
 }

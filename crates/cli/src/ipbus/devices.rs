@@ -1,26 +1,27 @@
 //! `hodo ipbus devices`: which devices do connection files have?
 
-use super::board;
-use super::forms::Forms;
+use super::board::{self, FilterOptions};
+use super::forms::{FormOptions, Forms};
 use super::grid::Grid;
-use crate::{Error, Outcome, args, terminal};
+use crate::{Error, Outcome, terminal};
+use clap::Args;
 use hodo_ipbus_host::connections::Connection;
 use hodo_ipbus_host::registers;
 use serde_json::{Value, json};
 
 /// Lists them with their URIs and address tables.
-pub fn run(asked: &args::Devices) -> Result<Outcome, Error> {
-    let forms = Forms::prepare(&asked.forms)?;
-    let all = registers::connections(&asked.connections).map_err(|why| Error::Usage(why.to_string()))?;
+pub fn run(options: &DevicesOptions) -> Result<Outcome, Error> {
+    let forms = Forms::prepare(&options.forms)?;
+    let all = registers::connections(&options.connections).map_err(|why| Error::Usage(why.to_string()))?;
     board::warn(all.warnings());
-    let patterns = board::filter(&asked.filter).patterns()?;
+    let patterns = board::filter(&options.filter).patterns()?;
     let fits = |id: &str| patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(id));
     let devices: Vec<&Connection> = all.iter().filter(|connection| fits(&connection.id)).collect();
     if devices.is_empty() && !patterns.is_empty() {
         let all = board::counted(all.iter().count(), "device", "devices");
         return Err(Error::Usage(format!(
             "none of {all} fits `{}`; without a pattern all are listed",
-            asked.filter.patterns.join("`, `")
+            options.filter.patterns.join("`, `")
         )));
     }
     let mut grid = Grid::new(&["device", "uri", "address_table", "file", "line"]);
@@ -38,4 +39,18 @@ fn document(Connection { id, uri, address_table, place }: &Connection) -> Value 
         "device": id, "uri": uri, "address_table": address_table,
         "file": place.file, "line": place.line, "column": place.column,
     })
+}
+
+/// Which devices are listed.
+#[derive(Debug, Args)]
+pub struct DevicesOptions {
+    /// Connection files, or as uHAL names them, 'file://$BOARDS/*.xml'.
+    #[arg(short, long, value_name = "FILE", required = true)]
+    pub connections: Vec<String>,
+    /// The devices, by their ids.
+    #[command(flatten)]
+    pub filter: FilterOptions,
+    /// Where the list goes.
+    #[command(flatten)]
+    pub forms: FormOptions,
 }

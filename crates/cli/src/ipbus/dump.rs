@@ -1,23 +1,24 @@
 //! `hodo ipbus dump`: what do all registers hold, or those whose names fit?
 
-use super::board::{counted, filter, open};
+use super::board::{DeviceOptions, FilterOptions, counted, filter, open};
 use super::forms::Forms;
-use super::values::{self, Row};
-use crate::{Error, Outcome, args};
+use super::values::{self, Row, ShowOptions};
+use crate::{Error, Outcome};
+use clap::Args;
 use hodo_ipbus_host::registers::Label;
 use hodo_ipbus_host::table::{Mode, Node};
 use hodo_ipbus_host::{At, SessionError};
 
 /// Reads each register once, so that its bits are of one moment, and shows every node.
-pub fn run(asked: &args::Dump) -> Result<Outcome, Error> {
-    let forms = Forms::prepare(&asked.show.forms)?;
-    let mut board = open(&asked.device)?;
+pub fn run(options: &DumpOptions) -> Result<Outcome, Error> {
+    let forms = Forms::prepare(&options.show.forms)?;
+    let mut board = open(&options.device)?;
     let Some(table) = board.session.table() else {
         return Err(Error::Usage(
             "there is no address table to tell the registers; name one with --table FILE".to_owned(),
         ));
     };
-    let nodes = filter(&asked.filter).nodes(table)?;
+    let nodes = filter(&options.filter).nodes(table)?;
     let (labels, note) = readable(&nodes);
     if labels.is_empty() {
         let nodes = counted(nodes.len(), "node", "nodes");
@@ -37,7 +38,7 @@ pub fn run(asked: &args::Dump) -> Result<Outcome, Error> {
             Row { value: value.map_err(|error| named(error, &label)), label }
         })
         .collect();
-    values::show(&board, &rows, &asked.show, &forms, &note)
+    values::show(&board, &rows, &options.show, &forms, &note)
 }
 
 /// Returns the registers among the nodes, and the note about the others.
@@ -70,4 +71,18 @@ fn named(error: SessionError, label: &Label) -> SessionError {
         }
         other => other,
     }
+}
+
+/// Registers to dump: those that are readable, without the words of blocks and ports.
+#[derive(Debug, Args)]
+pub struct DumpOptions {
+    /// The device.
+    #[command(flatten)]
+    pub device: DeviceOptions,
+    /// The nodes.
+    #[command(flatten)]
+    pub filter: FilterOptions,
+    /// How the values are shown.
+    #[command(flatten)]
+    pub show: ShowOptions,
 }

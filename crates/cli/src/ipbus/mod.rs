@@ -13,21 +13,80 @@ mod rmw;
 mod values;
 mod write;
 
-use crate::args::IpbusCommand;
-use crate::{Error, Outcome, args};
+use crate::{Error, Outcome};
+use clap::{Arg, Args, Subcommand};
 use hodo_ipbus_host::registers::Kind;
 
 /// Runs a command on registers, or on the files that name them.
-pub fn run(ipbus: &args::Ipbus) -> Result<Outcome, Error> {
+pub fn run(ipbus: &IpbusOptions) -> Result<Outcome, Error> {
     match &ipbus.command {
-        IpbusCommand::Read(asked) => read::run(asked),
-        IpbusCommand::Write(asked) => write::run(asked),
-        IpbusCommand::Block(asked) => block::run(asked, Kind::Block),
-        IpbusCommand::Fifo(asked) => block::run(asked, Kind::Fifo),
-        IpbusCommand::Rmw(asked) => rmw::run(asked),
-        IpbusCommand::Dump(asked) => dump::run(asked),
-        IpbusCommand::Nodes(asked) => nodes::run(asked),
-        IpbusCommand::Devices(asked) => devices::run(asked),
-        IpbusCommand::Check(asked) => check::run(asked),
+        IpbusCommand::Read(options) => read::run(options),
+        IpbusCommand::Write(options) => write::run(options),
+        IpbusCommand::Block(options) => block::run(options, Kind::Block),
+        IpbusCommand::Fifo(options) => block::run(options, Kind::Fifo),
+        IpbusCommand::Rmw(options) => rmw::run(options),
+        IpbusCommand::Dump(options) => dump::run(options),
+        IpbusCommand::Nodes(options) => nodes::run(options),
+        IpbusCommand::Devices(options) => devices::run(options),
+        IpbusCommand::Check(options) => check::run(options),
     }
+}
+
+/// Registers of IPbus devices, by address and by name.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct IpbusOptions {
+    /// The subcommand.
+    #[command(subcommand)]
+    pub command: IpbusCommand,
+}
+
+/// The commands for registers, and for the files that name them.
+#[derive(Debug, Subcommand)]
+pub enum IpbusCommand {
+    /// Read registers.
+    Read(read::ReadOptions),
+    /// Write registers.
+    Write(write::WriteOptions),
+    /// Read or write words at consecutive addresses.
+    #[command(subcommand)]
+    Block(block::Transfer),
+    /// Read or write words that all have one address.
+    #[command(
+        subcommand,
+        mut_subcommand("read", block::of_one_address),
+        mut_subcommand("write", block::of_one_address)
+    )]
+    Fifo(block::Transfer),
+    /// Modify a register in one transaction, which nothing else comes between.
+    #[command(subcommand)]
+    Rmw(rmw::Rmw),
+    /// Read all registers, or those whose names match.
+    Dump(dump::DumpOptions),
+    /// Which nodes does an address table have?
+    Nodes(nodes::NodesOptions),
+    /// Which devices do connection files have?
+    #[command(mut_arg("patterns", by_id))]
+    Devices(devices::DevicesOptions),
+    /// Find errors in address tables and connection files.
+    Check(check::CheckOptions),
+}
+
+const EXAMPLES: &str = "\
+A device is a URI, as ipbusudp-2.0://board:50001, ipbustcp-2.0://board:50001 or
+chtcp-2.0://hub:10203?target=board:50001 (1.3 likewise), or with --connections the id of a device in those files.
+
+Examples:
+  hodo ipbus read ipbusudp-2.0://board:50001 0x1000 0x1004
+  hodo ipbus read -c connections.xml crate1.board daq.events daq.status
+  hodo ipbus write -c connections.xml crate1.board control.enable 1
+  hodo ipbus block read -c connections.xml crate1.board daq.spy --output spy.bin --form little
+  hodo ipbus dump -c connections.xml crate1.board 'links\\..*' --tsv -
+  hodo ipbus check boards/*.xml
+
+Exit status: 0 done; 1 something failed, of which the message names node, address and device; 2 usage.";
+
+/// Sets the help of patterns that choose devices.
+fn by_id(patterns: Arg) -> Arg {
+    patterns.help("Regular expressions that fit whole ids, as 'crate[0-3]\\..*' [default: all]")
 }

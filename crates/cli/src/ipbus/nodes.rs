@@ -1,23 +1,24 @@
 //! `hodo ipbus nodes`: which nodes does an address table have?
 
-use super::board;
-use super::forms::Forms;
+use super::board::{self, FilterOptions};
+use super::forms::{FormOptions, Forms};
 use super::grid::Grid;
-use crate::{Error, Outcome, args, terminal};
+use crate::{Error, Outcome, terminal};
+use clap::Args;
 use hodo_ipbus_host::registers;
 use hodo_ipbus_host::table::{Mask, Mode, Node};
 use serde_json::{Value, json};
 
 /// Lists them with all that the table says of each.
-pub fn run(asked: &args::Nodes) -> Result<Outcome, Error> {
-    let forms = Forms::prepare(&asked.forms)?;
-    let table = if asked.connections.is_empty() {
-        registers::table(&asked.table)?
+pub fn run(options: &NodesOptions) -> Result<Outcome, Error> {
+    let forms = Forms::prepare(&options.forms)?;
+    let table = if options.connections.is_empty() {
+        registers::table(&options.table)?
     } else {
-        registers::table_of(&registers::connection(&asked.table, &asked.connections, &board::warn)?)?
+        registers::table_of(&registers::connection(&options.table, &options.connections, &board::warn)?)?
     };
     board::warn(table.warnings());
-    let nodes = board::filter(&asked.filter).nodes(&table)?;
+    let nodes = board::filter(&options.filter).nodes(&table)?;
     let grid = grid(&nodes);
     let listed = || nodes.iter().map(document).collect::<Vec<_>>();
     forms.write(|| grid.tsv(), || json!({ "schema": "hodo.ipbus-nodes/1", "nodes": listed() }))?;
@@ -89,4 +90,21 @@ fn document(node: &Node<'_>) -> Value {
         "line": place.line,
         "column": place.column,
     })
+}
+
+/// Which nodes are listed.
+#[derive(Debug, Args)]
+pub struct NodesOptions {
+    /// An address table, or with --connections the id of a device in those files.
+    #[arg(value_name = "TABLE")]
+    pub table: String,
+    /// Connection files, or as uHAL names them, 'file://$BOARDS/*.xml'.
+    #[arg(short, long, value_name = "FILE")]
+    pub connections: Vec<String>,
+    /// The nodes.
+    #[command(flatten)]
+    pub filter: FilterOptions,
+    /// Where the list goes.
+    #[command(flatten)]
+    pub forms: FormOptions,
 }

@@ -1,21 +1,22 @@
 //! `hodo ipbus rmw`: modify a register in one transaction.
 
-use super::board::{document, failed, open};
-use super::forms::Forms;
+use super::board::{DeviceOptions, document, failed, open};
+use super::forms::{FormOptions, Forms};
 use super::grid::Grid;
 use super::values::number;
-use crate::args::{self, Rmw};
 use crate::{Error, Outcome, terminal};
+use clap::{Args, Subcommand};
 use hodo_ipbus_host::Access;
 use hodo_ipbus_host::registers::{Spot, at};
 use hodo_ipbus_host::table::Mask;
 use hodo_ipbus_host::wire::Version;
+use hodo_measure::units;
 use serde_json::json;
 
 /// Does it, and shows the register before and after, as far as the protocol's version tells.
-pub fn run(asked: &Rmw) -> Result<Outcome, Error> {
-    match asked {
-        Rmw::Bits(args::RmwBits { device, spot, and, or, decimal, forms }) => {
+pub fn run(options: &Rmw) -> Result<Outcome, Error> {
+    match options {
+        Rmw::Bits(RmwBitsOptions { device, spot, and, or, decimal, forms }) => {
             let change = Change {
                 access: Access::rmw_bits(at(spot), *and, *or),
                 after: &|before| before & and | or,
@@ -23,7 +24,7 @@ pub fn run(asked: &Rmw) -> Result<Outcome, Error> {
             };
             modify(device, spot, change, *decimal, forms)
         }
-        Rmw::Sum(args::RmwSum { device, spot, addend, decimal, forms }) => {
+        Rmw::Sum(RmwSumOptions { device, spot, addend, decimal, forms }) => {
             let change = Change {
                 access: Access::rmw_sum(at(spot), *addend),
                 after: &|before| before.wrapping_add(*addend),
@@ -42,11 +43,11 @@ struct Change<'a> {
 }
 
 fn modify(
-    device: &args::Device,
+    device: &DeviceOptions,
     spot: &Spot,
     change: Change<'_>,
     decimal: bool,
-    forms: &args::Forms,
+    forms: &FormOptions,
 ) -> Result<Outcome, Error> {
     if let Spot::Bits(..) = spot {
         return Err(Error::Usage("a mask has no effect on read-modify-write; write the address alone".to_owned()));
@@ -85,4 +86,56 @@ fn modify(
     )?;
     terminal::tell(&grid.without("device").table(), forms.take_stdout())?;
     Ok(Outcome::Done)
+}
+
+/// How a register is modified.
+#[derive(Debug, Subcommand)]
+pub enum Rmw {
+    /// Keep the bits of AND, and set those of OR.
+    Bits(RmwBitsOptions),
+    /// Add to it, going round.
+    Sum(RmwSumOptions),
+}
+
+/// The terms of a read-modify-write-bits transaction.
+#[derive(Debug, Args)]
+pub struct RmwBitsOptions {
+    /// The device.
+    #[command(flatten)]
+    pub device: DeviceOptions,
+    /// A node by its path, or an address as 0x1000: a whole register.
+    #[arg(value_name = "NODE")]
+    pub spot: Spot,
+    /// The bits to be kept.
+    #[arg(value_name = "AND", value_parser = units::word)]
+    pub and: u32,
+    /// The bits to be set.
+    #[arg(value_name = "OR", value_parser = units::word)]
+    pub or: u32,
+    /// Values as decimal numbers.
+    #[arg(long, help_heading = "Results")]
+    pub decimal: bool,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub forms: FormOptions,
+}
+
+/// The term of a read-modify-write-sum transaction.
+#[derive(Debug, Args)]
+pub struct RmwSumOptions {
+    /// The device.
+    #[command(flatten)]
+    pub device: DeviceOptions,
+    /// A node by its path, or an address as 0x1000: a whole register.
+    #[arg(value_name = "NODE")]
+    pub spot: Spot,
+    /// The addend; it may be negative.
+    #[arg(value_name = "ADDEND", value_parser = units::signed_word, allow_hyphen_values = true)]
+    pub addend: u32,
+    /// Values as decimal numbers.
+    #[arg(long, help_heading = "Results")]
+    pub decimal: bool,
+    /// Where the result goes.
+    #[command(flatten)]
+    pub forms: FormOptions,
 }

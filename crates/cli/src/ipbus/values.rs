@@ -1,9 +1,10 @@
 //! One value a register: how `read`, `write` and `dump` show them.
 
 use super::board;
-use super::forms::Forms;
+use super::forms::{FormOptions, Forms};
 use super::grid::{Grid, plain};
-use crate::{Error, Outcome, args, terminal};
+use crate::{Error, Outcome, terminal};
+use clap::Args;
 use hodo_ipbus_host::SessionError;
 use hodo_ipbus_host::registers::{Board, Label};
 use hodo_ipbus_host::table::Mask;
@@ -16,7 +17,7 @@ pub struct Row {
 }
 
 /// Shows values in the requested forms, and failures on standard error.
-pub fn show(board: &Board, rows: &[Row], show: &args::Show, forms: &Forms, note: &str) -> Result<Outcome, Error> {
+pub fn show(board: &Board, rows: &[Row], show: &ShowOptions, forms: &Forms, note: &str) -> Result<Outcome, Error> {
     let grid = grid(board, rows, show.decimal);
     forms.write(|| grid.tsv(), || document(board, rows))?;
     if show.values {
@@ -82,7 +83,7 @@ fn tell_failures<'a>(failures: impl IntoIterator<Item = &'a SessionError>) {
     }
     for (error, more) in told {
         let more = if more > 0 { format!(" (and {more} more for this reason)") } else { String::new() };
-        eprintln!("hodo: {}{more}", plain(&error.to_string()));
+        terminal::remark(&format!("{}{more}", plain(&error.to_string())));
     }
 }
 
@@ -91,4 +92,19 @@ fn is_same_reason(one: &SessionError, other: &SessionError) -> bool {
         (SessionError::Failed(one), SessionError::Failed(other)) => one.error == other.error,
         _ => one == other,
     }
+}
+
+/// How values are shown.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Results")]
+pub struct ShowOptions {
+    /// Values as decimal numbers.
+    #[arg(long)]
+    pub decimal: bool,
+    /// The values alone, one a line.
+    #[arg(long)]
+    pub values: bool,
+    /// The forms that programs read.
+    #[command(flatten)]
+    pub forms: FormOptions,
 }

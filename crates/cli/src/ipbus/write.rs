@@ -1,18 +1,19 @@
 //! `hodo ipbus write`: write registers.
 
-use super::board::open;
+use super::board::{DeviceOptions, open};
 use super::forms::Forms;
-use super::values::{self, Row};
-use crate::args::{self, units};
+use super::values::{self, Row, ShowOptions};
 use crate::{Error, Outcome};
+use clap::Args;
 use hodo_ipbus_host::Access;
 use hodo_ipbus_host::registers::{Spot, at};
+use hodo_measure::units;
 
 /// Writes all in one dispatch, and shows what was written.
-pub fn run(asked: &args::Write) -> Result<Outcome, Error> {
-    let forms = Forms::prepare(&asked.show.forms)?;
-    let pairs = pairs(&asked.pairs)?;
-    let mut board = open(&asked.device)?;
+pub fn run(options: &WriteOptions) -> Result<Outcome, Error> {
+    let forms = Forms::prepare(&options.show.forms)?;
+    let pairs = pairs(&options.pairs)?;
+    let mut board = open(&options.device)?;
     let labels = pairs.iter().map(|(spot, _)| board.label(spot)).collect::<Result<Vec<_>, _>>()?;
     let queued = board.queue_all(pairs.iter().map(|(spot, value)| Access::write(at(spot), *value)).collect())?;
     board.dispatch()?;
@@ -22,7 +23,7 @@ pub fn run(asked: &args::Write) -> Result<Outcome, Error> {
         .zip(queued)
         .map(|((label, (_, value)), queued)| Row { label, value: board.session.take(queued).map(|()| *value) })
         .collect();
-    values::show(&board, &rows, &asked.show, &forms, "")
+    values::show(&board, &rows, &options.show, &forms, "")
 }
 
 fn pairs(texts: &[String]) -> Result<Vec<(Spot, u32)>, Error> {
@@ -38,4 +39,19 @@ fn pairs(texts: &[String]) -> Result<Vec<(Spot, u32)>, Error> {
             Ok((parsed, units::word(value).map_err(|why| wrong(spot, why))?))
         })
         .collect()
+}
+
+/// Registers to write.
+#[derive(Debug, Args)]
+pub struct WriteOptions {
+    /// The device.
+    #[command(flatten)]
+    pub device: DeviceOptions,
+    /// A node by its path, or an address as 0x1000, or some bits as 0x1000/0xF0, and its value; then the next, all in one
+    /// dispatch.
+    #[arg(value_names = ["NODE", "VALUE"], required = true, num_args = 2..)]
+    pub pairs: Vec<String>,
+    /// How the values are shown.
+    #[command(flatten)]
+    pub show: ShowOptions,
 }

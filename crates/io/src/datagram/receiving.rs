@@ -3,7 +3,7 @@ use crate::Clock;
 use crate::numbering::accepted;
 use crate::sys::RawAddress;
 use crate::sys_datagram as batch;
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Peer};
+use hodo_machine::{Closed, Input, Instant, Machine, Peer};
 use std::io::{self, ErrorKind};
 
 impl Datagrams {
@@ -128,7 +128,7 @@ impl Datagrams {
         self.accepted[(peer.0 - Peer::FIRST_ACCEPTED) as usize] = Some(sender);
         self.numbers.insert(origin, peer.0);
         self.last = Some((origin, peer.0));
-        machine.handle(now, Input::Opened(peer, &Address::Udp(origin.from)));
+        machine.handle(now, Input::Opened(peer, &self.ends(peer)?));
         Some(peer)
     }
 }

@@ -2,7 +2,7 @@ use super::{ARRIVALS, SETTLED, Streams};
 use crate::listener::Arrivals;
 use crate::numbering::accepted;
 use crate::{Clock, Listener, Mailbox};
-use hodo_machine::{Input, Instant, Machine};
+use hodo_machine::{Instant, Machine};
 use std::io;
 use std::sync::Arc;
 
@@ -69,13 +69,11 @@ impl Streams {
     pub(crate) fn welcome<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Option<Instant> {
         let ((fd, address), mailed) = self.arrived.pop_front()?;
         let peer = accepted(self.numbering.place(&mut self.free, &mut self.accepted));
-        self.insert(peer, fd, address.clone(), false);
+        self.insert(peer, fd, address, false);
         if let Some(stream) = self.stream(peer) {
             stream.mailed = mailed;
         }
-        let now = clock.now();
-        machine.handle(now, Input::Opened(peer, &address));
-        Some(now)
+        self.tell_opened(peer, clock, machine)
     }
 
     /// Stops accepting connections. A mailbox continues to count the existing ones, and to wake the thread.

@@ -11,8 +11,7 @@
 //! written at once, and numbers count from 1 where the trace begins; the kernels' other segments are not known here.
 
 use super::pcapng::Direction;
-use crate::transport::Ends;
-use hodo_machine::Transport;
+use hodo_machine::{Ends, Transport};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 const TCP: u8 = 6;
@@ -32,10 +31,11 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    pub(super) fn new(ends: Ends) -> Self {
+    /// Creates the flow between two IP sockets; `None` for any other ends.
+    pub(super) fn new(ends: &Ends) -> Option<Self> {
         let canonical = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
-        let (local, remote) = (canonical(ends.local), canonical(ends.remote));
-        Flow { local, remote, transport: ends.transport, sent: 1, received: 1 }
+        let (local, remote) = (canonical(ends.local.ip()?), canonical(ends.remote.ip()?));
+        Some(Flow { local, remote, transport: ends.remote.transport()?, sent: 1, received: 1 })
     }
 
     /// Counts bytes that passed, whether or not there is a packet of them.
@@ -127,9 +127,11 @@ fn checksum(mut sum: u64) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hodo_machine::Address;
 
     fn flow(local: &str, remote: &str, transport: Transport) -> Flow {
-        Flow::new(Ends { local: local.parse().unwrap(), remote: remote.parse().unwrap(), transport })
+        let [local, remote] = [local, remote].map(|ip| Address::of(transport, ip.parse().unwrap()));
+        Flow::new(&Ends::new(local, remote)).expect("both are IP addresses")
     }
 
     #[test]

@@ -2,7 +2,7 @@ use super::headers::{Flow, SEGMENT};
 use super::pcapng::{self, About, Direction};
 use super::{BLOCK, BLOCKS, Block, Shared};
 use crate::Clock;
-use crate::transport::{Batch, Ends, Transport};
+use crate::transport::{Batch, Transport};
 use hodo_machine::{self as machine, Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Stamp, Wait};
 use std::collections::HashMap;
 use std::io;
@@ -30,10 +30,6 @@ pub(crate) struct Tap {
     /// The clock's origin, in ns since 1970.
     origin_ns: u64,
     flows: HashMap<Peer, Flow>,
-    /// Peers whose addresses have yet to be queried.
-    opened: Vec<Peer>,
-    /// The input from those peers meanwhile, with its time.
-    unplaced: Vec<(Instant, Peer, Vec<u8>)>,
     scratch: Vec<u8>,
     /// Packets lost since the last one that was recorded, for each interface.
     dropped: [u64; INTERFACES.len()],
@@ -50,8 +46,6 @@ impl Tap {
             begun: Instant::ZERO,
             origin_ns: 0,
             flows: HashMap::new(),
-            opened: Vec::new(),
-            unplaced: Vec::new(),
             scratch: Vec::new(),
             dropped: [0; INTERFACES.len()],
         }
@@ -124,18 +118,6 @@ impl Tap {
     fn hand_over_old(&mut self, now: Instant) {
         if self.block.packets > 0 && now >= self.begun + SOON {
             self.hand_over();
-        }
-    }
-
-    /// Queries the addresses of new peers, and records the input that waited for them.
-    fn place(&mut self, transport: &impl Transport) {
-        while let Some(peer) = self.opened.pop() {
-            if let Some(ends) = transport.ends(peer) {
-                self.flows.insert(peer, Flow::new(ends));
-            }
-        }
-        for (now, peer, bytes) in std::mem::take(&mut self.unplaced) {
-            self.take(now, peer, Direction::In, &bytes);
         }
     }
 
@@ -220,7 +202,6 @@ impl<T: Transport> Transport for Traced<T> {
     ) -> io::Result<Option<Instant>> {
         let paused = self.tap.is_paused();
         let seen = self.transport.receive(wait, until, clock, &mut Tapped { machine, tap: &mut self.tap, paused });
-        self.tap.place(&self.transport);
         self.tap.hand_over_old(clock.now());
         seen
     }
@@ -231,10 +212,6 @@ impl<T: Transport> Transport for Traced<T> {
 
     fn backlog(&self) -> usize {
         self.transport.backlog()
-    }
-
-    fn ends(&self, peer: Peer) -> Option<Ends> {
-        self.transport.ends(peer)
     }
 }
 
@@ -251,15 +228,9 @@ impl<M: Machine> Machine for Tapped<'_, M> {
 
     fn handle(&mut self, now: Instant, input: Input<'_, M::Command>) {
         match input {
-            Input::Opened(peer, _) => self.tap.opened.push(peer),
+            Input::Opened(peer, ends) => self.tap.flows.extend(Flow::new(ends).map(|flow| (peer, flow))),
             Input::Closed(peer, _) => drop(self.tap.flows.remove(&peer)),
-            Input::Received(peer, bytes) if !self.paused => {
-                if self.tap.flows.contains_key(&peer) {
-                    self.tap.take(now, peer, Direction::In, bytes);
-                } else {
-                    self.tap.unplaced.push((now, peer, bytes.to_owned()));
-                }
-            }
+            Input::Received(peer, bytes) if !self.paused => self.tap.take(now, peer, Direction::In, bytes),
             _ => {}
         }
         self.machine.handle(now, input);

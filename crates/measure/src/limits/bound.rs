@@ -1,6 +1,7 @@
 //! The one law: `rate <= min(window / round-trip, line rate x payload share, one core / cost per operation)`.
 
 use super::{Path, WireCost, format_rate};
+use crate::units::text::{formula_bytes, formula_rate, formula_ratio, formula_time};
 use crate::{Binding, Limit, LimitKind};
 
 /// One upper bound on operations per second, and how it was computed.
@@ -31,9 +32,9 @@ impl Bound {
             formula: format!(
                 "{} / (8 x {} B on the line for {} B of payload{share_text}) = {}",
                 format_rate(path.line().rate_bits_per_s),
-                bytes_text(bytes),
-                bytes_text(cost.payload_bytes),
-                operations_text(operations_per_s),
+                formula_bytes(bytes),
+                formula_bytes(cost.payload_bytes),
+                formula_rate(operations_per_s),
             ),
             assumes: path.describe(),
         }
@@ -49,8 +50,8 @@ impl Bound {
             operations_per_s,
             formula: format!(
                 "{in_flight} in flight / {} round-trip = {}",
-                time_text(round_trip_ns),
-                operations_text(operations_per_s),
+                formula_time(round_trip_ns),
+                formula_rate(operations_per_s),
             ),
             assumes: "the round-trip of a single operation".into(),
         }
@@ -66,9 +67,9 @@ impl Bound {
             operations_per_s,
             formula: format!(
                 "{in_flight} packets in flight / ({} an operation x {} round-trip) = {}",
-                ratio_text(packets_per_operation),
-                time_text(round_trip_ns),
-                operations_text(operations_per_s),
+                formula_ratio(packets_per_operation),
+                formula_time(round_trip_ns),
+                formula_rate(operations_per_s),
             ),
             assumes: "the round-trip of a single operation".into(),
         }
@@ -84,8 +85,8 @@ impl Bound {
             operations_per_s,
             formula: format!(
                 "{cores} {noun} / {} per operation = {}",
-                time_text(ns_per_operation),
-                operations_text(operations_per_s),
+                formula_time(ns_per_operation),
+                formula_rate(operations_per_s),
             ),
             assumes: "the cost per operation that was measured at full load".into(),
         }
@@ -102,9 +103,9 @@ impl Bound {
             formula: format!(
                 "{}, of which {copies} {noun} of {} B at {} take {}",
                 bound.formula,
-                bytes_text(bytes),
+                formula_bytes(bytes),
                 format_rate(rate_bits_per_s),
-                time_text(copying_ns)
+                formula_time(copying_ns)
             ),
             assumes: "the cost and the rate that were told".into(),
             ..bound
@@ -117,7 +118,7 @@ impl Bound {
         Bound {
             binds: Binding::Schedule,
             operations_per_s,
-            formula: format!("{} asked for", operations_text(operations_per_s)),
+            formula: format!("{} asked for", formula_rate(operations_per_s)),
             assumes: "operations start on time".into(),
         }
     }
@@ -133,8 +134,8 @@ impl Bound {
             formula: format!(
                 "{} / (8 x {} B) = {}",
                 format_rate(rate_bits_per_s),
-                bytes_text(bytes),
-                operations_text(operations_per_s),
+                formula_bytes(bytes),
+                formula_rate(operations_per_s),
             ),
             assumes: assumes.into(),
         }
@@ -146,7 +147,7 @@ impl Bound {
         let operations_per_s = self.operations_per_s / f64::from(flows.max(1));
         Bound {
             operations_per_s,
-            formula: format!("({}) / {flows} flows = {}", self.formula, operations_text(operations_per_s)),
+            formula: format!("({}) / {flows} flows = {}", self.formula, formula_rate(operations_per_s)),
             assumes: format!("{}; flows share evenly", self.assumes),
             ..self
         }
@@ -199,7 +200,7 @@ impl Limit {
     /// Returns the limit that bare sockets set in the same run, with the same wait and placement.
     #[must_use]
     pub fn of_baseline(operations_per_s: f64, latency_ns: Option<f64>, payload_bytes: f64, binds: Binding) -> Limit {
-        let latency = latency_ns.map(|ns| format!(", {} each", time_text(ns))).unwrap_or_default();
+        let latency = latency_ns.map(|ns| format!(", {} each", formula_time(ns))).unwrap_or_default();
         Limit {
             payload_bits_per_s: finite(operations_per_s * payload_bytes * 8.0),
             operations_per_s: finite(operations_per_s),
@@ -208,8 +209,8 @@ impl Limit {
             binds,
             formula: format!(
                 "bare sockets: {} of {} B{latency}",
-                operations_text(operations_per_s),
-                bytes_text(payload_bytes)
+                formula_rate(operations_per_s),
+                formula_bytes(payload_bytes)
             ),
             assumes: "measured in this run with the same sizes, wait and placement".into(),
             spread: None,
@@ -241,27 +242,4 @@ fn per_second(amount_per_s: f64, per_operation: f64) -> f64 {
 
 fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
-}
-
-pub(super) fn operations_text(operations_per_s: f64) -> String {
-    if operations_per_s >= 100.0 { format!("{operations_per_s:.0}/s") } else { format!("{operations_per_s:.3}/s") }
-}
-
-/// Returns the ratio to four decimals, without trailing zeros.
-fn ratio_text(ratio: f64) -> String {
-    ((ratio * 1e4).round() / 1e4).to_string()
-}
-
-fn bytes_text(bytes: f64) -> String {
-    if bytes.fract() == 0.0 { format!("{bytes:.0}") } else { format!("{bytes:.1}") }
-}
-
-pub(super) fn time_text(ns: f64) -> String {
-    if ns < 1e3 {
-        format!("{ns:.0} ns")
-    } else if ns < 1e6 {
-        format!("{:.2} us", ns / 1e3)
-    } else {
-        format!("{:.3} ms", ns / 1e6)
-    }
 }

@@ -3,8 +3,52 @@
 //! Both are bounds on bytes moved. Descriptors, doorbells and interrupts come on top of the payload and are left out,
 //! so real figures are lower: a PCI bus of 1,056 Mbit/s carries about 900.
 
-use super::{Bound, LimitError};
+use super::{Bound, LimitError, format_rate};
 use crate::Binding;
+use std::fmt;
+
+/// A bus between memory and adapter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Bus {
+    /// PCI, which both directions share.
+    Pci(Pci),
+    /// PCI Express.
+    Pcie(Pcie),
+}
+
+impl Bus {
+    /// Returns the bits per second that the bus is named after.
+    #[must_use]
+    pub fn nominal_bits_per_s(&self) -> f64 {
+        match self {
+            Bus::Pci(pci) => pci.nominal_bits_per_s(),
+            Bus::Pcie(pcie) => pcie.nominal_bits_per_s(),
+        }
+    }
+
+    /// Returns the bound for operations that move this many bytes in the busier direction.
+    pub(super) fn bound(&self, bytes: f64) -> Bound {
+        match self {
+            Bus::Pci(pci) => pci.bound(bytes, 0.0),
+            Bus::Pcie(pcie) => pcie.bound(bytes, 0.0),
+        }
+    }
+}
+
+impl fmt::Display for Bus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nominal = format_rate(self.nominal_bits_per_s());
+        match self {
+            Bus::Pci(_) => write!(f, "PCI bus, nominal {nominal}, both directions together"),
+            Bus::Pcie(pcie) => write!(
+                f,
+                "PCI Express, {nominal} per direction after encoding, {} in packets of {} bytes",
+                format_rate(pcie.payload_bits_per_s()),
+                pcie.max_payload_bytes
+            ),
+        }
+    }
+}
 
 /// A parallel PCI bus: one transfer at a time, whatever its direction (PCI Local Bus 3.0, 3.3).
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,7 +1,7 @@
 //! The shortest time of one operation on a line: its bits one after the other, and the way they travel.
 
-use super::bound::time_text;
 use super::{GAP_BYTES, Packing, Path, format_rate};
+use crate::units::text::formula_time;
 use crate::{Limit, LimitKind};
 
 /// One kilometre of single-mode fibre, one way: a group index of 1.468, typical of ITU-T G.652 fibre, over the speed of
@@ -25,10 +25,10 @@ impl Path {
         let latency = self.latency_ns(out_bytes, back_bytes, length_km);
         let formula = format!(
             "{} out + {} back at {} + 2 x {length_km} km = {}",
-            time_text(self.serialisation_ns(out_bytes)),
-            time_text(self.serialisation_ns(back_bytes)),
+            formula_time(self.serialisation_ns(out_bytes)),
+            formula_time(self.serialisation_ns(back_bytes)),
             format_rate(self.line().rate_bits_per_s),
-            time_text(latency),
+            formula_time(latency),
         );
         let assumes = format!("{}; no switch, adapters and software take no time", self.describe());
         Limit::of_latency(LimitKind::Line, latency, payload_bytes as f64, formula, assumes)

@@ -16,6 +16,7 @@
 
 mod bound;
 mod bus;
+mod calculator;
 mod ethernet;
 mod latency;
 mod model;
@@ -27,15 +28,17 @@ mod shared;
 mod tests;
 mod transport;
 
+pub use crate::units::text::format_rate;
 pub use bound::{Bound, least};
-pub use bus::{Pci, Pcie, PcieGeneration};
+pub use bus::{Bus, Pci, Pcie, PcieGeneration};
+pub use calculator::{Calculated, Calculator, Processors, Sharing};
 pub use ethernet::{
     FCS_BYTES, GAP_BYTES, HEADER_BYTES, Line, MIN_FRAME_BYTES, PREAMBLE_BYTES, SFD_BYTES, VLAN_TAG_BYTES,
 };
 pub use latency::FIBRE_NS_PER_KM;
 pub use model::{Model, ModelledWay};
 pub use on_the_wire::{Carrier, Hop, Messages, OnTheWire, Service, Way};
-pub use rate::{format_rate, parse_rate};
+pub use rate::parse_rate;
 pub use row::{Baseline, Conditions, REACHED, RoundTrip, limit, red_flag, share};
 pub use shared::Fan;
 pub use transport::{Ip, Packing, Path, Transport, WireCost};

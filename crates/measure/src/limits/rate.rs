@@ -28,23 +28,3 @@ pub fn parse_rate(text: &str) -> Result<f64, LimitError> {
 fn without<'a>(text: &'a str, suffix: &str) -> &'a str {
     text.strip_suffix(suffix).unwrap_or(text)
 }
-
-/// Returns a rate with its decimal prefix, as `941.5 Mbit/s`.
-#[must_use]
-pub fn format_rate(rate_bits_per_s: f64) -> String {
-    let (prefix, factor) = PREFIXES
-        .iter()
-        .find(|(_, factor)| rate_bits_per_s >= *factor)
-        .map_or((String::new(), 1.0), |(prefix, factor)| (prefix.to_string(), *factor));
-    let digits = format!("{:.4}", rate_bits_per_s / factor);
-    let short = trim_to_four_figures(&digits);
-    format!("{short} {prefix}bit/s")
-}
-
-/// Trims a number to four figures: `941.4824` becomes `941.5`, `10.0000` becomes `10`, `2.5000` becomes `2.5`.
-fn trim_to_four_figures(digits: &str) -> String {
-    let value: f64 = digits.parse().unwrap_or(0.0);
-    let whole = digits.find('.').unwrap_or(digits.len());
-    let fixed = format!("{value:.*}", 4_usize.saturating_sub(whole));
-    if fixed.contains('.') { fixed.trim_end_matches('0').trim_end_matches('.').into() } else { fixed }
-}

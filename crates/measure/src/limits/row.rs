@@ -4,8 +4,8 @@
 //! row reached 90 % of it. Where it did not, and no processor and no far end was seen to hold it back, the row says
 //! `unknown` and what was seen.
 
-use super::bound::{operations_text, time_text};
 use super::{Bound, Carrier, Messages, Model, OnTheWire, Packing, Path, Service, least};
+use crate::units::text::{formula_rate, formula_time};
 use crate::{Binding, Limit, LimitKind, Measurement, Test};
 
 /// A bound binds where at least this share of it was reached.
@@ -58,8 +58,8 @@ impl Baseline {
 
     fn formula(&self) -> String {
         let what = match self.latency_ns {
-            Some(ns) => format!("{} each", time_text(ns)),
-            None => operations_text(self.operations_per_s),
+            Some(ns) => format!("{} each", formula_time(ns)),
+            None => formula_rate(self.operations_per_s),
         };
         format!("bare sockets, {}: {what}, {:.0} % apart before and after", self.shape, self.spread * 100.0)
     }
@@ -260,7 +260,7 @@ fn tcp_text(found: &Measurement) -> Option<String> {
     let tcp = found.tcp.as_ref()?;
     let in_all = found.elapsed_s * f64::from(tcp.connections.max(1));
     let percent = |seconds: f64| if in_all > 0.0 { (100.0 * seconds / in_all).min(100.0) } else { 0.0 };
-    let least = tcp.min_rtt_ns.map(|ns| format!(", least round-trip {}", time_text(ns as f64))).unwrap_or_default();
+    let least = tcp.min_rtt_ns.map(|ns| format!(", least round-trip {}", formula_time(ns as f64))).unwrap_or_default();
     Some(format!(
         "TCP here: data on its way {:.0} % of the time, held by the far end's window {:.0} %, by this side's buffer \
          {:.0} %{least}",
@@ -273,23 +273,41 @@ fn tcp_text(found: &Measurement) -> Option<String> {
 /// How busy the processors were, where that says anything: a side that polls is always busy.
 struct Processors {
     busiest_percent: Option<f64>,
+    /// The time of both ends' processes, where it is known: the rest is the work of others.
+    own_percent: Option<f64>,
     polling: bool,
 }
 
 impl Processors {
     fn of(found: &Measurement) -> Processors {
         let known = found.elapsed_s >= COUNTED_MIN_S;
-        Processors { busiest_percent: found.cpu.busiest_percent.filter(|_| known), polling: found.wait != "block" }
+        let own = [found.cpu.local, found.cpu.remote].into_iter().flatten().map(|process| process.percent);
+        Processors {
+            busiest_percent: found.cpu.busiest_percent.filter(|_| known),
+            own_percent: own.reduce(|one, other| one + other),
+            polling: found.wait != "block",
+        }
     }
 
     fn is_full(&self) -> bool {
-        !self.polling && self.busiest_percent.is_some_and(|percent| percent >= FULL_PERCENT)
+        !self.polling && !self.is_of_others() && self.busiest_percent.is_some_and(|percent| percent >= FULL_PERCENT)
+    }
+
+    /// Returns whether most of what the busiest processor did was for neither end.
+    fn is_of_others(&self) -> bool {
+        self.own_percent.zip(self.busiest_percent).is_some_and(|(own, busiest)| own < busiest / 2.0)
     }
 
     fn text(&self) -> Option<String> {
         let percent = self.busiest_percent?;
-        let polling = if self.polling { ", which says nothing where a side polls" } else { "" };
-        Some(format!("the busiest processor {percent:.0} % busy{polling}"))
+        let but = if self.polling {
+            ", which says nothing where a side polls"
+        } else if self.is_of_others() {
+            ", mostly for others"
+        } else {
+            ""
+        };
+        Some(format!("the busiest processor {percent:.0} % busy{but}"))
     }
 }
 
@@ -301,7 +319,7 @@ impl Service {
         Bound {
             binds: Binding::FarEnd,
             operations_per_s,
-            formula: format!("{} = {}", self.name, operations_text(operations_per_s)),
+            formula: format!("{} = {}", self.name, formula_rate(operations_per_s)),
             assumes: "the far end does one operation at a time in each".into(),
         }
     }
@@ -312,9 +330,9 @@ impl Model {
     fn latency_limit(&self, wire: &OnTheWire) -> Limit {
         let formula = format!(
             "{} + {} of transit + {} of processing",
-            time_text(self.out.transit_ns),
-            time_text(self.back.transit_ns),
-            time_text(self.costs_ns())
+            formula_time(self.out.transit_ns),
+            formula_time(self.back.transit_ns),
+            formula_time(self.costs_ns())
         );
         let ns = self.round_trip_ns(wire);
         Limit::of_latency(LimitKind::Model, ns, wire.payload_bytes, formula, ASSUMES.into())
@@ -373,7 +391,7 @@ impl RoundTrip {
             let least = windows(found, wire, ns).map(|bound| bound.operations_per_s).fold(f64::INFINITY, f64::min);
             found.rate.operations_per_s.median <= least / REACHED
         };
-        let texts = || alone_ns.iter().map(|ns| time_text(*ns)).collect::<Vec<_>>().join(", ");
+        let texts = || alone_ns.iter().map(|ns| formula_time(*ns)).collect::<Vec<_>>().join(", ");
         let alone = alone_ns.iter().copied().filter(|ns| *ns > 0.0).reduce(f64::min);
         if let Some(ns) = alone.filter(|ns| fits(*ns)) {
             let source = format!("p50 of these operations one at a time, before and after: {}", texts());

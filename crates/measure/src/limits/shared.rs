@@ -1,8 +1,8 @@
 //! Lines that several flows share: leaves behind a trunk.
 
-use super::bound::operations_text;
 use super::{Bound, Path, WireCost};
 use crate::Binding;
+use crate::units::text::formula_rate;
 
 /// Several leaf lines of one kind that meet in a switch, and the one trunk behind it.
 ///
@@ -27,7 +27,7 @@ impl Fan {
         let leaf = Bound::line(&self.leaf, on_leaf);
         let trunk = Bound::line(&self.trunk, on_trunk);
         let all_leaves = f64::from(self.leaves) * leaf.operations_per_s;
-        let leaves = format!("{} leaves x [{}] = {}", self.leaves, leaf.formula, operations_text(all_leaves));
+        let leaves = format!("{} leaves x [{}] = {}", self.leaves, leaf.formula, formula_rate(all_leaves));
         let trunk_text = format!("trunk {}", trunk.formula);
         let (operations_per_s, formula) = if all_leaves < trunk.operations_per_s {
             (all_leaves, format!("{leaves} <= {trunk_text}"))

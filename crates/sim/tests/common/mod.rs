@@ -117,6 +117,8 @@ pub struct Echo {
     events: VecDeque<(Peer, u8)>,
     pub arrivals: Vec<(Instant, Vec<u8>)>,
     pub opened: u32,
+    /// The addresses that the peers came to.
+    pub came_to: Vec<Address>,
     pub closed: Vec<Closed>,
     pub landed: u64,
     pub received: u64,
@@ -158,9 +160,10 @@ impl Machine for Echo {
                 let landing = self.landing;
                 self.take(now, peer, &landing[..count]);
             }
-            Input::Opened(peer, address) => {
-                assert!(peer.is_accepted() && *address == Address::Node(0));
+            Input::Opened(peer, ends) => {
+                assert!(peer.is_accepted() && ends.remote == Address::Node(0));
                 self.opened += 1;
+                self.came_to.push(ends.local.clone());
             }
             Input::Closed(_, why) => self.closed.push(why),
             Input::Command((peer, byte)) => self.replies.push_back((peer, vec![byte])),

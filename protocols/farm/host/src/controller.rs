@@ -19,7 +19,7 @@ pub use pages::{Snapshots, snapshot};
 pub use settings::{ControllerSettings, StoreSettings, UploadTo};
 pub use snapshot::ControllerSnapshot;
 pub use status::Status;
-pub use text::{time, uploaded};
+pub use text::uploaded;
 
 use crate::Error;
 use crate::process::instance;

@@ -65,6 +65,10 @@ impl Protocol for Farm {
         Ok(FarmOptions::and_others(uri)?.0.on_the_wire(plan))
     }
 
+    fn served_options(&self) -> &'static str {
+        suite::SERVED_OPTIONS
+    }
+
     fn far_ends(&self, uri: &Uri) -> u32 {
         uri.authority.split(',').count() as u32
     }

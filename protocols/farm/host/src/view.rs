@@ -2,8 +2,9 @@
 
 use crate::builder::BuilderStatus;
 use crate::controller::status::{NodeStatus, Status};
-use crate::controller::{time, uploaded};
+use crate::controller::uploaded;
 use hodo_measure::statistics::{jain, least_over_most};
+use hodo_measure::units::text::{self, bits_per_s, bytes, seconds};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -58,15 +59,15 @@ fn events(at: &str, before: &Status, now: &Status, span_s: f64) -> String {
     };
     let rate = |of: Figure| of(now).saturating_sub(of(before)) as f64 / span_s;
     let mut text =
-        format!("farm {at}   run {}   {}   {}   up {}\n", now.run, now.state, now.policy, time(now.uptime_s));
+        format!("farm {at}   run {}   {}   {}   up {}\n", now.run, now.state, now.policy, seconds(now.uptime_s));
     text += &row("", &|name, _| name.to_owned());
-    text += &row("events/s", &|_, of| short(rate(of)));
+    text += &row("events/s", &|_, of| text::events(rate(of)));
     text += &row("total", &|_, of| of(now).to_string());
     let _ = writeln!(
         text,
-        "data     {} Mbit/s in, {} Mbit/s stored, {} verdicts and {} uncommitted",
-        short(rate(|status| status.bytes.taken_in) * 8e-6),
-        short(rate(|status| status.store.bytes) * 8e-6),
+        "data     {} in, {} stored, {} verdicts and {} uncommitted",
+        bits_per_s(rate(|status| status.bytes.taken_in) * 8.0),
+        bits_per_s(rate(|status| status.store.bytes) * 8.0),
         now.events.uncommitted,
         bytes(now.events.uncommitted_bytes),
     );
@@ -86,7 +87,7 @@ fn events(at: &str, before: &Status, now: &Status, span_s: f64) -> String {
 fn builder(before: Option<&BuilderStatus>, now: &BuilderStatus, span_s: f64) -> String {
     let zero = BuilderStatus::default();
     let before = before.filter(|before| before.uptime_s < now.uptime_s).unwrap_or(&zero);
-    let rate = |of: fn(&BuilderStatus) -> u64| short(of(now).saturating_sub(of(before)) as f64 / span_s);
+    let rate = |of: fn(&BuilderStatus) -> u64| text::events(of(now).saturating_sub(of(before)) as f64 / span_s);
     let mut text = format!(
         "builder  {} events/s complete, {}/s incomplete ({} in all), {} open, {} wait\n",
         rate(|building| building.events.complete),
@@ -157,7 +158,7 @@ fn nodes(before: &Status, now: &Status, span_s: f64, rows: usize) -> String {
             text,
             "{:>8} {:>12} {:>6.2} % {:>9} {:>9} {:>12.1} {:>12.1}",
             node.number,
-            short(given / span_s),
+            text::events(given / span_s),
             100.0 * given / total.max(1.0),
             node.in_flight,
             node.failed,
@@ -169,25 +170,6 @@ fn nodes(before: &Status, now: &Status, span_s: f64, rows: usize) -> String {
         let _ = writeln!(text, "     ... and {} more; hodo farm status has all", list.len() - shown);
     }
     text
-}
-
-/// Formats a number with about four digits.
-fn short(value: f64) -> String {
-    match value {
-        v if v >= 9_999_500.0 => format!("{:.2}M", v * 1e-6),
-        v if v >= 99_995.0 => format!("{:.1}k", v * 1e-3),
-        v if v >= 100.0 || v == 0.0 => format!("{v:.0}"),
-        v => format!("{v:.1}"),
-    }
-}
-
-/// Formats bytes in a unit that leaves few digits.
-fn bytes(count: u64) -> String {
-    match count {
-        0..10_000 => format!("{count} B"),
-        10_000..10_000_000 => format!("{} kB", count / 1000),
-        _ => format!("{} MB", count / 1_000_000),
-    }
 }
 
 #[cfg(test)]
@@ -211,7 +193,7 @@ mod tests {
         let (before, now) = (look(10.0, 1000, [600, 400]), look(12.0, 3000, [1100, 1900]));
         let text = view("here", &before, &now, ROWS);
         assert!(text.contains("\nevents/s     1000 "), "{text}");
-        assert!(text.contains("\ndata     1000 Mbit/s in, 0 Mbit/s stored, "), "{text}");
+        assert!(text.contains("\ndata     1.000 Gbit/s in, 0 bit/s stored, "), "{text}");
         assert!(text.contains("min/max 0.333, Jain 0.8000"), "{text}");
         assert!(text.contains("       1        750.0") || text.contains("       1          750  75.00 %"), "{text}");
     }
@@ -250,10 +232,5 @@ mod tests {
         for line in text.lines().skip(1) {
             assert!(line.len() < 80, "{line}");
         }
-    }
-
-    #[test]
-    fn figures_are_short() {
-        assert_eq!([0.0, 3.25, 3676.4, 123_456.0, 12_345_678.0].map(short), ["0", "3.2", "3676", "123.5k", "12.35M"]);
     }
 }

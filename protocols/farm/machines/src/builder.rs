@@ -252,7 +252,7 @@ impl Builder {
 
     fn handle_source(&mut self, now: Instant, peer: Peer, input: &Input<'_, Command>) {
         match *input {
-            Input::Opened(_, address) => self.opened(now, peer, address),
+            Input::Opened(_, ends) => self.opened(now, peer, &ends.remote),
             Input::Received(_, bytes) if self.config.datagrams => self.datagram(now, peer, bytes),
             Input::Received(_, bytes) => self.received(now, peer, bytes),
             Input::Landed(_, count) => {

@@ -510,7 +510,7 @@ impl<S: Supply> Machine for Controller<S> {
                 self.received(now, peer, &[]);
             }
             Input::Command(command) => self.command(now, command),
-            Input::Opened(peer, address) => self.opened(now, peer, address),
+            Input::Opened(peer, ends) => self.opened(now, peer, &ends.remote),
             Input::Closed(peer, why) => {
                 match self.lines.gone(peer) {
                     Gone::Was(member) => self.gone(peer, member, Error::Closed(why)),

@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::time::Duration;
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer};
 
 const INTAKE: Intake = Intake { event_max: 1 << 20, data_max: 1 << 20, keep: true };
 
@@ -85,7 +85,7 @@ where
         self.opens.retain(|other| *other != peer);
         self.inbound.insert(peer, Inbound::default());
         self.received.remove(&peer);
-        self.handle(Input::Opened(peer, &Address::Node(1)));
+        self.handle(Input::Opened(peer, &Ends::nodes(0, 1)));
     }
 
     pub(crate) fn close(&mut self, peer: Peer) {

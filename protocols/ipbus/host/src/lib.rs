@@ -21,7 +21,7 @@ pub use session::{Access, At, Brought, Doing, Failure, Queued, Session, SessionE
 
 use hodo_measure::Plan;
 use hodo_measure::limits::OnTheWire;
-use hodo_tester::{Description, FarEnd, Opened, Protocol, ServeSettings, Server, Settings, Uri};
+use hodo_tester::{Description, FarEnd, Opened, Protocol, Scenario, ServeSettings, Server, Settings, Uri};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
@@ -67,6 +67,14 @@ impl Protocol for Ipbus {
 
     fn link_to(&self, named: &Uri, said: &[String], behind: Option<&Uri>) -> Result<Uri, hodo_tester::Error> {
         far_end::link_to(named, said, behind)
+    }
+
+    fn demonstration(&self) -> &'static [Scenario] {
+        suite::DEMONSTRATION
+    }
+
+    fn served_options(&self) -> &'static str {
+        suite::SERVED_OPTIONS
     }
 
     fn far_ends(&self, uri: &Uri) -> u32 {

@@ -1,7 +1,13 @@
 //! The schemes of IPbus links and their short standard suite.
 
 use hodo_measure::{Mode, Test};
-use hodo_tester::{Description, TestGroup};
+use hodo_tester::{Description, Scenario, TestGroup};
+
+/// IPbus through a hub with a device behind it: how much of the time is the hub's?
+pub(crate) const DEMONSTRATION: &[Scenario] = &[
+    Scenario { link: "chtcp-2.0", group: TestGroup::new(Test::Latency, Mode::Receive, &[4], 1, 1), stages: true },
+    Scenario { link: "chtcp-2.0", group: TestGroup::new(Test::Rate, Mode::Receive, &[1 << 20], 16, 1), stages: false },
+];
 
 pub(crate) const IPBUS: Description = Description {
     name: "ipbus",
@@ -23,3 +29,22 @@ pub(crate) const IPBUS: Description = Description {
     has_one_thread: true,
     has_updates: false,
 };
+
+/// The options of a device, for the help of `serve`.
+pub(crate) const SERVED_OPTIONS: &str = "\
+An IPbus device in software, for other programs: ipbusudp-2.0, ipbustcp-2.0, ipbusudp-1.3 or ipbustcp-1.3, as
+  hodo serve ipbusudp-2.0://127.0.0.1:50001
+  hodo serve 'ipbusudp-2.0://127.0.0.1:50001?table=board.xml&loss=0.01&seed=3'
+
+  table=FILE                its registers, from an address table
+  others=memory             what is at the other addresses: memory, error or timeout
+  boards=8                  so many, on as many ports from that of the URI on
+  buffers=16                replies that are kept, and packets in flight
+  buffer_bytes=2040         bytes of a packet; memory=64M of all that is written
+  configuration=0xA,0xB     the words of the configuration space
+  loss, duplicate, reorder  probabilities; out.… for requests and back.… for replies alone
+  delay, jitter, partition  times, likewise
+  bus_error=0x10-0x1F       addresses where the bus fails; bus_timeout likewise
+  wrong_id=0.01             replies with another number
+  reboot=1s,2s              times, or a probability for each packet; reboot_memory=keep|clear
+  seed=3                    for all that is drawn at random";

@@ -242,7 +242,7 @@ impl Machine for Hub {
         match input {
             Input::Received(peer, bytes) if peer.is_accepted() => self.take(now, peer, bytes),
             Input::Received(peer, bytes) => self.router.heard(now, peer.0, bytes),
-            Input::Opened(peer, address) if peer.is_accepted() => self.came(now, peer, address),
+            Input::Opened(peer, ends) if peer.is_accepted() => self.came(now, peer, &ends.remote),
             Input::Opened(peer, _) => self.router.board_opened(now, peer.0),
             Input::Closed(peer, why) if peer.is_accepted() => self.gone(peer, why),
             Input::Closed(peer, _) => self.router.board_closed(peer.0),

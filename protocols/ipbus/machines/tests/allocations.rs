@@ -6,7 +6,7 @@ use counting::allocations_here;
 use hodo_ipbus::Device;
 use hodo_ipbus::device::{DeviceConfig, Register, Registers};
 use hodo_ipbus::wire::{Order, Version, chunk, packet, status};
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Transport};
+use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer, Transport};
 
 const FIFO: u32 = 0x1000;
 const COUNTER: u32 = 0x1001;
@@ -84,7 +84,7 @@ fn more_packets_need_no_more_allocations() {
                 let mut device = device(transport, version);
                 for peer in 0..PEERS {
                     let peer = Peer(Peer::FIRST_ACCEPTED + peer);
-                    device.handle(Instant::ZERO, Input::Opened(peer, &Address::Node(1)));
+                    device.handle(Instant::ZERO, Input::Opened(peer, &Ends::nodes(0, 1)));
                 }
                 let mut packets = packets(version, order);
                 if transport == Transport::Stream {

@@ -6,7 +6,7 @@ use hodo_ipbus::wire::Version;
 use hodo_ipbus::wire::hub::Code;
 use hodo_ipbus::wire::operation::Mode;
 use hodo_ipbus::{Client, ClientConfig, Command, Data, Device, DeviceCommand, DeviceConfig, Error, Event, Path};
-use hodo_machine::{Address, Closed, Driver, Input, Instant, Machine, Outbox, Output, Peer, Transport, Wait};
+use hodo_machine::{Address, Closed, Driver, Ends, Input, Instant, Machine, Outbox, Output, Peer, Transport, Wait};
 use hodo_sim::{Network, Sim};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
@@ -146,7 +146,7 @@ fn a_hub_outlives_its_clients() {
     let mut out = Outbox::new();
     for number in 0..100 {
         let peer = Peer(Peer::FIRST_ACCEPTED + number % 3);
-        hub.handle(Instant::ZERO, Input::Opened(peer, &Address::Node(number)));
+        hub.handle(Instant::ZERO, Input::Opened(peer, &Ends::nodes(0, number)));
         hub.handle(Instant::ZERO, Input::Received(peer, &[0, 0, 0]));
         hub.handle(Instant::ZERO, Input::Closed(peer, Closed::Reset));
         while !matches!(hub.poll(Instant::ZERO, &mut out), Output::Idle(_)) {}

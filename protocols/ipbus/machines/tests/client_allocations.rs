@@ -7,7 +7,7 @@ use hodo_ipbus::hub::{AllowList, Hub, HubConfig};
 use hodo_ipbus::wire::Version;
 use hodo_ipbus::wire::operation::Mode;
 use hodo_ipbus::{Block, Client, ClientConfig, Command, Data, Device, DeviceConfig, Event, Path};
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Transport};
+use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Peer, Transport};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 const DEVICE: Peer = Peer(0);
@@ -31,7 +31,7 @@ impl Bench {
         let transport = if matches!(path, Path::Tcp) { Transport::Stream } else { Transport::Datagram };
         let mut hub = matches!(path, Path::Hub(_)).then(|| Hub::new(HubConfig::default(), AllowList::ALL));
         if let Some(hub) = &mut hub {
-            hub.handle(Instant::ZERO, Input::Opened(CLIENT, &Address::Node(0)));
+            hub.handle(Instant::ZERO, Input::Opened(CLIENT, &Ends::nodes(1, 0)));
         }
         let mut bench = Bench {
             hub,
@@ -43,7 +43,7 @@ impl Bench {
             data: (0..WORDS).collect(),
             ended: 0,
         };
-        bench.device.handle(Instant::ZERO, Input::Opened(CLIENT, &Address::Node(0)));
+        bench.device.handle(Instant::ZERO, Input::Opened(CLIENT, &Ends::nodes(1, 0)));
         bench.run(0);
         bench
     }
@@ -72,7 +72,9 @@ impl Bench {
         loop {
             match self.client.poll(Instant::ZERO, &mut self.out) {
                 Output::Send(_) => self.answer(),
-                Output::Open(peer, address) => self.client.handle(Instant::ZERO, Input::Opened(peer, &address)),
+                Output::Open(peer, address) => {
+                    self.client.handle(Instant::ZERO, Input::Opened(peer, &Ends::new(Address::Node(0), address)));
+                }
                 Output::Event(Event::Done { data, .. }) => {
                     self.ended += 1;
                     if let Data::Block(block) = data {
@@ -115,7 +117,9 @@ impl Bench {
                         hub.handle(Instant::ZERO, Input::Received(board, &self.bytes));
                     }
                 }
-                Output::Open(peer, address) => hub.handle(Instant::ZERO, Input::Opened(peer, &address)),
+                Output::Open(peer, address) => {
+                    hub.handle(Instant::ZERO, Input::Opened(peer, &Ends::new(Address::Node(0), address)));
+                }
                 Output::Event(_) => {}
                 Output::Close(_) => panic!("closed"),
                 Output::Idle(_) => break,

@@ -4,7 +4,7 @@ mod rack;
 use hodo_ipbus::hub::{ANSWER, AllowList, BOARD, Ended, Hub, HubCommand, HubConfig, HubEvent, QUEUE};
 use hodo_ipbus::wire::hub::{Code, Replies};
 use hodo_ipbus::wire::{Order, Version, WORD, chunk};
-use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Sampling};
+use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Sampling};
 use rack::{Board, Deed, Wish, chunk_of, chunk_of_packets, codes_of, target};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -73,9 +73,9 @@ impl Rig {
                 }
                 Output::Event(event) => self.events.push(event),
                 Output::Open(peer, address) => {
-                    let Address::Udp(SocketAddr::V4(address)) = address else { panic!("{address}") };
-                    self.peers.insert(peer.0, u32::from(address.ip().octets()[3]));
-                    self.hub.handle(self.now, Input::Opened(peer, &Address::Udp(address.into())));
+                    let Some(SocketAddr::V4(board)) = address.ip() else { panic!("{address}") };
+                    self.peers.insert(peer.0, u32::from(board.ip().octets()[3]));
+                    self.hub.handle(self.now, Input::Opened(peer, &Ends::new(Address::Node(0), address)));
                 }
                 Output::Close(peer) => {
                     self.peers.remove(&peer.0);
@@ -92,7 +92,7 @@ impl Rig {
     fn client(&mut self) -> Peer {
         let peer = Peer(Peer::FIRST_ACCEPTED + self.clients);
         self.clients += 1;
-        self.handle(Input::Opened(peer, &ADDRESS));
+        self.handle(Input::Opened(peer, &Ends::nodes(0, 7)));
         peer
     }
 

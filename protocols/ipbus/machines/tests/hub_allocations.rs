@@ -7,7 +7,7 @@ use counting::allocations_here;
 use hodo_ipbus::hub::{AllowList, Hub, HubConfig};
 use hodo_ipbus::wire::packet::{Header, Kind, Packet, following};
 use hodo_ipbus::wire::status::Status;
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Peer};
 use rack::{Deed, Wish, chunk_of};
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl Floor {
         };
         for client in 0..CLIENTS {
             let peer = Peer(Peer::FIRST_ACCEPTED + client);
-            floor.hub.handle(floor.now, Input::Opened(peer, &Address::Node(client)));
+            floor.hub.handle(floor.now, Input::Opened(peer, &Ends::nodes(0, client)));
             floor.ask(client);
         }
         floor
@@ -73,7 +73,9 @@ impl Floor {
                     self.out.pieces().iter().for_each(|piece| datagram.extend_from_slice(self.out.bytes(piece)));
                     self.wire.push((peer, datagram));
                 }
-                Output::Open(peer, address) => self.hub.handle(self.now, Input::Opened(peer, &address)),
+                Output::Open(peer, address) => {
+                    self.hub.handle(self.now, Input::Opened(peer, &Ends::new(Address::Node(0), address)));
+                }
                 Output::Event(_) | Output::Close(_) => {}
                 Output::Idle(_) => break,
             }

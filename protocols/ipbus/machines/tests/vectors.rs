@@ -5,7 +5,7 @@ use hodo_ipbus::wire::hub::{self, Code};
 use hodo_ipbus::wire::packet::{Kind, Packet};
 use hodo_ipbus::wire::status::{self, Status};
 use hodo_ipbus::wire::{Order, Version, chunk, legacy};
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Transport};
+use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer, Transport};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 const PEER: Peer = Peer(Peer::FIRST_ACCEPTED);
@@ -67,7 +67,7 @@ fn device(version: Version, transport: Transport) -> Device {
     config.registers = Registers::new(registers).expect("they do not overlap");
     config.configuration = vec![0xC0A8_0001, 0x20];
     let mut device = Device::new(config);
-    device.handle(Instant::ZERO, Input::Opened(PEER, &Address::Node(1)));
+    device.handle(Instant::ZERO, Input::Opened(PEER, &Ends::nodes(0, 1)));
     device
 }
 

@@ -12,7 +12,7 @@ mod tests;
 use hodo_machine::Transport;
 use hodo_measure::Plan;
 use hodo_measure::limits::OnTheWire;
-use hodo_tester::{Description, Error, Opened, Protocol, ServeSettings, Server, Settings, Uri};
+use hodo_tester::{Description, Error, Opened, Protocol, Scenario, ServeSettings, Server, Settings, Uri};
 use std::sync::atomic::AtomicBool;
 
 /// Streams, requests, echoes and connections over TCP.
@@ -49,6 +49,10 @@ impl Protocol for Raw {
 
     fn on_the_wire(&self, uri: &Uri, plan: &Plan) -> Result<OnTheWire, Error> {
         Ok(wire::on_the_wire(uri, plan))
+    }
+
+    fn demonstration(&self) -> &'static [Scenario] {
+        if self.0.name == suite::UDP.name { suite::SIMULATED } else { &[] }
     }
 
     fn socket_buffer(&self, channels: u32) -> Option<usize> {

@@ -1,7 +1,7 @@
 //! The names of raw links and their short standard suites.
 
 use hodo_measure::{Mode, Test};
-use hodo_tester::{Description, TestGroup};
+use hodo_tester::{Description, Scenario, TestGroup};
 
 pub(crate) const TCP: Description = streams("tcp", &["tcp"], "TCP: streams, requests, echoes, connections");
 pub(crate) const UDP: Description = Description {
@@ -11,6 +11,13 @@ pub(crate) const UDP: Description = Description {
 };
 pub(crate) const UNIX: Description =
     Description { is_at_path: true, ..streams("unix", &["unix"], "Unix stream sockets, on one host") };
+
+/// A simulated link: the same machines in virtual time, over a network whose faults are known.
+pub(crate) const SIMULATED: &[Scenario] = &[Scenario {
+    link: "sim+udp://?delay=50us&rate=1G&seed=1",
+    group: TestGroup::new(Test::Latency, Mode::Both, &[64, 1024], 1, 1),
+    stages: false,
+}];
 
 const MODES: &[Mode] = &[Mode::Both, Mode::Send, Mode::Receive];
 

@@ -1,7 +1,7 @@
 //! Duplicate datagrams, and datagrams that come long after they were sent.
 
 use core::time::Duration;
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer};
 use hodo_raw::wire::{GREETING, HEADER, Header, Kind, encode_greeting};
 use hodo_raw::{Counters, Server, ServerCommand, ServerConfig, ServerEvent, Transport};
 
@@ -23,7 +23,7 @@ impl Greeted {
             lease: Duration::from_secs(1),
             secret: [1, 2],
         }));
-        server.0.handle(Instant::ZERO, Input::Opened(PEER, &Address::Node(0)));
+        server.0.handle(Instant::ZERO, Input::Opened(PEER, &Ends::nodes(1, 0)));
         let hello = Header::new(Kind::Hello, GREETING as u32, 0).encode();
         let answers = server.tell(&[&hello[..], &encode_greeting(1 << 16)[..]].concat());
         assert_eq!(answers.iter().map(|answer| answer.0.kind).collect::<Vec<_>>(), [Kind::Welcome]);

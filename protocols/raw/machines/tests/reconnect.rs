@@ -1,11 +1,12 @@
 //! Connections of one operation each: none inherits the state of the one before, which had the same number.
 
 use core::time::Duration;
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Transport};
+use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Peer, Transport};
 use hodo_raw::wire::{GREETING, HEADER, Header, Kind, encode_greeting};
 use hodo_raw::{Client, ClientConfig, Command, Direction, Event};
 
 const ADDRESS: Address = Address::Node(1);
+const ENDS: Ends = Ends::new(Address::Node(0), ADDRESS);
 
 /// Creates a client of one channel whose every operation has a connection of its own.
 fn client() -> Client {
@@ -29,7 +30,7 @@ fn poll(client: &mut Client) -> (Option<Peer>, Vec<Kind>) {
         match client.poll(Instant::ZERO, &mut out) {
             Output::Open(peer, _) => {
                 opened = Some(peer);
-                client.handle(Instant::ZERO, Input::Opened(peer, &ADDRESS));
+                client.handle(Instant::ZERO, Input::Opened(peer, &ENDS));
             }
             Output::Send(_) | Output::Close(_) | Output::Event(Event::Done(_) | Event::Ready { .. }) => {}
             Output::Idle(_) => break,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::limits::{Ip, Line, ModelledWay, Transport};
-use crate::{Cpu, Latency, Mode, Plan, Repeats, Run, Size, State, TcpTimes, Until, Unwatched, Verdict};
+use crate::{Cpu, Latency, Mode, Plan, ProcessCpu, Repeats, Run, Size, State, TcpTimes, Until, Unwatched, Verdict};
 use std::time::Duration;
 
 fn plan(test: Test, window: u32) -> Plan {
@@ -80,6 +80,22 @@ fn a_processor_binds_only_where_one_is_full() {
     let (binding, saw) = busy(100.0, "spin");
     assert_eq!(binding, Binding::Unknown);
     assert!(saw.ends_with("the busiest processor 100 % busy, which says nothing where a side polls"), "{saw}");
+}
+
+#[test]
+fn a_processor_that_others_fill_does_not_bind() {
+    let conditions = Conditions { round_trip: alone(100e3), ..Conditions::default() };
+    let shared = |local, remote| {
+        let mut found = row(Test::Rate, 10, 50_000.0);
+        let process = |percent| Some(ProcessCpu { percent, ..ProcessCpu::default() });
+        found.cpu =
+            Cpu { busiest_percent: Some(98.0), local: process(local), remote: process(remote), ..Cpu::default() };
+        binds(&found, &conditions)
+    };
+    assert_eq!(shared(40.0, 30.0).0, Binding::Cpu);
+    let (binding, saw) = shared(20.0, 10.0);
+    assert_eq!(binding, Binding::Unknown);
+    assert!(saw.ends_with("the busiest processor 98 % busy, mostly for others"), "{saw}");
 }
 
 /// Checks that the cost of bare sockets is a bound beside a line, named `cpu` only where a processor was seen full.

@@ -1,10 +1,10 @@
 //! The status of a builder: one struct for its page, its metrics and its text.
 
 use crate::Error;
-use crate::controller::time;
 use hodo_daemon::Exposition;
 use hodo_farm::builder::Counters;
 use hodo_machine::Instant;
+use hodo_measure::units::text::seconds;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -187,7 +187,7 @@ impl BuilderStatus {
         let BuiltEvents { complete, incomplete, open, waiting, answered: _, duplicates } = self.events;
         let Fragments { taken_in, lost, late, duplicate, unexpected } = self.fragments;
         let SourceConnections { sources, absent, refused, turned_away, misbehaved } = &self.connections;
-        let mut text = format!("builder: {}, up {}\n", self.state, time(self.uptime_s));
+        let mut text = format!("builder: {}, up {}\n", self.state, seconds(self.uptime_s));
         let _ = writeln!(
             text,
             "{taken_in} fragments in, {lost} lost, {late} late, {duplicate} duplicate, {unexpected} unexpected, {} bad \
@@ -206,7 +206,7 @@ impl BuilderStatus {
         }
         let dead = 100.0 * self.dead_time_s / self.uptime_s.max(1e-9);
         let absent = names(absent);
-        let _ = writeln!(text, "{sources} sources{absent}; dead time {} ({dead:.2} %)", time(self.dead_time_s));
+        let _ = writeln!(text, "{sources} sources{absent}; dead time {} ({dead:.2} %)", seconds(self.dead_time_s));
         text
     }
 

@@ -1,4 +1,5 @@
 use super::status::{Answers, Connections, Events, Status, StoreStatus, Tokens};
+use hodo_measure::units::text::seconds;
 use hodo_store::Uploads;
 use std::fmt::Write;
 
@@ -7,7 +8,7 @@ impl Status {
     #[must_use]
     pub fn text(&self) -> String {
         let Events { taken_in, accepted, rejected, quarantined, incomplete, in_hand, .. } = self.events;
-        let mut text = format!("run {}: {}, {}, up {}\n", self.run, self.state, self.policy, time(self.uptime_s));
+        let mut text = format!("run {}: {}, {}, up {}\n", self.run, self.state, self.policy, seconds(self.uptime_s));
         let _ = writeln!(
             text,
             "{taken_in} events in = {accepted} accepted + {rejected} rejected + {quarantined} quarantined + {incomplete} \
@@ -28,7 +29,7 @@ impl Status {
             self.events.found_no_token,
             self.events.redispatched,
             self.events.duplicates,
-            time(self.dead_time_s),
+            seconds(self.dead_time_s),
             100.0 * self.dead_time_s / self.uptime_s.max(1e-9)
         );
         if self.events.not_taken > 0 {
@@ -85,17 +86,6 @@ pub fn uploaded(uploads: &Uploads) -> String {
     format!("{segments} segments of {bytes} bytes copied, {waiting} waiting, {failures} failures{why}")
 }
 
-/// Formats seconds: `12.3 s`, `4 min 05 s`, `3 h 07 min`.
-#[must_use]
-pub fn time(seconds: f64) -> String {
-    let whole = seconds.max(0.0) as u64;
-    match whole {
-        0..60 => format!("{seconds:.1} s"),
-        60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
-        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,11 +115,5 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line:?} is not in\n{text}");
         }
-    }
-
-    #[test]
-    fn times_are_short() {
-        let expected = ["0.0 s", "59.9 s", "1 min 00 s", "2 h 05 min"];
-        assert_eq!([0.0, 59.9, 60.4, 7505.0].map(time), expected);
     }
 }

@@ -4,6 +4,7 @@ use crate::rig::{Rig, accepted, event, hello, message, plain, token_of};
 use crate::wire::Hello;
 use alloc::vec;
 use core::time::Duration;
+use hodo_machine::Ends;
 
 const MILLI: Duration = Duration::from_millis(1);
 const UP: Peer = Peer(0);
@@ -369,7 +370,9 @@ impl Lossy {
                 Output::Event(crate::source::Event::Answered { event, .. }) => self.answered.push(event),
                 Output::Event(crate::source::Event::Left(error)) => panic!("{error}"),
                 Output::Event(_) => {}
-                Output::Open(peer, address) => self.source.handle(now, Input::Opened(peer, &address)),
+                Output::Open(peer, address) => {
+                    self.source.handle(now, Input::Opened(peer, &Ends::new(Address::Node(0), address)));
+                }
                 Output::Close(_) => panic!("it stays"),
                 Output::Idle(deadline) => return deadline,
             }

@@ -71,7 +71,7 @@ impl Machine for Clients {
         match input {
             Input::Received(Peer(number), bytes) => self.hand(now, number, Input::Received(super::PEER, bytes)),
             Input::Command((number, command)) => self.hand(now, number, Input::Command(command)),
-            Input::Opened(Peer(number), address) => self.hand(now, number, Input::Opened(super::PEER, address)),
+            Input::Opened(Peer(number), ends) => self.hand(now, number, Input::Opened(super::PEER, ends)),
             Input::Closed(Peer(number), why) => self.hand(now, number, Input::Closed(super::PEER, why)),
             Input::Blocked(Peer(number)) => self.hand(now, number, Input::Blocked(super::PEER)),
             Input::Drained(Peer(number)) => self.hand(now, number, Input::Drained(super::PEER)),

@@ -5,7 +5,7 @@ use crate::wire::transaction::Info;
 use crate::wire::{WORD, chunk};
 use alloc::vec;
 use core::net::Ipv4Addr;
-use hodo_machine::Random;
+use hodo_machine::{Ends, Random};
 
 const TARGET: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 1, 2, 3), 50001);
 
@@ -18,7 +18,7 @@ fn opened(path: Path, version: Version) -> Client {
     let mut client = client(path, version);
     let (sent, events) = pump(&mut client);
     assert!(sent.is_empty() && events.is_empty());
-    client.handle(Instant::ZERO, Input::Opened(PEER, &Address::Node(1)));
+    client.handle(Instant::ZERO, Input::Opened(PEER, &Ends::nodes(0, 1)));
     if version == Version::V1_3 {
         assert_eq!(pump(&mut client).0[0][..WORD], bytes(&[0x1002_00F8]), "a packet that does nothing");
         receive(&mut client, &bytes(&[0x1002_00FC]));
@@ -290,7 +290,7 @@ fn a_port_that_nobody_listens_at_is_told_of_at_once() {
         let mut client = client(path, version);
         ask(&mut client, [Command::Read { tag: 1, address: 3 }, Command::Flush]);
         pump(&mut client);
-        client.handle(Instant::ZERO, Input::Opened(PEER, &Address::Node(1)));
+        client.handle(Instant::ZERO, Input::Opened(PEER, &Ends::nodes(0, 1)));
         assert_eq!(pump(&mut client).0.len(), 1, "a question, or the read itself");
         client.handle(Instant::ZERO, Input::Closed(PEER, Closed::Refused));
         let error = Error::Closed(Closed::Refused);
@@ -309,7 +309,7 @@ fn a_device_that_goes_away_fails_what_is_in_flight_and_is_asked_once_for_the_res
     let error = Error::Closed(Closed::Refused);
     client.handle(Instant::ZERO, Input::Closed(PEER, Closed::Refused));
     assert_eq!(pump(&mut client).1, [Event::Failed { tag: 1, address: 3, error }]);
-    client.handle(Instant::ZERO, Input::Opened(PEER, &Address::Node(1)));
+    client.handle(Instant::ZERO, Input::Opened(PEER, &Ends::nodes(0, 1)));
     assert_eq!(pump(&mut client).0, [status::REQUEST.to_vec()]);
     client.handle(Instant::ZERO, Input::Closed(PEER, Closed::Refused));
     assert_eq!(pump(&mut client).1, [Event::Failed { tag: 2, address: 4, error }, Event::Down(error)]);
@@ -324,7 +324,7 @@ fn a_new_connection_is_not_held_back_because_the_one_before_was() {
     client.handle(Instant::ZERO, Input::Blocked(PEER));
     ask(&mut client, [Command::Read { tag: 2, address: 4 }, Command::Flush]);
     pump(&mut client);
-    client.handle(Instant::ZERO, Input::Opened(PEER, &Address::Node(1)));
+    client.handle(Instant::ZERO, Input::Opened(PEER, &Ends::nodes(0, 1)));
     assert_eq!(pump(&mut client).0.len(), 1);
 }
 
@@ -368,7 +368,7 @@ fn nothing_that_comes_makes_it_panic() {
             if random.chance(0.1) {
                 client.handle(Instant::ZERO, Input::Closed(PEER, Closed::Reset));
                 pump(&mut client);
-                client.handle(Instant::ZERO, Input::Opened(PEER, &Address::Node(1)));
+                client.handle(Instant::ZERO, Input::Opened(PEER, &Ends::nodes(0, 1)));
             }
         }
     }

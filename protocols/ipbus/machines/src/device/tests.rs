@@ -1,7 +1,7 @@
 use super::*;
 use crate::wire::chunk::Chunks;
 use crate::wire::{Order, PAYLOAD};
-use hodo_machine::Address;
+use hodo_machine::Ends;
 
 const READ: [u32; 3] = [0x2000_00F0, 0x2000_010F, 7];
 
@@ -14,7 +14,7 @@ fn peer(number: u32) -> Peer {
 }
 
 fn open(device: &mut Device, number: u32) {
-    device.handle(Instant::ZERO, Input::Opened(peer(number), &Address::Node(number)));
+    device.handle(Instant::ZERO, Input::Opened(peer(number), &Ends::nodes(0, number)));
 }
 
 fn big(words: &[u32]) -> Vec<u8> {
@@ -183,7 +183,7 @@ fn a_peer_over_datagrams_that_is_silent_is_forgotten() {
     let mut device = device(Transport::Datagram);
     open(&mut device, 0);
     let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
-    device.handle(at(30), Input::Opened(peer(1), &Address::Node(1)));
+    device.handle(at(30), Input::Opened(peer(1), &Ends::nodes(0, 1)));
     device.handle(at(40), Input::Received(peer(0), &big(&READ)));
     device.handle(at(95), Input::Elapsed);
     let (_, closed) = drained(&mut device, at(95));

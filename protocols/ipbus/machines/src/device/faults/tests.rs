@@ -2,7 +2,7 @@ use super::super::{DeviceConfig, Register, Registers};
 use super::*;
 use crate::wire::Version;
 use alloc::vec;
-use hodo_machine::Address;
+use hodo_machine::Ends;
 
 const PEER: Peer = Peer(Peer::FIRST_ACCEPTED);
 const COUNTER: u32 = 3;
@@ -11,7 +11,7 @@ fn faulty(transport: Transport, faults: Faults) -> FaultyDevice {
     let registers = Registers::new([Register::word(COUNTER).counting()]).expect("it is one");
     let config = DeviceConfig { registers, ..DeviceConfig::new(transport, Version::V2_0) };
     let mut device = FaultyDevice::new(Device::new(config), faults);
-    device.handle(Instant::ZERO, Input::Opened(PEER, &Address::Node(1)));
+    device.handle(Instant::ZERO, Input::Opened(PEER, &Ends::nodes(0, 1)));
     device
 }
 

@@ -1,6 +1,6 @@
 //! Sizes as people write them: `64,1024,32K`, `1..1M*2`, `60..1020+60`.
 
-use super::units::bytes;
+use crate::units::bytes;
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,29 +1,17 @@
 //! The command line, parsed once into types that cannot be wrong.
 
-mod bench;
-mod ipbus;
-mod logged;
-mod netperf;
-mod others;
-mod output;
-pub mod sizes;
-pub mod spread;
-mod traced;
-
-pub use bench::{Bench, Measure};
-pub use ipbus::{
-    Check, Device, Devices, Dump, Filter, Forms, Ipbus, IpbusCommand, Nodes, Place, Read, ReadBlock, Rmw, RmwBits,
-    RmwSum, Show, Transfer, Write, WriteBlock,
-};
-pub use logged::Logged;
-pub use others::{Compare, Demo, Limits, Report, Serve, Transport};
-pub use output::{Output, Progress};
-pub use traced::Traced;
-
-pub use hodo_measure::units;
-
-use crate::farm::Farm;
-use crate::hub::Hub;
+use crate::bench::BenchOptions;
+use crate::compare::CompareOptions;
+use crate::demo::DemoOptions;
+#[cfg(feature = "farm")]
+use crate::farm::FarmOptions;
+#[cfg(feature = "ipbus")]
+use crate::hub::HubOptions;
+#[cfg(feature = "ipbus")]
+use crate::ipbus::IpbusOptions;
+use crate::limits::LimitsOptions;
+use crate::report::ReportOptions;
+use crate::serve::ServeOptions;
 use clap::{Parser, Subcommand};
 
 /// Measures links: how fast one is, how fast it could be, and what binds.
@@ -37,28 +25,31 @@ pub struct Cli {
     pub command: Option<Command>,
     /// Options of the demonstration.
     #[command(flatten)]
-    pub demo: Demo,
+    pub demo: DemoOptions,
 }
 
 /// The subcommand.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// How fast is a link?
-    Bench(Box<Bench>),
+    Bench(Box<BenchOptions>),
     /// Be the far end of a link.
-    Serve(Serve),
+    Serve(ServeOptions),
     /// Be the hub between IPbus clients and boards.
-    Hub(Box<Hub>),
+    #[cfg(feature = "ipbus")]
+    Hub(Box<HubOptions>),
     /// How fast could a link be? The calculator alone.
-    Limits(Limits),
+    Limits(LimitsOptions),
     /// Rebuild any output from results.
-    Report(Report),
+    Report(ReportOptions),
     /// Has it become faster or slower?
-    Compare(Compare),
+    Compare(CompareOptions),
     /// Read and write the registers of IPbus devices, by address and by name.
-    Ipbus(Ipbus),
+    #[cfg(feature = "ipbus")]
+    Ipbus(IpbusOptions),
     /// Be a part of an event farm, or run a whole one.
-    Farm(Box<Farm>),
+    #[cfg(feature = "farm")]
+    Farm(Box<FarmOptions>),
 }
 
 const EXAMPLES: &str = "\

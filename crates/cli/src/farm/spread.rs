@@ -1,7 +1,7 @@
-use super::units;
 pub use hodo_catalog::farm::accept;
 use hodo_catalog::farm::emulation::Spread;
 use hodo_catalog::farm::spread;
+use hodo_measure::units;
 
 /// Parses a spread of sizes: `32000`, `32K`, `uniform:1K..64K`, `exponential:32K`, `normal:32K,1K`.
 pub fn sizes(text: &str) -> Result<Spread, String> {

@@ -1,19 +1,18 @@
 use super::netperf::NETPERF;
-use super::sizes::Sizes;
-use super::units::{self, Cpus};
-use super::{Output, Progress};
+use super::{Follow, OutputOptions};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, value_parser};
 use hodo_catalog::Uri;
 use hodo_machine::Wait;
-use hodo_measure::{Mode, Test};
+use hodo_measure::units::{self, Cpus};
+use hodo_measure::{Mode, Sizes, Test};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Measures a link: rates, latencies, their limit, and what they cost.
 #[derive(Debug, Args)]
 #[command(after_help = NETPERF)]
-pub struct Bench {
+pub struct BenchOptions {
     /// A URI, as tcp://host:4242 or 'sim+udp://?delay=5us&loss=0.01', or a protocol's name: tcp, udp, unix, ipbus,
     /// chtcp-2.0 (IPbus through a hub), farm. By its name alone, the far end is started here, in a process of its own, and
     /// stopped at the end.
@@ -21,25 +20,25 @@ pub struct Bench {
     pub link: Uri,
     /// The measurement.
     #[command(flatten)]
-    pub choice: Choice,
+    pub choice: TestOptions,
     /// How it is measured.
     #[command(flatten)]
-    pub measure: Measure,
+    pub measure: MeasuringOptions,
     /// Where the results go.
     #[command(flatten)]
-    pub output: Output,
+    pub output: OutputOptions,
     /// Nothing on the terminal but errors.
     #[arg(long, help_heading = "Results", conflicts_with = "progress")]
     pub quiet: bool,
     /// How the run is followed on the terminal.
     #[arg(long, value_enum, default_value_t, value_name = "HOW", help_heading = "Results")]
-    pub progress: Progress,
+    pub progress: Follow,
 }
 
 /// The measurement.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Test")]
-pub struct Choice {
+pub struct TestOptions {
     /// rate: as many operations as the window allows; latency: one at a time; random: sizes drawn between a rising
     /// minimum and a maximum; channels: the rate over many channels; open: operations due on a schedule, whatever the
     /// link does; updates: sent by the far end to a subscription on each channel, unasked [default: the protocol's standard suite].
@@ -76,7 +75,7 @@ pub struct Choice {
 /// How it is measured.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Measuring")]
-pub struct Measure {
+pub struct MeasuringOptions {
     /// Time of one repeat [default: 500ms; of a simulated link 100ms].
     #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true, conflicts_with = "count")]
     pub duration: Option<Duration>,

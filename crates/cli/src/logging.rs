@@ -1,10 +1,10 @@
 use clap::Args;
-use hodo_daemon::log::{self, Format, LevelFilter, LogOptions};
+use hodo_daemon::log::{self, Format, LevelFilter};
 use std::path::PathBuf;
 
 /// Options of a daemon's log.
 #[derive(Debug, Args)]
-pub struct Logged {
+pub struct LogOptions {
     /// Append the log to this file, and open it again at SIGHUP [default: standard error].
     #[arg(long, help_heading = "Log", value_name = "FILE")]
     pub log: Option<PathBuf>,
@@ -17,7 +17,7 @@ pub struct Logged {
     pub log_format: Option<Format>,
 }
 
-impl Logged {
+impl LogOptions {
     /// Returns `true` if the log is in a file, which SIGHUP opens again.
     pub fn reopens(&self) -> bool {
         self.log.is_some()
@@ -29,7 +29,7 @@ impl Logged {
     /// As [`log::open`].
     pub fn open(&self, name: &str, is_verbose: bool) -> Result<(), hodo_daemon::Error> {
         let level = self.log_level.or(is_verbose.then_some(LevelFilter::DEBUG));
-        log::open(name, &LogOptions { level, format: self.log_format, file: self.log.clone() })
+        log::open(name, &log::LogOptions { level, format: self.log_format, file: self.log.clone() })
     }
 }
 

@@ -1,7 +1,6 @@
 //! A file of results: checked before anything is done, and written whole.
 
-use crate::{Error, terminal};
-use serde_json::Value;
+use crate::Error;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +15,9 @@ pub struct OutputFile {
 
 impl OutputFile {
     /// Checks that a file can be written: by writing one beside it, or by opening what is there and is no plain file.
+    ///
+    /// # Errors
+    /// The system's error if it cannot.
     pub fn prepare(file: &Path) -> io::Result<Self> {
         // A link is followed, lest renaming replaces it.
         let path = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
@@ -34,27 +36,34 @@ impl OutputFile {
     }
 
     /// Prepares the file that an option names.
+    ///
+    /// # Errors
+    /// [`Error::Usage`], which names the option, if it cannot be written.
     pub fn of_option(option: &str, file: &Path) -> Result<Self, Error> {
         OutputFile::prepare(file)
             .map_err(|why| Error::Usage(format!("{option} {}: this file cannot be written: {why}", file.display())))
     }
 
     /// Creates an output for a folder that was made for files [`within`](Self::within) it.
-    pub fn folder(path: PathBuf) -> Self {
+    pub(crate) fn folder(path: PathBuf) -> Self {
         OutputFile { path, beside: true }
     }
 
     /// Returns a file in this folder.
-    pub fn within(&self, name: &str) -> Self {
+    pub(crate) fn within(&self, name: &str) -> Self {
         OutputFile::folder(self.path.join(name))
     }
 
     /// Returns the path.
+    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Replaces the content.
+    ///
+    /// # Errors
+    /// The system's error; the file is then as it was before.
     pub fn write(&self, content: &[u8]) -> io::Result<()> {
         if !self.beside {
             return File::create(&self.path)?.write_all(content);
@@ -67,17 +76,6 @@ impl OutputFile {
         }
         written
     }
-}
-
-/// Writes a value that is no result document; `-` is standard output.
-pub fn write_json(option: &str, file: &Path, value: &Value) -> Result<(), Error> {
-    let text = format!("{value:#}\n");
-    if file.as_os_str() == "-" {
-        return terminal::print(&text);
-    }
-    OutputFile::of_option(option, file)?
-        .write(text.as_bytes())
-        .map_err(|why| Error::Failed(format!("{} cannot be written: {why}", file.display())))
 }
 
 fn can_write_beside(path: &Path) -> io::Result<()> {

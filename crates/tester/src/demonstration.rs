@@ -1,0 +1,41 @@
+//! The demonstration: every protocol of a catalog, for a short time.
+
+use crate::{Benchmark, Catalog, Choice, Error, Host, Protocol, Scenario, Timing};
+use hodo_measure::Until;
+use std::time::Duration;
+
+/// The time of one repeat: so short that the demonstration takes less than two minutes, with enough repeats for a
+/// confidence interval.
+const REPEAT: Duration = Duration::from_millis(200);
+const WARMUP: Duration = Duration::from_millis(100);
+
+/// Returns the benchmarks of the demonstration: the suite of each protocol, then what the protocols add to it. Far ends
+/// are started in `far_end`.
+///
+/// # Errors
+/// [`Error::Usage`] if a protocol names a link that is not its own.
+pub fn demonstration(catalog: Catalog, far_end: &Host) -> Result<Vec<Benchmark>, Error> {
+    let short = |link: &str| {
+        let mut benchmark = Benchmark::new(catalog.uri(link)?);
+        benchmark.timing = Timing { until: Until::Elapsed(REPEAT), warmup: WARMUP, ..benchmark.timing };
+        benchmark.conditions.far_end = far_end.clone();
+        Ok(benchmark)
+    };
+    let scenario = |scenario: &Scenario| {
+        let mut benchmark = short(scenario.link)?;
+        let group = scenario.group;
+        benchmark.choice = Choice {
+            test: Some(group.test),
+            mode: Some(group.mode),
+            sizes: group.sizes.to_vec(),
+            windows: vec![group.window],
+            channels: Some(group.channels),
+            ..Choice::default()
+        };
+        benchmark.timing.stages = scenario.stages;
+        Ok(benchmark)
+    };
+    let suites = catalog.protocols().map(|protocol| short(protocol.name()));
+    let scenarios = catalog.protocols().flat_map(Protocol::demonstration).map(scenario);
+    suites.chain(scenarios).collect()
+}
