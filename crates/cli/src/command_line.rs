@@ -61,7 +61,8 @@ Examples:
   hodo limits --line-rate 1G --mtu 1500        what a line can carry
   hodo compare before.json after.json --fail-below 0.95
 
-Exit status: 0 done; 1 a measurement or a check failed, or the run was interrupted; 2 usage.";
+Exit status: 0 done; 1 a measurement or a check failed, or the run was interrupted; 2 usage;
+3 `compare --fail-below` cannot tell.";
 
 #[cfg(test)]
 mod tests {

@@ -18,5 +18,5 @@ netperf's tests, by their names (a URI as tcp://there:4242 measures another host
   netperf -- -s 1M      is  --socket-buffer 1M
   netperf -- -K cubic   is  --congestion cubic
 
-Exit status: 0 done; 1 a measurement failed or was interrupted, and what was measured is written;
-2 usage.";
+Exit status: 0 done; 1 a measurement failed, was interrupted or held less than --require of its
+rate, and what was measured is written; 2 usage.";

@@ -41,7 +41,8 @@ pub struct BenchOptions {
 pub struct TestOptions {
     /// rate: as many operations as the window allows; latency: one at a time; random: sizes drawn between a rising
     /// minimum and a maximum; channels: the rate over many channels; open: operations due on a schedule, whatever the
-    /// link does; updates: sent by the far end to a subscription on each channel, unasked [default: the protocol's standard suite].
+    /// link does; updates: what the far end sends to a subscription on each channel [default: the protocol's standard
+    /// suite].
     #[arg(long, value_name = "TEST", value_parser = test())]
     pub test: Option<Test>,
     /// Which way the payload goes: out and back, out, or in [default: both, or the one way
@@ -63,10 +64,13 @@ pub struct TestOptions {
     /// Operations per packet, where the protocol concatenates them.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=65_535), allow_negative_numbers = true)]
     pub batch: u32,
-    /// Operations per second in all, for the open test, or updates: 5000 or 10K; latency counts from the due time
-    /// [default: updates as fast as the far end can].
+    /// Operations or updates per second in all, for the open test and updates: 5000 or 10K; latency counts from the due
+    /// time [default: updates as fast as the far end can send].
     #[arg(long, value_name = "RATE", value_parser = units::rate, allow_negative_numbers = true)]
     pub rate: Option<f64>,
+    /// Exit with 1 where less than this share of the rate was held, as 0.99; for the open test and updates.
+    #[arg(long, value_name = "SHARE", requires = "rate", value_parser = share)]
+    pub require: Option<f64>,
     /// Each operation on a connection of its own (TCP_CRR).
     #[arg(long)]
     pub reconnect: bool,
@@ -130,6 +134,11 @@ pub struct MeasuringOptions {
     /// How long connecting and a single answer may take before the far end counts as lost.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::duration, allow_hyphen_values = true)]
     pub timeout: Duration,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = units::positive(text).ok().filter(|share| *share <= 1.0);
+    share.ok_or_else(|| format!("`{text}` is not a share above 0 and at most 1; write 0.99"))
 }
 
 fn test() -> impl TypedValueParser<Value = Test> {

@@ -185,7 +185,7 @@ impl Link for FakeLink {
         Ok(())
     }
 
-    /// Without a rate, updates are 1 us apart.
+    /// Begins updates, 1 us apart without a rate.
     fn subscribe(&mut self, subscription: Subscription) -> Result<(), LinkError> {
         let first = self.now + self.delay_ns + subscription.first_after.as_nanos() as u64;
         let spacing = subscription.rate.map_or(1_000, |rate| (1e9 / rate) as u64);

@@ -225,8 +225,7 @@ fn a_stalled_far_end_keeps_what_was_measured() {
     let mut link = FakeLink::steady(8_000, 2_000);
     link.dead_from = 1_000_000_007 + 170_000_000;
     let found = over(link, &Plan { window: 4, ..plan() });
-    // The 4 ms between two updates of one channel come on top.
-    assert_eq!(found.error, Some(LinkError::Stalled { millis: 504 }));
+    assert_eq!(found.error, Some(LinkError::Stalled { millis: 500 }));
     assert_eq!((found.verdict.state, found.repeats, found.loss.lost), (State::Interrupted, 1, 4));
     assert!(found.verdict.text.contains("stalled"), "{}", found.verdict.text);
     near(found.elapsed_s, 0.15);
@@ -267,8 +266,7 @@ fn one_broken_link_ends_the_others_with_what_they_have() {
     let mut links: Vec<Box<dyn Link + Send>> = vec![Box::new(FakeLink::steady(8_000, 2_000)), Box::new(broken)];
     let plan = Plan { channels: 2, repeats: Repeats::Fixed(1_000), ..plan() };
     let found = run(&mut links, &plan, &Unwatched);
-    // The 4 ms between two updates of one channel come on top.
-    assert_eq!(found.error, Some(LinkError::Stalled { millis: 504 }));
+    assert_eq!(found.error, Some(LinkError::Stalled { millis: 500 }));
     assert!(found.verdict.state == State::Interrupted && found.operations > 0);
 }
 

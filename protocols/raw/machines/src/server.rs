@@ -1,20 +1,19 @@
+mod session;
+
 use crate::Error;
 use crate::payload::Payload;
-use crate::session::{Inbound, datagram};
-use crate::stages::{Answered, FarStages};
-use crate::subscription::Updates;
-use crate::tracker::{Arrival, Tracker};
+use crate::session::datagram;
+use crate::tracker::Arrival;
 use crate::wire::updates::{Subscribe, decode_unsubscribe};
 use crate::wire::{
-    self, COUNTERS, Counters, FLAG_ACKNOWLEDGE, FLAG_FACTS, FLAG_STAGES, GREETING, GREETING_MAX, Header, Kind, PROOF,
-    RANGE,
+    self, Counters, FLAG_ACKNOWLEDGE, FLAG_FACTS, FLAG_STAGES, GREETING, GREETING_MAX, Header, Kind, PROOF,
 };
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::hash::Hasher;
 use core::time::Duration;
 use hodo_machine::{Bytes, Input, Instant, Machine, Outbox, Output, Peer, Peers, Stamp, Timers, Transport};
+use session::{Reply, Session};
 
 /// Bytes after which a stream's replies are handed to the driver.
 const BURST: usize = 128 << 10;
@@ -83,53 +82,10 @@ pub struct Server {
 /// The deadlines of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Timer {
-    /// Its greeting is late, and from then on it may have been silent for too long.
+    /// The greeting is late; after the greeting, the peer may have been silent for too long.
     Silence(Peer),
-    /// Its next update is due.
+    /// The next update is due.
     Update(Peer),
-}
-
-#[derive(Debug)]
-struct Session {
-    inbound: Inbound,
-    /// The number that a SUBSCRIBE over UDP has to repeat: who does receives what is sent to its address.
-    proof: u64,
-    greeted: bool,
-    blocked: bool,
-    queued: bool,
-    acknowledge: bool,
-    /// When the first SEND arrived that the acknowledgement is owed to; one that only a REPORT asks for is no operation's.
-    owed_since: Option<Instant>,
-    heard: Instant,
-    replies: VecDeque<Reply>,
-    report: Option<Counters>,
-    asked: u64,
-    sends: Arrivals,
-    echoes: Arrivals,
-    /// Requests for DATA, each by its first number.
-    receives: Arrivals,
-    /// Where the client has asked for them.
-    stages: Option<Box<Answered>>,
-    updates: Updates,
-}
-
-/// The arrivals of one direction: a count on a stream, every number over UDP.
-#[derive(Debug)]
-enum Arrivals {
-    Stream(u64),
-    Datagrams(Box<Tracker>),
-}
-
-/// Operations of one size that are to be sent back, numbered from `sequence`; or the answer to HELLO.
-#[derive(Debug)]
-struct Reply {
-    kind: Kind,
-    /// Of WELCOME the bytes behind its header at most.
-    length: u32,
-    sequence: u64,
-    count: u32,
-    /// When what asks for it arrived.
-    arrived: Instant,
 }
 
 impl ServerConfig {
@@ -179,31 +135,9 @@ impl Server {
     }
 
     fn opened(&mut self, now: Instant, peer: Peer) {
-        let transport = self.config.transport;
-        let arrivals = || match transport {
-            Transport::Stream => Arrivals::Stream(0),
-            Transport::Datagram => Arrivals::Datagrams(Box::default()),
-        };
         self.forget(peer);
         self.opened += 1;
-        let session = Session {
-            inbound: Inbound::new(COUNTERS),
-            proof: self.proof(self.opened),
-            greeted: false,
-            blocked: false,
-            queued: false,
-            acknowledge: false,
-            owed_since: None,
-            heard: now,
-            replies: VecDeque::new(),
-            report: None,
-            asked: 0,
-            sends: arrivals(),
-            echoes: arrivals(),
-            receives: arrivals(),
-            stages: None,
-            updates: Updates::default(),
-        };
+        let session = Session::new(now, self.config.transport, self.proof(self.opened));
         self.sessions.insert(peer, session);
         self.timers.arm(Timer::Silence(peer), now + self.config.greeting_timeout);
     }
@@ -290,24 +224,7 @@ impl Server {
                 self.queue(peer);
             }
             Kind::Goodbye => self.close(peer),
-            Kind::Subscribe => {
-                let ask = Subscribe::decode(body.unwrap_or_else(|| session.inbound.control()))?;
-                if ask.size > self.config.size_max {
-                    return Err(Error::TooLarge { size: ask.size, max: self.config.size_max });
-                }
-                // A connection is proof enough.
-                if body.is_none() || ask.proof == session.proof {
-                    session.updates.subscribe(now, header.sequence, &ask, self.config.lease());
-                    self.queue(peer);
-                }
-            }
-            Kind::Unsubscribe => {
-                let proof = decode_unsubscribe(body.unwrap_or_else(|| session.inbound.control()))?;
-                if body.is_none() || proof == session.proof {
-                    session.updates.unsubscribe(header.sequence);
-                    self.queue(peer);
-                }
-            }
+            Kind::Subscribe | Kind::Unsubscribe => self.subscription(now, peer, &header, body)?,
             Kind::Welcome
             | Kind::Reply
             | Kind::Ack
@@ -319,6 +236,29 @@ impl Server {
                 return Err(Error::Unexpected { kind: header.kind.code() });
             }
         }
+        Ok(())
+    }
+
+    /// Begins, renews or ends a subscription. Over UDP it takes the proof; a connection is proof enough.
+    fn subscription(&mut self, now: Instant, peer: Peer, header: &Header, body: Option<&[u8]>) -> Result<(), Error> {
+        let (size_max, lease) = (self.config.size_max, self.config.lease());
+        let Some(session) = self.sessions.at(peer) else { return Ok(()) };
+        let bytes = body.unwrap_or_else(|| session.inbound.control());
+        let is_proven = |proof: u64| body.is_none() || proof == session.proof;
+        if header.kind == Kind::Unsubscribe {
+            if is_proven(decode_unsubscribe(bytes)?) {
+                session.updates.unsubscribe(header.sequence);
+            }
+        } else {
+            let ask = Subscribe::decode(bytes)?;
+            if ask.size > size_max {
+                return Err(Error::TooLarge { size: ask.size, max: size_max });
+            }
+            if is_proven(ask.proof) {
+                session.updates.subscribe(now, header.sequence, &ask, lease);
+            }
+        }
+        self.queue(peer);
         Ok(())
     }
 
@@ -510,94 +450,5 @@ impl Machine for Server {
         {
             stages.stamped(stamp);
         }
-    }
-}
-
-impl Session {
-    /// Switches the stamps of its answers on or off.
-    fn stamp(&mut self, on: bool) {
-        if on != self.stages.is_some() {
-            self.stages = on.then(Box::default);
-        }
-    }
-
-    /// Marks an answer to what arrived then; its tag is the peer's number.
-    #[inline]
-    fn mark(&mut self, arrived: Instant, peer: Peer, out: &mut Outbox) {
-        if let Some(stages) = &mut self.stages {
-            stages.mark(arrived, u64::from(peer.0), out);
-        }
-    }
-
-    /// Writes COUNTERS, with the stages where they are asked for.
-    fn tell(&self, counters: &mut Counters, out: &mut Outbox) {
-        self.fill(counters);
-        let stages = self.stages.as_ref().map(|stages| &stages.spans);
-        let length = COUNTERS + stages.map_or(0, FarStages::encoded_len);
-        out.copy(&Header::new(Kind::Counters, length as u32, self.asked).encode());
-        out.copy(&counters.encode());
-        if let Some(stages) = stages {
-            stages.encode(out);
-        }
-    }
-
-    fn fill(&self, counters: &mut Counters) {
-        for arrivals in [&self.sends, &self.echoes, &self.receives] {
-            if let Arrivals::Datagrams(tracker) = arrivals {
-                counters.duplicated += tracker.duplicated;
-                counters.reordered += tracker.reordered;
-            }
-        }
-        counters.received = match &self.sends {
-            Arrivals::Stream(count) => *count,
-            Arrivals::Datagrams(tracker) => {
-                // Nobody else can tell what these are, and no more may be received than was sent.
-                counters.duplicated += tracker.long_ago;
-                tracker.received
-            }
-        };
-    }
-}
-
-impl Arrivals {
-    #[inline]
-    fn note(&mut self, sequence: u64) -> Arrival {
-        match self {
-            Arrivals::Stream(count) => {
-                *count += 1;
-                Arrival::First
-            }
-            Arrivals::Datagrams(tracker) => tracker.arrived(sequence),
-        }
-    }
-
-    fn acknowledge(&self, out: &mut Outbox) {
-        match self {
-            Arrivals::Stream(count) => out.copy(&Header::new(Kind::Ack, 0, *count).encode()),
-            Arrivals::Datagrams(tracker) => {
-                let ranges = tracker.recent();
-                let mut header = Header::new(Kind::Ack, (ranges.len() * RANGE) as u32, tracker.next);
-                header.count = ranges.len() as u16;
-                out.copy(&header.encode());
-                for (first, count) in ranges {
-                    out.copy(&first.to_le_bytes());
-                    out.copy(&count.to_le_bytes());
-                }
-            }
-        }
-    }
-}
-
-impl Reply {
-    /// Writes the answer to HELLO: the proof and the facts as far as there is room for them.
-    fn welcome(&self, size_max: u32, proof: u64, facts: &[u8], out: &mut Outbox) {
-        let room = self.length as usize;
-        let proof = if room >= GREETING + PROOF { &proof.to_le_bytes()[..] } else { &[] };
-        let facts = if room >= GREETING + PROOF + facts.len() { facts } else { &[] };
-        let length = GREETING + proof.len() + facts.len();
-        out.copy(&Header::new(Kind::Welcome, length as u32, self.sequence).encode());
-        out.copy(&wire::encode_greeting(size_max));
-        out.copy(proof);
-        out.copy(facts);
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Subscriber {
     /// Updates that the server says it has sent in all.
     sent: u64,
     skipped: u64,
-    /// Of the subscriptions before this one.
+    /// The counts of the subscriptions before this one.
     earlier: Noticed,
 }
 
@@ -110,7 +110,7 @@ impl Subscriber {
         }
     }
 
-    /// Asks again where it is time to; returns whether it is.
+    /// Returns whether it is time to ask again, which the next message then does.
     pub(crate) fn check(&mut self, now: Instant) -> bool {
         let is_time = !self.to_send && self.next_check(now).is_some_and(|at| at <= now);
         self.to_send |= is_time;

@@ -7,7 +7,7 @@ use hodo_machine::{Instant, Outbox};
 /// Updates in a million seconds times nanoseconds, over this, are updates.
 const MICRO_NANOS: u128 = 1_000_000_000_000_000;
 
-/// What a server knows of the subscriptions of one peer: at most one lives at a time.
+/// The subscriptions of one peer, as its server has them: at most one lives at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Updates {
     live: Option<Subscription>,

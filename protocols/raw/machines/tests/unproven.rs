@@ -1,7 +1,7 @@
 //! A server over UDP sends no more to an address that is not proven than came from it.
 
 use core::time::Duration;
-use hodo_machine::{Address, Bytes, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Bytes, Ends, Input, Instant, Machine, Outbox, Output, Peer};
 use hodo_raw::wire::updates::{SUBSCRIBE, Subscribe, UNSUBSCRIBE, encode_unsubscribe};
 use hodo_raw::wire::{FLAG_FACTS, GREETING, GREETING_MAX, HEADER, Header, Kind, PROOF, encode_greeting};
 use hodo_raw::{Server, ServerConfig, Transport};
@@ -54,7 +54,7 @@ impl There {
     }
 
     fn greet(&mut self, peer: u32, flags: u8, length: usize) -> Vec<u8> {
-        self.server.handle(self.now, Input::Opened(Peer::accepted(peer), &Address::Node(peer)));
+        self.server.handle(self.now, Input::Opened(Peer::accepted(peer), &Ends::nodes(0, peer)));
         let hello = Header { flags, ..Header::new(Kind::Hello, length as u32, 0) };
         let mut message = [&hello.encode()[..], &encode_greeting(1 << 16)].concat();
         message.resize(HEADER + length, 0);
