@@ -11,6 +11,7 @@ ABOUT = {"farm": "farm", "hub": "ipbus", "ipbus": "ipbus", "controlhub": "ipbus"
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "release: about time or scale, so that it needs the release build")
+    config.addinivalue_line("markers", "alone: about a rate that another test beside it would change")
     for protocol in {*ABOUT.values(), "raw"}:
         config.addinivalue_line("markers", f"{protocol}: what a change of this protocol has to pass")
 

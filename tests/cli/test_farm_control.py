@@ -6,7 +6,9 @@ import os
 import pty
 import re
 import signal
+import statistics
 import subprocess
+import time
 import urllib.request
 
 import command
@@ -36,6 +38,18 @@ def test_pause_and_resume():
             assert controller.events()["given"] == given
             assert controller.act("/resume") == "run 1: running\n"
             controller.wait_for(lambda farm: farm["events"]["given"] > given + 100, "events are given again")
+
+
+def test_an_idle_controller_carries_out_an_order_within_20_ms():
+    def span(act):
+        began = time.monotonic()
+        act()
+        return time.monotonic() - began
+
+    with farms.controller("--configured") as controller:
+        orders = [span(lambda: controller.act("/resume")) for _ in range(9)]
+        looks = [span(controller.farm) for _ in range(9)]
+    assert statistics.median(orders) < 0.02 and statistics.median(looks) < 0.02, (orders, looks)
 
 
 def test_after_drain_nothing_is_in_hand_and_it_goes_on_when_told_to():

@@ -12,6 +12,8 @@ TIMES_MS = [2 * factor for factor in range(1, 11)]
 CAPACITY_PER_S = sum(1000 / time_ms for time_ms in TIMES_MS)
 COUNTED_S = 2
 
+pytestmark = [pytest.mark.release, pytest.mark.alone]
+
 
 def rate(policy):
     """Events/s of a controller with this policy and these nodes."""

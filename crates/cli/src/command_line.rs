@@ -16,7 +16,8 @@ use clap::{Parser, Subcommand};
 
 /// Measures links: how fast one is, how fast it could be, and what binds.
 ///
-/// Without a command it runs the demonstration: every protocol of the catalog, short, with its far end started here.
+/// Without a command it runs the demonstration: a short measurement of every protocol, with the far ends started
+/// here.
 #[derive(Debug, Parser)]
 #[command(name = "hodo", version, args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct Cli {
@@ -31,23 +32,23 @@ pub struct Cli {
 /// The subcommand.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// How fast is a link?
+    /// Measure how fast a link is.
     Bench(Box<BenchOptions>),
-    /// Be the far end of a link.
+    /// Run the far end of a link.
     Serve(ServeOptions),
-    /// Be the hub between IPbus clients and boards.
+    /// Run the hub between IPbus clients and boards, or query a running one.
     #[cfg(feature = "ipbus")]
     Hub(Box<HubOptions>),
-    /// How fast could a link be? The calculator alone.
+    /// Calculate how fast a link could be.
     Limits(LimitsOptions),
-    /// Rebuild any output from results.
+    /// Rebuild any output from saved results.
     Report(ReportOptions),
-    /// Has it become faster or slower?
+    /// Compare two results: faster, slower or the same?
     Compare(CompareOptions),
     /// Read and write the registers of IPbus devices, by address and by name.
     #[cfg(feature = "ipbus")]
     Ipbus(IpbusOptions),
-    /// Be a part of an event farm, or run a whole one.
+    /// Run a part of an event farm, or a whole one.
     #[cfg(feature = "farm")]
     Farm(Box<FarmOptions>),
 }
@@ -56,13 +57,13 @@ const EXAMPLES: &str = "\
 Examples:
   hodo                                         the demonstration
   hodo bench tcp                               TCP on this host, the standard suite
-  hodo serve tcp://0.0.0.0:4242                there, and here:
+  hodo serve tcp://0.0.0.0:4242                on the host `there`; then on this one:
   hodo bench tcp://there:4242 --out results/lab
   hodo limits --line-rate 1G --mtu 1500        what a line can carry
   hodo compare before.json after.json --fail-below 0.95
 
-Exit status: 0 done; 1 a measurement or a check failed, or the run was interrupted; 2 usage;
-3 `compare --fail-below` cannot tell.";
+Exit status: 0 success; 1 a measurement or a check failed, or the run was interrupted;
+2 usage error; 3 a comparison cannot tell.";
 
 #[cfg(test)]
 mod tests {

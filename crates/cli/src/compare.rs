@@ -40,13 +40,13 @@ pub fn run(options: &CompareOptions) -> Result<Outcome, Error> {
 /// Results to compare.
 #[derive(Debug, Args)]
 pub struct CompareOptions {
-    /// The document that the other is measured by.
+    /// The document to compare with.
     #[arg(value_name = "A")]
     pub before: PathBuf,
-    /// The document in question.
+    /// The document that is compared.
     #[arg(value_name = "B")]
     pub after: PathBuf,
-    /// Check every ratio B/A: exit status 1 where one is slower for certain and under this, 3 where one cannot tell.
+    /// Check every ratio B/A: exit status 1 if one is certainly slower and below this, 3 if one cannot be told.
     #[arg(long, value_name = "RATIO", value_parser = units::positive)]
     pub fail_below: Option<f64>,
     /// Write the comparison as JSON; `-` is standard output.

@@ -55,10 +55,10 @@ fn where_it_is(folder: &Path) -> String {
 /// Options of the demonstration.
 #[derive(Debug, Args)]
 pub struct DemoOptions {
-    /// The folder of the results [default: results, and in it one named by the UTC time].
+    /// Folder for the results [default: one in results/ that is named after the UTC time].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// How the run is followed on the terminal.
+    /// How to show progress on the terminal.
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub progress: Follow,
 }

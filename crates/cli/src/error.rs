@@ -1,15 +1,16 @@
 use hodo_catalog as catalog;
 #[cfg(feature = "ipbus")]
 use hodo_ipbus_host::daemon::HubError;
-use std::fmt;
 use std::process::ExitCode;
 
 /// The reason why a command failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The command line is wrong: exit status 2.
+    #[error("{0}")]
     Usage(String),
     /// The world is: exit status 1.
+    #[error("{0}")]
     Failed(String),
 }
 
@@ -20,15 +21,6 @@ impl Error {
             Error::Usage(_) => ExitCode::from(2),
             Error::Failed(_) => ExitCode::from(1),
         }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Error::Usage(text) | Error::Failed(text)) = self;
-        f.write_str(text)
     }
 }
 

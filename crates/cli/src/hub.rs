@@ -82,72 +82,73 @@ pub struct HubOptions {
 /// The queries to a running hub.
 #[derive(Debug, Subcommand)]
 pub enum HubCommand {
-    /// Show traffic between its clients and boards, losses, and boards that do not answer.
+    /// Show its clients, its boards, their traffic and losses.
     Stats(HubPages),
-    /// Whether it serves: says so, or ends with status 1 and why not.
+    /// Report whether it serves; if not, the reason and exit status 1.
     Status(HubPages),
-    /// Ask it to end, and wait until it has answered what is under way.
+    /// Stop it once it has answered pending requests.
     Stop(HubStop),
 }
 
 /// Options of a hub.
 #[derive(Debug, Args)]
 pub struct HubServe {
-    /// Where clients connect; 0.0.0.0:10203 lets everybody in who can reach this host.
+    /// Address for clients; 0.0.0.0:10203 admits everybody who can reach this host.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:10203", value_parser = units::socket_address)]
     pub listen: SocketAddr,
-    /// Boards that clients may reach, a line a.b.c.d or a.b.c.d:port for each; read again at SIGHUP [default: every one].
+    /// File of the boards that clients may reach, one a.b.c.d or a.b.c.d:port per line; reread on SIGHUP [default:
+    /// all boards].
     #[arg(long, value_name = "FILE")]
     pub allow: Option<PathBuf>,
-    /// Where its pages are: /metrics for Prometheus, /health, /stats, /stages.
+    /// Address of its pages: /metrics for Prometheus, /health, /stats, /stages.
     #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
     pub metrics: SocketAddr,
-    /// No pages.
+    /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
-    /// Write the process number here; a second hub with the same file does not start.
+    /// Write the process number to this file; a second hub with the same file does not start.
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,
-    /// How to wait: block, spin, or spin:50us for spinning that long before blocking.
+    /// How to wait: block, spin, or spin:50us to spin that long and then block.
     #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait)]
     pub wait: Wait,
-    /// The processor to run on [default: wherever the kernel puts it].
+    /// The processor to run on [default: the kernel's choice].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<usize>,
-    /// Packets in flight to a board at most; a board's buffers bound them too.
+    /// Largest number of packets in flight to a board; the board's buffers limit it too.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub in_flight: u32,
-    /// How long a board may be silent before its clients are told.
+    /// How long a board may be silent before its clients get an error.
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = units::span)]
     pub patience: Duration,
-    /// No answer of a board is late before this; more where the network is known to hiccup.
+    /// Shortest time after which a reply counts as late; raise it if the network stalls now and then.
     #[arg(long, value_name = "TIME", default_value = "200us", value_parser = units::span)]
     pub late: Duration,
-    /// Clients at once; one more is refused.
+    /// Largest number of clients; further ones are refused.
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub clients: u32,
-    /// Boards at once.
+    /// Largest number of boards.
     #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub boards: u32,
-    /// How long it may take to answer what is under way when the hub is to stop.
+    /// How long pending requests may take when the hub stops.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
     pub drain: Duration,
     /// The trace.
     #[command(flatten)]
     pub traced: TraceOptions,
-    /// Begin the trace only at SIGUSR1, which pauses one that has begun.
+    /// Start with the trace paused; SIGUSR1 resumes and pauses it.
     #[arg(long, requires = "trace")]
     pub trace_paused: bool,
-    /// Measure where the time of one packet in 64 goes, for /metrics and /stats.
+    /// Measure where the time of one packet in 64 goes; /metrics and /stats show it.
     #[arg(long)]
     pub stages: bool,
     /// The log.
     #[command(flatten)]
     pub log: LogOptions,
-    /// Log every client that connects and disconnects, not only errors: --log-level debug.
+    /// Log every client that connects or disconnects, like --log-level debug.
     #[arg(long)]
     pub verbose: bool,
-    /// Come to an end when standard input does, so that the hub never outlives who started it.
+    /// Stop when standard input closes, so that the hub never outlives the program that started it.
     #[arg(long)]
     pub until_stdin_closes: bool,
 }
@@ -155,7 +156,7 @@ pub struct HubServe {
 /// Which hub is options.
 #[derive(Debug, Args)]
 pub struct HubPages {
-    /// Where its pages are.
+    /// Address of its pages.
     #[arg(value_name = "ADDR", default_value = PAGES, value_parser = units::pages)]
     pub pages: SocketAddr,
 }
@@ -163,18 +164,18 @@ pub struct HubPages {
 /// Which hub is to end.
 #[derive(Debug, Args)]
 pub struct HubStop {
-    /// The file of its process number.
+    /// The file with its process number.
     #[arg(long, value_name = "FILE")]
     pub pid_file: PathBuf,
-    /// How long to wait for its end; it takes up to its `--drain`.
+    /// How long to wait until it has ended; it may take as long as its --drain.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::span)]
     pub within: Duration,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  hodo hub                                     on loopback, for clients of this host
+  hodo hub                                     on loopback, for clients on this host
   hodo hub --listen 0.0.0.0:10203 --allow /etc/hodo/boards
-  hodo hub --trace hub.pcapng                  with its packets in a file; tshark -r hub.pcapng shows them
-  hodo hub stats                               its clients and boards
-  hodo hub stop --pid-file /run/hodo-hub.pid   its end, in order";
+  hodo hub --trace hub.pcapng                  record its packets for Wireshark
+  hodo hub stats                               show its clients and boards
+  hodo hub stop --pid-file /run/hodo-hub.pid   stop it in order";

@@ -145,7 +145,7 @@ fn text(options: &LimitsOptions, calculator: &Calculator, rows: &[Calculated]) -
         text.push_str(&events_text(&events, calculator, rows));
     }
     if let Some(flows) = options.flows {
-        text.push_str(&format!("{flows} flows share the line; each row is what is left to one of them\n"));
+        text.push_str(&format!("{flows} flows share the line; each row is the share of one flow\n"));
     }
     text.push_str(&format!(
         "\n{:>10}  {:>13}  {:>14}  {:>12}  {:<10}  how\n",
@@ -193,13 +193,13 @@ fn binds(limit: &Limit) -> String {
 /// Arguments of the calculator.
 #[derive(Debug, Args)]
 pub struct LimitsOptions {
-    /// Bits per second on the wire.
+    /// Bit rate on the wire.
     #[arg(long, value_name = "RATE", default_value = "1G", value_parser = units::line_rate)]
     pub line_rate: f64,
-    /// Bytes of the largest IP packet.
+    /// Largest IP packet in bytes.
     #[arg(long, value_name = "N", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(68..=65_535))]
     pub mtu: u32,
-    /// Over what the payload goes.
+    /// Transport of the payload.
     #[arg(long, value_enum, default_value_t)]
     pub transport: Transport,
     /// Each frame carries a VLAN tag.
@@ -211,29 +211,29 @@ pub struct LimitsOptions {
     /// TCP without the timestamps option.
     #[arg(long)]
     pub no_timestamps: bool,
-    /// Bytes of payload per operation [default: 64,1024,1472,8K,32K; of a farm 32000].
+    /// Bytes of payload per operation [default: 64,1024,1472,8K,32K, or 32000 for a farm].
     #[arg(long, value_name = "SIZES")]
     pub sizes: Option<Sizes>,
     /// The events of a farm, instead of bare payload.
     #[cfg(feature = "farm")]
     #[command(flatten)]
     pub farm: FarmEvents,
-    /// Operations in flight, for the bound of window over round-trip; of a farm, the credits of each node.
+    /// Operations in flight, for the bound of window over round-trip; for a farm, the credits of each node.
     #[arg(long, value_name = "N", requires = "rtt", value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     pub window: Option<u32>,
-    /// The round-trip, as 100us.
+    /// Round-trip time, as 100us.
     #[arg(long, value_name = "TIME", requires = "window", value_parser = units::span)]
     pub rtt: Option<Duration>,
     /// Processor time of an operation on the busier side, as 8us.
     #[arg(long, value_name = "TIME", value_parser = units::span)]
     pub cpu_cost: Option<Duration>,
-    /// Processors of that side that share the work.
+    /// Number of processors of that side that share the work.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub cores: u32,
-    /// How often these copy an operation's bytes, beside that cost.
+    /// How often they copy each byte of an operation, on top of that cost.
     #[arg(long, value_name = "N", requires = "copy_rate", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub copies: Option<u32>,
-    /// Bits per second that one of them copies, as 100G.
+    /// Bits per second that one processor copies, as 100G.
     #[arg(long, value_name = "RATE", requires = "copies", value_parser = units::line_rate)]
     pub copy_rate: Option<f64>,
     /// A PCI bus: width in bits / clock in MHz, as 32/33 or 64/66.
@@ -242,18 +242,18 @@ pub struct LimitsOptions {
     /// A PCI Express link: generation x lanes, as 3x8.
     #[arg(long, value_name = "GENxLANES", value_parser = pcie)]
     pub pcie: Option<(u8, u8)>,
-    /// Senders that share the line.
+    /// Number of senders that share the line.
     #[arg(long, value_name = "N", group = "several", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub flows: Option<u32>,
-    /// Bits per second of each sender's own line, before the shared one; of each node's, behind it.
+    /// Bit rate of each sender's own line before the shared one; for a farm, of each node's line behind it.
     #[arg(long, value_name = "RATE", requires = "several", value_parser = units::line_rate)]
     pub leaf_rate: Option<f64>,
-    /// Write the figures as JSON; `-` is standard output.
+    /// Write the results as JSON; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 
-/// Over what the payload goes.
+/// The transport of the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Transport {
     /// TCP.

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 /// Options of a daemon's log.
 #[derive(Debug, Args)]
 pub struct LogOptions {
-    /// Append the log to this file, and open it again at SIGHUP [default: standard error].
+    /// Append the log to this file, and reopen it on SIGHUP [default: standard error].
     #[arg(long, help_heading = "Log", value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Log lines of this level and above: off, error, warn, info, debug or trace [default: HODO_LOG, else info].
+    /// Log lines of this level and above: off, error, warn, info, debug or trace [default: HODO_LOG, otherwise info].
     #[arg(long, help_heading = "Log", value_name = "LEVEL", value_parser = level)]
     pub log_level: Option<LevelFilter>,
-    /// Format of a line: plain, text (with time and level), json or journald [default: journald for the journal, text in
-    /// a file, else plain].
+    /// Format of a line: plain, text (with time and level), json or journald [default: journald under the systemd
+    /// journal, text in a file, otherwise plain].
     #[arg(long, help_heading = "Log", value_name = "FORMAT", value_parser = format)]
     pub log_format: Option<Format>,
 }

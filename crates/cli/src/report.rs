@@ -28,13 +28,13 @@ pub fn run(options: &ReportOptions) -> Result<Outcome, Error> {
 /// Results from which outputs are rebuilt.
 #[derive(Debug, Args)]
 pub struct ReportOptions {
-    /// Documents that `hodo bench --json` wrote; several are read as one.
+    /// Documents written by `hodo bench --json`; several are merged into one.
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// Where the results go.
     #[command(flatten)]
     pub output: OutputOptions,
-    /// A table for a README; `-` is standard output.
+    /// Write a table for a README; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
 }

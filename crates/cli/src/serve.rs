@@ -105,30 +105,30 @@ pub fn at_the_end_of_stdin(stop: &Arc<AtomicBool>) {
 #[derive(Debug, Args)]
 #[command(after_help = served_options())]
 pub struct ServeOptions {
-    /// Where to listen, as tcp://0.0.0.0:4242 or unix:///path/of/socket; without a port on 4242, a device's
-    /// 50001, or 5502 for the nodes of a farm.
-    /// By a protocol's name alone, on any free port of loopback, or on a Unix socket in a folder of its own.
+    /// Where to listen, as tcp://0.0.0.0:4242 or unix:///path/of/socket. The default port is 4242, 50001 for a device
+    /// and 5502 for the nodes of a farm. A bare protocol name listens on a free port of loopback, or on a Unix socket
+    /// in a private folder.
     #[arg(value_name = "URI", value_parser = hodo_catalog::uri)]
     pub uri: Uri,
-    /// Processors to run on, one thread each [default: wherever the kernel puts them].
+    /// Processors to run on, one thread each [default: the kernel's choice].
     #[arg(long, value_name = "LIST", value_parser = units::cpus)]
     pub cpu: Option<Cpus>,
-    /// How to wait: block, spin, or spin:50us for spinning that long before blocking.
+    /// How to wait: block, spin, or spin:50us to spin that long and then block.
     #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait)]
     pub wait: Wait,
-    /// Threads that share the peers; 0 is one for each processor.
+    /// Number of threads that share the peers; 0 is one per processor.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024))]
     pub threads: u16,
     /// TCP congestion control [default: the system's].
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
-    /// Socket buffers in bytes [default: the system's].
+    /// Size of the socket buffers in bytes [default: the system's].
     #[arg(long, value_name = "SIZE", value_parser = units::buffer)]
     pub socket_buffer: Option<usize>,
-    /// The largest operation in bytes [default: the protocol's largest].
+    /// Largest operation in bytes [default: the protocol's largest].
     #[arg(long, value_name = "SIZE", value_parser = operation_size)]
     pub size_max: Option<u32>,
-    /// Peers at once, at most; one more is refused.
+    /// Largest number of peers; further ones are refused.
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub peers_max: u32,
     /// The trace.
@@ -137,7 +137,7 @@ pub struct ServeOptions {
     /// The log.
     #[command(flatten)]
     pub log: LogOptions,
-    /// Come to an end when standard input does, so that the far end never outlives who started it.
+    /// Stop when standard input closes, so that the far end never outlives the program that started it.
     #[arg(long)]
     pub until_stdin_closes: bool,
 }

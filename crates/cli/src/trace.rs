@@ -35,10 +35,10 @@ pub fn missing(trace: &Trace) -> Option<String> {
 /// A trace of the packets of whoever serves.
 #[derive(Debug, Clone, Args)]
 pub struct TraceOptions {
-    /// Write what is received and sent here, for Wireshark (pcapng).
+    /// Record received and sent packets in this file, for Wireshark (pcapng).
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Bytes of the trace at most: at half of them FILE becomes FILE.1, and a new one is begun.
+    /// Largest size of the trace in bytes: at half of it FILE is renamed to FILE.1 and a new one begins.
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = units::bytes, requires = "trace")]
     pub trace_size: u64,
 }

@@ -1,7 +1,7 @@
 use crate::exposition::CONTENT_TYPE;
 use crate::http::{Answer, Asked, Http, Reply, TO_ACT, TO_READ};
 use crate::{Error, Health, Registry};
-use hodo_io::{ServeOptions, Server, SocketSettings, Stop};
+use hodo_io::{Bell, ServeOptions, Server, SocketSettings, Stop};
 use hodo_machine::{Address, Wait};
 use std::fmt;
 use std::net::SocketAddr;
@@ -106,6 +106,7 @@ impl Pages {
 pub struct Site {
     address: SocketAddr,
     stop: Arc<Stop>,
+    bell: Bell,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -119,10 +120,11 @@ impl Site {
             |why: &dyn fmt::Display| Error::Listen { address: format!("http://{address}"), why: why.to_string() };
         let stop = Arc::new(Stop::new(false));
         let (told, bound) = mpsc::channel();
-        let until = Arc::clone(&stop);
+        let (until, bell) = (Arc::clone(&stop), Bell::default());
+        let called = bell.clone();
         let thread = Builder::new().name("http".to_owned()).spawn(move || {
             let server = match Server::bind(&Address::Tcp(address), options()) {
-                Ok(server) => server,
+                Ok(server) => server.with_bell(&called),
                 Err(error) => return drop(told.send(Err(error))),
             };
             // The caller waits for this.
@@ -136,7 +138,7 @@ impl Site {
         });
         let thread = thread.map_err(|error| failed(&error))?;
         match bound.recv() {
-            Ok(Ok(Address::Tcp(address))) => Ok(Site { address, stop, thread: Some(thread) }),
+            Ok(Ok(Address::Tcp(address))) => Ok(Site { address, stop, bell, thread: Some(thread) }),
             Ok(Err(error)) => Err(failed(&error)),
             _ => Err(failed(&"its thread has ended")),
         }
@@ -152,6 +154,7 @@ impl Site {
 impl Drop for Site {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
+        self.bell.ring();
         if let Some(thread) = self.thread.take() {
             // A panic on that thread is in the log already.
             let _ = thread.join();

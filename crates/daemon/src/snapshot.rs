@@ -1,3 +1,4 @@
+use hodo_io::Bell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,6 +10,7 @@ pub struct Snapshot<T> {
     wanted: AtomicBool,
     latest: Mutex<Latest<T>>,
     made: Condvar,
+    bell: Bell,
 }
 
 #[derive(Debug)]
@@ -19,12 +21,18 @@ struct Latest<T> {
 
 impl<T> Default for Snapshot<T> {
     fn default() -> Self {
-        let latest = Mutex::new(Latest { number: 0, value: None });
-        Snapshot { wanted: AtomicBool::new(false), latest, made: Condvar::new() }
+        Snapshot::with_bell(&Bell::default())
     }
 }
 
 impl<T> Snapshot<T> {
+    /// Creates a place for copies; the busy thread is called with this bell when somebody asks.
+    #[must_use]
+    pub fn with_bell(bell: &Bell) -> Self {
+        let latest = Mutex::new(Latest { number: 0, value: None });
+        Snapshot { wanted: AtomicBool::new(false), latest, made: Condvar::new(), bell: bell.clone() }
+    }
+
     /// Makes a copy if somebody has asked since the last call. The busy thread calls this again and again.
     #[inline]
     pub fn offer(&self, make: impl FnOnce() -> T) {
@@ -42,6 +50,7 @@ impl<T> Snapshot<T> {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let before = latest.number;
         self.wanted.store(true, Ordering::Release);
+        self.bell.ring();
         let waited = self.made.wait_timeout_while(latest, patience, |latest| latest.number == before);
         waited.unwrap_or_else(PoisonError::into_inner).0.value.clone()
     }

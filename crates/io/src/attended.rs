@@ -15,8 +15,9 @@ pub trait Attendant {
     /// Takes an event of the machine, and may return a command for it.
     fn told(&mut self, event: <Self::Machine as Machine>::Event) -> Option<<Self::Machine as Machine>::Command>;
 
-    /// Runs at the start and then about every 80 ms, however busy the machine is: to read its counters, to pass on a
-    /// command from the rest of the program. It has to be quick, since nothing is forwarded meanwhile.
+    /// Runs at the start, about every 80 ms, and when the server's [`Bell`](crate::Bell) is rung, however busy the machine
+    /// is: to read its counters, to pass on a command from the rest of the program. It has to be quick, since nothing is
+    /// forwarded meanwhile.
     fn look_in(&mut self, now: Instant, machine: &Self::Machine) -> Option<<Self::Machine as Machine>::Command> {
         let _ = (now, machine);
         None
@@ -85,21 +86,23 @@ pub(crate) fn attend<A: Attendant, T: Transport>(
     wait: Wait,
     drain: Duration,
     stop: &Stop,
+    mailbox: Option<&Mailbox>,
 ) -> io::Result<()> {
     let mut commands = Vec::new();
     let mut look_in = Instant::ZERO;
     let mut end = None;
     loop {
         let now = endpoint.last_turn();
-        if now >= look_in {
+        let is_due = now >= look_in || mailbox.is_some_and(Mailbox::is_called);
+        if is_due {
             look_in = now + NOTICE;
             commands.extend(attendant.look_in(now, endpoint.machine()));
-            // Not looked at after each turn: it is in nobody's cache.
-            if end.is_none() && stop.load(Ordering::Relaxed) {
-                end = Some(now + drain);
-                endpoint.transport_mut().stop_listening();
-                commands.extend(attendant.drain());
-            }
+        }
+        // Not looked at after each turn: it is in nobody's cache. A signal ends a sleep without input.
+        if (is_due || !endpoint.has_heard()) && end.is_none() && stop.load(Ordering::Relaxed) {
+            end = Some(now + drain);
+            endpoint.transport_mut().stop_listening();
+            commands.extend(attendant.drain());
         }
         match end {
             Some(end) if now >= end => return Ok(()),

@@ -21,8 +21,30 @@ impl Clock {
     #[must_use]
     #[inline]
     pub fn now(&self) -> Instant {
+        #[cfg(test)]
+        if let Some(now) = SCRIPTED.get() {
+            return now;
+        }
         Instant::from_nanos(sys::monotonic_ns() - self.origin_ns)
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The time on this thread, for tests that follow a script.
+    static SCRIPTED: std::cell::Cell<Option<Instant>> = const { std::cell::Cell::new(None) };
+}
+
+/// Sets the time on this thread, which passes only by further calls from now on.
+#[cfg(test)]
+pub(crate) fn script(now: Instant) {
+    SCRIPTED.set(Some(now));
+}
+
+/// Returns the time that was set last on this thread.
+#[cfg(test)]
+pub(crate) fn scripted() -> Instant {
+    SCRIPTED.get().expect("the time was set")
 }
 
 /// Returns the time of day in nanoseconds since 1970, for records that people read. It may jump: use [`Clock`] for

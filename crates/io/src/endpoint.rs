@@ -1,3 +1,8 @@
+#[cfg(test)]
+mod script;
+#[cfg(test)]
+mod tests;
+
 use crate::transport::{Batch, Message};
 use crate::{Clock, Transport};
 use hodo_machine::{Driver, DriverError, Input, Instant, Machine, Outbox, Output, Wait};
@@ -39,6 +44,8 @@ pub struct Endpoint<M: Machine, T: Transport> {
     goes_on: bool,
     /// Whether the machine has nothing more for the peers that have not had their share.
     round_over: bool,
+    /// Whether input came in the last turn.
+    has_heard: bool,
 }
 
 /// The work of the machine in a turn.
@@ -63,6 +70,7 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
             idle: false,
             goes_on: false,
             round_over: false,
+            has_heard: false,
         }
     }
 
@@ -81,9 +89,9 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         &self.transport
     }
 
-    /// Returns when the machine needs a turn even without input.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        if self.goes_on { Some(Instant::ZERO) } else { self.deadline }
+    /// Returns whether input came in the last turn.
+    pub(crate) fn has_heard(&self) -> bool {
+        self.has_heard
     }
 
     pub(crate) fn transport_mut(&mut self) -> &mut T {
@@ -204,6 +212,7 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         let wait = if told_some || self.goes_on { Wait::Never } else { wait };
         let until = self.deadline.map_or(until, |deadline| deadline.min(until));
         let received = self.transport.receive(wait, until, &self.clock, &mut self.machine)?;
+        self.has_heard = received.is_some();
         let now = received.unwrap_or_else(|| self.clock.now());
         self.now.set(now);
         if received.is_some() || self.goes_on {

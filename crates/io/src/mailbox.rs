@@ -6,9 +6,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A queue of accepted connections from a listener to the thread that serves them.
+#[derive(Debug)]
 pub struct Mailbox {
     letters: Mutex<Vec<(OwnedFd, Address)>>,
     some: AtomicBool,
+    /// Whether the thread was called since it last looked.
+    called: AtomicBool,
     peers: AtomicUsize,
     event: OwnedFd,
 }
@@ -22,6 +25,7 @@ impl Mailbox {
         Ok(Mailbox {
             letters: Mutex::new(Vec::new()),
             some: AtomicBool::new(false),
+            called: AtomicBool::new(false),
             peers: AtomicUsize::new(0),
             event: sys::event_counter()?,
         })
@@ -39,6 +43,18 @@ impl Mailbox {
     pub(crate) fn wake(&self) {
         self.some.store(true, Ordering::Release);
         sys::raise(self.event.as_fd());
+    }
+
+    /// Wakes the serving thread to look in.
+    pub(crate) fn call(&self) {
+        self.called.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Returns whether the thread was called since the last time.
+    #[inline]
+    pub(crate) fn is_called(&self) -> bool {
+        self.called.load(Ordering::Relaxed) && self.called.swap(false, Ordering::Acquire)
     }
 
     /// Takes all connections.

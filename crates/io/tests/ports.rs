@@ -1,11 +1,14 @@
 //! Ports for datagrams: the address and interface where one came in, groups, broadcasts, and the port that one is sent from.
 
 mod echo;
+mod stopping;
 
 use echo::{Echo, TIMEOUT, anywhere, drive, udp};
-use hodo_io::{Clock, Endpoint, Port, PortOptions, SocketSettings, Sockets};
-use hodo_machine::{Address, Driver, Ends, Peer};
+use hodo_io::{Clock, Endpoint, Port, PortOptions, ServeOptions, Server, SocketSettings, Sockets};
+use hodo_machine::{Address, Apart, Driver, Ends, Peer, Wait};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::AtomicBool;
+use stopping::Stopping;
 
 /// Returns an endpoint with one port, and the number of the port.
 fn at_port(address: &str, options: &PortOptions, machine: Echo) -> (Endpoint<Echo, Sockets>, u16) {
@@ -42,6 +45,30 @@ fn a_broadcast_and_a_groups_datagram_tell_where_they_came_to() {
     let told = |ip| Ends { interface: Some(loopback), ..Ends::new(local(ip), remote.clone()) };
     let opened: Vec<Ends> = endpoint.machine().opened.iter().map(|(_, ends)| ends.clone()).collect();
     assert_eq!(opened, [told(alone), told(all), told(group)], "each address is a peer of its own");
+}
+
+#[test]
+fn a_server_runs_a_machine_for_each_of_many_ports_on_one_thread() {
+    const PORTS: usize = 20;
+    let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() };
+    let and = |server: Server, _| server.and(&Address::Udp(anywhere())).unwrap();
+    let server = (0..PORTS).fold(Server::new(options), and);
+    let (addresses, stop) = (server.addresses().to_vec(), AtomicBool::new(false));
+    let machine = |number: u8| Echo { signature: vec![number], ..Echo::default() };
+    let make = || Apart::new(addresses.iter().cloned().zip((0..).map(machine)));
+    std::thread::scope(|scope| {
+        let stopping = Stopping(&stop);
+        let serving = scope.spawn(|| server.run(make, |_| None, &stop));
+        for (number, address) in (0..).zip(&addresses) {
+            let near = udp();
+            near.send_to(b"hello", address.ip().unwrap()).unwrap();
+            let mut text = [0; 16];
+            let (count, from) = near.recv_from(&mut text).unwrap();
+            assert_eq!((&text[..count], from), (&[&b"hello"[..], &[number]].concat()[..], address.ip().unwrap()));
+        }
+        drop(stopping);
+        serving.join().expect("no panic").expect("it ends in order");
+    });
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use core::fmt;
+use thiserror::Error;
 
 /// Reads fixed-size fields off the front of received bytes.
 #[derive(Debug, Clone, Copy)]
@@ -7,18 +7,13 @@ pub struct Cursor<'a> {
 }
 
 /// Fewer bytes were there than a field needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("truncated: {need} bytes needed, {have} there")]
 pub struct Truncated {
     /// Bytes that the field needs.
     pub need: usize,
     /// Bytes that were left.
     pub have: usize,
-}
-
-impl fmt::Display for Truncated {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "truncated: {} bytes needed, {} there", self.need, self.have)
-    }
 }
 
 impl<'a> Cursor<'a> {

@@ -1,6 +1,7 @@
 use crate::{Closed, Instant, Machine};
 use core::fmt;
 use core::time::Duration;
+use thiserror::Error;
 
 /// How a driver waits when nothing is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,23 +71,16 @@ pub trait Driver {
 }
 
 /// Why a driver cannot go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DriverError {
     /// The operating system refused something that is needed, with this `errno`.
+    #[error("the operating system refused (errno {0})")]
     System(i32),
     /// The transport was closed for this reason.
+    #[error("{0}")]
     Closed(Closed),
     /// Simulated time ran on without anything left to happen before `until`.
+    #[error("nothing is left to happen in the simulated network")]
     NothingLeft,
-}
-
-impl fmt::Display for DriverError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DriverError::System(errno) => write!(f, "the operating system refused (errno {errno})"),
-            DriverError::Closed(why) => why.fmt(f),
-            DriverError::NothingLeft => f.write_str("nothing is left to happen in the simulated network"),
-        }
-    }
 }

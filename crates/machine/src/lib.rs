@@ -6,6 +6,7 @@
 extern crate alloc;
 
 mod address;
+mod apart;
 mod codes;
 mod cursor;
 mod driver;
@@ -22,7 +23,10 @@ mod time;
 mod timers;
 mod transport;
 
+use thiserror::Error;
+
 pub use address::{Address, Peer};
+pub use apart::Apart;
 pub use bytes::Bytes;
 pub use cursor::{Cursor, Truncated};
 pub use driver::{Driver, DriverError, Wait};
@@ -125,32 +129,25 @@ pub enum Output<E> {
 }
 
 /// Why a peer is gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Closed {
     /// The peer ended the stream in order.
+    #[error("closed by the far end")]
     Finished,
     /// The stream was cut.
+    #[error("connection reset by the far end")]
     Reset,
     /// Nothing listens at that address.
+    #[error("connection refused: nothing listens there")]
     Refused,
     /// No answer in time.
+    #[error("no answer in time")]
     TimedOut,
     /// The address cannot be reached from here, or is not one for this transport.
+    #[error("address cannot be reached from here")]
     Unreachable,
     /// The driver's bound on peers or on unsent bytes was passed.
+    #[error("over the configured bound of peers or unsent bytes")]
     OverBound,
-}
-
-impl core::fmt::Display for Closed {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Closed::Finished => "closed by the far end",
-            Closed::Reset => "connection reset by the far end",
-            Closed::Refused => "connection refused: nothing listens there",
-            Closed::TimedOut => "no answer in time",
-            Closed::Unreachable => "address cannot be reached from here",
-            Closed::OverBound => "over the configured bound of peers or unsent bytes",
-        })
-    }
 }

@@ -3,6 +3,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use hodo_machine::Spans;
 use std::fmt;
+use thiserror::Error;
 
 /// The longest time that is recorded: 100 s. Any longer time counts as this.
 const LONGEST_NS: u64 = 100_000_000_000;
@@ -13,12 +14,14 @@ const SIGNIFICANT_DIGITS: u8 = 3;
 pub struct Histogram(hdrhistogram::Histogram<u64>);
 
 /// Why a text is not a histogram.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HistogramError {
     /// The text is not base64.
+    #[error("the latency histogram is not base64: {0}")]
     NotBase64(String),
     /// The bytes are not an `HdrHistogram` in V2 compressed form.
+    #[error("the latency histogram is not in HdrHistogram's V2 compressed form: {0}")]
     NotAHistogram(String),
 }
 
@@ -125,19 +128,6 @@ impl Default for Histogram {
 impl fmt::Debug for Histogram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Histogram({} operations, p50 {} ns)", self.count(), self.quantile(0.5))
-    }
-}
-
-impl std::error::Error for HistogramError {}
-
-impl fmt::Display for HistogramError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            HistogramError::NotBase64(why) => write!(f, "the latency histogram is not base64: {why}"),
-            HistogramError::NotAHistogram(why) => {
-                write!(f, "the latency histogram is not in HdrHistogram's V2 compressed form: {why}")
-            }
-        }
     }
 }
 

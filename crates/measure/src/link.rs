@@ -1,7 +1,7 @@
 use crate::{Loss, Mode, TcpTimes};
 use hodo_machine::{Closed, Instant, Sampling, Spans, Stamp, Wait};
-use std::fmt;
 use std::time::Duration;
+use thiserror::Error;
 
 /// One thing to be done over a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,10 +152,11 @@ pub trait Link {
 }
 
 /// Why a link cannot go on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LinkError {
     /// A channel's far end is gone.
+    #[error("channel {channel}: {why}")]
     Closed {
         /// Which channel.
         channel: u32,
@@ -163,6 +164,7 @@ pub enum LinkError {
         why: Closed,
     },
     /// The far end does not speak this protocol, or broke its rules.
+    #[error("channel {channel}: {what}")]
     PeerMisbehaved {
         /// Which channel.
         channel: u32,
@@ -170,33 +172,18 @@ pub enum LinkError {
         what: String,
     },
     /// Nothing came from the far end for this many milliseconds.
+    #[error("the far end has stalled: nothing came from it for {millis} ms; is it stopped or overloaded?")]
     Stalled {
         /// How long.
         millis: u64,
     },
     /// The user interrupted the run.
+    #[error("interrupted")]
     Interrupted,
     /// The operating system refused something that is needed, with this `errno`.
+    #[error("the operating system refused: {}", std::io::Error::from_raw_os_error(*.0))]
     System(i32),
     /// The link cannot do what the plan asks.
+    #[error("{0}")]
     Unsupported(String),
-}
-
-impl std::error::Error for LinkError {}
-
-impl fmt::Display for LinkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LinkError::Closed { channel, why } => write!(f, "channel {channel}: {why}"),
-            LinkError::PeerMisbehaved { channel, what } => write!(f, "channel {channel}: {what}"),
-            LinkError::Stalled { millis } => {
-                write!(f, "the far end has stalled: nothing came from it for {millis} ms; is it stopped or overloaded?")
-            }
-            LinkError::Interrupted => f.write_str("interrupted"),
-            LinkError::System(errno) => {
-                write!(f, "the operating system refused: {}", std::io::Error::from_raw_os_error(*errno))
-            }
-            LinkError::Unsupported(what) => f.write_str(what),
-        }
-    }
 }

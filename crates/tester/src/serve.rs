@@ -2,8 +2,8 @@
 
 use crate::open::{check_congestion, check_options};
 use crate::{Error, Uri};
-use hodo_io::{DatagramServers, ServeOptions, SocketSettings, Trace};
-use hodo_machine::{Address, Machine, Transport, Wait};
+use hodo_io::{ServeOptions, SocketSettings, Trace};
+use hodo_machine::{Address, Apart, Machine, Transport, Wait};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -44,12 +44,12 @@ impl ServeSettings {
 }
 
 /// A function that serves on the bound sockets until the flag is set.
-type Run = Box<dyn FnOnce(Bound, &AtomicBool) -> io::Result<()> + Send>;
+type Run = Box<dyn FnOnce(hodo_io::Server, &AtomicBool) -> io::Result<()> + Send>;
 
 /// A server that listens, and has not begun to serve.
 pub struct Server {
     uris: Vec<Uri>,
-    bound: Bound,
+    bound: hodo_io::Server,
     run: Run,
 }
 
@@ -65,11 +65,6 @@ pub struct Service<Make, Answer> {
     pub threads: usize,
     /// Listeners on successive ports, each with a machine of its own.
     pub listeners: u16,
-}
-
-enum Bound {
-    One(hodo_io::Server),
-    Several(DatagramServers),
 }
 
 impl Server {
@@ -96,20 +91,16 @@ impl Server {
             settings: SocketSettings {
                 congestion: settings.congestion.clone(),
                 socket_buffer: settings.socket_buffer,
-                peers_max: settings.peers_max,
+                peers_max: settings.peers_max * usize::from(listeners.max(1)),
                 ..SocketSettings::default()
             },
         };
         let address = address.clone().over(transport);
-        let bound = match transport {
-            Transport::Stream if listeners > 1 => {
-                return Err(Error::Usage(format!("`{uri}`: over TCP one is served; start one for each port")));
-            }
-            Transport::Datagram if listeners > 1 => {
-                DatagramServers::bind(ports(&address, listeners)?, options).map(Bound::Several)
-            }
-            _ => hodo_io::Server::bind(&address, options).map(Bound::One),
-        };
+        if transport == Transport::Stream && listeners > 1 {
+            return Err(Error::Usage(format!("`{uri}`: over TCP one is served; start one for each port")));
+        }
+        let addresses = if listeners > 1 { ports(&address, listeners)? } else { vec![address.clone()] };
+        let bound = addresses.iter().try_fold(hodo_io::Server::new(options), hodo_io::Server::and);
         let bound = bound.map_err(|error| {
             Error::Failed(format!(
                 "cannot listen on {address}: {error}; choose another address or port, or end who has it"
@@ -120,7 +111,14 @@ impl Server {
             other => Uri { authority: other.to_string(), path: String::new(), ..uri.clone() },
         };
         let uris = bound.addresses().iter().map(uri_of).collect();
-        let run = move |bound: Bound, stop: &AtomicBool| bound.run(make, answer, stop);
+        let run = move |bound: hodo_io::Server, stop: &AtomicBool| {
+            if listeners <= 1 {
+                return bound.run(|| make(0), answer, stop);
+            }
+            let addresses = bound.addresses().to_vec();
+            let machines = || Apart::new(addresses.iter().cloned().zip((0..).map(&make)));
+            bound.run(machines, |(number, event)| Some((number, answer(event)?)), stop)
+        };
         Ok(Server { uris, bound, run: Box::new(run) })
     }
 
@@ -136,15 +134,10 @@ impl Server {
         &self.uris
     }
 
-    /// Takes a trace of the server's packets, or of one thread's packets where there are several. Several listeners are
-    /// not traced.
+    /// Takes a trace of the server's packets, or of one thread's packets where there are several.
     #[must_use]
     pub fn traced(self, trace: Arc<Trace>) -> Self {
-        let bound = match self.bound {
-            Bound::One(server) => Bound::One(server.traced(trace)),
-            Bound::Several(servers) => Bound::Several(servers),
-        };
-        Server { bound, ..self }
+        Server { bound: self.bound.traced(trace), ..self }
     }
 
     /// Serves until `stop` is set, which is noticed within a tenth of a second.
@@ -154,27 +147,6 @@ impl Server {
     pub fn run(self, stop: &AtomicBool) -> Result<(), Error> {
         let Server { uris, bound, run } = self;
         run(bound, stop).map_err(|error| Error::Failed(format!("serving {}: {error}", uris[0])))
-    }
-}
-
-impl Bound {
-    fn addresses(&self) -> &[Address] {
-        match self {
-            Bound::One(server) => std::slice::from_ref(server.address()),
-            Bound::Several(servers) => servers.addresses(),
-        }
-    }
-
-    fn run<M: Machine>(
-        self,
-        make: impl Fn(usize) -> M + Sync,
-        answer: impl Fn(M::Event) -> Option<M::Command> + Sync,
-        stop: &AtomicBool,
-    ) -> io::Result<()> {
-        match self {
-            Bound::One(server) => server.run(|| make(0), answer, stop),
-            Bound::Several(servers) => servers.run(make, stop),
-        }
     }
 }
 

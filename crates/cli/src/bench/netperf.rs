@@ -2,7 +2,7 @@
 
 /// Stands under `hodo bench --help`.
 pub const NETPERF: &str = "\
-netperf's tests, by their names (a URI as tcp://there:4242 measures another host):
+netperf's tests by name (a URI such as tcp://there:4242 measures another host):
   TCP_STREAM   hodo bench tcp --test rate --mode send --sizes 128K
   TCP_MAERTS   hodo bench tcp --test rate --mode receive --sizes 128K
   TCP_RR       hodo bench tcp --test latency --mode both --sizes 1
@@ -18,5 +18,5 @@ netperf's tests, by their names (a URI as tcp://there:4242 measures another host
   netperf -- -s 1M      is  --socket-buffer 1M
   netperf -- -K cubic   is  --congestion cubic
 
-Exit status: 0 done; 1 a measurement failed, was interrupted or held less than --require of its
-rate, and what was measured is written; 2 usage.";
+Exit status: 0 success; 1 a measurement failed, was interrupted or held less than --require of
+its rate, and completed measurements are written; 2 usage error.";

@@ -7,19 +7,19 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Results")]
 pub struct OutputOptions {
-    /// One line a measurement, for a spreadsheet; `-` is standard output.
+    /// Write one line per measurement, for a spreadsheet; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub tsv: Option<PathBuf>,
-    /// The whole document (schema hodo.result/2); `-` is standard output.
+    /// Write the whole document (schema hodo.result/2); `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// One self-contained page.
+    /// Write one self-contained page.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Rate and latency against size: FILE.svg or FILE.png.
+    /// Draw rate and latency against size into FILE.svg or FILE.png.
     #[arg(long, value_name = "FILE", value_parser = plot_file)]
     pub plot: Option<PathBuf>,
-    /// All of these forms, in a folder that is made.
+    /// Write all of these forms into this folder, which is created.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -46,10 +46,10 @@ impl OutputOptions {
     }
 }
 
-/// How the run is followed on the terminal.
+/// How to show progress on the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Follow {
-    /// A live line on a terminal, plain lines elsewhere.
+    /// A live line on a terminal, otherwise plain lines.
     #[default]
     Auto,
     /// Plain lines.

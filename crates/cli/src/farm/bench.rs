@@ -78,68 +78,68 @@ impl From<PresetName> for Preset {
     }
 }
 
-/// The published study's controllers, to be measured again.
+/// The controllers of the published study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PresetName {
-    /// Version 1 of the study: a generator in a process of its own gives as fast as it can, into a queue of events that has
-    /// no bound but --memory; else as version 2.
+    /// Version 1 of the study: a generator in its own process sends as fast as it can into a queue that is bounded by
+    /// --memory only; otherwise as version 2.
     LhcbV1,
-    /// Version 2 of the study: events of 32,000 + 12 bytes, tokens of 28, each 200th with 64 KB, tokens strictly in their
-    /// order, one credit.
+    /// Version 2 of the study: events of 32,000 + 12 bytes, tokens of 28 bytes, every 200th with 64 KB, tokens
+    /// strictly in order, one credit.
     LhcbV2,
-    /// Version 3 of the study: the same events and no tokens. What a node's connection takes it gets; counted is what the
-    /// nodes report at the end.
+    /// Version 3 of the study: the same events without tokens. Each node gets as many as its connection accepts; the
+    /// nodes report their counts at the end.
     LhcbV3,
 }
 
-/// How fast is a farm on this machine? Its nodes are started here, each a process of its own.
+/// Measure how fast a farm is on this machine. Each node is started here in its own process.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct BenchOptions {
-    /// A farm of the published study; what is given beside it goes before it.
+    /// A farm of the published study; other options override it.
     #[arg(long, value_name = "NAME")]
     pub preset: Option<PresetName>,
-    /// Nodes; of several numbers, 1,2,5,10, each is measured.
+    /// Number of nodes; those of a list such as 1,2,5,10 are measured one after the other.
     #[arg(long, value_name = "N", default_value = "20", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub nodes: Vec<u32>,
-    /// Events that a node may have at once [default: 2, or the preset's].
+    /// Largest number of events that a node may have [default: 2, or the preset's].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub credits: Option<u32>,
     /// Bytes of an event [default: 32768, or the preset's].
     #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
     pub size: Option<u64>,
-    /// Different events that are sent again and again.
+    /// Number of different events, which are sent over and over.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub pool: u32,
-    /// Each so many-th event is accepted.
+    /// Accept every n-th event.
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub every: u64,
-    /// Bytes behind the token of an accepted event.
+    /// Bytes after the token of an accepted event.
     #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = units::bytes)]
     pub token_data: u64,
-    /// How long a decision takes, in the words of `hodo farm node --time`.
+    /// Duration of a decision, as for `hodo farm node --time`.
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub time: String,
-    /// End after so many events [default: after --seconds].
+    /// Stop after this many events [default: after --seconds].
     #[arg(long, value_name = "N", value_parser = count)]
     pub events: Option<u64>,
-    /// For lhcb-v1: events per second that the generator sends [default: as fast as they are taken].
+    /// For lhcb-v1: events per second that the generator sends [default: as many as possible].
     #[arg(long, value_name = "N", value_parser = units::rate)]
     pub rate: Option<f64>,
-    /// For lhcb-v1: end when the waiting events take this much memory.
+    /// For lhcb-v1: stop when the queued events take this much memory.
     #[arg(long, value_name = "BYTES", default_value = "4G", value_parser = units::bytes)]
     pub memory: u64,
-    /// Counted time.
+    /// Seconds of counted time.
     #[arg(long, value_name = "S", default_value_t = 5.0)]
     pub seconds: f64,
-    /// Threads of the controller, each with its part of the nodes; with 2 and more each is on a processor, with its nodes
-    /// [default: 2 where there are 2 processors, or the preset's].
+    /// Threads of the controller, which share its nodes; with 2 or more, each thread has its own processor and shares
+    /// it with its nodes [default: 2 if there are 2 processors, or the preset's].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// How the node of the next event is chosen.
+    /// How to choose the node of the next event.
     #[arg(long, value_name = "POLICY", default_value = "token-fifo")]
     pub policy: FarmPolicy,
-    /// How many events a node may be ahead of an equally fast one; 0: tokens strictly in their order [default: 64, or
+    /// How many events a node may be ahead of an equally fast one; 0 takes tokens strictly in order [default: 64, or
     /// the preset's].
     #[arg(long, value_name = "N")]
     pub ahead: Option<u64>,
@@ -152,10 +152,10 @@ pub struct BenchOptions {
     /// TCP congestion control [default: the system's].
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
-    /// Send and receive buffer of each socket [default: the system's].
+    /// Size of each socket's send and receive buffer [default: the system's].
     #[arg(long, value_name = "BYTES", value_parser = units::buffer)]
     pub socket_buffer: Option<usize>,
-    /// No table.
+    /// Print no table.
     #[arg(long)]
     pub quiet: bool,
     /// Where the results go.
@@ -169,7 +169,7 @@ fn count(text: &str) -> Result<u64, String> {
         Some(digits) => (digits, 1000),
         None => text.strip_suffix('M').map_or((text, 1), |digits| (digits, 1_000_000)),
     };
-    let wrong = || format!("`{text}` is no count: take 2000000, 2M or 200k");
+    let wrong = || format!("`{text}` is not a count; write 2000000, 2M or 200k");
     digits.parse::<u64>().map_err(|_| wrong())?.checked_mul(scale).filter(|count| *count > 0).ok_or_else(wrong)
 }
 

@@ -55,9 +55,9 @@ fn settings(options: &BuilderOptions) -> Result<BuilderSettings, Error> {
 /// How a builder treats an event with missing fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FarmIncomplete {
-    /// It is given on with what there is, and flagged.
+    /// Forward it with the fragments that arrived, and flag it.
     Forward,
-    /// It is given up, and counts as incomplete.
+    /// Drop it, and count it as incomplete.
     Drop,
 }
 
@@ -74,49 +74,49 @@ impl From<FarmIncomplete> for Incomplete {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct BuilderOptions {
-    /// Where sources connect.
+    /// Address for sources.
     #[arg(long, value_name = "ADDR", default_value = BUILDER, value_parser = units::socket_address)]
     pub listen: SocketAddr,
-    /// Sources come over UDP: with --udp, too.
+    /// Take fragments over UDP, from sources with --udp.
     #[arg(long)]
     pub udp: bool,
-    /// The controller.
+    /// Address of the controller.
     #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
     pub to: SocketAddr,
-    /// Sources, each of which gives a fragment of every event; they are numbered from 0 on.
+    /// Number of sources, each of which sends a fragment of every event; they are numbered from 0.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub sources: u32,
-    /// Which builder it is.
+    /// Number of this builder.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub number: u32,
-    /// How long the fragments of an event are waited for, from the first on.
+    /// How long to wait for the fragments of an event after the first one.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::span)]
     pub patience: Duration,
-    /// How an event is treated whose fragments are missing then.
+    /// How to treat an event whose fragments are still missing then.
     #[arg(long, value_name = "WHAT", default_value = "forward")]
     pub incomplete: FarmIncomplete,
-    /// The largest fragment.
+    /// Largest fragment in bytes.
     #[arg(long, value_name = "BYTES", default_value = "1M", value_parser = units::bytes)]
     pub event_max: u64,
-    /// Memory for fragments; each source has its part of it.
+    /// Memory for fragments, of which each source has an equal share.
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
     pub pool: u64,
-    /// Fragments that a source may have on their way.
+    /// Fragments that a source may have in flight.
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub credits: u32,
-    /// A source that is silent for this long is gone, and so is the controller.
+    /// A source or controller that is silent for this long counts as lost.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::span)]
     pub silence: Duration,
-    /// Where its pages are: /metrics for Prometheus, /health, /builder.
+    /// Address of its pages: /metrics for Prometheus, /health, /builder.
     #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
     pub metrics: SocketAddr,
-    /// No pages.
+    /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
-    /// Write the process number here; a second builder with the same file does not start.
+    /// Write the process number to this file; a second builder with the same file does not start.
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,
-    /// How long it may take to end what is in hand when the builder is to stop.
+    /// How long pending events may take when the builder stops.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
     pub drain: Duration,
     /// How it runs.
@@ -127,7 +127,7 @@ pub struct BuilderOptions {
 const EXAMPLES: &str = "\
 Examples:
   hodo farm builder --sources 3 --to controller:5500
-  hodo farm source --number 0 --to 127.0.0.1:5501                the first of them
+  hodo farm source --number 0 --to 127.0.0.1:5501                the first source
   hodo farm builder --sources 3 --udp --listen 0.0.0.0:5501
   hodo farm source --number 0 --udp --to builder:5501
   hodo farm builder --sources 3 --incomplete drop --patience 200ms";

@@ -80,89 +80,90 @@ fn store(options: &ControllerOptions, directory: PathBuf) -> StoreSettings {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ControllerOptions {
-    /// Where nodes, sources and builders connect.
+    /// Address for nodes, sources and builders.
     #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
     pub listen: SocketAddr,
-    /// The folder of accepted events and of the journal [default: nothing is stored, and nothing survives].
+    /// Folder for accepted events and the ledger [default: nothing is stored, and nothing survives].
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
-    /// When a verdict is durable, and its source is told.
+    /// When a verdict counts as durable, so that its source is told.
     #[arg(long, value_name = "WHEN", default_value = "process", requires = "store")]
     pub durability: FarmDurability,
-    /// Time between two commits at the least: what comes meanwhile is written together.
+    /// Least time between two commits; everything that arrives in between is written together.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = units::span)]
     pub commit_every: Duration,
-    /// Verdicts that may wait for their commit before no more events are given.
+    /// Number of verdicts that may wait for their commit; beyond it no more events are dispatched.
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(1..))]
     pub uncommitted: u64,
-    /// Bytes of what is to be stored that may wait so.
+    /// Bytes of data that may wait for their commit.
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
     pub uncommitted_bytes: u64,
-    /// A file of the store is closed at this size.
+    /// Size at which a file of the store is closed.
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
     pub segment: u64,
     /// Where closed files go.
     #[command(flatten)]
     pub upload: UploadOptions,
-    /// How the node of the next event is chosen.
+    /// How to choose the node of the next event.
     #[arg(long, value_name = "POLICY", default_value = "token-fifo")]
     pub policy: FarmPolicy,
-    /// How many events a node may be ahead of an equally fast one; 0: tokens strictly in their order.
+    /// How many events a node may be ahead of an equally fast one; 0 takes tokens strictly in order.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub ahead: u64,
-    /// Events that a node may have, whatever it offers.
+    /// Largest number of events that a node may have, whatever it offers.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub credits_max: u32,
-    /// The largest event, and the most that a node may answer with.
+    /// Largest event, and largest reply of a node, in bytes.
     #[arg(long, value_name = "BYTES", default_value = "16M", value_parser = units::bytes)]
     pub event_max: u64,
-    /// Memory for the events of sources; each has its part of it.
+    /// Memory for events, of which each source has an equal share.
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
     pub pool: u64,
-    /// Sources and builders at once.
+    /// Largest number of sources and builders.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=65_536))]
     pub sources: u32,
-    /// Nodes at once.
+    /// Largest number of nodes.
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub nodes: u32,
-    /// A node that is silent for this long is gone, and its events go to others.
+    /// A node that is silent for this long counts as lost, and its events go to others.
     #[arg(long, value_name = "TIME", default_value = "600ms", value_parser = units::span)]
     pub silence: Duration,
-    /// A node that takes longer than this for one event is gone, and its events go to others [default: no bound].
+    /// A node that takes longer than this for one event counts as lost, and its events go to others [default: no
+    /// limit].
     #[arg(long, value_name = "TIME", value_parser = units::span)]
     pub deadline: Option<Duration>,
-    /// An event over which so many nodes failed or died is quarantined.
+    /// An event on which this many nodes failed or died is quarantined.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
     pub deaths: u8,
-    /// The number of the run.
+    /// Number of the run.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub run: u32,
-    /// Begin only when told to, with `hodo farm resume`; nodes and sources can connect before.
+    /// Wait for `hodo farm resume` before dispatching; nodes and sources can connect before.
     #[arg(long)]
     pub configured: bool,
-    /// Threads that share the nodes; more than 1 only for events that are made here.
+    /// Number of threads that share the nodes; more than 1 only for events that are generated here.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
     /// Events that are made here.
     #[command(flatten)]
     pub made: MadeOptions,
-    /// Where its pages are: /metrics for Prometheus, /health, /farm, /nodes, and the actions /pause, /resume, /drain,
-    /// /stop, /run.
+    /// Address of its pages: /metrics for Prometheus, /health, /farm, /nodes, and the actions /pause, /resume,
+    /// /drain, /stop, /run.
     #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
     pub metrics: SocketAddr,
-    /// No pages.
+    /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
-    /// Clients that may pause, resume, drain and stop it over HTTP.
+    /// Who may pause, resume, drain and stop it over HTTP.
     #[arg(long, value_name = "WHO", default_value = "local")]
     pub control: FarmControl,
-    /// Write the process number here; a second controller with the same file does not start.
+    /// Write the process number to this file; a second controller with the same file does not start.
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,
-    /// How long it may take to end what is in hand when the controller is to stop.
+    /// How long pending events may take when the controller stops.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
     pub drain: Duration,
-    /// End when every event that was to be made here has its verdict.
+    /// Stop when every event that was to be generated here has its verdict.
     #[arg(long, requires = "events")]
     pub until_done: bool,
     /// How it runs.
@@ -170,16 +171,16 @@ pub struct ControllerOptions {
     pub process: ProcessOptions,
 }
 
-/// How the node of the next event is chosen.
+/// How to choose the node of the next event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FarmPolicy {
-    /// The node whose token has waited for longest.
+    /// The node whose token has waited longest.
     TokenFifo,
     /// Each node in turn, ready or not.
     RoundRobin,
-    /// The node that has the fewest events.
+    /// The node with the fewest events.
     LeastOutstanding,
-    /// By the weights of the nodes.
+    /// In proportion to the weights of the nodes.
     Weighted,
 }
 
@@ -197,20 +198,20 @@ impl From<FarmPolicy> for Policy {
 /// When a verdict is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FarmDurability {
-    /// When the kernel has it: survives the end of every process.
+    /// When the kernel has it: it survives the end of every process.
     Process,
-    /// When the disk has it: survives a loss of power.
+    /// When the disk has it: it survives a power failure.
     Disk,
 }
 
 /// Where closed files of the store are copied to.
 #[derive(Debug, Args)]
 pub struct UploadOptions {
-    /// Copy each closed segment of the store into this folder, as of a shared file system.
+    /// Copy each closed segment of the store into this folder, for instance on a shared file system.
     #[arg(long, value_name = "DIR", requires = "store")]
     pub upload: Option<PathBuf>,
-    /// Copy each closed segment of the store into an object store, as s3://bucket/run7; its keys are in the environment
-    /// (AWS_ACCESS_KEY_ID, AWS_ENDPOINT, …).
+    /// Copy each closed segment of the store into an object store, as s3://bucket/run7; the environment holds its
+    /// keys (AWS_ACCESS_KEY_ID, AWS_ENDPOINT, …).
     #[cfg(feature = "cloud")]
     #[arg(long, value_name = "URL", requires = "store", conflicts_with = "upload")]
     pub upload_to: Option<String>,
@@ -229,7 +230,7 @@ impl UploadOptions {
 const EXAMPLES: &str = "\
 Examples:
   hodo farm controller --store /data/run7 --run 7
-  hodo farm controller --events 1000000 --until-done --no-metrics    events made here, for trying a farm out";
+  hodo farm controller --events 1000000 --until-done --no-metrics    generated events, to try a farm out";
 
 #[cfg(test)]
 mod tests {

@@ -40,20 +40,20 @@ pub fn verify(options: &VerifyOptions) -> Result<Outcome, Error> {
     Ok(if verified.is_good() { Outcome::Done } else { Outcome::Failed })
 }
 
-/// Events to export with their data, a row each.
+/// Events to export with their data, one row each.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ExportOptions {
-    /// The store's folder, or one of its segments.
+    /// Folder of the store, or one of its segments.
     #[arg(value_name = "DIR")]
     pub store: PathBuf,
-    /// The file that is written.
+    /// File to write.
     #[arg(value_name = "OUT.parquet")]
     pub output: PathBuf,
-    /// Only this run.
+    /// Export this run only.
     #[arg(long, value_name = "N")]
     pub run: Option<u32>,
-    /// Only events with this verdict.
+    /// Export events with this verdict only.
     #[arg(long, value_enum, value_name = "VERDICT")]
     pub verdict: Option<FarmKept>,
 }
@@ -62,12 +62,12 @@ const EXAMPLES: &str = "\
 Examples:
   hodo farm export /data/run7 run7.parquet --run 7 --verdict accepted
 
-Exit status: 0 done; 1 something is damaged or failed, of which the message tells the file and the place; 2 usage.";
+Exit status: 0 success; 1 something is damaged or failed, and the message names the file and the place; 2 usage error.";
 
 /// Verdicts with which an event's data are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FarmKept {
-    /// A node wants it.
+    /// A node accepted it.
     Accepted,
     /// No node could decide on it.
     Quarantined,
@@ -76,7 +76,7 @@ pub enum FarmKept {
 /// Store to check.
 #[derive(Debug, Args)]
 pub struct VerifyOptions {
-    /// The store's folder.
+    /// Folder of the store.
     #[arg(value_name = "DIR")]
     pub store: PathBuf,
 }

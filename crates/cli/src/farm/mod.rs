@@ -30,37 +30,37 @@ pub struct FarmOptions {
 /// A part of a farm.
 #[derive(Debug, Subcommand)]
 pub enum FarmCommand {
-    /// Take events in, hand each to one node, store what is accepted.
+    /// Take events from sources, dispatch each to one node, store accepted ones.
     Controller(Box<controller::ControllerOptions>),
-    /// Make events of the fragments of several sources.
+    /// Build events from the fragments of several sources.
     Builder(Box<builder::BuilderOptions>),
-    /// Give events, or fragments of them.
+    /// Generate or replay events, or fragments of them.
     Source(source::SourceOptions),
-    /// Take events and decide.
+    /// Take events and decide on them.
     Node(node::NodeOptions),
-    /// How fast is a farm on this machine?
+    /// Measure how fast a farm is on this machine.
     Bench(Box<bench::BenchOptions>),
-    /// Run a whole farm, as a file says.
+    /// Run a whole farm that a file describes.
     Run(run::RunOptions),
-    /// Show the status of a controller, and how events are shared out over its nodes.
+    /// Show the status of a controller, and how events are shared over its nodes.
     Status(operate::FarmStatus),
     /// Show the status of a controller and its rates, live.
     Top(top::TopOptions),
-    /// A run so far as a document of results, with the balance and the nodes.
+    /// Write the results of a run so far, with its balance and its nodes.
     Report(report::ReportOptions),
-    /// Have no more events given to nodes; what they have they answer.
+    /// Dispatch no more events to nodes; they finish those that they have.
     Pause(operate::FarmPages),
-    /// Begin, or go on after pause or drain.
+    /// Start, or resume after pause or drain.
     Resume(operate::FarmPages),
-    /// Take no new events in, and wait until those in hand have their verdicts.
+    /// Take no new events, and wait until all others have their verdicts.
     Drain(operate::FarmEnd),
     /// Drain, then end the controller.
     Stop(operate::FarmEnd),
-    /// Give the events that a controller makes another run's number.
+    /// Set the run number of the events that a controller generates.
     SetRun(operate::FarmSetRun),
     /// Write stored events to a Parquet file.
     Export(files::ExportOptions),
-    /// Is every byte of a store as it was written?
+    /// Check that every byte of a store is as it was written.
     Verify(files::VerifyOptions),
 }
 

@@ -76,40 +76,40 @@ impl DeciderOptions {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct NodeOptions {
-    /// The controller.
+    /// Address of the controller.
     #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
     pub to: SocketAddr,
-    /// Nodes in this process.
+    /// Number of nodes in this process.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub count: u32,
-    /// The number of the first of them; the others count up.
+    /// Number of the first node; the others count up from it.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub number: u32,
-    /// Events that each takes at once [default: 2, or 2 for each of the workers].
+    /// Number of events that each node takes at a time [default: 2, or 2 per worker].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub credits: Option<u32>,
-    /// Count events, let them go, and send no tokens: for a controller that measures what tokens cost.
+    /// Count events and send no tokens, for a controller that measures the cost of tokens.
     #[arg(long, hide = true, conflicts_with_all = EMULATOR)]
     pub no_tokens: bool,
-    /// Weight of the node beside other nodes, if the controller's policy uses weights.
+    /// Weight of the node, if the controller's policy uses weights.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub weight: u32,
-    /// The largest event.
+    /// Largest event in bytes.
     #[arg(long, value_name = "BYTES", default_value = "16M", value_parser = units::bytes)]
     pub event_max: u64,
-    /// Accept this part of all events, or every:200.
+    /// Share of the events to accept, or every:200.
     #[arg(long, value_name = "PART", default_value = "0.005", value_parser = spread::accept)]
     pub accept: Accept,
-    /// Bytes that are stored of an accepted event [default: the event itself].
+    /// Bytes to store of an accepted event [default: the event itself].
     #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
     pub output: Option<u64>,
-    /// How long a decision takes: 1ms, uniform:1ms..5ms, exponential:1ms, normal:1ms,100us.
+    /// Duration of a decision: 1ms, uniform:1ms..5ms, exponential:1ms, normal:1ms,100us.
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = spread::times)]
     pub time: Spread,
-    /// Seed of the times, and of the choice of accepted events.
+    /// Seed of the durations, and of the choice of accepted events.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// How long it may take to answer what is here when it is to stop.
+    /// How long pending events may take when the node stops.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
     pub drain: Duration,
     /// The programs that decide in place of the emulator.
@@ -123,17 +123,18 @@ pub struct NodeOptions {
 /// The program that decides in place of the emulator.
 #[derive(Debug, Args)]
 pub struct DeciderOptions {
-    /// A program that decides on one event after the other, over its standard input and output; all that follows is its.
+    /// Program that decides on events one after the other, over its standard input and output; all further words are
+    /// its arguments.
     #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, conflicts_with_all = EMULATOR)]
     pub command: Option<Vec<OsString>>,
-    /// A program that is run for each event, which is its standard input: exit status 0 accepts, 1 rejects, any other is a
-    /// failure; what it prints is stored in place of the event. All that follows is its.
+    /// Program to run for each event, which it reads from standard input: exit status 0 accepts, 1 rejects, any other
+    /// is a failure; its output is stored instead of the event. All further words are its arguments.
     #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, conflicts_with_all = EMULATOR, conflicts_with = "command")]
     pub exec: Option<Vec<OsString>>,
-    /// Processes that decide at the same time.
+    /// Number of processes that decide at the same time.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub workers: u16,
-    /// A decision that takes longer has failed, and its process is killed.
+    /// Longest decision; one that takes longer fails, and its process is killed.
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = units::span)]
     pub decide_within: Duration,
 }
@@ -144,6 +145,6 @@ const EMULATOR: [&str; 4] = ["accept", "output", "time", "seed"];
 const EXAMPLES: &str = "\
 Examples:
   hodo farm node --to controller:5500 --credits 2
-  hodo farm node --count 20 --time exponential:1ms --accept 0.01      twenty nodes that are emulated
-  hodo farm node --workers 8 --command python3 decide.py              eight processes that decide
-  hodo farm node --exec ./decide                                      a process for each event";
+  hodo farm node --count 20 --time exponential:1ms --accept 0.01      twenty emulated nodes
+  hodo farm node --workers 8 --command python3 decide.py              eight deciding processes
+  hodo farm node --exec ./decide                                      one process per event";

@@ -45,9 +45,9 @@ pub const PAGES: &str = "127.0.0.1:9205";
 /// The clients that may pause, resume, drain and stop a controller over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FarmControl {
-    /// Programs of the same host.
+    /// Programs on the same host.
     Local,
-    /// Whoever can reach its pages.
+    /// Everybody who can reach its pages.
     Everybody,
     /// Nobody.
     Nobody,
@@ -66,7 +66,7 @@ impl From<FarmControl> for Control {
 /// Which controller is options.
 #[derive(Debug, Clone, Args)]
 pub struct FarmPages {
-    /// Where its pages are.
+    /// Address of its pages.
     #[arg(value_name = "ADDR", default_value = PAGES, value_parser = units::pages)]
     pub pages: SocketAddr,
 }
@@ -77,7 +77,7 @@ pub struct FarmStatus {
     /// Which controller.
     #[command(flatten)]
     pub of: FarmPages,
-    /// The builder too, whose pages are here.
+    /// Also show the builder with its pages at this address.
     #[arg(long, value_name = "ADDR", value_parser = units::pages)]
     pub builder: Option<SocketAddr>,
 }
@@ -88,7 +88,7 @@ pub struct FarmEnd {
     /// Which controller.
     #[command(flatten)]
     pub of: FarmPages,
-    /// How long to wait until it is done.
+    /// How long to wait for it.
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = units::span)]
     pub within: Duration,
 }
@@ -96,7 +96,7 @@ pub struct FarmEnd {
 /// Which controller is to give its events another run's number.
 #[derive(Debug, Args)]
 pub struct FarmSetRun {
-    /// The number of the run.
+    /// New run number.
     #[arg(value_name = "N")]
     pub number: u32,
     /// Which controller.

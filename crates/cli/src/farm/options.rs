@@ -18,25 +18,25 @@ const _: () = assert!(wire::CONTROLLER_PORT == 5500);
 /// How a process of the farm runs.
 #[derive(Debug, Args)]
 pub struct ProcessOptions {
-    /// How to wait: block, spin, or spin:50us for spinning that long before blocking.
+    /// How to wait: block, spin, or spin:50us to spin that long and then block.
     #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait)]
     pub wait: Wait,
-    /// Processors to run on, one for each thread in turn [default: wherever the kernel puts it].
+    /// Processors to run on, one per thread [default: the kernel's choice].
     #[arg(long, value_name = "LIST", value_parser = units::cpus)]
     pub cpu: Option<Cpus>,
     /// TCP congestion control [default: the system's].
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
-    /// Send and receive buffer of each socket [default: the system's].
+    /// Size of each socket's send and receive buffer [default: the system's].
     #[arg(long, value_name = "BYTES", value_parser = units::buffer)]
     pub socket_buffer: Option<usize>,
-    /// Log every peer that connects and disconnects, not only errors: --log-level debug.
+    /// Log every peer that connects or disconnects, like --log-level debug.
     #[arg(long)]
     pub verbose: bool,
     /// The log.
     #[command(flatten)]
     pub log: LogOptions,
-    /// Come to an end when standard input does, so that it never outlives who started it.
+    /// Stop when standard input closes, so that it never outlives the program that started it.
     #[arg(long)]
     pub until_stdin_closes: bool,
 }
@@ -62,22 +62,22 @@ impl ProcessOptions {
 /// Events that are made, rather than read out.
 #[derive(Debug, Clone, Args)]
 pub struct MadeOptions {
-    /// Events to make [default: none at a controller, no end at a source].
+    /// Number of events to generate [default: none at a controller, unlimited at a source].
     #[arg(long, value_name = "N")]
     pub events: Option<u64>,
-    /// Bytes of an event: 32K, uniform:1K..64K, exponential:32K, normal:32K,4K.
+    /// Size of an event in bytes: 32K, uniform:1K..64K, exponential:32K, normal:32K,4K.
     #[arg(long, value_name = "SIZE", default_value = "32000", value_parser = spread::sizes)]
     pub size: Spread,
-    /// Events a second [default: as fast as they are taken].
+    /// Events per second [default: as many as possible].
     #[arg(long, value_name = "N", value_parser = units::rate)]
     pub rate: Option<f64>,
-    /// Spread the times between events exponentially, as those of a detector are.
+    /// Space events at random, like those of a detector (a Poisson process).
     #[arg(long, requires = "rate")]
     pub poisson: bool,
-    /// Different events that are kept to be sent again and again.
+    /// Number of different events, which are sent over and over.
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub different: u32,
-    /// Begin each event with its number, so that it can be told from all others.
+    /// Begin each event with its number, so that no two are equal.
     #[arg(long)]
     pub numbered: bool,
     /// Seed of sizes, times and bytes.

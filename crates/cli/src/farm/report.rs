@@ -68,19 +68,19 @@ fn document(options: &ReportOptions, status: &Status) -> Document {
 /// The outputs of a run.
 #[derive(Debug, Args)]
 pub struct ReportOptions {
-    /// Where a controller's pages are, or a file with what its page /farm has told.
+    /// Address of a controller's pages, or a file with the content of its page /farm.
     #[arg(value_name = "ADDR|FILE", default_value = PAGES)]
     pub of: String,
-    /// One self-contained page.
+    /// Write one self-contained page.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// The whole document (schema hodo.result/2).
+    /// Write the whole document (schema hodo.result/2).
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Bits per second of the controller's line to its nodes, for the limit: 1G, 2.5G.
+    /// Bit rate of the controller's line to its nodes, for the limit: 1G, 2.5G.
     #[arg(long, value_name = "RATE", value_parser = units::line_rate)]
     pub line_rate: Option<f64>,
-    /// Bytes of that line's largest IP packet.
+    /// Bytes of the largest IP packet on that line.
     #[arg(long, value_name = "N", default_value_t = 1500, requires = "line_rate", value_parser = clap::value_parser!(u32).range(68..=65_535))]
     pub mtu: u32,
 }

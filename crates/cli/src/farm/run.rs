@@ -83,22 +83,22 @@ fn option(argument: &Arg) -> Option<RoleOption> {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RunOptions {
-    /// The file that describes the farm.
+    /// File that describes the farm.
     #[arg(value_name = "FILE.toml")]
     pub file: PathBuf,
-    /// By what the roles are started at their hosts [default: as the file says, or local].
+    /// How to start the roles on their hosts [default: as the file says, otherwise local].
     #[arg(long, value_name = "HOW")]
     pub launch: Option<LaunchBy>,
-    /// Only show what would be started where, with every default.
+    /// Only show what would be started where, with all defaults.
     #[arg(long, visible_alias = "print")]
     pub dry_run: bool,
-    /// Submit the run to Slurm as a batch job, and return; with --dry-run, only print its script.
+    /// Submit the run to Slurm as a batch job and return; with --dry-run, only print its script.
     #[arg(long)]
     pub sbatch: bool,
     /// The log.
     #[command(flatten)]
     pub log: LogOptions,
-    /// Give on only what goes wrong.
+    /// Print only what goes wrong.
     #[arg(long)]
     pub quiet: bool,
 }
@@ -106,11 +106,11 @@ pub struct RunOptions {
 /// By what programs are started at their hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LaunchBy {
-    /// All on this machine, whatever hosts the file names.
+    /// Start all on this machine, whatever hosts the file names.
     Local,
-    /// Over connections of ssh.
+    /// Start them over ssh.
     Ssh,
-    /// As steps of a job of Slurm: of that in which this command runs, or else of one of its own.
+    /// Start them as steps of a Slurm job: the one in which this command runs, otherwise a new one.
     Slurm,
 }
 
@@ -128,8 +128,8 @@ const EXAMPLES: &str = "\
 Examples:
   hodo farm run farm.toml                      on this machine
   hodo farm run farm.toml --dry-run            what would be started, and where
-  hodo farm run farm.toml --launch slurm       on nodes that salloc gives, or those of the job one is in
+  hodo farm run farm.toml --launch slurm       on the nodes of a Slurm job
   hodo farm run farm.toml --sbatch             as a batch job
 
-Ctrl-C ends the run in order: sources, builder, controller, nodes. A second one kills them.
-Exit status: 0 done; 1 something failed, or the run was interrupted ahead of its end; 2 usage.";
+Ctrl-C stops the run in order: sources, builder, controller, nodes. A second Ctrl-C kills them.
+Exit status: 0 success; 1 something failed, or the run was interrupted before its end; 2 usage error.";

@@ -56,25 +56,25 @@ fn settings(options: &SourceOptions) -> Result<SourceSettings, Error> {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SourceOptions {
-    /// The builder or the controller.
+    /// Address of the builder or the controller.
     #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
     pub to: SocketAddr,
-    /// Over UDP, to a builder with --udp.
+    /// Send over UDP, to a builder with --udp.
     #[arg(long)]
     pub udp: bool,
-    /// Bytes of a fragment in each datagram, behind 28 of its own and 28 of IPv4.
+    /// Bytes of a fragment in each datagram, in addition to its header of 28 and 28 of IPv4 and UDP.
     #[arg(long, value_name = "BYTES", default_value_t = 1400, requires = "udp", value_parser = clap::value_parser!(u32).range(64..=65_400))]
     pub datagram: u32,
-    /// Which source it is.
+    /// Number of this source.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub number: u32,
-    /// The run of its events [default: 1, or as recorded].
+    /// Run number of its events [default: 1, or as recorded].
     #[arg(long, value_name = "N")]
     pub run: Option<u32>,
-    /// The first event's number.
+    /// Number of the first event.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub first: u64,
-    /// From one event's number to the next: the number of sources that make one run's events between them.
+    /// Step from one event number to the next: the number of sources that share the events of a run.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub step: u64,
     /// Events that were recorded.
@@ -83,7 +83,7 @@ pub struct SourceOptions {
     /// The events that it makes.
     #[command(flatten)]
     pub made: MadeOptions,
-    /// How long it waits for the verdicts of what it gave when it is to stop, by SIGTERM or Ctrl-C.
+    /// How long to wait for verdicts of events that were sent, after SIGTERM or Ctrl-C.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
     pub drain: Duration,
     /// How it runs.
@@ -97,11 +97,11 @@ const MADE: [&str; 4] = ["size", "different", "numbered", "seed"];
 /// Events that were recorded, in place of those that are made.
 #[derive(Debug, Args)]
 pub struct RecordedOptions {
-    /// Give the events of this store, or of one of its segments, again: as they were stored, with their numbers. --first,
-    /// --step and --events choose among them.
+    /// Replay the events of this store, or of one of its segments, as they were stored and with their numbers.
+    /// --first, --step and --events choose among them.
     #[arg(long, value_name = "DIR", conflicts_with_all = MADE)]
     pub replay: Option<PathBuf>,
-    /// Number them from 0 on instead, without the gaps of what was not stored.
+    /// Number them from 0 instead, without gaps for events that were not stored.
     #[arg(long, requires = "replay")]
     pub renumber: bool,
 }
@@ -110,4 +110,4 @@ const EXAMPLES: &str = "\
 Examples:
   hodo farm source --to builder:5501 --number 2 --size normal:32K,4K --rate 10k
   hodo farm source --to builder:5501 --udp                       over UDP, to a builder with --udp
-  hodo farm source --replay /data/run7 --rate 1000               what was stored of run 7, again";
+  hodo farm source --replay /data/run7 --rate 1000               replay the stored events of run 7";

@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 /// Options of `hodo farm top`.
 #[derive(Debug, Args)]
 pub struct TopOptions {
-    /// Which.
+    /// The controller, and the builder.
     #[command(flatten)]
     pub of: FarmStatus,
-    /// Time between two looks.
+    /// Time between two updates.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
     pub every: Duration,
-    /// Look twice, show what went on between, and end.
+    /// Take two snapshots, show the difference, and stop.
     #[arg(long)]
     pub once: bool,
 }

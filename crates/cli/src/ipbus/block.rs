@@ -127,7 +127,7 @@ pub enum Transfer {
 pub fn of_one_address(transfer: Command) -> Command {
     let hidden =
         ["offset", "configuration"].into_iter().fold(transfer, |all, name| all.mut_arg(name, |arg| arg.hide(true)));
-    hidden.mut_args(|arg| if arg.get_id() == "words" { arg.help("How many words") } else { arg })
+    hidden.mut_args(|arg| if arg.get_id() == "words" { arg.help("Number of words") } else { arg })
 }
 
 /// Words that are read.
@@ -139,7 +139,7 @@ pub struct ReadBlockOptions {
     /// A node by its path, or an address as 0x1000.
     #[arg(value_name = "NODE")]
     pub spot: Spot,
-    /// How many words [default: of a block all].
+    /// Number of words [default: the whole block].
     #[arg(short = 'n', long, value_name = "N", value_parser = word_count)]
     pub words: Option<u32>,
     /// Where the words are.
@@ -148,7 +148,7 @@ pub struct ReadBlockOptions {
     /// Write the words to this file; `-` is standard output.
     #[arg(long, value_name = "FILE", help_heading = "Words")]
     pub output: Option<PathBuf>,
-    /// How words stand in the file.
+    /// Format of the words in the file.
     #[arg(long, value_enum, default_value_t, help_heading = "Words")]
     pub form: Form,
     /// How the values are shown.
@@ -174,7 +174,7 @@ pub struct WriteBlockOptions {
     /// Take the words from this file; `-` is standard input.
     #[arg(long, value_name = "FILE", help_heading = "Words")]
     pub input: Option<PathBuf>,
-    /// How words stand in the file.
+    /// Format of the words in the file.
     #[arg(long, value_enum, default_value_t, help_heading = "Words")]
     pub form: Form,
 }
@@ -185,7 +185,7 @@ pub struct PlaceOptions {
     /// Offset in words from the start of a block.
     #[arg(long, value_name = "N", value_parser = units::word)]
     pub offset: Option<u32>,
-    /// In the configuration space, which has addresses only.
+    /// Access the configuration space, which has addresses only.
     #[arg(long, conflicts_with = "offset")]
     pub configuration: bool,
 }
@@ -193,12 +193,12 @@ pub struct PlaceOptions {
 /// How words stand in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Form {
-    /// Numbers, decimal or behind 0x; written one a line.
+    /// Numbers, decimal or with 0x; written one per line.
     #[default]
     Text,
-    /// Four bytes each, the lowest first.
+    /// Four bytes each, least significant first.
     Little,
-    /// Four bytes each, the highest first.
+    /// Four bytes each, most significant first.
     Big,
 }
 

@@ -58,17 +58,17 @@ pub struct DeviceOptions {
     /// A URI, or with --connections the id of a device in those files.
     #[arg(value_name = "DEVICE")]
     pub device: String,
-    /// Connection files, or as uHAL names them, 'file://$BOARDS/*.xml'.
+    /// Connection file, as a path or an expression of uHAL's: 'file://$BOARDS/*.xml'.
     #[arg(short, long, value_name = "FILE", help_heading = "Device")]
     pub connections: Vec<String>,
-    /// The address table, instead of the connection file's.
+    /// Address table to use instead of the connection file's.
     #[arg(short, long, value_name = "FILE", help_heading = "Device")]
     pub table: Option<String>,
-    /// How long nothing may get on before it is given up.
+    /// How long to wait without progress before giving up.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration, help_heading = "Device")]
     pub timeout: Duration,
-    /// Over UDP: number packets, so that what is lost is recovered. Say false for a board that a hub serves, or another
-    /// client with numbers: packets of both would fail.
+    /// Number packets over UDP, so that lost ones are recovered. Set it to false for a board that also has a hub or
+    /// another client with numbers: the packets of both would fail.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Device")]
     pub reliable: bool,
 }
@@ -76,11 +76,11 @@ pub struct DeviceOptions {
 /// Which nodes.
 #[derive(Debug, Args)]
 pub struct FilterOptions {
-    /// Regular expressions that fit whole paths, as 'links\.link[0-3]\..*'; what fits takes the nodes below it along
+    /// Regular expressions that match whole paths, as 'links\.link[0-3]\..*'; a match includes the nodes below it
     /// [default: all].
     #[arg(value_name = "PATTERN")]
     pub patterns: Vec<String>,
-    /// The patterns are the shell's: * and ? and [0-3] fit letters of one name, ** fits all.
+    /// Use patterns of the shell: *, ? and [0-3] match within one name, ** matches anything.
     #[arg(long)]
     pub glob: bool,
 }

@@ -97,16 +97,16 @@ fn number(count: usize, what: &str) -> String {
 /// Files to check.
 #[derive(Debug, Args)]
 pub struct CheckOptions {
-    /// Address tables: files, or as uHAL names them, 'file://$BOARDS/*.xml'.
+    /// Address tables, as paths or expressions of uHAL's: 'file://$BOARDS/*.xml'.
     #[arg(value_name = "TABLE", required_unless_present = "connections")]
     pub tables: Vec<String>,
-    /// Connection files too, with the tables that they name.
+    /// Also check this connection file, and the tables that it names.
     #[arg(short, long, value_name = "FILE")]
     pub connections: Vec<String>,
-    /// Nodes that share addresses fail the check no more: they may be meant.
+    /// Accept nodes that share addresses.
     #[arg(long)]
     pub allow_overlaps: bool,
-    /// Warnings fail the check too.
+    /// Fail on warnings too.
     #[arg(long)]
     pub strict: bool,
     /// Where the findings go.

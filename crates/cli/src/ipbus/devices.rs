@@ -44,7 +44,7 @@ fn document(Connection { id, uri, address_table, place }: &Connection) -> Value 
 /// Which devices are listed.
 #[derive(Debug, Args)]
 pub struct DevicesOptions {
-    /// Connection files, or as uHAL names them, 'file://$BOARDS/*.xml'.
+    /// Connection file, as a path or an expression of uHAL's: 'file://$BOARDS/*.xml'.
     #[arg(short, long, value_name = "FILE", required = true)]
     pub connections: Vec<String>,
     /// The devices, by their ids.

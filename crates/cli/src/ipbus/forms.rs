@@ -49,10 +49,10 @@ pub fn one_for_stdout() -> Error {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Results")]
 pub struct FormOptions {
-    /// One line each, tab-separated; `-` is standard output.
+    /// Write one line each, tab-separated; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub tsv: Option<PathBuf>,
-    /// One document; `-` is standard output.
+    /// Write one document; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }

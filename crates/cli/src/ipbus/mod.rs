@@ -51,21 +51,21 @@ pub enum IpbusCommand {
     /// Read or write words at consecutive addresses.
     #[command(subcommand)]
     Block(block::Transfer),
-    /// Read or write words that all have one address.
+    /// Read or write words at one address, such as a FIFO.
     #[command(
         subcommand,
         mut_subcommand("read", block::of_one_address),
         mut_subcommand("write", block::of_one_address)
     )]
     Fifo(block::Transfer),
-    /// Modify a register in one transaction, which nothing else comes between.
+    /// Modify a register in one indivisible transaction.
     #[command(subcommand)]
     Rmw(rmw::Rmw),
     /// Read all registers, or those whose names match.
     Dump(dump::DumpOptions),
-    /// Which nodes does an address table have?
+    /// List the nodes of an address table.
     Nodes(nodes::NodesOptions),
-    /// Which devices do connection files have?
+    /// List the devices of connection files.
     #[command(mut_arg("patterns", by_id))]
     Devices(devices::DevicesOptions),
     /// Find errors in address tables and connection files.
@@ -73,7 +73,7 @@ pub enum IpbusCommand {
 }
 
 const EXAMPLES: &str = "\
-A device is a URI, as ipbusudp-2.0://board:50001, ipbustcp-2.0://board:50001 or
+A device is a URI such as ipbusudp-2.0://board:50001, ipbustcp-2.0://board:50001 or
 chtcp-2.0://hub:10203?target=board:50001 (1.3 likewise), or with --connections the id of a device in those files.
 
 Examples:
@@ -84,9 +84,9 @@ Examples:
   hodo ipbus dump -c connections.xml crate1.board 'links\\..*' --tsv -
   hodo ipbus check boards/*.xml
 
-Exit status: 0 done; 1 something failed, of which the message names node, address and device; 2 usage.";
+Exit status: 0 success; 1 something failed, and the message names node, address and device; 2 usage error.";
 
 /// Sets the help of patterns that choose devices.
 fn by_id(patterns: Arg) -> Arg {
-    patterns.help("Regular expressions that fit whole ids, as 'crate[0-3]\\..*' [default: all]")
+    patterns.help("Regular expressions that match whole ids, as 'crate[0-3]\\..*' [default: all]")
 }

@@ -95,10 +95,10 @@ fn document(node: &Node<'_>) -> Value {
 /// Which nodes are listed.
 #[derive(Debug, Args)]
 pub struct NodesOptions {
-    /// An address table, or with --connections the id of a device in those files.
+    /// Address table, or with --connections the id of a device in those files.
     #[arg(value_name = "TABLE")]
     pub table: String,
-    /// Connection files, or as uHAL names them, 'file://$BOARDS/*.xml'.
+    /// Connection file, as a path or an expression of uHAL's: 'file://$BOARDS/*.xml'.
     #[arg(short, long, value_name = "FILE")]
     pub connections: Vec<String>,
     /// The nodes.

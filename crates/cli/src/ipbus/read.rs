@@ -25,7 +25,7 @@ pub struct ReadOptions {
     /// The device.
     #[command(flatten)]
     pub device: DeviceOptions,
-    /// Nodes by their paths, or addresses as 0x1000, or some bits as 0x1000/0xF0; all in one dispatch.
+    /// Nodes by path, or addresses as 0x1000, or some bits as 0x1000/0xF0; all in one dispatch.
     #[arg(value_name = "NODE", required = true)]
     pub spots: Vec<Spot>,
     /// How the values are shown.

@@ -91,9 +91,9 @@ fn modify(
 /// How a register is modified.
 #[derive(Debug, Subcommand)]
 pub enum Rmw {
-    /// Keep the bits of AND, and set those of OR.
+    /// Keep the bits in AND, and set those in OR.
     Bits(RmwBitsOptions),
-    /// Add to it, going round.
+    /// Add to it, modulo 2^32.
     Sum(RmwSumOptions),
 }
 
@@ -106,13 +106,13 @@ pub struct RmwBitsOptions {
     /// A node by its path, or an address as 0x1000: a whole register.
     #[arg(value_name = "NODE")]
     pub spot: Spot,
-    /// The bits to be kept.
+    /// Bits to keep.
     #[arg(value_name = "AND", value_parser = units::word)]
     pub and: u32,
-    /// The bits to be set.
+    /// Bits to set.
     #[arg(value_name = "OR", value_parser = units::word)]
     pub or: u32,
-    /// Values as decimal numbers.
+    /// Show values as decimal numbers.
     #[arg(long, help_heading = "Results")]
     pub decimal: bool,
     /// Where the result goes.
@@ -129,10 +129,10 @@ pub struct RmwSumOptions {
     /// A node by its path, or an address as 0x1000: a whole register.
     #[arg(value_name = "NODE")]
     pub spot: Spot,
-    /// The addend; it may be negative.
+    /// Number to add; it may be negative.
     #[arg(value_name = "ADDEND", value_parser = units::signed_word, allow_hyphen_values = true)]
     pub addend: u32,
-    /// Values as decimal numbers.
+    /// Show values as decimal numbers.
     #[arg(long, help_heading = "Results")]
     pub decimal: bool,
     /// Where the result goes.

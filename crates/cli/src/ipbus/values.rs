@@ -98,10 +98,10 @@ fn is_same_reason(one: &SessionError, other: &SessionError) -> bool {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Results")]
 pub struct ShowOptions {
-    /// Values as decimal numbers.
+    /// Show values as decimal numbers.
     #[arg(long)]
     pub decimal: bool,
-    /// The values alone, one a line.
+    /// Show only the values, one per line.
     #[arg(long)]
     pub values: bool,
     /// The forms that programs read.

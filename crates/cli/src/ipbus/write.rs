@@ -47,8 +47,7 @@ pub struct WriteOptions {
     /// The device.
     #[command(flatten)]
     pub device: DeviceOptions,
-    /// A node by its path, or an address as 0x1000, or some bits as 0x1000/0xF0, and its value; then the next, all in one
-    /// dispatch.
+    /// Pairs of a node, by path or address as 0x1000 or some bits as 0x1000/0xF0, and its value; all in one dispatch.
     #[arg(value_names = ["NODE", "VALUE"], required = true, num_args = 2..)]
     pub pairs: Vec<String>,
     /// How the values are shown.

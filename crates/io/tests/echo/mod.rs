@@ -1,4 +1,5 @@
 //! A machine that sends back what it receives, and records it.
+#![allow(dead_code, reason = "each test file uses a part")]
 
 use hodo_io::{Endpoint, Sockets};
 use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Peer, Wait};
@@ -16,6 +17,8 @@ pub struct Echo {
     pub opened: Vec<(Peer, Ends)>,
     pub received: Vec<(Peer, Vec<u8>)>,
     pub is_silent: bool,
+    /// Bytes behind each message that is sent back.
+    pub signature: Vec<u8>,
 }
 
 impl Machine for Echo {
@@ -28,7 +31,7 @@ impl Machine for Echo {
             Input::Received(peer, bytes) => {
                 self.received.push((peer, bytes.to_owned()));
                 if !self.is_silent {
-                    self.to_send.push_back((peer, bytes.to_owned()));
+                    self.to_send.push_back((peer, [bytes, &self.signature[..]].concat()));
                 }
             }
             _ => {}

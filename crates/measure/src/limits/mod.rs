@@ -43,13 +43,14 @@ pub use row::{Baseline, Conditions, REACHED, RoundTrip, limit, red_flag, share};
 pub use shared::Fan;
 pub use transport::{Ip, Packing, Path, Transport, WireCost};
 
-use std::fmt;
+use thiserror::Error;
 
 /// Why a limit cannot be computed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum LimitError {
     /// The IP version needs another MTU.
+    #[error("an MTU of {mtu} bytes is not possible here; give one from {min} to {max}")]
     Mtu {
         /// The MTU that was given.
         mtu: u32,
@@ -59,46 +60,24 @@ pub enum LimitError {
         max: u32,
     },
     /// A line's rate is not a positive number of bits per second.
+    #[error("a line rate of {0} bit/s is not possible; give a positive one, as 1G")]
     Rate(f64),
     /// More VLAN tags than a frame carries.
+    #[error("{0} VLAN tags on a frame are not possible; give 0, 1 or 2")]
     VlanTags(u8),
     /// Text that is not a rate.
+    #[error("\"{0}\" is not a rate; write bits per second as 1G, 100M, 2.5Gbit or 984395kbit")]
     UnreadableRate(String),
     /// PCI Express has no link with this number of lanes.
+    #[error("PCI Express has no link of {0} lanes; give 1, 2, 4, 8, 12, 16 or 32")]
     Lanes(u8),
     /// PCI Express has no such generation.
+    #[error("PCI Express generation {0} is not known; give 1 to 6")]
     Generation(u8),
     /// PCI Express has no such maximum payload size.
+    #[error("a maximum payload of {0} bytes is not possible; give 128, 256, 512, 1024, 2048 or 4096")]
     MaxPayload(u32),
     /// PCI has no such width.
+    #[error("PCI is not {0} bits wide; give 32 or 64")]
     Width(u32),
-}
-
-impl std::error::Error for LimitError {}
-
-impl fmt::Display for LimitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LimitError::Mtu { mtu, min, max } => {
-                write!(f, "an MTU of {mtu} bytes is not possible here; give one from {min} to {max}")
-            }
-            LimitError::Rate(rate) => {
-                write!(f, "a line rate of {rate} bit/s is not possible; give a positive one, as 1G")
-            }
-            LimitError::VlanTags(tags) => write!(f, "{tags} VLAN tags on a frame are not possible; give 0, 1 or 2"),
-            LimitError::UnreadableRate(text) => {
-                write!(f, "\"{text}\" is not a rate; write bits per second as 1G, 100M, 2.5Gbit or 984395kbit")
-            }
-            LimitError::Lanes(lanes) => {
-                write!(f, "PCI Express has no link of {lanes} lanes; give 1, 2, 4, 8, 12, 16 or 32")
-            }
-            LimitError::Generation(generation) => {
-                write!(f, "PCI Express generation {generation} is not known; give 1 to 6")
-            }
-            LimitError::MaxPayload(bytes) => {
-                write!(f, "a maximum payload of {bytes} bytes is not possible; give 128, 256, 512, 1024, 2048 or 4096")
-            }
-            LimitError::Width(bits) => write!(f, "PCI is not {bits} bits wide; give 32 or 64"),
-        }
-    }
 }

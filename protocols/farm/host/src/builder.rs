@@ -11,7 +11,7 @@ use crate::Error;
 use crate::process::instance;
 use hodo_daemon::{Daemon, Reply, Snapshot};
 use hodo_farm::{Builder, BuilderConfig};
-use hodo_io::Server;
+use hodo_io::{Bell, Server};
 use hodo_machine::{Address, Instant, Transport};
 use status::BuilderSnapshot;
 use std::net::SocketAddr;
@@ -39,12 +39,13 @@ impl BuilderDaemon {
     /// What failed: the pages, or the address.
     pub fn start(settings: BuilderSettings) -> Result<Self, Error> {
         let options = settings.process.gathering_options(1, 2 * settings.config.sources as usize + MORE_PEERS);
-        let snapshot: Arc<Snapshot<BuilderSnapshot>> = Arc::default();
+        let bell = Bell::default();
+        let snapshot = Arc::new(Snapshot::with_bell(&bell));
         let daemon = start_daemon(&settings, &snapshot)?;
         let at = settings.listen;
         let transport = if settings.config.datagrams { Transport::Datagram } else { Transport::Stream };
         let server = Server::bind(&Address::of(transport, at), options);
-        let server = server.map_err(|why| Error::Listen { at, why: why.to_string() })?;
+        let server = server.map_err(|why| Error::Listen { at, why: why.to_string() })?.with_bell(&bell);
         Ok(BuilderDaemon { settings, snapshot, daemon, server })
     }
 

@@ -29,7 +29,7 @@ use hodo_daemon::Daemon;
 use hodo_farm::controller::Pace;
 use hodo_farm::wire::Verdict;
 use hodo_farm::{Controller, ControllerConfig, Ledger, Ranges};
-use hodo_io::{Server, Waker};
+use hodo_io::{Bell, Server, Waker};
 use hodo_machine::Address;
 use hodo_store::{Recovered, Store};
 use pages::StatusReader;
@@ -66,13 +66,15 @@ impl ControllerDaemon {
         let (storage, recovered) = open_store(&settings)?;
         let peers_max = (settings.config.nodes_max + settings.config.sources_max) as usize + MORE_PEERS;
         let options = settings.process.gathering_options(threads, peers_max);
-        let status = StatusReader::new(threads, settings.config.policy);
-        let orders = OrderDispatch::new(threads);
+        let bell = Bell::default();
+        let status = StatusReader::new(threads, settings.config.policy, &bell);
+        let orders = OrderDispatch::new(threads, &bell);
         let daemon = pages::start(&settings.daemon, settings.control, &status, &orders)?;
         orders.set_stop(daemon.stop());
         let at = settings.listen;
         let server =
             Server::bind(&Address::Tcp(at), options).map_err(|why| Error::Listen { at, why: why.to_string() })?;
+        let server = server.with_bell(&bell);
         Ok(ControllerDaemon { settings, storage, recovered, status, orders, daemon, server })
     }
 

@@ -39,27 +39,18 @@ pub struct Readout {
 }
 
 /// Why an event was not taken; it is handed back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotTaken {
     /// There is no memory for it before others have their verdicts.
+    #[error("there is no memory for the event until earlier events have their verdicts; submit it again later")]
     Full(Bytes),
     /// One with this number and run is without a verdict.
+    #[error("an event with this number and run is still without a verdict")]
     Twice(Bytes),
     /// The read-out has come to its end.
+    #[error("the read-out has ended")]
     Ended(Bytes),
 }
-
-impl fmt::Display for NotTaken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            NotTaken::Full(_) => "there is no memory for the event before others have their verdicts",
-            NotTaken::Twice(_) => "an event with this number is without a verdict",
-            NotTaken::Ended(_) => "the read-out has come to its end",
-        })
-    }
-}
-
-impl std::error::Error for NotTaken {}
 
 /// The counters of the events that were submitted, by their outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

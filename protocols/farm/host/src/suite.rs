@@ -24,9 +24,9 @@ pub(crate) const FARM: Description = Description {
 
 /// The options of the nodes of a farm, for the help of `serve`.
 pub(crate) const SERVED_OPTIONS: &str = "\
-The nodes of a farm, for `hodo bench farm://…` from elsewhere, as
+The nodes of a farm, for `hodo bench farm://…` on another host, as
   hodo serve 'farm://0.0.0.0:5502?accept=0.005&output=64K'
 
-  accept=0.005              this part of all events, or every:200
-  output=64K                bytes behind the token of an accepted event
-  time=exponential:1ms      how long a decision takes";
+  accept=0.005              share of the events that are accepted, or every:200
+  output=64K                bytes after the token of an accepted event
+  time=exponential:1ms      duration of a decision";

@@ -10,7 +10,7 @@ pub use snapshot::HubSnapshot;
 
 use crate::far_end::STAGES_PATH;
 use hodo_daemon::{Daemon, Options, PidFile, Reply, Snapshot};
-use hodo_io::{Clock, ServeOptions, Server, SocketSettings, Trace, TraceOptions, process, sleep};
+use hodo_io::{Bell, Clock, ServeOptions, Server, SocketSettings, Trace, TraceOptions, process, sleep};
 use hodo_ipbus::hub::{AllowList, Hub, HubCommand, HubConfig};
 use hodo_ipbus::window::WindowConfig;
 use hodo_machine::{Address, Input, Instant, Machine, Sampling, Wait};
@@ -153,11 +153,12 @@ impl HubDaemon {
         let allow = allow_list(settings.allow.as_deref())?;
         // Each client and each board takes a descriptor; where that is not allowed, fewer are served.
         let _ = hodo_io::host::raise_descriptor_limit();
-        let snapshot = Arc::new(Snapshot::<HubSnapshot>::default());
+        let bell = Bell::default();
+        let snapshot = Arc::new(Snapshot::with_bell(&bell));
         let daemon = start_daemon(&settings.daemon, &snapshot)?;
         // A second hub with the same file of the process number has ended by now, and does not begin a trace anew.
         let trace = settings.trace.as_ref().map(start_trace).transpose()?;
-        let server = bind(&settings, trace.clone())?;
+        let server = bind(&settings, trace.clone())?.with_bell(&bell);
         Ok(HubDaemon { settings, allow, snapshot, trace, daemon, server })
     }
 

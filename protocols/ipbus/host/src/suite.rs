@@ -32,19 +32,19 @@ pub(crate) const IPBUS: Description = Description {
 
 /// The options of a device, for the help of `serve`.
 pub(crate) const SERVED_OPTIONS: &str = "\
-An IPbus device in software, for other programs: ipbusudp-2.0, ipbustcp-2.0, ipbusudp-1.3 or ipbustcp-1.3, as
+IPbus devices in software: ipbusudp-2.0, ipbustcp-2.0, ipbusudp-1.3 and ipbustcp-1.3, as
   hodo serve ipbusudp-2.0://127.0.0.1:50001
   hodo serve 'ipbusudp-2.0://127.0.0.1:50001?table=board.xml&loss=0.01&seed=3'
 
-  table=FILE                its registers, from an address table
-  others=memory             what is at the other addresses: memory, error or timeout
-  boards=8                  so many, on as many ports from that of the URI on
-  buffers=16                replies that are kept, and packets in flight
-  buffer_bytes=2040         bytes of a packet; memory=64M of all that is written
-  configuration=0xA,0xB     the words of the configuration space
-  loss, duplicate, reorder  probabilities; out.… for requests and back.… for replies alone
+  table=FILE                the address table that gives it its registers
+  others=memory             how all other addresses behave: memory, error or timeout
+  boards=8                  number of devices, on consecutive ports from that of the URI on
+  buffers=16                number of replies that are kept, and of packets in flight
+  buffer_bytes=2040         size of a packet; memory=64M limits all that is written
+  configuration=0xA,0xB     words of the configuration space
+  loss, duplicate, reorder  probabilities; out.… for requests only, back.… for replies only
   delay, jitter, partition  times, likewise
-  bus_error=0x10-0x1F       addresses where the bus fails; bus_timeout likewise
-  wrong_id=0.01             replies with another number
-  reboot=1s,2s              times, or a probability for each packet; reboot_memory=keep|clear
-  seed=3                    for all that is drawn at random";
+  bus_error=0x10-0x1F       addresses at which the bus reports an error; bus_timeout likewise
+  wrong_id=0.01             probability of a reply with a wrong packet number
+  reboot=1s,2s              times of reboots, or a probability per packet; reboot_memory=keep|clear
+  seed=3                    seed of everything that is drawn at random";

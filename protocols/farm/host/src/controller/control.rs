@@ -3,7 +3,7 @@
 use super::orders::{Order, Orders};
 use super::snapshot::ControllerSnapshot;
 use hodo_daemon::{Pages, Reply};
-use hodo_io::Stop;
+use hodo_io::{Bell, Stop};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
@@ -15,12 +15,14 @@ const LOOKS: u32 = 3;
 pub struct OrderDispatch {
     orders: Arc<Vec<Arc<Orders>>>,
     stop: Arc<OnceLock<Arc<Stop>>>,
+    bell: Bell,
 }
 
 impl OrderDispatch {
-    /// Prepares a queue for each thread.
-    pub fn new(threads: usize) -> Self {
-        OrderDispatch { orders: Arc::new((0..threads).map(|_| Arc::default()).collect()), stop: Arc::default() }
+    /// Prepares a queue for each thread; the threads are called with this bell.
+    pub fn new(threads: usize, bell: &Bell) -> Self {
+        let orders = Arc::new((0..threads).map(|_| Arc::default()).collect());
+        OrderDispatch { orders, stop: Arc::default(), bell: bell.clone() }
     }
 
     /// Returns the queue of one thread.
@@ -47,7 +49,7 @@ impl OrderDispatch {
                 Err(why) => Reply::text(400, format!("{why}\n")),
             }
         };
-        let stop = Arc::clone(&self.stop);
+        let (stop, bell) = (Arc::clone(&self.stop), self.bell.clone());
         pages
             .with_action("/pause", order(|_| Ok(Order::Pause)))
             .with_action("/resume", order(|_| Ok(Order::Resume)))
@@ -56,6 +58,7 @@ impl OrderDispatch {
             .with_action("/stop", move |_| match stop.get() {
                 Some(stop) => {
                     stop.store(true, Ordering::Relaxed);
+                    bell.ring();
                     Reply::text(200, "stopping\n")
                 }
                 None => Reply::text(503, "the controller has not begun\n"),
@@ -67,7 +70,7 @@ impl OrderDispatch {
         let given: Option<Vec<u64>> = self.orders.iter().map(|orders| orders.give(order)).collect();
         let stuck = || Reply::text(503, "the controller has not begun, or is stuck\n");
         let Some(number) = given.and_then(|given| given.into_iter().max()) else { return stuck() };
-        // Each look waits for the threads.
+        // Each look calls the threads, and waits for them.
         for _ in 0..LOOKS {
             match look() {
                 Some(snapshot) if snapshot.orders >= number => {

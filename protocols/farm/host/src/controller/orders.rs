@@ -15,9 +15,8 @@ pub enum Order {
     Run(u32),
 }
 
-/// The queue of orders to one thread of a controller, which takes them after each turn and at least 12 times a second.
-///
-/// An order does not wake the thread: it comes from the thread of the pages, which has none of the wakers' descriptors.
+/// The queue of orders to one thread of a controller, which takes them after each turn. Whoever gives one rings the
+/// server's bell.
 #[derive(Default)]
 pub struct Orders {
     waiting: Mutex<Waiting>,

@@ -7,6 +7,7 @@ use super::timeline::Timeline;
 use super::{metrics, shares};
 use hodo_daemon::{Control, Daemon, Error, Options, Reply, Snapshot};
 use hodo_farm::Policy;
+use hodo_io::Bell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ pub struct StatusReader {
 }
 
 impl StatusReader {
-    pub(super) fn new(threads: usize, policy: Policy) -> Self {
-        let threads = Arc::new((0..threads).map(|_| Arc::default()).collect());
+    pub(super) fn new(threads: usize, policy: Policy, bell: &Bell) -> Self {
+        let threads = Arc::new((0..threads).map(|_| Arc::new(Snapshot::with_bell(bell))).collect());
         StatusReader { threads, policy, timeline: Arc::default() }
     }
 

@@ -3,18 +3,23 @@ use hodo_uhal::finding::{FileError, FileProblem};
 use hodo_uhal::table::{AccessError, Mask, NoNode};
 use hodo_uhal::uri::{Host, UriError};
 use std::fmt;
+use thiserror::Error;
 
 /// Why registers could not be read or written. Each message names the culprit: node, address and device.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SessionError {
     /// The text is no URI of a device.
-    Uri(UriError),
+    #[error(transparent)]
+    Uri(#[from] UriError),
     /// The expression for the address table names none, or several.
+    #[error("{0}")]
     TableFile(FileProblem),
     /// The address table cannot be used.
+    #[error(transparent)]
     Table(FileError),
     /// A name has no address.
+    #[error("`{}` has no address: {why}; check the name, or write the address in numbers", host.name)]
     NoAddress {
         /// The host.
         host: Host,
@@ -22,15 +27,21 @@ pub enum SessionError {
         why: String,
     },
     /// There is no address table in which the node could be found.
+    #[error("`{node}` is the name of a node, and there is no address table; name one, or write an address as 0x1000")]
     NoTable {
         /// The node.
         node: String,
     },
     /// The table has no such node.
+    #[error(transparent)]
     NoNode(NoNode),
     /// The node cannot be used in this way.
-    Access(AccessError),
+    #[error("{0}")]
+    Access(#[from] AccessError),
     /// The value has bits that the mask does not.
+    #[error(
+        "0x{value:X} does not fit the bits {mask} of 0x{address:08X}; the largest value is 0x{:X}", mask.value(u32::MAX)
+    )]
     OutsideMask {
         /// The register.
         address: u32,
@@ -40,13 +51,16 @@ pub enum SessionError {
         mask: Mask,
     },
     /// More words at once than addresses.
+    #[error("{words} words are more than there are addresses; transfer fewer")]
     TooManyWords {
         /// How many.
         words: usize,
     },
     /// The device did not do it, or could not be asked.
+    #[error(transparent)]
     Failed(Failure),
     /// The operating system refused something that is needed.
+    #[error("{uri}: {why}")]
     System {
         /// The device.
         uri: String,
@@ -54,13 +68,16 @@ pub enum SessionError {
         why: String,
     },
     /// It has not ended; [`dispatch`](super::Session::dispatch) it first.
+    #[error("the access has not been carried out; dispatch it first")]
     NotDone,
     /// It was taken before, or belongs to an earlier dispatch.
+    #[error("the result was taken before, or belongs to an earlier dispatch")]
     Gone,
 }
 
 /// An access that failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("cannot {doing} {}0x{address:08X} of {uri}: {}{error}", self.node_text(), self.culprit())]
 pub struct Failure {
     /// The action of the access.
     pub doing: Doing,
@@ -82,12 +99,6 @@ impl SessionError {
     }
 }
 
-impl From<AccessError> for SessionError {
-    fn from(error: AccessError) -> Self {
-        SessionError::Access(error)
-    }
-}
-
 impl From<SessionError> for hodo_tester::Error {
     fn from(error: SessionError) -> Self {
         if error.is_usage() {
@@ -98,50 +109,15 @@ impl From<SessionError> for hodo_tester::Error {
     }
 }
 
-impl std::error::Error for SessionError {}
-
-impl fmt::Display for SessionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SessionError::Uri(error) => error.fmt(f),
-            SessionError::TableFile(problem) => problem.fmt(f),
-            SessionError::Table(error) => error.fmt(f),
-            SessionError::NoAddress { host, why } => {
-                write!(f, "`{}` has no address: {why}; check the name, or write the address itself", host.name)
-            }
-            SessionError::NoTable { node } => {
-                write!(
-                    f,
-                    "`{node}` is the name of a node, and there is no address table; give one, or an address as 0x1000"
-                )
-            }
-            SessionError::NoNode(error) => error.fmt(f),
-            SessionError::Access(error) => error.fmt(f),
-            SessionError::OutsideMask { address, value, mask } => {
-                write!(f, "0x{value:X} does not fit the bits {mask} of 0x{address:08X}; ")?;
-                write!(f, "the largest value is 0x{:X}", mask.value(u32::MAX))
-            }
-            SessionError::TooManyWords { words } => write!(f, "{words} words are more than there are addresses"),
-            SessionError::Failed(failure) => failure.fmt(f),
-            SessionError::System { uri, why } => write!(f, "{uri}: {why}"),
-            SessionError::NotDone => f.write_str("it has not ended; dispatch it first"),
-            SessionError::Gone => f.write_str("it was taken before, or belongs to an earlier dispatch"),
-        }
+impl Failure {
+    fn node_text(&self) -> String {
+        self.node.as_ref().map_or_else(String::new, |node| format!("node `{node}` at "))
     }
-}
 
-impl std::error::Error for Failure {}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {} ", self.doing)?;
-        if let Some(node) = &self.node {
-            write!(f, "node `{node}` at ")?;
-        }
-        // Of a hub's URI nobody would know which end has closed.
-        let closed = matches!(self.error, hodo_ipbus::Error::Closed(_));
-        let hub = if closed && self.uri.starts_with("chtcp") { "the hub: " } else { "" };
-        write!(f, "0x{:08X} of {}: {hub}{}", self.address, self.uri, self.error)
+    /// Returns who closed the connection, which a hub's URI leaves open.
+    fn culprit(&self) -> &'static str {
+        let is_closed = matches!(self.error, hodo_ipbus::Error::Closed(_));
+        if is_closed && self.uri.starts_with("chtcp") { "the hub: " } else { "" }
     }
 }
 
