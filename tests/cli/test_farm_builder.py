@@ -96,7 +96,7 @@ def test_events_without_the_fragments_of_a_dead_source_are_flagged_or_dropped(tm
         complete, lacking = state["events"]["complete"], state["events"]["incomplete"]
         assert complete + lacking == 3000 and lacking > 0 and state["fragments"]["lost"] == lacking
         status, said = builder.end()
-        assert status == 0 and "events lack fragments; not there is source 1\n" in said, said
+        assert status == 0 and "events lack fragments; absent: source 1\n" in said, said
     events = stored(tmp_path)
     whole = [number for number, event in events.items() if event == ([0, 1, 2], False)]
     flagged = [number for number, event in events.items() if event == ([0, 2], True)]
@@ -172,6 +172,6 @@ def test_what_has_no_business_there_is_refused():
             source.terminate()
         assert builder.state()["connections"]["refused"] > 0
         _, said = builder.end()
-        assert "source 2 is none of the 2 expected" in said, said
+        assert "source 2 is not one of the 2 expected" in said, said
     command.refused("farm", "builder", status=2, says=["--sources"])
     command.refused("farm", "builder", "--sources", 1, "--listen", "192.0.2.1:1", status=1, says=["cannot listen on"])

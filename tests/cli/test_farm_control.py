@@ -122,9 +122,9 @@ def test_threads_do_what_is_ordered_together():
         ("/stop", "POST", {"Sec-Fetch-Site": "cross-site"}, None, 403, "browsers"),
         ("/stop", "POST", {}, b"a=b", 413, "bodies"),
         ("/stop", "DELETE", {}, None, 405, "Not Allowed"),
-        ("/none", "POST", {}, None, 404, "To have done with POST: /pause /resume /drain /run /stop"),
+        ("/none", "POST", {}, None, 404, "Actions, with POST: /pause /resume /drain /run /stop"),
         ("/run", "POST", {}, None, 400, "number=N"),
-        ("/run?number=-1", "POST", {}, None, 400, "no number"),
+        ("/run?number=-1", "POST", {}, None, 400, "not a run number"),
     ],
 )
 def test_what_is_not_done(path, method, headers, data, status, says):

@@ -81,7 +81,7 @@ def test_an_output_is_stored_in_place_of_the_event(tmp_path):
         ("os._exit(3) if number == 7 else answer(number, 1)", "exit status: 3"),
         ("os.kill(os.getpid(), 9) if number == 7 else answer(number, 1)", "signal: 9"),
         ("answer(number + (number == 7), 1)", "answers for event 8"),
-        ("answer(number, 9 if number == 7 else 1)", "no verdict 9"),
+        ("answer(number, 9 if number == 7 else 1)", "verdict 9 does not exist"),
         ("time.sleep(60 if number == 7 else 0); answer(number, 1)", "longer than 300ms"),
         ("answer(number, 2 if number == 7 else 1)", "could not"),
         ("sink.write(b'hello' * (number == 7)); answer(number, 1)", "standard output"),

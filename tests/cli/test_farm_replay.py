@@ -89,7 +89,7 @@ def test_what_is_damaged_is_left_out_and_told(record, tmp_path):
     bad.write_bytes(whole)
     with farms.controller() as controller, farms.node(controller):
         done = command.hodo("farm", "source", "--to", controller.at, "--replay", bad)
-        assert done.returncode == 1 and "left out: " in done.stderr and segment.name in done.stderr, done.stderr
+        assert done.returncode == 1 and "skipped: " in done.stderr and segment.name in done.stderr, done.stderr
         assert controller.balanced()["taken_in"] == len(stored(segment)) - 1
 
 

@@ -70,8 +70,8 @@ def test_a_place_that_cannot_be_written_holds_nothing_up(tmp_path):
         blocked.unlink()
         command.wait_until(lambda: uploads(controller)["waiting"] == 0, "it was tried again")
         status, said = controller.end()
-        assert status == 0 and "it is tried again, and the farm goes on" in said, said
-        assert "segments are uploaded again" in said
+        assert status == 0 and "retrying, and the farm goes on" in said, said
+        assert "uploads work again" in said
     assert segments(there) == segments(tmp_path / "store")
 
 

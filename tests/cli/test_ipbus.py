@@ -227,7 +227,7 @@ def test_something_else_that_listens_there_is_named():
 
 def test_a_reply_with_another_number_is_not_taken():
     with command.serving("ipbustcp-2.0://127.0.0.1:0?wrong_id=1") as device:
-        says = ["0x200001F0", "0x200000F0 was due"]
+        says = ["0x200001F0", "0x200000F0 was expected"]
         command.refused("ipbus", "read", device.uri, 0, "--timeout", "300ms", status=1, says=says)
     with command.serving("ipbusudp-2.0://127.0.0.1:0?wrong_id=1") as device:
         unnumbered = ["--reliable", "false", "--timeout", "300ms"]
@@ -256,7 +256,7 @@ def test_several_at_once_on_one_board():
 
 def test_a_device_is_not_made_from_a_table_that_is_wrong(tmp_path):
     cases = {
-        "cycle": ('<node>\n<node id="a" module="file://cycle.xml"/>\n</node>', [r"cycle\.xml:2:14", "without end"]),
+        "cycle": ('<node>\n<node id="a" module="file://cycle.xml"/>\n</node>', [r"cycle\.xml:2:14", "in a cycle"]),
         "mask": ('<node>\n\n<node id="a" mask="0xZ"/>\n</node>', [r"mask\.xml:3:14", "0xZ"]),
         "module": ('<node>\n<node id="a" module="file://gone.xml"/>\n</node>', [r"module\.xml:2:14", r"gone\.xml"]),
         "device": ('<node>\n<node id="a" parameters="device=lamp"/>\n</node>', [r"device\.xml:2:1", "lamp", "counter"]),

@@ -236,7 +236,7 @@ def test_a_file_is_opened_again(tmp_path):
         command.wait_until(lambda: log.read_text(), "a line has come")
         log.rename(moved)
         daemon.process.send_signal(signal.SIGHUP)
-        command.wait_until(lambda: log.exists() and "read again" in moved.read_text() + log.read_text(), "it is there")
+        command.wait_until(lambda: log.exists() and "reread" in moved.read_text() + log.read_text(), "it is there")
         stranger(at)
         command.wait_until(lambda: "is gone" in log.read_text(), "lines go to the new file")
     with command.serving("tcp://127.0.0.1:0", *VERBOSE, "--log", moved) as server:

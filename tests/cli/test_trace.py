@@ -110,7 +110,7 @@ def test_a_signal_pauses_it_and_files_stay_under_their_bound(board, tmp_path):
         hubs.ask(client, request)
         assert "0 packets in the trace" in hub.page("/stats")
         hub.process.send_signal(signal.SIGUSR1)
-        command.wait_until(lambda: "goes on" in hub.process.stdout.readline(), "the trace goes on")
+        command.wait_until(lambda: "resumed" in hub.process.stdout.readline(), "the trace is resumed")
         for _ in range(400):
             hubs.ask(client, request)
         hub.process.send_signal(signal.SIGUSR1)

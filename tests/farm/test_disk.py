@@ -61,7 +61,7 @@ def test_a_full_disk_holds_events_up_and_loses_none(farm, disk, durability):
     page = controller.until(lambda page: page["events"]["in_hand"] == 0, "nothing is in hand")
     counted = ledger.balances(disk.seen / "store", 2000, 2)
     ledger.agrees(page, counted)
-    assert "no event is acknowledged until this is mended" in controller.text()
+    assert "no event is acknowledged until this is fixed" in controller.text()
     assert controller.end() == 0, controller.text()
 
 

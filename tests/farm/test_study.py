@@ -67,7 +67,7 @@ def test_each_200th_token_of_version_2_carries_64_kb(farm, tmp_path):
 
 def test_version_3_counts_what_the_nodes_report():
     found, table = bench("--preset", "lhcb-v3", "--nodes", 5, "--seconds", 0.5)
-    reported = re.search(r"the nodes report (\d+) events since they came: all that they were given", table)
+    reported = re.search(r"the nodes report (\d+) events since they connected: all that were sent to them", table)
     assert int(reported[1]) >= found["operations"] > 0
     assert sum(node["events"] for node in found["nodes"]) == found["operations"]
     command.refused("farm", "bench", "--preset", "lhcb-v3", "--time", "1ms", status=2, says=["do not decide"])

@@ -88,7 +88,7 @@ def test_a_node_that_dies_is_started_again(tmp_path):
         command.wait_until(lambda: len(farm.of("node")) == 5 and victim not in farm.of("node"), "it is started again")
         done = farm.end()
     farms.is_well(done, 20_000)
-    assert "1 process started again" in done.stdout
+    assert "1 process restarted" in done.stdout
     assert re.search(r"node\.\d on localhost ended \(signal: 9 \(SIGKILL\)\); it is started again in 250ms", done.stderr)
 
 

@@ -91,7 +91,7 @@ def test_a_node_that_dies_is_started_again(cluster, tmp_path):
         farms.kill(victim)
         done = running.end()
     farms.is_well(done, 20_000)
-    assert "1 process started again" in done.stdout
+    assert "1 process restarted" in done.stdout
 
 
 def test_a_batch_job_runs_a_farm(cluster, tmp_path):

@@ -11,7 +11,7 @@ pub use hodo_ipbus_host as ipbus;
 pub mod farm {
     pub use hodo_farm_host::machines::*;
     pub use hodo_farm_host::{
-        Decider, Deciding, Decision, Given, NotTaken, Notice, ReadingOut, Readout, Undecided, accept, decide,
+        Decider, Deciding, Decision, NotTaken, Notice, ReadingOut, Readout, ReadoutCounters, Undecided, accept, decide,
         line_limit, on_the_stream, process_counters, spread,
     };
 }

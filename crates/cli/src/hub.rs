@@ -24,8 +24,8 @@ pub fn run(hub: &HubOptions) -> Result<Outcome, Error> {
         Some(HubCommand::Status(pages)) => show(pages, HEALTH),
         Some(HubCommand::Stop(options)) => {
             let said = match stop(&options.pid_file, options.within)? {
-                Some(pid) => format!("process {pid} has ended\n"),
-                None => format!("no hub is running: nobody holds {}\n", options.pid_file.display()),
+                Some(pid) => format!("process {pid} has stopped\n"),
+                None => format!("no hub is running: no process holds {}\n", options.pid_file.display()),
             };
             terminal::print(&said)?;
             Ok(Outcome::Done)

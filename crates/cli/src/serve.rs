@@ -25,7 +25,7 @@ pub fn run(serve: &ServeOptions) -> Result<Outcome, Error> {
     let mut uri = serve.uri.clone();
     let dir = private_dir(&mut uri)?;
     if serve.traced.trace.is_some() && uri.protocol.description().is_at_path {
-        return Err(Error::Usage("--trace is of packets; Unix sockets have none, take tcp or udp".to_owned()));
+        return Err(Error::Usage("--trace records packets, and Unix sockets have none; use tcp or udp".to_owned()));
     }
     if serve.traced.trace.is_some() && !uri.protocol.description().has_one_thread && serve.threads != 1 {
         return Err(Error::Usage("--trace follows one thread; add --threads 1".to_owned()));

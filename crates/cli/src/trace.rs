@@ -13,7 +13,7 @@ pub fn options(traced: &TraceOptions, paused: bool) -> Result<Option<hodo_io::Tr
     let size_max = traced.trace_size;
     if size_max < hodo_io::TraceOptions::SIZE_MIN {
         let least = hodo_io::TraceOptions::SIZE_MIN >> 20;
-        return Err(Error::Usage(format!("--trace-size {size_max}: a trace takes {least}M at least")));
+        return Err(Error::Usage(format!("--trace-size {size_max}: a trace takes at least {least}M")));
     }
     Ok(Some(hodo_io::TraceOptions { file: file.clone(), size_max, paused }))
 }

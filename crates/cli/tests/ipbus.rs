@@ -144,7 +144,7 @@ fn each_mistake_is_named() {
         (&["dump", uri], &["--table"]),
         (&["dump", uri, "--table", "board.xml", "nothing.*"], &["`nothing.*`", "hodo ipbus nodes"]),
         (&["dump", uri, "--table", "board.xml", "["], &["`[`", "regular expression"]),
-        (&["dump", uri, "--table", "board.xml", "ram"], &["may be read", "hodo ipbus block read"]),
+        (&["dump", uri, "--table", "board.xml", "ram"], &["readable register", "hodo ipbus block read"]),
         (&["nodes", "links.xml", "x.*"], &["`x.*`"]),
         (&["devices", "-c", "connections.xml", "x.*"], &["3 devices", "`x.*`"]),
         (&["devices"], &["--connections"]),

@@ -26,7 +26,7 @@ pub enum Error {
         why: String,
     },
     /// The pages cannot be served at this address.
-    #[error("cannot answer at {address}: {why}; choose another address or port, or stop the process that holds it")]
+    #[error("cannot serve pages at {address}: {why}; choose another port, or stop the process that holds it")]
     Listen {
         /// The address.
         address: String,
@@ -72,7 +72,7 @@ pub enum Error {
         why: String,
     },
     /// A level of the log does not exist.
-    #[error("{from}={name}: no level of the log; take one of {}", crate::log::LEVELS.join(", "))]
+    #[error("{from}={name}: not a log level; choose one of {}", crate::log::LEVELS.join(", "))]
     LogLevel {
         /// The environment variable.
         from: &'static str,

@@ -44,9 +44,9 @@ fn page(answer: &[u8]) -> Result<&str, String> {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut head = httparse::Response::new(&mut headers);
     let Ok(Status::Complete(length)) = head.parse(answer) else {
-        return Err("that is no HTTP/1.1; is it the port of a daemon's pages?".to_owned());
+        return Err("the answer is not HTTP/1.1; is it the port of a daemon's pages?".to_owned());
     };
-    let body = str::from_utf8(&answer[length..]).map_err(|_| "it is no text".to_owned())?;
+    let body = str::from_utf8(&answer[length..]).map_err(|_| "the answer is not text".to_owned())?;
     let (status, reason) = (head.code.unwrap_or_default(), head.reason.unwrap_or_default());
     // The first line of an error's page says more.
     let says = body.lines().next().unwrap_or_default();
@@ -139,8 +139,8 @@ mod tests {
         assert_eq!(act(site.address(), "/run?number=7", LONG).as_deref(), Ok("number=7"));
         for (says, done) in [
             ("400 Bad Request", act(site.address(), "/run", LONG)),
-            ("405 Method Not Allowed`: this takes POST only", fetch(site.address(), "/run", LONG)),
-            ("405 Method Not Allowed`: this takes GET, HEAD only", act(site.address(), "/page", LONG)),
+            ("405 Method Not Allowed`: this page accepts POST only", fetch(site.address(), "/run", LONG)),
+            ("405 Method Not Allowed`: this page accepts GET, HEAD only", act(site.address(), "/page", LONG)),
             ("404 Not Found", act(site.address(), "/none", LONG)),
         ] {
             let error = done.expect_err(says).to_string();

@@ -22,7 +22,7 @@ pub struct Http {
 
 /// A request for a page or an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct PageRequest {
     /// The tag that the answer has to carry.
     pub tag: u64,
     /// The client.
@@ -91,14 +91,14 @@ struct Wants {
 
 #[derive(Debug)]
 enum Act {
-    Ask(Asked),
+    Ask(PageRequest),
     Send(Peer, Reply, Wants),
     Close(Peer),
 }
 
 impl Act {
     fn peer(&self) -> Peer {
-        let (Act::Ask(Asked { peer, .. }) | Act::Send(peer, ..) | Act::Close(peer)) = self;
+        let (Act::Ask(PageRequest { peer, .. }) | Act::Send(peer, ..) | Act::Close(peer)) = self;
         *peer
     }
 }
@@ -126,14 +126,14 @@ impl Reply {
 
     /// Creates the reply to a method that this path does not have.
     pub(crate) fn not_allowed(allow: &'static str) -> Self {
-        let text = format!("this takes {allow} only\n");
+        let text = format!("this page accepts {allow} only\n");
         Reply { allow, ..Reply::text(405, text) }
     }
 
     fn refusal(refusal: Refusal) -> Self {
         let status = refusal.status();
         let allow = if status == 405 { "GET, HEAD, POST" } else { "" };
-        let text = format!("{}: this gives pages to read, and takes no bodies, over HTTP/1.1\n", reason(status));
+        let text = format!("{}: this server has pages to read over HTTP/1.1, and accepts no bodies\n", reason(status));
         Reply { allow, ..Reply::text(status, text) }
     }
 
@@ -184,7 +184,7 @@ impl Http {
                 self.next_tag += 1;
                 let (is_local, from_page) = (connection.is_local, request.from_page);
                 let (path, query) = (request.path, request.query);
-                self.outputs.push_back(Act::Ask(Asked { tag, peer, path, query, acts, is_local, from_page }));
+                self.outputs.push_back(Act::Ask(PageRequest { tag, peer, path, query, acts, is_local, from_page }));
             }
             Ok(None) => {}
             Err(refusal) => {
@@ -247,7 +247,7 @@ impl Http {
 
 impl Machine for Http {
     type Command = Answer;
-    type Event = Asked;
+    type Event = PageRequest;
 
     fn handle(&mut self, now: Instant, input: Input<'_, Answer>) {
         match input {
@@ -273,7 +273,7 @@ impl Machine for Http {
         }
     }
 
-    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Asked> {
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<PageRequest> {
         if self.sweep.is_some_and(|due| now >= due) {
             self.sweep(now);
             self.sweep = (!self.connections.is_empty()).then(|| now + SWEEP);
@@ -308,7 +308,7 @@ mod tests {
         let (mut found, mut out) = (Vec::new(), Outbox::new());
         loop {
             match http.poll(now, &mut out) {
-                Output::Event(Asked { tag, peer, path, .. }) => {
+                Output::Event(PageRequest { tag, peer, path, .. }) => {
                     let reply = Reply::text(if path == "/" { 200 } else { 404 }, "page");
                     http.handle(now, Input::Command(Answer { tag, peer, reply }));
                     found.push(format!("asks {path}"));
@@ -392,7 +392,7 @@ mod tests {
     fn an_answer_reaches_nobody_else() {
         let mut http = opened();
         http.handle(Instant::ZERO, Input::Received(PEER, b"GET / HTTP/1.0\r\n\r\n"));
-        let Output::Event(Asked { tag, peer, .. }) = http.poll(Instant::ZERO, &mut Outbox::new()) else {
+        let Output::Event(PageRequest { tag, peer, .. }) = http.poll(Instant::ZERO, &mut Outbox::new()) else {
             panic!("it asks")
         };
         http.handle(Instant::ZERO, Input::Closed(PEER, hodo_machine::Closed::Reset));

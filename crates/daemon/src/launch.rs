@@ -9,7 +9,7 @@ mod hosts;
 mod launcher;
 mod quote;
 
-pub use allocation::{Allocation, Asked};
+pub use allocation::{Allocation, PendingAllocation};
 pub use crew::{Crew, News};
 pub use hosts::expand;
 pub use launcher::{Launcher, Task};

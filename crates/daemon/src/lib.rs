@@ -69,7 +69,7 @@ pub use error::Error;
 pub use exposition::{CONTENT_TYPE, Distribution, Exposition, Labels, Value};
 pub use fetch::{act, fetch};
 pub use health::{Health, Pulse, State};
-pub use http::{Answer, Asked, Http, Reply};
+pub use http::{Answer, Http, PageRequest, Reply};
 pub use metrics::Registry;
 pub use notifier::Notifier;
 pub use pid_file::PidFile;

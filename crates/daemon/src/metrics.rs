@@ -1,6 +1,6 @@
 use crate::exposition::Exposition;
 use crate::log;
-use hodo_io::usage::ProcessUsage;
+use hodo_io::usage::Usage;
 use std::sync::{Mutex, PoisonError};
 
 /// The metrics of a process. Whoever counts lends a function that writes its counts; it runs when somebody asks for the
@@ -18,7 +18,7 @@ impl Registry {
     pub fn new() -> Self {
         let registry = Registry::default();
         registry.source(|exposition| {
-            let usage = ProcessUsage::of_process();
+            let usage = Usage::of_process();
             exposition.counter("process_cpu_seconds_total", "CPU time, user and system.", &[], usage.cpu_s());
             let (name, help) = ("process_max_resident_memory_bytes", "The largest resident set so far.");
             exposition.gauge(name, help, &[], usage.max_rss_bytes);

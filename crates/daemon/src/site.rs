@@ -1,5 +1,5 @@
 use crate::exposition::CONTENT_TYPE;
-use crate::http::{Answer, Asked, Http, Reply, TO_ACT, TO_READ};
+use crate::http::{Answer, Http, PageRequest, Reply, TO_ACT, TO_READ};
 use crate::{Error, Health, Registry};
 use hodo_io::{Bell, ServeOptions, Server, SocketSettings, Stop};
 use hodo_machine::{Address, Wait};
@@ -70,7 +70,7 @@ impl Pages {
         Pages { control, ..self }
     }
 
-    fn reply(&self, asked: &Asked) -> Reply {
+    fn reply(&self, asked: &PageRequest) -> Reply {
         let page = self.pages.iter().find(|(known, _)| *known == asked.path);
         let action = self.actions.iter().find(|(known, _)| *known == asked.path);
         match (page, action) {
@@ -80,10 +80,10 @@ impl Pages {
             (None, Some(_)) => Reply::not_allowed(TO_ACT),
             (None, None) => {
                 let paths: Vec<&str> = self.pages.iter().map(|(path, _)| *path).collect();
-                let mut text = format!("There is: {}\n", paths.join(" "));
+                let mut text = format!("Pages: {}\n", paths.join(" "));
                 if !self.actions.is_empty() && self.control != Control::Nobody {
                     let paths: Vec<&str> = self.actions.iter().map(|(path, _)| *path).collect();
-                    text += &format!("To have done with POST: {}\n", paths.join(" "));
+                    text += &format!("Actions, with POST: {}\n", paths.join(" "));
                 }
                 Reply::text(if asked.path == "/" && !asked.acts { 200 } else { 404 }, text)
             }
@@ -91,11 +91,11 @@ impl Pages {
     }
 
     /// Returns the refusal of an action, or `None` if the client may request it.
-    fn refusal(&self, asked: &Asked) -> Option<Reply> {
+    fn refusal(&self, asked: &PageRequest) -> Option<Reply> {
         let why = match self.control {
-            Control::Nobody => "nothing is done from here",
-            _ if asked.from_page => "nothing is done for pages in browsers",
-            Control::Local if !asked.is_local => "this is done for programs of the same host only",
+            Control::Nobody => "actions are disabled",
+            _ if asked.from_page => "actions are refused to pages in browsers",
+            Control::Local if !asked.is_local => "actions are allowed to programs on the same host only",
             Control::Local | Control::Everybody => return None,
         };
         Some(Reply::text(403, format!("{why}\n")))
@@ -129,7 +129,7 @@ impl Site {
             };
             // The caller waits for this.
             let _ = told.send(Ok(server.address().clone()));
-            let answer = |asked: Asked| {
+            let answer = |asked: PageRequest| {
                 let reply = pages.reply(&asked);
                 Some(Answer { tag: asked.tag, peer: asked.peer, reply })
             };
@@ -177,7 +177,9 @@ mod tests {
         let pages = |control| Pages::default().with_action("/stop", |_| Reply::text(200, "")).controlled_by(control);
         let status = |control, is_local, from_page| {
             let (path, query) = ("/stop".to_owned(), String::new());
-            pages(control).reply(&Asked { tag: 0, peer: Peer(0), path, query, acts: true, is_local, from_page }).status
+            pages(control)
+                .reply(&PageRequest { tag: 0, peer: Peer(0), path, query, acts: true, is_local, from_page })
+                .status
         };
         for (control, is_local, from_page, expected) in [
             (Control::Local, true, false, 200),

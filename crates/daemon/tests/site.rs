@@ -51,7 +51,7 @@ fn metrics_and_health_are_those_of_now() {
     }
     assert_eq!(page(&site, "/stats?pretty"), (200, "{}".to_owned()));
     assert_eq!(page(&site, "/other").0, 404);
-    assert_eq!(page(&site, "/"), (200, "There is: /metrics /health /stats\n".to_owned()));
+    assert_eq!(page(&site, "/"), (200, "Pages: /metrics /health /stats\n".to_owned()));
 }
 
 #[test]

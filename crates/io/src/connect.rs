@@ -32,7 +32,7 @@ pub(crate) fn socket_for(address: &Address, kind: i32) -> io::Result<(OwnedFd, R
             Ok((sys::socket(family, kind)?, RawAddress::ip(*ip)))
         }
         Address::Path(path) => Ok((sys::socket(libc::AF_UNIX, kind)?, RawAddress::path(path)?)),
-        other => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{other} is no address of a socket"))),
+        other => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{other} is not the address of a socket"))),
     }
 }
 

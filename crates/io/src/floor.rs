@@ -9,7 +9,7 @@ mod connections;
 
 use crate::sys;
 use crate::sys_datagram as batch;
-use crate::usage::ProcessUsage;
+use crate::usage::Usage;
 use crate::{Clock, SocketSettings, affinity, connect};
 use calls::Calls;
 use hodo_machine::{Address, Instant, Wait};
@@ -432,8 +432,8 @@ fn add(a: io::Result<Found>, b: io::Result<Found>) -> io::Result<Found> {
 
 /// Returns the result of `act`, and the CPU time that this thread has spent on it, in nanoseconds.
 fn costing<T>(act: impl FnOnce() -> T) -> (T, f64) {
-    let before = ProcessUsage::of_thread().cpu_s();
-    (act(), (ProcessUsage::of_thread().cpu_s() - before) * 1e9)
+    let before = Usage::of_thread().cpu_s();
+    (act(), (Usage::of_thread().cpu_s() - before) * 1e9)
 }
 
 fn joined<T>(threads: Vec<ScopedJoinHandle<'_, T>>) -> Vec<T> {

@@ -181,7 +181,7 @@ fn remove_stale(path: &str) -> io::Result<()> {
             }
             std::fs::remove_file(path)
         }
-        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("`{path}` is there and is no socket"))),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("`{path}` exists and is not a socket"))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }

@@ -3,26 +3,30 @@
 
 mod ethtool;
 
+use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::ptr;
 
-/// A network interface and its settings.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct NicFacts {
+/// A network interface and its settings, as documents have them too.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Nic {
     /// The name.
     pub name: String,
     /// The largest packet that it sends.
+    #[serde(skip)]
     pub mtu: Option<u32>,
     /// Whether it is the loopback, which has no line.
+    #[serde(skip)]
     pub is_loopback: bool,
     /// Whether no hardware is behind it (`veth`, bridge, VLAN, bond, tunnel), or none is known: its speed is invented
     /// or that of another interface.
+    #[serde(skip)]
     pub is_virtual: bool,
     /// The driver.
     pub driver: Option<String>,
-    /// The speed that it reports; see [`NicFacts::line_rate_bits_per_s`] before use.
+    /// The speed that it reports; see [`Nic::line_rate_bits_per_s`] before use.
     pub speed_mbit_per_s: Option<u64>,
     /// `full` or `half`.
     pub duplex: Option<String>,
@@ -38,16 +42,16 @@ pub struct NicFacts {
     pub offloads: Vec<String>,
 }
 
-impl NicFacts {
+impl Nic {
     /// Returns the interface of this name in this network namespace; `None` if there is none.
     #[must_use]
-    pub fn named(name: &str) -> Option<NicFacts> {
+    pub fn named(name: &str) -> Option<Nic> {
         interfaces().into_iter().find(|interface| interface.name == name).map(|interface| facts(&interface))
     }
 
     /// Returns every interface in this network namespace that has an address.
     #[must_use]
-    pub fn all() -> Vec<NicFacts> {
+    pub fn all() -> Vec<Nic> {
         let mut interfaces: Vec<Interface> = interfaces().into_iter().filter(|each| each.address.is_some()).collect();
         interfaces.dedup_by(|a, b| a.name == b.name);
         interfaces.iter().map(facts).collect()
@@ -55,7 +59,7 @@ impl NicFacts {
 
     /// Returns the interface that has this address.
     #[must_use]
-    pub fn of_local(address: IpAddr) -> Option<NicFacts> {
+    pub fn of_local(address: IpAddr) -> Option<Nic> {
         let interfaces = interfaces();
         let found = if address.is_loopback() {
             interfaces.iter().find(|interface| interface.is_loopback)
@@ -69,7 +73,7 @@ impl NicFacts {
     ///
     /// An address of this host is reached over the loopback. `None` if there is no route.
     #[must_use]
-    pub fn towards(remote: SocketAddr) -> Option<NicFacts> {
+    pub fn towards(remote: SocketAddr) -> Option<Nic> {
         let here: IpAddr = if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let socket = UdpSocket::bind((here, 0)).ok()?;
         let mut target = remote;
@@ -78,7 +82,7 @@ impl NicFacts {
         socket.connect(target).ok()?;
         let local = socket.local_addr().ok()?.ip();
         let is_this_host = local == remote.ip() || remote.ip().is_unspecified();
-        NicFacts::of_local(if is_this_host { Ipv4Addr::LOCALHOST.into() } else { local })
+        Nic::of_local(if is_this_host { Ipv4Addr::LOCALHOST.into() } else { local })
     }
 
     /// Returns the rate of the line, if hardware reports one; `None` for the loopback and for virtual interfaces.
@@ -99,13 +103,13 @@ struct Interface {
     address: Option<IpAddr>,
 }
 
-fn facts(interface: &Interface) -> NicFacts {
+fn facts(interface: &Interface) -> Nic {
     let name = &interface.name;
-    let mut facts = NicFacts {
+    let mut facts = Nic {
         name: name.clone(),
         is_loopback: interface.is_loopback,
         is_virtual: !Path::new("/sys/class/net").join(name).join("device").exists(),
-        ..NicFacts::default()
+        ..Nic::default()
     };
     let Some(ethtool) = ethtool::Ethtool::open(name) else { return facts };
     facts.mtu = ethtool.mtu();
@@ -181,7 +185,7 @@ mod tests {
         for address in
             [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv4Addr::new(127, 9, 9, 9).into(), Ipv6Addr::LOCALHOST.into()]
         {
-            let nic = NicFacts::of_local(address).expect("every Linux has a loopback");
+            let nic = Nic::of_local(address).expect("every Linux has a loopback");
             assert!(nic.is_loopback && nic.is_virtual);
             assert_eq!(nic.line_rate_bits_per_s(), None);
             assert!(nic.mtu.is_none_or(|mtu| mtu >= 1280));
@@ -191,10 +195,10 @@ mod tests {
     #[test]
     fn every_address_of_this_host_leads_to_its_interface() {
         for interface in interfaces() {
-            let named = NicFacts::named(&interface.name).expect("it is in the list");
+            let named = Nic::named(&interface.name).expect("it is in the list");
             assert_eq!((&named.name, named.is_loopback), (&interface.name, interface.is_loopback));
             if let Some(address) = interface.address {
-                assert!(NicFacts::of_local(address).is_some(), "{address}");
+                assert!(Nic::of_local(address).is_some(), "{address}");
             }
         }
     }
@@ -203,22 +207,22 @@ mod tests {
     fn an_address_of_this_host_is_reached_over_the_loopback() {
         let here = interfaces().into_iter().filter_map(|interface| interface.address).filter(IpAddr::is_ipv4);
         for address in here.chain([Ipv4Addr::LOCALHOST.into(), Ipv4Addr::UNSPECIFIED.into()]) {
-            let nic = NicFacts::towards(SocketAddr::new(address, 4242));
+            let nic = Nic::towards(SocketAddr::new(address, 4242));
             assert!(nic.is_none_or(|nic| nic.is_loopback), "{address}");
         }
     }
 
     #[test]
     fn what_does_not_exist_is_not_found() {
-        assert_eq!(NicFacts::named("no-such-interface-at-all"), None);
-        assert_eq!(NicFacts::named(""), None);
+        assert_eq!(Nic::named("no-such-interface-at-all"), None);
+        assert_eq!(Nic::named(""), None);
         // A multicast group is nobody's own address.
-        assert_eq!(NicFacts::of_local(Ipv4Addr::new(224, 0, 0, 1).into()), None);
+        assert_eq!(Nic::of_local(Ipv4Addr::new(224, 0, 0, 1).into()), None);
     }
 
     #[test]
     fn only_hardware_has_a_line_rate() {
-        let mut nic = NicFacts { speed_mbit_per_s: Some(10_000), ..NicFacts::default() };
+        let mut nic = Nic { speed_mbit_per_s: Some(10_000), ..Nic::default() };
         assert_eq!(nic.line_rate_bits_per_s(), Some(1e10));
         nic.is_virtual = true;
         assert_eq!(nic.line_rate_bits_per_s(), None);

@@ -66,7 +66,7 @@ impl RawAddress {
         if path.len() >= raw.sun_path.len() || path.as_bytes().contains(&0) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("`{path}` is no path for a Unix socket: at most {} bytes", raw.sun_path.len() - 1),
+                format!("`{path}` is too long for the path of a Unix socket: at most {} bytes", raw.sun_path.len() - 1),
             ));
         }
         for (place, byte) in raw.sun_path.iter_mut().zip(path.bytes()) {

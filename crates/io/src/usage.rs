@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 
 /// The CPU time and memory that a process or a thread has used since it started.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct ProcessUsage {
+pub struct Usage {
     /// The seconds of CPU time in user mode.
     pub user_s: f64,
     /// The seconds of CPU time in the kernel.
@@ -20,11 +20,11 @@ pub struct ProcessUsage {
     pub max_rss_bytes: u64,
 }
 
-impl ProcessUsage {
+impl Usage {
     /// Returns the usage of all threads of the process with this number, as far as the system reports it; `None` if
     /// there is no such process.
     #[must_use]
-    pub fn of(process: u32) -> Option<ProcessUsage> {
+    pub fn of(process: u32) -> Option<Usage> {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
         let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
         parse_process(&stat, &status, ticks_per_s())
@@ -32,13 +32,13 @@ impl ProcessUsage {
 
     /// Returns the usage of all threads of this process.
     #[must_use]
-    pub fn of_process() -> ProcessUsage {
+    pub fn of_process() -> Usage {
         usage(libc::RUSAGE_SELF)
     }
 
     /// Returns the usage of the calling thread; the resident set is still that of the process.
     #[must_use]
-    pub fn of_thread() -> ProcessUsage {
+    pub fn of_thread() -> Usage {
         usage(libc::RUSAGE_THREAD)
     }
 
@@ -48,10 +48,22 @@ impl ProcessUsage {
         self.user_s + self.system_s
     }
 
+    /// Returns the usage of two processes together; the largest resident set is that of the larger one.
+    #[must_use]
+    pub fn and(self, other: Usage) -> Usage {
+        Usage {
+            user_s: self.user_s + other.user_s,
+            system_s: self.system_s + other.system_s,
+            voluntary_switches: self.voluntary_switches + other.voluntary_switches,
+            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
+            max_rss_bytes: self.max_rss_bytes.max(other.max_rss_bytes),
+        }
+    }
+
     /// Returns the usage since an earlier reading; the largest resident set is that of the later one.
     #[must_use]
-    pub fn since(&self, earlier: &ProcessUsage) -> ProcessUsage {
-        ProcessUsage {
+    pub fn since(&self, earlier: &Usage) -> Usage {
+        Usage {
             user_s: (self.user_s - earlier.user_s).max(0.0),
             system_s: (self.system_s - earlier.system_s).max(0.0),
             voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
@@ -61,7 +73,7 @@ impl ProcessUsage {
     }
 }
 
-fn usage(who: libc::c_int) -> ProcessUsage {
+fn usage(who: libc::c_int) -> Usage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is to a whole rusage, and the kernel writes no more than that; all-zero is a valid value of
     // it, so it may be read even if the call failed.
@@ -69,7 +81,7 @@ fn usage(who: libc::c_int) -> ProcessUsage {
         libc::getrusage(who, usage.as_mut_ptr());
         usage.assume_init()
     };
-    ProcessUsage {
+    Usage {
         user_s: seconds(usage.ru_utime),
         system_s: seconds(usage.ru_stime),
         voluntary_switches: usage.ru_nvcsw as u64,
@@ -80,7 +92,7 @@ fn usage(who: libc::c_int) -> ProcessUsage {
 
 /// Parses the CPU time from `stat`, in steps of a clock tick, and the rest from `status`, where switches are those of
 /// the first thread (proc_pid_stat(5), proc_pid_status(5)).
-fn parse_process(stat: &str, status: &str, ticks_per_s: f64) -> Option<ProcessUsage> {
+fn parse_process(stat: &str, status: &str, ticks_per_s: f64) -> Option<Usage> {
     // The name in parentheses may hold anything.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<f64>().ok();
@@ -89,7 +101,7 @@ fn parse_process(stat: &str, status: &str, ticks_per_s: f64) -> Option<ProcessUs
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         line.split_ascii_whitespace().next()?.parse::<u64>().ok()
     };
-    Some(ProcessUsage {
+    Some(Usage {
         user_s,
         system_s,
         voluntary_switches: field("voluntary_ctxt_switches").unwrap_or(0),
@@ -188,21 +200,21 @@ mod tests {
 
     #[test]
     fn work_shows_in_the_thread_and_in_the_process() {
-        let (process, thread) = (ProcessUsage::of_process(), ProcessUsage::of_thread());
-        while ProcessUsage::of_thread().since(&thread).cpu_s() < 0.02 {
+        let (process, thread) = (Usage::of_process(), Usage::of_thread());
+        while Usage::of_thread().since(&thread).cpu_s() < 0.02 {
             std::hint::black_box(work());
         }
-        let now = ProcessUsage::of_process();
+        let now = Usage::of_process();
         assert!(now.since(&process).cpu_s() >= 0.02);
         assert!(now.max_rss_bytes > 100_000);
     }
 
     #[test]
     fn another_process_is_seen_as_this_one_is() {
-        let seen = ProcessUsage::of(std::process::id()).expect("this process is there");
-        let own = ProcessUsage::of_process();
+        let seen = Usage::of(std::process::id()).expect("this process is there");
+        let own = Usage::of_process();
         assert!((seen.cpu_s() - own.cpu_s()).abs() < 0.5 && seen.max_rss_bytes > 100_000, "{seen:?} {own:?}");
-        assert_eq!(ProcessUsage::of(u32::MAX), None);
+        assert_eq!(Usage::of(u32::MAX), None);
     }
 
     /// Parses lines of Linux 6.18; a program may have any name.

@@ -17,11 +17,13 @@ pub mod units;
 mod verdict;
 
 pub use histogram::{Histogram, HistogramError};
-pub use link::{Completion, FarEnd, Link, LinkError, Operation, Outcome, Subscription, Usage};
+pub use hodo_io::nic::Nic;
+pub use hodo_io::usage::Usage;
+pub use link::{Completion, FarEnd, Link, LinkError, Operation, Outcome, Subscription};
 pub use plan::{Mode, Plan, Repeats, Size, Test, Until};
 pub use result::{
     Binding, Clock, Cpu, Document, Environment, Estimate, Fairness, FarEndFacts, Interval, Latency, Limit, LimitKind,
-    Loss, Measurement, Nic, NodeShare, ProcessCpu, Rate, SCHEMA, SCHEMA_1, Side, Stage, State, TcpTimes, Tool, Verdict,
+    Loss, Measurement, NodeShare, ProcessCpu, Rate, SCHEMA, SCHEMA_1, Side, Stage, State, TcpTimes, Tool, Verdict,
 };
 pub use run::{Progress, Run, Unwatched, Watch, run};
 pub use sizes::Sizes;

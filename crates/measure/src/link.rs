@@ -1,4 +1,5 @@
 use crate::{Loss, Mode, TcpTimes};
+use hodo_io::usage::Usage;
 use hodo_machine::{Closed, Instant, Sampling, Spans, Stamp, Wait};
 use std::time::Duration;
 use thiserror::Error;
@@ -58,21 +59,6 @@ pub enum Outcome {
     },
     /// The subscription has ended; no update follows.
     Unsubscribed,
-}
-
-/// Resources that this side's or the far end's process has used since it started.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Usage {
-    /// Seconds of CPU in user mode.
-    pub user_s: f64,
-    /// Seconds of CPU in the kernel.
-    pub system_s: f64,
-    /// Context switches because the process waited.
-    pub voluntary_switches: u64,
-    /// Context switches because its time slice ended.
-    pub involuntary_switches: u64,
-    /// The largest resident set, in bytes.
-    pub max_rss_bytes: u64,
 }
 
 /// The far end's report of itself and of what it received, since the link was opened.

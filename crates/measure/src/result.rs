@@ -1,6 +1,7 @@
 //! The result contract, version 2: the document that `hodo bench --json` writes. Documents of version 1 are read too.
 
 use crate::{Mode, Test, statistics};
+use hodo_io::nic::Nic;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of the document's form.
@@ -81,29 +82,6 @@ pub struct FarEndFacts {
     pub congestion_control: Option<String>,
     /// The rate of the line in bits per second.
     pub line_bits_per_s: Option<u64>,
-}
-
-/// A network interface.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Nic {
-    /// The name.
-    pub name: String,
-    /// The kernel driver.
-    pub driver: Option<String>,
-    /// The speed.
-    pub speed_mbit_per_s: Option<u64>,
-    /// The duplex mode.
-    pub duplex: Option<String>,
-    /// Interrupt coalescence on receive, in microseconds.
-    pub rx_usecs: Option<u32>,
-    /// Whether the driver adapts that to the traffic, so that the number is where it begins.
-    pub rx_adaptive: Option<bool>,
-    /// Interrupt coalescence on transmit, in microseconds.
-    pub tx_usecs: Option<u32>,
-    /// Whether the driver adapts it.
-    pub tx_adaptive: Option<bool>,
-    /// Offloads that are on, by their `ethtool` names.
-    pub offloads: Vec<String>,
 }
 
 /// The clock that stamped everything.

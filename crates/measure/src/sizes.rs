@@ -35,7 +35,7 @@ impl FromStr for Sizes {
                 Some((first, rest)) => range(item, first, rest, &mut sizes)?,
             }
             if sizes.len() > SIZES_MAX {
-                return Err(format!("`{text}` makes more than {SIZES_MAX} sizes; take a larger step"));
+                return Err(format!("`{text}` gives more than {SIZES_MAX} sizes; choose a larger step"));
             }
         }
         Ok(Sizes(sizes))

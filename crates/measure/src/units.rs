@@ -94,7 +94,7 @@ pub fn warmup(text: &str) -> Result<Duration, String> {
 pub fn span(text: &str) -> Result<Duration, String> {
     let at = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let (digits, unit) = text.split_at(at);
-    let wrong = || format!("`{text}` is not a span of time; write 2s, 200ms, 50us, 5m or 1h");
+    let wrong = || format!("`{text}` is not a duration; write 2s, 200ms, 50us, 5m or 1h");
     let nanos_per_unit = match unit {
         "ns" => 1.0,
         "us" | "µs" => 1e3,

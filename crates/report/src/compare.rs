@@ -95,7 +95,7 @@ pub fn comparison_table(comparison: &Comparison, style: Style) -> String {
             let level = confidence.map_or_else(String::new, |percent| format!(" Intervals at {percent} %."));
             let table = render(&fit(columns(&comparison.pairs), style.width), style.color);
             let sentence = wrap(&comparison.sentence(), style.width.saturating_sub(2).max(40)).join("\n  ");
-            format!("{table}  B/A over 1: B is faster. Of a time the ratio is turned over.{level}\n  {sentence}\n")
+            format!("{table}  B/A over 1: B is faster. For times the ratio is inverted.{level}\n  {sentence}\n")
         }
     };
     let mut section = |tone: Tone, head: &str, lines: &[String]| {
@@ -447,7 +447,7 @@ mod tests {
             comparison_table(&comparison, Style { width: 100, color: false }),
             "  plan                           figure                  A            B    B/A  interval      answer\n  \
              tcp rate send 64 B 32×1 block  payload rate  100.0 bit/s  120.0 bit/s  1.200  1.158..1.244  faster\n  \
-             B/A over 1: B is faster. Of a time the ratio is turned over. Intervals at 95 %.\n  \
+             B/A over 1: B is faster. For times the ratio is inverted. Intervals at 95 %.\n  \
              Of 1 plan, B is faster in 1 and slower in 0; 0 cannot tell; the largest effect: tcp rate send 64 B\n  \
              32×1 block, 1.200.\n"
         );

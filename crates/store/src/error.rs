@@ -23,7 +23,7 @@ pub enum Error {
         directory: PathBuf,
     },
     /// A file was not written by a store, or by a later version.
-    #[error("{} is no file of events that this version can read: {found}", .path.display())]
+    #[error("{} is not a file of events that this version can read: {found}", .path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -49,7 +49,7 @@ pub enum Error {
         bytes: usize,
     },
     /// The event has the number `u64::MAX`, which stands for none.
-    #[error("event {} cannot be stored: this number stands for none", u64::MAX)]
+    #[error("event {} cannot be stored: this number is reserved", u64::MAX)]
     EventNumber,
     /// A destination for uploads cannot be used.
     #[cfg(feature = "cloud")]

@@ -108,7 +108,7 @@ impl Benchmark {
         if let Some(cpus) = &self.conditions.cpus
             && let Some(cpu) = cpus.iter().find(|cpu| !online.is_empty() && !online.contains(cpu))
         {
-            return Err(Error::Usage(format!("--cpu {cpu}: this process may run on {}", cpus_text(&online))));
+            return Err(Error::Usage(format!("--cpu {cpu}: this process may run on {} only", cpus_text(&online))));
         }
         let channels = plans.iter().map(|plan| plan.channels).max().unwrap_or(1);
         let wanted = u64::from(channels) + DESCRIPTORS_BESIDE;

@@ -2,8 +2,8 @@
 
 use crate::{Observer, Opened};
 use hodo_io::affinity;
-use hodo_io::usage::{MachineTime, ProcessUsage};
-use hodo_measure::{Plan, Run, Usage, Watch};
+use hodo_io::usage::{MachineTime, Usage};
+use hodo_measure::{Plan, Run, Watch};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs a plan over a link; what was measured is there also after an error.
@@ -40,9 +40,7 @@ impl Watch for Attended<'_> {
     }
 
     fn local_usage(&self) -> Option<Usage> {
-        let ProcessUsage { user_s, system_s, voluntary_switches, involuntary_switches, max_rss_bytes } =
-            ProcessUsage::of_process();
-        Some(Usage { user_s, system_s, voluntary_switches, involuntary_switches, max_rss_bytes })
+        Some(Usage::of_process())
     }
 
     fn machine_busy_s(&self) -> Option<(f64, f64)> {

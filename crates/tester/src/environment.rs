@@ -1,8 +1,8 @@
 //! Where a run takes place: facts of the host and the interface, as the document has them.
 
 use hodo_io::host::{self, HostFacts};
-use hodo_io::nic::NicFacts;
-use hodo_measure::{Clock, Environment, FarEndFacts, Nic};
+use hodo_io::nic::Nic;
+use hodo_measure::{Clock, Environment, FarEndFacts};
 
 /// Returns the part of the environment that is known before a link is open.
 pub fn of_host(arguments: Vec<String>) -> Environment {
@@ -52,19 +52,9 @@ fn add(known: &mut Option<String>, fact: Option<String>) {
 }
 
 /// Sets the interface that the link leaves by.
-pub fn set_interface(environment: &mut Environment, facts: NicFacts) {
+pub fn set_interface(environment: &mut Environment, facts: Nic) {
     environment.mtu = facts.mtu;
-    environment.nic = Some(Nic {
-        name: facts.name,
-        driver: facts.driver,
-        speed_mbit_per_s: facts.speed_mbit_per_s,
-        duplex: facts.duplex,
-        rx_usecs: facts.rx_usecs,
-        rx_adaptive: facts.rx_adaptive,
-        tx_usecs: facts.tx_usecs,
-        tx_adaptive: facts.tx_adaptive,
-        offloads: facts.offloads,
-    });
+    environment.nic = Some(facts);
 }
 
 /// Returns the clock in a few words, for people.

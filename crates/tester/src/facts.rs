@@ -3,7 +3,7 @@
 use crate::ServeSettings;
 use crate::placement::side_text;
 use hodo_io::host::HostFacts;
-use hodo_io::nic::NicFacts;
+use hodo_io::nic::Nic;
 use hodo_machine::Address;
 use hodo_measure::FarEndFacts;
 use std::net::IpAddr;
@@ -26,9 +26,8 @@ impl ServeSettings {
 
 /// Returns the rate of the line at an address of this host. For all addresses it is known if the lines are alike.
 fn line_bits_per_s(address: IpAddr) -> Option<u64> {
-    let nics =
-        if address.is_unspecified() { NicFacts::all() } else { NicFacts::of_local(address).into_iter().collect() };
-    let mut rates = nics.iter().filter_map(NicFacts::line_rate_bits_per_s);
+    let nics = if address.is_unspecified() { Nic::all() } else { Nic::of_local(address).into_iter().collect() };
+    let mut rates = nics.iter().filter_map(Nic::line_rate_bits_per_s);
     let first = rates.next()?;
     rates.all(|rate| rate == first).then_some(first as u64)
 }

@@ -107,7 +107,7 @@ pub fn in_parts(
     if let Ok(home) = home
         && opened.cpus.iter().any(Option::is_some)
     {
-        affinity::allow_cpus(&home).map_err(|error| Error::Failed(format!("leaving the processors: {error}")))?;
+        affinity::allow_cpus(&home).map_err(|error| Error::Failed(format!("restoring the processors: {error}")))?;
     }
     Ok(opened)
 }
@@ -118,7 +118,7 @@ pub fn in_parts(
 /// # Errors
 /// [`Error::Usage`] with the remedy.
 pub fn check_options(uri: &Uri, congestion: Option<&str>, has_cpus: bool, wait: Wait) -> Result<(), Error> {
-    let refused = |option: &str, why: &str| Err(Error::Usage(format!("{option} is nothing to `{uri}`: {why}")));
+    let refused = |option: &str, why: &str| Err(Error::Usage(format!("{option} does not apply to `{uri}`: {why}")));
     if uri.simulated {
         if let Some(name) = congestion {
             let why =
@@ -236,10 +236,10 @@ pub fn cannot(uri: &Uri, error: &LinkError) -> Error {
     let why = match error {
         LinkError::Closed { why: why @ Closed::Refused, .. } => format!("{why}; {}", uri.protocol.remedy(&place)),
         LinkError::Closed { why: why @ (Closed::Finished | Closed::Reset), .. } => {
-            format!("{why}; is it a `hodo serve` of this protocol, with room for so many peers (--peers-max)?")
+            format!("{why}; is it a `hodo serve` of this protocol, with room for this many peers (--peers-max)?")
         }
         LinkError::Stalled { millis } => {
-            format!("it said nothing for {millis} ms; is it a `hodo serve` of this protocol, and does it run?")
+            format!("it has been silent for {millis} ms; is it a running `hodo serve` of this protocol?")
         }
         other => other.to_string(),
     };

@@ -101,7 +101,7 @@ pub(crate) fn plans(link: &Uri, choice: &Choice, timing: &Timing) -> Result<Vec<
 }
 
 /// Tests of one kind, over several sizes.
-struct Wanted {
+struct PlannedGroup {
     test: Test,
     mode: Mode,
     sizes: Vec<u32>,
@@ -111,7 +111,7 @@ struct Wanted {
 }
 
 /// Returns the tests that `--test` and its companion options ask for; options not given are as in the protocol's suite.
-fn asked(link: &Uri, choice: &Choice, test: Test) -> Result<Wanted, Error> {
+fn asked(link: &Uri, choice: &Choice, test: Test) -> Result<PlannedGroup, Error> {
     let protocol = link.protocol.description();
     let usual = if test == Test::Updates { Mode::Receive } else { protocol.modes[0] };
     let mode = choice.mode.unwrap_or(usual);
@@ -127,7 +127,7 @@ fn asked(link: &Uri, choice: &Choice, test: Test) -> Result<Wanted, Error> {
         Test::Open => like.sizes[..1].to_vec(),
         _ => like.sizes.to_vec(),
     };
-    let wanted = Wanted {
+    let group = PlannedGroup {
         test,
         mode,
         sizes: given(&choice.sizes).unwrap_or(sizes),
@@ -138,20 +138,20 @@ fn asked(link: &Uri, choice: &Choice, test: Test) -> Result<Wanted, Error> {
             _ => link.protocol.far_ends(link),
         }),
     };
-    if test == Test::Random && rising(&wanted.sizes).is_empty() {
-        let sizes: Vec<String> = wanted.sizes.iter().map(ToString::to_string).collect();
+    if test == Test::Random && rising(&group.sizes).is_empty() {
+        let sizes: Vec<String> = group.sizes.iter().map(ToString::to_string).collect();
         return Err(Error::Usage(format!(
             "--sizes {}: the random test needs a minimum and a maximum; write 64..32K*2, or 64,32K for one measurement",
             sizes.join(",")
         )));
     }
-    Ok(wanted)
+    Ok(group)
 }
 
 /// Returns a part of the suite, with what the options change in it.
-fn suited(link: &Uri, part: &TestGroup, choice: &Choice) -> Wanted {
+fn suited(link: &Uri, part: &TestGroup, choice: &Choice) -> PlannedGroup {
     let one_at_a_time = part.test == Test::Latency;
-    Wanted {
+    PlannedGroup {
         test: part.test,
         mode: choice.mode.unwrap_or(part.mode),
         sizes: given(&choice.sizes).unwrap_or_else(|| part.sizes.to_vec()),
@@ -186,21 +186,21 @@ fn random_sizes(like: &[u32]) -> Vec<u32> {
 }
 
 /// Appends a plan for each window and size, but none twice: options may make two parts of a suite the same.
-fn append(wanted: &Wanted, choice: &Choice, timing: &Timing, plans: &mut Vec<Plan>) -> Result<(), Error> {
-    for &window in &wanted.windows {
-        let in_flight = u64::from(window) * u64::from(wanted.channels);
+fn append(group: &PlannedGroup, choice: &Choice, timing: &Timing, plans: &mut Vec<Plan>) -> Result<(), Error> {
+    for &window in &group.windows {
+        let in_flight = u64::from(window) * u64::from(group.channels);
         if in_flight > IN_FLIGHT_MAX {
             return Err(Error::Usage(format!(
-                "--window {window} on --channels {} are {in_flight} operations in flight, which is not in 1..={IN_FLIGHT_MAX}; take less of either",
-                wanted.channels
+                "--window {window} on --channels {} are {in_flight} operations in flight, which is not in 1..={IN_FLIGHT_MAX}; lower either",
+                group.channels
             )));
         }
-        let sizes = match wanted.test {
-            Test::Random => rising(&wanted.sizes),
-            _ => wanted.sizes.iter().copied().map(Size::Fixed).collect(),
+        let sizes = match group.test {
+            Test::Random => rising(&group.sizes),
+            _ => group.sizes.iter().copied().map(Size::Fixed).collect(),
         };
         for size in sizes {
-            let plan = plan(wanted, window, size, choice, timing);
+            let plan = plan(group, window, size, choice, timing);
             if !plans.contains(&plan) {
                 plans.push(plan);
             }
@@ -209,13 +209,13 @@ fn append(wanted: &Wanted, choice: &Choice, timing: &Timing, plans: &mut Vec<Pla
     Ok(())
 }
 
-fn plan(wanted: &Wanted, window: u32, size: Size, choice: &Choice, timing: &Timing) -> Plan {
+fn plan(group: &PlannedGroup, window: u32, size: Size, choice: &Choice, timing: &Timing) -> Plan {
     Plan {
-        test: wanted.test,
-        mode: wanted.mode,
+        test: group.test,
+        mode: group.mode,
         size,
         window,
-        channels: wanted.channels,
+        channels: group.channels,
         batch: choice.batch.max(1),
         rate: choice.rate,
         until: timing.until,
@@ -284,7 +284,7 @@ fn check(protocol: &Description, choice: &Choice) -> Result<(), Error> {
         for (option, number) in numbers.chain(choice.channels.iter().map(|channels| ("--channels", channels))) {
             if *number != 1 {
                 return usage(format!(
-                    "{option} {number}: the latency test has one operation at a time, so 1..=1; for more in flight take --test rate, for more channels --test channels --window 1"
+                    "{option} {number}: the latency test has one operation at a time, so 1..=1; for more in flight use --test rate, for more channels --test channels --window 1"
                 ));
             }
         }

@@ -80,7 +80,7 @@ impl Process {
             }
             _ if !said.is_empty() => Error::Failed(format!("the far end did not start: {said}")),
             Some(status) => Error::Failed(format!("the far end did not start ({status})")),
-            None => Error::Failed(format!("the far end was not there after {timeout:?}; try a longer --timeout")),
+            None => Error::Failed(format!("the far end did not start within {timeout:?}; try a longer --timeout")),
         }
     }
 

@@ -138,7 +138,7 @@ impl Thread {
     fn start(far_end: &FarEnd, launch: &Launch) -> Result<(Thread, String, Option<PrivateDir>), Error> {
         let Some(served) = &far_end.served else {
             let words = far_end.words.join(" ");
-            return Err(Error::Usage(format!("`hodo {words}` runs in no thread; name the program that starts it")));
+            return Err(Error::Usage(format!("`hodo {words}` cannot run in a thread; name the program to start")));
         };
         let (mut uri, mut dir) = (served.clone(), None);
         if uri.protocol.description().is_at_path && uri.wants_far_end() {

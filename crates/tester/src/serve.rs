@@ -97,13 +97,15 @@ impl Server {
         };
         let address = address.clone().over(transport);
         if transport == Transport::Stream && listeners > 1 {
-            return Err(Error::Usage(format!("`{uri}`: over TCP one is served; start one for each port")));
+            return Err(Error::Usage(format!(
+                "`{uri}`: a process has one listener over TCP; start one process per port"
+            )));
         }
         let addresses = if listeners > 1 { ports(&address, listeners)? } else { vec![address.clone()] };
         let bound = addresses.iter().try_fold(hodo_io::Server::new(options), hodo_io::Server::and);
         let bound = bound.map_err(|error| {
             Error::Failed(format!(
-                "cannot listen on {address}: {error}; choose another address or port, or end who has it"
+                "cannot listen on {address}: {error}; choose another port, or stop the process that holds it"
             ))
         })?;
         let uri_of = |address: &Address| match address {
@@ -175,5 +177,5 @@ fn ports(first: &Address, count: u16) -> Result<Vec<Address>, Error> {
     (0..count)
         .map(at)
         .collect::<Option<_>>()
-        .ok_or_else(|| Error::Usage(format!("{count} ports from {} on: there are not so many", first.port())))
+        .ok_or_else(|| Error::Usage(format!("there are not {count} ports from {} on", first.port())))
 }

@@ -7,7 +7,7 @@ use crate::round_trip::alone;
 use crate::running::Running;
 use crate::unmeasured::unmeasured;
 use crate::{Benchmark, Error, Observer, Opened, Settings, Uri, environment};
-use hodo_io::nic::NicFacts;
+use hodo_io::nic::Nic;
 use hodo_measure::limits::{self, Baseline, OnTheWire, RoundTrip};
 use hodo_measure::{Cpu, Document, FarEndFacts, LinkError, Measurement, Plan, State, Test};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +67,7 @@ impl Steps<'_> {
         let far_process = far_end.as_ref().and_then(Running::process);
         let settings = Settings { far_process, ..self.settings(plan, &placement) };
         let mut opened = crate::open(&uri, &settings, self.stop)?;
-        let nic = opened.remote.and_then(NicFacts::towards);
+        let nic = opened.remote.and_then(Nic::towards);
         let line = line(&self.benchmark.conditions, nic.as_ref());
         if plan.stages {
             let pages = far_end.as_ref().and_then(Running::pages).or(self.benchmark.conditions.pages);
@@ -172,7 +172,7 @@ impl Steps<'_> {
     }
 
     /// Notes the facts of the environment that are known only once a link is open.
-    fn note(&mut self, opened: &Opened, placement: &Placement, nic: Option<NicFacts>, far: Option<FarEndFacts>) {
+    fn note(&mut self, opened: &Opened, placement: &Placement, nic: Option<Nic>, far: Option<FarEndFacts>) {
         let text = placement.text(self.benchmark.link.wants_far_end());
         let environment = &mut self.document.environment;
         if opened.congestion.is_some() {

@@ -95,7 +95,7 @@ impl Uri {
         let authority = if self.authority.is_empty() { host } else { &self.authority };
         hodo_io::resolve(authority, port)
             .map(Address::Tcp)
-            .map_err(|error| Error::Usage(format!("`{authority}` in `{self}` is no address: {error}")))
+            .map_err(|error| Error::Usage(format!("`{authority}` in `{self}` is not an address: {error}")))
     }
 
     /// Checks that the URI has no options.

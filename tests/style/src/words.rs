@@ -9,7 +9,8 @@ const LEANING: &[&str] =
 const NO_VERBS: &[&str] = &["Always", "As", "Its", "Perhaps", "This", "Thus", "Unless", "Us"];
 
 /// Names of types that say nothing of what the type is.
-const EMPTY_NAMES: &[&str] = &["Desk", "Attending", "Seen", "Told", "Part"];
+const EMPTY_NAMES: &[&str] =
+    &["Desk", "Attending", "Seen", "Told", "Part", "Given", "Wanted", "Held", "Asked", "Brought", "Doing", "Lies"];
 
 /// Checks that a documentation comment stands alone, and that of a function begins with a verb: Returns, Sends, Parses.
 #[must_use]

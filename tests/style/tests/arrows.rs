@@ -8,7 +8,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/machine", &[]),
     ("crates/sim", &["crates/machine"]),
     ("crates/io", &["crates/machine"]),
-    ("crates/measure", &["crates/machine"]),
+    ("crates/measure", &["crates/io", "crates/machine"]),
     ("crates/report", &["crates/measure"]),
     ("crates/store", &["crates/machine"]),
     ("crates/daemon", &["crates/io", "crates/machine", "crates/store"]),

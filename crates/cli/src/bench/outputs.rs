@@ -60,6 +60,6 @@ fn plot_file(text: &str) -> Result<PathBuf, String> {
     let file = PathBuf::from(text);
     match file.extension().and_then(|form| form.to_str()) {
         Some("svg" | "png") => Ok(file),
-        _ => Err("a plot's form is in its name: FILE.svg or FILE.png".to_owned()),
+        _ => Err("name a plot FILE.svg or FILE.png".to_owned()),
     }
 }

@@ -8,8 +8,7 @@ use hodo_tester::{Benchmark, Choice, Conditions, Host, Timing};
 
 /// Returns the benchmark that the options ask for. A far end that is started is this program in a process of its own.
 ///
-/// # Errors
-/// [`Error::Failed`] if this program cannot be found.
+/// # Errors [`Error::Failed`] if the path of this program cannot be read.
 pub fn benchmark(bench: &BenchOptions) -> Result<Benchmark, Error> {
     let BenchOptions { link, choice, measure, .. } = bench;
     Ok(Benchmark {
@@ -39,8 +38,7 @@ pub fn benchmark(bench: &BenchOptions) -> Result<Benchmark, Error> {
 
 /// Returns the host of far ends that are started: a process of this program.
 ///
-/// # Errors
-/// [`Error::Failed`] if this program cannot be found.
+/// # Errors [`Error::Failed`] if the path of this program cannot be read.
 pub fn this_program() -> Result<Host, Error> {
     let this = std::env::current_exe();
     this.map(Host::Program).map_err(|why| Error::Failed(format!("the path of this program cannot be read: {why}")))

@@ -54,7 +54,7 @@ impl Observer for Recorder<'_> {
         if let Err(why) = self.outputs.write_files(document)
             && !self.told.swap(true, Ordering::Relaxed)
         {
-            terminal::remark(&format!("{why}; measuring goes on"));
+            terminal::remark(&format!("{why}; the measurement continues"));
         }
     }
 }

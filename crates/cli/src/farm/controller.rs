@@ -154,7 +154,7 @@ pub struct ControllerOptions {
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
-    /// Who may pause, resume, drain and stop it over HTTP.
+    /// Clients that may pause, resume, drain and stop it over HTTP.
     #[arg(long, value_name = "WHO", default_value = "local")]
     pub control: FarmControl,
     /// Write the process number to this file; a second controller with the same file does not start.

@@ -14,7 +14,7 @@ pub fn export(options: &ExportOptions) -> Result<Outcome, Error> {
     let exported = hodo_store::export(&options.store, &options.output, Selection { run: options.run, verdict })?;
     let mut text = format!("{}: {} events, {} bytes\n", options.output.display(), exported.events, exported.data_bytes);
     for damage in &exported.damaged {
-        text += &format!("left out: {}\n", Finding::Damaged(damage.clone()));
+        text += &format!("skipped: {}\n", Finding::Damaged(damage.clone()));
     }
     terminal::print(&text)?;
     Ok(if exported.damaged.is_empty() { Outcome::Done } else { Outcome::Failed })

@@ -37,8 +37,9 @@ pub fn run(options: &ReportOptions) -> Result<Outcome, Error> {
 
 fn read_file(file: &Path) -> Result<Status, Error> {
     let wrong = |why: String| Error::Usage(format!("{}: {why}", file.display()));
-    let text = std::fs::read_to_string(file)
-        .map_err(|why| wrong(format!("this is no address as {PAGES}, and no file that can be read: {why}")))?;
+    let text = std::fs::read_to_string(file).map_err(|why| {
+        wrong(format!("this is neither an address such as {PAGES} nor a file that can be read: {why}"))
+    })?;
     Status::parse(&text).map_err(|why| wrong(why.to_string()))
 }
 

@@ -5,7 +5,7 @@ use crate::logging::LogOptions;
 use crate::{Error, Outcome, terminal};
 use clap::{Arg, ArgAction, Args, Command, CommandFactory, ValueEnum};
 use hodo_daemon::log;
-use hodo_farm_host::run::{CommandLine, FarmFile, Launch, Role, RoleOption, Said, Signals, Takes};
+use hodo_farm_host::run::{CommandLine, FarmFile, Launch, OutputLine, Role, RoleOption, Signals, Takes};
 use std::path::PathBuf;
 
 /// Runs a farm as a file says.
@@ -22,10 +22,10 @@ pub fn run(options: &RunOptions) -> Result<Outcome, Error> {
     }
     options.log.open("hodo farm run", false)?;
     let signals = Signals::catch(options.log.reopens())?;
-    let mut say = |said: Said<'_>| match said {
-        Said::Printed(name, line) if !options.quiet => log::queue(&format!("{name} | {line}\n")),
-        Said::Printed(..) => {}
-        Said::Complained(name, line) => log::relay(&format!("{name} | {line}")),
+    let mut say = |said: OutputLine<'_>| match said {
+        OutputLine::Printed(name, line) if !options.quiet => log::queue(&format!("{name} | {line}\n")),
+        OutputLine::Printed(..) => {}
+        OutputLine::Complained(name, line) => log::relay(&format!("{name} | {line}")),
     };
     let Some(course) = farm.run(&signals, &mut say)? else { return Ok(Outcome::Failed) };
     for failure in &course.failures {

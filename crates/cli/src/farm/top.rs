@@ -7,7 +7,7 @@
 use super::operate::FarmStatus;
 use crate::{Error, Outcome, interrupt, terminal};
 use clap::Args;
-use hodo_farm_host::view::{Look, view};
+use hodo_farm_host::view::{FarmSnapshot, view};
 use hodo_farm_host::{builder, operator};
 use hodo_measure::units;
 use std::io::IsTerminal;
@@ -57,13 +57,13 @@ pub fn run(options: &TopOptions) -> Result<Outcome, Error> {
     shown.map(|()| Outcome::Done)
 }
 
-fn look(options: &TopOptions) -> Result<Look, Error> {
+fn look(options: &TopOptions) -> Result<FarmSnapshot, Error> {
     let controller = operator::read(options.of.of.pages)?;
     let builder = options.of.builder.map(|pages| builder::read(pages, operator::PATIENCE)).transpose()?;
-    Ok(Look { controller, builder })
+    Ok(FarmSnapshot { controller, builder })
 }
 
-fn show(options: &TopOptions, first: Look, is_live: bool, stop: &AtomicBool) -> Result<(), Error> {
+fn show(options: &TopOptions, first: FarmSnapshot, is_live: bool, stop: &AtomicBool) -> Result<(), Error> {
     let mut before = first;
     while !rest(options.every, stop) {
         let (rows, columns) = if is_live { screen() } else { (ROWS, usize::MAX) };

@@ -32,10 +32,9 @@ fn read(options: &ReadBlockOptions, kind: Kind) -> Result<Outcome, Error> {
     }
     let mut board = open(&options.device)?;
     let span = Block::of(&board, &options.spot, place(&options.place), kind)?;
-    let count = options
-        .words
-        .or(span.size)
-        .ok_or_else(|| Error::Usage(format!("how many words of {}? say --words N", span.label.text())))?;
+    let count = options.words.or(span.size).ok_or_else(|| {
+        Error::Usage(format!("the number of words of {} is not known; add --words N", span.label.text()))
+    })?;
     let found = board.session.call(span.read(&options.spot, count)).map_err(failed)?;
     forms.write(|| tsv(&span, &board, &found, options.show.decimal), || document(&span, &board, &found))?;
     let stdout_is_taken = forms.take_stdout() || output.as_ref().is_some_and(Target::is_stdout);
@@ -109,7 +108,7 @@ fn input(file: &Path, form: words::Form) -> Result<Vec<u32>, Error> {
     };
     read.map_err(|why| wrong(&why))?;
     if bytes.len() as u64 > words::FILE_BYTES_MAX {
-        return Err(wrong(&format!("it is over {} bytes", words::FILE_BYTES_MAX)));
+        return Err(wrong(&format!("it has more than {} bytes", words::FILE_BYTES_MAX)));
     }
     words::decode(&bytes, form).map_err(|why| wrong(&why))
 }

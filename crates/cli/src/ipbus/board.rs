@@ -47,7 +47,7 @@ pub fn warn(warnings: &[Finding]) {
     let Some(first) = warnings.first() else { return };
     let more = match warnings.len() - 1 {
         0 => String::new(),
-        more => format!(" (and {more} more; `hodo ipbus check` tells all)"),
+        more => format!(" (and {more} more; `hodo ipbus check` lists all)"),
     };
     terminal::remark(&format!("{}{more}", plain(&first.to_string())));
 }

@@ -20,7 +20,7 @@ pub fn run(options: &DevicesOptions) -> Result<Outcome, Error> {
     if devices.is_empty() && !patterns.is_empty() {
         let all = board::counted(all.iter().count(), "device", "devices");
         return Err(Error::Usage(format!(
-            "none of {all} fits `{}`; without a pattern all are listed",
+            "none of {all} matches `{}`; without a pattern all are listed",
             options.filter.patterns.join("`, `")
         )));
     }

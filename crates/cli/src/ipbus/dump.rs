@@ -15,14 +15,14 @@ pub fn run(options: &DumpOptions) -> Result<Outcome, Error> {
     let mut board = open(&options.device)?;
     let Some(table) = board.session.table() else {
         return Err(Error::Usage(
-            "there is no address table to tell the registers; name one with --table FILE".to_owned(),
+            "there is no address table that lists the registers; name one with --table FILE".to_owned(),
         ));
     };
     let nodes = filter(&options.filter).nodes(table)?;
     let (labels, note) = readable(&nodes);
     if labels.is_empty() {
         let nodes = counted(nodes.len(), "node", "nodes");
-        let why = format!("none of {nodes} is a register that may be read; blocks are read by `hodo ipbus block read`");
+        let why = format!("none of {nodes} is a readable register; read blocks with `hodo ipbus block read`");
         return Err(Error::Usage(why));
     }
     let mut addresses: Vec<u32> = labels.iter().map(|label| label.address).collect();
@@ -57,7 +57,7 @@ fn readable(nodes: &[Node<'_>]) -> (Vec<Label>, String) {
         left.push(counted(blocks, "block or port", "blocks and ports"));
     }
     if write_only > 0 {
-        left.push(format!("{} that may only be written", counted(write_only, "register", "registers")));
+        left.push(format!("{} that can only be written", counted(write_only, "register", "registers")));
     }
     let note = if left.is_empty() { String::new() } else { format!("not read: {}\n", left.join(", ")) };
     (labels, note)

@@ -57,8 +57,8 @@ fn modify(
     let label = board.label(spot)?;
     if label.mask != Mask::ALL {
         return Err(Error::Usage(format!(
-            "node `{}` is the bits {} of a register, and read-modify-write changes the whole; write the register's node, \
-             or its address 0x{:08X}",
+            "node `{}` covers the bits {} of a register, and read-modify-write changes the whole register; name the \
+             register's node, or its address 0x{:08X}",
             label.node, label.mask, label.address
         )));
     }

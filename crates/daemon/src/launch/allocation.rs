@@ -37,7 +37,7 @@ impl Allocation {
     ///
     /// # Errors
     /// [`Error::Start`] if `salloc` cannot be started.
-    pub fn ask(options: &[String]) -> Result<Asked, Error> {
+    pub fn ask(options: &[String]) -> Result<PendingAllocation, Error> {
         let mut command = Command::new("salloc");
         command.args(options).args(["sh", "-c", KEEP]).stdin(Stdio::piped()).stdout(Stdio::piped());
         // A group of its own: Ctrl-C is for this process, which gives the nodes back once they are free.
@@ -55,18 +55,18 @@ impl Allocation {
             let _ = send.send(line);
         });
         let stdin = child.stdin.take();
-        Ok(Asked { keeper: Some(Keeper { child, stdin, has_nodes: false }), receive })
+        Ok(PendingAllocation { keeper: Some(Keeper { child, stdin, has_nodes: false }), receive })
     }
 }
 
 /// A job that may still be waiting for its nodes.
 #[derive(Debug)]
-pub struct Asked {
+pub struct PendingAllocation {
     keeper: Option<Keeper>,
     receive: Receiver<String>,
 }
 
-impl Asked {
+impl PendingAllocation {
     /// Returns the allocation, or `None` if Slurm has not made it within this time.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use hodo_farm::controller::{Command, Event, Pace};
 use hodo_farm::emulation::Generator;
 use hodo_farm::wire::LENGTH_MAX;
 use hodo_farm::{Controller, ControllerConfig, Ledger, Ranges};
-use hodo_io::usage::{MachineTime, ProcessUsage};
+use hodo_io::usage::{MachineTime, Usage};
 use hodo_io::{Attendant, Clock, Server, Stop, sleep};
 use hodo_machine::{Address, Instant};
 use hodo_measure::{Binding, Cpu, Histogram, Limit, Loss, Measurement, Rate, Run, State, Until, Verdict, statistics};
@@ -44,7 +44,7 @@ const MEETING: Duration = Duration::from_secs(20);
 pub fn shapes(settings: &BenchSettings) -> Result<Vec<Shape>, Error> {
     let wrong = |why: String| Err(Error::Settings(why));
     let shapes: Vec<Shape> = settings.nodes.iter().map(|nodes| Shape::of(settings, *nodes)).collect();
-    let Some(shape) = shapes.first() else { return wrong("--nodes: no number".to_owned()) };
+    let Some(shape) = shapes.first() else { return wrong("--nodes: the number is missing".to_owned()) };
     if shape.flow == Flow::Poured && settings.time != "0" {
         return wrong("--time: the nodes of lhcb-v3 do not decide".to_owned());
     }
@@ -52,7 +52,7 @@ pub fn shapes(settings: &BenchSettings) -> Result<Vec<Shape>, Error> {
         return wrong("--rate: only lhcb-v1 has a generator of its own; add --preset lhcb-v1".to_owned());
     }
     if shape.size > u64::from(LENGTH_MAX) {
-        return wrong(format!("--size {}: an event has {LENGTH_MAX} bytes at most", shape.size));
+        return wrong(format!("--size {}: an event has at most {LENGTH_MAX} bytes", shape.size));
     }
     Ok(shapes)
 }
@@ -127,7 +127,7 @@ fn meet(shape: &Shape, snapshots: &[Arc<Snapshot<ControllerSnapshot>>], stop: &A
         if present >= u64::from(shape.nodes) {
             Ok(())
         } else {
-            Err(format!("{present} of {} nodes have come", shape.nodes))
+            Err(format!("only {present} of {} nodes have connected", shape.nodes))
         }
     })
 }
@@ -138,9 +138,9 @@ fn settle(snapshots: &[Arc<Snapshot<ControllerSnapshot>>], stop: &AtomicBool) ->
         let reported: u64 = now.nodes.iter().map(|node| node.answered).sum();
         let given = now.counters.given;
         if reported == given {
-            Ok(format!("the nodes report {reported} events since they came: all that they were given\n"))
+            Ok(format!("the nodes report {reported} events since they connected: all that were sent to them\n"))
         } else {
-            Err(format!("the nodes report {reported} of the {given} events they were given"))
+            Err(format!("the nodes report {reported} of the {given} events that were sent to them"))
         }
     })
 }
@@ -178,7 +178,7 @@ fn watch(
 ) -> Result<(Measurement, String), Error> {
     sleep(shape.warm_up());
     let start = look(snapshots)?;
-    let (ours, theirs, machine) = (ProcessUsage::of_process(), nodes.usage(), MachineTime::until_now());
+    let (ours, theirs, machine) = (Usage::of_process(), nodes.usage(), MachineTime::until_now());
     let mut watched = Watched::from(shape.flow, start);
     loop {
         sleep(LOOK);
@@ -196,10 +196,10 @@ fn watch(
         }
     }
     let elapsed_s = watched.elapsed_s().max(1e-9);
-    let (ours, theirs) = (ProcessUsage::of_process().since(&ours), nodes.usage().since(&theirs));
+    let (ours, theirs) = (Usage::of_process().since(&ours), nodes.usage().since(&theirs));
     let busy = MachineTime::until_now().zip(machine).and_then(|(now, then)| now.since(&then).busy_percent());
     let events = watched.events();
-    let per_event = |usage: &ProcessUsage| Some(usage.cpu_s() * 1e9 / events as f64);
+    let per_event = |usage: &Usage| Some(usage.cpu_s() * 1e9 / events as f64);
     let cpu = if events == 0 {
         Cpu::default()
     } else {
@@ -256,7 +256,7 @@ fn verdict(watched: &Watched, stop: &AtomicBool) -> Verdict {
     }
     let (redispatched, lost) = watched.troubles();
     if lost > 0 || redispatched > 0 {
-        let _ = write!(verdict.text, "; {lost} nodes lost, {redispatched} events given again");
+        let _ = write!(verdict.text, "; {lost} nodes lost, {redispatched} events dispatched again");
     }
     verdict
 }

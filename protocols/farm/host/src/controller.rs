@@ -60,7 +60,7 @@ impl ControllerDaemon {
     pub fn start(settings: ControllerSettings) -> Result<Self, Error> {
         let threads = settings.threads;
         if threads > 1 && settings.generator.is_none() {
-            let why = "--threads above 1 is for events that are made here; add --events";
+            let why = "--threads above 1 works only with events that are generated here; add --events";
             return Err(Error::Settings(why.to_owned()));
         }
         let (storage, recovered) = open_store(&settings)?;

@@ -6,7 +6,7 @@ use hodo_farm::controller::FarCounters;
 use hodo_farm::node::{Command, Decide, Done, Event, Job};
 use hodo_farm::wire::{Hello, Verdict};
 use hodo_farm::{Error, Node, NodeConfig};
-use hodo_io::usage::ProcessUsage;
+use hodo_io::usage::Usage;
 use hodo_io::{Attendant, ServeOptions, Server, Stop};
 use hodo_machine::{Bytes, Instant, Peer};
 use std::collections::{BTreeMap, VecDeque};
@@ -128,7 +128,7 @@ pub fn decide<D: Decider + 'static>(
 /// Returns the counters of this process, as a controller that requests a report gets them.
 #[must_use]
 pub fn process_counters() -> FarCounters {
-    let usage = ProcessUsage::of_process();
+    let usage = Usage::of_process();
     FarCounters {
         process: u64::from(std::process::id()),
         user_ns: (usage.user_s * 1e9) as u64,
@@ -156,7 +156,7 @@ impl<T: FnMut(Notice<'_>)> NodeThread<T> {
             Decision::Accept => (Verdict::Accepted, Bytes::new()),
             Decision::AcceptAs(output) if output.len() <= max => (Verdict::Accepted, output),
             Decision::AcceptAs(output) => {
-                let why = format!("its output of {} bytes is over the controller's bound of {max}", output.len());
+                let why = format!("its output of {} bytes exceeds the controller's limit of {max}", output.len());
                 (self.failed(&job, &why), Bytes::new())
             }
             Decision::Reject => (Verdict::Rejected, Bytes::new()),

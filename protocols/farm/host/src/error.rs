@@ -36,7 +36,7 @@ pub enum Error {
     #[error(transparent)]
     Daemon(#[from] hodo_daemon::Error),
     /// A text is not the status of this part of a farm.
-    #[error("this is not what a {what} of a farm shows: {why}")]
+    #[error("this is not the status of a farm's {what}: {why}")]
     NoStatus {
         /// The part.
         what: &'static str,
@@ -51,7 +51,7 @@ pub enum Error {
 impl Error {
     /// Makes the error of a controller in this process that does not answer.
     pub(crate) fn stuck() -> Self {
-        Error::TimedOut("the controller is stuck".to_owned())
+        Error::TimedOut("the controller does not respond".to_owned())
     }
 
     /// Makes the error of a part that the network failed while it was `doing` something.

@@ -29,7 +29,7 @@ pub use error::Error;
 pub use hodo_farm as machines;
 pub use limit::{line_limit, on_the_stream};
 pub use options::{accept, spread};
-pub use readout::{Given, NotTaken, ReadingOut, Readout};
+pub use readout::{NotTaken, ReadingOut, Readout, ReadoutCounters};
 
 use hodo_measure::Plan;
 use hodo_measure::limits::OnTheWire;

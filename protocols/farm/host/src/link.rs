@@ -96,7 +96,9 @@ impl<D: Driver<Machine = Giver>> FarmLink<D> {
         until_ready(&mut link, settings.timeout, stop, |link| link.joined >= nodes)?;
         if settings.window > link.credits {
             let most = link.credits;
-            return Err(LinkError::Unsupported(format!("its nodes take {most} events at once; lower --window")));
+            return Err(LinkError::Unsupported(format!(
+                "its nodes take at most {most} events at a time; lower --window"
+            )));
         }
         Ok(link)
     }
@@ -191,7 +193,7 @@ impl<D: Driver<Machine = Giver>> Link for FarmLink<D> {
             let stages = self.driver.machine_mut().far_stages();
             self.far_end.stages = stages.map(|(name, spans)| (name, spans.clone())).into();
         }
-        self.far_end.usage = self.processes.values().copied().reduce(plus);
+        self.far_end.usage = self.processes.values().copied().reduce(Usage::and);
         Ok(Some(self.far_end.clone()))
     }
 
@@ -231,16 +233,6 @@ fn usage(counters: &FarCounters) -> Usage {
         voluntary_switches: counters.voluntary,
         involuntary_switches: counters.involuntary,
         max_rss_bytes: counters.max_rss_bytes,
-    }
-}
-
-fn plus(one: Usage, other: Usage) -> Usage {
-    Usage {
-        user_s: one.user_s + other.user_s,
-        system_s: one.system_s + other.system_s,
-        voluntary_switches: one.voluntary_switches + other.voluntary_switches,
-        involuntary_switches: one.involuntary_switches + other.involuntary_switches,
-        max_rss_bytes: one.max_rss_bytes.max(other.max_rss_bytes),
     }
 }
 

@@ -63,7 +63,7 @@ impl Attendant for NodeThread {
             }
             Event::Joined(..) => {
                 self.left = None;
-                tracing::debug!("the controller has greeted");
+                tracing::debug!("joined the controller");
                 None
             }
             Event::Work { .. } | Event::Drained => None,

@@ -42,7 +42,7 @@ pub fn drain(pages: SocketAddr, within: Duration) -> Result<Status, Error> {
         }
         if clock.now().as_nanos() >= within.as_nanos() as u64 {
             let in_hand = status.events.in_hand;
-            let why = format!("after {within:?} {in_hand} events are still in hand; it goes on draining");
+            let why = format!("{in_hand} events are still pending after {within:?}; draining continues");
             return Err(Error::TimedOut(why));
         }
         sleep(AGAIN);
@@ -58,7 +58,7 @@ pub fn stop(pages: SocketAddr, within: Duration) -> Result<String, Error> {
     let said = order(pages, "/stop")?;
     while answers(pages) {
         if clock.now().as_nanos() >= within.as_nanos() as u64 {
-            return Err(Error::TimedOut(format!("after {within:?} it has not ended; it goes on ending")));
+            return Err(Error::TimedOut(format!("it has not stopped after {within:?}, and is still stopping")));
         }
         sleep(AGAIN);
     }

@@ -143,7 +143,7 @@ pub(crate) fn addresses(uri: &Uri) -> Result<Vec<Address>, Error> {
     let address = |host: &str| {
         hodo_io::resolve(host, NODES_PORT)
             .map(Address::Tcp)
-            .map_err(|error| Error::Usage(format!("`{host}` in `{uri}` is no address: {error}")))
+            .map_err(|error| Error::Usage(format!("`{host}` in `{uri}` is not an address: {error}")))
     };
     uri.authority.split(',').map(address).collect()
 }
@@ -154,8 +154,11 @@ pub(crate) fn addresses(uri: &Uri) -> Result<Vec<Address>, Error> {
 /// A sentence that says what is wrong, with this example.
 pub fn spread(text: &str, unit: &dyn Fn(&str) -> Result<f64, String>, example: &str) -> Result<Spread, String> {
     let (name, rest) = text.split_once(':').unwrap_or(("fixed", text));
-    let wrong =
-        || format!("`{text}` is no spread: take {example}, uniform:A..B, exponential:MEAN or normal:MEAN,DEVIATION");
+    let wrong = || {
+        format!(
+            "`{text}` is not a distribution; write {example}, uniform:A..B, exponential:MEAN or normal:MEAN,DEVIATION"
+        )
+    };
     Ok(match name {
         "fixed" => Spread::Fixed(unit(rest)? as u64),
         "exponential" => Spread::Exponential(unit(rest)?),
@@ -185,7 +188,7 @@ pub fn accept(text: &str) -> Result<Accept, String> {
     }
     match text.parse() {
         Ok(part) if (0.0..=1.0).contains(&part) => Ok(Accept::Fraction(part)),
-        _ => Err(format!("`{text}` is no part of all events: take 0.005, or every:200")),
+        _ => Err(format!("`{text}` is not a share of the events; write 0.005, or every:200")),
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn run(programs: &Programs, deciding: Deciding, stop: &Stop) -> Resul
     let told = |notice: Notice<'_>| match notice {
         Notice::Failed { event, why } => tracing::warn!("event {event}: {why}"),
         Notice::Left(error) => tracing::warn!("{error}; trying again"),
-        Notice::Joined(_) => tracing::debug!("the controller has greeted"),
+        Notice::Joined(_) => tracing::debug!("joined the controller"),
         Notice::Passed(_) => {}
     };
     let done = if *started == Started::Once {
@@ -71,5 +71,5 @@ fn check(program: &OsStr) -> Result<(), Error> {
         return Ok(());
     }
     let program = program.display();
-    Err(Error::Settings(format!("there is no program `{program}`; give its path, and make it executable")))
+    Err(Error::Settings(format!("program `{program}` not found; give its path, and make it executable")))
 }

@@ -54,14 +54,14 @@ pub enum NotTaken {
 
 /// The counters of the events that were submitted, by their outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Given {
+pub struct ReadoutCounters {
     /// Stored.
     pub accepted: u64,
     /// Not stored.
     pub rejected: u64,
     /// Stored as events over which nodes failed.
     pub quarantined: u64,
-    /// Given up, because fragments of other sources were missing.
+    /// ReadoutCounters up, because fragments of other sources were missing.
     pub incomplete: u64,
     /// Had their verdict already.
     pub duplicate: u64,
@@ -90,7 +90,7 @@ struct State {
     /// Bytes of each event without a verdict, by run and number.
     in_hand: HashMap<(u32, u64), u64>,
     bytes: u64,
-    given: Given,
+    given: ReadoutCounters,
     ended: bool,
     waker: Option<Waker>,
 }
@@ -112,7 +112,7 @@ impl Readout {
             run: how.source.run,
             in_hand: HashMap::new(),
             bytes: 0,
-            given: Given { away: Some("it was not reached yet".to_owned()), ..Given::default() },
+            given: ReadoutCounters { away: Some("it was not reached yet".to_owned()), ..ReadoutCounters::default() },
             ended: false,
             waker: None,
         };
@@ -174,7 +174,7 @@ impl Readout {
 
     /// Returns the counters of the events so far.
     #[must_use]
-    pub fn given(&self) -> Given {
+    pub fn given(&self) -> ReadoutCounters {
         self.shared.state().given()
     }
 
@@ -183,7 +183,7 @@ impl Readout {
     ///
     /// # Errors
     /// The error of the system if the network has failed, or an error if the thread of the read-out has panicked.
-    pub fn finish(mut self, within: Duration) -> io::Result<Given> {
+    pub fn finish(mut self, within: Duration) -> io::Result<ReadoutCounters> {
         let is_busy = |state: &mut State| !state.ended && !state.in_hand.is_empty();
         let waited = self.shared.changed.wait_timeout_while(self.shared.state(), within, is_busy);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
@@ -210,8 +210,8 @@ impl Drop for Readout {
 }
 
 impl State {
-    fn given(&self) -> Given {
-        Given { kept: self.in_hand.len() as u64, ..self.given.clone() }
+    fn given(&self) -> ReadoutCounters {
+        ReadoutCounters { kept: self.in_hand.len() as u64, ..self.given.clone() }
     }
 
     fn release(&mut self, key: (u32, u64)) {

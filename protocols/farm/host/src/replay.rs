@@ -98,7 +98,7 @@ impl Replay {
             if finding.is_failure() {
                 self.damaged.store(true, Ordering::Relaxed);
             }
-            tracing::warn!("left out: {finding}");
+            tracing::warn!("skipped: {finding}");
         }
     }
 }

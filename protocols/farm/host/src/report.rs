@@ -2,7 +2,7 @@
 
 use crate::controller::shares::evenness;
 use crate::controller::status::{Events, Moment, NodeStatus, Status};
-use hodo_io::usage::ProcessUsage;
+use hodo_io::usage::Usage;
 use hodo_measure::{
     Cpu, Estimate, Fairness, Histogram, Interval, Loss, Measurement, Mode, NodeShare, ProcessCpu, Rate, State, Test,
     Verdict, verdict,
@@ -78,7 +78,7 @@ pub fn measurement(of: &str, status: &Status) -> Measurement {
 
 /// Returns the CPU of a process over this many seconds, as documents have it.
 #[must_use]
-pub fn process_cpu(usage: &ProcessUsage, elapsed_s: f64) -> ProcessCpu {
+pub fn process_cpu(usage: &Usage, elapsed_s: f64) -> ProcessCpu {
     ProcessCpu {
         percent: usage.cpu_s() / elapsed_s * 100.0,
         user_s: usage.user_s,

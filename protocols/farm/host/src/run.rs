@@ -12,7 +12,7 @@ mod table;
 mod tests;
 mod values;
 
-pub use conduct::{Course, Said};
+pub use conduct::{Course, OutputLine};
 pub use role::{CommandLine, Role, RoleOption, Takes};
 pub use signals::Signals;
 
@@ -102,7 +102,7 @@ impl FarmFile {
     ///
     /// # Errors
     /// [`Error::Settings`] if a role has no host, [`Error::Daemon`] if processes cannot be started.
-    pub fn run(&self, signals: &Signals, say: &mut dyn FnMut(Said<'_>)) -> Result<Option<Course>, Error> {
+    pub fn run(&self, signals: &Signals, say: &mut dyn FnMut(OutputLine<'_>)) -> Result<Option<Course>, Error> {
         let Some(site) = Site::prepare(&self.farm, self.launch, signals)? else { return Ok(None) };
         let processes = plan::place(&self.farm, &site.pool, self.launch == Launch::Local);
         conduct::run(&self.farm, &site, processes, signals, say).map(Some)
@@ -133,8 +133,8 @@ impl FarmFile {
         };
         let again = match course.restarts {
             0 => String::new(),
-            1 => ", 1 process started again".to_owned(),
-            restarts => format!(", {restarts} processes started again"),
+            1 => ", 1 process restarted".to_owned(),
+            restarts => format!(", {restarts} processes restarted"),
         };
         let rate = match (farm.run.events, course.events_took) {
             (Some(events), Some(took)) => {

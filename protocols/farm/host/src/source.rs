@@ -56,9 +56,11 @@ pub fn run(settings: &SourceSettings, stop: &Arc<Stop>) -> Result<Summary, Error
     let damaged = Arc::new(AtomicBool::new(false));
     let (given, replays) = match &settings.events {
         SourceEvents::Recorded(replay) => {
-            (Given::Recorded(Box::new(Replay::open(replay, Arc::clone(&damaged))?)), true)
+            (EventOrigin::Recorded(Box::new(Replay::open(replay, Arc::clone(&damaged))?)), true)
         }
-        SourceEvents::Made(made) => (Given::Made(Box::new(Generator::new(made.clone(), Ranges::default()))), false),
+        SourceEvents::Made(made) => {
+            (EventOrigin::Made(Box::new(Generator::new(made.clone(), Ranges::default()))), false)
+        }
     };
     let supply = UntilStopped { given, stop: Arc::clone(stop) };
     let datagram = settings.datagram;
@@ -69,7 +71,7 @@ pub fn run(settings: &SourceSettings, stop: &Arc<Stop>) -> Result<Summary, Error
     let thread = SourceThread { over: false, replays, summary: &mut summary };
     let make = || (Source::new(config, supply), thread);
     let attended = Server::new(options).with_drain(settings.drain).attend_here(make, stop);
-    attended.map_err(|why| Error::run(format!("giving events to {}", settings.to), &why))?;
+    attended.map_err(|why| Error::run(format!("sending events to {}", settings.to), &why))?;
     summary.damaged = damaged.load(Ordering::Relaxed);
     Ok(summary)
 }
@@ -107,7 +109,7 @@ impl Summary {
         let kept = self.kept.get();
         let lost = match self.sent_again.get() {
             _ if !self.is_udp => String::new(),
-            again => format!(", {again} times parts lost and sent again"),
+            again => format!(", parts lost and sent again {again} times"),
         };
         format!(
             "{accepted} accepted, {rejected} rejected, {quarantined} quarantined, {incomplete} incomplete, {duplicate} \
@@ -117,14 +119,14 @@ impl Summary {
 }
 
 /// The supply of a source.
-enum Given {
+enum EventOrigin {
     Made(Box<Generator>),
     Recorded(Box<Replay>),
 }
 
 /// Gives events until the source is to stop; those that were given get their verdict then.
 struct UntilStopped {
-    given: Given,
+    given: EventOrigin,
     stop: Arc<AtomicBool>,
 }
 
@@ -132,22 +134,22 @@ impl Supply for UntilStopped {
     fn next(&mut self, now: Instant) -> Next {
         match &mut self.given {
             _ if self.stop.load(Ordering::Relaxed) => Next::Ended,
-            Given::Made(generator) => generator.next(now),
-            Given::Recorded(replay) => replay.next(now),
+            EventOrigin::Made(generator) => generator.next(now),
+            EventOrigin::Recorded(replay) => replay.next(now),
         }
     }
 
     fn run(&self) -> Option<u32> {
         match &self.given {
-            Given::Made(_) => None,
-            Given::Recorded(replay) => replay.run(),
+            EventOrigin::Made(_) => None,
+            EventOrigin::Recorded(replay) => replay.run(),
         }
     }
 
     fn is_paced(&self) -> bool {
         match &self.given {
-            Given::Made(generator) => generator.is_paced(),
-            Given::Recorded(replay) => replay.is_paced(),
+            EventOrigin::Made(generator) => generator.is_paced(),
+            EventOrigin::Recorded(replay) => replay.is_paced(),
         }
     }
 }
@@ -181,7 +183,7 @@ impl Attendant for SourceThread<'_> {
                 } += 1;
             }
             Event::Joined(hello) => {
-                tracing::debug!("the {} takes {} events at once", hello.role.name(), hello.credits);
+                tracing::debug!("the {} takes up to {} events", hello.role.name(), hello.credits);
             }
             Event::Left(hodo_farm::Error::RefusedBy { code }) if self.replays && code == TOO_MANY_GAPS => {
                 self.summary.gave_up = true;
@@ -192,7 +194,7 @@ impl Attendant for SourceThread<'_> {
             Event::Left(error) => tracing::warn!("{error}; trying again"),
             Event::TooLarge { event, size, max } => {
                 self.summary.too_large += 1;
-                tracing::warn!("event {event} of {size} bytes is left out: the far end takes {max} at most");
+                tracing::warn!("event {event} of {size} bytes is skipped: the far end takes at most {max}");
             }
             Event::Ended => self.over = true,
         }

@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 /// The status of a controller, and of its builder where that is watched too, at one moment.
 #[derive(Debug, Clone, Default)]
-pub struct Look {
+pub struct FarmSnapshot {
     /// The controller.
     pub controller: Status,
     /// The builder.
@@ -20,10 +20,10 @@ pub struct Look {
 /// Returns the activity between two snapshots as text of at most `rows` rows. No row has more than 79 columns, except
 /// for reasons of failures. `at` names the controller.
 #[must_use]
-pub fn view(at: &str, before: &Look, now: &Look, rows: usize) -> String {
+pub fn view(at: &str, before: &FarmSnapshot, now: &FarmSnapshot, rows: usize) -> String {
     let span_s = now.controller.uptime_s - before.controller.uptime_s;
     // Where the time goes back, another process answers now.
-    let zero = Look::default();
+    let zero = FarmSnapshot::default();
     let (before, span_s) = if span_s > 0.0 { (before, span_s) } else { (&zero, now.controller.uptime_s.max(1e-9)) };
     let mut text = events(at, &before.controller, &now.controller, span_s);
     if let Some(building) = &now.builder {
@@ -180,12 +180,12 @@ mod tests {
 
     const ROWS: usize = 1000;
 
-    fn look(uptime_s: f64, taken_in: u64, given: [u64; 2]) -> Look {
+    fn look(uptime_s: f64, taken_in: u64, given: [u64; 2]) -> FarmSnapshot {
         let events = Events { taken_in, rejected: taken_in, ..Events::default() };
         let nodes = (0..).zip(given).map(|(number, given)| NodeStatus { number, given, ..NodeStatus::default() });
         let bytes = Bytes { taken_in: taken_in * 125_000, ..Bytes::default() };
         let controller = Status { uptime_s, events, bytes, nodes: nodes.collect(), ..Status::default() };
-        Look { controller, builder: None }
+        FarmSnapshot { controller, builder: None }
     }
 
     #[test]
@@ -211,10 +211,13 @@ mod tests {
         let mut now = look(1.0, 1, [0, 0]);
         now.controller.nodes = nodes;
         for rows in 1..300 {
-            let text = view("here", &Look::default(), &now, rows);
+            let text = view("here", &FarmSnapshot::default(), &now, rows);
             assert!(text.lines().count() <= rows.max(7), "{rows} rows:\n{text}");
         }
-        assert!(view("here", &Look::default(), &now, 24).contains("and 186 more"), "what is left out is counted");
+        assert!(
+            view("here", &FarmSnapshot::default(), &now, 24).contains("and 186 more"),
+            "what is left out is counted"
+        );
     }
 
     #[test]
@@ -228,7 +231,7 @@ mod tests {
             fragments: Fragments { lost: 1_000_000, taken_in: 3 * many, ..Fragments::default() },
             ..BuilderStatus::default()
         });
-        let text = view("192.168.100.100:9205", &Look::default(), &now, ROWS);
+        let text = view("192.168.100.100:9205", &FarmSnapshot::default(), &now, ROWS);
         for line in text.lines().skip(1) {
             assert!(line.len() < 80, "{line}");
         }

@@ -141,7 +141,7 @@ fn what_nodes_do_not_take_is_named() {
     let wide = plan(Test::Rate, Mode::Send, 64);
     let refused = |settings: Settings| open_with(&served.uri, &settings).err().expect("it is too much").to_string();
     let window = refused(Settings { window: 65_537, ..settings(&wide) });
-    assert!(window.contains("65536 events at once") && window.contains("--window"), "{window}");
+    assert!(window.contains("65536 events at a time") && window.contains("--window"), "{window}");
     let unknown = open_with(&uri(&format!("{}?nodes=3", served.uri)), &settings(&wide)).err();
     assert!(matches!(unknown, Some(Error::Usage(_))));
 }

@@ -26,7 +26,7 @@ use even::Even;
 pub use even::Pace;
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Spans, Stamp, Stamps};
 pub use nodes::NodeShare;
-use nodes::{Given, Held, Member, NodeLine, Origin, Queue};
+use nodes::{Dispatched, Member, NodeLine, Origin, PendingEvent, Queue};
 pub use report::{Counters, FarCounters, State};
 use sources::Giver;
 use stages::Stages;
@@ -90,9 +90,9 @@ pub struct Controller<S> {
     queue: Queue,
     even: Even,
     /// Events that wait for a token.
-    waiting: VecDeque<Held>,
+    waiting: VecDeque<PendingEvent>,
     /// Events over which a node failed or died: each is given to a node that has nothing else.
-    suspects: VecDeque<Held>,
+    suspects: VecDeque<PendingEvent>,
     ledger: Ledger,
     commits: Commits,
     accounts: Accounts,
@@ -284,7 +284,7 @@ impl<S: Supply> Controller<S> {
         }
         self.counters.bytes_in += payload.len() as u64;
         let (event, origin) = (number, Origin::Here);
-        self.waiting.push_back(Held { run, event, kind, deaths: 0, stamped, payload, origin, came: now });
+        self.waiting.push_back(PendingEvent { run, event, kind, deaths: 0, stamped, payload, origin, came: now });
     }
 
     fn opened(&mut self, now: Instant, peer: Peer, address: &Address) {
@@ -455,7 +455,7 @@ impl<S: Supply> Controller<S> {
                 self.counters.nodes_lost += 1;
                 let taken_back = node.given.len() as u32;
                 let number = node.hello.number;
-                for Given { held, .. } in node.given {
+                for Dispatched { held, .. } in node.given {
                     self.failed(held, number);
                 }
                 self.suspects.extend(node.reserved);

@@ -13,40 +13,42 @@ pub enum Error {
         first: [u8; 4],
     },
     /// The peer speaks another version.
-    #[error("version {theirs} of the wire, this is {VERSION}; use the same hodo on both sides")]
+    #[error(
+        "it speaks version {theirs} of the protocol, and this program version {VERSION}; use the same hodo on both sides"
+    )]
     Version {
         /// Which.
         theirs: u16,
     },
     /// A body that is shorter than its kind needs.
-    #[error("a message is shorter than its kind needs")]
+    #[error("a message is too short for its kind")]
     Truncated,
     /// A role that there is none of.
-    #[error("role {code} is none")]
+    #[error("role {code} does not exist")]
     NoRole {
         /// Code on the wire.
         code: u8,
     },
     /// A verdict that there is none of.
-    #[error("verdict {code} is none")]
+    #[error("verdict {code} does not exist")]
     NoVerdict {
         /// Code on the wire.
         code: u8,
     },
     /// A peer of this role has no business here.
-    #[error("a {} has no business here; look at whom it was told to reach", role.name())]
+    #[error("a {} cannot connect here; check its --to address", role.name())]
     WrongRole {
         /// The role that the peer claims.
         role: Role,
     },
     /// A message that is not allowed there.
-    #[error("a message of kind {kind} out of place")]
+    #[error("unexpected message of kind {kind}")]
     Unexpected {
         /// Kind of the message on the wire.
         kind: u8,
     },
     /// An event or a message over the bound.
-    #[error("{size} bytes are over the bound of {max}; raise --event-max there")]
+    #[error("{size} bytes exceed the limit of {max}; raise --event-max there")]
     TooLarge {
         /// Size in bytes.
         size: u32,
@@ -54,19 +56,19 @@ pub enum Error {
         max: u32,
     },
     /// More events, or more bytes of them, than there was credit for.
-    #[error("more was sent than the credit of {max}")]
+    #[error("it sent more than its credit of {max}")]
     OverCredit {
         /// The bound that was passed.
         max: u64,
     },
     /// A token for an event that this peer was not given, or has answered.
-    #[error("a token for event {event}, which was not given to it")]
+    #[error("a token for event {event}, which it did not have")]
     Unasked {
         /// The event that it names.
         event: u64,
     },
     /// The events of the run have more gaps than can be remembered.
-    #[error("the events' numbers have over {max} gaps; number them one after the other")]
+    #[error("the event numbers have more than {max} gaps; number events consecutively")]
     TooManyGaps {
         /// The bound.
         max: usize,
@@ -78,13 +80,13 @@ pub enum Error {
         run: u32,
     },
     /// One more peer of its kind than there may be.
-    #[error("there are {max} of its kind already")]
+    #[error("the limit of {max} such connections is reached")]
     Full {
         /// The bound.
         max: u32,
     },
     /// Another connection has the same source's number.
-    #[error("another connection is number {number} now; give each its own")]
+    #[error("another connection has taken number {number}; give each its own number")]
     Replaced {
         /// The number.
         number: u32,
@@ -93,7 +95,7 @@ pub enum Error {
     #[error("no greeting in time")]
     NoGreeting,
     /// Nothing was heard for too long.
-    #[error("nothing was heard for too long")]
+    #[error("silent for too long")]
     Silent,
     /// An event was not answered in time.
     #[error("event {event} was not answered in time")]
@@ -110,11 +112,11 @@ pub enum Error {
     /// The connection is gone.
     #[error("{0}")]
     Closed(Closed),
-    /// An event with the number 2^64 - 1, which none may have.
-    #[error("an event has the number 2^64 - 1, which none may have")]
+    /// An event with the number 2^64 - 1, which is reserved.
+    #[error("an event has the number 2^64 - 1, which is reserved")]
     NoNumber,
     /// A source that is not expected.
-    #[error("source {number} is none of the {sources} expected; number them from 0 on")]
+    #[error("source {number} is not one of the {sources} expected; number them from 0")]
     NoSuchSource {
         /// Number of the source.
         number: u32,
@@ -122,7 +124,7 @@ pub enum Error {
         sources: u32,
     },
     /// A node that sends no tokens, where they are wanted.
-    #[error("a node without tokens is only for measuring: let it answer")]
+    #[error("nodes without tokens are only for measurements; start it without --no-tokens")]
     NoTokens,
 }
 

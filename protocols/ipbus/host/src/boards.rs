@@ -1,6 +1,6 @@
 //! Which IPbus devices a URI names, and how they are reached.
 
-use crate::link::{Asked, Registers};
+use crate::link::{LinkSettings, Registers};
 use hodo_ipbus::wire::operation::Mode;
 use hodo_ipbus::wire::{DEVICE_PORT, HUB_PORT, Version};
 use hodo_ipbus::{ClientConfig, DeviceConfig, Path};
@@ -135,8 +135,8 @@ impl Boards {
         config
     }
 
-    pub(crate) fn asked(&self, channels: Range<u32>, settings: &Settings) -> Asked {
-        Asked {
+    pub(crate) fn asked(&self, channels: Range<u32>, settings: &Settings) -> LinkSettings {
+        LinkSettings {
             registers: self.registers,
             channels: channels.end - channels.start,
             size_max: settings.size_max,
@@ -213,7 +213,7 @@ fn with_port(hosts: &str, port: u16) -> impl Iterator<Item = String> {
 
 fn address(uri: &Uri, host: &Host) -> Result<SocketAddr, Error> {
     hodo_io::resolve(&host.to_string(), host.port)
-        .map_err(|error| Error::Usage(format!("`{host}` in `{uri}` is no address: {error}")))
+        .map_err(|error| Error::Usage(format!("`{host}` in `{uri}` is not an address: {error}")))
 }
 
 /// Returns the board's address; the hub's framing has room for an IPv4 address only.

@@ -127,10 +127,10 @@ pub enum HubError {
     #[error(transparent)]
     Daemon(#[from] hodo_daemon::Error),
     /// The process cannot be told to end.
-    #[error("{0}; ask as the user who runs the hub")]
+    #[error("{0}; run this as the user of the hub")]
     NotAllowed(String),
     /// The process has not ended in time.
-    #[error("process {0} was told to end and has not; its log says why, `kill -KILL {0}` ends it at once")]
+    #[error("process {0} was asked to stop and has not; its log may say why, and `kill -KILL {0}` ends it at once")]
     StillThere(u32),
 }
 
@@ -205,7 +205,7 @@ pub fn stop(pid_file: &Path, within: Duration) -> Result<Option<u32>, HubError> 
         || PidFile::holder(pid_file).map_err(|why| HubError::NotAllowed(format!("{}: {why}", pid_file.display())));
     let Some(pid) = holder()? else { return Ok(None) };
     let told = process::terminate(pid);
-    told.map_err(|why| HubError::NotAllowed(format!("process {pid} cannot be told to end: {why}")))?;
+    told.map_err(|why| HubError::NotAllowed(format!("process {pid} cannot be stopped: {why}")))?;
     let clock = Clock::start();
     while holder()? == Some(pid) {
         if clock.now() > Instant::ZERO + within {

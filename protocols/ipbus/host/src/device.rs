@@ -296,6 +296,6 @@ mod tests {
             table,
             "/no/such/table.xml: error: `/no/such/table.xml` cannot be read: there is no such file; check the path"
         );
-        assert_eq!(refused("table=file:///no/such/*.xml"), "no file fits `/no/such/*.xml`; check the path");
+        assert_eq!(refused("table=file:///no/such/*.xml"), "no file matches `/no/such/*.xml`; check the path");
     }
 }

@@ -70,5 +70,5 @@ pub(crate) fn remedy(uri: &Uri) -> String {
     if is_through_hub(uri) {
         return "start `hodo hub` there, or name where it is".to_owned();
     }
-    format!("is the device on, and is that its address and port? `hodo serve {uri}` is one in software")
+    format!("is the device on, and is that its address and port? `hodo serve {uri}` starts one in software")
 }

@@ -30,7 +30,7 @@ pub(crate) fn add(opened: &mut Opened, pages: Option<SocketAddr>) -> Result<(), 
 
 fn ask(pages: SocketAddr) -> Result<HubStages, String> {
     let text = hodo_daemon::fetch(pages, STAGES_PATH, PATIENCE).map_err(|why| why.to_string())?;
-    HubStages::of_text(&text).ok_or_else(|| format!("http://{pages}{STAGES_PATH} says something else"))
+    HubStages::of_text(&text).ok_or_else(|| format!("http://{pages}{STAGES_PATH} is not a page of stages"))
 }
 
 /// A link, and the hub that it goes through.

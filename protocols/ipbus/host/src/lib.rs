@@ -17,7 +17,7 @@ pub use far_end::{PAGES_PORT, STAGES_PATH};
 pub use file_system::Files;
 pub use hodo_ipbus::{Error, hub, window, wire};
 pub use hodo_uhal::{connections, files, finding, pattern, table, uri};
-pub use session::{Access, At, Brought, Doing, Failure, Queued, Session, SessionError, SessionSettings};
+pub use session::{Access, AccessResult, Action, At, Failure, Queued, Session, SessionError, SessionSettings};
 
 use hodo_measure::Plan;
 use hodo_measure::limits::OnTheWire;

@@ -6,7 +6,6 @@
 //! | send | one write |
 //! | both | a write, and a read of the same words behind it |
 
-use hodo_io::usage::ProcessUsage;
 use hodo_ipbus::wire::operation::Mode as Access;
 use hodo_ipbus::wire::transaction::Info;
 use hodo_ipbus::{Block, Clients, Command, Data, Error, Event};
@@ -57,7 +56,7 @@ struct Channel {
 
 /// The tester's settings of a link.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct LinkSettings {
     pub(crate) registers: Registers,
     pub(crate) channels: u32,
     pub(crate) size_max: u32,
@@ -67,7 +66,12 @@ pub(crate) struct Asked {
 
 impl<D: Driver<Machine = Clients>> IpbusLink<D> {
     /// Waits until every device has been reached, at most for `timeout`.
-    pub(crate) fn open(driver: D, noticed: fn(&D) -> Loss, asked: Asked, timeout: Duration) -> Result<Self, LinkError> {
+    pub(crate) fn open(
+        driver: D,
+        noticed: fn(&D) -> Loss,
+        asked: LinkSettings,
+        timeout: Duration,
+    ) -> Result<Self, LinkError> {
         let mut link = IpbusLink {
             driver,
             noticed,
@@ -195,8 +199,8 @@ impl<D: Driver<Machine = Clients>> Link for IpbusLink<D> {
     /// Returns the usage of the device's process from the system if it runs on this host, because a device has no
     /// counters of its process.
     fn far_end(&mut self, _until: Instant, _done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
-        let used = self.far_end.and_then(ProcessUsage::of);
-        Ok(used.map(|used| FarEnd { usage: Some(usage(used)), ..FarEnd::default() }))
+        let usage = self.far_end.and_then(Usage::of);
+        Ok(usage.map(|usage| FarEnd { usage: Some(usage), ..FarEnd::default() }))
     }
 
     fn tcp(&self) -> Option<TcpTimes> {
@@ -236,11 +240,6 @@ pub(crate) fn noticed(clients: &Clients) -> Loss {
         retransmitted: counters.requests_lost + counters.replies_lost,
         ..Loss::default()
     }
-}
-
-fn usage(used: ProcessUsage) -> Usage {
-    let ProcessUsage { user_s, system_s, voluntary_switches, involuntary_switches, max_rss_bytes } = used;
-    Usage { user_s, system_s, voluntary_switches, involuntary_switches, max_rss_bytes }
 }
 
 fn outcome_of(error: Error) -> Outcome {

@@ -99,7 +99,9 @@ pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error
     let served = Served::new(uri, scheme)?;
     let (transport, listeners) = (scheme.transport, served.boards());
     if listeners > 1 && transport == Transport::Stream {
-        return Err(Error::Usage(format!("boards={listeners}: over TCP one is served; start one for each port")));
+        return Err(Error::Usage(format!(
+            "boards={listeners}: a process serves one device over TCP; start one process per port"
+        )));
     }
     let address = address(DEVICE_PORT)?;
     let bound = if served.is_faulty() {

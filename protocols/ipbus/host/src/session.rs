@@ -2,7 +2,7 @@ mod access;
 mod error;
 mod line;
 
-pub use access::{Access, At, Brought, Doing};
+pub use access::{Access, AccessResult, Action, At};
 pub use error::{Failure, SessionError};
 
 use crate::file_system::Files;
@@ -73,7 +73,7 @@ pub struct Session {
     wait: Wait,
     line: Line,
     /// The accesses that were queued since the last dispatch, or belong to it.
-    asked: VecDeque<Asked>,
+    asked: VecDeque<QueuedAccess>,
     /// The tag of the first of these accesses.
     first: u64,
     /// The number of these accesses that have not ended.
@@ -94,8 +94,8 @@ pub struct Queued<T> {
 }
 
 #[derive(Debug)]
-struct Asked {
-    doing: Doing,
+struct QueuedAccess {
+    action: Action,
     node: Option<u32>,
     words: usize,
     state: State,
@@ -181,7 +181,7 @@ impl Session {
     /// Where the access is not possible; nothing is queued then.
     pub fn queue<T>(&mut self, access: Access<'_, T>) -> Result<Queued<T>, SessionError> {
         let tag = self.first + self.asked.len() as u64;
-        let Resolved { command, node, mask, doing } = access.resolve(tag, self.table.as_deref())?;
+        let Resolved { command, node, mask, action } = access.resolve(tag, self.table.as_deref())?;
         if std::mem::take(&mut self.dispatched) {
             self.asked.clear();
             self.first = tag;
@@ -196,7 +196,7 @@ impl Session {
             self.step(self.wait)?;
         }
         self.line.command(command);
-        self.asked.push_back(Asked { doing, node, words, state: State::Open });
+        self.asked.push_back(QueuedAccess { action, node, words, state: State::Open });
         self.open += 1;
         self.open_words += words;
         self.unsent += 1;
@@ -226,7 +226,7 @@ impl Session {
     /// # Errors
     /// The error of this access if it is not possible or failed; [`Self::take`] returns the results of the accesses
     /// before it.
-    pub fn call<T: Brought>(&mut self, access: Access<'_, T>) -> Result<T, SessionError> {
+    pub fn call<T: AccessResult>(&mut self, access: Access<'_, T>) -> Result<T, SessionError> {
         let queued = self.queue(access)?;
         match self.dispatch() {
             Err(error) if !matches!(error, SessionError::Failed(_)) => Err(error),
@@ -238,7 +238,7 @@ impl Session {
     ///
     /// # Errors
     /// Where it failed, has not ended, was taken before, or is of a dispatch before the last one.
-    pub fn take<T: Brought>(&mut self, queued: Queued<T>) -> Result<T, SessionError> {
+    pub fn take<T: AccessResult>(&mut self, queued: Queued<T>) -> Result<T, SessionError> {
         let index = queued.tag.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
         let asked = index.and_then(|index| self.asked.get_mut(index)).ok_or(SessionError::Gone)?;
         let failure = asked.failure(&self.uri, self.table.as_deref());
@@ -250,7 +250,7 @@ impl Session {
             }
             State::Failed { .. } | State::Taken => Err(failure.map_or(SessionError::Gone, SessionError::Failed)),
         };
-        while matches!(self.asked.front(), Some(Asked { state: State::Taken, .. })) {
+        while matches!(self.asked.front(), Some(QueuedAccess { state: State::Taken, .. })) {
             self.asked.pop_front();
             self.first += 1;
         }
@@ -295,11 +295,11 @@ impl Session {
     }
 }
 
-impl Asked {
+impl QueuedAccess {
     fn failure(&self, uri: &str, table: Option<&Table>) -> Option<Failure> {
         let State::Failed { address, error } = self.state else { return None };
         let node = self.node.and_then(|number| Some(table?.numbered(number)?.path()));
-        Some(Failure { doing: self.doing, node, address, uri: uri.to_owned(), error })
+        Some(Failure { action: self.action, node, address, uri: uri.to_owned(), error })
     }
 }
 

@@ -17,7 +17,7 @@ pub enum Error {
         first: u32,
     },
     /// A packet of a type that is not assigned, or not allowed there.
-    #[error("a packet of a type that is not allowed there: its header is 0x{header:08X}")]
+    #[error("a packet of an unexpected type: its header is 0x{header:08X}")]
     PacketKind {
         /// The packet's header.
         header: u32,
@@ -29,7 +29,7 @@ pub enum Error {
         kind: Kind,
     },
     /// A transaction's header that cannot be read, or is not allowed there.
-    #[error("no transaction that is allowed there begins with 0x{header:08X}")]
+    #[error("0x{header:08X} is not the header of a transaction that is allowed there")]
     TransactionHeader {
         /// That word.
         header: u32,
@@ -43,7 +43,7 @@ pub enum Error {
         have: usize,
     },
     /// A packet of fixed length has another.
-    #[error("a packet of {came} bytes where {due} are due")]
+    #[error("a packet of {came} bytes where {due} were expected")]
     Length {
         /// Bytes that it must have.
         due: usize,
@@ -51,7 +51,7 @@ pub enum Error {
         came: usize,
     },
     /// A chunk over our bound.
-    #[error("a chunk of {length} bytes is over the bound of {max}; is that an IPbus peer, and the right port?")]
+    #[error("a chunk of {length} bytes exceeds the limit of {max}; is that an IPbus peer, and the right port?")]
     ChunkTooLong {
         /// Length of the chunk in bytes.
         length: usize,
@@ -59,7 +59,7 @@ pub enum Error {
         max: usize,
     },
     /// A packet answers another one.
-    #[error("the device answered packet 0x{came:08X} where 0x{sent:08X} was due")]
+    #[error("the device answered packet 0x{came:08X} where 0x{sent:08X} was expected")]
     WrongPacket {
         /// The header that was sent.
         sent: u32,
@@ -67,10 +67,10 @@ pub enum Error {
         came: u32,
     },
     /// A reply came to what was not asked.
-    #[error("the far end answered what was not asked")]
+    #[error("the far end sent a reply without a request")]
     Unasked,
     /// A reply answers another transaction.
-    #[error("the device answered transaction 0x{came:08X} where 0x{sent:08X} was due")]
+    #[error("the device answered transaction 0x{came:08X} where 0x{sent:08X} was expected")]
     WrongTransaction {
         /// The header that was sent.
         sent: u32,
@@ -78,7 +78,7 @@ pub enum Error {
         came: u32,
     },
     /// The hub answers for another device.
-    #[error("the hub answered for {came} where {asked} was asked for")]
+    #[error("the hub replied for {came} instead of {asked}")]
     WrongTarget {
         /// The device asked for.
         asked: SocketAddrV4,
@@ -94,7 +94,7 @@ pub enum Error {
         done: u16,
     },
     /// The device met an error earlier in the packet, and left this out.
-    #[error("left out after an earlier error in the same packet; it was not done, ask again")]
+    #[error("skipped after an earlier error in the same packet; it was not executed, so request it again")]
     LeftOut,
     /// This version of the protocol has no such transaction.
     #[error("IPbus 1.3 has no configuration space; use a device of version 2.0")]
@@ -114,7 +114,7 @@ pub enum Error {
     )]
     Contended,
     /// More asked for than the bound allows.
-    #[error("more than {max} asked for at once")]
+    #[error("more than {max} requests at a time")]
     TooMany {
         /// The bound.
         max: usize,

@@ -146,9 +146,9 @@ impl fmt::Display for Ended {
             Ended::Malformed => "it sent a chunk that names no board; is it an IPbus client?",
             Ended::ChunkTooLong => "it sent a chunk over the bound; is it an IPbus client?",
             Ended::TooManyPackets => "it sent more packets than it may wait for",
-            Ended::TooManyClients => "there is no place for more clients",
+            Ended::TooManyClients => "the limit of clients is reached",
             Ended::Silent => "it sent no whole chunk in time",
-            Ended::Drained => "the hub stops",
+            Ended::Drained => "the hub is stopping",
         })
     }
 }

@@ -217,7 +217,7 @@ pub struct Window {
 struct StatusRequests {
     /// Whether one is to be sent.
     wanted: bool,
-    asked: Option<Asked>,
+    asked: Option<StatusRequest>,
     /// Statuses that were asked for and have not come: as many may still come late, and tell of long ago.
     due: u32,
     /// Statuses that told an id of long ago since something got on.
@@ -260,7 +260,7 @@ enum State {
 
 /// When a status was asked for that has not come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Asked {
+struct StatusRequest {
     first: Instant,
     last: Instant,
 }

@@ -275,8 +275,8 @@ mod tests {
         assert_eq!(
             told,
             [
-                "part.xml:2:2: warning: the connection is left out, because it has no `address_table`; add it",
-                "part.xml:3:2: warning: the connection is left out, because it has no `id`; add it",
+                "part.xml:2:2: warning: the connection is ignored, because it has no `address_table`; add it",
+                "part.xml:3:2: warning: the connection is ignored, because it has no `id`; add it",
                 "table.xml:1:1: warning: the outermost element is `node`, and not `connections`: the file has no \
                  connections",
             ]
@@ -293,7 +293,7 @@ mod tests {
         );
         assert_eq!(
             why("file://broken.xml"),
-            "broken.xml:2:1: error: not XML: an element is still open at the end of the file; add its end, as `</node>`"
+            "broken.xml:2:1: error: not XML: an element is still open at the end of the file; close it, as with `</node>`"
         );
         assert_eq!(
             why("file://none.xml;file://broken.xml"),

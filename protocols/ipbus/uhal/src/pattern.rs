@@ -48,7 +48,7 @@ impl core::error::Error for BadPattern {}
 
 impl fmt::Display for BadPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no regular expression: {}", self.text, self.why)
+        write!(f, "`{}` is not a valid regular expression: {}", self.text, self.why)
     }
 }
 
@@ -71,8 +71,8 @@ mod tests {
     #[test]
     fn a_bad_one_says_why() {
         let why = |pattern: &str| Pattern::new(pattern).unwrap_err().to_string();
-        assert_eq!(why("("), "`(` is no regular expression: unclosed group");
-        assert_eq!(why("a)(b"), "`a)(b` is no regular expression: unopened group");
+        assert_eq!(why("("), "`(` is not a valid regular expression: unclosed group");
+        assert_eq!(why("a)(b"), "`a)(b` is not a valid regular expression: unopened group");
         assert!(why("(?=a)").contains("look-around"));
         assert!(why("(a{1000}){1000}").contains("exceeds size limit"), "{}", why("(a{1000}){1000}"));
     }

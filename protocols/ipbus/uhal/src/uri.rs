@@ -67,7 +67,7 @@ pub struct Host {
 #[non_exhaustive]
 pub enum UriError {
     /// There is no `://`.
-    #[error("`{uri}` is no URI of a device; write it as `ipbusudp-2.0://board:{DEVICE_PORT}`")]
+    #[error("`{uri}` is not the URI of a device; write it as `ipbusudp-2.0://board:{DEVICE_PORT}`")]
     NoScheme {
         /// The text.
         uri: String,
@@ -89,7 +89,7 @@ pub enum UriError {
         scheme: String,
     },
     /// A host without a name or port.
-    #[error("`{host}` in `{uri}` is no host and port; write them as `board:{DEVICE_PORT}`")]
+    #[error("`{host}` in `{uri}` is not a host and port; write them as `board:{DEVICE_PORT}`")]
     BadHost {
         /// The text.
         uri: String,
@@ -332,8 +332,8 @@ mod tests {
     #[test]
     fn what_is_no_uri_says_why() {
         for (text, why) in [
-            ("", "`` is no URI of a device; write it as `ipbusudp-2.0://board:50001`"),
-            ("nonsense", "`nonsense` is no URI of a device; write it as `ipbusudp-2.0://board:50001`"),
+            ("", "`` is not the URI of a device; write it as `ipbusudp-2.0://board:50001`"),
+            ("nonsense", "`nonsense` is not the URI of a device; write it as `ipbusudp-2.0://board:50001`"),
             (
                 "IPBUSUDP-2.0://a:1",
                 "unknown scheme `IPBUSUDP-2.0` in `IPBUSUDP-2.0://a:1`; the known ones are ipbusudp-2.0, ipbustcp-2.0, \
@@ -351,11 +351,11 @@ mod tests {
             ),
             (
                 "ipbusudp-2.0://board",
-                "`board` in `ipbusudp-2.0://board` is no host and port; write them as `board:50001`",
+                "`board` in `ipbusudp-2.0://board` is not a host and port; write them as `board:50001`",
             ),
             (
                 "chtcp-2.0://hub:10203?target=board",
-                "`board` in `chtcp-2.0://hub:10203?target=board` is no host and port; write them as `board:50001`",
+                "`board` in `chtcp-2.0://hub:10203?target=board` is not a host and port; write them as `board:50001`",
             ),
             (
                 "chtcp-2.0://hub:10203",

@@ -62,7 +62,7 @@ impl Text {
             if error == roxmltree::Error::UnclosedRootNode {
                 // The parser names no place; the end is the nearest to where something is missing.
                 let (line, column) = self.position(self.mended.len());
-                let why = "an element is still open at the end of the file; add its end, as `</node>`".to_owned();
+                let why = "an element is still open at the end of the file; close it, as with `</node>`".to_owned();
                 return (FileProblem::NotXml { why }, line, column);
             }
             let position = error.pos();

@@ -82,9 +82,9 @@ fn a_broken_board_is_told_to_the_end() {
     assert_eq!(
         told,
         [
-            "several.xml:3:23: error: mask=\"0x1g\" is no number; write decimal digits, or 0x and hexadecimal ones"
+            "several.xml:3:23: error: mask=\"0x1g\" is not a number; write decimal digits, or 0x and hexadecimal digits"
                 .to_owned(),
-            "several.xml:4:33: error: `mode` does not go with `mask`; take one of them out".to_owned(),
+            "several.xml:4:33: error: `mode` cannot be combined with `mask`; remove one of them".to_owned(),
             "several.xml:6:3: warning: `control` is on line 2 already; only the one at the lower address is found by its \
              name: rename one"
                 .to_owned(),
@@ -112,8 +112,8 @@ fn a_cycle_is_one_error_with_its_chain() {
     let broken = folder("broken");
     assert_eq!(
         error.replace(&broken, "broken"),
-        "broken/cycle_inner.xml:2:20: error: files include each other without end: broken/cycle.xml -> \
-         broken/cycle_inner.xml -> broken/../broken/cycle.xml; take out one `module`"
+        "broken/cycle_inner.xml:2:20: error: files include each other in a cycle: broken/cycle.xml -> \
+         broken/cycle_inner.xml -> broken/../broken/cycle.xml; remove one `module`"
     );
 }
 

@@ -1,6 +1,5 @@
 //! Raw links: how an [`Operation`] becomes a command of the client machine, and its events become completions.
 
-use hodo_io::usage::ProcessUsage;
 use hodo_io::{Endpoint, Sockets};
 use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{
@@ -265,7 +264,7 @@ fn add(far_end: &mut FarEnd, counters: &Counters) {
 }
 
 fn own_counters() -> Counters {
-    let used = ProcessUsage::of_process();
+    let used = Usage::of_process();
     Counters {
         user_ns: (used.user_s * 1e9) as u64,
         system_ns: (used.system_s * 1e9) as u64,

@@ -19,13 +19,13 @@ pub enum Error {
         theirs: u16,
     },
     /// A message that is not allowed there.
-    #[error("the far end sent a message of kind 0x{kind:02X} out of place")]
+    #[error("the far end sent an unexpected message of kind 0x{kind:02X}")]
     Unexpected {
         /// Kind of the message on the wire.
         kind: u8,
     },
     /// An answer to an operation that is not the next one of a stream.
-    #[error("the far end answered operation {came} where {due} was due")]
+    #[error("the far end replied to operation {came} where {due} was expected")]
     OutOfOrder {
         /// The sequence number due.
         due: u64,
@@ -33,7 +33,7 @@ pub enum Error {
         came: u64,
     },
     /// A message over the peer's or our own bound.
-    #[error("a message of {size} bytes is over the bound of {max}; lower --sizes or raise it at the server")]
+    #[error("a message of {size} bytes exceeds the limit of {max}; lower --sizes, or raise --size-max at the server")]
     TooLarge {
         /// Size of the message in bytes.
         size: u32,
@@ -41,7 +41,7 @@ pub enum Error {
         max: u32,
     },
     /// A datagram whose length is not what its header says.
-    #[error("a datagram of {came} bytes says that it has {told}")]
+    #[error("a datagram of {came} bytes claims to have {told}")]
     Length {
         /// Bytes that the header tells.
         told: usize,
@@ -49,13 +49,13 @@ pub enum Error {
         came: usize,
     },
     /// More operations asked for than the bound allows.
-    #[error("more than {max} operations asked for at once")]
+    #[error("more than {max} operations in flight")]
     TooMany {
         /// The bound.
         max: usize,
     },
     /// No greeting in time.
-    #[error("no answer to the greeting; is a `hodo serve` of this protocol on that port?")]
+    #[error("no reply to the greeting; is a `hodo serve` of this protocol on that port?")]
     NoAnswer,
     /// The connection is gone.
     #[error("{0}")]

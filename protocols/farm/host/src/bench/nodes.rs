@@ -1,6 +1,6 @@
 use super::shape::{Flow, Shape};
 use crate::Error;
-use hodo_io::usage::ProcessUsage;
+use hodo_io::usage::Usage;
 use hodo_tester::LISTENING_ON;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -58,7 +58,8 @@ impl Nodes {
         cpu: Option<usize>,
         stdout: Stdio,
     ) -> Result<Option<ChildStdout>, Error> {
-        let this = std::env::current_exe().map_err(|why| Error::run("this program cannot be found", &why))?;
+        let this =
+            std::env::current_exe().map_err(|why| Error::run("the path of this program cannot be read", &why))?;
         let mut command = Command::new(&this);
         command.arg("farm").args(words).args(["--until-stdin-closes", "--wait", &shape.wait.to_string()]);
         if let Some(cpu) = cpu {
@@ -79,16 +80,9 @@ impl Nodes {
     }
 
     /// Returns what all of them have used so far.
-    pub fn usage(&self) -> ProcessUsage {
-        let mut sum = ProcessUsage::default();
-        for usage in self.children.iter().filter_map(|(child, _)| ProcessUsage::of(child.id())) {
-            sum.user_s += usage.user_s;
-            sum.system_s += usage.system_s;
-            sum.voluntary_switches += usage.voluntary_switches;
-            sum.involuntary_switches += usage.involuntary_switches;
-            sum.max_rss_bytes = sum.max_rss_bytes.max(usage.max_rss_bytes);
-        }
-        sum
+    pub fn usage(&self) -> Usage {
+        let each = self.children.iter().filter_map(|(child, _)| Usage::of(child.id()));
+        each.fold(Usage::default(), Usage::and)
     }
 }
 

@@ -258,7 +258,7 @@ pub(super) fn names(absent: &[u32]) -> String {
     let named: Vec<String> = absent.iter().take(NAMED_MAX).map(u32::to_string).collect();
     let more = absent.len().checked_sub(NAMED_MAX).filter(|more| *more > 0);
     let more = more.map_or_else(String::new, |more| format!(" and {more} more"));
-    format!("; not there is source {}{more}", named.join(", "))
+    format!("; absent: source {}{more}", named.join(", "))
 }
 
 #[cfg(test)]
@@ -318,6 +318,6 @@ mod tests {
         for line in ["builder: building, up 0.0 s", ", 3 lost, ", "7 bad datagrams", "1003 events complete, 1004 inc"] {
             assert!(text.contains(line), "{text}");
         }
-        assert!(text.contains("1 sources; not there is source 1, 4; dead time"), "{text}");
+        assert!(text.contains("1 sources; absent: source 1, 4; dead time"), "{text}");
     }
 }

@@ -30,7 +30,7 @@ impl Attendant for BuilderThread {
             Event::Incomplete { .. } => self.incomplete += 1,
             Event::Lost(error) => tracing::warn!("the controller: {error}; trying again"),
             Event::TooLarge { event, size, max, .. } => {
-                tracing::warn!("event {event} of {size} bytes is given up: the controller takes {max} at most");
+                tracing::warn!("event {event} of {size} bytes is dropped: the controller takes at most {max}");
             }
             Event::Left { hello, error, .. } if error.is_misbehaviour() => {
                 tracing::warn!("source {} is gone: {error}", hello.number);
@@ -41,7 +41,7 @@ impl Attendant for BuilderThread {
                 tracing::debug!("source {} has joined", hello.number);
             }
             Event::Reached(hello) => {
-                tracing::debug!("the controller takes {} events at once", hello.credits);
+                tracing::debug!("the controller takes up to {} events", hello.credits);
             }
             Event::Drained => {}
         }

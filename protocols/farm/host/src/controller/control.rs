@@ -90,7 +90,7 @@ impl OrderDispatch {
 fn run(query: &str) -> Result<Order, String> {
     let number = query.split('&').find_map(|pair| pair.strip_prefix("number="));
     let number = number.ok_or("which run? write /run?number=N")?;
-    number.parse().map(Order::Run).map_err(|_| format!("`{number}` is no number of a run: write /run?number=N"))
+    number.parse().map(Order::Run).map_err(|_| format!("`{number}` is not a run number; write /run?number=N"))
 }
 
 #[cfg(test)]
@@ -101,7 +101,9 @@ mod tests {
     fn the_number_of_a_run_is_read() {
         assert_eq!(run("number=7"), Ok(Order::Run(7)));
         assert_eq!(run("a=b&number=4294967295"), Ok(Order::Run(u32::MAX)));
-        for (query, says) in [("", "which run"), ("number=", "no number"), ("number=4294967296", "no number")] {
+        for (query, says) in
+            [("", "which run"), ("number=", "not a run number"), ("number=4294967296", "not a run number")]
+        {
             assert!(run(query).is_err_and(|why| why.contains(says)), "{query}");
         }
     }

@@ -111,7 +111,7 @@ fn store(store: &StoreStatus, to: &mut Exposition) {
     for (name, help, count) in [
         ("farm_uploaded_segments_total", "Closed segments of the store that were uploaded.", segments),
         ("farm_uploaded_bytes_total", "Bytes of the uploaded segments.", bytes),
-        ("farm_upload_failures_total", "Uploads that failed, and were or are tried again.", failures),
+        ("farm_upload_failures_total", "Failed attempts to upload.", failures),
     ] {
         to.counter(name, help, &[], *count);
     }
@@ -128,7 +128,7 @@ fn nodes(status: &Status, to: &mut Exposition) {
             ("farm_node_bytes_total", "Bytes of the events given to a node.", bytes),
             ("farm_node_answered_total", "Events that a node has answered.", answered),
             ("farm_node_accepted_total", "Events that a node has accepted.", accepted),
-            ("farm_node_failed_total", "Events over which a node has failed.", failed),
+            ("farm_node_failed_total", "Events on which a node has failed.", failed),
         ] {
             to.counter(name, help, &labels, count);
         }

@@ -4,7 +4,7 @@ use super::snapshot::ControllerSnapshot;
 use crate::Error;
 use hodo_farm::controller::{Counters, NodeShare};
 use hodo_farm::{Counts, Policy};
-use hodo_io::usage::ProcessUsage;
+use hodo_io::usage::Usage;
 use hodo_machine::Spans;
 use hodo_store::Uploads;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -39,7 +39,7 @@ pub struct Status {
     #[serde(default)]
     pub answers: Answers,
     /// CPU and memory of the process.
-    pub cpu: Option<ProcessUsage>,
+    pub cpu: Option<Usage>,
     /// Connections.
     pub connections: Connections,
     /// The store.
@@ -334,7 +334,7 @@ impl Status {
             dead_time_s: snapshot.dead_time_s(),
             dead_time_share: snapshot.dead_time_s() * 1e9 / (now.as_nanos() as f64).max(1.0),
             answers: Answers(answers.clone()),
-            cpu: Some(ProcessUsage::of_process()),
+            cpu: Some(Usage::of_process()),
             connections: Connections {
                 nodes: connected,
                 sources,

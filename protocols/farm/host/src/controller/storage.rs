@@ -225,13 +225,13 @@ fn attempt(shared: &Shared, ending: bool, mut act: impl FnMut() -> Result<(), ho
     loop {
         let Err(error) = act() else {
             if failed {
-                tracing::info!("the store takes events again");
+                tracing::info!("the store works again");
                 *shared.failing.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }
             return true;
         };
         if !std::mem::replace(&mut failed, true) {
-            tracing::error!("{error}; no event is acknowledged until this is mended");
+            tracing::error!("{error}; no event is acknowledged until this is fixed");
         }
         *shared.failing.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
         if ending || shared.end.load(Ordering::Acquire) {

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::controller::status::tests::all_different;
     use hodo_farm::Policy;
-    use hodo_io::usage::ProcessUsage;
+    use hodo_io::usage::Usage;
 
     #[test]
     fn says_what_the_status_has() {
@@ -104,7 +104,7 @@ mod tests {
         snapshot.counters.not_taken = 11;
         let mut status = Status::new(&snapshot, Policy::TokenFifo, &[]);
         let decided = status.events.decided() as f64;
-        status.cpu = Some(ProcessUsage { user_s: 2e-6 * decided, ..ProcessUsage::default() });
+        status.cpu = Some(Usage { user_s: 2e-6 * decided, ..Usage::default() });
         let text = status.text();
         for line in [
             "5000 events in = 1001 accepted",

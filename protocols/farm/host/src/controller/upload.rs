@@ -39,8 +39,8 @@ impl<D: Destination> Destination for Logged<D> {
     fn put(&mut self, name: &str, file: &Path) -> Result<(), String> {
         let put = self.to.put(name, file);
         match &put {
-            Err(why) if !self.failed => tracing::warn!("{why}; it is tried again, and the farm goes on"),
-            Ok(()) if self.failed => tracing::info!("segments are uploaded again"),
+            Err(why) if !self.failed => tracing::warn!("{why}; retrying, and the farm goes on"),
+            Ok(()) if self.failed => tracing::info!("uploads work again"),
             _ => {}
         }
         self.failed = put.is_err();

@@ -175,9 +175,9 @@ impl Decider for Process {
         let ended = self.end(grace);
         self.fail();
         Decision::Failed(match wrong {
-            _ if was_late => format!("the decider took longer than {:?}; it is started again", self.within),
-            Wrong::Ended => format!("the decider {ended}; it is started again"),
-            Wrong::Garbage(why) => format!("{why}; the decider is started again"),
+            _ if was_late => format!("the decider took longer than {:?}; restarting it", self.within),
+            Wrong::Ended => format!("the decider {ended}; restarting it"),
+            Wrong::Garbage(why) => format!("{why}; restarting the decider"),
         })
     }
 }
@@ -217,11 +217,13 @@ fn answer(bytes: &[u8; ANSWER], event: u64, output_max: u32) -> Result<(Verdict,
         0 => Verdict::Accept,
         1 => Verdict::Reject,
         2 => Verdict::Failed,
-        other => return Err(format!("there is no verdict {other}: 0 accepts, 1 rejects, 2 is for a failure")),
+        other => {
+            return Err(format!("verdict {other} does not exist: write 0 to accept, 1 to reject, 2 for a failure"));
+        }
     };
     let length = u32::from_le_bytes(length);
     if length > output_max {
-        return Err(format!("an output of {length} bytes is over --event-max, which is {output_max}"));
+        return Err(format!("an output of {length} bytes exceeds --event-max, which is {output_max}"));
     }
     Ok((verdict, length))
 }

@@ -42,7 +42,7 @@ pub struct Course {
 
 /// A line about a run, as it happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said<'a> {
+pub enum OutputLine<'a> {
     /// A process printed a line.
     Printed(&'a str, &'a str),
     /// A process complained: a line on its standard error.
@@ -55,7 +55,7 @@ struct Conduct<'a> {
     site: &'a Site,
     signals: &'a Signals,
     clock: Clock,
-    say: &'a mut dyn FnMut(Said<'_>),
+    say: &'a mut dyn FnMut(OutputLine<'_>),
     crew: Crew,
     posts: Vec<Post>,
     /// Which post a child has, by its number.
@@ -94,7 +94,7 @@ pub fn run(
     site: &Site,
     processes: Vec<Process>,
     signals: &Signals,
-    say: &mut dyn FnMut(Said<'_>),
+    say: &mut dyn FnMut(OutputLine<'_>),
 ) -> Result<Course, Error> {
     let clock = Clock::start();
     let begun = clock.now();
@@ -212,7 +212,7 @@ impl Conduct<'_> {
             }
             if self.clock.now() > until {
                 let within = self.farm.run.start_within;
-                let why = format!("did not say within {within:?} where it listens; see `start_within` in [run]");
+                let why = format!("did not report its address within {within:?}; see `start_within` in [run]");
                 self.course.failures.push(failure(process, &why, said));
                 return Ok(false);
             }
@@ -301,7 +301,7 @@ impl Conduct<'_> {
                 let post = &mut self.posts[self.post_of[child]];
                 // Of a controller that ends in order nodes complain; that is told of those which fail over it.
                 if !(is_expected && post.process.role == Role::Node) {
-                    (self.say)(Said::Complained(&post.process.name, &line));
+                    (self.say)(OutputLine::Complained(&post.process.name, &line));
                 }
                 if post.said.len() == LAST_LINES {
                     post.said.pop_front();
@@ -337,7 +337,7 @@ impl Conduct<'_> {
             // Should it be started again, the others find it where it was.
             post.process.listen = Some(at.to_owned());
         }
-        (self.say)(Said::Printed(&post.process.name, line));
+        (self.say)(OutputLine::Printed(&post.process.name, line));
     }
 
     fn ended(&mut self, post: usize, status: ExitStatus) {
@@ -357,7 +357,7 @@ impl Conduct<'_> {
         }
         let Process { name, host, .. } = &post.process;
         let wait = post.wait;
-        tracing::warn!("{name} on {host} ended ({status}); it is started again in {wait:?}");
+        tracing::warn!("{name} on {host} ended ({status}); restarting it in {wait:?}");
         post.again_at = Some(now + wait);
         post.wait = (post.wait * 2).min(BACK_OFF_MAX);
     }

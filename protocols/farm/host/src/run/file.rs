@@ -183,16 +183,18 @@ fn check(source: Source<'_>, farm: &Farm) -> Result<(), Error> {
     let count = |role| farm.count(role);
     let wrong = |why: &str| Err(Error::Settings(format!("{}: {why}", source.name)));
     if count(Role::Controller) == 0 {
-        return wrong("there is no [controller]; a farm has one, if only with the line [controller]");
+        return wrong("there is no [controller]; add one, if only the line [controller]");
     }
     if count(Role::Node) == 0 {
-        return wrong("there is no [[node]]; nobody would decide");
+        return wrong("there is no [[node]] to decide on events; add one");
     }
     if count(Role::Builder) > 0 && count(Role::Source) == 0 {
         return wrong("there is a [builder] but no [[source]] to build from");
     }
     if count(Role::Source) == 0 && farm.run.events.is_none() {
-        return wrong("there is neither a [[source]] nor `events` in [run] for the controller's own generator");
+        return wrong(
+            "there is no source of events; add a [[source]], or `events` to [run] for the controller's own generator",
+        );
     }
     Ok(())
 }

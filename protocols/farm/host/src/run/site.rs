@@ -146,6 +146,6 @@ fn program(farm: &Farm, launch: Launch) -> Result<String, Error> {
 
 /// Returns the path of this program.
 pub fn this_program() -> Result<String, Error> {
-    let this = std::env::current_exe().map_err(|why| Error::run("this program cannot be found", &why))?;
+    let this = std::env::current_exe().map_err(|why| Error::run("the path of this program cannot be read", &why))?;
     Ok(this.display().to_string())
 }

@@ -86,7 +86,7 @@ impl<'a> Table<'a> {
         entries.sort_by_key(|entry| entry.at.start);
         if let Some(twice) = entries.iter().find(|one| entries.iter().filter(|other| other.key == one.key).count() > 1)
         {
-            return Err(source.wrong(&twice.at, &format!("{title}: `{}` is there twice", twice.key)));
+            return Err(source.wrong(&twice.at, &format!("{title}: `{}` appears twice", twice.key)));
         }
         Ok(Table { title, at, source, entries })
     }

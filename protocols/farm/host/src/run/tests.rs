@@ -129,7 +129,7 @@ fn what_is_wrong_is_named_with_its_line_and_what_there_is() {
     for (text, says) in [
         ("", "farm.toml: there is no [controller]"),
         ("[controller]\n", "farm.toml: there is no [[node]]"),
-        ("[controller]\n[[node]]\n", "farm.toml: there is neither a [[source]] nor `events`"),
+        ("[controller]\n[[node]]\n", "farm.toml: there is no source of events; add a [[source]], or `events`"),
         ("[run]\n[nodes]\n", "farm.toml:2: there is no table `nodes`; did you mean `node`?"),
         ("a b", "farm.toml:1: "),
         (
@@ -147,9 +147,9 @@ fn what_is_wrong_is_named_with_its_line_and_what_there_is() {
         (&format!("{rest}restart = 1\n"), "farm.toml:5: [[node]]: `restart`: write true or false"),
         (&format!("{rest}credits = true\n"), "`credits`: it takes a value, not true or false"),
         (&format!("{rest}no_metrics = 1\n"), "`no-metrics`: write true or false"),
-        (&format!("{rest}no_metrics = true\nno-metrics = true\n"), "[[node]]: `no-metrics` is there twice"),
+        (&format!("{rest}no_metrics = true\nno-metrics = true\n"), "[[node]]: `no-metrics` appears twice"),
         ("[run]\ntime = 60\n", "farm.toml:2: [run]: `time`: write a span of time, as \"60s\""),
-        ("[run]\ntime = '60'\n", "is not a span of time"),
+        ("[run]\ntime = '60'\n", "is not a duration"),
         ("[run]\nlaunch = 'mpi'\n", "farm.toml:2: [run]: `launch`: write local, ssh or slurm"),
         ("[run]\nevents = -1\n", "`events`: write a whole number"),
     ] {

@@ -1,5 +1,5 @@
 use super::Controller;
-use super::nodes::{Given, Held, node};
+use super::nodes::{Dispatched, PendingEvent, node};
 use super::report::State;
 use super::stages::Stages;
 use crate::supply::{Next, Supply};
@@ -99,7 +99,7 @@ impl<S: Supply> Controller<S> {
     }
 
     #[inline]
-    pub(super) fn hand(&mut self, now: Instant, peer: Peer, held: Held, out: &mut Outbox) {
+    pub(super) fn hand(&mut self, now: Instant, peer: Peer, held: PendingEvent, out: &mut Outbox) {
         let Some((_, node)) = node(&mut self.lines, peer) else { return };
         if node.run != held.run {
             node.run = held.run;
@@ -116,7 +116,7 @@ impl<S: Supply> Controller<S> {
         self.counters.given += 1;
         self.counters.given_bytes += length as u64;
         if node.answers() {
-            node.given.push_back(Given { held, at: now });
+            node.given.push_back(Dispatched { held, at: now });
         } else {
             // It never says what became of it, and takes the next one as soon as its connection does.
             node.credits += 1;

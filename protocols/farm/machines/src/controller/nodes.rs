@@ -9,7 +9,7 @@ use hodo_machine::{Instant, Peer};
 
 /// An event in hand.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct PendingEvent {
     pub(crate) run: u32,
     pub(crate) event: u64,
     pub(crate) kind: Kind,
@@ -49,9 +49,9 @@ pub(crate) struct NodeLine {
     /// Events that may be given now.
     pub(crate) credits: u32,
     /// Events that are with it, in the order in which they were given.
-    pub(crate) given: VecDeque<Given>,
+    pub(crate) given: VecDeque<Dispatched>,
     /// A suspect that it is to get alone, once it has nothing else.
-    pub(crate) reserved: Option<Held>,
+    pub(crate) reserved: Option<PendingEvent>,
     /// When it last answered.
     pub(crate) answered_at: Instant,
     /// Whether it has a suspect now.
@@ -70,8 +70,8 @@ pub(crate) struct NodeLine {
 
 /// An event that is with a node.
 #[derive(Debug)]
-pub(crate) struct Given {
-    pub(crate) held: Held,
+pub(crate) struct Dispatched {
+    pub(crate) held: PendingEvent,
     pub(crate) at: Instant,
 }
 
@@ -147,7 +147,7 @@ impl NodeLine {
 
     /// Takes back the event that a token answers, and its credits.
     #[inline]
-    pub(crate) fn answer(&mut self, token: &Token, credits_max: u32) -> Result<Given, Error> {
+    pub(crate) fn answer(&mut self, token: &Token, credits_max: u32) -> Result<Dispatched, Error> {
         let mut given = self.given.iter();
         let index = given.position(|given| given.held.event == token.event && given.held.run == token.run);
         let index = index.ok_or(Error::Unasked { event: token.event })?;

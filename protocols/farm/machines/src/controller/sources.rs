@@ -1,4 +1,4 @@
-use super::nodes::{Held, Member, Origin};
+use super::nodes::{Member, Origin, PendingEvent};
 use super::{Controller, Owed, State};
 use crate::Error;
 use crate::inbound::Intake;
@@ -117,7 +117,7 @@ impl<S: Supply> Controller<S> {
                     giver.in_hand += u64::from(length) + HELD;
                 }
                 let origin = Origin::Peer(peer, serial);
-                let held = Held { run, event, kind, deaths: 0, stamped: false, payload, origin, came: now };
+                let held = PendingEvent { run, event, kind, deaths: 0, stamped: false, payload, origin, came: now };
                 if kind == Kind::Skip {
                     self.decide(held, Verdict::Incomplete, (0, 0), Bytes::new());
                 } else {

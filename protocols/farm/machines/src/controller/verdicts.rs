@@ -1,4 +1,4 @@
-use super::nodes::{Given, Held, Origin, node};
+use super::nodes::{Dispatched, Origin, PendingEvent, node};
 use super::sources::{HELD, giver};
 use super::{Controller, Event, Final, Owed};
 use crate::Error;
@@ -78,7 +78,7 @@ impl<S: Supply> Controller<S> {
         if was_alone {
             self.queue.unpark(&mut self.lines, peer);
         }
-        let Given { held, at, .. } = given;
+        let Dispatched { held, at, .. } = given;
         self.answers.record(now.nanos_since(at));
         if held.stamped {
             self.stages.answer(now, token);
@@ -100,7 +100,7 @@ impl<S: Supply> Controller<S> {
     }
 
     /// Notes that the node with this number failed or died over this event.
-    pub(super) fn failed(&mut self, mut held: Held, node: u32) {
+    pub(super) fn failed(&mut self, mut held: PendingEvent, node: u32) {
         held.deaths = held.deaths.saturating_add(1);
         if held.deaths >= self.config.deaths_max {
             let (data, attempts) = (held.payload.clone(), held.deaths);
@@ -114,8 +114,8 @@ impl<S: Supply> Controller<S> {
 
     /// Enters the final verdict on an event: by which node, and how often it was given to one.
     #[inline]
-    pub(super) fn decide(&mut self, held: Held, verdict: Verdict, (node, attempts): (u32, u8), data: Bytes) {
-        let Held { run, event, kind, payload, origin, .. } = held;
+    pub(super) fn decide(&mut self, held: PendingEvent, verdict: Verdict, (node, attempts): (u32, u8), data: Bytes) {
+        let PendingEvent { run, event, kind, payload, origin, .. } = held;
         self.ledger.decide(run, event, verdict);
         self.commits.told += 1;
         let (sequence, length) = (self.commits.told, payload.len() as u32);

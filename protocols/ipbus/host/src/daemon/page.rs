@@ -33,10 +33,10 @@ pub fn text(snapshot: &HubSnapshot) -> String {
     let counters = &snapshot.counters;
     let mut line = |words: String| writeln!(text, "{words}").expect("a string takes whatever is written");
     let up = snapshot.now.as_nanos() / 1_000_000_000;
-    line(format!("up {up} s; {} clients came, {} are there", counters.came, snapshot.clients.len()));
+    line(format!("up {up} s; {} clients connected so far, {} now", counters.came, snapshot.clients.len()));
     let ended = Ended::ALL.into_iter().zip(counters.ended).filter(|(_, count)| *count > 0);
     for (why, count) in ended.filter(|(why, _)| !matches!(why, Ended::Finished)) {
-        line(format!("{count} clients ended: {why}"));
+        line(format!("{count} clients disconnected: {why}"));
     }
     line(format!("{} packets held, in buffers of {} KiB", snapshot.held.0, snapshot.held.1 >> 10));
     for (code, count) in (0..).zip(counters.codes).filter(|(_, count)| *count > 0) {

@@ -31,8 +31,8 @@ impl HubThread {
     fn reload(&mut self) -> Option<HubCommand> {
         let list = allow_list(self.allow.as_deref());
         let status = match &list {
-            Ok(_) => "the allow-list was read again".to_owned(),
-            Err(why) => format!("{why}; the list before it stays"),
+            Ok(_) => "the allow-list was reread".to_owned(),
+            Err(why) => format!("{why}; the previous list stays in force"),
         };
         tracing::info!("{status}");
         self.rounds.reloaded(&status);

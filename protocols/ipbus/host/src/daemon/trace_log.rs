@@ -30,8 +30,8 @@ impl TraceLog {
     pub fn look_in(&mut self, is_switched: bool) -> Option<String> {
         if is_switched {
             return Some(match &self.trace {
-                None => "SIGUSR1 pauses a trace: there is none without --trace".to_owned(),
-                Some(trace) if trace.switch() => "the trace goes on".to_owned(),
+                None => "SIGUSR1 pauses a trace, and there is none; start the hub with --trace".to_owned(),
+                Some(trace) if trace.switch() => "the trace is resumed".to_owned(),
                 Some(_) => "the trace is paused".to_owned(),
             });
         }

@@ -19,14 +19,14 @@ pub struct Block {
     /// The name and the first address.
     pub label: Label,
     offset: Option<u32>,
-    lies: Lies,
+    layout: Layout,
     /// The number of words, if the table has it.
     pub size: Option<u32>,
 }
 
 /// The way in which words lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lies {
+enum Layout {
     Apart,
     Together,
     Configured,
@@ -45,8 +45,8 @@ impl Block {
     ) -> Result<Self, Error> {
         let wrong = |why: &str| Err(Error::Usage(why.to_owned()));
         let label = board.label(spot)?;
-        let lies = if kind == Kind::Fifo { Lies::Together } else { Lies::Apart };
-        let span = Block { label, offset, lies, size: None };
+        let layout = if kind == Kind::Fifo { Layout::Together } else { Layout::Apart };
+        let span = Block { label, offset, layout, size: None };
         match spot {
             Spot::Bits(..) => wrong("a mask has no effect on many words; write the address alone"),
             Spot::Node(_) if configuration => wrong("the configuration space has no nodes; write an address, as 0x0"),
@@ -57,16 +57,18 @@ impl Block {
                         wrong(&format!("node `{path}` is a block; use `hodo ipbus block`"))
                     }
                     (Mode::Incremental, Kind::Block) => match node.size().saturating_sub(offset.unwrap_or(0)) {
-                        0 => wrong(&format!("node `{path}` has {} words; let --offset be below that", node.size())),
+                        0 => wrong(&format!("node `{path}` has {} words; choose an --offset below that", node.size())),
                         size => Ok(Block { size: Some(size.min(WORDS_MAX)), ..span }),
                     },
-                    (mode, _) => Ok(Block { lies: Lies::Together, size: (mode == Mode::Single).then_some(1), ..span }),
+                    (mode, _) => {
+                        Ok(Block { layout: Layout::Together, size: (mode == Mode::Single).then_some(1), ..span })
+                    }
                 }
             }
             Spot::Address(_) if kind == Kind::Fifo && (configuration || offset.is_some()) => {
-                wrong("a FIFO has one address: --offset and --configuration are of `hodo ipbus block`")
+                wrong("a FIFO has one address; use --offset and --configuration with `hodo ipbus block`")
             }
-            Spot::Address(_) if configuration => Ok(Block { lies: Lies::Configured, ..span }),
+            Spot::Address(_) if configuration => Ok(Block { layout: Layout::Configured, ..span }),
             Spot::Address(_) => Ok(span),
         }
     }
@@ -74,22 +76,22 @@ impl Block {
     /// Returns the access that reads this many words.
     #[must_use]
     pub fn read<'a>(&self, spot: &'a Spot, words: u32) -> Access<'a, Vec<u32>> {
-        match (self.lies, self.offset) {
+        match (self.layout, self.offset) {
             (_, Some(offset)) => Access::read_block_at(at(spot), offset, words),
-            (Lies::Configured, None) => Access::read_configuration(self.label.address, words),
-            (Lies::Together, None) => Access::read_fifo(at(spot), words),
-            (Lies::Apart, None) => Access::read_block(at(spot), words),
+            (Layout::Configured, None) => Access::read_configuration(self.label.address, words),
+            (Layout::Together, None) => Access::read_fifo(at(spot), words),
+            (Layout::Apart, None) => Access::read_block(at(spot), words),
         }
     }
 
     /// Returns the access that writes these words.
     #[must_use]
     pub fn write<'a>(&self, spot: &'a Spot, data: Vec<u32>) -> Access<'a, ()> {
-        match (self.lies, self.offset) {
+        match (self.layout, self.offset) {
             (_, Some(offset)) => Access::write_block_at(at(spot), offset, data),
-            (Lies::Configured, None) => Access::write_configuration(self.label.address, data),
-            (Lies::Together, None) => Access::write_fifo(at(spot), data),
-            (Lies::Apart, None) => Access::write_block(at(spot), data),
+            (Layout::Configured, None) => Access::write_configuration(self.label.address, data),
+            (Layout::Together, None) => Access::write_fifo(at(spot), data),
+            (Layout::Apart, None) => Access::write_block(at(spot), data),
         }
     }
 
@@ -97,22 +99,22 @@ impl Block {
     #[must_use]
     pub fn address(&self, index: usize) -> u32 {
         let first = self.label.address.wrapping_add(self.offset.unwrap_or(0));
-        if self.lies == Lies::Together { first } else { first.wrapping_add(index as u32) }
+        if self.layout == Layout::Together { first } else { first.wrapping_add(index as u32) }
     }
 
     /// Returns what stands before a line: the address of a word, or its number if all have one address.
     #[must_use]
     pub fn place(&self, index: usize) -> String {
-        if self.lies == Lies::Together { format!("{index:>10}") } else { format!("0x{:08X}", self.address(index)) }
+        if self.layout == Layout::Together { format!("{index:>10}") } else { format!("0x{:08X}", self.address(index)) }
     }
 
     /// Returns the mode, as a document has it.
     #[must_use]
     pub fn mode(&self) -> &'static str {
-        match self.lies {
-            Lies::Apart => "incremental",
-            Lies::Together => "non-incremental",
-            Lies::Configured => "configuration",
+        match self.layout {
+            Layout::Apart => "incremental",
+            Layout::Together => "non-incremental",
+            Layout::Configured => "configuration",
         }
     }
 }

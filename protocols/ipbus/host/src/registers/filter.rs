@@ -28,7 +28,7 @@ impl Filter {
         for (text, pattern) in self.patterns.iter().zip(&patterns) {
             let fitting = table.nodes(pattern);
             if fitting.is_empty() {
-                return Err(Error::Usage(format!("no node fits `{text}`; `hodo ipbus nodes` lists them")));
+                return Err(Error::Usage(format!("no node matches `{text}`; `hodo ipbus nodes` lists them")));
             }
             for node in fitting {
                 std::iter::once(node).chain(node.iter()).for_each(|node| taken[node.number() as usize] = true);

@@ -42,7 +42,7 @@ pub fn decode(bytes: &[u8], form: Form) -> Result<Vec<u32>, String> {
         Form::Little | Form::Big => {
             let (words, rest) = bytes.as_chunks::<4>();
             if !rest.is_empty() {
-                return Err(format!("{} bytes are no whole number of words of 4 bytes", bytes.len()));
+                return Err(format!("{} bytes are not a whole number of 4-byte words", bytes.len()));
             }
             let word = if form == Form::Little { u32::from_le_bytes } else { u32::from_be_bytes };
             words.iter().map(|bytes| word(*bytes)).collect()
@@ -50,7 +50,7 @@ pub fn decode(bytes: &[u8], form: Form) -> Result<Vec<u32>, String> {
     };
     match words.len() {
         0 => Err("there are no words".to_owned()),
-        count if count > WORDS_MAX as usize => Err(format!("{count} words are over the bound of {WORDS_MAX}")),
+        count if count > WORDS_MAX as usize => Err(format!("{count} words exceed the limit of {WORDS_MAX}")),
         _ => Ok(words),
     }
 }

@@ -142,12 +142,12 @@ pub(super) struct Resolved {
     pub(super) node: Option<u32>,
     /// The bits of the returned word.
     pub(super) mask: Mask,
-    pub(super) doing: Doing,
+    pub(super) action: Action,
 }
 
 /// The action of an access, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doing {
+pub enum Action {
     /// It reads.
     Read,
     /// It writes.
@@ -170,21 +170,21 @@ impl<'a, T> Access<'a, T> {
             }
             _ => None,
         };
-        let doing = self.what.doing();
+        let action = self.what.action();
         let (command, mask) = match node {
             Some(node) => self.what.of_node(tag, node)?,
             None => self.what.of_address(tag, self.at)?,
         };
-        Ok(Resolved { command, node: node.map(Node::number), mask, doing })
+        Ok(Resolved { command, node: node.map(Node::number), mask, action })
     }
 }
 
 impl What {
-    fn doing(&self) -> Doing {
+    fn action(&self) -> Action {
         match self {
-            What::Read | What::ReadBlock { .. } => Doing::Read,
-            What::Write(_) | What::WriteBlock { .. } => Doing::Write,
-            What::RmwBits { .. } | What::RmwSum { .. } => Doing::Modify,
+            What::Read | What::ReadBlock { .. } => Action::Read,
+            What::Write(_) | What::WriteBlock { .. } => Action::Write,
+            What::RmwBits { .. } | What::RmwSum { .. } => Action::Modify,
         }
     }
 
@@ -259,25 +259,25 @@ fn write_block(tag: u64, Block { address, mode, .. }: Block, data: Arc<[u32]>) -
 }
 
 /// The result of an access.
-pub trait Brought: sealed::Sealed + Sized {
+pub trait AccessResult: sealed::Sealed + Sized {
     /// Converts the data that the client received.
     #[doc(hidden)]
     fn of(data: Data, mask: Mask) -> Self;
 }
 
-impl Brought for u32 {
+impl AccessResult for u32 {
     fn of(data: Data, mask: Mask) -> Self {
         if let Data::Word(word) = data { mask.value(word) } else { 0 }
     }
 }
 
-impl Brought for Vec<u32> {
+impl AccessResult for Vec<u32> {
     fn of(data: Data, _mask: Mask) -> Self {
         if let Data::Block(words) = data { words } else { Vec::new() }
     }
 }
 
-impl Brought for () {
+impl AccessResult for () {
     fn of(_data: Data, _mask: Mask) {}
 }
 

@@ -1,4 +1,4 @@
-use super::access::Doing;
+use super::access::Action;
 use hodo_uhal::finding::{FileError, FileProblem};
 use hodo_uhal::table::{AccessError, Mask, NoNode};
 use hodo_uhal::uri::{Host, UriError};
@@ -77,10 +77,10 @@ pub enum SessionError {
 
 /// An access that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("cannot {doing} {}0x{address:08X} of {uri}: {}{error}", self.node_text(), self.culprit())]
+#[error("cannot {action} {}0x{address:08X} of {uri}: {}{error}", self.node_text(), self.culprit())]
 pub struct Failure {
     /// The action of the access.
-    pub doing: Doing,
+    pub action: Action,
     /// The node, where it was named.
     pub node: Option<String>,
     /// The address that it failed at.
@@ -121,12 +121,12 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Doing {
+impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Doing::Read => "read",
-            Doing::Write => "write",
-            Doing::Modify => "modify",
+            Action::Read => "read",
+            Action::Write => "write",
+            Action::Modify => "modify",
         })
     }
 }

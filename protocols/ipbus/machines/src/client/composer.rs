@@ -1,7 +1,7 @@
 use super::Command;
 use super::flight::{Flight, Transaction};
 use super::packing::{Packing, Room};
-use super::queue::{Asked, Queue};
+use super::queue::{Queue, QueuedOperation};
 use crate::Error;
 use crate::wire::operation::{Operation, Request};
 use crate::wire::packet::{self, Header};
@@ -93,7 +93,7 @@ impl Composer {
     }
 
     #[inline]
-    fn append(&mut self, asked: &mut Asked, words: u32, flight: &mut Flight) {
+    fn append(&mut self, asked: &mut QueuedOperation, words: u32, flight: &mut Flight) {
         let (kind, offset) = (asked.kind(), asked.cut);
         let address = match kind {
             Kind::FifoRead | Kind::FifoWrite => asked.address(),

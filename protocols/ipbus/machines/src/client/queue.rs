@@ -7,14 +7,14 @@ use alloc::collections::VecDeque;
 /// The operations that were asked for and have not ended, in order, numbered without gaps.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    asked: VecDeque<Asked>,
+    asked: VecDeque<QueuedOperation>,
     /// The number of the first.
     first: u64,
 }
 
 /// One operation.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct QueuedOperation {
     pub(super) command: Command,
     /// Words that have been put into packets.
     pub(super) cut: u32,
@@ -33,7 +33,15 @@ impl Queue {
         if let Command::ReadBlock { into, words, .. } = &mut command {
             into.resize(*words as usize, 0);
         }
-        self.asked.push_back(Asked { command, cut: 0, whole: false, ends: false, open: 0, word: 0, failure: None });
+        self.asked.push_back(QueuedOperation {
+            command,
+            cut: 0,
+            whole: false,
+            ends: false,
+            open: 0,
+            word: 0,
+            failure: None,
+        });
     }
 
     pub(super) fn len(&self) -> usize {
@@ -42,7 +50,7 @@ impl Queue {
 
     /// Returns the operation with this number.
     #[inline]
-    pub(super) fn at(&mut self, number: u64) -> Option<&mut Asked> {
+    pub(super) fn at(&mut self, number: u64) -> Option<&mut QueuedOperation> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.asked.get_mut(index)
     }
@@ -52,7 +60,7 @@ impl Queue {
         self.at(number).map(|asked| asked.command.tag())
     }
 
-    pub(super) fn last(&mut self) -> Option<&mut Asked> {
+    pub(super) fn last(&mut self) -> Option<&mut QueuedOperation> {
         self.asked.back_mut()
     }
 
@@ -76,7 +84,7 @@ impl Queue {
     }
 
     pub(super) fn has_event(&self) -> bool {
-        self.asked.front().is_some_and(Asked::has_ended)
+        self.asked.front().is_some_and(QueuedOperation::has_ended)
     }
 
     /// Returns the event of the first operation, once it has ended.
@@ -86,7 +94,7 @@ impl Queue {
             return None;
         }
         self.first += 1;
-        let Asked { command, word, failure, .. } = self.asked.pop_front()?;
+        let QueuedOperation { command, word, failure, .. } = self.asked.pop_front()?;
         let tag = command.tag();
         Some(match (failure, command) {
             (Some((error, address)), _) => Event::Failed { tag, address, error },
@@ -97,7 +105,7 @@ impl Queue {
     }
 }
 
-impl Asked {
+impl QueuedOperation {
     const fn has_ended(&self) -> bool {
         self.whole && self.open == 0
     }

@@ -207,7 +207,7 @@ fn failing(first: u32, last: u32, failure: Failure) -> impl Iterator<Item = Regi
 #[non_exhaustive]
 pub enum RegisterError {
     /// A block without a word, or one that goes on behind the last address.
-    #[error("{words} words at 0x{address:08X} are not a part of the space of 32-bit addresses")]
+    #[error("{words} words at 0x{address:08X} reach beyond the 32-bit address space")]
     OutOfSpace {
         /// Where it begins.
         address: u32,

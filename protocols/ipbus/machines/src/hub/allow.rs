@@ -62,7 +62,7 @@ impl core::error::Error for NoDevice {}
 impl fmt::Display for NoDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let NoDevice { line, text } = self;
-        write!(f, "line {line}: `{text}` is no device; write its address, or address:port, as 192.168.0.10:50001")
+        write!(f, "line {line}: `{text}` is not a device; write its address, or address:port, as 192.168.0.10:50001")
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rules of a window for answers, and for answers that are late.
 
-use super::{After, Answer, Asked, Cause, Heard, Out, Progress, Slot, Stage, State, Window};
+use super::{After, Answer, Cause, Heard, Out, Progress, Slot, Stage, State, StatusRequest, Window};
 use crate::Error;
 use crate::wire::IN_FLIGHT;
 use crate::wire::operation::{Mode, Operation, Request};
@@ -89,7 +89,8 @@ impl Window {
 
     fn ask_status(&mut self, now: Instant) -> Out {
         (self.status.wanted, self.status.probe) = (false, false);
-        self.status.asked = Some(Asked { first: self.status.asked.map_or(now, |asked| asked.first), last: now });
+        self.status.asked =
+            Some(StatusRequest { first: self.status.asked.map_or(now, |asked| asked.first), last: now });
         self.status.due += 1;
         self.counters.statuses += 1;
         Out::Status

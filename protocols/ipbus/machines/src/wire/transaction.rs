@@ -120,7 +120,7 @@ impl fmt::Display for Info {
             Info::WriteError => "bus error on write: nothing to be written at that address",
             Info::ReadTimeout => "bus timeout on read: the slave behind that address does not answer",
             Info::WriteTimeout => "bus timeout on write: the slave behind that address does not answer",
-            Info::Request => "a request where a reply was due",
+            Info::Request => "a request where a reply was expected",
             Info::Other(code) => return write!(f, "info code 0x{code:X}, which is not assigned"),
         })
     }

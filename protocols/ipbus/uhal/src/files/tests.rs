@@ -116,8 +116,8 @@ fn what_names_no_file_says_why() {
         why("http://host/a.xml"),
         "`http://host/a.xml` cannot be read here; save it as a file and name that, as `file://…`"
     );
-    assert_eq!(why("file://n*.xml"), "no file fits `n*.xml`; check the path");
-    assert_eq!(why("file://"), "no file fits ``; check the path");
+    assert_eq!(why("file://n*.xml"), "no file matches `n*.xml`; check the path");
+    assert_eq!(why("file://"), "no file matches ``; check the path");
     assert_eq!(why("file://$NONE/a.xml"), "the environment has no `NONE`; set it, or write the path in full");
     assert_eq!(why("file://~root/x"), "the environment has no `~root`; set it, or write the path in full");
     for text in ["$(ls)", "`ls`", "'a", "\"a", "a\\", "${A", "${A%b}", "${}"] {
@@ -125,7 +125,7 @@ fn what_names_no_file_says_why() {
         assert_eq!(why(&["file://", text].concat()), expected);
     }
     let several = one("file://a.xml;file://b.xml", "", &shelf()).unwrap_err().to_string();
-    assert_eq!(several, "`file://a.xml;file://b.xml` names 2 files where one is due; name one, as `file://…`");
+    assert_eq!(several, "`file://a.xml;file://b.xml` names 2 files where one is expected; name one, as `file://…`");
 }
 
 #[test]

@@ -37,13 +37,13 @@ pub enum FileProblem {
         path: String,
     },
     /// No file fits the expression.
-    #[error("no file fits `{expression}`; check the path")]
+    #[error("no file matches `{expression}`; check the path")]
     NoFile {
         /// The expression.
         expression: String,
     },
     /// Several files fit where one is due.
-    #[error("`{expression}` names {count} files where one is due; name one, as `file://…`")]
+    #[error("`{expression}` names {count} files where one is expected; name one, as `file://…`")]
     SeveralFiles {
         /// The expression.
         expression: String,
@@ -63,7 +63,7 @@ pub enum FileProblem {
         expression: String,
     },
     /// It includes itself.
-    #[error("files include each other without end: {}; take out one `module`", chain.join(" -> "))]
+    #[error("files include each other in a cycle: {}; remove one `module`", chain.join(" -> "))]
     Cycle {
         /// From the file that is included again to itself.
         chain: Vec<String>,
@@ -84,7 +84,7 @@ pub enum FileProblem {
         found: String,
     },
     /// The name does not say that the file is XML, so that uHAL refuses it.
-    #[error("`{file}` is not named as uHAL wants address tables; let its name end in `.xml`")]
+    #[error("`{file}` does not end in `.xml`, as uHAL expects of address tables; rename it")]
     Extension {
         /// Path of the file.
         file: String,

@@ -39,13 +39,13 @@ impl fmt::Display for NodeProblem {
         match self {
             NodeProblem::NoSize => f.write_str("a block needs its size; add size=\"…\", in words"),
             NodeProblem::BeyondBus { address, size: 0 } => {
-                write!(f, "there is no block of 0 words at 0x{address:08X}; write its number of words")
+                write!(f, "the block at 0x{address:08X} has 0 words; write its number of words")
             }
             NodeProblem::BeyondBus { address, size } => {
                 write!(f, "{size} words from 0x{address:08X} on reach beyond 0xFFFFFFFF; lower the address or the size")
             }
             NodeProblem::Childless { because } => {
-                write!(f, "a node with {because} holds no nodes; move them beside it")
+                write!(f, "a node with {because} cannot contain nodes; move them beside it")
             }
             NodeProblem::TooDeep { max } => write!(f, "nodes lie more than {max} levels deep; flatten the tree"),
             NodeProblem::OtherConnection { id, first } => {

@@ -82,12 +82,12 @@ impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Remark::RootId { id } => {
-                write!(f, "uHAL puts the outermost node's id `{id}` before every path; take it out")
+                write!(f, "uHAL puts the outermost node's id `{id}` before every path; remove it")
             }
             Remark::Class { class } => {
                 write!(f, "class `{class}` belongs to a user's program; the node is a plain one here")
             }
-            Remark::SizeAlone => f.write_str("a size without a mode has no effect; add a mode, or take it out"),
+            Remark::SizeAlone => f.write_str("a size without a mode has no effect; add a mode, or remove it"),
             Remark::NoWords => f.write_str("size 0 is room for no words; write how many there are"),
             Remark::EmptyMask => f.write_str("mask 0 selects no bit; the node reads as 0 and takes nothing but 0"),
             Remark::ParentBits { address, parent } => write!(
@@ -116,10 +116,10 @@ impl fmt::Display for Remark {
                 f.write_str("nodes inside a node with `module` have no effect; move them into the module's file")
             }
             Remark::More { max } => {
-                write!(f, "there are more than {max} of them, which are not told; mend these first")
+                write!(f, "there are more than {max} of them, and the rest is not listed; fix these first")
             }
             Remark::IncompleteConnection { missing } => {
-                write!(f, "the connection is left out, because it has no `{missing}`; add it")
+                write!(f, "the connection is ignored, because it has no `{missing}`; add it")
             }
             Remark::NoConnections { found } => {
                 write!(f, "the outermost element is `{found}`, and not `connections`: the file has no connections")

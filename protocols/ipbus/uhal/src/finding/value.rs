@@ -20,7 +20,7 @@ pub enum ValueProblem {
         name: &'static str,
     },
     /// It cannot stand beside another one.
-    #[error("`{name}` does not go with `{beside}`; take one of them out")]
+    #[error("`{name}` cannot be combined with `{beside}`; remove one of them")]
     Forbidden {
         /// Name of the attribute.
         name: &'static str,
@@ -28,13 +28,13 @@ pub enum ValueProblem {
         beside: &'static str,
     },
     /// An id that cannot be part of a path.
-    #[error("id=\"{id}\" {}", if id.is_empty() { "is no name; write one" } else { "cannot be part of a path; take out its dots and the spaces at its ends" })]
+    #[error("id=\"{id}\" {}", if id.is_empty() { "is not a name; write one" } else { "cannot be part of a path; remove its dots and the spaces at its ends" })]
     BadId {
         /// The id.
         id: String,
     },
     /// It is no number.
-    #[error("{name}=\"{value}\" is no number; write decimal digits, or 0x and hexadecimal ones")]
+    #[error("{name}=\"{value}\" is not a number; write decimal digits, or 0x and hexadecimal digits")]
     NotANumber {
         /// Name of the attribute.
         name: &'static str,

@@ -107,6 +107,6 @@ fn a_parameter_that_makes_no_sense_is_told_with_its_place() {
         told("parameters='device=magic'").to_string(),
         "t.xml:2:2: error: device=\"magic\" is unknown; write one of memory, fifo, counter, error, timeout"
     );
-    assert!(told("parameters='device_value=much'").contains("t.xml:2:2: error: device_value=\"much\" is no number"));
-    assert!(told("mode='block' size='2' parameters='device=fifo'").contains("does not go with `mode=block`"));
+    assert!(told("parameters='device_value=much'").contains("t.xml:2:2: error: device_value=\"much\" is not a number"));
+    assert!(told("mode='block' size='2' parameters='device=fifo'").contains("cannot be combined with `mode=block`"));
 }

@@ -143,7 +143,7 @@ pub enum AccessError {
     },
     /// A bulk transfer of other than one word to a register.
     #[error(
-        "node `{node}` is one register, and {words} words were asked for; for a block, add mode=\"block\" and its size to the address table"
+        "node `{node}` is one register, and {words} words were requested; for a block, add mode=\"block\" and its size to the address table"
     )]
     SingleRegister {
         /// The node.
@@ -152,7 +152,7 @@ pub enum AccessError {
         words: u32,
     },
     /// More words than there are.
-    #[error("node `{node}` has {size} word{}, and {words} were asked for, any offset included; ask for fewer", if *size == 1 { "" } else { "s" })]
+    #[error("node `{node}` has {size} word{}, and {words} were requested, including any offset; request fewer", if *size == 1 { "" } else { "s" })]
     TooManyWords {
         /// The node.
         node: String,

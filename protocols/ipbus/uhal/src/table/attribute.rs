@@ -215,7 +215,7 @@ mod tests {
         {
             let why = number("size", value).unwrap_err().to_string();
             let expected =
-                alloc::format!("size=\"{value}\" is no number; write decimal digits, or 0x and hexadecimal ones");
+                alloc::format!("size=\"{value}\" is not a number; write decimal digits, or 0x and hexadecimal digits");
             assert_eq!(why, expected);
         }
         for value in ["4294967296", "0x100000000", "0x00000000010", "99999999999999999999"] {

@@ -224,7 +224,7 @@ fn what_is_remarkable_is_told() {
     for (xml, expected) in [
         (
             "<node id='top'><node id='a'/></node>",
-            "1:1: warning: uHAL puts the outermost node's id `top` before every path; take it out",
+            "1:1: warning: uHAL puts the outermost node's id `top` before every path; remove it",
         ),
         (
             "<node><node id='a' class='Foo;x=1'/><node id='b' address='1' class='Foo;x=1'/></node>",
@@ -232,7 +232,7 @@ fn what_is_remarkable_is_told() {
         ),
         (
             "<node><node id='a' size='9'/></node>",
-            "1:20: warning: a size without a mode has no effect; add a mode, or take it out",
+            "1:20: warning: a size without a mode has no effect; add a mode, or remove it",
         ),
         (
             "<node><node id='a' mode='port' size='0'/></node>",
@@ -291,19 +291,19 @@ fn attributes_that_uhal_refuses_are_errors_with_their_place() {
         "id, address, mask, mode, size, permission, module, class, parameters, tags, description, fwinfo";
     for (node, expected) in [
         ("<node address='1'/>", "2:3: error: `id` is missing; add id=\"…\""),
-        ("<node id=''/>", "2:9: error: id=\"\" is no name; write one"),
+        ("<node id=''/>", "2:9: error: id=\"\" is not a name; write one"),
         (
             "<node id='a.b'/>",
-            "2:9: error: id=\"a.b\" cannot be part of a path; take out its dots and the spaces at its ends",
+            "2:9: error: id=\"a.b\" cannot be part of a path; remove its dots and the spaces at its ends",
         ),
         (
             "<node id=' a'/>",
-            "2:9: error: id=\" a\" cannot be part of a path; take out its dots and the spaces at its ends",
+            "2:9: error: id=\" a\" cannot be part of a path; remove its dots and the spaces at its ends",
         ),
         ("<node id='a' bob='1'/>", &format!("2:16: error: there is no attribute `bob`; the known ones are {KNOWN}")),
         (
             "<node id='a' address='1x'/>",
-            "2:16: error: address=\"1x\" is no number; write decimal digits, or 0x and hexadecimal ones",
+            "2:16: error: address=\"1x\" is not a number; write decimal digits, or 0x and hexadecimal digits",
         ),
         (
             "<node id='a' mask='0x1FFFFFFFF'/>",
@@ -311,7 +311,7 @@ fn attributes_that_uhal_refuses_are_errors_with_their_place() {
         ),
         (
             "<node id='a' mode='block' size='many'/>",
-            "2:29: error: size=\"many\" is no number; write decimal digits, or 0x and hexadecimal ones",
+            "2:29: error: size=\"many\" is not a number; write decimal digits, or 0x and hexadecimal digits",
         ),
         (
             "<node id='a' permission='R'/>",
@@ -327,16 +327,19 @@ fn attributes_that_uhal_refuses_are_errors_with_their_place() {
             "<node id='a' mode='block' size='4' address='0xFFFFFFFE'/>",
             "2:3: error: 4 words from 0xFFFFFFFE on reach beyond 0xFFFFFFFF; lower the address or the size",
         ),
-        ("<node id='a' mask='1' mode='single'/>", "2:25: error: `mode` does not go with `mask`; take one of them out"),
-        ("<node id='a' mask='1' size='1'/>", "2:25: error: `size` does not go with `mask`; take one of them out"),
-        ("<node id='a' mask='1' class=''/>", "2:25: error: `class` does not go with `mask`; take one of them out"),
+        (
+            "<node id='a' mask='1' mode='single'/>",
+            "2:25: error: `mode` cannot be combined with `mask`; remove one of them",
+        ),
+        ("<node id='a' mask='1' size='1'/>", "2:25: error: `size` cannot be combined with `mask`; remove one of them"),
+        ("<node id='a' mask='1' class=''/>", "2:25: error: `class` cannot be combined with `mask`; remove one of them"),
         (
             "<node id='a' module='file://m.xml' permission='r'/>",
-            "2:38: error: `permission` does not go with `module`; take one of them out",
+            "2:38: error: `permission` cannot be combined with `module`; remove one of them",
         ),
         (
             "<node id='a' module='file://m.xml' mode='single'/>",
-            "2:38: error: `mode` does not go with `module`; take one of them out",
+            "2:38: error: `mode` cannot be combined with `module`; remove one of them",
         ),
     ] {
         assert_refused(node, expected);
@@ -348,11 +351,11 @@ fn nodes_and_modules_that_uhal_refuses_are_errors_with_their_place() {
     for (node, expected) in [
         (
             "<node id='a' mask='1'><node id='b'/></node>",
-            "2:3: error: a node with a mask holds no nodes; move them beside it",
+            "2:3: error: a node with a mask cannot contain nodes; move them beside it",
         ),
         (
             "<node id='a' mode='port'><node id='b'/></node>",
-            "2:3: error: a node with a port's mode holds no nodes; move them beside it",
+            "2:3: error: a node with a port's mode cannot contain nodes; move them beside it",
         ),
         (
             "<node id='a' fwinfo='endpoint;width'/>",
@@ -365,11 +368,11 @@ fn nodes_and_modules_that_uhal_refuses_are_errors_with_their_place() {
         ),
         (
             "<node id='a' module='file://m.txt'/>",
-            "2:16: error: `m.txt` is not named as uHAL wants address tables; let its name end in `.xml`",
+            "2:16: error: `m.txt` does not end in `.xml`, as uHAL expects of address tables; rename it",
         ),
         (
             "<node id='a' module='file://m.xml;file://m.xml'/>",
-            "2:16: error: `file://m.xml;file://m.xml` names 2 files where one is due; name one, as `file://…`",
+            "2:16: error: `file://m.xml;file://m.xml` names 2 files where one is expected; name one, as `file://…`",
         ),
         (
             "<node id='a' module='http://h/m.xml'/>",
@@ -417,15 +420,13 @@ fn files_that_include_each_other_are_told_with_their_chain() {
         .with("sub/b.xml", include("../sub/./a.xml"));
     assert_eq!(
         told_of(shelf),
-        [
-            "sub/b.xml:2:14: error: files include each other without end: sub/a.xml -> sub/b.xml -> sub/../sub/./a.xml; take \
-          out one `module`"
-        ]
+        ["sub/b.xml:2:14: error: files include each other in a cycle: sub/a.xml -> sub/b.xml -> sub/../sub/./a.xml; \
+             remove one `module`"]
     );
     let own = Shelf::default().with("t.xml", include("t.xml"));
     assert_eq!(
         told_of(own),
-        ["t.xml:2:14: error: files include each other without end: t.xml -> t.xml; take out one `module`"]
+        ["t.xml:2:14: error: files include each other in a cycle: t.xml -> t.xml; remove one `module`"]
     );
 }
 
@@ -448,7 +449,7 @@ fn all_errors_are_told_by_file_and_line() {
     let error = Table::read("t.xml", &shelf, &Limits::default()).unwrap_err().to_string();
     assert_eq!(
         error,
-        "t.xml:2:16: error: address=\"z\" is no number; write decimal digits, or 0x and hexadecimal ones (and 4 more)"
+        "t.xml:2:16: error: address=\"z\" is not a number; write decimal digits, or 0x and hexadecimal digits (and 4 more)"
     );
 }
 
@@ -500,7 +501,7 @@ fn a_chain_of_modules_is_as_deep_as_nodes_are() {
 #[test]
 fn findings_are_bounded() {
     let many = |node: &str| format!("<node>{}<node id='last' mode='x'/></node>", node.repeat(2000));
-    let more = "there are more than 1000 of them, which are not told; mend these first";
+    let more = "there are more than 1000 of them, and the rest is not listed; fix these first";
     let errors = told(&many("<node/>"));
     assert_eq!((errors.len(), errors[1000].ends_with(more)), (1001, true));
     // However many warnings there are, an error is told.

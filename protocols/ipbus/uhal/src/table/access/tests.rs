@@ -125,21 +125,21 @@ fn what_is_refused_says_why() {
         (node("w").modify().err(), "node `w` may not be read; its permission in the address table is `w`"),
         (
             node("rw").read_block(2).err(),
-            "node `rw` is one register, and 2 words were asked for; for a block, add mode=\"block\" and its size to the \
+            "node `rw` is one register, and 2 words were requested; for a block, add mode=\"block\" and its size to the \
              address table",
         ),
         (node("rw").write_block(0).err(), ONE_AND_NONE),
         (
             node("ram").read_block(5).err(),
-            "node `ram` has 4 words, and 5 were asked for, any offset included; ask for fewer",
+            "node `ram` has 4 words, and 5 were requested, including any offset; request fewer",
         ),
         (
             node("fifo").write_block(5).err(),
-            "node `fifo` has 4 words, and 5 were asked for, any offset included; ask for fewer",
+            "node `fifo` has 4 words, and 5 were requested, including any offset; request fewer",
         ),
         (
             node("ram_r").write_block(5).err(),
-            "node `ram_r` has 4 words, and 5 were asked for, any offset included; ask for fewer",
+            "node `ram_r` has 4 words, and 5 were requested, including any offset; request fewer",
         ),
         (
             node("ram_r").write_block(1).err(),
@@ -147,19 +147,19 @@ fn what_is_refused_says_why() {
         ),
         (
             node("ram").read_block_at(2, 3).err(),
-            "node `ram` has 4 words, and 5 were asked for, any offset included; ask for fewer",
+            "node `ram` has 4 words, and 5 were requested, including any offset; request fewer",
         ),
         (
             node("ram").write_block_at(u32::MAX, u32::MAX).err(),
-            "node `ram` has 4 words, and 8589934590 were asked for, any offset included; ask for fewer",
+            "node `ram` has 4 words, and 8589934590 were requested, including any offset; request fewer",
         ),
         (
             node("word").read_block_at(1, 1).err(),
-            "node `word` has 1 word, and 2 were asked for, any offset included; ask for fewer",
+            "node `word` has 1 word, and 2 were requested, including any offset; request fewer",
         ),
         (
             node("group").read_block_at(1, 1).err(),
-            "node `group` has 1 word, and 2 were asked for, any offset included; ask for fewer",
+            "node `group` has 1 word, and 2 were requested, including any offset; request fewer",
         ),
         (node("port").read_block_at(0, 0).err(), "node `port` is non-incremental, and only blocks have offsets"),
         (node("bits").write_block_at(0, 1).err(), "node `bits` is single, and only blocks have offsets"),
@@ -169,7 +169,7 @@ fn what_is_refused_says_why() {
     }
 }
 
-const ONE_AND_NONE: &str = "node `rw` is one register, and 0 words were asked for; for a block, add mode=\"block\" and its \
+const ONE_AND_NONE: &str = "node `rw` is one register, and 0 words were requested; for a block, add mode=\"block\" and its \
                             size to the address table";
 
 #[test]
