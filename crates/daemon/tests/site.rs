@@ -3,8 +3,8 @@
 use hodo_daemon::{Health, Pages, Registry, Reply, Site, Snapshot, State};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -134,11 +134,13 @@ fn an_address_that_is_taken_is_told() {
 /// A request to stop is answered although the pages end with it.
 #[test]
 fn an_action_that_ends_the_pages_is_answered() {
-    let (begun, ends) = std::sync::mpsc::channel();
+    let (begun, ends) = mpsc::channel();
+    let (_never, told) = mpsc::channel::<()>();
+    let told = Mutex::new(told);
     let stop = move |_: &str| {
         begun.send(()).expect("the test waits");
         // Longer than it takes to notice the end.
-        std::thread::sleep(Duration::from_millis(50));
+        let _ = told.lock().expect("nobody panics").recv_timeout(Duration::from_millis(50));
         Reply::text(200, "stopping\n")
     };
     let (site, _, _) = open(|pages| pages.with_action("/stop", stop));
