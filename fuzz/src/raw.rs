@@ -60,6 +60,8 @@ pub fn server(input: &[u8]) {
         pending_max: 20,
         greeting_timeout: Duration::from_secs(5),
         silence_timeout: Duration::from_secs(30),
+        lease: Duration::from_secs(1),
+        secret: [1, 2],
     };
     drive(Server::new(config), script, true, |_| None);
 }

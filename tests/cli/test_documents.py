@@ -14,6 +14,8 @@ PLANS = [
     *(("channels", mode, ["--sizes", "1K", "--channels", "5", "--window", "4"]) for mode in contract.MODES),
     *(("latency", mode, ["--sizes", "64,1K"]) for mode in contract.MODES),
     *(("open", mode, ["--sizes", "64", "--rate", "2000"]) for mode in contract.MODES),
+    ("updates", "receive", ["--sizes", "64,1K", "--rate", "2000", "--channels", "3"]),
+    ("updates", "receive", ["--sizes", "1K", "--window", "8"]),
 ]
 # Every way to say how long and how often, each with a way to wait.
 EXTENTS = [
@@ -44,12 +46,17 @@ def test_every_test_in_every_mode(link, test, mode, plan, extent, repeats):
         assert (one["protocol"], one["test"], one["mode"], one["wait"]) == (protocol, test, mode, extent.split()[-1])
         assert one["repeats"] == repeats if repeats else 3 <= one["repeats"] <= 6
         assert one["verdict"]["state"] not in ("interrupted", "failed"), one["verdict"]
-        assert one["limit"]["kind"] == ("model" if link.startswith("sim+") else "baseline")
+        assert not one["limit"] or one["limit"]["kind"] == ("model" if link.startswith("sim+") else "baseline")
         if test == "latency":
             # It binds where nine tenths of it are reached; else the row says what it saw.
             reached = one["share_of_limit"] >= 0.9
             assert one["limit"]["binds"] == "roundtrip" if reached else one["limit"]["binds"] in ("unknown", "cpu", "far_end")
             assert one["limit"]["saw"]
+        if test == "updates":
+            assert one.get("rate_asked") == (2000 if "--rate" in plan else None)
+            assert one["loss"]["overrun"] == 0 or "--rate" in plan, "without a rate nothing is due"
+            # A busy machine may keep either end from its schedule.
+            one["loss"]["overrun"] = 0
         if protocol != "udp":
             # TCP sends a segment again where a busy machine kept its acknowledgement waiting.
             assert {**one["loss"], "retransmitted": 0} == dict.fromkeys(one["loss"], 0)
@@ -106,6 +113,57 @@ def test_an_open_loop_keeps_its_rate():
     plan = ["--test", "open", "--sizes", "64", "--rate", "1000", "--duration", "1s", "--repeat", "1", "--quiet"]
     (one,) = command.bench("tcp", *plan)
     assert one["rate"]["operations_per_s"]["median"] == pytest.approx(1000, rel=0.1)
+
+
+@pytest.mark.parametrize("link", ["tcp", "udp", "unix", "sim+tcp", "sim+udp", "sim+unix"])
+def test_updates_keep_their_rate(link, tmp_path):
+    plan = ["--test", "updates", "--sizes", "64", "--rate", "1000", "--channels", "2", "--duration", "500ms", "--repeat", "2"]
+    done = command.hodo("bench", link, *plan, "--quiet", "--json", tmp_path / "r.json", "--tsv", "-", "--html", tmp_path / "r.html")
+    assert done.returncode == 0, done.stderr
+    (one,) = contract.parse((tmp_path / "r.json").read_text())["measurements"]
+    due = 1000 * one["elapsed_s"]
+    assert one["operations"] + one["loss"]["lost"] + one["loss"]["overrun"] == pytest.approx(due, rel=0.05)
+    assert one["latency_ns"]["count"] == one["operations"] and one["mode"] == "receive"
+    (row,) = contract.parse_tsv(done.stdout)
+    assert (row["test"], row["rate_asked"], row["overrun"]) == ("updates", "1000", str(one["loss"]["overrun"]))
+    assert "what the far end sends to subscriptions" in (tmp_path / "r.html").read_text()
+    if link.startswith("sim+"):
+        # 5 us of delay and some processor time.
+        assert 5_000 < one["latency_ns"]["p50"] < 7_000 and one["verdict"]["state"] == "stable"
+    beside = command.hodo("compare", tmp_path / "r.json", tmp_path / "r.json")
+    assert beside.returncode == 0 and "updates" in beside.stdout, beside.stderr
+
+
+def test_updates_that_are_lost_or_skipped_are_counted():
+    plan = ["--test", "updates", "--sizes", "1000", "--rate", "100K", "--window", "16", "--repeat", "1", "--duration", "200ms"]
+    (lossy,) = command.bench("sim+udp://?loss=0.1&seed=3", *plan, "--quiet")
+    in_all = lossy["operations"] + lossy["loss"]["lost"]
+    assert lossy["loss"]["lost"] / in_all == pytest.approx(0.1, abs=0.02) and lossy["loss"]["overrun"] == 0
+    assert lossy["verdict"]["state"] == "missed"
+    # The line takes 12,500 of a thousand bytes a second.
+    (slow,) = command.bench("sim+tcp://?rate=100M&buffer=64K", *plan, "--warmup", "100ms", "--quiet")
+    due = 100_000 * slow["elapsed_s"]
+    assert slow["operations"] + slow["loss"]["overrun"] == pytest.approx(due, rel=0.1)
+    assert slow["loss"]["overrun"] > due / 2 and slow["loss"]["lost"] == 0
+    assert slow["limit"]["binds"] == "line" and slow["verdict"]["state"] == "missed"
+
+
+@pytest.mark.parametrize("test", ["open", "updates"])
+def test_a_schedule_can_be_required(test):
+    plan = ["bench", "sim+udp://?back.loss=0.1&seed=3", "--test", test, "--mode", "receive", "--sizes", "64", "--rate", "10K", *command.SHORT]
+    for share, status in (("0.85", 0), ("0.99", 1)):
+        done = command.hodo(*plan, "--require", share)
+        assert done.returncode == status, done.stderr
+    command.refused(*plan, "--require", "1.5", status=2, says=["--require", "0.99"])
+    command.refused("bench", "tcp", "--require", "0.9", status=2, says=["--rate"])
+
+
+def test_the_far_end_tells_its_side():
+    for protocol in PROTOCOLS:
+        far_end = command.document(protocol, "--test", "latency", "--sizes", "64", "--cpu", "0", *command.SHORT)["environment"]["far_end"]
+        assert (far_end["wait"], far_end["placement"]) == ("block", "cpu 0") and far_end["kernel"]
+        assert (far_end["congestion_control"] is not None) == (protocol == "tcp"), "only TCP has any"
+        assert far_end["line_bits_per_s"] is None, "the loopback has no line"
 
 
 def test_datagrams_are_accounted_for():

@@ -1,18 +1,20 @@
 use crate::sys;
-use hodo_machine::Instant;
+use hodo_machine::{CLOCK_GRID, Instant};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A clock of real time. All clones share one origin, so that their readings can be compared.
+/// A clock of real time. All clones share one origin, so that their readings can be compared; the origins of two clocks
+/// of one host are a multiple of [`CLOCK_GRID`] apart.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     origin_ns: u64,
 }
 
 impl Clock {
-    /// Creates a clock whose origin is now.
+    /// Creates a clock whose origin is now, or at most [`CLOCK_GRID`] ago.
     #[must_use]
     pub fn start() -> Self {
-        Clock { origin_ns: sys::monotonic_ns() }
+        let now_ns = sys::monotonic_ns();
+        Clock { origin_ns: now_ns - now_ns % CLOCK_GRID.as_nanos() as u64 }
     }
 
     /// Returns the time since the origin.

@@ -43,12 +43,11 @@ pub(crate) struct Datagrams {
     opened: Vec<Option<Opened>>,
     ports: Vec<Port>,
     accepted: Vec<Option<Sender>>,
-    numbering: Numbering,
+    pub(crate) numbering: Numbering,
     numbers: HashMap<Origin, u32>,
     last: Option<(Origin, u32)>,
     /// The number of peers that the machine has opened and sent something since it last received something from them.
     pub(crate) owed: usize,
-    free: Vec<u32>,
     pub(crate) open: usize,
     poller: Poller,
     /// Sockets that the poller does not watch yet, as with `Streams`.
@@ -114,7 +113,6 @@ impl Datagrams {
             numbers: HashMap::new(),
             last: None,
             owed: 0,
-            free: Vec::new(),
             open: 0,
             poller: poller.sharing()?,
             unwatched: Vec::new(),
@@ -134,13 +132,8 @@ impl Datagrams {
         let number = self.ports.len() as u32;
         self.ports.push(port);
         self.unwatched.push(Source::Port(number));
-        self.count_sockets();
+        self.count_sockets(Source::Port(number));
         Ok(())
-    }
-
-    /// Sets the numbers that accepted peers get, apart from those of streams.
-    pub(crate) fn set_numbering(&mut self, numbering: Numbering) {
-        self.numbering = numbering;
     }
 
     /// Returns whether there are ports, through which peers may come by themselves.
@@ -207,7 +200,7 @@ impl Datagrams {
     #[inline]
     fn note_sent(&mut self, run: &Run<'_>, round: &mut Round) -> bool {
         let is_there = if run.peer.is_accepted() {
-            self.accepted.get((run.peer.0 - Peer::FIRST_ACCEPTED) as usize).is_some_and(Option::is_some)
+            self.accepted.get(run.peer.index()).is_some_and(Option::is_some)
         } else if let Some(Some(opened)) = self.opened.get_mut(run.peer.0 as usize) {
             self.owed += usize::from(!std::mem::replace(&mut opened.owes, true));
             true
@@ -238,7 +231,7 @@ impl Datagrams {
     fn send_pieces(&mut self, peer: Peer, pieces: &[Piece], out: &Outbox, each: Option<usize>) -> io::Result<()> {
         let through = |origin: &Origin| (self.ports[origin.port as usize].fd.as_fd(), origin.arrival);
         let (fd, to, from) = if peer.is_accepted() {
-            let known = self.accepted.get((peer.0 - Peer::FIRST_ACCEPTED) as usize).and_then(Option::as_ref);
+            let known = self.accepted.get(peer.index()).and_then(Option::as_ref);
             let Some(Sender { origin, to }) = known else { return Ok(()) };
             let (fd, from) = through(origin);
             (fd, Some(to), from)
@@ -333,7 +326,7 @@ impl Datagrams {
         if is_own {
             self.unwatched.push(Source::Opened(peer.0));
             self.open += 1;
-            self.count_sockets();
+            self.count_sockets(Source::Opened(peer.0));
         }
         self.notices.push_back(Notice::Opened(peer));
         Ok(())
@@ -350,29 +343,28 @@ impl Datagrams {
         Ok(Way::Port(origin, RawAddress::ip(remote)))
     }
 
-    /// Makes several sockets join always: how busy each of them is shows too late to be followed.
-    fn count_sockets(&mut self) {
+    /// Makes several sockets join always, once one was `added`: how busy each of them is shows too late to be followed.
+    fn count_sockets(&mut self, added: Source) {
         if self.sockets() < 2 {
             return;
         }
         self.joining.always();
-        let own = self.opened.iter().flatten().filter_map(|opened| match &opened.way {
-            Way::Own(fd) => Some(fd.as_fd()),
-            Way::Port(..) => None,
-        });
-        let new = if self.sockets() == 2 { 0 } else { self.open.saturating_sub(1) };
-        for fd in own.skip(new).chain(self.ports.iter().map(|port| port.fd.as_fd())) {
-            let _ = batch::set_joining(fd, true);
+        let all =
+            (0..self.ports.len() as u32).map(Source::Port).chain((0..self.opened.len() as u32).map(Source::Opened));
+        let is_second = self.sockets() == 2;
+        for source in all.filter(|_| is_second).chain([added]) {
+            if let Some(fd) = socket(&self.ports, &self.opened, source) {
+                let _ = batch::set_joining(fd, true);
+            }
         }
     }
 
     pub(crate) fn close(&mut self, peer: Peer) {
         self.notices.retain(|notice| notice.about() != peer);
         if peer.is_accepted() {
-            let index = peer.0 - Peer::FIRST_ACCEPTED;
-            if let Some(sender) = self.accepted.get_mut(index as usize).and_then(Option::take) {
+            if let Some(sender) = self.accepted.get_mut(peer.index()).and_then(Option::take) {
                 self.forget(&sender.origin);
-                self.free.push(index);
+                self.numbering.release(peer);
             }
         } else if let Some(opened) = self.opened.get_mut(peer.0 as usize).and_then(Option::take) {
             self.owed -= usize::from(opened.owes);

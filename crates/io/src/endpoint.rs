@@ -19,7 +19,7 @@ const BATCH_MESSAGES: usize = 256;
 const TURN_BYTES: usize = 4 << 20;
 /// The time that a machine works in one turn at most, apart from the last batch.
 const TURN_SPAN: Duration = Duration::from_millis(1);
-/// The number of outputs other than messages between two readings of the clock: one may be a system call or two.
+/// The number of peers opened or closed between two readings of the clock: each may be a system call or two.
 const OUTPUTS: u32 = 64;
 
 /// A machine on a transport, run inline on the caller's thread.
@@ -27,7 +27,7 @@ const OUTPUTS: u32 = 64;
 /// The machine is polled until it is idle, and only then everything that it sent is written, with one system call per
 /// peer. Nothing is allocated per operation once the buffers have grown.
 ///
-/// A turn has a limit of bytes, messages and time. A machine that has more to do continues after the endpoint has
+/// A turn has a limit of bytes, messages and time. A machine that has more to send continues after the endpoint has
 /// checked for input, so that no peer, deadline or command waits for the messages to another peer.
 pub struct Endpoint<M: Machine, T: Transport> {
     machine: M,
@@ -122,9 +122,10 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
                     turn.bytes += std::mem::take(&mut previous_length);
                     turn.outputs = OUTPUTS;
                 }
+                // Events are not counted: they follow from what was received, which is bounded. If more were received before
+                // they are all delivered, they would pile up where they come faster than they are taken.
                 Output::Event(event) => {
                     any = true;
-                    turn.outputs += 1;
                     told(event);
                 }
                 Output::Open(peer, address) => {

@@ -42,7 +42,7 @@ impl Shares {
     #[inline]
     pub(crate) fn of(&mut self, peer: Peer) -> &mut Share {
         let (shares, index) = match peer.is_accepted() {
-            true => (&mut self.accepted, (peer.0 - Peer::FIRST_ACCEPTED) as usize),
+            true => (&mut self.accepted, peer.index()),
             false => (&mut self.opened, peer.0 as usize),
         };
         if index >= shares.len() {

@@ -49,6 +49,14 @@ impl Nic {
         interfaces().into_iter().find(|interface| interface.name == name).map(|interface| facts(&interface))
     }
 
+    /// Returns every interface in this network namespace that has an address.
+    #[must_use]
+    pub fn all() -> Vec<Nic> {
+        let mut interfaces: Vec<Interface> = interfaces().into_iter().filter(|each| each.address.is_some()).collect();
+        interfaces.dedup_by(|a, b| a.name == b.name);
+        interfaces.iter().map(facts).collect()
+    }
+
     /// Returns the interface that has this address.
     #[must_use]
     pub fn of_local(address: IpAddr) -> Option<Nic> {

@@ -5,7 +5,6 @@ pub(crate) use waiting::{LINGER, LITTLE};
 use crate::datagram::{Datagrams, PORTS, Port, Source};
 use crate::fairness::Round;
 use crate::hunch::Hunch;
-use crate::numbering::Numbering;
 use crate::stream::{ARRIVALS, Streams};
 use crate::transport::{Batch, Transport};
 use crate::{Clock, Listener, Mailbox, SocketSettings, TcpCounters};
@@ -112,8 +111,8 @@ impl Sockets {
     /// Gives streams and datagrams numbers of their own, if peers of both kinds come by themselves.
     fn tell_apart(&mut self) {
         if self.streams.arrives() && self.datagrams.has_ports() {
-            self.streams.set_numbering(Numbering::EVEN);
-            self.datagrams.set_numbering(Numbering::ODD);
+            self.streams.numbering.be_even();
+            self.datagrams.numbering.be_odd();
         }
     }
 

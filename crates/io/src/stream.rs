@@ -31,7 +31,6 @@ pub struct Streams {
     settings: SocketSettings,
     opened: Streamed,
     accepted: Streamed,
-    free: Vec<u32>,
     pub(crate) count: usize,
     pub(crate) poller: Poller,
     buffer: Box<[u8]>,
@@ -43,7 +42,7 @@ pub struct Streams {
     /// processor, so that a stream that is read directly is not watched.
     unwatched: Vec<Peer>,
     arrivals: Vec<Arrivals>,
-    numbering: Numbering,
+    pub(crate) numbering: Numbering,
     /// The number of streams that the machine has opened and sent something since it last received something from them.
     pub(crate) owed: usize,
     /// Connections that the machine has not been notified of, and whether they came through a mailbox.
@@ -87,7 +86,6 @@ impl Streams {
             settings,
             opened: Vec::new(),
             accepted: Vec::new(),
-            free: Vec::new(),
             count: 0,
             poller,
             buffer,
@@ -111,12 +109,7 @@ impl Streams {
     #[inline]
     pub(crate) fn has(&self, peer: Peer) -> bool {
         let streams = if peer.is_accepted() { &self.accepted } else { &self.opened };
-        streams.get((peer.0 & !Peer::FIRST_ACCEPTED) as usize).is_some_and(Option::is_some)
-    }
-
-    /// Sets the numbers that accepted streams get, apart from those of datagrams.
-    pub(crate) fn set_numbering(&mut self, numbering: Numbering) {
-        self.numbering = numbering;
+        streams.get(peer.index()).is_some_and(Option::is_some)
     }
 
     /// Returns the congestion control, the local and the remote address of some stream that the machine has opened.
@@ -160,7 +153,7 @@ impl Streams {
             self.unwatched.retain(|unwatched| *unwatched != peer);
         }
         if peer.is_accepted() {
-            self.free.push(peer.0 - Peer::FIRST_ACCEPTED);
+            self.numbering.release(peer);
             if stream.mailed {
                 self.arrivals.iter().for_each(Arrivals::left);
             }
@@ -461,9 +454,5 @@ impl Streams {
 
 #[inline]
 fn slot<'a>(opened: &'a mut Streamed, accepted: &'a mut Streamed, peer: Peer) -> Option<&'a mut Option<Box<Stream>>> {
-    if peer.is_accepted() {
-        accepted.get_mut((peer.0 - Peer::FIRST_ACCEPTED) as usize)
-    } else {
-        opened.get_mut(peer.0 as usize)
-    }
+    if peer.is_accepted() { accepted.get_mut(peer.index()) } else { opened.get_mut(peer.0 as usize) }
 }

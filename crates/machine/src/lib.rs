@@ -39,7 +39,7 @@ pub use ranges::Ranges;
 pub use slab::Slab;
 pub use spans::Spans;
 pub use stages::{Mark, Moment, Sampling, Stamp, Stamps};
-pub use time::Instant;
+pub use time::{CLOCK_GRID, Instant};
 pub use timers::Timers;
 pub use transport::Transport;
 

@@ -1,6 +1,10 @@
 use core::ops::{Add, Sub};
 use core::time::Duration;
 
+/// The grid of a host's clocks: each begins at a multiple of this on the kernel's clock, so that any two of them differ by a
+/// multiple. That shows where two ends are on one host, and then how far apart their clocks are to the nanosecond.
+pub const CLOCK_GRID: Duration = Duration::from_nanos(1 << 24);
+
 /// A point in time in nanoseconds since an origin that the driver chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);

@@ -19,7 +19,7 @@ mod verdict;
 pub use histogram::{Histogram, HistogramError};
 pub use hodo_io::nic::Nic;
 pub use hodo_io::usage::Usage;
-pub use link::{Completion, FarEnd, Link, LinkError, Operation, Outcome};
+pub use link::{Completion, FarEnd, Link, LinkError, Operation, Outcome, Subscription};
 pub use plan::{Mode, Plan, Repeats, Size, Test, Until};
 pub use result::{
     Binding, Clock, Cpu, Document, Environment, Estimate, Fairness, FarEndFacts, Interval, Latency, Limit, LimitKind,

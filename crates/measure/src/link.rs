@@ -1,6 +1,7 @@
 use crate::{Loss, Mode, TcpTimes};
 use hodo_io::usage::Usage;
 use hodo_machine::{Closed, Instant, Sampling, Spans, Stamp, Wait};
+use std::time::Duration;
 use thiserror::Error;
 
 /// One thing to be done over a link.
@@ -16,12 +17,27 @@ pub struct Operation {
     pub mode: Mode,
 }
 
-/// The end of an operation, at [`Link::now`].
+/// A subscription to updates, which the far end sends without a request for each.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Subscription {
+    /// The channel, from 0; its updates carry this number as their tag.
+    pub channel: u32,
+    /// Bytes of payload of an update.
+    pub size: u32,
+    /// Updates per second; `None` for as fast as the far end can.
+    pub rate: Option<f64>,
+    /// The time from the beginning of the subscription to its first update.
+    pub first_after: Duration,
+    /// The updates that may wait at the far end while this side is behind. With one more, the oldest is skipped.
+    pub queue: u32,
+}
+
+/// The end of an operation, or the arrival of an update, at [`Link::now`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// The operation's tag.
+    /// The tag of the operation, or the channel of the update.
     pub tag: u64,
-    /// How it ended.
+    /// How the operation ended, or that an update has arrived.
     pub outcome: Outcome,
 }
 
@@ -36,6 +52,13 @@ pub enum Outcome {
     Recovered,
     /// The far end refused it.
     Refused,
+    /// An update has arrived. It was not started here; more may follow with the same tag.
+    Update {
+        /// The time since it was due, or sent where nothing says when it is due.
+        took_ns: u64,
+    },
+    /// The subscription has ended; no update follows.
+    Unsubscribed,
 }
 
 /// The far end's report of itself and of what it received, since the link was opened.
@@ -70,6 +93,18 @@ pub trait Link {
     /// Makes sure that every started operation will complete without another being started after it.
     fn flush(&mut self) {}
 
+    /// Subscribes a channel to updates, which arrive as [`Outcome::Update`] from then on.
+    ///
+    /// # Errors
+    /// [`LinkError::Unsupported`] if the far end of this link sends nothing by itself.
+    fn subscribe(&mut self, subscription: Subscription) -> Result<(), LinkError> {
+        let _ = subscription;
+        Err(LinkError::Unsupported("the far end of this link sends no updates".to_owned()))
+    }
+
+    /// Ends all subscriptions; [`Outcome::Unsubscribed`] follows for each, and updates may arrive until then.
+    fn unsubscribe(&mut self) {}
+
     /// Requests the counters and the CPU usage of the far end. Operations in flight go on; their completions are
     /// appended.
     ///
@@ -78,7 +113,8 @@ pub trait Link {
     fn far_end(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError>;
 
     /// Returns the losses that this side has seen since the link was opened, beside [`Outcome::Lost`]: duplicated,
-    /// reordered, retransmitted; and refused, which are those of the lost that its kernel did not send.
+    /// reordered, retransmitted; refused, which are those of the lost that its kernel did not send; and of updates those
+    /// that were lost or skipped.
     fn losses(&self) -> Loss {
         Loss::default()
     }

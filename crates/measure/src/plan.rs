@@ -100,7 +100,7 @@ pub struct Plan {
     pub mode: Mode,
     /// Bytes of payload per operation.
     pub size: Size,
-    /// Operations in flight per channel.
+    /// Operations in flight per channel; of [`Test::Updates`], updates that may wait at the far end for each.
     pub window: u32,
     /// Channels.
     pub channels: u32,
@@ -145,6 +145,12 @@ impl Plan {
             stages: false,
             stall: Duration::from_secs(5),
         }
+    }
+
+    /// Returns the operations per second that are due, where the test has a schedule.
+    #[must_use]
+    pub fn scheduled_rate(&self) -> Option<f64> {
+        self.rate.filter(|_| matches!(self.test, Test::Open | Test::Updates))
     }
 }
 

@@ -118,7 +118,7 @@ pub struct Measurement {
     pub channels: u32,
     /// Operations per packet.
     pub batch: u32,
-    /// Operations per second asked for, of an open-loop test.
+    /// Operations per second asked for, of an open-loop test or of updates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_asked: Option<f64>,
     /// How this side waited: `block`, `spin` or `spin:50us`.
@@ -135,7 +135,7 @@ pub struct Measurement {
     pub elapsed_s: f64,
     /// How fast.
     pub rate: Rate,
-    /// How long each operation took; null where none completed.
+    /// How long each operation took, or the age of each update; null where none completed.
     pub latency_ns: Option<Latency>,
     /// The CPU time that it cost.
     pub cpu: Cpu,
@@ -160,6 +160,14 @@ pub struct Measurement {
     /// The evenness of those shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<Fairness>,
+}
+
+impl Measurement {
+    /// Returns the share of its schedule that was held; `None` without a schedule.
+    #[must_use]
+    pub fn schedule_held(&self) -> Option<f64> {
+        self.rate_asked.map(|asked| self.rate.operations_per_s.median / asked)
+    }
 }
 
 /// The share of one node in the counted time.
@@ -501,7 +509,7 @@ pub enum State {
     Bimodal,
     /// The rate varied too much to quote.
     Noisy,
-    /// An open loop's schedule was not held.
+    /// The schedule of an open loop or of updates was not held.
     Missed,
     /// The run was cut short; what had been measured is there.
     Interrupted,

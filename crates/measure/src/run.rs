@@ -12,11 +12,12 @@ mod stages;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod updates;
 
 use crate::statistics::estimate;
 use crate::{
-    Cpu, Estimate, Fairness, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, NodeShare, Plan, Rate,
-    Repeats, Size, Stage, State, TcpTimes, Test, Until, Usage, Verdict, missed, verdict,
+    Cpu, Estimate, Fairness, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, Mode, NodeShare, Plan,
+    Rate, Repeats, Size, Stage, State, TcpTimes, Test, Until, Usage, Verdict, missed, verdict,
 };
 use accounts::Accounts;
 use drive::{Found, drive};
@@ -174,9 +175,13 @@ fn possible(links: usize, plan: &Plan) -> Result<(), LinkError> {
         _ if min > max => refuse("the smallest size is over the largest; swap them"),
         _ if plan.until == Until::Count(0) => refuse("a count of 0 measures nothing; give 1 or more"),
         None if plan.test == Test::Open => refuse("an open-loop test needs a rate in operations per second"),
-        Some(rate) if plan.test == Test::Open && !(rate > 0.0 && rate <= RATE_MAX) => {
-            refuse("the rate of an open-loop test is above 0 and at most 1e9 operations per second")
+        Some(rate) if matches!(plan.test, Test::Open | Test::Updates) && !(rate > 0.0 && rate <= RATE_MAX) => {
+            refuse("the rate of a schedule is above 0 and at most 1e9 operations per second")
         }
+        _ if plan.test == Test::Updates && plan.mode != Mode::Receive => {
+            refuse("updates come from the far end: their mode is receive")
+        }
+        _ if plan.test == Test::Updates && min != max => refuse("updates have one size"),
         _ => Ok(()),
     }
 }
@@ -281,9 +286,9 @@ fn judged(error: Option<&LinkError>, operations: u64, loss: Loss, intervals: &[I
     Verdict { state, text: format!("{word}: {text}") }
 }
 
-/// Returns the verdict, or one of an open loop whose schedule was not held.
+/// Returns the verdict, or one of a schedule that was not held.
 fn missed_or(plan: &Plan, rate: &Rate, verdict: Verdict) -> Verdict {
-    let asked = plan.rate.filter(|_| plan.test == Test::Open);
+    let asked = plan.scheduled_rate();
     let is_whole = !matches!(verdict.state, State::Interrupted | State::Failed);
     asked.filter(|_| is_whole).and_then(|asked| missed(rate.operations_per_s.median, asked)).unwrap_or(verdict)
 }
@@ -305,7 +310,7 @@ impl Run {
             window: plan.window,
             channels: plan.channels,
             batch: plan.batch,
-            rate_asked: plan.rate.filter(|_| plan.test == Test::Open),
+            rate_asked: plan.scheduled_rate(),
             wait: plan.wait.to_string(),
             seed: plan.seed,
             repeats: self.repeats,

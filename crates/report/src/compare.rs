@@ -8,7 +8,7 @@ use crate::figure::{self, Figure, plan_text};
 use crate::layout::{Align, Cell, Column, Tone, clean, fit, render, wrap};
 use crate::table::Style;
 use crate::units::{self, UNKNOWN};
-use hodo_measure::{Document, Environment, Estimate, Measurement, Nic, State, Test};
+use hodo_measure::{Document, Environment, Estimate, FarEndFacts, Measurement, Nic, State, Test};
 use serde::Serialize;
 
 /// The comparison of two documents.
@@ -254,6 +254,7 @@ fn differs(name: &str, a: &str, b: &str) -> String {
 fn facts(environment: &Environment) -> Vec<(&'static str, Option<String>)> {
     let e = environment;
     let nic = |of: &dyn Fn(&Nic) -> Option<String>| e.nic.as_ref().and_then(of);
+    let far = |of: &dyn Fn(&FarEndFacts) -> Option<String>| e.far_end.as_ref().and_then(of);
     vec![
         ("host", e.host.clone()),
         ("kernel", e.kernel.clone()),
@@ -270,6 +271,11 @@ fn facts(environment: &Environment) -> Vec<(&'static str, Option<String>)> {
         ("nic speed", nic(&|nic| nic.speed_mbit_per_s.map(|speed| format!("{speed} Mbit/s")))),
         ("nic coalescence", nic(&coalescence)),
         ("nic offloads", nic(&|nic| Some(nic.offloads.join(" ")))),
+        ("far end's wait", far(&|far| far.wait.clone())),
+        ("far end's placement", far(&|far| far.placement.clone())),
+        ("far end's kernel", far(&|far| far.kernel.clone())),
+        ("far end's congestion control", far(&|far| far.congestion_control.clone())),
+        ("far end's line", far(&|far| far.line_bits_per_s.map(|bits| units::bits_per_s(bits as f64)))),
         ("clock", e.clock.as_ref().map(|clock| clock.source.clone())),
     ]
 }
@@ -289,6 +295,18 @@ mod tests {
     use super::*;
     use crate::sample;
     use hodo_measure::Mode;
+
+    #[test]
+    fn another_far_end_is_warned_of() {
+        let (a, mut b) = (sample::document(), sample::document());
+        let far_end = b.environment.far_end.as_mut().expect("the sample has one");
+        (far_end.wait, far_end.line_bits_per_s) = (Some("spin".into()), Some(10_000_000_000));
+        let warnings = environment_warnings(&a.environment, &b.environment);
+        assert_eq!(
+            warnings,
+            ["far end's wait differs: A block, B spin", "far end's line differs: A unknown, B 10.00 Gbit/s"]
+        );
+    }
 
     fn only(measurement: Measurement) -> Document {
         Document { measurements: vec![measurement], ..sample::document() }

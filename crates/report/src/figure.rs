@@ -16,11 +16,13 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// Returns the figure that this measurement's test is about: the rate, or for latency and open-loop tests the median time.
+    /// Returns the figure that this measurement's test is about: the rate, or the median time for latency and for what has
+    /// a schedule.
     #[must_use]
     pub fn of(measurement: &Measurement) -> Figure {
         match measurement.test {
             Test::Latency | Test::Open => Figure::Latency,
+            Test::Updates if measurement.rate_asked.is_some() => Figure::Latency,
             _ if measurement.payload_bytes == 0 && measurement.operations > 0 => Figure::OperationRate,
             _ => Figure::PayloadRate,
         }

@@ -2,7 +2,7 @@
 
 use hodo_io::host::{self, HostFacts};
 use hodo_io::nic::Nic;
-use hodo_measure::{Clock, Environment};
+use hodo_measure::{Clock, Environment, FarEndFacts};
 
 /// Returns the part of the environment that is known before a link is open.
 pub fn of_host(arguments: Vec<String>) -> Environment {
@@ -28,10 +28,26 @@ pub fn of_host(arguments: Vec<String>) -> Environment {
 
 /// Adds where the two sides ran, beside what other steps have noted.
 pub fn add_placement(environment: &mut Environment, text: &str) {
-    match &mut environment.placement {
-        None => environment.placement = Some(text.to_owned()),
-        Some(known) if known.split("; ").any(|part| part == text) => {}
-        Some(known) => known.push_str(&format!("; {text}")),
+    add(&mut environment.placement, Some(text.to_owned()));
+}
+
+/// Adds the far end's report of its side, beside what other steps have noted.
+pub fn add_far_end(environment: &mut Environment, facts: FarEndFacts) {
+    let known = environment.far_end.get_or_insert_default();
+    add(&mut known.wait, facts.wait);
+    add(&mut known.placement, facts.placement);
+    add(&mut known.kernel, facts.kernel);
+    add(&mut known.congestion_control, facts.congestion_control);
+    known.line_bits_per_s = facts.line_bits_per_s.or(known.line_bits_per_s);
+}
+
+/// Adds a fact to those of other steps, once.
+fn add(known: &mut Option<String>, fact: Option<String>) {
+    match (known, fact) {
+        (_, None) => {}
+        (known @ None, fact) => *known = fact,
+        (Some(known), Some(fact)) if known.split("; ").any(|part| part == fact) => {}
+        (Some(known), Some(fact)) => known.push_str(&format!("; {fact}")),
     }
 }
 
@@ -60,5 +76,19 @@ mod tests {
             add_placement(&mut environment, text);
         }
         assert_eq!(environment.placement.as_deref(), Some("here cpu 0; here cpu 0,1"));
+    }
+
+    #[test]
+    fn the_far_ends_of_several_steps_stand_side_by_side() {
+        let mut environment = Environment::default();
+        let facts = |placement: &str| FarEndFacts {
+            placement: Some(placement.into()),
+            kernel: Some("6.1".into()),
+            ..FarEndFacts::default()
+        };
+        for placement in ["cpu 1", "cpu 0,1", "cpu 1"] {
+            add_far_end(&mut environment, facts(placement));
+        }
+        assert_eq!(environment.far_end, Some(facts("cpu 1; cpu 0,1")));
     }
 }

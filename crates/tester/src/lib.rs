@@ -6,6 +6,7 @@ mod demonstration;
 mod drive;
 pub mod environment;
 mod error;
+mod facts;
 mod far_end;
 mod forms;
 mod limit;

@@ -68,7 +68,7 @@ impl Shape {
             Carrier::Unix => "by Unix sockets",
         };
         let in_flight = u64::from(plan.window) * u64::from(plan.channels);
-        let lone = plan.test == Test::Latency || in_flight == 1;
+        let lone = plan.test == Test::Latency || (in_flight == 1 && plan.test != Test::Updates);
         let answer = bytes(back);
         let text = format!("{} B out and {answer} B back {by}", bytes(out));
         let whole = |exchange, text| Shape { exchange, size: bytes(out), messages: 1.0, from_far: false, text };

@@ -4,7 +4,7 @@ use crate::{Error, Uri};
 use hodo_io::{Clock, SocketSettings, affinity};
 use hodo_machine::{Closed, Wait};
 use hodo_measure::limits::Carrier;
-use hodo_measure::{Link, LinkError, Plan};
+use hodo_measure::{FarEndFacts, Link, LinkError, Plan};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,6 +55,8 @@ pub struct Opened {
     pub local: Option<SocketAddr>,
     /// The address at the far end.
     pub remote: Option<SocketAddr>,
+    /// The far end's report of its side, if it reports any.
+    pub far_end: Option<FarEndFacts>,
     /// The simulated network out and back, of a simulated link.
     pub model: Option<(hodo_sim::Model, hodo_sim::Model)>,
     /// Far ends of a simulated link, each with a line of its own.
@@ -91,8 +93,8 @@ pub fn in_parts(
     let clock = Clock::start();
     let home = affinity::allowed_cpus();
     let cpus = cpus(settings);
-    let mut opened =
-        Opened { links: Vec::new(), cpus, congestion: None, local: None, remote: None, model: None, far_ends: 1 };
+    let (congestion, local, remote, far_end) = (None, None, None, None);
+    let mut opened = Opened { links: Vec::new(), cpus, congestion, local, remote, far_end, model: None, far_ends: 1 };
     let parts = opened.cpus.len() as u32;
     let mut first = 0;
     for (index, cpu) in (0..).zip(opened.cpus.clone()) {

@@ -46,12 +46,15 @@ impl Placement {
 
     /// Returns the placement in a few words, as `here cpu 0, far end cpu 1`.
     pub fn text(&self, far_end_here: bool) -> String {
-        let side =
-            |cpus: &[usize]| if cpus.is_empty() { "not pinned".to_owned() } else { format!("cpu {}", cpus_text(cpus)) };
-        let far = if far_end_here { side(&self.far) } else { "unknown".to_owned() };
+        let far = if far_end_here { side_text(&self.far) } else { "unknown".to_owned() };
         let buffers = self.socket_buffer.map(|size| format!(", socket buffers {} KiB", size >> 10)).unwrap_or_default();
-        format!("here {}, far end {far}{buffers}", side(&self.here))
+        format!("here {}, far end {far}{buffers}", side_text(&self.here))
     }
+}
+
+/// Returns the processors of one side in a few words, as `cpu 0,1`.
+pub fn side_text(cpus: &[usize]) -> String {
+    if cpus.is_empty() { "not pinned".to_owned() } else { format!("cpu {}", cpus_text(cpus)) }
 }
 
 #[cfg(test)]

@@ -30,7 +30,8 @@ pub struct Choice {
     pub channels: Option<u32>,
     /// Operations in a packet.
     pub batch: u32,
-    /// Operations per second that are due, for the open test.
+    /// Operations per second that are due, for the open test, and updates per second; `None` for as fast as the far end
+    /// can.
     pub rate: Option<f64>,
     /// Whether each operation has a connection of its own.
     pub reconnect: bool,
@@ -77,6 +78,16 @@ impl Timing {
 pub(crate) fn plans(link: &Uri, choice: &Choice, timing: &Timing) -> Result<Vec<Plan>, Error> {
     let protocol = link.protocol.description();
     check(protocol, choice)?;
+    let has_rate = choice.rate.is_some() || link.options.iter().any(|(name, _)| name.ends_with("rate"));
+    if link.simulated && choice.test == Some(Test::Updates) && !has_rate {
+        let text =
+            "--test updates: nothing bounds how fast this simulated link is; add --rate, or ?rate=1G to the link";
+        return Err(Error::Usage(text.to_owned()));
+    }
+    if timing.stages && choice.test == Some(Test::Updates) {
+        let text = "--stages: an update does not start here, so it has no stages; leave --stages out".to_owned();
+        return Err(Error::Usage(text));
+    }
     let mut plans = Vec::new();
     match choice.test {
         Some(test) => append(&asked(link, choice, test)?, choice, timing, &mut plans)?,
@@ -102,7 +113,8 @@ struct PlannedGroup {
 /// Returns the tests that `--test` and its companion options ask for; options not given are as in the protocol's suite.
 fn asked(link: &Uri, choice: &Choice, test: Test) -> Result<PlannedGroup, Error> {
     let protocol = link.protocol.description();
-    let mode = choice.mode.unwrap_or(protocol.modes[0]);
+    let usual = if test == Test::Updates { Mode::Receive } else { protocol.modes[0] };
+    let mode = choice.mode.unwrap_or(usual);
     let like = likeness(protocol, test, mode);
     let window = match test {
         Test::Latency => 1,
@@ -249,12 +261,22 @@ fn check(protocol: &Description, choice: &Choice) -> Result<(), Error> {
         (Some(Test::Open), None) => {
             return usage("--test open needs --rate, the operations per second that are due, as --rate 10K".to_owned());
         }
-        (Some(Test::Open), Some(rate)) if rate > RATE_MAX => {
+        (Some(Test::Open | Test::Updates), Some(rate)) if rate > RATE_MAX => {
             return usage(format!("--rate {rate}: operations per second are above 0 and at most 1G"));
         }
-        (Some(Test::Open), Some(_)) | (_, None) => {}
+        (Some(Test::Open | Test::Updates), Some(_)) | (_, None) => {}
         (_, Some(rate)) => {
-            return usage(format!("--rate {rate}: only --test open has a schedule; add it, or leave --rate out"));
+            return usage(format!(
+                "--rate {rate}: only --test open and --test updates have a schedule; add one, or leave --rate out"
+            ));
+        }
+    }
+    if choice.test == Some(Test::Updates) {
+        if !protocol.has_updates {
+            return usage(format!("--test updates: the far end of {name} sends nothing by itself; take another test"));
+        }
+        if let Some(mode) = choice.mode.filter(|mode| *mode != Mode::Receive) {
+            return usage(format!("--mode {mode}: updates come from the far end; leave it out"));
         }
     }
     if choice.test == Some(Test::Latency) {

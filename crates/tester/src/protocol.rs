@@ -137,6 +137,8 @@ pub struct Description {
     pub is_at_path: bool,
     /// Whether a server runs on one thread, however many channels there are.
     pub has_one_thread: bool,
+    /// Whether the far end sends updates to subscriptions.
+    pub has_updates: bool,
 }
 
 /// One group of tests in a protocol's standard suite.

@@ -4,6 +4,8 @@ use crate::placement::Placement;
 use crate::private_dir::PrivateDir;
 use crate::process::{Launch, Process};
 use crate::{Conditions, Error, FarEnd, Host, ServeSettings, Timing, Uri};
+use hodo_machine::Address;
+use hodo_measure::FarEndFacts;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +20,8 @@ pub(crate) struct Running {
     place: Place,
     uri: Uri,
     placement: Placement,
+    /// The facts of its side, for a protocol that has no words for them.
+    facts: FarEndFacts,
     /// The address of its pages.
     pages: Option<SocketAddr>,
     /// The far end behind it, as a device behind a hub.
@@ -68,7 +72,8 @@ impl Running {
         let pages = said.get(1).and_then(|pages| pages.parse().ok());
         let is_at_path = link.protocol.description().is_at_path;
         let dir = dir.or_else(|| is_at_path.then(|| Path::new(&uri.path).parent().map(PrivateDir::adopt)).flatten());
-        Ok(Running { place, uri, placement: placement.clone(), pages, behind, _dir: dir })
+        let facts = launch.serve_settings(&uri).facts(&Address::Path(uri.path.clone()));
+        Ok(Running { place, uri, placement: placement.clone(), facts, pages, behind, _dir: dir })
     }
 
     /// Returns the link to the far end.
@@ -87,6 +92,11 @@ impl Running {
             Place::Process(process) => Some(process.id()),
             Place::Thread(_) => None,
         }
+    }
+
+    /// Returns the facts of the far end's side.
+    pub(crate) fn facts(&self) -> &FarEndFacts {
+        &self.facts
     }
 
     /// Returns the placement of the far end.
@@ -109,6 +119,21 @@ impl Running {
     }
 }
 
+impl Launch {
+    /// Returns the settings of a server that is started so.
+    fn serve_settings(&self, uri: &Uri) -> ServeSettings {
+        ServeSettings {
+            threads: usize::from(self.cpus.is_empty()),
+            cpus: self.cpus.clone(),
+            wait: self.wait,
+            congestion: self.congestion.clone(),
+            socket_buffer: self.socket_buffer,
+            size_max: uri.protocol.description().size_max,
+            peers_max: PEERS_MAX,
+        }
+    }
+}
+
 impl Thread {
     fn start(far_end: &FarEnd, launch: &Launch) -> Result<(Thread, String, Option<PrivateDir>), Error> {
         let Some(served) = &far_end.served else {
@@ -121,16 +146,7 @@ impl Thread {
             uri.path = made.socket();
             dir = Some(made);
         }
-        let settings = ServeSettings {
-            threads: usize::from(launch.cpus.is_empty()),
-            cpus: launch.cpus.clone(),
-            wait: launch.wait,
-            congestion: launch.congestion.clone(),
-            socket_buffer: launch.socket_buffer,
-            size_max: uri.protocol.description().size_max,
-            peers_max: PEERS_MAX,
-        };
-        let server = crate::serve(&uri, &settings)?;
+        let server = crate::serve(&uri, &launch.serve_settings(&uri))?;
         let listening = server.uri().to_string();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);

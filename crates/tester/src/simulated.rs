@@ -13,7 +13,8 @@ pub const SERVER_NODE: u32 = 1;
 pub fn simulated(link: Box<dyn Link + Send>, model: (Model, Model), far_ends: u32) -> Opened {
     let (cpus, links) = (vec![None], vec![link]);
     let congestion = congestion(model).map(|name| format!("{name} (simulated)"));
-    Opened { links, cpus, congestion, local: None, remote: None, model: Some(model), far_ends }
+    let (local, remote, far_end) = (None, None, None);
+    Opened { links, cpus, congestion, local, remote, far_end, model: Some(model), far_ends }
 }
 
 /// Returns the congestion controls of a model's streams out and back, `None` for datagrams.

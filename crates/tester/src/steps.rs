@@ -9,7 +9,7 @@ use crate::unmeasured::unmeasured;
 use crate::{Benchmark, Error, Observer, Opened, Settings, Uri, environment};
 use hodo_io::nic::Nic;
 use hodo_measure::limits::{self, Baseline, OnTheWire, RoundTrip};
-use hodo_measure::{Cpu, Document, LinkError, Measurement, Plan, State, Test};
+use hodo_measure::{Cpu, Document, FarEndFacts, LinkError, Measurement, Plan, State, Test};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A run of one link.
@@ -75,7 +75,8 @@ impl Steps<'_> {
                 self.observer.say(&why);
             }
         }
-        self.note(&opened, &placement, nic);
+        let facts = opened.far_end.as_ref().or(far_end.as_ref().map(Running::facts)).cloned();
+        self.note(&opened, &placement, nic, facts);
         let wire = uri.protocol.on_the_wire(&uri, plan)?;
         let real = !self.benchmark.link.simulated;
         // Neither cores nor the window bind a single operation on a line.
@@ -171,7 +172,7 @@ impl Steps<'_> {
     }
 
     /// Notes the facts of the environment that are known only once a link is open.
-    fn note(&mut self, opened: &Opened, placement: &Placement, nic: Option<Nic>) {
+    fn note(&mut self, opened: &Opened, placement: &Placement, nic: Option<Nic>, far: Option<FarEndFacts>) {
         let text = placement.text(self.benchmark.link.wants_far_end());
         let environment = &mut self.document.environment;
         if opened.congestion.is_some() {
@@ -180,6 +181,9 @@ impl Steps<'_> {
         environment::add_placement(environment, &text);
         if let Some(nic) = nic {
             environment::set_interface(environment, nic);
+        }
+        if let Some(facts) = far {
+            environment::add_far_end(environment, facts);
         }
     }
 

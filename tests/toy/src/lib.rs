@@ -40,6 +40,7 @@ const DESCRIPTION: Description = Description {
     own: false,
     is_at_path: false,
     has_one_thread: false,
+    has_updates: false,
 };
 
 impl Protocol for Toy {

@@ -14,6 +14,7 @@ pub use progress::Progress;
 pub use recorder::Recorder;
 
 use crate::{Error, Outcome, interrupt, terminal};
+use hodo_measure::Measurement;
 use hodo_tester::environment::clock_text;
 
 /// Measures a link as the options say.
@@ -42,5 +43,8 @@ pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
     }
     let outcome = recorder.finish(&document);
     ran?;
-    outcome
+    let is_held = bench.choice.require.is_none_or(|least| {
+        document.measurements.iter().filter_map(Measurement::schedule_held).all(|held| held >= least)
+    });
+    outcome.map(|outcome| if is_held { outcome } else { Outcome::Failed })
 }

@@ -41,7 +41,8 @@ pub struct BenchOptions {
 pub struct TestOptions {
     /// rate: as many operations as the window allows; latency: one at a time; random: sizes drawn between a rising
     /// minimum and a maximum; channels: the rate over many channels; open: operations on a schedule, however fast the
-    /// link is [default: the protocol's standard suite].
+    /// link is; updates: what the far end sends to a subscription on each channel [default: the protocol's standard
+    /// suite].
     #[arg(long, value_name = "TEST", value_parser = test())]
     pub test: Option<Test>,
     /// Direction of the payload: both (out and back), send or receive [default: both, or the only one that the
@@ -52,8 +53,8 @@ pub struct TestOptions {
     /// the protocol's].
     #[arg(long, value_name = "SIZES", allow_negative_numbers = true)]
     pub sizes: Option<Sizes>,
-    /// Operations in flight per channel; those of a list such as 1,2,4,8,16 are measured one after the other
-    /// [default: the protocol's; 1 for latency].
+    /// Operations in flight per channel, or updates that may wait at the far end; those of a list such as 1,2,4,8,16
+    /// are measured one after the other [default: the protocol's; 1 for latency].
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = value_parser!(u32).range(1..=1_048_576),
           allow_negative_numbers = true)]
     pub window: Vec<u32>,
@@ -63,9 +64,13 @@ pub struct TestOptions {
     /// Operations per packet, if the protocol can combine them.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=65_535), allow_negative_numbers = true)]
     pub batch: u32,
-    /// Total operations per second of the open test: 5000 or 10K; latency counts from when an operation was due.
+    /// Total operations per second of the open test, or updates per second: 5000 or 10K; latency counts from when
+    /// each was due [default: updates as fast as the far end can send them].
     #[arg(long, value_name = "RATE", value_parser = units::rate, allow_negative_numbers = true)]
     pub rate: Option<f64>,
+    /// Exit with status 1 if less than this share of --rate was held, such as 0.99.
+    #[arg(long, value_name = "SHARE", requires = "rate", value_parser = share)]
+    pub require: Option<f64>,
     /// Open a new connection for each operation (TCP_CRR).
     #[arg(long)]
     pub reconnect: bool,
@@ -132,13 +137,21 @@ pub struct MeasuringOptions {
     pub timeout: Duration,
 }
 
+fn share(text: &str) -> Result<f64, String> {
+    let share = units::positive(text).ok().filter(|share| *share <= 1.0);
+    share.ok_or_else(|| format!("`{text}` is not a share above 0 and at most 1; write 0.99"))
+}
+
 fn test() -> impl TypedValueParser<Value = Test> {
-    PossibleValuesParser::new(["rate", "latency", "random", "channels", "open"]).map(|name| match name.as_str() {
-        "rate" => Test::Rate,
-        "latency" => Test::Latency,
-        "random" => Test::Random,
-        "channels" => Test::Channels,
-        _ => Test::Open,
+    PossibleValuesParser::new(["rate", "latency", "random", "channels", "open", "updates"]).map(|name| {
+        match name.as_str() {
+            "rate" => Test::Rate,
+            "latency" => Test::Latency,
+            "random" => Test::Random,
+            "channels" => Test::Channels,
+            "updates" => Test::Updates,
+            _ => Test::Open,
+        }
     })
 }
 

@@ -140,6 +140,20 @@ mod tests {
     }
 
     #[test]
+    fn updates_are_received_at_a_rate_or_as_fast_as_they_come() {
+        let plan = |line: &str| planned(line).unwrap().remove(0);
+        let fast = plan("tcp --test updates --sizes 64 --channels 4 --window 8");
+        assert_eq!((fast.mode, fast.rate, fast.channels, fast.window), (Mode::Receive, None, 4, 8));
+        assert_eq!(plan("sim+udp --test updates --rate 10K").rate, Some(10_000.0));
+        assert_eq!(plan("sim+udp://?rate=1G --test updates").rate, None);
+        assert!(refused("sim+tcp --test updates").contains("--rate"));
+        assert!(refused("tcp --test updates --mode both").contains("--mode both"));
+        assert!(refused("tcp --test updates --stages").contains("--stages"));
+        assert!(refused("tcp --test updates --rate 2G").contains("--rate 2000000000"));
+        assert!(refused("farm --test updates").contains("sends nothing by itself"));
+    }
+
+    #[test]
     fn events_of_a_farm_go_one_way() {
         let plans = planned("farm --test latency").unwrap();
         assert!(plans.iter().all(|plan| plan.mode == Mode::Send && plan.channels == 1));

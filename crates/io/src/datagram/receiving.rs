@@ -1,6 +1,5 @@
 use super::{Datagrams, Origin, Sender, Source, socket};
 use crate::Clock;
-use crate::numbering::accepted;
 use crate::sys::RawAddress;
 use crate::sys_datagram as batch;
 use hodo_machine::{Closed, Input, Instant, Machine, Peer};
@@ -123,9 +122,9 @@ impl Datagrams {
             self.refused += 1;
             return None;
         }
-        let peer = accepted(self.numbering.place(&mut self.free, &mut self.accepted));
+        let peer = self.numbering.take(&mut self.accepted);
         let sender = Sender { origin, to: RawAddress::ip(origin.from) };
-        self.accepted[(peer.0 - Peer::FIRST_ACCEPTED) as usize] = Some(sender);
+        self.accepted[peer.index()] = Some(sender);
         self.numbers.insert(origin, peer.0);
         self.last = Some((origin, peer.0));
         machine.handle(now, Input::Opened(peer, &self.ends(peer)?));

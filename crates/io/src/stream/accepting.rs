@@ -1,6 +1,5 @@
 use super::{ARRIVALS, SETTLED, Streams};
 use crate::listener::Arrivals;
-use crate::numbering::accepted;
 use crate::{Clock, Listener, Mailbox};
 use hodo_machine::{Instant, Machine};
 use std::io;
@@ -68,7 +67,7 @@ impl Streams {
     /// Notifies the machine of a new connection.
     pub(crate) fn welcome<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Option<Instant> {
         let ((fd, address), mailed) = self.arrived.pop_front()?;
-        let peer = accepted(self.numbering.place(&mut self.free, &mut self.accepted));
+        let peer = self.numbering.take(&mut self.accepted);
         self.insert(peer, fd, address, false);
         if let Some(stream) = self.stream(peer) {
             stream.mailed = mailed;

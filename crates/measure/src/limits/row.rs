@@ -159,13 +159,17 @@ fn bounds(found: &Measurement, wire: &OnTheWire, conditions: &Conditions<'_>) ->
     if let Some(bare) = conditions.baseline {
         match (&conditions.line, bare.cost_ns) {
             // One at a time leaves each core idle while the other side has it.
-            (Some(_), Some(cost_ns)) if in_flight > 1 => bounds.push(Bound {
+            (Some(_), Some(cost_ns)) if in_flight > 1 || found.test == Test::Updates => bounds.push(Bound {
                 assumes: "bare sockets over this host's loopback; the far end has as many cores as good".into(),
                 ..Bound::cpu(conditions.cores.max(1), cost_ns)
             }),
             (None, _) if found.rate.operations_per_s.median <= passed_most(&bounds) * bare.operations_per_s => bounds
                 .push(Bound {
-                    binds: if in_flight == 1 { Binding::RoundTrip } else { Binding::Unknown },
+                    binds: if in_flight == 1 && found.test != Test::Updates {
+                        Binding::RoundTrip
+                    } else {
+                        Binding::Unknown
+                    },
                     operations_per_s: bare.operations_per_s,
                     formula: bare.formula(),
                     assumes: "bare sockets, measured before and after with the same wait and placement".into(),

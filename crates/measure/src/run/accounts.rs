@@ -51,7 +51,7 @@ impl Accounts {
         // Operations that this side's kernel did not take were given up like those lost on their way.
         let never_sent = here.refused.min(missing);
         Loss {
-            lost: missing - never_sent,
+            lost: missing - never_sent + here.lost,
             duplicated: here.duplicated + far.duplicated,
             reordered: here.reordered + far.reordered,
             retransmitted: here.retransmitted + far.retransmitted,

@@ -5,6 +5,7 @@ use super::schedule::{Schedule, Share};
 use super::shared::Shared;
 use super::slots::{Ended, Slots, counted};
 use super::stages::{Stages, Times};
+use super::updates::Updates;
 use crate::{Completion, Link, LinkError, Mode, Operation, Outcome, Test, Until};
 use hodo_machine::{Instant, Sampling};
 use std::time::Duration;
@@ -32,6 +33,8 @@ pub(super) struct Drive<'a> {
     held: Option<u32>,
     slots: Slots,
     schedule: Option<Schedule>,
+    /// The updates that the far end sends, where the plan measures those instead of operations.
+    updates: Option<Updates>,
     recorder: Recorder,
     /// The stages, if the plan asks for them and the link stamps them.
     stages: Option<Stages>,
@@ -71,7 +74,9 @@ pub(super) struct Found {
 pub(super) fn drive(link: &mut (dyn Link + Send), shared: &Shared<'_>, place: usize, share: Share) -> Found {
     let plan = shared.plan;
     let now = link.now();
-    let slots = Slots::new(plan, share.channels(), plan.seed.wrapping_add(u64::from(share.index) << 32), now);
+    let updates = Updates::of(plan);
+    let in_slots = if updates.is_some() { 0 } else { share.channels() };
+    let slots = Slots::new(plan, in_slots, plan.seed.wrapping_add(u64::from(share.index) << 32), now);
     let stages = if plan.stages {
         Stages::begin(link, u64::from(share.channels()) * u64::from(plan.window))
     } else {
@@ -88,6 +93,7 @@ pub(super) fn drive(link: &mut (dyn Link + Send), shared: &Shared<'_>, place: us
         held: None,
         slots,
         schedule,
+        updates,
         recorder: Recorder::new(shared.may_exceed()),
         stages,
         accounts: Accounts::default(),
@@ -116,7 +122,9 @@ impl Drive<'_> {
             self.count_from_here()?;
         }
         let now = self.link.now();
-        if let Some(schedule) = &mut self.schedule {
+        if self.updates.is_some() {
+            self.subscribe(share)?;
+        } else if let Some(schedule) = &mut self.schedule {
             *schedule = Schedule::new(share, self.shared.plan.rate.unwrap_or(1.0), now);
         } else {
             self.fill(share.channels(), now);
@@ -128,6 +136,10 @@ impl Drive<'_> {
             }
         }
         self.read_local(1);
+        if self.updates.is_some() {
+            // Updates do not wait for the drain: those after the counted time are not of this run.
+            self.accounts.link[1] = self.link.losses();
+        }
         self.ask(Moment::End)?;
         self.drain()?;
         self.ask(Moment::Last)
@@ -142,6 +154,18 @@ impl Drive<'_> {
                 }
             }
         }
+    }
+
+    /// Subscribes every channel.
+    fn subscribe(&mut self, share: Share) -> Result<(), LinkError> {
+        self.heard = self.link.now();
+        for subscription in share.subscriptions(self.shared.plan) {
+            self.link.subscribe(subscription)?;
+            if let Some(updates) = &mut self.updates {
+                updates.live += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Polls the link once: counts what has ended, and starts what is due.
@@ -184,7 +208,7 @@ impl Drive<'_> {
             _ => Instant::MAX,
         };
         // While operations end, ticks are seen as they do; only a silent link has to be left for one.
-        (self.tick + TICK).min(due).min(self.heard + self.shared.plan.stall)
+        (self.tick + TICK).min(due).min(self.heard + self.patience())
     }
 
     /// Does what takes time while no operation waits to be started. Returns the time at which the next ones start.
@@ -216,9 +240,16 @@ impl Drive<'_> {
     #[inline]
     fn ended(&mut self, completion: Completion, now: Instant, resume: Instant) -> Result<(), LinkError> {
         let tag = completion.tag;
-        if completion.outcome == Outcome::Recovered {
-            self.recovered(tag);
-            return Ok(());
+        match completion.outcome {
+            Outcome::Update { .. } | Outcome::Unsubscribed => {
+                self.updated(completion.outcome, now);
+                return Ok(());
+            }
+            Outcome::Recovered => {
+                self.recovered(tag);
+                return Ok(());
+            }
+            Outcome::Done | Outcome::Lost | Outcome::Refused => {}
         }
         let Some(ended) = self.slots.end(tag)? else { return Ok(()) };
         match completion.outcome {
@@ -228,7 +259,7 @@ impl Drive<'_> {
                     stages.done(tag, now);
                 }
             }
-            Outcome::Done | Outcome::Recovered => {}
+            Outcome::Done | Outcome::Recovered | Outcome::Update { .. } | Outcome::Unsubscribed => {}
             Outcome::Lost => {
                 self.accounts.lost += u64::from(counted(tag));
                 self.recorder.gone();
@@ -238,14 +269,34 @@ impl Drive<'_> {
                 self.recorder.gone();
             }
         }
+        self.close_full_repeat(now);
+        self.replace(ended, resume);
+        Ok(())
+    }
+
+    /// Counts an update that has arrived, or the end of a subscription.
+    #[inline]
+    fn updated(&mut self, outcome: Outcome, now: Instant) {
+        let Some(updates) = &mut self.updates else { return };
+        match outcome {
+            Outcome::Update { took_ns } if self.phase != Phase::Over => {
+                self.recorder.done(took_ns, updates.size);
+                self.close_full_repeat(now);
+            }
+            Outcome::Unsubscribed => updates.live = updates.live.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    /// Closes a repeat that has its count of operations.
+    #[inline]
+    fn close_full_repeat(&mut self, now: Instant) {
         if self.phase == Phase::Counted && self.recorder.ended() >= self.count {
             self.close_repeat(now);
             if self.closed >= self.shared.enough() {
                 self.phase = Phase::Over;
             }
         }
-        self.replace(ended, resume);
-        Ok(())
     }
 
     fn recovered(&mut self, tag: u64) {
@@ -332,8 +383,8 @@ impl Drive<'_> {
 
     /// Checks whether the link has stalled or the run is to end early.
     fn check(&mut self, now: Instant) -> Result<(), LinkError> {
-        let stall = self.shared.plan.stall;
-        if self.slots.in_flight() == 0 && self.held.is_none() {
+        let stall = self.patience();
+        if self.updates.is_none() && self.slots.in_flight() == 0 && self.held.is_none() {
             self.heard = now;
         } else if now >= self.heard + stall {
             return Err(LinkError::Stalled { millis: u64::try_from(stall.as_millis()).unwrap_or(u64::MAX) });
@@ -342,6 +393,11 @@ impl Drive<'_> {
             return Err(LinkError::Interrupted);
         }
         Ok(())
+    }
+
+    /// Returns how long nothing may end or arrive before the far end counts as stalled.
+    fn patience(&self) -> Duration {
+        self.shared.plan.stall + self.updates.as_ref().map_or(Duration::ZERO, |updates| updates.spacing)
     }
 
     fn tell(&mut self, now: Instant) {
@@ -354,12 +410,13 @@ impl Drive<'_> {
         self.shared.tell(self.place == 0, since.0, since.1, progress);
     }
 
-    /// Waits for the operations in flight, so that the link can be used for the next plan.
+    /// Waits for the operations in flight and the end of subscriptions, so that the link can be used for the next plan.
     fn drain(&mut self) -> Result<(), LinkError> {
         self.held = None;
+        self.link.unsubscribe();
         self.link.flush();
         self.heard = self.link.now();
-        while self.slots.in_flight() > 0 {
+        while self.slots.in_flight() > 0 || self.updates.as_ref().is_some_and(|updates| updates.live > 0) {
             self.turn()?;
         }
         Ok(())
@@ -401,7 +458,9 @@ impl Drive<'_> {
                 self.accounts.lost += self.slots.counted_in_flight();
             }
         }
-        self.accounts.link[1] = self.link.losses();
+        if self.updates.is_none() || error.is_some() {
+            self.accounts.link[1] = self.link.losses();
+        }
         self.accounts.started = self.slots.started();
         let cut_short = self.phase == Phase::Counted && error.is_some();
         let unfinished = if cut_short { self.recorder.close(self.heard) } else { Tally::default() };

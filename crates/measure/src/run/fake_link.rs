@@ -1,4 +1,4 @@
-use crate::{Completion, FarEnd, Link, LinkError, Loss, Operation, Outcome, Usage};
+use crate::{Completion, FarEnd, Link, LinkError, Loss, Operation, Outcome, Subscription, Usage};
 use hodo_machine::{Instant, Random, Sampling, Spans, Stamp, Wait};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -27,6 +27,12 @@ pub struct FakeLink {
     pub far: Option<FarEnd>,
     /// The count of lost operations that never left this side; `None` if they leave it.
     unsent: Option<u64>,
+    /// Live subscriptions, each with when its next update arrives and how far apart they are.
+    pub subscribed: Vec<(Subscription, u64, u64)>,
+    /// Subscriptions whose end has not been reported.
+    unsubscribed: Vec<u64>,
+    /// Updates that were lost, or skipped by the far end.
+    missing: Loss,
     /// The time from which on nothing arrives.
     pub dead_from: u64,
     /// Operations per channel and per size, for tests that look at them.
@@ -50,6 +56,9 @@ impl FakeLink {
             events: BinaryHeap::new(),
             far: None,
             unsent: None,
+            subscribed: Vec::new(),
+            unsubscribed: Vec::new(),
+            missing: Loss::default(),
             dead_from: u64::MAX,
             channels: BTreeMap::new(),
             sizes: Vec::new(),
@@ -90,6 +99,28 @@ impl FakeLink {
     pub fn unsending(mut self) -> Self {
         self.unsent = Some(7);
         self
+    }
+
+    /// Returns when the next update arrives.
+    fn next_update(&self) -> u64 {
+        let next = self.subscribed.iter().map(|(_, next, _)| *next).min();
+        next.filter(|next| *next < self.dead_from).unwrap_or(u64::MAX)
+    }
+
+    /// Delivers the updates that have arrived; one that is refused was skipped by the far end.
+    fn update(&mut self, done: &mut Vec<Completion>) {
+        while self.next_update() <= self.now {
+            let (subscription, next, spacing) =
+                self.subscribed.iter_mut().min_by_key(|each| each.1).expect("one is due");
+            let tag = u64::from(subscription.channel);
+            *next += *spacing;
+            match (self.fate)(self.begun, 0.0).outcome {
+                Outcome::Lost => self.missing.lost += 1,
+                Outcome::Refused => self.missing.overrun += 1,
+                _ => done.push(Completion { tag, outcome: Outcome::Update { took_ns: self.delay_ns } }),
+            }
+            self.begun += 1;
+        }
     }
 
     fn deliver(&mut self, until: u64, done: &mut Vec<Completion>) {
@@ -137,6 +168,7 @@ impl Link for FakeLink {
                 event(at + 1_500_000, 2);
             }
             Outcome::Refused => event(at, 3),
+            Outcome::Update { .. } | Outcome::Unsubscribed => panic!("an operation does not end as an update"),
         }
         *self.channels.entry(operation.channel).or_default() += 1;
         if self.sizes.len() < 100_000 {
@@ -146,9 +178,24 @@ impl Link for FakeLink {
 
     fn poll(&mut self, _: Wait, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError> {
         let next = self.events.peek().map_or(u64::MAX, |Reverse((at, ..))| *at);
-        self.now = self.now.max(next.min(until.as_nanos()));
+        self.now = self.now.max(next.min(self.next_update()).min(until.as_nanos()));
         self.deliver(self.now, done);
+        self.update(done);
+        done.extend(self.unsubscribed.drain(..).map(|tag| Completion { tag, outcome: Outcome::Unsubscribed }));
         Ok(())
+    }
+
+    /// Begins updates, 1 us apart without a rate.
+    fn subscribe(&mut self, subscription: Subscription) -> Result<(), LinkError> {
+        let first = self.now + self.delay_ns + subscription.first_after.as_nanos() as u64;
+        let spacing = subscription.rate.map_or(1_000, |rate| (1e9 / rate) as u64);
+        self.subscribed.push((subscription, first, spacing));
+        Ok(())
+    }
+
+    fn unsubscribe(&mut self) {
+        self.unsubscribed =
+            self.subscribed.drain(..).map(|(subscription, ..)| u64::from(subscription.channel)).collect();
     }
 
     fn now(&self) -> Instant {
@@ -171,7 +218,7 @@ impl Link for FakeLink {
     }
 
     fn losses(&self) -> Loss {
-        Loss { refused: self.unsent.unwrap_or_default(), ..Loss::default() }
+        Loss { refused: self.unsent.unwrap_or_default(), ..self.missing }
     }
 
     fn sample_stages(&mut self, taken: Sampling) -> bool {

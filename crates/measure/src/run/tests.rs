@@ -410,3 +410,76 @@ fn impossible_plans_name_their_remedy() {
     assert!(refused(Plan { test: Test::Open, rate: Some(f64::NAN), ..plan() }).contains("rate"));
     assert!(refused(Plan { size: Size::Uniform { min: 2, max: 1 }, ..plan() }).contains("swap"));
 }
+
+fn updates() -> Plan {
+    Plan { test: Test::Updates, mode: Mode::Receive, window: 8, channels: 4, ..plan() }
+}
+
+#[test]
+fn updates_are_counted_without_being_started() {
+    let found = over(FakeLink::steady(7_000, 0), &Plan { rate: Some(20_000.0), ..updates() });
+    near(found.rate.operations_per_s.median, 20_000.0);
+    assert_eq!((found.operations, found.payload_bytes, found.repeats), (6_000, 6_000_000, 3));
+    let latency = found.latency.expect("updates came");
+    assert!((6_990..7_010).contains(&latency.p50) && latency.count == 6_000, "{latency:?}");
+    assert_eq!((found.verdict.state, found.loss, found.error), (State::Stable, Loss::default(), None));
+    // As fast as the far end can: a million a second from each of four.
+    near(over(FakeLink::steady(7_000, 0), &updates()).rate.operations_per_s.median, 4e6);
+}
+
+#[test]
+fn a_count_of_updates_is_kept_to() {
+    let until = Until::Count(1_000);
+    let found = over(FakeLink::steady(0, 0), &Plan { until, rate: Some(1e6), ..updates() });
+    assert_eq!((found.operations, found.repeats), (3_000, 3));
+}
+
+#[test]
+fn updates_that_are_lost_or_skipped_miss_the_schedule() {
+    let fate = |n: u64, _| {
+        let outcome = match n % 10 {
+            3 => Outcome::Lost,
+            5 | 6 => Outcome::Refused,
+            _ => Outcome::Done,
+        };
+        Service { busy_ns: 0, outcome }
+    };
+    let found = over(FakeLink::new(7_000, fate), &Plan { rate: Some(10_000.0), ..updates() });
+    near(found.rate.operations_per_s.median, 7_000.0);
+    assert_eq!((found.operations, found.loss.lost, found.loss.overrun), (2_100, 300, 600));
+    assert_eq!((found.verdict.state, found.loss.refused), (State::Missed, 0));
+}
+
+#[test]
+fn updates_that_stop_coming_stall_the_run_but_slow_ones_do_not() {
+    let mut dead = FakeLink::steady(0, 0);
+    dead.dead_from = 1_100_000_007;
+    let found = over(dead, &Plan { rate: Some(1_000.0), ..updates() });
+    // The 4 ms between two updates of one channel come on top.
+    assert_eq!(found.error, Some(LinkError::Stalled { millis: 504 }));
+    assert!(found.operations > 0 && found.loss == Loss::default(), "{found:?}");
+    let until = Until::Count(3);
+    let slow = over(FakeLink::steady(0, 0), &Plan { rate: Some(1.0), channels: 1, until, ..updates() });
+    assert_eq!((slow.error, slow.operations), (None, 9));
+}
+
+#[test]
+fn subscriptions_end_with_the_run() {
+    let mut links: [Box<dyn Link + Send>; 1] = [Box::new(FakeLink::steady(1_000, 1_000))];
+    assert_eq!(run(&mut links, &updates(), &Unwatched).error, None);
+    let found = run(&mut links, &plan(), &Unwatched);
+    near(found.rate.operations_per_s.median, 500_000.0);
+}
+
+#[test]
+fn updates_that_cannot_be_measured_are_refused() {
+    let refused = |plan: &Plan| over(FakeLink::steady(0, 1), plan).error;
+    for plan in [
+        Plan { mode: Mode::Both, ..updates() },
+        Plan { size: Size::Uniform { min: 1, max: 2 }, ..updates() },
+        Plan { rate: Some(0.0), ..updates() },
+        Plan { rate: Some(2e9), ..updates() },
+    ] {
+        assert!(matches!(refused(&plan), Some(LinkError::Unsupported(_))), "{plan:?}");
+    }
+}

@@ -5,7 +5,7 @@ use crate::columns::losses;
 use crate::figure;
 use crate::plot::{node_text, stage_name, stage_text};
 use crate::units::{self, UNKNOWN, digits};
-use hodo_measure::{Document, Environment, Estimate, Limit, Loss, Measurement, Nic, ProcessCpu, State};
+use hodo_measure::{Document, Environment, Estimate, FarEndFacts, Limit, Loss, Measurement, Nic, ProcessCpu, State};
 use maud::{Markup, html};
 
 /// A named fact; `None` is shown as unknown.
@@ -87,6 +87,7 @@ pub(super) fn environment(e: &Environment) -> Markup {
         let offloads = if nic.offloads.is_empty() { "none".into() } else { nic.offloads.join(", ") };
         facts.extend([fact("coalescence", coalescence(nic)), fact("offloads", offloads)]);
     }
+    facts.extend(e.far_end.as_ref().map_or_else(Vec::new, far_end));
     facts.extend([
         fact("clock", clock.map(|clock| format!("{}, one reading {}", clock.source, units::time_ns(clock.cost_ns)))),
         fact("started", e.started.clone()),
@@ -98,6 +99,21 @@ pub(super) fn environment(e: &Environment) -> Markup {
             dl #environment .facts { (list(&facts)) }
         }
     }
+}
+
+/// Returns what the far end reports of its side.
+fn far_end(facts: &FarEndFacts) -> Vec<Fact> {
+    let FarEndFacts { wait, placement, kernel, congestion_control, line_bits_per_s } = facts.clone();
+    let line = line_bits_per_s.map(|bits| units::bits_per_s(bits as f64));
+    let named = [
+        ("waits", wait),
+        ("placement", placement),
+        ("kernel", kernel),
+        ("congestion control", congestion_control),
+        ("line", line),
+    ];
+    let known = named.into_iter().filter(|(_, value)| value.is_some());
+    known.map(|(name, value)| (format!("far end: {name}"), value)).collect()
 }
 
 fn interface(nic: &Nic) -> String {

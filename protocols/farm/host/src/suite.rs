@@ -19,6 +19,7 @@ pub(crate) const FARM: Description = Description {
     own: true,
     is_at_path: false,
     has_one_thread: false,
+    has_updates: false,
 };
 
 /// The options of the nodes of a farm, for the help of `serve`.

@@ -27,6 +27,7 @@ pub(crate) const IPBUS: Description = Description {
     own: false,
     is_at_path: false,
     has_one_thread: true,
+    has_updates: false,
 };
 
 /// The options of a device, for the help of `serve`.

@@ -1,5 +1,6 @@
 //! Raw links on a host: TCP, UDP and Unix streams for the tester, and their far end.
 
+mod facts;
 mod link;
 mod open;
 mod suite;

@@ -2,11 +2,14 @@
 
 use hodo_io::{Endpoint, Sockets};
 use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
-use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, TcpTimes, Usage};
+use hodo_measure::{
+    Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Subscription, TcpTimes, Usage,
+};
 use hodo_raw::{
     Client, ClientConfig, Command, Counters, Direction, Event, ServerCommand, ServerConfig, ServerEvent, Transport,
 };
 use hodo_tester::{ServeSettings, Settings, ended, until_ready};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -47,15 +50,22 @@ pub(crate) fn client_config(
     }
 }
 
-/// Returns the configuration of the server for these settings.
-pub(crate) fn server_config(settings: &ServeSettings, transport: Transport) -> ServerConfig {
+/// Returns the configuration of a server for these settings.
+pub(crate) fn server_config(settings: &ServeSettings, transport: Transport, secret: [u64; 2]) -> ServerConfig {
     ServerConfig {
         transport,
         size_max: settings.size_max.max(16),
         pending_max: 1 << 20,
         greeting_timeout: Duration::from_secs(5),
         silence_timeout: Duration::from_secs(60),
+        lease: Duration::from_secs(1),
+        secret,
     }
+}
+
+/// Returns bits that nobody can guess: the standard library draws them from the system for its hash tables.
+pub(crate) fn secret() -> [u64; 2] {
+    [0, 1].map(|word: u64| RandomState::new().hash_one(word))
 }
 
 /// Returns the command that answers an event of a server: a request for a report gets the usage of its process.
@@ -113,6 +123,12 @@ impl<D: Driver<Machine = Client>> RawLink<D> {
             Event::Done(tag) => done.push(Completion { tag, outcome: Outcome::Done }),
             Event::Lost(tag) => done.push(Completion { tag, outcome: Outcome::Lost }),
             Event::Recovered(tag) => done.push(Completion { tag, outcome: Outcome::Recovered }),
+            Event::Update { channel, took_ns } => {
+                done.push(Completion { tag: u64::from(channel), outcome: Outcome::Update { took_ns } });
+            }
+            Event::Unsubscribed { channel } => {
+                done.push(Completion { tag: u64::from(channel), outcome: Outcome::Unsubscribed });
+            }
             Event::Ready { size_max: theirs, .. } => {
                 *ready += 1;
                 *size_max = theirs.min(*size_max);
@@ -164,6 +180,18 @@ impl<D: Driver<Machine = Client>> Link for RawLink<D> {
         self.driver.command(Command::Flush);
     }
 
+    fn subscribe(&mut self, subscription: Subscription) -> Result<(), LinkError> {
+        let Subscription { channel, size, rate, first_after, queue } = subscription;
+        // A rate is never 0, which means as fast as the server can.
+        let rate_micro = rate.map_or(0, |rate| ((rate * 1e6) as u64).max(1));
+        self.driver.command(Command::Subscribe { channel, size, rate_micro, first_after, queue });
+        Ok(())
+    }
+
+    fn unsubscribe(&mut self) {
+        self.driver.command(Command::Unsubscribe);
+    }
+
     fn far_end(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
         self.reports = 0;
         self.far_end = FarEnd::default();
@@ -211,7 +239,13 @@ pub(crate) fn noticed_on_streams(endpoint: &Endpoint<Client, Sockets>) -> Loss {
 /// Returns the losses that a client has counted.
 pub(crate) fn noticed(client: &Client) -> Loss {
     let noticed = client.noticed();
-    Loss { duplicated: noticed.duplicated, reordered: noticed.reordered, ..Loss::default() }
+    Loss {
+        lost: noticed.lost,
+        duplicated: noticed.duplicated,
+        reordered: noticed.reordered,
+        overrun: noticed.overrun,
+        ..Loss::default()
+    }
 }
 
 fn add(far_end: &mut FarEnd, counters: &Counters) {

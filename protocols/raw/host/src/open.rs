@@ -1,10 +1,11 @@
 //! A URI becomes a raw link or its far end, on sockets or simulated.
 
-use crate::link::{self, RawLink, client_config, server_config};
+use crate::facts;
+use crate::link::{self, RawLink, client_config, secret, server_config};
 use crate::suite;
 use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_machine::{Address, Transport};
-use hodo_raw::{Client, Counters, Server as Machine, ServerCommand, ServerEvent};
+use hodo_raw::{Client, Counters, Server as Machine, ServerCommand, ServerConfig, ServerEvent};
 use hodo_sim::Sim;
 use hodo_tester::{
     Error, LOOPBACK, Opened, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri, cannot, check_size, in_parts,
@@ -50,6 +51,7 @@ fn open_part(
         let link = link.map_err(|error| cannot(uri, &error))?;
         check_size(uri, settings, link.size_max())?;
         (_, opened.local, opened.remote) = link.driver().transport().facts();
+        opened.far_end = facts::decode(link.driver().machine().far_facts());
         opened.links.push(Box::new(link));
     } else {
         let endpoint = Endpoint::new(client, Sockets::new(sockets).map_err(failed)?, clock);
@@ -58,6 +60,7 @@ fn open_part(
         let link = link.with_tcp(|endpoint| endpoint.transport().tcp().map(tcp_times));
         check_size(uri, settings, link.size_max())?;
         (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
+        opened.far_end = facts::decode(link.driver().machine().far_facts());
         opened.links.push(Box::new(link));
     }
     Ok(())
@@ -78,7 +81,8 @@ pub(crate) fn simulated_link(
     let (out, back) = networks(uri, &uri.options, settings)?;
     let transport = crate::transport(uri);
     let client = Client::new(client_config(settings, transport, Address::Node(SERVER_NODE), settings.channels));
-    let server = Machine::new(server_config(&simulated_far_end(settings), transport));
+    // Nobody can listen in on a simulation, and a run has to be the same each time.
+    let server = Machine::new(server_config(&simulated_far_end(settings), transport, [0, 0]));
     let sim = Sim::new(transport, (&out, &back), client, vec![server], answer);
     let noticed = |sim: &Sim<Client, Machine>| link::noticed(sim.machine());
     let link =
@@ -99,15 +103,18 @@ fn answer(event: ServerEvent) -> Option<ServerCommand> {
 /// Binds the far end.
 pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
     let transport = crate::transport(uri);
-    let config = server_config(settings, transport);
+    let address = address(uri, LOOPBACK)?;
+    let config = server_config(settings, transport, [0, 0]);
+    let told = facts::encode(&settings.facts(&address.clone().over(transport)));
     let service = Service {
-        make: move |_| Machine::new(config),
+        // Each has a secret of its own, because each numbers its peers by itself.
+        make: move |_| Machine::new(ServerConfig { secret: secret(), ..config }).telling(told.clone()),
         answer: link::answer,
         transport,
         threads: settings.thread_count(),
         listeners: 1,
     };
-    Server::bind(uri, &address(uri, LOOPBACK)?, settings, service)
+    Server::bind(uri, &address, settings, service)
 }
 
 /// Returns the address that a URI names.

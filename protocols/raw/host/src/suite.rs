@@ -48,5 +48,6 @@ const fn streams(name: &'static str, schemes: &'static [&'static str], about: &'
         own: true,
         is_at_path: false,
         has_one_thread: false,
+        has_updates: true,
     }
 }

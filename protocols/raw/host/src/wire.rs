@@ -4,6 +4,7 @@ use crate::suite;
 use hodo_measure::limits::{Carrier, Messages, OnTheWire};
 use hodo_measure::{Mode, Plan, Test};
 use hodo_raw::wire::HEADER;
+use hodo_raw::wire::updates::STAMP;
 use hodo_tester::Uri;
 
 /// Returns the messages of a plan: one each way, of which one that carries no payload is a bare header. Of many one-way
@@ -24,7 +25,7 @@ pub(crate) fn on_the_wire(uri: &Uri, plan: &Plan) -> OnTheWire {
         };
         let rest = u64::from(quarter) - 1;
         match plan.mode {
-            _ if plan.test == Test::Updates => single(0, message),
+            _ if plan.test == Test::Updates => single(0, message.max((HEADER + STAMP) as u64)),
             Mode::Both => single(message, message),
             Mode::Send => grouped(
                 Messages { count: 1, out_bytes: message, back_bytes: header },

@@ -1,9 +1,16 @@
 use crate::Error;
-use crate::client::{ClientConfig, Event, Queues};
+use crate::client::{ClientConfig, Event, Noticed, Queues};
 use crate::lane::{Answer, Lane};
 use crate::session::{Inbound, datagram};
 use crate::stages::{COUNTERS_MAX, FarStages, QUEUE, SEND};
-use crate::wire::{self, COUNTERS, Counters, Direction, FLAG_ACKNOWLEDGE, FLAG_STAGES, Header, Kind, RANGE};
+use crate::subscriber::{CLOCK_READ, Subscriber};
+use crate::wire::updates::Subscribe;
+use crate::wire::{
+    self, COUNTERS, Counters, Direction, FLAG_ACKNOWLEDGE, FLAG_FACTS, FLAG_STAGES, GREETING, GREETING_MAX, Header,
+    Kind, PROOF, RANGE,
+};
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 use hodo_machine::{Cursor, Instant, Moment, Outbox, Peer, Transport};
@@ -53,6 +60,9 @@ pub(crate) struct Channel {
     leaving: bool,
     report: Report,
     reports: u64,
+    /// The number of the WELCOME, which a SUBSCRIBE over UDP repeats.
+    proof: u64,
+    updates: Option<Box<Subscriber>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +104,8 @@ impl Channel {
             leaving: false,
             report: Report::NotAsked,
             reports: 0,
+            proof: 0,
+            updates: None,
         }
     }
 
@@ -123,6 +135,24 @@ impl Channel {
             self.flush = true;
             self.wake(queues);
         }
+    }
+
+    pub(crate) fn subscribe(&mut self, ask: Subscribe, queues: &mut Queues) {
+        // On a stream nothing is lost, and an answer may stand behind much else.
+        let repeat_after = if self.transport == Transport::Datagram { self.timeout / REPEATS } else { CLOCK_READ };
+        self.updates.get_or_insert_with(|| Box::new(Subscriber::new(repeat_after))).subscribe(ask);
+        self.wake(queues);
+    }
+
+    pub(crate) fn unsubscribe(&mut self, queues: &mut Queues) {
+        if self.updates.as_mut().is_some_and(|updates| updates.unsubscribe()) {
+            self.wake(queues);
+        }
+    }
+
+    /// Returns what was irregular among its updates.
+    pub(crate) fn noticed(&self) -> Noticed {
+        self.updates.as_ref().map_or_else(Noticed::default, |updates| updates.noticed())
     }
 
     /// Tells the server over UDP that nothing more is to be done here; the end of a stream says so by itself.
@@ -198,9 +228,14 @@ impl Channel {
             Kind::Data => self.answered(now, Direction::Receive, header.sequence, queues),
             Kind::Ack => self.acknowledged(now, &header, body, queues),
             Kind::Welcome => {
-                let size_max = wire::decode_greeting(body.unwrap_or_else(|| self.inbound.control()))?;
+                let body = body.unwrap_or_else(|| self.inbound.control());
+                let size_max = wire::decode_greeting(body)?;
                 if self.state == State::Greeting {
                     self.state = State::Ready;
+                    if let Some((proof, facts)) = body[GREETING..].split_first_chunk::<PROOF>() {
+                        self.proof = u64::from_le_bytes(*proof);
+                        facts.clone_into(&mut queues.far_facts);
+                    }
                     if !self.single {
                         queues.events.push_back(Event::Ready { channel: self.number, size_max });
                     }
@@ -218,9 +253,21 @@ impl Channel {
                 }
                 Ok(())
             }
-            Kind::Hello | Kind::Echo | Kind::Send | Kind::Receive | Kind::Report | Kind::Goodbye => {
-                Err(Error::Unexpected { kind: header.kind.code() })
+            Kind::Update | Kind::Subscribed | Kind::Ended => {
+                let body = body.unwrap_or_else(|| self.inbound.control());
+                let Some(updates) = &mut self.updates else {
+                    return Err(Error::Unexpected { kind: header.kind.code() });
+                };
+                updates.message(now, &header, body, self.number, queues)
             }
+            Kind::Hello
+            | Kind::Echo
+            | Kind::Send
+            | Kind::Receive
+            | Kind::Report
+            | Kind::Goodbye
+            | Kind::Subscribe
+            | Kind::Unsubscribe => Err(Error::Unexpected { kind: header.kind.code() }),
         }
     }
 
@@ -292,13 +339,18 @@ impl Channel {
         match self.state {
             State::Opening | State::Greeting => Some(now + self.timeout / REPEATS),
             State::Waiting | State::Failed | State::Left => None,
-            State::Ready if self.transport == Transport::Stream => None,
+            State::Ready if self.transport == Transport::Stream => self.next_renewal(now),
             State::Ready if self.report != Report::NotAsked => Some(now + self.timeout / REPEATS),
             State::Ready => {
                 let given_up = self.lanes().into_iter().filter_map(Lane::oldest).min().map(|sent| sent + self.timeout);
-                given_up.into_iter().chain(self.overtaken_at()).min()
+                given_up.into_iter().chain(self.overtaken_at()).chain(self.next_renewal(now)).min()
             }
         }
+    }
+
+    /// Returns when the server is to be asked again for updates, or for their end.
+    fn next_renewal(&self, now: Instant) -> Option<Instant> {
+        self.updates.as_ref()?.next_check(now)
     }
 
     /// Returns when an operation is to be given up because later ones have been answered.
@@ -319,6 +371,12 @@ impl Channel {
         let waited = now - self.since;
         if matches!(self.state, State::Opening | State::Greeting) && waited >= self.greeting_timeout {
             return Err(Error::NoAnswer);
+        }
+        if self.state == State::Ready
+            && let Some(updates) = &mut self.updates
+            && updates.check(now)
+        {
+            self.wake(queues);
         }
         if self.transport == Transport::Stream {
             return Ok(());
@@ -357,13 +415,14 @@ impl Channel {
             }
             if self.greet {
                 self.greet = false;
-                out.copy(&Header::new(Kind::Hello, wire::GREETING as u32, 0).encode());
-                out.copy(&wire::encode_greeting(self.size_max));
+                self.hello(out);
             } else if if self.single { self.in_flight() } else { self.state == State::Greeting } {
                 // A single-use connection carries one operation, sent along with its greeting.
                 return false;
             } else if let Some(next) = self.queued.front().copied() {
                 self.operation(now, next, queues, out);
+            } else if let Some(updates) = self.updates.as_mut().filter(|updates| updates.has_more()) {
+                updates.write(now, self.proof, out);
             } else if self.flush {
                 self.flush = false;
                 out.copy(&Header::new(Kind::Report, 0, 0).encode());
@@ -375,6 +434,14 @@ impl Channel {
                 return false;
             }
         }
+    }
+
+    /// Writes the greeting, over UDP as long as its answer may become.
+    fn hello(&self, out: &mut Outbox) {
+        let length = if self.transport == Transport::Datagram { GREETING_MAX } else { GREETING };
+        out.copy(&Header { flags: FLAG_FACTS, ..Header::new(Kind::Hello, length as u32, 0) }.encode());
+        out.copy(&wire::encode_greeting(self.size_max));
+        out.copy(&[0; GREETING_MAX - GREETING][..length - GREETING]);
     }
 
     #[inline]

@@ -2,9 +2,11 @@ use crate::Error;
 use crate::channel::{Channel, REPEATS, State};
 use crate::payload::Payload;
 use crate::stages::{AWAY, FarStages};
+use crate::wire::updates::Subscribe;
 use crate::wire::{Counters, Direction};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::ops::Add;
 use core::time::Duration;
 use hodo_machine::{
     Address, Closed, Input, Instant, Machine, Moment, Outbox, Output, Peer, Stamp, Stamps, Timers, Transport,
@@ -50,6 +52,21 @@ pub enum Command {
     },
     /// See to it that everything in flight is acknowledged without a further operation.
     Flush,
+    /// Send updates over this channel.
+    Subscribe {
+        /// Which channel.
+        channel: u32,
+        /// Bytes of each update.
+        size: u32,
+        /// Updates in a million seconds; 0 for as fast as the server can.
+        rate_micro: u64,
+        /// From the beginning of the subscription to its first update.
+        first_after: Duration,
+        /// Updates that may wait at the server; with one more the oldest is skipped.
+        queue: u32,
+    },
+    /// Send no more updates, on every channel. [`Event::Unsubscribed`] answers for each that had a subscription.
+    Unsubscribe,
     /// Ask the server for its counters, on every channel.
     Report,
     /// Nothing more is to be done: let the server forget the channels, which over UDP it cannot see by itself.
@@ -72,6 +89,18 @@ pub enum Event {
     Lost(u64),
     /// The operation with this tag was given up, and has arrived after all.
     Recovered(u64),
+    /// An update has arrived.
+    Update {
+        /// Over which channel.
+        channel: u32,
+        /// Nanoseconds since it was due, or sent where the subscription has no rate.
+        took_ns: u64,
+    },
+    /// No more updates come over this channel.
+    Unsubscribed {
+        /// Which channel.
+        channel: u32,
+    },
     /// The answer to [`Command::Report`] for one channel.
     Report {
         /// Which channel.
@@ -88,13 +117,29 @@ pub enum Event {
     },
 }
 
-/// Irregular answers, counted over all channels of a client.
+/// Irregular answers and updates, counted over all channels of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Noticed {
     /// Duplicate answers.
     pub duplicated: u64,
     /// Overtaken answers.
     pub reordered: u64,
+    /// Updates that were sent and have not come.
+    pub lost: u64,
+    /// Updates that the server skipped, because this side was behind.
+    pub overrun: u64,
+}
+
+impl Add for Noticed {
+    type Output = Noticed;
+    fn add(self, other: Noticed) -> Noticed {
+        Noticed {
+            duplicated: self.duplicated + other.duplicated,
+            reordered: self.reordered + other.reordered,
+            lost: self.lost + other.lost,
+            overrun: self.overrun + other.overrun,
+        }
+    }
 }
 
 /// The near end of raw links: many channels to one server.
@@ -118,6 +163,7 @@ pub(crate) struct Queues {
     pub(crate) noticed: Noticed,
     pub(crate) stamps: Stamps,
     pub(crate) far_stages: FarStages,
+    pub(crate) far_facts: Vec<u8>,
     pub(crate) payload: Payload,
     pub(crate) sink: Vec<u8>,
 }
@@ -137,6 +183,7 @@ impl Client {
                 noticed: Noticed::default(),
                 stamps: Stamps::default(),
                 far_stages: FarStages::default(),
+                far_facts: Vec::new(),
                 payload: Payload::new(),
                 sink: Vec::new(),
             },
@@ -146,10 +193,16 @@ impl Client {
         }
     }
 
-    /// Returns the irregular answers so far.
+    /// Returns the irregular answers and updates so far.
     #[must_use]
     pub fn noticed(&self) -> Noticed {
-        self.queues.noticed
+        self.channels.iter().map(Channel::noticed).fold(self.queues.noticed, Noticed::add)
+    }
+
+    /// Returns the facts that the server told in its greeting; empty if it told none.
+    #[must_use]
+    pub fn far_facts(&self) -> &[u8] {
+        &self.queues.far_facts
     }
 
     /// Returns which operations are stamped, and their stamps. While any are stamped, the server is asked for its
@@ -173,6 +226,19 @@ impl Client {
                 self.open_single(number);
                 if self.config.transport == Transport::Datagram {
                     self.timers.arm_by(number, now + self.config.timeout);
+                }
+            }
+            Command::Subscribe { channel: number, size, rate_micro, first_after, queue } => {
+                let Some(channel) = self.channels.get_mut(number as usize) else { return };
+                let first_after_ns = first_after.as_nanos() as u64;
+                let ask = Subscribe { rate_micro, first_after_ns, size, queue, ..Subscribe::default() };
+                channel.subscribe(ask, &mut self.queues);
+                self.timers.arm_by(number, now + self.config.timeout / REPEATS);
+            }
+            Command::Unsubscribe => {
+                for (number, channel) in (0..self.config.channels).zip(&mut self.channels) {
+                    channel.unsubscribe(&mut self.queues);
+                    self.timers.arm_by(number, now + self.config.timeout / REPEATS);
                 }
             }
             Command::Flush => {

@@ -2,19 +2,22 @@
 //!
 //! An operation is one message of its size, out and back ([`Direction::Both`]), out with an acknowledgement
 //! ([`Direction::Send`]), or asked for and received ([`Direction::Receive`]). The [`Client`] counts every one of them,
-//! the [`Server`] answers many clients at once. The wire is described in [`wire`].
+//! the [`Server`] answers many clients at once. Updates are sent to a subscription without being asked for one by one. The wire is described in [`wire`].
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
 
 mod channel;
 mod client;
+mod difference;
 mod error;
 mod lane;
 mod payload;
 mod server;
 mod session;
 pub mod stages;
+mod subscriber;
+mod subscription;
 mod tracker;
 pub mod wire;
 

@@ -27,13 +27,18 @@ impl Payload {
     #[inline]
     pub(crate) fn message(&self, header: &Header, out: &mut Outbox) {
         out.copy(&header.encode());
-        let mut left = header.body();
+        self.append(header.body(), HEADER, out);
+    }
+
+    /// Appends so many bytes of payload behind `before` bytes of the same message.
+    #[inline]
+    pub(crate) fn append(&self, mut left: usize, before: usize, out: &mut Outbox) {
         if left < 4096 {
             out.copy(&self.block[..left]);
             return;
         }
         // The offset keeps source and destination of the kernel's copies equally aligned, whatever the size.
-        let mut offset = HEADER;
+        let mut offset = before;
         while left > 0 {
             let take = left.min(BLOCK - offset);
             out.share(self.block.slice(offset..offset + take));

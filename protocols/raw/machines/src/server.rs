@@ -1,14 +1,19 @@
+mod session;
+
 use crate::Error;
 use crate::payload::Payload;
-use crate::session::{Inbound, datagram};
-use crate::stages::{Answered, FarStages};
-use crate::tracker::{Arrival, Tracker};
-use crate::wire::{self, COUNTERS, Counters, FLAG_ACKNOWLEDGE, FLAG_STAGES, Header, Kind, RANGE};
-use alloc::boxed::Box;
+use crate::session::datagram;
+use crate::tracker::Arrival;
+use crate::wire::updates::{Subscribe, decode_unsubscribe};
+use crate::wire::{
+    self, Counters, FLAG_ACKNOWLEDGE, FLAG_FACTS, FLAG_STAGES, GREETING, GREETING_MAX, Header, Kind, PROOF,
+};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::hash::Hasher;
 use core::time::Duration;
-use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer, Peers, Stamp, Timers, Transport};
+use hodo_machine::{Bytes, Input, Instant, Machine, Outbox, Output, Peer, Peers, Stamp, Timers, Transport};
+use session::{Reply, Session};
 
 /// Bytes after which a stream's replies are handed to the driver.
 const BURST: usize = 128 << 10;
@@ -29,6 +34,10 @@ pub struct ServerConfig {
     pub greeting_timeout: Duration,
     /// A peer over UDP that was silent for this long is forgotten.
     pub silence_timeout: Duration,
+    /// A subscription over UDP that was not renewed for this long gets no updates until it is.
+    pub lease: Duration,
+    /// Bits that nobody can guess, other ones for each server: the proofs of its peers follow from them.
+    pub secret: [u64; 2],
 }
 
 /// A command of the application to a server.
@@ -56,9 +65,12 @@ pub enum ServerEvent {
 #[derive(Debug)]
 pub struct Server {
     config: ServerConfig,
+    /// The server's facts as bytes, for peers that ask for them.
+    facts: Bytes,
     sessions: Peers<Session>,
-    /// When the greeting of each peer is late, and from then on when it may have been silent for too long.
-    timers: Timers<Peer>,
+    /// Sessions so far.
+    opened: u64,
+    timers: Timers<Timer>,
     ready: VecDeque<Peer>,
     closing: VecDeque<Peer>,
     events: VecDeque<ServerEvent>,
@@ -67,43 +79,20 @@ pub struct Server {
     sink: Vec<u8>,
 }
 
-#[derive(Debug)]
-struct Session {
-    inbound: Inbound,
-    greeted: bool,
-    blocked: bool,
-    queued: bool,
-    acknowledge: bool,
-    /// When the first SEND arrived that the acknowledgement is owed to; one that only a REPORT asks for is no operation's.
-    owed_since: Option<Instant>,
-    heard: Instant,
-    replies: VecDeque<Reply>,
-    report: Option<Counters>,
-    asked: u64,
-    sends: Arrivals,
-    echoes: Arrivals,
-    /// Requests for DATA, each by its first number.
-    receives: Arrivals,
-    /// Where the client has asked for them.
-    stages: Option<Box<Answered>>,
+/// The deadlines of a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Timer {
+    /// The greeting is late; after the greeting, the peer may have been silent for too long.
+    Silence(Peer),
+    /// The next update is due.
+    Update(Peer),
 }
 
-/// The arrivals of one direction: a count on a stream, every number over UDP.
-#[derive(Debug)]
-enum Arrivals {
-    Stream(u64),
-    Datagrams(Box<Tracker>),
-}
-
-/// Operations of one size that are to be sent back, numbered from `sequence`.
-#[derive(Debug)]
-struct Reply {
-    kind: Kind,
-    length: u32,
-    sequence: u64,
-    count: u32,
-    /// When what asks for it arrived.
-    arrived: Instant,
+impl ServerConfig {
+    /// Returns how long a subscription lives unless it is renewed: for as long as its connection on a stream.
+    fn lease(&self) -> Option<Duration> {
+        (self.transport == Transport::Datagram).then_some(self.lease)
+    }
 }
 
 impl Server {
@@ -112,7 +101,9 @@ impl Server {
     pub fn new(config: ServerConfig) -> Self {
         Server {
             config,
+            facts: Bytes::new(),
             sessions: Peers::default(),
+            opened: 0,
             timers: Timers::default(),
             ready: VecDeque::new(),
             closing: VecDeque::new(),
@@ -123,37 +114,39 @@ impl Server {
         }
     }
 
+    /// Makes the server tell these facts in its greeting to clients that ask for them: at most [`GREETING_MAX`] bytes
+    /// less those of the greeting and the proof.
+    #[must_use]
+    pub fn telling(self, facts: Bytes) -> Self {
+        let most = GREETING_MAX - GREETING - PROOF;
+        Server { facts: if facts.len() > most { Bytes::new() } else { facts }, ..self }
+    }
+
+    /// Returns the proof of the session with this number.
+    #[expect(
+        deprecated,
+        reason = "it is SipHash-2-4 of the core library, with a key of ours; nothing replaces it there"
+    )]
+    fn proof(&self, session: u64) -> u64 {
+        let [high, low] = self.config.secret;
+        let mut hasher = core::hash::SipHasher::new_with_keys(high, low);
+        hasher.write_u64(session);
+        hasher.finish()
+    }
+
     fn opened(&mut self, now: Instant, peer: Peer) {
-        let transport = self.config.transport;
-        let arrivals = || match transport {
-            Transport::Stream => Arrivals::Stream(0),
-            Transport::Datagram => Arrivals::Datagrams(Box::default()),
-        };
         self.forget(peer);
-        let session = Session {
-            inbound: Inbound::new(COUNTERS),
-            greeted: false,
-            blocked: false,
-            queued: false,
-            acknowledge: false,
-            owed_since: None,
-            heard: now,
-            replies: VecDeque::new(),
-            report: None,
-            asked: 0,
-            sends: arrivals(),
-            echoes: arrivals(),
-            receives: arrivals(),
-            stages: None,
-        };
+        self.opened += 1;
+        let session = Session::new(now, self.config.transport, self.proof(self.opened));
         self.sessions.insert(peer, session);
-        self.timers.arm(peer, now + self.config.greeting_timeout);
+        self.timers.arm(Timer::Silence(peer), now + self.config.greeting_timeout);
     }
 
     fn forget(&mut self, peer: Peer) {
         if let Some(session) = self.sessions.remove(peer) {
             self.pending -= session.replies.len();
-            self.timers.cancel(peer);
+            self.timers.cancel(Timer::Silence(peer));
+            self.timers.cancel(Timer::Update(peer));
         }
     }
 
@@ -189,10 +182,10 @@ impl Server {
             Kind::Hello => {
                 wire::decode_greeting(body.unwrap_or_else(|| session.inbound.control()))?;
                 session.greeted = true;
-                self.reply(
-                    peer,
-                    Reply { kind: Kind::Welcome, length: 0, sequence: header.sequence, count: 1, arrived: now },
-                )?;
+                let most = body.map_or(GREETING_MAX, <[u8]>::len) as u32;
+                let length = if header.flags & FLAG_FACTS == 0 { GREETING as u32 } else { most };
+                let sequence = header.sequence;
+                self.reply(peer, Reply { kind: Kind::Welcome, length, sequence, count: 1, arrived: now })?;
             }
             Kind::Echo => {
                 // One answer to each, so that the client does not count the network's second copy again. What is so late
@@ -231,10 +224,41 @@ impl Server {
                 self.queue(peer);
             }
             Kind::Goodbye => self.close(peer),
-            Kind::Welcome | Kind::Reply | Kind::Ack | Kind::Data | Kind::Counters => {
+            Kind::Subscribe | Kind::Unsubscribe => self.subscription(now, peer, &header, body)?,
+            Kind::Welcome
+            | Kind::Reply
+            | Kind::Ack
+            | Kind::Data
+            | Kind::Counters
+            | Kind::Subscribed
+            | Kind::Update
+            | Kind::Ended => {
                 return Err(Error::Unexpected { kind: header.kind.code() });
             }
         }
+        Ok(())
+    }
+
+    /// Begins, renews or ends a subscription. Over UDP it takes the proof; a connection is proof enough.
+    fn subscription(&mut self, now: Instant, peer: Peer, header: &Header, body: Option<&[u8]>) -> Result<(), Error> {
+        let (size_max, lease) = (self.config.size_max, self.config.lease());
+        let Some(session) = self.sessions.at(peer) else { return Ok(()) };
+        let bytes = body.unwrap_or_else(|| session.inbound.control());
+        let is_proven = |proof: u64| body.is_none() || proof == session.proof;
+        if header.kind == Kind::Unsubscribe {
+            if is_proven(decode_unsubscribe(bytes)?) {
+                session.updates.unsubscribe(header.sequence);
+            }
+        } else {
+            let ask = Subscribe::decode(bytes)?;
+            if ask.size > size_max {
+                return Err(Error::TooLarge { size: ask.size, max: size_max });
+            }
+            if is_proven(ask.proof) {
+                session.updates.subscribe(now, header.sequence, &ask, lease);
+            }
+        }
+        self.queue(peer);
         Ok(())
     }
 
@@ -279,11 +303,15 @@ impl Server {
     }
 
     /// Writes what a session owes: one message over UDP, a burst on a stream. Answers whether more is owed.
-    fn write(&mut self, peer: Peer, out: &mut Outbox) -> bool {
+    fn write(&mut self, now: Instant, peer: Peer, out: &mut Outbox) -> bool {
         let config = self.config;
         let Some(session) = self.sessions.at(peer) else { return false };
         let (start, stream) = (out.len(), config.transport == Transport::Stream);
-        while session.acknowledge || session.report.is_some() || !session.replies.is_empty() {
+        while session.acknowledge
+            || session.report.is_some()
+            || !session.replies.is_empty()
+            || session.updates.has_more(now)
+        {
             if session.blocked || (out.len() > start && (!stream || out.len() - start >= BURST)) {
                 return !session.blocked;
             }
@@ -296,7 +324,11 @@ impl Server {
             } else if let Some(mut counters) = session.report.take() {
                 session.tell(&mut counters, out);
             } else if let Some(reply) = session.replies.front_mut() {
-                reply.write(config.size_max, &self.payload, out);
+                if reply.kind == Kind::Welcome {
+                    reply.welcome(config.size_max, session.proof, &self.facts, out);
+                } else {
+                    self.payload.message(&Header::new(reply.kind, reply.length, reply.sequence), out);
+                }
                 let arrived = reply.arrived;
                 reply.count -= 1;
                 reply.sequence = reply.sequence.wrapping_add(1);
@@ -305,13 +337,18 @@ impl Server {
                     self.pending -= 1;
                 }
                 session.mark(arrived, peer, out);
+            } else {
+                session.updates.write(now, config.lease(), &self.payload, out);
             }
+        }
+        if let Some(at) = session.updates.next_due(now) {
+            self.timers.arm(Timer::Update(peer), at);
         }
         false
     }
 
     /// Closes a peer that has not greeted in time, or that was silent for too long.
-    fn elapsed(&mut self, now: Instant, peer: Peer) {
+    fn silent(&mut self, now: Instant, peer: Peer) {
         let Some(session) = self.sessions.get(peer) else { return };
         let timeout = match self.config.transport {
             _ if !session.greeted => self.config.greeting_timeout,
@@ -320,7 +357,7 @@ impl Server {
         };
         match session.heard + timeout {
             until if until <= now => self.close(peer),
-            until => self.timers.arm(peer, until),
+            until => self.timers.arm(Timer::Silence(peer), until),
         }
     }
 
@@ -362,15 +399,18 @@ impl Machine for Server {
                 }
             }
             Input::Elapsed => {
-                while let Some(peer) = self.timers.pop_due(now) {
-                    self.elapsed(now, peer);
+                while let Some(timer) = self.timers.pop_due(now) {
+                    match timer {
+                        Timer::Silence(peer) => self.silent(now, peer),
+                        Timer::Update(peer) => self.queue(peer),
+                    }
                 }
             }
         }
     }
 
     #[inline]
-    fn poll(&mut self, _now: Instant, out: &mut Outbox) -> Output<ServerEvent> {
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<ServerEvent> {
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
         }
@@ -379,7 +419,7 @@ impl Machine for Server {
         }
         while let Some(&peer) = self.ready.front() {
             let before = out.len();
-            if !self.write(peer, out) {
+            if !self.write(now, peer, out) {
                 self.ready.pop_front();
                 if let Some(session) = self.sessions.at(peer) {
                     session.queued = false;
@@ -409,93 +449,6 @@ impl Machine for Server {
             && let Some(stages) = &mut session.stages
         {
             stages.stamped(stamp);
-        }
-    }
-}
-
-impl Session {
-    /// Switches the stamps of its answers on or off.
-    fn stamp(&mut self, on: bool) {
-        if on != self.stages.is_some() {
-            self.stages = on.then(Box::default);
-        }
-    }
-
-    /// Marks an answer to what arrived then; its tag is the peer's number.
-    #[inline]
-    fn mark(&mut self, arrived: Instant, peer: Peer, out: &mut Outbox) {
-        if let Some(stages) = &mut self.stages {
-            stages.mark(arrived, u64::from(peer.0), out);
-        }
-    }
-
-    /// Writes COUNTERS, with the stages where they are asked for.
-    fn tell(&self, counters: &mut Counters, out: &mut Outbox) {
-        self.fill(counters);
-        let stages = self.stages.as_ref().map(|stages| &stages.spans);
-        let length = COUNTERS + stages.map_or(0, FarStages::encoded_len);
-        out.copy(&Header::new(Kind::Counters, length as u32, self.asked).encode());
-        out.copy(&counters.encode());
-        if let Some(stages) = stages {
-            stages.encode(out);
-        }
-    }
-
-    fn fill(&self, counters: &mut Counters) {
-        for arrivals in [&self.sends, &self.echoes, &self.receives] {
-            if let Arrivals::Datagrams(tracker) = arrivals {
-                counters.duplicated += tracker.duplicated;
-                counters.reordered += tracker.reordered;
-            }
-        }
-        counters.received = match &self.sends {
-            Arrivals::Stream(count) => *count,
-            Arrivals::Datagrams(tracker) => {
-                // Nobody else can tell what these are, and no more may be received than was sent.
-                counters.duplicated += tracker.long_ago;
-                tracker.received
-            }
-        };
-    }
-}
-
-impl Arrivals {
-    #[inline]
-    fn note(&mut self, sequence: u64) -> Arrival {
-        match self {
-            Arrivals::Stream(count) => {
-                *count += 1;
-                Arrival::First
-            }
-            Arrivals::Datagrams(tracker) => tracker.arrived(sequence),
-        }
-    }
-
-    fn acknowledge(&self, out: &mut Outbox) {
-        match self {
-            Arrivals::Stream(count) => out.copy(&Header::new(Kind::Ack, 0, *count).encode()),
-            Arrivals::Datagrams(tracker) => {
-                let ranges = tracker.recent();
-                let mut header = Header::new(Kind::Ack, (ranges.len() * RANGE) as u32, tracker.next);
-                header.count = ranges.len() as u16;
-                out.copy(&header.encode());
-                for (first, count) in ranges {
-                    out.copy(&first.to_le_bytes());
-                    out.copy(&count.to_le_bytes());
-                }
-            }
-        }
-    }
-}
-
-impl Reply {
-    #[inline]
-    fn write(&self, size_max: u32, payload: &Payload, out: &mut Outbox) {
-        if self.kind == Kind::Welcome {
-            out.copy(&Header::new(Kind::Welcome, wire::GREETING as u32, self.sequence).encode());
-            out.copy(&wire::encode_greeting(size_max));
-        } else {
-            payload.message(&Header::new(self.kind, self.length, self.sequence), out);
         }
     }
 }

@@ -1,9 +1,11 @@
 use crate::Error;
+use crate::wire::updates::STAMP;
 use crate::wire::{HEADER, Header, Kind};
 use alloc::vec::Vec;
 use hodo_machine::{FramePiece, Frames};
 
-/// Finds the messages in what one peer sends. Payloads are counted and let go; bodies of the other kinds are gathered.
+/// Finds the messages in what one peer sends. Payloads are counted and let go; bodies of the other kinds are gathered, and
+/// the stamps of updates.
 #[derive(Debug)]
 pub(crate) struct Inbound {
     frames: Frames<HEADER>,
@@ -38,7 +40,10 @@ impl Inbound {
                     self.frames.expect_body(body as u64);
                 }
                 FramePiece::Body(body, left) => {
-                    if !self.header.kind.is_payload() {
+                    if self.header.kind == Kind::Update {
+                        let missing = STAMP - self.control.len();
+                        self.control.extend_from_slice(&body[..missing.min(body.len())]);
+                    } else if !self.header.kind.is_payload() {
                         self.control.extend_from_slice(body);
                     }
                     if left == 0 {
@@ -50,7 +55,7 @@ impl Inbound {
         Ok(None)
     }
 
-    /// Returns the body of the last message that is not a payload.
+    /// Returns the body of the last message that is not a payload, or the stamp of an update.
     pub(crate) fn control(&self) -> &[u8] {
         &self.control
     }
@@ -58,7 +63,8 @@ impl Inbound {
     /// Bytes of payload still to come, where nothing else needs to be looked at before them.
     #[inline]
     pub(crate) fn payload_left(&self) -> usize {
-        if self.header.kind.is_payload() { self.frames.body_left() as usize } else { 0 }
+        let is_gathered = self.header.kind == Kind::Update && self.control.len() < STAMP;
+        if self.header.kind.is_payload() && !is_gathered { self.frames.body_left() as usize } else { 0 }
     }
 
     /// Notes that so many bytes of payload were received elsewhere; answers the message when that ended it.

@@ -3,14 +3,16 @@
 //! | bytes | field | meaning |
 //! |---|---|---|
 //! | 0 | kind | one of [`Kind`] |
-//! | 1 | flags | bit 0 on SEND: acknowledge at once; on REPORT: stamp stages, and tell of them |
-//! | 2..4 | count | RECEIVE: operations asked for; ACK: ranges that follow |
+//! | 1 | flags | bit 0 on SEND: acknowledge at once; on REPORT: stamp stages, and tell of them; on HELLO: tell your facts |
+//! | 2..4 | count | RECEIVE: operations asked for; ACK: ranges that follow; UPDATE: the number of its subscription |
 //! | 4..8 | length | the operation's size, or the bytes behind the header |
 //! | 8..16 | sequence | the operation's number in its direction, from 0 |
 //!
 //! The size of an operation counts from the header's first byte, as with the field's other testers: a message of ECHO,
-//! REPLY, SEND or DATA is `max(length, 16)` bytes long, so that TCP carries exactly the payload that is counted. All
-//! other kinds have `length` bytes behind the header. Over UDP a datagram is one message.
+//! REPLY, SEND or DATA is `max(length, 16)` bytes long, so that TCP carries exactly the payload that is counted; one of
+//! UPDATE is `max(length, 32)`. All other kinds have `length` bytes behind the header. Over UDP a datagram is one message.
+
+pub mod updates;
 
 use crate::Error;
 use hodo_machine::{Cursor, Truncated, codes};
@@ -23,6 +25,12 @@ pub const VERSION: u16 = 1;
 pub const MAGIC: [u8; 8] = *b"hodo raw";
 /// Bytes behind the header of HELLO and WELCOME: magic, version (2), reserved (2), largest operation (4).
 pub const GREETING: usize = 16;
+/// Bytes behind the greeting in the WELCOME of a server that is asked for its facts: the number that a SUBSCRIBE over UDP
+/// has to repeat.
+pub const PROOF: usize = 8;
+/// Bytes behind the header of WELCOME at most: the greeting, the proof and the server's facts. Over UDP it is no longer than
+/// the HELLO, whose greeting is filled up with zeros for it: an address that is not proven gets no more than it sent.
+pub const GREETING_MAX: usize = 256;
 /// Bytes behind the header of COUNTERS; with stages up to [`crate::stages::COUNTERS_MAX`].
 pub const COUNTERS: usize = 72;
 /// Ranges in one ACK at most.
@@ -33,6 +41,9 @@ pub const RANGE: usize = 16;
 pub const FLAG_ACKNOWLEDGE: u8 = 1;
 /// REPORT: stamp the stages of what is answered from here on, and tell of them behind the counters.
 pub const FLAG_STAGES: u8 = 1;
+
+/// HELLO: tell your facts behind the greeting.
+pub const FLAG_FACTS: u8 = 1;
 
 /// Which way the payload of an operation goes, seen from the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +83,16 @@ codes! {
         Counters = 0xA9,
         /// Client: this peer is done.
         Goodbye = 0xAA,
+        /// Client: send me updates; repeated, it renews the subscription.
+        Subscribe = 0xAB,
+        /// Server: the answer to SUBSCRIBE.
+        Subscribed = 0xAC,
+        /// Server: payload that nobody asked for one by one.
+        Update = 0xAD,
+        /// Client: send no more updates.
+        Unsubscribe = 0xAE,
+        /// Server: the answer to UNSUBSCRIBE.
+        Ended = 0xAF,
     }
 }
 
@@ -79,7 +100,7 @@ impl Kind {
     /// Tells whether the message is an operation's payload, whose size counts from the header's first byte.
     #[must_use]
     pub const fn is_payload(self) -> bool {
-        matches!(self, Kind::Echo | Kind::Reply | Kind::Send | Kind::Data)
+        matches!(self, Kind::Echo | Kind::Reply | Kind::Send | Kind::Data | Kind::Update)
     }
 }
 
@@ -109,7 +130,11 @@ impl Header {
     #[must_use]
     #[inline]
     pub const fn body(&self) -> usize {
-        if self.kind.is_payload() { (self.length as usize).saturating_sub(HEADER) } else { body_of_control(self) }
+        match self.kind {
+            Kind::Update if self.length < (HEADER + updates::STAMP) as u32 => updates::STAMP,
+            kind if kind.is_payload() => (self.length as usize).saturating_sub(HEADER),
+            _ => body_of_control(self),
+        }
     }
 
     /// Reads a header; the bytes are those of another protocol where the kind is unknown.
@@ -264,6 +289,7 @@ mod tests {
         assert_eq!(Header::new(Kind::Send, 64, 0).body(), 48);
         assert_eq!(Header::new(Kind::Send, 1, 0).body(), 0);
         assert_eq!(Header::new(Kind::Hello, 16, 0).body(), 16);
+        assert_eq!([0, 32, 33].map(|size| Header::new(Kind::Update, size, 0).body()), [16, 16, 17]);
     }
 
     #[test]

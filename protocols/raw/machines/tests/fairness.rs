@@ -28,6 +28,8 @@ fn link(channels: u32) -> (Sim<Client, Server>, Arc<Mutex<Vec<Error>>>) {
         pending_max: PENDING_MAX,
         greeting_timeout: Duration::from_secs(5),
         silence_timeout: Duration::from_secs(60),
+        lease: Duration::from_secs(1),
+        secret: [1, 2],
     });
     let ended = Arc::new(Mutex::new(Vec::new()));
     let noted = ended.clone();

@@ -20,6 +20,8 @@ impl Greeted {
             pending_max: 1 << 20,
             greeting_timeout: Duration::from_secs(5),
             silence_timeout: Duration::from_secs(60),
+            lease: Duration::from_secs(1),
+            secret: [1, 2],
         }));
         server.0.handle(Instant::ZERO, Input::Opened(PEER, &Ends::nodes(1, 0)));
         let hello = Header::new(Kind::Hello, GREETING as u32, 0).encode();

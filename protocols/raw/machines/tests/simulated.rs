@@ -35,6 +35,8 @@ fn server(transport: Transport) -> Server {
         pending_max: 1 << 12,
         greeting_timeout: Duration::from_secs(5),
         silence_timeout: Duration::from_secs(60),
+        lease: Duration::from_secs(1),
+        secret: [1, 2],
     })
 }
 

@@ -33,6 +33,8 @@ fn pair(transport: Transport, sampling: Sampling) -> Pair {
         pending_max: 1000,
         greeting_timeout: second,
         silence_timeout: second,
+        lease: second,
+        secret: [1, 2],
     });
     let network =
         Network { delay: Duration::from_nanos(DELAY_NS), cost: Duration::from_nanos(COST_NS), ..Network::default() };

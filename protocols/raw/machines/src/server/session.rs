@@ -1,0 +1,167 @@
+use crate::session::Inbound;
+use crate::stages::{Answered, FarStages};
+use crate::subscription::Updates;
+use crate::tracker::{Arrival, Tracker};
+use crate::wire::{self, COUNTERS, Counters, GREETING, Header, Kind, PROOF, RANGE};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use hodo_machine::{Instant, Outbox, Peer, Transport};
+
+/// One peer of a server: what came from it, and what it is owed.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) inbound: Inbound,
+    /// The number that a SUBSCRIBE over UDP has to repeat: who does receives what is sent to its address.
+    pub(super) proof: u64,
+    pub(super) greeted: bool,
+    pub(super) blocked: bool,
+    pub(super) queued: bool,
+    pub(super) acknowledge: bool,
+    /// When the first SEND arrived that the acknowledgement is owed to; one that only a REPORT asks for is no operation's.
+    pub(super) owed_since: Option<Instant>,
+    pub(super) heard: Instant,
+    pub(super) replies: VecDeque<Reply>,
+    pub(super) report: Option<Counters>,
+    pub(super) asked: u64,
+    pub(super) sends: Arrivals,
+    pub(super) echoes: Arrivals,
+    /// Requests for DATA, each by its first number.
+    pub(super) receives: Arrivals,
+    /// Where the client has asked for them.
+    pub(super) stages: Option<Box<Answered>>,
+    pub(super) updates: Updates,
+}
+
+/// The arrivals of one direction: a count on a stream, every number over UDP.
+#[derive(Debug)]
+pub(super) enum Arrivals {
+    Stream(u64),
+    Datagrams(Box<Tracker>),
+}
+
+/// Operations of one size that are to be sent back, numbered from `sequence`; or the answer to HELLO.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) kind: Kind,
+    /// The size of each; for WELCOME the most bytes behind its header.
+    pub(super) length: u32,
+    pub(super) sequence: u64,
+    pub(super) count: u32,
+    /// When what asks for it arrived.
+    pub(super) arrived: Instant,
+}
+
+impl Session {
+    /// Creates the session of a peer that has not greeted.
+    pub(super) fn new(now: Instant, transport: Transport, proof: u64) -> Session {
+        let arrivals = || match transport {
+            Transport::Stream => Arrivals::Stream(0),
+            Transport::Datagram => Arrivals::Datagrams(Box::default()),
+        };
+        Session {
+            inbound: Inbound::new(COUNTERS),
+            proof,
+            greeted: false,
+            blocked: false,
+            queued: false,
+            acknowledge: false,
+            owed_since: None,
+            heard: now,
+            replies: VecDeque::new(),
+            report: None,
+            asked: 0,
+            sends: arrivals(),
+            echoes: arrivals(),
+            receives: arrivals(),
+            stages: None,
+            updates: Updates::default(),
+        }
+    }
+
+    /// Switches the stamps of its answers on or off.
+    pub(super) fn stamp(&mut self, on: bool) {
+        if on != self.stages.is_some() {
+            self.stages = on.then(Box::default);
+        }
+    }
+
+    /// Marks an answer to what arrived then; its tag is the peer's number.
+    #[inline]
+    pub(super) fn mark(&mut self, arrived: Instant, peer: Peer, out: &mut Outbox) {
+        if let Some(stages) = &mut self.stages {
+            stages.mark(arrived, u64::from(peer.0), out);
+        }
+    }
+
+    /// Writes COUNTERS, with the stages where they are asked for.
+    pub(super) fn tell(&self, counters: &mut Counters, out: &mut Outbox) {
+        self.fill(counters);
+        let stages = self.stages.as_ref().map(|stages| &stages.spans);
+        let length = COUNTERS + stages.map_or(0, FarStages::encoded_len);
+        out.copy(&Header::new(Kind::Counters, length as u32, self.asked).encode());
+        out.copy(&counters.encode());
+        if let Some(stages) = stages {
+            stages.encode(out);
+        }
+    }
+
+    pub(super) fn fill(&self, counters: &mut Counters) {
+        for arrivals in [&self.sends, &self.echoes, &self.receives] {
+            if let Arrivals::Datagrams(tracker) = arrivals {
+                counters.duplicated += tracker.duplicated;
+                counters.reordered += tracker.reordered;
+            }
+        }
+        counters.received = match &self.sends {
+            Arrivals::Stream(count) => *count,
+            Arrivals::Datagrams(tracker) => {
+                // Nobody else can tell what these are, and no more may be received than was sent.
+                counters.duplicated += tracker.long_ago;
+                tracker.received
+            }
+        };
+    }
+}
+
+impl Arrivals {
+    #[inline]
+    pub(super) fn note(&mut self, sequence: u64) -> Arrival {
+        match self {
+            Arrivals::Stream(count) => {
+                *count += 1;
+                Arrival::First
+            }
+            Arrivals::Datagrams(tracker) => tracker.arrived(sequence),
+        }
+    }
+
+    pub(super) fn acknowledge(&self, out: &mut Outbox) {
+        match self {
+            Arrivals::Stream(count) => out.copy(&Header::new(Kind::Ack, 0, *count).encode()),
+            Arrivals::Datagrams(tracker) => {
+                let ranges = tracker.recent();
+                let mut header = Header::new(Kind::Ack, (ranges.len() * RANGE) as u32, tracker.next);
+                header.count = ranges.len() as u16;
+                out.copy(&header.encode());
+                for (first, count) in ranges {
+                    out.copy(&first.to_le_bytes());
+                    out.copy(&count.to_le_bytes());
+                }
+            }
+        }
+    }
+}
+
+impl Reply {
+    /// Writes the answer to HELLO: the proof and the facts as far as there is room for them.
+    pub(super) fn welcome(&self, size_max: u32, proof: u64, facts: &[u8], out: &mut Outbox) {
+        let room = self.length as usize;
+        let proof = if room >= GREETING + PROOF { &proof.to_le_bytes()[..] } else { &[] };
+        let facts = if room >= GREETING + PROOF + facts.len() { facts } else { &[] };
+        let length = GREETING + proof.len() + facts.len();
+        out.copy(&Header::new(Kind::Welcome, length as u32, self.sequence).encode());
+        out.copy(&wire::encode_greeting(size_max));
+        out.copy(proof);
+        out.copy(facts);
+    }
+}
