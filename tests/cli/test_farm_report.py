@@ -34,10 +34,10 @@ def test_a_run_is_reported_from_the_controller_and_from_what_it_told(tmp_path):
     assert "Events of run 12" in page and again["operations"] <= measurement["operations"]
     table = command.hodo("farm", "report", kept)
     assert table.returncode == 0 and "farm" in table.stdout
-    command.refused("farm", "report", tmp_path / "none.json", status=2, says=["no address", "none.json"])
+    command.refused("farm", "report", tmp_path / "none.json", status=2, says=["neither an address", "none.json"])
     other = tmp_path / "other.json"
     other.write_text("{}", encoding="utf-8")
-    command.refused("farm", "report", other, status=2, says=["not what a controller"])
+    command.refused("farm", "report", other, status=2, says=["not the status of"])
 
 
 def test_a_run_that_nothing_was_done_in_is_none(tmp_path):

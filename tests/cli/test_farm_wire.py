@@ -26,4 +26,4 @@ def test_it_is_told_why_it_is_refused():
         controller.wait_for_nodes(1)
         host, port = controller.at.split(":")
         done = subprocess.run([sys.executable, NODE, host, port], capture_output=True, text=True, timeout=command.BOUND_S)
-        assert done.returncode == 1 and "refused, code 13: there are 1 of its kind already" in done.stderr
+        assert done.returncode == 1 and "refused, code 13: the limit of 1 such connections is reached" in done.stderr

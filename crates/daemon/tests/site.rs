@@ -130,3 +130,23 @@ fn an_address_that_is_taken_is_told() {
     let text = error.to_string();
     assert!(text.contains(&taken.to_string()) && text.contains("choose another"), "{text}");
 }
+
+/// A request to stop is answered although the pages end with it.
+#[test]
+fn an_action_that_ends_the_pages_is_answered() {
+    let (begun, ends) = std::sync::mpsc::channel();
+    let stop = move |_: &str| {
+        begun.send(()).expect("the test waits");
+        // Longer than it takes to notice the end.
+        std::thread::sleep(Duration::from_millis(50));
+        Reply::text(200, "stopping\n")
+    };
+    let (site, _, _) = open(|pages| pages.with_action("/stop", stop));
+    let mut stream = connect(&site);
+    write!(stream, "POST /stop HTTP/1.1\r\nHost: here\r\nContent-Length: 0\r\n\r\n").expect("it reads");
+    ends.recv().expect("the action begins");
+    drop(site);
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("it answers and closes");
+    assert!(text.ends_with("\r\n\r\nstopping\n"), "{text:?}");
+}

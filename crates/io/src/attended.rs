@@ -105,8 +105,16 @@ pub(crate) fn attend<A: Attendant, T: Transport>(
             commands.extend(attendant.drain());
         }
         match end {
-            Some(end) if now >= end => return Ok(()),
-            Some(_) if attendant.is_drained(endpoint.machine()) && endpoint.transport().backlog() == 0 => {
+            Some(end) if now >= end => {
+                // The reply to the request that stopped this still goes out.
+                commands.drain(..).for_each(|command| endpoint.command(command));
+                return endpoint.step(Wait::Never, now, &mut |_| {});
+            }
+            Some(_)
+                if commands.is_empty()
+                    && attendant.is_drained(endpoint.machine())
+                    && endpoint.transport().backlog() == 0 =>
+            {
                 return Ok(());
             }
             None | Some(_) => {}

@@ -71,7 +71,7 @@ impl PendingAllocation {
     ///
     /// # Errors
     /// [`Error::Start`] if Slurm refuses it, [`Error::Hosts`] if its list of nodes cannot be parsed.
-    pub fn given(&mut self, within: Duration) -> Result<Option<Allocation>, Error> {
+    pub fn wait(&mut self, within: Duration) -> Result<Option<Allocation>, Error> {
         let line = match self.receive.recv_timeout(within) {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => return Ok(None),

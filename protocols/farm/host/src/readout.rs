@@ -90,14 +90,14 @@ struct State {
     /// Bytes of each event without a verdict, by run and number.
     in_hand: HashMap<(u32, u64), u64>,
     bytes: u64,
-    given: ReadoutCounters,
+    counters: ReadoutCounters,
     ended: bool,
     waker: Option<Waker>,
 }
 
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State").field("given", &self.given).field("bytes", &self.bytes).finish_non_exhaustive()
+        f.debug_struct("State").field("counters", &self.counters).field("bytes", &self.bytes).finish_non_exhaustive()
     }
 }
 
@@ -112,7 +112,7 @@ impl Readout {
             run: how.source.run,
             in_hand: HashMap::new(),
             bytes: 0,
-            given: ReadoutCounters { away: Some("it was not reached yet".to_owned()), ..ReadoutCounters::default() },
+            counters: ReadoutCounters { away: Some("it was not reached yet".to_owned()), ..ReadoutCounters::default() },
             ended: false,
             waker: None,
         };
@@ -174,8 +174,8 @@ impl Readout {
 
     /// Returns the counters of the events so far.
     #[must_use]
-    pub fn given(&self) -> ReadoutCounters {
-        self.shared.state().given()
+    pub fn counters(&self) -> ReadoutCounters {
+        self.shared.state().counters()
     }
 
     /// Waits until every event has its verdict, but not longer than `within`, and ends the connection. Events that are
@@ -188,7 +188,7 @@ impl Readout {
         let waited = self.shared.changed.wait_timeout_while(self.shared.state(), within, is_busy);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
         self.end()?;
-        Ok(self.given())
+        Ok(self.counters())
     }
 
     fn end(&mut self) -> io::Result<()> {
@@ -210,8 +210,8 @@ impl Drop for Readout {
 }
 
 impl State {
-    fn given(&self) -> ReadoutCounters {
-        ReadoutCounters { kept: self.in_hand.len() as u64, ..self.given.clone() }
+    fn counters(&self) -> ReadoutCounters {
+        ReadoutCounters { kept: self.in_hand.len() as u64, ..self.counters.clone() }
     }
 
     fn release(&mut self, key: (u32, u64)) {
@@ -272,22 +272,22 @@ impl Attendant for ReadoutThread {
         self.note(|state| match event {
             Event::Answered { run, event, verdict, duplicate } => {
                 state.release((run, event));
-                let given = &mut state.given;
+                let counters = &mut state.counters;
                 *match verdict {
-                    _ if duplicate => &mut given.duplicate,
-                    Verdict::Accepted => &mut given.accepted,
-                    Verdict::Rejected => &mut given.rejected,
-                    Verdict::Quarantined | Verdict::Failed => &mut given.quarantined,
-                    Verdict::Incomplete => &mut given.incomplete,
+                    _ if duplicate => &mut counters.duplicate,
+                    Verdict::Accepted => &mut counters.accepted,
+                    Verdict::Rejected => &mut counters.rejected,
+                    Verdict::Quarantined | Verdict::Failed => &mut counters.quarantined,
+                    Verdict::Incomplete => &mut counters.incomplete,
                 } += 1;
             }
             Event::TooLarge { event, .. } => {
-                state.given.too_large += 1;
+                state.counters.too_large += 1;
                 let keys: Vec<_> = state.in_hand.keys().filter(|(_, number)| *number == event).copied().collect();
                 keys.into_iter().for_each(|key| state.release(key));
             }
-            Event::Joined(_) => state.given.away = None,
-            Event::Left(error) => state.given.away = Some(error.to_string()),
+            Event::Joined(_) => state.counters.away = None,
+            Event::Left(error) => state.counters.away = Some(error.to_string()),
             Event::Ended => {}
         });
         None
@@ -327,9 +327,9 @@ mod tests {
         assert_eq!(readout.try_give(5, small.clone()), Err(NotTaken::Twice(small.clone())));
         readout.begin_run(8);
         assert_eq!(readout.try_give(5, small), Ok(()), "another run's");
-        let given = readout.finish(Duration::from_millis(20)).expect("it ends in order");
-        assert_eq!((given.kept, given.accepted + given.rejected), (2, 0));
-        assert!(given.away.is_some_and(|why| !why.is_empty()));
+        let counters = readout.finish(Duration::from_millis(20)).expect("it ends in order");
+        assert_eq!((counters.kept, counters.accepted + counters.rejected), (2, 0));
+        assert!(counters.away.is_some_and(|why| !why.is_empty()));
     }
 
     #[test]

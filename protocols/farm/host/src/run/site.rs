@@ -128,7 +128,7 @@ pub fn job_options(farm: &Farm) -> Vec<String> {
 fn asked(farm: &Farm, signals: &Signals) -> Result<Option<Allocation>, Error> {
     let mut asked = Allocation::ask(&job_options(farm))?;
     while !signals.is_stopped() {
-        if let Some(given) = asked.given(LOOK)? {
+        if let Some(given) = asked.wait(LOOK)? {
             return Ok(Some(given));
         }
     }
