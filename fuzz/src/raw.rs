@@ -1,6 +1,7 @@
 use crate::drive;
 use hodo_machine::{Address, Cursor, Outbox, Sampling};
 use hodo_raw::stages::FarStages;
+use hodo_raw::wire::updates::{Ended, Stamp, Subscribe, Subscribed};
 use hodo_raw::wire::{Header, decode_greeting, encode_greeting};
 use hodo_raw::{Client, ClientConfig, Command, Counters, Direction, Server, ServerConfig, Transport};
 use std::time::Duration;
@@ -20,6 +21,15 @@ pub fn wire(input: &[u8]) {
     }
     if let Ok(counters) = Counters::decode(input) {
         assert!(input.starts_with(&counters.encode()));
+    }
+    if let Ok(ask) = Subscribe::decode(input) {
+        assert!(input.starts_with(&ask.encode()));
+    }
+    if let Ok(subscribed) = Subscribed::decode(input) {
+        assert!(input.starts_with(&subscribed.encode()[..20]));
+    }
+    if let (Ok(stamp), Ok(ended)) = (Stamp::decode(input), Ended::decode(input)) {
+        assert!(input.starts_with(&stamp.encode()) && input.starts_with(&ended.encode()));
     }
     if let Ok(stages) = FarStages::decode(input) {
         let mut out = Outbox::new();
@@ -80,11 +90,19 @@ fn command(bytes: &[u8]) -> Option<Command> {
         size: size % SIZE_MAX,
         direction,
     };
-    Some(match kind % 5 {
+    Some(match kind % 7 {
         0 => operation(Direction::Both),
         1 => operation(Direction::Send),
         2 => operation(Direction::Receive),
         3 => Command::Flush,
+        4 => Command::Subscribe {
+            channel: u32::from(channel % 3),
+            size: size % SIZE_MAX,
+            rate_micro: u64::from(size) << (channel % 32),
+            first_after: Duration::from_nanos(u64::from(size)),
+            queue: u32::from(channel),
+        },
+        5 => Command::Unsubscribe,
         _ => Command::Report,
     })
 }

@@ -4,6 +4,10 @@
 //! successive addresses is sent again when its answer is late; of any other nobody knows whether it was done, and it is
 //! given up, never sent twice. Each packet gets an id of its own in its byte-order transaction, which its reply has too:
 //! so a late reply is never taken for the next one's.
+//!
+//! The specification lets a device answer in either byte order, and many answer requests in their processor's alone:
+//! the packet that asks whether a device is there goes out in this processor's order first, and then in the other. What
+//! a client says in the order that the device did not answer is translated, and so is the reply.
 
 use crate::Error;
 use crate::window::{Answer, Cause, Heard, RoundTrip, Step, WindowConfig, WindowCounters};
@@ -26,7 +30,11 @@ pub struct Single {
     /// The client's header.
     header: Header,
     order: Order,
+    /// The device's.
+    spoken: Order,
     packet: Vec<u8>,
+    /// A reply in its client's order, where the device has another.
+    translated: Vec<u8>,
     /// Whether the packet can be sent twice.
     harmless: bool,
     /// The id in flight.
@@ -62,8 +70,10 @@ impl Single {
             state: State::Down { told: true },
             key: 0,
             header: Header::request(0, Kind::ByteOrder, 0),
-            order: Order::Big,
+            order: Order::NATIVE,
+            spoken: Order::NATIVE,
             packet: Vec::new(),
+            translated: Vec::new(),
             harmless: true,
             id: 0,
             to_send: false,
@@ -144,23 +154,41 @@ impl Single {
         self.begin(now);
         let (first, _) = self.packet.split_first_chunk_mut::<WORD>().expect("it was decoded");
         *first = self.order.bytes(Header { id: self.id, ..self.header }.encode());
+        if self.order != self.spoken {
+            reverse_words(&mut self.packet);
+        }
         self.counters.packets += 1;
     }
 
     /// Takes in a datagram from the device. `take` is handed a reply, with the header that its client is due, and says
     /// whether it answers what was asked.
     pub fn received(&mut self, now: Instant, bytes: &[u8], take: impl FnOnce(Answer<'_>) -> bool) -> Heard {
-        let header = match Packet::decode(bytes) {
-            Ok(packet) => packet.bytes.first_chunk().and_then(|first| Header::decode(packet.order.word(*first)).ok()),
-            Err(error) => return Heard::Malformed(error),
-        };
         let waits = matches!(self.state, State::Opening | State::InFlight) && !self.to_send;
+        let packet = match Packet::decode(bytes) {
+            Ok(packet) => packet,
+            Err(error) => {
+                self.refused(now, waits);
+                return Heard::Malformed(error);
+            }
+        };
+        let header = packet.bytes.first_chunk().and_then(|first| Header::decode(packet.order.word(*first)).ok());
         let Some(header) = header.filter(|header| header.reply && header.id == self.id && waits) else {
+            self.refused(now, waits);
             self.counters.strays += 1;
             return Heard::Stray;
         };
-        if self.state == State::InFlight {
+        if self.state == State::Opening {
+            self.spoken = packet.order;
+        } else {
             let due = self.order.bytes(Header { id: self.header.id, ..header }.encode());
+            let bytes = if packet.order == self.order {
+                bytes
+            } else {
+                self.translated.clear();
+                self.translated.extend_from_slice(bytes);
+                reverse_words(&mut self.translated);
+                &self.translated
+            };
             if !take(Answer { key: self.key, header: due, packet: bytes }) {
                 return Heard::NotTaken;
             }
@@ -204,8 +232,22 @@ impl Single {
         self.state = State::Opening;
         self.begin(now);
         self.packet.clear();
-        legacy::begin(self.id, Order::Big, &mut self.packet);
-        legacy::end(&mut self.packet, 0, Order::Big);
+        legacy::begin(self.id, self.spoken, &mut self.packet);
+        legacy::end(&mut self.packet, 0, self.spoken);
+    }
+
+    /// Takes in that something else came than what was waited for: a device that is asked for the first time may not
+    /// have understood the order of the bytes, and is asked in the other.
+    fn refused(&mut self, now: Instant, waits: bool) {
+        if self.state == State::Opening && waits && self.tries == 0 {
+            self.tries = 1;
+            self.ask_in_the_other_order(now);
+        }
+    }
+
+    fn ask_in_the_other_order(&mut self, now: Instant) {
+        reverse_words(&mut self.packet);
+        (self.to_send, self.sent) = (true, now);
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -222,6 +264,10 @@ impl Single {
         let is_over = now.nanos_since(self.begun) >= self.patience.as_nanos() as u64;
         match self.state {
             State::Opening if is_over && self.tries >= TRIES_MIN => self.give_up(),
+            State::Opening => {
+                self.round_trip.was_late();
+                self.ask_in_the_other_order(now);
+            }
             State::InFlight if is_over && (self.tries >= TRIES_MIN || !self.harmless) => {
                 // Nobody knows whether the device is there: it is asked before the next.
                 self.failed = true;
@@ -229,11 +275,17 @@ impl Single {
             }
             _ => {
                 self.round_trip.was_late();
-                self.counters.requests_lost += u64::from(self.state == State::InFlight);
+                self.counters.requests_lost += 1;
                 (self.to_send, self.sent) = (true, now);
             }
         }
     }
+}
+
+/// Reverses the bytes of every word, and so translates a packet from one order to the other.
+fn reverse_words(packet: &mut [u8]) {
+    let (words, _) = packet.as_chunks_mut::<WORD>();
+    words.iter_mut().for_each(|word| word.reverse());
 }
 
 /// Tells whether a transaction may be done twice.

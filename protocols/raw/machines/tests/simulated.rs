@@ -61,6 +61,11 @@ fn commands(seed: u64, transport: Transport, directions: &[Direction]) -> Vec<Co
             }
         })
         .collect();
+    // Updates go on beside the operations, and end before the last of them.
+    let first_after = Duration::from_micros(seed % 100);
+    let ask = |channel| Command::Subscribe { channel, size: 64, rate_micro: 5_000_000_000, first_after, queue: 4 };
+    all.splice(0..0, (0..CHANNELS).map(ask));
+    all.insert(all.len() / 2, Command::Unsubscribe);
     all.push(Command::Flush);
     all
 }

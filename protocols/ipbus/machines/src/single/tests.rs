@@ -55,8 +55,9 @@ fn open(now: Instant) -> Single {
 #[test]
 fn a_packet_has_an_id_of_its_own_and_its_reply_the_clients() {
     let mut single = open(Instant::ZERO);
-    for packet in [read(), write()] {
-        let order = Packet::decode(&packet).expect("a packet").order;
+    let write: Operation<&[u32]> = Operation::Write { mode: Mode::Incrementing, address: 1, data: &[2] };
+    for operation in [Operation::Read { mode: Mode::Incrementing, address: 1, words: 1 }, write] {
+        let (order, packet) = (Order::NATIVE, request(operation, Order::NATIVE));
         single.push(Instant::ZERO, 9, |buffer| buffer.extend_from_slice(&packet));
         assert_eq!(single.room(), 0);
         let datagram = sent(&mut single, Instant::ZERO);
@@ -150,4 +151,88 @@ fn any_datagram_never_panics_and_answers_nothing_but_what_was_asked() {
         assert!(single.is_empty());
     }
     assert_eq!(vec![single.counters().packets], [20_000]);
+}
+
+/// Returns the answer of a device that knows one order: to another, four bytes of error.
+fn device_of(order: Order, datagram: &[u8]) -> Vec<u8> {
+    if Packet::decode(datagram).is_ok_and(|packet| packet.order == order) {
+        reply_to(datagram)
+    } else {
+        order.bytes(Header::request(0, Kind::Read, 0).answered(0, Info::Other).encode()).to_vec()
+    }
+}
+
+#[test]
+fn a_device_is_asked_in_this_processors_order_and_then_in_the_other() {
+    for order in Order::BOTH {
+        let mut single = Single::new(config());
+        single.open(Instant::ZERO);
+        let probe = sent(&mut single, Instant::ZERO);
+        assert_eq!(Packet::decode(&probe).map(|packet| packet.order), Ok(Order::NATIVE));
+        single.received(Instant::ZERO, &device_of(order, &probe), |_| panic!("it is nobody's"));
+        if order != Order::NATIVE {
+            assert_eq!(single.room(), 0);
+            let again = sent(&mut single, Instant::ZERO);
+            assert_eq!(
+                single.received(Instant::ZERO, &device_of(order, &again), |_| panic!("nobody's")),
+                Heard::Status
+            );
+        }
+        assert_eq!(single.room(), 1, "{order:?}");
+    }
+}
+
+#[test]
+fn a_device_that_is_silent_in_one_order_is_asked_in_both_in_turns() {
+    let mut single = Single::new(config());
+    single.open(Instant::ZERO);
+    let mut now = Instant::ZERO;
+    let mut orders = Vec::new();
+    while orders.len() < 4 {
+        match single.poll(now) {
+            Step::Send(datagram) => orders.push(Packet::decode(datagram).expect("a packet").order),
+            Step::Idle(at) => now = at.expect("the answer is waited for"),
+            other => panic!("{other:?}"),
+        }
+    }
+    let other = if Order::NATIVE == Order::Big { Order::Little } else { Order::Big };
+    assert_eq!(orders, [Order::NATIVE, other, Order::NATIVE, other]);
+}
+
+#[test]
+fn nonsense_is_answered_by_one_more_question_and_not_by_two() {
+    let mut single = Single::new(config());
+    single.open(Instant::ZERO);
+    let mut sendings = 0;
+    while let Step::Send(_) = single.poll(Instant::ZERO) {
+        sendings += 1;
+        single.received(Instant::ZERO, &[0; 4], |_| panic!("it is nobody's"));
+    }
+    assert_eq!(sendings, 2);
+}
+
+#[test]
+fn a_client_of_the_other_order_is_translated_there_and_back() {
+    for (order, packet) in [(Order::Big, read()), (Order::Little, write())] {
+        let asked = Packet::decode(&packet).expect("a packet").order;
+        assert_ne!(asked, order);
+        let mut single = Single::new(config());
+        single.open(Instant::ZERO);
+        while single.room() == 0 {
+            let probe = sent(&mut single, Instant::ZERO);
+            single.received(Instant::ZERO, &device_of(order, &probe), |_| panic!("it is nobody's"));
+        }
+        single.push(Instant::ZERO, 9, |buffer| buffer.extend_from_slice(&packet));
+        let mut datagram = sent(&mut single, Instant::ZERO);
+        let mut reply = device_of(order, &datagram);
+        reply.truncate(WORD);
+        reply.extend_from_slice(&order.bytes(0x0102_0304));
+        reverse_words(&mut datagram);
+        assert_eq!(datagram[WORD..], packet[WORD..]);
+        let taken = single.received(Instant::ZERO, &reply, |answer| {
+            assert_eq!(answer.packet[WORD..], asked.bytes(0x0102_0304));
+            true
+        });
+        assert_eq!(taken, Heard::Reply);
+    }
 }
