@@ -21,7 +21,7 @@ const OUTPUTS_MAX: u32 = 1 << 20;
 
 /// A node at which machines of one type run, one after the other.
 pub struct Site<M> {
-    /// The node's number, as in [`Address::Node`].
+    /// The node's number, as in [`Address::Node`](hodo_machine::Address::Node).
     pub node: u32,
     machine: PhantomData<fn() -> M>,
 }
