@@ -66,7 +66,7 @@ def test_another_version(at_work):
             code, words = link.refused()
             assert code == peer.VERSION and "version 9" in words
             link.wait_for_the_end()
-    at_work.said("version 9 of the wire")
+    at_work.said("version 9 of the protocol")
     assert ended(at_work, "version") == 2
 
 

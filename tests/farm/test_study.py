@@ -76,5 +76,5 @@ def test_version_3_counts_what_the_nodes_report():
 def test_a_node_without_tokens_is_not_for_a_farm_that_decides(farm):
     controller = farm.controller("--events", 10, "--verbose")
     farm.node(controller.at, 0, "--no-tokens")
-    controller.said("a node without tokens is only for measuring")
+    controller.said("nodes without tokens are only for measurements")
     assert controller.metrics()['farm_connections_ended_total{reason="no-tokens"}'] >= 1

@@ -38,7 +38,7 @@ def sent_again(sources):
     count = 0
     for source in sources:
         assert source.done() == 0, source.text()
-        count += int(source.said(r"0 without a verdict, (\d+) times parts lost and sent again")[1])
+        count += int(source.said(r"0 without a verdict, parts lost and sent again (\d+) times")[1])
     return count
 
 

@@ -89,7 +89,7 @@ def test_a_node_that_dies_is_started_again(tmp_path):
         done = farm.end()
     farms.is_well(done, 20_000)
     assert "1 process restarted" in done.stdout
-    assert re.search(r"node\.\d on localhost ended \(signal: 9 \(SIGKILL\)\); it is started again in 250ms", done.stderr)
+    assert re.search(r"node\.\d on localhost ended \(signal: 9 \(SIGKILL\)\); restarting it in 250ms", done.stderr)
 
 
 def test_a_node_that_dies_for_good_is_a_failure_but_not_the_end(tmp_path):
