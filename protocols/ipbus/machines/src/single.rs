@@ -13,7 +13,7 @@ use crate::Error;
 use crate::window::{Answer, Cause, Heard, RoundTrip, Step, WindowConfig, WindowCounters};
 use crate::wire::legacy::{self, Header, Kind, Packet, Request};
 use crate::wire::operation::{Mode, Operation};
-use crate::wire::{Order, WORD, Words};
+use crate::wire::{Order, WORD, Words, swap};
 use alloc::vec::Vec;
 use core::time::Duration;
 use hodo_machine::Instant;
@@ -155,7 +155,7 @@ impl Single {
         let (first, _) = self.packet.split_first_chunk_mut::<WORD>().expect("it was decoded");
         *first = self.order.bytes(Header { id: self.id, ..self.header }.encode());
         if self.order != self.spoken {
-            reverse_words(&mut self.packet);
+            swap(&mut self.packet);
         }
         self.counters.packets += 1;
     }
@@ -186,7 +186,7 @@ impl Single {
             } else {
                 self.translated.clear();
                 self.translated.extend_from_slice(bytes);
-                reverse_words(&mut self.translated);
+                swap(&mut self.translated);
                 &self.translated
             };
             if !take(Answer { key: self.key, header: due, packet: bytes }) {
@@ -241,12 +241,15 @@ impl Single {
     fn refused(&mut self, now: Instant, waits: bool) {
         if self.state == State::Opening && waits && self.tries == 0 {
             self.tries = 1;
-            self.ask_in_the_other_order(now);
+            self.send_again(now);
         }
     }
 
-    fn ask_in_the_other_order(&mut self, now: Instant) {
-        reverse_words(&mut self.packet);
+    /// Sends the packet again; the one that asks whether the device is there goes out in the other byte order.
+    fn send_again(&mut self, now: Instant) {
+        if self.state == State::Opening {
+            swap(&mut self.packet);
+        }
         (self.to_send, self.sent) = (true, now);
     }
 
@@ -264,10 +267,6 @@ impl Single {
         let is_over = now.nanos_since(self.begun) >= self.patience.as_nanos() as u64;
         match self.state {
             State::Opening if is_over && self.tries >= TRIES_MIN => self.give_up(),
-            State::Opening => {
-                self.round_trip.was_late();
-                self.ask_in_the_other_order(now);
-            }
             State::InFlight if is_over && (self.tries >= TRIES_MIN || !self.harmless) => {
                 // Nobody knows whether the device is there: it is asked before the next.
                 self.failed = true;
@@ -275,17 +274,11 @@ impl Single {
             }
             _ => {
                 self.round_trip.was_late();
-                self.counters.requests_lost += 1;
-                (self.to_send, self.sent) = (true, now);
+                self.counters.requests_lost += u64::from(self.state == State::InFlight);
+                self.send_again(now);
             }
         }
     }
-}
-
-/// Reverses the bytes of every word, and so translates a packet from one order to the other.
-fn reverse_words(packet: &mut [u8]) {
-    let (words, _) = packet.as_chunks_mut::<WORD>();
-    words.iter_mut().for_each(|word| word.reverse());
 }
 
 /// Tells whether a transaction may be done twice.

@@ -227,7 +227,7 @@ fn a_client_of_the_other_order_is_translated_there_and_back() {
         let mut reply = device_of(order, &datagram);
         reply.truncate(WORD);
         reply.extend_from_slice(&order.bytes(0x0102_0304));
-        reverse_words(&mut datagram);
+        swap(&mut datagram);
         assert_eq!(datagram[WORD..], packet[WORD..]);
         let taken = single.received(Instant::ZERO, &reply, |answer| {
             assert_eq!(answer.packet[WORD..], asked.bytes(0x0102_0304));
