@@ -2,6 +2,7 @@
 
 use crate::{Mode, Test, statistics};
 use hodo_io::nic::Nic;
+use hodo_io::usage::Usage;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of the document's form.
@@ -303,6 +304,21 @@ pub struct ProcessCpu {
     pub involuntary_switches: u64,
     /// The largest resident set.
     pub max_rss_bytes: u64,
+}
+
+impl ProcessCpu {
+    /// Returns the CPU of a process that used this in so many seconds.
+    #[must_use]
+    pub fn of(usage: &Usage, elapsed_s: f64) -> Self {
+        ProcessCpu {
+            percent: if elapsed_s > 0.0 { 100.0 * usage.cpu_s() / elapsed_s } else { 0.0 },
+            user_s: usage.user_s,
+            system_s: usage.system_s,
+            voluntary_switches: usage.voluntary_switches,
+            involuntary_switches: usage.involuntary_switches,
+            max_rss_bytes: usage.max_rss_bytes,
+        }
+    }
 }
 
 /// The report of this side's TCP on the counted time, over all its connections (Linux's `TCP_INFO`).

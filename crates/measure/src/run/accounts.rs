@@ -85,7 +85,7 @@ impl Accounts {
 /// Returns the CPU time that the run cost. The process and the machine are those of the first link: there is one of
 /// each.
 pub(super) fn cpu(accounts: &Accounts, elapsed_s: f64, operations: u64) -> Cpu {
-    let between = |from: Option<Usage>, to: Option<Usage>| from.zip(to).map(|(from, to)| process(from, to, elapsed_s));
+    let between = |from: Option<Usage>, to: Option<Usage>| Some(ProcessCpu::of(&to?.since(&from?), elapsed_s));
     let far_usage = |moment| accounts.far_at(moment).and_then(|far| far.usage);
     let machine = accounts.machine[0].zip(accounts.machine[1]).and_then(|(from, to)| {
         let (busy, all) = (to.0 - from.0, to.1 - from.1);
@@ -129,18 +129,6 @@ pub(super) fn tcp<'a>(links: impl Iterator<Item = &'a Accounts>) -> Option<TcpTi
         })
     });
     each.reduce(|a, b| a.zip(b).map(|(a, b)| a.and(b))).flatten()
-}
-
-fn process(from: Usage, to: Usage, elapsed_s: f64) -> ProcessCpu {
-    let (user_s, system_s) = ((to.user_s - from.user_s).max(0.0), (to.system_s - from.system_s).max(0.0));
-    ProcessCpu {
-        percent: if elapsed_s > 0.0 { 100.0 * (user_s + system_s) / elapsed_s } else { 0.0 },
-        user_s,
-        system_s,
-        voluntary_switches: to.voluntary_switches.saturating_sub(from.voluntary_switches),
-        involuntary_switches: to.involuntary_switches.saturating_sub(from.involuntary_switches),
-        max_rss_bytes: to.max_rss_bytes,
-    }
 }
 
 /// Returns the sum over links.

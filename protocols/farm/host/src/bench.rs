@@ -12,7 +12,6 @@ pub use shape::Shape;
 
 use crate::Error;
 use crate::controller::{ControllerSnapshot, snapshot};
-use crate::report::process_cpu;
 use hodo_daemon::Snapshot;
 use hodo_farm::controller::{Command, Event, Pace};
 use hodo_farm::emulation::Generator;
@@ -21,7 +20,9 @@ use hodo_farm::{Controller, ControllerConfig, Ledger, Ranges};
 use hodo_io::usage::{MachineTime, Usage};
 use hodo_io::{Attendant, Clock, Server, Stop, sleep};
 use hodo_machine::{Address, Instant};
-use hodo_measure::{Binding, Cpu, Histogram, Limit, Loss, Measurement, Rate, Run, State, Until, Verdict, statistics};
+use hodo_measure::{
+    Binding, Cpu, Histogram, Limit, Loss, Measurement, ProcessCpu, Rate, Run, State, Until, Verdict, statistics,
+};
 use nodes::Nodes;
 use queue::{Queue, Supplied};
 use shape::Flow;
@@ -206,8 +207,8 @@ fn watch(
         Cpu {
             machine_percent: busy,
             busiest_percent: None,
-            local: Some(process_cpu(&ours, elapsed_s)),
-            remote: Some(process_cpu(&theirs, elapsed_s)),
+            local: Some(ProcessCpu::of(&ours, elapsed_s)),
+            remote: Some(ProcessCpu::of(&theirs, elapsed_s)),
             local_ns_per_operation: per_event(&ours),
             remote_ns_per_operation: per_event(&theirs),
         }

@@ -2,7 +2,6 @@
 
 use crate::controller::shares::evenness;
 use crate::controller::status::{Events, Moment, NodeStatus, Status};
-use hodo_io::usage::Usage;
 use hodo_measure::{
     Cpu, Estimate, Fairness, Histogram, Interval, Loss, Measurement, Mode, NodeShare, ProcessCpu, Rate, State, Test,
     Verdict, verdict,
@@ -60,7 +59,7 @@ pub fn measurement(of: &str, status: &Status) -> Measurement {
         rate,
         latency_ns: Histogram::from(&status.answers.0).latency(),
         cpu: Cpu {
-            local: status.cpu.as_ref().map(|usage| process_cpu(usage, status.uptime_s)),
+            local: status.cpu.as_ref().map(|usage| ProcessCpu::of(usage, status.uptime_s)),
             local_ns_per_operation: status.cpu_ns_per_event(),
             ..Cpu::default()
         },
@@ -73,19 +72,6 @@ pub fn measurement(of: &str, status: &Status) -> Measurement {
         intervals,
         fairness: Fairness::of(&shares.iter().map(|node| node.events).collect::<Vec<_>>(), elapsed_s, None),
         nodes: shares,
-    }
-}
-
-/// Returns the CPU of a process over this many seconds, as documents have it.
-#[must_use]
-pub fn process_cpu(usage: &Usage, elapsed_s: f64) -> ProcessCpu {
-    ProcessCpu {
-        percent: usage.cpu_s() / elapsed_s * 100.0,
-        user_s: usage.user_s,
-        system_s: usage.system_s,
-        voluntary_switches: usage.voluntary_switches,
-        involuntary_switches: usage.involuntary_switches,
-        max_rss_bytes: usage.max_rss_bytes,
     }
 }
 
