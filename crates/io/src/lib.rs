@@ -48,6 +48,7 @@ pub use listener::Listener;
 pub use mailbox::Mailbox;
 pub use programs::Programs;
 pub use resolve::resolve;
+pub use resolve::{is_local, resolve};
 pub use serve::{ServeOptions, Server, Stop};
 pub use settings::SocketSettings;
 pub use sockets::Sockets;

@@ -1,10 +1,8 @@
 //! The device that a command names, for messages and documents.
 
-use super::grid::plain;
-use crate::{Error, terminal};
+use crate::Error;
 use clap::Args;
 use hodo_ipbus_host::SessionError;
-use hodo_ipbus_host::finding::Finding;
 use hodo_ipbus_host::registers::{Board, DeviceName, Filter};
 use hodo_measure::units;
 use serde_json::{Value, json};
@@ -19,7 +17,7 @@ pub fn open(device: &DeviceOptions) -> Result<Board, Error> {
         timeout: device.timeout,
         reliable: device.reliable,
     };
-    Ok(Board::open(&name, &warn)?)
+    Ok(Board::open(&name)?)
 }
 
 /// Returns the patterns of a command.
@@ -42,16 +40,6 @@ pub fn counted(count: usize, one: &str, several: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { several })
 }
 
-/// Says on standard error that there are warnings, and which command shows them.
-pub fn warn(warnings: &[Finding]) {
-    let Some(first) = warnings.first() else { return };
-    let more = match warnings.len() - 1 {
-        0 => String::new(),
-        more => format!(" (and {more} more; `hodo ipbus check` lists all)"),
-    };
-    terminal::remark(&format!("{}{more}", plain(&first.to_string())));
-}
-
 /// The device, and how it is spoken to.
 #[derive(Debug, Args)]
 pub struct DeviceOptions {
@@ -67,10 +55,10 @@ pub struct DeviceOptions {
     /// How long to wait without progress before giving up.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration, help_heading = "Device")]
     pub timeout: Duration,
-    /// Number packets over UDP, so that lost ones are recovered. Set it to false for a board that also has a hub or
-    /// another client with numbers: the packets of both would fail.
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Device")]
-    pub reliable: bool,
+    /// Give packets over UDP ids, so that what is lost is recovered, always or never. By default reads have none, and all
+    /// else only if nobody has sent the board ids since it was reset: a hub or another client that does would be disturbed.
+    #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, help_heading = "Device")]
+    pub reliable: Option<bool>,
 }
 
 /// Which nodes.
