@@ -47,7 +47,6 @@ pub use endpoint::Endpoint;
 pub use listener::Listener;
 pub use mailbox::Mailbox;
 pub use programs::Programs;
-pub use resolve::resolve;
 pub use resolve::{is_local, resolve};
 pub use serve::{ServeOptions, Server, Stop};
 pub use settings::SocketSettings;
