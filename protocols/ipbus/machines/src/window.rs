@@ -223,7 +223,7 @@ struct StatusRequests {
     /// Statuses that told an id of long ago since something got on.
     of_long_ago: u32,
     /// Whether something was sent since the last status was asked for, and may be lost.
-    probe: bool,
+    behind: bool,
 }
 
 /// The progress since something new is waited for.
@@ -341,6 +341,11 @@ impl Window {
             self.status.asked = None;
             self.begin(now);
         }
+    }
+
+    /// Requests the status of a device that is down, once; the answer opens the window, whenever it comes.
+    pub fn probe(&mut self) {
+        self.status.wanted |= self.state == State::Down;
     }
 
     /// Gives up the device, and all that is in flight to it: it cannot be reached.

@@ -74,11 +74,11 @@ impl Window {
             self.to_greet = false;
             self.append(now, None, greeting);
         }
-        let Some(slot) = self.slots.get_mut(self.unsent) else { return self.probe(now) };
+        let Some(slot) = self.slots.get_mut(self.unsent) else { return self.ask_behind(now) };
         let first = slot.stage == Stage::New;
         (slot.stage, slot.sent, slot.once) = (Stage::Sent, now, first);
         self.unsent += 1;
-        self.status.probe = self.troubled > 0 && !self.progress.sent_again;
+        self.status.behind = self.troubled > 0 && !self.progress.sent_again;
         if first {
             self.counters.packets += 1;
         } else {
@@ -88,7 +88,7 @@ impl Window {
     }
 
     fn ask_status(&mut self, now: Instant) -> Out {
-        (self.status.wanted, self.status.probe) = (false, false);
+        (self.status.wanted, self.status.behind) = (false, false);
         self.status.asked =
             Some(StatusRequest { first: self.status.asked.map_or(now, |asked| asked.first), last: now });
         self.status.due += 1;
@@ -100,8 +100,8 @@ impl Window {
     /// shows what is missing within a round-trip, long before anything is late. A packet that is sent again has to wait
     /// until it is late: a device that takes nothing is not asked for ever.
     #[inline]
-    fn probe(&mut self, now: Instant) -> Option<Out> {
-        (self.status.probe && self.status.asked.is_none()).then(|| self.ask_status(now))
+    fn ask_behind(&mut self, now: Instant) -> Option<Out> {
+        (self.status.behind && self.status.asked.is_none()).then(|| self.ask_status(now))
     }
 
     #[inline]
@@ -207,8 +207,7 @@ impl Window {
         self.progress.waiting = now;
         let ahead = usize::from(distance(self.base, status.next_id));
         match self.state {
-            State::Down => return Heard::Stray,
-            State::Opening => self.resume(now, status.next_id),
+            State::Down | State::Opening => self.resume(now, status.next_id),
             _ if ahead <= self.slots.len() => self.recover(ahead, asked.first),
             State::Open => self.state = State::Doubtful(now + self.until_late_ones_have_come()),
             State::Doubtful(_) => self.lost_track(status.next_id),
@@ -321,7 +320,7 @@ impl Window {
 
     pub(super) fn fail_all(&mut self, cause: Cause) {
         self.state = State::Down;
-        self.status.wanted = false;
+        (self.status.wanted, self.status.asked) = (false, None);
         self.fail(self.slots.len(), cause, After::Down);
     }
 
