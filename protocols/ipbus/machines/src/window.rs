@@ -202,6 +202,8 @@ pub struct Window {
     cause: Cause,
     after: After,
     to_greet: bool,
+    /// Datagrams sent so far.
+    turns: u64,
     status: StatusRequests,
     resend: [u8; HEADER],
     device: Status,
@@ -217,7 +219,9 @@ pub struct Window {
 struct StatusRequests {
     /// Whether one is to be sent.
     wanted: bool,
-    asked: Option<StatusRequest>,
+    /// Those whose answers have not come, oldest first. Answers come in this order, so that each is judged by the oldest;
+    /// where one is lost, those behind it are judged too early, and show less than they could.
+    asked: VecDeque<StatusRequest>,
     /// Statuses that were asked for and have not come: as many may still come late, and tell of long ago.
     due: u32,
     /// Statuses that told an id of long ago since something got on.
@@ -258,11 +262,12 @@ enum State {
     Doubtful(Instant),
 }
 
-/// When a status was asked for that has not come.
+/// A request for the status that has no answer yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct StatusRequest {
-    first: Instant,
-    last: Instant,
+    at: Instant,
+    /// Its place among all datagrams that were sent.
+    turn: u64,
 }
 
 /// The state that follows once packets have been given up.
@@ -282,8 +287,9 @@ struct Slot {
     header: [u8; HEADER],
     packet: Vec<u8>,
     stage: Stage,
-    /// When it was sent, or its reply asked for, last.
+    /// When it was sent, or its reply asked for, last; and the place of that among all datagrams that were sent.
     sent: Instant,
+    turn: u64,
     /// Whether it was sent once, and its reply not asked for.
     once: bool,
 }
@@ -323,6 +329,7 @@ impl Window {
             cause: Cause::Silent,
             after: After::GoOn,
             to_greet: false,
+            turns: 0,
             status: StatusRequests::default(),
             resend: [0; HEADER],
             device: Status::default(),
@@ -338,7 +345,7 @@ impl Window {
         if self.state == State::Down {
             self.state = State::Opening;
             self.status.wanted = true;
-            self.status.asked = None;
+            self.status.asked.clear();
             self.begin(now);
         }
     }

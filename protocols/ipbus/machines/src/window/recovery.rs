@@ -17,6 +17,8 @@ const TROUBLED: u32 = 4096;
 /// So often an answer has to be late before anything is given up, so that a host that was stopped does not give up at
 /// once.
 const TRIES_MIN: u32 = 3;
+/// Status requests that are waited for at most; the oldest of more is taken for lost.
+const STATUSES: usize = 16;
 /// The number of statuses with an id of long ago that are taken for late ones while nothing gets on.
 const OF_LONG_AGO_MAX: u32 = 8;
 
@@ -38,7 +40,7 @@ impl Window {
         let header = *begun;
         let order = Order::BOTH.into_iter().find(|order| is_header(order.word(header)));
         *begun = order.expect("a packet begins with its header").bytes(Header { id, kind: Kind::Control }.encode());
-        self.slots.push_back(Slot { id, key, header, packet, stage: Stage::New, sent: now, once: false });
+        self.slots.push_back(Slot { id, key, header, packet, stage: Stage::New, sent: now, turn: 0, once: false });
         self.next = following(id);
         id
     }
@@ -65,7 +67,8 @@ impl Window {
         if self.to_ask > 0
             && let Some(slot) = self.slots.iter_mut().take(self.done).find(|slot| slot.stage == Stage::ToAsk)
         {
-            (slot.stage, slot.sent, slot.once) = (Stage::Asked, now, false);
+            self.turns += 1;
+            (slot.stage, slot.sent, slot.turn, slot.once) = (Stage::Asked, now, self.turns, false);
             self.to_ask -= 1;
             self.counters.replies_lost += 1;
             return Some(Out::Resend(slot.id));
@@ -76,7 +79,8 @@ impl Window {
         }
         let Some(slot) = self.slots.get_mut(self.unsent) else { return self.ask_behind(now) };
         let first = slot.stage == Stage::New;
-        (slot.stage, slot.sent, slot.once) = (Stage::Sent, now, first);
+        self.turns += 1;
+        (slot.stage, slot.sent, slot.turn, slot.once) = (Stage::Sent, now, self.turns, first);
         self.unsent += 1;
         self.status.behind = self.troubled > 0 && !self.progress.sent_again;
         if first {
@@ -89,8 +93,11 @@ impl Window {
 
     fn ask_status(&mut self, now: Instant) -> Out {
         (self.status.wanted, self.status.behind) = (false, false);
-        self.status.asked =
-            Some(StatusRequest { first: self.status.asked.map_or(now, |asked| asked.first), last: now });
+        self.turns += 1;
+        if self.status.asked.len() >= STATUSES {
+            self.status.asked.pop_front();
+        }
+        self.status.asked.push_back(StatusRequest { at: now, turn: self.turns });
         self.status.due += 1;
         self.counters.statuses += 1;
         Out::Status
@@ -101,7 +108,14 @@ impl Window {
     /// until it is late: a device that takes nothing is not asked for ever.
     #[inline]
     fn ask_behind(&mut self, now: Instant) -> Option<Out> {
-        (self.status.behind && self.status.asked.is_none()).then(|| self.ask_status(now))
+        if !self.status.behind {
+            return None;
+        }
+        let longest = self.config.late_max();
+        while self.status.asked.front().is_some_and(|asked| now >= asked.at + longest) {
+            self.status.asked.pop_front();
+        }
+        self.status.asked.is_empty().then(|| self.ask_status(now))
     }
 
     #[inline]
@@ -146,7 +160,7 @@ impl Window {
     /// is asked for at once, but only once until something gets on, for a device may answer nothing else.
     fn not_taken(&mut self) {
         self.troubled = TROUBLED;
-        self.status.wanted |= !self.progress.sent_again && self.status.asked.is_none();
+        self.status.wanted |= !self.progress.sent_again && self.status.asked.is_empty();
         self.progress.sent_again = true;
     }
 
@@ -155,9 +169,6 @@ impl Window {
             self.drop_oldest();
             (self.progress.since, self.progress.tries, self.status.of_long_ago, self.progress.sent_again) =
                 (now, 0, 0, false);
-        }
-        if self.slots.is_empty() && self.state == State::Open {
-            self.status.asked = None;
         }
     }
 
@@ -193,23 +204,27 @@ impl Window {
             Err(error) => return Heard::Malformed(error),
         };
         self.status.due = self.status.due.saturating_sub(1);
-        let Some(asked) = self.status.asked.take().filter(|_| self.failing == 0) else { return Heard::Stray };
+        let (Some(&asked), 0) = (self.status.asked.front(), self.failing) else { return Heard::Stray };
         if self.state == State::Open && self.is_of_long_ago(status.next_id) {
-            self.status.asked = Some(asked);
             return Heard::Stray;
         }
         self.round_trip.answered();
+        let last = self.status.asked.back().map_or(asked.at, |last| last.at);
         // Where nothing is known, too short a time is better than none: it makes us ask sooner, and do nothing wrong.
-        if asked.first == asked.last || self.round_trip.smoothed().is_none() {
-            self.round_trip.answered_after(now.nanos_since(asked.last));
+        if asked.at == last || self.round_trip.smoothed().is_none() {
+            self.round_trip.answered_after(now.nanos_since(last));
         }
+        self.status.asked.pop_front();
         self.device = status;
         self.progress.waiting = now;
         let ahead = usize::from(distance(self.base, status.next_id));
         match self.state {
             State::Down | State::Opening => self.resume(now, status.next_id),
-            _ if ahead <= self.slots.len() => self.recover(ahead, asked.first),
-            State::Open => self.state = State::Doubtful(now + self.until_late_ones_have_come()),
+            _ if ahead <= self.slots.len() => self.recover(ahead, asked.turn),
+            State::Open => {
+                self.state = State::Doubtful(now + self.until_late_ones_have_come());
+                self.status.asked.clear();
+            }
             State::Doubtful(_) => self.lost_track(status.next_id),
         }
         Heard::Status
@@ -230,19 +245,17 @@ impl Window {
         if self.status.due == 0 { self.round_trip.late() } else { self.config.late_max() }
     }
 
-    /// Sends again what is missing, where the device has done so many slots; its status was asked for at `asked`.
-    fn recover(&mut self, ahead: usize, asked: Instant) {
+    /// Sends again what is missing, where the device has done so many slots; its status was asked for in the turn `asked`.
+    fn recover(&mut self, ahead: usize, asked: u64) {
         self.state = State::Open;
         self.done = self.done.max(ahead);
         for index in 0..self.done {
-            let slot = &self.slots[index];
-            let fresh = if slot.stage == Stage::Asked { slot.sent >= asked } else { slot.sent > asked };
-            if !fresh {
+            if self.slots[index].turn < asked {
                 self.ask(index);
             }
         }
         // Whatever the device dropped for its id is gone, with all that was sent behind it.
-        let missing = self.slots.get(self.done).is_some_and(|slot| slot.stage == Stage::Sent && slot.sent <= asked);
+        let missing = self.slots.get(self.done).is_some_and(|slot| slot.stage == Stage::Sent && slot.turn < asked);
         if missing && self.unsent > self.done {
             self.unsent = self.done;
             self.troubled = TROUBLED;
@@ -277,7 +290,7 @@ impl Window {
     }
 
     fn is_status_awaited(&self) -> bool {
-        self.status.wanted || self.status.asked.is_some()
+        self.status.wanted || !self.status.asked.is_empty()
     }
 
     fn patience_for_one(&self) -> Duration {
@@ -320,7 +333,8 @@ impl Window {
 
     pub(super) fn fail_all(&mut self, cause: Cause) {
         self.state = State::Down;
-        (self.status.wanted, self.status.asked) = (false, None);
+        self.status.wanted = false;
+        self.status.asked.clear();
         self.fail(self.slots.len(), cause, After::Down);
     }
 
