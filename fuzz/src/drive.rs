@@ -119,6 +119,7 @@ fn tell<M: Machine>(
             machine.handle(now, Input::Opened(peer, &Ends::new(Address::Node(0), address)));
         }
         Step::Received(index, bytes) => {
+            check_stranger(machine, now, accepts, bytes);
             let Some(peer) = peers.pick(index) else { return };
             if let Some(landing) = machine.landing(peer).filter(|landing| !landing.is_empty() && !bytes.is_empty()) {
                 let count = landing.len().min(bytes.len());
@@ -151,6 +152,15 @@ fn tell<M: Machine>(
                 machine.handle(now, Input::Command(asked));
             }
         }
+    }
+}
+
+/// Passes a datagram of an address that has never been a peer: if it is to become none, no more goes back to it than came.
+fn check_stranger<M: Machine>(machine: &mut M, now: Instant, accepts: bool, bytes: &[u8]) {
+    let mut reply = Outbox::new();
+    let ends = Ends::nodes(0, u32::MAX);
+    if accepts && !machine.admits(now, &ends, bytes, &mut reply) {
+        assert!(reply.len() <= bytes.len(), "a stranger sent {} bytes and gets {}", bytes.len(), reply.len());
     }
 }
 

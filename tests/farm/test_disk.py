@@ -3,32 +3,10 @@
 import contextlib
 import pathlib
 import re
-import subprocess
 
 import ledger
-import parts
 import pytest
-
-
-class SmallDisk:
-    """A file system of its own, in a mount namespace that a waiting shell holds; others see it below /proc."""
-
-    def __init__(self, folder, megabytes):
-        folder.mkdir()
-        script = f'mount -t tmpfs -o size={megabytes}m small "{folder}" && echo ready && read -r end'
-        self.holder = subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert self.holder.stdout.readline() == "ready\n", "this needs root"
-        self.path = folder
-        # The same folder from outside.
-        self.seen = pathlib.Path(f"/proc/{self.holder.pid}/root{folder}")
-        self.inside = ["nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt"]
-
-    def close(self):
-        self.holder.stdin.close()
-        self.holder.stdout.close()
-        self.holder.wait(10)
+from disks import SmallDisk
 
 
 @pytest.fixture

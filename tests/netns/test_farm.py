@@ -19,7 +19,9 @@ NODES = 20
 SIZE, HEADER = 32_000, 12
 # Events/s over 1 Gbit/s Ethernet at MTU 1500 with TCP timestamps: 3676.
 LIMIT_PER_S = 941.5e6 / 8 / (SIZE + HEADER)
-SECONDS = 4
+SECONDS = 10
+# Of the node with the fewest events to the one with the most: at 100 Mbit/s a node takes 184 events/s, and one lost segment costs a few.
+EQUAL = 0.98
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +33,13 @@ def farm():
 def test_the_studys_version_2_reaches_the_limit_and_has_equal_nodes(farm):
     found = version_2(farm, credits=2)
     assert 0.94 <= found["events_per_s"] / LIMIT_PER_S <= 1.01, found
-    assert min(found["node_events"]) / max(found["node_events"]) >= 0.99, found
+    assert min(found["node_events"]) / max(found["node_events"]) >= EQUAL, found
 
 
 def test_ours_reaches_the_limit_with_equal_nodes_and_little_cpu(farm):
     share, nodes, cores = ours(farm, credits=2)
     assert 0.94 <= share <= 1.01
-    assert min(nodes) / max(nodes) >= 0.99, nodes
+    assert min(nodes) / max(nodes) >= EQUAL, nodes
     assert cores < 0.10
 
 

@@ -53,6 +53,8 @@ pub(crate) struct Datagrams {
     /// Sockets that the poller does not watch yet, as with `Streams`.
     unwatched: Vec<Source>,
     received: Received,
+    /// The reply to a stranger.
+    reply: Outbox,
     joining: Joining,
     notices: VecDeque<Notice>,
     shares: Shares,
@@ -117,6 +119,7 @@ impl Datagrams {
             poller: poller.sharing()?,
             unwatched: Vec::new(),
             received: Received::new(),
+            reply: Outbox::new(),
             joining: Joining::default(),
             notices: VecDeque::new(),
             shares: Shares::default(),
@@ -392,17 +395,21 @@ impl Datagrams {
         self.shares.of(peer).released()
     }
 
+    /// Returns the ends of an exchange with the sender of a datagram.
+    fn ends_of(&self, origin: &Origin) -> Ends {
+        let bound = self.ports[origin.port as usize].address();
+        let at = |arrival: Arrival| Address::Udp(SocketAddr::new(arrival.to, bound.ip().map_or(0, |ip| ip.port())));
+        Ends {
+            local: origin.arrival.map_or_else(|| bound.clone(), at),
+            remote: Address::Udp(origin.from),
+            interface: origin.arrival.map(|arrival| arrival.interface),
+        }
+    }
+
     /// Returns the ends of an exchange with a peer that is there.
     fn ends(&self, peer: Peer) -> Option<Ends> {
         if peer.is_accepted() {
-            let origin = &self.accepted.get(peer.index())?.as_ref()?.origin;
-            let bound = self.ports[origin.port as usize].address();
-            let at = |arrival: Arrival| Address::Udp(SocketAddr::new(arrival.to, bound.ip().map_or(0, |ip| ip.port())));
-            return Some(Ends {
-                local: origin.arrival.map_or_else(|| bound.clone(), at),
-                remote: Address::Udp(origin.from),
-                interface: origin.arrival.map(|arrival| arrival.interface),
-            });
+            return Some(self.ends_of(&self.accepted.get(peer.index())?.as_ref()?.origin));
         }
         let opened = self.opened.get(peer.index())?.as_ref()?;
         Some(match &opened.way {

@@ -29,7 +29,8 @@ pub(crate) fn set_joining(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
 #[derive(Clone, Copy)]
 struct Control([u8; CONTROL]);
 
-/// The buffers of one receive.
+/// The buffers of one receive; by default without any.
+#[derive(Default)]
 pub(crate) struct Received {
     buffers: Box<[u8]>,
     names: Box<[RawAddress]>,

@@ -1,4 +1,4 @@
-use crate::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Peers, Timers};
+use crate::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers, Timers};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -99,6 +99,11 @@ impl<M: Machine> Machine for Apart<M> {
         Output::Idle(self.timers.next())
     }
 
+    fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], out: &mut Outbox) -> bool {
+        let owner = self.members.iter_mut().find(|member| member.address == ends.local);
+        owner.is_some_and(|member| member.machine.admits(now, ends, datagram, out))
+    }
+
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
         let number = *self.owners.get(peer)?;
         self.members[number as usize].machine.landing(peer)
@@ -108,7 +113,6 @@ impl<M: Machine> Machine for Apart<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Ends;
     use core::time::Duration;
 
     /// Records what it is told, reports it, and has a deadline as many microseconds after each input as it has a name.

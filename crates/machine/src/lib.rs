@@ -14,6 +14,7 @@ mod ends;
 mod frames;
 mod outbox;
 mod peers;
+mod proofs;
 mod random;
 mod ranges;
 mod slab;
@@ -34,6 +35,7 @@ pub use ends::Ends;
 pub use frames::{Frames, Piece as FramePiece};
 pub use outbox::{Outbox, Piece};
 pub use peers::Peers;
+pub use proofs::Proofs;
 pub use random::{Random, between};
 pub use ranges::Ranges;
 pub use slab::Slab;
@@ -65,6 +67,16 @@ pub trait Machine {
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
         let _ = peer;
         None
+    }
+
+    /// Returns whether the sender of this datagram becomes a peer, which then receives it. Asked about each datagram from an
+    /// address that is no peer's.
+    ///
+    /// Otherwise nothing is kept of the sender, and whatever was put into `out` goes back to it, unless that is more
+    /// than came: a machine that answers more than it receives admits only senders with a [proof](Proofs).
+    fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], out: &mut Outbox) -> bool {
+        let _ = (now, ends, datagram, out);
+        true
     }
 
     /// Tells when a stage was over that this machine has marked. Told of each mark once, in the order of the marks, and

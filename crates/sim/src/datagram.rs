@@ -110,6 +110,29 @@ impl Fabric {
         }
     }
 
+    /// Returns the end that a datagram from the inbox came to, and its ends, if the machine may take its sender as a new peer.
+    pub(crate) fn stranger(&mut self, node: u32, key: u32) -> Option<(End, Ends)> {
+        let to = self.datagrams.at(key).to;
+        let takes = Fabric::takes_datagrams(&self.connections, &self.hosts[node as usize], to);
+        let is_peer = self.connections.of(to)?.presence[to.index()] == Presence::There;
+        if takes && !is_peer { Some((to, self.ends(to)?)) } else { None }
+    }
+
+    /// Forgets a datagram whose sender its machine does not take, and sends the reply unless it is longer.
+    pub(crate) fn turn_away(&mut self, node: u32, key: u32, to: End, reply: &Outbox) {
+        let Datagram { wire, ref bytes, .. } = *self.datagrams.at(key);
+        let length = bytes.len();
+        self.hosts[node as usize].inbox_bytes -= length as u64;
+        let counters = &mut self.wires[wire as usize].counters;
+        counters.delivered += 1;
+        counters.delivered_bytes += length as u64;
+        if !reply.is_empty() && reply.len() <= length {
+            let at = self.charge(node);
+            self.transmit(to, at, reply);
+        }
+        self.drop_datagram(key);
+    }
+
     /// Returns the peer that a datagram from the inbox is from; drops the datagram where there is none.
     pub(crate) fn claim(&mut self, node: u32, key: u32) -> Option<Claim> {
         let Datagram { to, wire, number, copy, ref bytes } = *self.datagrams.at(key);

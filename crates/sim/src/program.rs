@@ -1,4 +1,4 @@
-use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer, Stamp};
+use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer, Stamp};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -12,6 +12,9 @@ pub(crate) trait Program: Send {
 
     /// Says the next thing to be done. An event was kept for the application, or answered by it.
     fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<()>;
+
+    /// Returns whether the sender of a datagram becomes a peer; otherwise `out` holds the reply.
+    fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], out: &mut Outbox) -> bool;
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]>;
 
@@ -62,6 +65,10 @@ where
             Output::Close(peer) => Output::Close(peer),
             Output::Idle(deadline) => Output::Idle(deadline),
         }
+    }
+
+    fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], out: &mut Outbox) -> bool {
+        self.machine.admits(now, ends, datagram, out)
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {

@@ -468,6 +468,17 @@ impl World {
     }
 
     fn receive(&mut self, node: u32, key: u32) {
+        if let Some((end, ends)) = self.fabric.stranger(node, key)
+            && let Some(program) = &mut self.places[node as usize].program
+        {
+            let (now, bytes) = (self.fabric.now, &self.fabric.datagrams.at(key).bytes);
+            if !program.admits(now, &ends, bytes, &mut self.outbox) {
+                self.fabric.turn_away(node, key, end, &self.outbox);
+                self.outbox.clear();
+                return;
+            }
+            self.outbox.clear();
+        }
         let Some(claim) = self.fabric.claim(node, key) else { return };
         if let Some(ends) = claim.opened {
             self.fabric.note(node, "opened", claim.peer, &[]);

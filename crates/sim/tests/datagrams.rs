@@ -2,7 +2,7 @@
 mod common;
 
 use common::{Ask, Caller, CallerEvent, Echo, PEER, at_us, ideal, run, sim};
-use hodo_machine::{Address, Closed, Driver, Instant, Peer, Wait};
+use hodo_machine::{Address, Closed, Driver, Ends, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use hodo_sim::{Counters, Network, Sim, Transport};
 use std::time::Duration;
 
@@ -213,4 +213,55 @@ fn one_seed_is_one_story() {
     };
     assert_eq!(story(3), story(3));
     assert_ne!(story(3).1, story(4).1);
+}
+
+/// Takes senders of a proof as peers, and answers others with as many bytes as their first one says.
+#[derive(Default)]
+struct Doubtful {
+    opened: u32,
+    received: u32,
+}
+
+impl Machine for Doubtful {
+    type Command = ();
+    type Event = ();
+
+    fn handle(&mut self, _: Instant, input: Input<'_, ()>) {
+        match input {
+            Input::Opened(..) => self.opened += 1,
+            Input::Received(..) => self.received += 1,
+            _ => {}
+        }
+    }
+
+    fn poll(&mut self, _: Instant, _: &mut Outbox) -> Output<()> {
+        Output::Idle(None)
+    }
+
+    fn admits(&mut self, _: Instant, _: &Ends, datagram: &[u8], out: &mut Outbox) -> bool {
+        out.copy(&vec![0; usize::from(datagram[0])]);
+        datagram == b"proof"
+    }
+}
+
+#[test]
+fn a_stranger_takes_no_place_and_gets_no_more_than_it_sent() {
+    let mut sim = Sim::new(DATAGRAM, (&ideal(3), &ideal(3)), Caller::default(), vec![Doubtful::default()], |()| None);
+    sim.command(Ask::Open(PEER, Address::Node(1)));
+    run(&mut sim);
+    for (message, answered) in [(vec![0, 9], 0), (vec![2, 9], 2), (vec![3, 9], 0), (vec![255], 0)] {
+        let before = sim.counters(1, 0);
+        sim.command(Ask::Send(PEER, message));
+        run(&mut sim);
+        let after = sim.counters(1, 0);
+        assert_eq!(
+            (after.sent - before.sent, after.delivered_bytes - before.delivered_bytes),
+            (u64::from(answered > 0), answered)
+        );
+    }
+    assert_eq!((sim.server(1).opened, sim.server(1).received), (0, 0));
+    let before = sim.counters(1, 0).sent;
+    sim.command(Ask::Send(PEER, b"proof".to_vec()));
+    run(&mut sim);
+    assert_eq!((sim.server(1).opened, sim.server(1).received, sim.counters(1, 0).sent - before), (1, 1, 0));
 }

@@ -19,6 +19,8 @@ use crate::record::{Record, Verdict};
 
 pub const FILE_HEADER: usize = 64;
 pub const HEADER: usize = 48;
+/// The bytes that the system writes together: a failing write may take what else is in them.
+const PAGE: u64 = 4096;
 pub const VERSION: u16 = 1;
 const TEXT: &[u8] = b"Hodoscope events, docs/farm-files.md";
 const PARTIAL: u8 = 1;
@@ -83,8 +85,8 @@ pub fn decode_file_header(kind: FileKind, bytes: &[u8; FILE_HEADER]) -> Result<u
 pub enum Kind {
     /// An event with its data.
     Event,
-    /// The end of a commit: a = its number in the segment, b = events in the segment so far; data = verdicts of events
-    /// without data.
+    /// The end of a commit: a = its number in the segment, b = events in the segment so far, run = the last commit of the
+    /// segment that the disk was known to have; data = verdicts of events without data.
     Commit,
     /// A closed segment's events by number: a = how many.
     Index,
@@ -212,6 +214,13 @@ fn header_sum(segment: u64, offset: u64, bytes: &[u8; HEADER]) -> u32 {
 /// Returns the length of data with the zeros behind them.
 pub fn padded(length: u64) -> u64 {
     length.next_multiple_of(8)
+}
+
+/// Appends zeros to the data of a block at this place, so that the block ends with a page.
+pub fn fill_page(data: &mut Vec<u8>, offset: u64) {
+    let end = offset + HEADER as u64 + padded(data.len() as u64);
+    let more = end.next_multiple_of(PAGE) - end;
+    data.resize(padded(data.len() as u64) as usize + more as usize, 0);
 }
 
 /// Appends a block whose place in the file is `offset`.

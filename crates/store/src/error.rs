@@ -42,6 +42,20 @@ pub enum Error {
         /// The first segment that is needed.
         segment: u64,
     },
+    /// Bytes that were acknowledged could not be written to the disk, and the system has dropped them.
+    #[error(
+        "{}: {bytes} bytes from byte {offset} were acknowledged and then lost by the disk; stop the controller, mend the \
+         disk, and give those events again into a new folder",
+        .path.display()
+    )]
+    Lost {
+        /// The segment.
+        path: PathBuf,
+        /// The first byte that is lost.
+        offset: u64,
+        /// The bytes from there to the end of what was acknowledged.
+        bytes: u64,
+    },
     /// The data of an event are longer than a block may be.
     #[error("an event of {bytes} bytes: at most {} can be stored", crate::DATA_MAX)]
     TooLong {

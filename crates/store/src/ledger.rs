@@ -7,6 +7,7 @@ use crate::directory;
 use crate::error::Error;
 use crate::files::Files;
 use crate::scan::{Scan, Step};
+use crate::settle::settle;
 use crate::store::Durability;
 use crate::tail::Tail;
 use crate::verdicts::{self, Verdicts};
@@ -85,18 +86,27 @@ impl Ledger {
                 length = bytes.len() as u64;
             }
         }
+        settle(files, &path, 0..length)?;
         let file = files.open(&path).map_err(Error::io("open", &path))?;
         Ok(Ledger { tail: Tail::resume(path, file, length), last: contents.last })
     }
 
-    /// Adds a segment's verdicts; [`Ledger::flush`] makes them durable.
-    pub fn append(&mut self, segment: u64, verdicts: &Verdicts) {
+    /// Adds the verdicts of a segment that the disk has; [`Ledger::flush`] makes them durable.
+    pub fn append(&mut self, segment: u64, verdicts: &Verdicts, durability: Durability) {
         let mut data = Vec::new();
         verdicts::encode_all(verdicts, &mut data);
-        let header = Header::new(Kind::Ledger, self.last + 1, segment, &data);
         let offset = self.tail.offset();
+        if durability == Durability::Disk {
+            block::fill_page(&mut data, offset);
+        }
+        let header = Header::new(Kind::Ledger, self.last + 1, segment, &data);
         block::append(self.tail.bytes(), &header, &data, 0, offset);
         self.last = segment;
+    }
+
+    /// Returns the place up to which everything is written.
+    pub fn written(&self) -> u64 {
+        self.tail.written()
     }
 
     /// Makes the ledger durable; can be called again after an error.

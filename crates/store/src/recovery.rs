@@ -9,6 +9,7 @@ use crate::ledger::{self, Contents, Ledger};
 use crate::ranges::Ranges;
 use crate::record::Verdict;
 use crate::scan::{Scan, Source, Step};
+use crate::settle::{Mark, settle, sync_file};
 use crate::store::{Durability, Options};
 use crate::tail::Tail;
 use crate::verdicts::{self, Verdicts};
@@ -89,6 +90,9 @@ pub struct Active {
     pub entries: Vec<Entry>,
     pub verdicts: Verdicts,
     pub commits: u64,
+    /// The last commit that is written, and the last that the disk is known to have.
+    pub written: Mark,
+    pub synced: Mark,
 }
 
 /// The state from which a store goes on.
@@ -101,11 +105,18 @@ pub struct State {
     pub recovered: Recovered,
 }
 
-/// Reads the folder, cuts a torn tail, and brings the ledger up to date.
+/// Reads the folder, cuts a torn tail, brings the ledger up to date, and makes all that was read durable: the disk may not
+/// have what an earlier process has written, and whoever gives those events again hears that they are stored.
 pub fn recover(files: &dyn Files, options: &Options) -> Result<State, Error> {
     let folder = &options.directory;
     let path = directory::ledger(folder);
-    let (contents, segments) = known(files, &path, directory::segments(files, folder)?)?;
+    let there = directory::segments(files, folder)?;
+    let (contents, segments) = known(files, &path, &there)?;
+    if options.durability == Durability::Disk {
+        // Those in the ledger were synced, but perhaps not where they are now: in a copy they were not.
+        let known = there.iter().filter(|(number, _)| *number <= contents.last);
+        known.map(|(_, path)| path).try_for_each(|path| sync_file(files, path))?;
+    }
     let mut ledger = Ledger::resume(files, path, &contents)?;
     let Contents { verdicts: mut all, last, .. } = contents;
     let newest = segments.last().map_or(last, |(number, _)| *number);
@@ -117,15 +128,18 @@ pub fn recover(files: &dyn Files, options: &Options) -> Result<State, Error> {
         let grows = number == newest && !found.closed && found.damage.is_empty();
         if grows {
             state.recovered.cut_bytes = found.torn;
-            state.active = found.into_active(files, path, number, options.durability)?;
+            state.active = found.into_active(files, path, number)?;
             state.next = if state.active.is_some() { number + 1 } else { number };
         } else {
-            ledger.append(number, &found.verdicts);
+            settle(files, &path, 0..found.length)?;
+            ledger.append(number, &found.verdicts, options.durability);
             state.recovered.damaged.extend(found.damage);
             let torn = (found.torn > 0).then_some(Damage { path, offset: found.end, bytes: found.torn });
             state.recovered.damaged.extend(torn);
         }
     }
+    // The ledger must not know of a segment whose name the disk could still lose.
+    files.sync_folder(folder).map_err(Error::io("sync", folder))?;
     ledger.flush(files, options.durability)?;
     state.ledger = ledger;
     for ((run, verdict), ranges) in &all {
@@ -137,7 +151,7 @@ pub fn recover(files: &dyn Files, options: &Options) -> Result<State, Error> {
 type Segments = Vec<(u64, PathBuf)>;
 
 /// Returns the ledger's contents, and the segments that are not in it.
-fn known(files: &dyn Files, path: &Path, segments: Segments) -> Result<(Contents, Segments), Error> {
+fn known(files: &dyn Files, path: &Path, segments: &Segments) -> Result<(Contents, Segments), Error> {
     let contents = ledger::read(files, path)?.unwrap_or_else(|| Contents { whole: true, ..Contents::default() });
     let missing = |last: u64| {
         let after = segments.iter().map(|(number, _)| *number).filter(|number| *number > last);
@@ -153,7 +167,7 @@ fn known(files: &dyn Files, path: &Path, segments: Segments) -> Result<(Contents
         return Err(Error::LedgerLost { path: path.to_owned(), segment: contents.last + 1 });
     }
     let last = contents.last;
-    Ok((contents, segments.into_iter().filter(|(number, _)| *number > last).collect()))
+    Ok((contents, segments.iter().filter(|(number, _)| *number > last).cloned().collect()))
 }
 
 /// Adds all verdicts of `from`.
@@ -168,7 +182,11 @@ pub fn merge(from: &Verdicts, into: &mut Verdicts) {
 struct Found {
     entries: Vec<Entry>,
     verdicts: Verdicts,
-    commits: u64,
+    /// The commits, in their order.
+    commits: Vec<Mark>,
+    /// The number of the last commit that the disk had when the last one was written.
+    synced: u64,
+    length: u64,
     closed: bool,
     damage: Vec<Damage>,
     /// The end of the last good block of events.
@@ -181,7 +199,7 @@ impl Found {
     fn read(files: &dyn Files, path: &Path, number: u64) -> Result<Self, Error> {
         let file = files.read(path).map_err(Error::io("open", path))?;
         let mut scan = Scan::new(file, number).map_err(Error::io("read", path))?;
-        let mut found = Found::default();
+        let mut found = Found { length: scan.length(), ..Found::default() };
         match scan.file_header(FileKind::Segment).map_err(Error::io("read", path))? {
             None => {
                 found.torn = scan.length();
@@ -189,9 +207,8 @@ impl Found {
             }
             Some(header) => found.damage.extend(header_damage(path, number, header)?),
         }
-        if let Some(verdicts) = footer(&mut scan).map_err(Error::io("read", path))? {
-            return Ok(Found { verdicts, closed: true, ..found });
-        }
+        // The end may be on the disk where events before it are not: only what is found counts.
+        found.closed = has_end(&mut scan).map_err(Error::io("read", path))?;
         scan.seek(crate::block::FILE_HEADER as u64);
         found.scan(path, &mut scan).map_err(Error::io("read", path))?;
         Ok(found)
@@ -209,24 +226,21 @@ impl Found {
             };
             match header.kind {
                 Kind::Event => self.entries.push(Entry::of(&header, offset)),
-                Kind::Commit => self.commits = header.a,
+                Kind::Commit => {
+                    self.commits.push(Mark { commit: header.a, end: offset + header.block_length() });
+                    self.synced = u64::from(header.run);
+                }
                 Kind::Index | Kind::Ledger | Kind::End => continue,
             }
             add(&header, scan.data(), &mut self.verdicts);
             self.end = offset + header.block_length();
         }
-        self.torn = scan.length() - self.end;
+        self.torn = if self.closed { 0 } else { scan.length() - self.end };
         Ok(())
     }
 
-    /// Cuts the torn end off and returns the segment to go on with; `None` if it has not begun.
-    fn into_active(
-        self,
-        files: &dyn Files,
-        path: PathBuf,
-        number: u64,
-        durability: Durability,
-    ) -> Result<Option<Active>, Error> {
+    /// Cuts the torn end off, settles the rest, and returns the segment to go on with; `None` if it has not begun.
+    fn into_active(self, files: &dyn Files, path: PathBuf, number: u64) -> Result<Option<Active>, Error> {
         if self.end == 0 {
             files.remove(&path).map_err(Error::io("remove", &path))?;
             return Ok(None);
@@ -234,13 +248,14 @@ impl Found {
         let mut file = files.open(&path).map_err(Error::io("open", &path))?;
         if self.torn > 0 {
             file.cut(self.end).map_err(Error::io("cut", &path))?;
-            if durability == Durability::Disk {
-                file.sync_all().map_err(Error::io("sync", &path))?;
-            }
         }
+        let known = self.commits.iter().find(|mark| mark.commit == self.synced);
+        settle(files, &path, known.map_or(0, |mark| mark.end)..self.end)?;
         let tail = Tail::resume(path, file, self.end);
-        let Found { entries, verdicts, commits, .. } = self;
-        Ok(Some(Active { number, tail, entries, verdicts, commits }))
+        let Found { entries, verdicts, commits, end, .. } = self;
+        let commits = commits.last().map_or(0, |mark| mark.commit);
+        let mark = Mark { commit: commits, end };
+        Ok(Some(Active { number, tail, entries, verdicts, commits, written: mark, synced: mark }))
     }
 }
 
@@ -273,20 +288,17 @@ pub fn add(header: &Header, data: &[u8], into: &mut Verdicts) -> bool {
 /// Returns whether this segment has an end.
 pub fn is_closed(path: &Path, number: u64) -> Result<bool, Error> {
     let file = File::open(path).map_err(Error::io("open", path))?;
-    let footer = Scan::new(file, number).and_then(|mut scan| footer(&mut scan));
-    Ok(footer.map_err(Error::io("read", path))?.is_some())
+    Scan::new(file, number).and_then(|mut scan| has_end(&mut scan)).map_err(Error::io("read", path))
 }
 
-/// Returns the verdicts of a closed segment, without reading its events.
-fn footer<S: Source>(scan: &mut Scan<S>) -> io::Result<Option<Verdicts>> {
-    let Some(end) = scan.length().checked_sub(HEADER as u64) else { return Ok(None) };
+/// Returns whether a segment ends in its index, its verdicts, and its end.
+fn has_end<S: Source>(scan: &mut Scan<S>) -> io::Result<bool> {
+    let Some(end) = scan.length().checked_sub(HEADER as u64) else { return Ok(false) };
     scan.seek(end);
     let Some(Step::Block { header: Header { kind: Kind::End, a: index, .. }, .. }) = scan.next()? else {
-        return Ok(None);
+        return Ok(false);
     };
     scan.seek(index);
-    let Some(Step::Block { header: Header { kind: Kind::Index, .. }, .. }) = scan.next()? else { return Ok(None) };
-    let Some(Step::Block { header: Header { kind: Kind::Ledger, .. }, .. }) = scan.next()? else { return Ok(None) };
-    let mut all = Verdicts::new();
-    Ok(verdicts::decode_into(scan.data(), &mut all).map(|()| all))
+    let Some(Step::Block { header: Header { kind: Kind::Index, .. }, .. }) = scan.next()? else { return Ok(false) };
+    Ok(matches!(scan.next()?, Some(Step::Block { header: Header { kind: Kind::Ledger, .. }, .. })))
 }

@@ -3,15 +3,16 @@
 use crate::block::{self, FileKind, Header, Kind, encode_file_header};
 use crate::directory::{self, Lock};
 use crate::error::Error;
-use crate::files::{Files, System};
+use crate::files::{Files, OpenFile, System};
 use crate::index::{self, Entry};
 use crate::ledger::Ledger;
 use crate::ranges::Ranges;
 use crate::record::{Record, Verdict};
 use crate::recovery::{Active, Recovered, recover};
+use crate::settle::{Mark, Sync, Synced, settle_blocks};
 use crate::tail::Tail;
 use crate::verdicts::{self, Verdicts};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,13 +21,15 @@ use std::sync::Arc;
 pub const DATA_MAX: usize = 1 << 30;
 /// The number of events with data at which a segment is closed, whatever their size, so that its index stays small.
 const ENTRIES_MAX: usize = 1 << 18;
+/// Closed segments that may wait for the disk; with one more, the writer waits itself.
+const CLOSED_MAX: usize = 8;
 /// The number of waiting ranges at which a commit is written.
 const RANGES_MAX: usize = 1 << 18;
 
 /// The moment at which a commit counts as durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// When the kernel has it: survives the end of every process, not a loss of power.
+    /// When the kernel has it: survives the end of every process. The disk has it a little later, by [`Store::next_sync`].
     #[default]
     Process,
     /// When the disk has it (fdatasync): survives a loss of power.
@@ -86,6 +89,10 @@ pub struct Store {
     files: Arc<dyn Files>,
     active: Option<Active>,
     closing: Option<Closing>,
+    /// Closed segments that the disk may not have, the oldest first.
+    closed: VecDeque<Closed>,
+    /// A sync has failed: what was acknowledged has to be written again before anything else is.
+    in_doubt: bool,
     next: u64,
     ledger: Ledger,
     /// Every event with a verdict, by run.
@@ -105,7 +112,19 @@ pub struct Store {
 struct Closing {
     tail: Tail,
     number: u64,
-    verdicts: Option<Verdicts>,
+    synced: Mark,
+    verdicts: Verdicts,
+}
+
+/// A closed segment on its way to the disk, and from there to the ledger.
+#[derive(Debug)]
+struct Closed {
+    number: u64,
+    synced: Mark,
+    end: u64,
+    verdicts: Verdicts,
+    /// Open, so that the system remembers an error until the next sync.
+    _file: Option<Box<dyn OpenFile>>,
 }
 
 impl Store {
@@ -136,6 +155,8 @@ impl Store {
             files,
             active: state.active,
             closing: None,
+            closed: VecDeque::new(),
+            in_doubt: false,
             next: state.next,
             ledger: state.ledger,
             decided,
@@ -190,14 +211,65 @@ impl Store {
         Ok(Committed { taken: self.taken, segment_bytes, segment })
     }
 
-    /// Commits, and closes the open segment, so that it can be uploaded or taken away.
+    /// Commits, closes the open segment, and waits until the disk has it, so that it can be uploaded or taken away.
     ///
     /// # Errors
     /// [`Error::Io`], as [`Store::commit`].
     pub fn close_segment(&mut self) -> Result<(), Error> {
         self.write()?;
         self.begin_closing();
-        self.finish_closing()
+        self.finish_closing()?;
+        self.finish()
+    }
+
+    /// Returns the next file that the disk may not have, to be synced while this store goes on: a closed segment, and with
+    /// `open_too` also the open one. `None` if there is none, as always with [`Durability::Disk`].
+    #[must_use]
+    pub fn next_sync(&self, open_too: bool) -> Option<Sync> {
+        if self.in_doubt {
+            return None;
+        }
+        let open = self.active.as_ref().filter(|active| open_too && active.written.end > active.synced.end);
+        let (segment, mark) = match (self.closed.front(), open) {
+            (Some(closed), _) => (closed.number, Mark { end: closed.end, ..closed.synced }),
+            (None, Some(active)) => (active.number, active.written),
+            (None, None) => return None,
+        };
+        let (files, folder) = (Arc::clone(&self.files), self.options.directory.clone());
+        Some(Sync { files, folder, segment, mark })
+    }
+
+    /// Takes the outcome of [`Store::next_sync`]. After an error nothing more is committed before all that is in doubt could
+    /// be written again.
+    ///
+    /// # Errors
+    /// The error of the sync; [`Store::commit`] then tries to mend it.
+    pub fn synced(&mut self, done: Synced) -> Result<(), Error> {
+        let Synced { segment, mark, result } = done;
+        if let Err(error) = result {
+            self.in_doubt = true;
+            return Err(error);
+        }
+        if let Some(active) = self.active.as_mut().filter(|active| active.number == segment) {
+            active.synced = mark;
+        }
+        // It may have been the open one when the sync began.
+        if let Some(closed) = self.closed.iter_mut().find(|closed| closed.number == segment) {
+            closed.synced = mark;
+        }
+        self.enter_closed()
+    }
+
+    /// Commits, and waits until the disk has everything: the last call.
+    ///
+    /// # Errors
+    /// [`Error::Io`], as [`Store::commit`], and [`Error::Lost`] if the disk has lost what was acknowledged.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        self.write()?;
+        while let Some(sync) = self.next_sync(true) {
+            self.synced(sync.run())?;
+        }
+        Ok(())
     }
 
     /// Returns the number of records that were put for events with a verdict.
@@ -252,16 +324,22 @@ impl Store {
             *next += 1;
             let mut tail = Tail::create(directory::segment(folder, number)).with_buffer(std::mem::take(buffer));
             tail.bytes().extend_from_slice(&encode_file_header(FileKind::Segment, number));
-            Active { number, tail, entries: Vec::new(), verdicts: Verdicts::new(), commits: 0 }
+            let (entries, verdicts, nothing) = (Vec::new(), Verdicts::new(), Mark::default());
+            Active { number, tail, entries, verdicts, commits: 0, written: nothing, synced: nothing }
         })
     }
 
     /// Writes all waiting bytes, and begins to close a segment that is large enough.
     fn write(&mut self) -> Result<(), Error> {
         self.seal();
+        self.mend()?;
         self.finish_closing()?;
         let Some(active) = &mut self.active else { return Ok(()) };
         active.tail.flush(&*self.files, self.options.durability)?;
+        active.written = Mark { commit: active.commits, end: active.tail.offset() };
+        if self.options.durability == Durability::Disk {
+            active.synced = active.written;
+        }
         if active.tail.offset() >= self.options.segment_bytes || active.entries.len() >= ENTRIES_MAX {
             self.begin_closing();
             // What was put is durable. Where the index cannot be written now, the next call tries again.
@@ -281,7 +359,12 @@ impl Store {
         let mut data = Vec::new();
         let groups = waiting.iter().map(|((run, verdict), ranges)| (*run, *verdict, merged(ranges)));
         verdicts::encode(groups, &mut data);
+        let durability = self.options.durability;
         let active = self.active();
+        if durability == Durability::Disk {
+            // The retry of a write that fails then touches no page of the commit before.
+            block::fill_page(&mut data, active.tail.offset());
+        }
         for (key, ranges) in waiting {
             let all = active.verdicts.entry(key).or_default();
             ranges.into_iter().for_each(|range| {
@@ -289,7 +372,10 @@ impl Store {
             });
         }
         active.commits += 1;
-        let header = Header::new(Kind::Commit, active.commits, active.entries.len() as u64, &data);
+        // A number too large for the field says that nothing is known.
+        let synced = u32::try_from(active.synced.commit).unwrap_or(0);
+        let header =
+            Header { run: synced, ..Header::new(Kind::Commit, active.commits, active.entries.len() as u64, &data) };
         active.append(&header, &data);
     }
 
@@ -302,19 +388,64 @@ impl Store {
         verdicts::encode_all(&active.verdicts, &mut data);
         active.append(&Header::new(Kind::Ledger, active.number, active.number, &data), &data);
         active.append(&Header::new(Kind::End, place, active.entries.len() as u64, &[]), &[]);
-        let Active { number, tail, verdicts, .. } = active;
-        self.closing = Some(Closing { tail, number, verdicts: Some(verdicts) });
+        let Active { number, tail, verdicts, synced, .. } = active;
+        self.closing = Some(Closing { tail, number, synced, verdicts });
     }
 
     /// Writes the end of a segment. The next one is begun on disk only after this, so that at most the last has no end.
     fn finish_closing(&mut self) -> Result<(), Error> {
-        let Some(closing) = &mut self.closing else { return Ok(()) };
-        closing.tail.flush(&*self.files, self.options.durability)?;
-        if let Some(verdicts) = closing.verdicts.take() {
-            self.ledger.append(closing.number, &verdicts);
+        if let Some(closing) = &mut self.closing {
+            closing.tail.flush(&*self.files, self.options.durability)?;
         }
-        self.ledger.flush(&*self.files, self.options.durability)?;
-        self.buffer = self.closing.take().map(|closing| closing.tail.into_buffer()).unwrap_or_default();
+        if let Some(Closing { tail, number, mut synced, verdicts }) = self.closing.take() {
+            let end = tail.offset();
+            if self.options.durability == Durability::Disk {
+                synced.end = end;
+            }
+            let (file, buffer) = tail.into_parts();
+            self.buffer = buffer;
+            self.closed.push_back(Closed { number, synced, end, verdicts, _file: file });
+        }
+        self.enter_closed()?;
+        while self.closed.len() > CLOSED_MAX
+            && let Some(sync) = self.next_sync(false)
+        {
+            self.synced(sync.run())?;
+        }
+        Ok(())
+    }
+
+    /// Enters the closed segments that the disk has into the ledger.
+    fn enter_closed(&mut self) -> Result<(), Error> {
+        while self.closed.front().is_some_and(|closed| closed.synced.end == closed.end)
+            && let Some(closed) = self.closed.pop_front()
+        {
+            self.ledger.append(closed.number, &closed.verdicts, self.options.durability);
+        }
+        self.ledger.flush(&*self.files, self.options.durability)
+    }
+
+    /// Writes again what a failed sync has left in doubt.
+    fn mend(&mut self) -> Result<(), Error> {
+        if !self.in_doubt {
+            return Ok(());
+        }
+        let (files, folder) = (&*self.files, &self.options.directory);
+        for closed in &mut self.closed {
+            let path = directory::segment(folder, closed.number);
+            settle_blocks(files, &path, closed.number, closed.synced.end..closed.end)?;
+            closed.synced.end = closed.end;
+        }
+        if let Some(active) = self.active.as_mut().filter(|active| active.written.end > active.synced.end) {
+            let path = directory::segment(folder, active.number);
+            settle_blocks(files, &path, active.number, active.synced.end..active.written.end)?;
+            active.synced = active.written;
+        }
+        if self.ledger.written() > 0 {
+            settle_blocks(files, &directory::ledger(folder), 0, 0..self.ledger.written())?;
+        }
+        files.sync_folder(folder).map_err(Error::io("sync", folder))?;
+        self.in_doubt = false;
         Ok(())
     }
 }

@@ -34,6 +34,11 @@ impl Tail {
         self.start + self.bytes.len() as u64
     }
 
+    /// Returns the place up to which everything is written.
+    pub fn written(&self) -> u64 {
+        self.start
+    }
+
     /// Returns the bytes to be written, for more to be appended.
     pub fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
@@ -91,8 +96,8 @@ impl Tail {
         Ok(())
     }
 
-    /// Returns the empty buffer, to be used again.
-    pub fn into_buffer(self) -> Vec<u8> {
-        self.bytes
+    /// Returns the open file, and the empty buffer to be used again.
+    pub fn into_parts(self) -> (Option<Box<dyn OpenFile>>, Vec<u8>) {
+        (self.file, self.bytes)
     }
 }

@@ -5,7 +5,7 @@
 //! before, or to 0; its length less 1 (varints)
 //! ```
 //!
-//! A varint has 7 bits in each byte, the lowest first; the top bit says that another byte follows.
+//! Zeros may follow: they fill the block up to the end of a page of the disk. A varint has 7 bits in each byte, the lowest first; the top bit says that another byte follows.
 
 use crate::ranges::Ranges;
 use crate::record::Verdict;
@@ -55,7 +55,7 @@ pub fn decode(bytes: &[u8], mut each: impl FnMut(u32, Verdict, Range<u64>)) -> O
             each(run, verdict, start..end);
         }
     }
-    rest.is_empty().then_some(())
+    rest.iter().all(|byte| *byte == 0).then_some(())
 }
 
 /// Adds the verdicts that the bytes hold; `None` if the bytes are malformed.

@@ -35,7 +35,7 @@ fn write(folder: &Path) {
         }
     }
     store.put(&record_of_another_run()).expect("the disk has room");
-    store.commit().expect("the disk has room");
+    store.finish().expect("the disk has room");
 }
 
 fn record_of_another_run() -> Record<'static> {

@@ -22,6 +22,7 @@ fn written(scratch: &Scratch) {
             store.commit().expect("the disk has room");
         }
     }
+    store.finish().expect("the disk has room");
     assert!(scratch.files("segment-").len() > 1);
 }
 

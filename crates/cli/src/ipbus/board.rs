@@ -1,10 +1,8 @@
 //! The device that a command names, for messages and documents.
 
-use super::grid::plain;
-use crate::{Error, terminal};
+use crate::Error;
 use clap::Args;
 use hodo_ipbus_host::SessionError;
-use hodo_ipbus_host::finding::Finding;
 use hodo_ipbus_host::registers::{Board, DeviceName, Filter};
 use hodo_measure::units;
 use serde_json::{Value, json};
@@ -19,7 +17,7 @@ pub fn open(device: &DeviceOptions) -> Result<Board, Error> {
         timeout: device.timeout,
         reliable: device.reliable,
     };
-    Ok(Board::open(&name, &warn)?)
+    Ok(Board::open(&name)?)
 }
 
 /// Returns the patterns of a command.
@@ -40,16 +38,6 @@ pub fn failed(error: SessionError) -> Error {
 /// Returns a count with its noun.
 pub fn counted(count: usize, one: &str, several: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { several })
-}
-
-/// Says on standard error that there are warnings, and which command shows them.
-pub fn warn(warnings: &[Finding]) {
-    let Some(first) = warnings.first() else { return };
-    let more = match warnings.len() - 1 {
-        0 => String::new(),
-        more => format!(" (and {more} more; `hodo ipbus check` lists all)"),
-    };
-    terminal::remark(&format!("{}{more}", plain(&first.to_string())));
 }
 
 /// The device, and how it is spoken to.

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 pub fn run(options: &DevicesOptions) -> Result<Outcome, Error> {
     let forms = Forms::prepare(&options.forms)?;
     let all = registers::connections(&options.connections).map_err(|why| Error::Usage(why.to_string()))?;
-    board::warn(all.warnings());
     let patterns = board::filter(&options.filter).patterns()?;
     let fits = |id: &str| patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(id));
     let devices: Vec<&Connection> = all.iter().filter(|connection| fits(&connection.id)).collect();

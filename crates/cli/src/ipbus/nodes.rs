@@ -15,9 +15,8 @@ pub fn run(options: &NodesOptions) -> Result<Outcome, Error> {
     let table = if options.connections.is_empty() {
         registers::table(&options.table)?
     } else {
-        registers::table_of(&registers::connection(&options.table, &options.connections, &board::warn)?)?
+        registers::table_of(&registers::connection(&options.table, &options.connections)?)?
     };
-    board::warn(table.warnings());
     let nodes = board::filter(&options.filter).nodes(&table)?;
     let grid = grid(&nodes);
     let listed = || nodes.iter().map(document).collect::<Vec<_>>();

@@ -1,9 +1,19 @@
-use super::{Datagrams, Origin, Sender, Source, socket};
+use super::{Datagrams, Origin, SEGMENTS, Source, gather, socket};
 use crate::Clock;
 use crate::sys::RawAddress;
 use crate::sys_datagram as batch;
-use hodo_machine::{Closed, Input, Instant, Machine, Peer};
-use std::io::{self, ErrorKind};
+use hodo_machine::{Closed, Ends, Input, Instant, Machine, Peer};
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::fd::AsFd;
+
+/// The sender of a run of datagrams.
+enum Sender {
+    Known(Peer),
+    /// An address that is no peer's.
+    Stranger(Origin),
+    /// An address of another family, which no peer has.
+    Nowhere,
+}
 
 impl Datagrams {
     /// Receives once, and passes all datagrams that arrived to the machine. Returns when, or `None` if nothing
@@ -40,9 +50,13 @@ impl Datagrams {
                     }
                     Peer(number)
                 }
-                Source::Port(port) => match self.sender(port, index, now, machine) {
-                    Some(peer) => peer,
-                    None => continue,
+                Source::Port(port) => match self.sender(port, index) {
+                    Sender::Known(peer) => peer,
+                    Sender::Stranger(origin) => {
+                        datagrams += self.strange(origin, index, now, machine);
+                        continue;
+                    }
+                    Sender::Nowhere => continue,
                 },
             };
             let run = self.received.run(index);
@@ -100,34 +114,78 @@ impl Datagrams {
         Some(now)
     }
 
-    /// Returns the peer that a datagram comes from, and announces a new one to the machine.
+    /// Returns who sent a run of datagrams.
     #[inline]
-    fn sender<M: Machine>(&mut self, port: u32, index: usize, now: Instant, machine: &mut M) -> Option<Peer> {
+    fn sender(&mut self, port: u32, index: usize) -> Sender {
         let run = self.received.run(index);
         let tells = self.ports[port as usize].tells_arrival;
         let arrival = if tells { self.received.arrival(index) } else { None };
-        let origin = Origin { port, from: run.from.to_ip()?, arrival };
+        let Some(from) = run.from.to_ip() else { return Sender::Nowhere };
+        let origin = Origin { port, from, arrival };
         if let Some((last, number)) = self.last
             && last == origin
         {
-            return Some(Peer(number));
+            return Sender::Known(Peer(number));
         }
         // A peer that the machine has opened replies from where it was reached, to whatever address of this host.
         let opened = || self.numbers.get(&Origin { arrival: None, ..origin });
         if let Some(&number) = self.numbers.get(&origin).or_else(opened) {
             self.last = Some((origin, number));
-            return Some(Peer(number));
+            return Sender::Known(Peer(number));
         }
-        if self.numbers.len() >= self.settings.peers_max {
-            self.refused += 1;
-            return None;
+        Sender::Stranger(origin)
+    }
+
+    /// Passes on a run of datagrams from an address that is no peer's, as far as the machine takes the sender as one. Returns
+    /// how many datagrams there were.
+    #[cold]
+    fn strange<M: Machine>(&mut self, origin: Origin, index: usize, now: Instant, machine: &mut M) -> u32 {
+        let ends = self.ends_of(&origin);
+        let (mut peer, mut count) = (None, 0);
+        // Taken out for the calls, which borrow the rest; an empty one has no buffers.
+        let received = std::mem::take(&mut self.received);
+        let run = received.run(index);
+        for datagram in run.bytes.chunks(run.each) {
+            count += 1;
+            peer = peer.or_else(|| self.admit(origin, &ends, datagram, now, machine));
+            if let Some(peer) = peer {
+                machine.handle(now, Input::Received(peer, datagram));
+            }
         }
-        let peer = self.numbering.take(&mut self.accepted);
-        let sender = Sender { origin, to: RawAddress::ip(origin.from) };
-        self.accepted[peer.index()] = Some(sender);
-        self.numbers.insert(origin, peer.0);
-        self.last = Some((origin, peer.0));
-        machine.handle(now, Input::Opened(peer, &self.ends(peer)?));
-        Some(peer)
+        self.received = received;
+        count
+    }
+
+    /// Returns the new peer if the machine takes the sender of a datagram; otherwise the machine's reply goes back, which is
+    /// never longer than the datagram.
+    fn admit<M: Machine>(
+        &mut self,
+        origin: Origin,
+        ends: &Ends,
+        datagram: &[u8],
+        now: Instant,
+        machine: &mut M,
+    ) -> Option<Peer> {
+        let to = RawAddress::ip(origin.from);
+        let is_taken = machine.admits(now, ends, datagram, &mut self.reply);
+        if is_taken && self.numbers.len() < self.settings.peers_max {
+            self.reply.clear();
+            let peer = self.numbering.take(&mut self.accepted);
+            self.accepted[peer.index()] = Some(super::Sender { origin, to });
+            self.numbers.insert(origin, peer.0);
+            self.last = Some((origin, peer.0));
+            machine.handle(now, Input::Opened(peer, ends));
+            return Some(peer);
+        }
+        self.refused += u64::from(is_taken);
+        if !is_taken && !self.reply.is_empty() && self.reply.len() <= datagram.len() {
+            let mut slices = [IoSlice::new(&[]); 2 * SEGMENTS + 2];
+            let count = gather(self.reply.pieces(), &self.reply, &mut slices);
+            let fd = self.ports[origin.port as usize].fd.as_fd();
+            // Lost where the kernel has no room for it: whoever asked asks again.
+            let _ = batch::send(fd, Some(&to), origin.arrival, &slices[..count], None);
+        }
+        self.reply.clear();
+        None
     }
 }

@@ -3,7 +3,9 @@ use super::pcapng::{self, About, Direction};
 use super::{BLOCK, BLOCKS, Block, Shared};
 use crate::Clock;
 use crate::transport::{Batch, Transport};
-use hodo_machine::{self as machine, Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Stamp, Wait};
+use hodo_machine::{
+    self as machine, Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Stamp, Wait,
+};
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -238,6 +240,11 @@ impl<M: Machine> Machine for Tapped<'_, M> {
 
     fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<M::Event> {
         self.machine.poll(now, out)
+    }
+
+    /// Returns whether the sender becomes a peer. Packets of others are not traced, because nothing is kept of them.
+    fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], out: &mut Outbox) -> bool {
+        self.machine.admits(now, ends, datagram, out)
     }
 
     /// Returns no place, because landed bytes could not be recorded.

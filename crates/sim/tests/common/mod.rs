@@ -205,7 +205,11 @@ pub fn sim(transport: Transport, network: &Network, server: Echo) -> Sim<Caller,
 }
 
 /// Runs until nothing is left to happen; returns the events, and when they came.
-pub fn run(sim: &mut Sim<Caller, Echo>) -> Vec<(Instant, CallerEvent)> {
+pub fn run<S>(sim: &mut Sim<Caller, S>) -> Vec<(Instant, CallerEvent)>
+where
+    S: Machine + Send + 'static,
+    S::Event: Send,
+{
     let mut all = Vec::new();
     loop {
         let mut told = Vec::new();

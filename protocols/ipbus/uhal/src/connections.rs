@@ -132,20 +132,23 @@ impl Reader<'_> {
             Ok(bytes) => bytes,
             Err(problem) => return self.add(file, (0, 0), problem),
         };
-        if let Err((problem, line, column)) = Text::decode(&bytes).and_then(|text| self.text(file, &text)) {
+        let text = Text::decode(&bytes);
+        for (remark, place) in text.remarks() {
+            self.add(file, *place, remark.clone());
+        }
+        if let Err((problem, line, column)) = self.text(file, &text) {
             self.add(file, (line, column), problem);
         }
     }
 
     fn text(&mut self, file: &str, text: &Text) -> Result<(), xml::At> {
         let document = text.parse()?;
-        let root = document.root_element();
-        if root.tag_name().name() != "connections" {
-            let found = root.tag_name().name().to_owned();
+        let roots = || xml::outermost(&document).filter(|element| element.has_tag_name("connections"));
+        if let (None, Some(root)) = (roots().next(), xml::outermost(&document).next()) {
+            let found = xml::plain(root.tag_name().name()).into_owned();
             self.add(file, text.position(root.range().start), Remark::NoConnections { found });
-            return Ok(());
         }
-        for element in root.children().filter(|child| child.has_tag_name("connection")) {
+        for element in roots().flat_map(|root| root.children()).filter(|child| child.has_tag_name("connection")) {
             let (line, column) = text.position(element.range().start);
             let place = Place { file: file.to_owned(), line, column };
             let attribute = |name| element.attribute(name).map(|value| xml::plain(value).into_owned()).ok_or(name);

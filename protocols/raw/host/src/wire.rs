@@ -3,8 +3,8 @@
 use crate::suite;
 use hodo_measure::limits::{Carrier, Messages, OnTheWire};
 use hodo_measure::{Mode, Plan, Test};
-use hodo_raw::wire::HEADER;
 use hodo_raw::wire::updates::STAMP;
+use hodo_raw::wire::{HEADER, PROOF};
 use hodo_tester::Uri;
 
 /// Returns the messages of a plan: one each way, of which one that carries no payload is a bare header. Of many one-way
@@ -18,6 +18,8 @@ pub(crate) fn on_the_wire(uri: &Uri, plan: &Plan) -> OnTheWire {
     let quarter = if plan.test == Test::Latency { 1 } else { crate::link::acknowledge_every(plan.window) };
     OnTheWire::over_sizes(plan.size, |size| {
         let (header, message) = (HEADER as u64, u64::from(size).max(HEADER as u64));
+        // Over UDP the sender's address is proven with each.
+        let request = header + if carrier == Carrier::Udp { PROOF as u64 } else { 0 };
         let single = |out, back| OnTheWire::single(carrier, u64::from(size), out, back);
         let grouped = |first: Messages, rest: Messages| {
             let messages = vec![rest, first].into_iter().filter(|messages| messages.count > 0).collect();
@@ -32,7 +34,7 @@ pub(crate) fn on_the_wire(uri: &Uri, plan: &Plan) -> OnTheWire {
                 Messages { count: rest, out_bytes: message, back_bytes: 0 },
             ),
             Mode::Receive => grouped(
-                Messages { count: 1, out_bytes: header, back_bytes: message },
+                Messages { count: 1, out_bytes: request, back_bytes: message },
                 Messages { count: rest, out_bytes: 0, back_bytes: message },
             ),
         }

@@ -6,8 +6,8 @@ use crate::stages::{COUNTERS_MAX, FarStages, QUEUE, SEND};
 use crate::subscriber::{CLOCK_READ, Subscriber};
 use crate::wire::updates::Subscribe;
 use crate::wire::{
-    self, COUNTERS, Counters, Direction, FLAG_ACKNOWLEDGE, FLAG_FACTS, FLAG_STAGES, GREETING, GREETING_MAX, Header,
-    Kind, PROOF, RANGE,
+    self, COUNTERS, Counters, Direction, FLAG_ACKNOWLEDGE, FLAG_FACTS, FLAG_PROVE, FLAG_STAGES, GREETING, GREETING_MAX,
+    Header, Kind, PROOF, RANGE, RECEIVE_MAX,
 };
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -21,8 +21,6 @@ const BURST: usize = 128 << 10;
 pub(crate) const LANDING_FROM: usize = 256 << 10;
 /// A greeting or a question over UDP is repeated so many times in the time after which an operation is given up.
 pub(crate) const REPEATS: u32 = 8;
-/// Operations asked for in one RECEIVE at most.
-const ASKED_AT_ONCE: u16 = 1024;
 
 /// Where a channel stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +58,7 @@ pub(crate) struct Channel {
     leaving: bool,
     report: Report,
     reports: u64,
-    /// The number of the WELCOME, which a SUBSCRIBE over UDP repeats.
+    /// The number of the WELCOME, which is repeated over UDP.
     proof: u64,
     updates: Option<Box<Subscriber>>,
 }
@@ -231,11 +229,18 @@ impl Channel {
                 let body = body.unwrap_or_else(|| self.inbound.control());
                 let size_max = wire::decode_greeting(body)?;
                 if self.state == State::Greeting {
-                    self.state = State::Ready;
+                    let before = self.proof;
                     if let Some((proof, facts)) = body[GREETING..].split_first_chunk::<PROOF>() {
                         self.proof = u64::from_le_bytes(*proof);
                         facts.clone_into(&mut queues.far_facts);
                     }
+                    if header.flags & FLAG_PROVE != 0 {
+                        // Not for each copy of it; the greeting is repeated anyway.
+                        self.greet |= self.proof != before;
+                        self.wake(queues);
+                        return Ok(());
+                    }
+                    self.state = State::Ready;
                     if !self.single {
                         queues.events.push_back(Event::Ready { channel: self.number, size_max });
                     }
@@ -425,23 +430,36 @@ impl Channel {
                 updates.write(now, self.proof, out);
             } else if self.flush {
                 self.flush = false;
-                out.copy(&Header::new(Kind::Report, 0, 0).encode());
+                self.report(0, 0, out);
             } else if self.report == Report::ToAsk {
                 self.report = Report::Asked(now);
                 let flags = if queues.stamps.sampling.is_on() { FLAG_STAGES } else { 0 };
-                out.copy(&Header { flags, ..Header::new(Kind::Report, 0, self.reports) }.encode());
+                self.report(flags, self.reports, out);
             } else {
                 return false;
             }
         }
     }
 
-    /// Writes the greeting, over UDP as long as its answer may become.
+    /// Writes the greeting, over UDP with the proof, and as long as its answer may become.
     fn hello(&self, out: &mut Outbox) {
         let length = if self.transport == Transport::Datagram { GREETING_MAX } else { GREETING };
         out.copy(&Header { flags: FLAG_FACTS, ..Header::new(Kind::Hello, length as u32, 0) }.encode());
         out.copy(&wire::encode_greeting(self.size_max));
-        out.copy(&[0; GREETING_MAX - GREETING][..length - GREETING]);
+        out.copy(self.proof_over_udp(&self.proof.to_le_bytes()));
+        out.copy(&[0; GREETING_MAX - GREETING][..length.saturating_sub(GREETING + PROOF)]);
+    }
+
+    fn report(&self, flags: u8, sequence: u64, out: &mut Outbox) {
+        let proof = self.proof.to_le_bytes();
+        let proof = self.proof_over_udp(&proof);
+        out.copy(&Header { flags, ..Header::new(Kind::Report, proof.len() as u32, sequence) }.encode());
+        out.copy(proof);
+    }
+
+    /// Returns the proof where it belongs to a message: on a stream the connection is proof enough.
+    fn proof_over_udp<'a>(&self, proof: &'a [u8; PROOF]) -> &'a [u8] {
+        if self.transport == Transport::Datagram { proof } else { &[] }
     }
 
     #[inline]
@@ -465,7 +483,7 @@ impl Channel {
             }
             Direction::Receive => {
                 let mut header = Header::new(Kind::Receive, next.size, 0);
-                let most = if self.single { 1 } else { ASKED_AT_ONCE };
+                let most = if self.single { 1 } else { RECEIVE_MAX };
                 while let Some(also) = self.queued.front().copied()
                     && header.count < most
                     && (also.size, also.direction) == (next.size, next.direction)
@@ -480,6 +498,7 @@ impl Channel {
                     header.count += 1;
                 }
                 out.copy(&header.encode());
+                out.copy(self.proof_over_udp(&self.proof.to_le_bytes()));
             }
         }
     }

@@ -48,6 +48,14 @@ pub enum Error {
         /// Bytes that came.
         came: usize,
     },
+    /// One RECEIVE for more operations than the bound allows.
+    #[error("the far end asks for {count} operations at once; at most {max} are allowed")]
+    AsksTooMuch {
+        /// Operations asked for.
+        count: u16,
+        /// The bound.
+        max: u16,
+    },
     /// More operations asked for than the bound allows.
     #[error("more than {max} operations in flight")]
     TooMany {

@@ -6,14 +6,15 @@ use crate::session::datagram;
 use crate::tracker::Arrival;
 use crate::wire::updates::{Subscribe, decode_unsubscribe};
 use crate::wire::{
-    self, Counters, FLAG_ACKNOWLEDGE, FLAG_FACTS, FLAG_STAGES, GREETING, GREETING_MAX, Header, Kind, PROOF,
+    self, Counters, FLAG_ACKNOWLEDGE, FLAG_PROVE, FLAG_STAGES, GREETING, GREETING_MAX, Header, Kind, PROOF, RECEIVE_MAX,
 };
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::hash::Hasher;
 use core::time::Duration;
-use hodo_machine::{Bytes, Input, Instant, Machine, Outbox, Output, Peer, Peers, Stamp, Timers, Transport};
-use session::{Reply, Session};
+use hodo_machine::{
+    Address, Bytes, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers, Proofs, Stamp, Timers, Transport,
+};
+use session::{Reply, Session, room_for_welcome, welcome};
 
 /// Bytes after which a stream's replies are handed to the driver.
 const BURST: usize = 128 << 10;
@@ -34,7 +35,8 @@ pub struct ServerConfig {
     pub greeting_timeout: Duration,
     /// A peer over UDP that was silent for this long is forgotten.
     pub silence_timeout: Duration,
-    /// A subscription over UDP that was not renewed for this long gets no updates until it is.
+    /// A subscription over UDP that was not renewed for this long gets no updates until it is, and a peer over UDP that was
+    /// silent for this long gets no operations that it asked for before.
     pub lease: Duration,
     /// Bits that nobody can guess, other ones for each server: the proofs of its peers follow from them.
     pub secret: [u64; 2],
@@ -67,9 +69,8 @@ pub struct Server {
     config: ServerConfig,
     /// The server's facts as bytes, for peers that ask for them.
     facts: Bytes,
+    proofs: Proofs,
     sessions: Peers<Session>,
-    /// Sessions so far.
-    opened: u64,
     timers: Timers<Timer>,
     ready: VecDeque<Peer>,
     closing: VecDeque<Peer>,
@@ -102,8 +103,8 @@ impl Server {
         Server {
             config,
             facts: Bytes::new(),
+            proofs: Proofs::new(config.secret),
             sessions: Peers::default(),
-            opened: 0,
             timers: Timers::default(),
             ready: VecDeque::new(),
             closing: VecDeque::new(),
@@ -122,22 +123,9 @@ impl Server {
         Server { facts: if facts.len() > most { Bytes::new() } else { facts }, ..self }
     }
 
-    /// Returns the proof of the session with this number.
-    #[expect(
-        deprecated,
-        reason = "it is SipHash-2-4 of the core library, with a key of ours; nothing replaces it there"
-    )]
-    fn proof(&self, session: u64) -> u64 {
-        let [high, low] = self.config.secret;
-        let mut hasher = core::hash::SipHasher::new_with_keys(high, low);
-        hasher.write_u64(session);
-        hasher.finish()
-    }
-
-    fn opened(&mut self, now: Instant, peer: Peer) {
+    fn opened(&mut self, now: Instant, peer: Peer, from: &Address) {
         self.forget(peer);
-        self.opened += 1;
-        let session = Session::new(now, self.config.transport, self.proof(self.opened));
+        let session = Session::new(now, self.config.transport, self.proofs.proof(now, from));
         self.sessions.insert(peer, session);
         self.timers.arm(Timer::Silence(peer), now + self.config.greeting_timeout);
     }
@@ -174,16 +162,20 @@ impl Server {
 
     fn message(&mut self, now: Instant, peer: Peer, header: Header, body: Option<&[u8]>) -> Result<(), Error> {
         let Some(session) = self.sessions.at(peer) else { return Ok(()) };
-        session.heard = now;
         if !session.greeted && header.kind != Kind::Hello {
             return Err(Error::Unexpected { kind: header.kind.code() });
         }
+        // What is answered with more than came needs the proof over UDP; a connection is proof enough.
+        let needs_proof = matches!(header.kind, Kind::Receive | Kind::Report | Kind::Subscribe | Kind::Unsubscribe);
+        if needs_proof && body.is_some_and(|body| wire::proof(body) != session.proof) {
+            return Ok(());
+        }
+        session.heard = now;
         match header.kind {
             Kind::Hello => {
                 wire::decode_greeting(body.unwrap_or_else(|| session.inbound.control()))?;
                 session.greeted = true;
-                let most = body.map_or(GREETING_MAX, <[u8]>::len) as u32;
-                let length = if header.flags & FLAG_FACTS == 0 { GREETING as u32 } else { most };
+                let length = room_for_welcome(&header, body) as u32;
                 let sequence = header.sequence;
                 self.reply(peer, Reply { kind: Kind::Welcome, length, sequence, count: 1, arrived: now })?;
             }
@@ -208,6 +200,9 @@ impl Server {
                 let Header { length, sequence, count, .. } = header;
                 if length > self.config.size_max {
                     return Err(Error::TooLarge { size: length, max: self.config.size_max });
+                }
+                if count > RECEIVE_MAX {
+                    return Err(Error::AsksTooMuch { count, max: RECEIVE_MAX });
                 }
                 if count > 0 && session.receives.note(sequence) != Arrival::Again {
                     let count = u32::from(count);
@@ -239,24 +234,20 @@ impl Server {
         Ok(())
     }
 
-    /// Begins, renews or ends a subscription. Over UDP it takes the proof; a connection is proof enough.
+    /// Begins, renews or ends a subscription.
     fn subscription(&mut self, now: Instant, peer: Peer, header: &Header, body: Option<&[u8]>) -> Result<(), Error> {
         let (size_max, lease) = (self.config.size_max, self.config.lease());
         let Some(session) = self.sessions.at(peer) else { return Ok(()) };
         let bytes = body.unwrap_or_else(|| session.inbound.control());
-        let is_proven = |proof: u64| body.is_none() || proof == session.proof;
         if header.kind == Kind::Unsubscribe {
-            if is_proven(decode_unsubscribe(bytes)?) {
-                session.updates.unsubscribe(header.sequence);
-            }
+            decode_unsubscribe(bytes)?;
+            session.updates.unsubscribe(header.sequence);
         } else {
             let ask = Subscribe::decode(bytes)?;
             if ask.size > size_max {
                 return Err(Error::TooLarge { size: ask.size, max: size_max });
             }
-            if is_proven(ask.proof) {
-                session.updates.subscribe(now, header.sequence, &ask, lease);
-            }
+            session.updates.subscribe(now, header.sequence, &ask, lease);
         }
         self.queue(peer);
         Ok(())
@@ -307,6 +298,11 @@ impl Server {
         let config = self.config;
         let Some(session) = self.sessions.at(peer) else { return false };
         let (start, stream) = (out.len(), config.transport == Transport::Stream);
+        if !stream && now - session.heard >= config.lease {
+            // Nobody tells when a peer over UDP is gone.
+            self.pending -= session.replies.len();
+            session.replies.clear();
+        }
         while session.acknowledge
             || session.report.is_some()
             || !session.replies.is_empty()
@@ -325,7 +321,8 @@ impl Server {
                 session.tell(&mut counters, out);
             } else if let Some(reply) = session.replies.front_mut() {
                 if reply.kind == Kind::Welcome {
-                    reply.welcome(config.size_max, session.proof, &self.facts, out);
+                    let header = Header::new(Kind::Welcome, reply.length, reply.sequence);
+                    welcome(header, config.size_max, session.proof, &self.facts, out);
                 } else {
                     self.payload.message(&Header::new(reply.kind, reply.length, reply.sequence), out);
                 }
@@ -376,7 +373,7 @@ impl Machine for Server {
     #[inline]
     fn handle(&mut self, now: Instant, input: Input<'_, ServerCommand>) {
         match input {
-            Input::Opened(peer, _) => self.opened(now, peer),
+            Input::Opened(peer, ends) => self.opened(now, peer, &ends.remote),
             Input::Received(peer, bytes) => {
                 if let Err(error) = self.received(now, peer, bytes) {
                     self.misbehaved(peer, error);
@@ -430,6 +427,25 @@ impl Machine for Server {
             }
         }
         Output::Idle(self.timers.next())
+    }
+
+    /// Takes whoever greets with the proof of its address; a greeting without it is answered with the proof, everything else
+    /// not at all.
+    fn admits(&mut self, now: Instant, ends: &Ends, bytes: &[u8], out: &mut Outbox) -> bool {
+        if self.config.transport == Transport::Stream {
+            return true;
+        }
+        let Ok((header, body)) = datagram(bytes, self.config.size_max) else { return false };
+        if header.kind != Kind::Hello || wire::decode_greeting(body).is_err() {
+            return false;
+        }
+        if self.proofs.holds(now, &ends.remote, wire::proof(&body[GREETING..])) {
+            return true;
+        }
+        let length = room_for_welcome(&header, Some(body)) as u32;
+        let header = Header { flags: FLAG_PROVE, ..Header::new(Kind::Welcome, length, header.sequence) };
+        welcome(header, self.config.size_max, self.proofs.proof(now, &ends.remote), &self.facts, out);
+        false
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 use crate::Error;
 use crate::wire::updates::STAMP;
-use crate::wire::{HEADER, Header, Kind};
+use crate::wire::{HEADER, Header, Kind, extra_over_udp};
 use alloc::vec::Vec;
 use hodo_machine::{FramePiece, Frames};
 
@@ -89,8 +89,9 @@ pub(crate) fn datagram(bytes: &[u8], size_max: u32) -> Result<(Header, &[u8]), E
     if header.kind.is_payload() && header.length > size_max {
         return Err(Error::TooLarge { size: header.length, max: size_max });
     }
-    if header.body() != body.len() {
-        return Err(Error::Length { told: HEADER.saturating_add(header.body()), came: bytes.len() });
+    let told = header.body() + extra_over_udp(header.kind);
+    if told != body.len() {
+        return Err(Error::Length { told: HEADER.saturating_add(told), came: bytes.len() });
     }
     Ok((header, body))
 }

@@ -3,14 +3,15 @@
 //! | bytes | field | meaning |
 //! |---|---|---|
 //! | 0 | kind | one of [`Kind`] |
-//! | 1 | flags | bit 0 on SEND: acknowledge at once; on REPORT: stamp stages, and tell of them; on HELLO: tell your facts |
+//! | 1 | flags | bit 0 on SEND: acknowledge at once; on REPORT: stamp stages, and tell of them; on HELLO: tell your facts; on WELCOME: greet again with this proof |
 //! | 2..4 | count | RECEIVE: operations asked for; ACK: ranges that follow; UPDATE: the number of its subscription |
 //! | 4..8 | length | the operation's size, or the bytes behind the header |
 //! | 8..16 | sequence | the operation's number in its direction, from 0 |
 //!
 //! The size of an operation counts from the header's first byte, as with the field's other testers: a message of ECHO,
 //! REPLY, SEND or DATA is `max(length, 16)` bytes long, so that TCP carries exactly the payload that is counted; one of
-//! UPDATE is `max(length, 32)`. All other kinds have `length` bytes behind the header. Over UDP a datagram is one message.
+//! UPDATE is `max(length, 32)`. All other kinds have `length` bytes behind the header. Over UDP a datagram is one message, and
+//! RECEIVE, REPORT, SUBSCRIBE and UNSUBSCRIBE have the proof of the WELCOME as the first 8 bytes behind their header.
 
 pub mod updates;
 
@@ -25,8 +26,8 @@ pub const VERSION: u16 = 1;
 pub const MAGIC: [u8; 8] = *b"hodo raw";
 /// Bytes behind the header of HELLO and WELCOME: magic, version (2), reserved (2), largest operation (4).
 pub const GREETING: usize = 16;
-/// Bytes behind the greeting in the WELCOME of a server that is asked for its facts: the number that a SUBSCRIBE over UDP
-/// has to repeat.
+/// Bytes behind the greeting in the WELCOME of a server that is asked for its facts: the number that over UDP the next HELLO has
+/// to repeat, and every message that is answered with more than it has.
 pub const PROOF: usize = 8;
 /// Bytes behind the header of WELCOME at most: the greeting, the proof and the server's facts. Over UDP it is no longer than
 /// the HELLO, whose greeting is filled up with zeros for it: an address that is not proven gets no more than it sent.
@@ -44,6 +45,11 @@ pub const FLAG_STAGES: u8 = 1;
 
 /// HELLO: tell your facts behind the greeting.
 pub const FLAG_FACTS: u8 = 1;
+/// WELCOME: greet again with this proof; the server keeps nothing of the client until then.
+pub const FLAG_PROVE: u8 = 1;
+
+/// Operations asked for in one RECEIVE at most.
+pub const RECEIVE_MAX: u16 = 1024;
 
 /// Which way the payload of an operation goes, seen from the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,6 +180,16 @@ const fn body_of_control(header: &Header) -> usize {
         Kind::Receive => 0,
         _ => header.length as usize,
     }
+}
+
+/// Returns the bytes that a message has over UDP beyond those on a stream: the proof, where `length` does not count it.
+pub(crate) const fn extra_over_udp(kind: Kind) -> usize {
+    if matches!(kind, Kind::Receive) { PROOF } else { 0 }
+}
+
+/// Returns the proof at the front of these bytes; 0 if there is none.
+pub(crate) fn proof(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |proof| u64::from_le_bytes(*proof))
 }
 
 /// Encodes the body of HELLO and WELCOME.

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer};
-use hodo_raw::wire::{GREETING, HEADER, Header, Kind, encode_greeting};
+use hodo_raw::wire::{FLAG_FACTS, GREETING, HEADER, Header, Kind, PROOF, encode_greeting};
 use hodo_raw::{Counters, Server, ServerCommand, ServerConfig, ServerEvent, Transport};
 
 const PEER: Peer = Peer(Peer::FIRST_ACCEPTED);
@@ -10,23 +10,27 @@ const PEER: Peer = Peer(Peer::FIRST_ACCEPTED);
 const LONG_AGO: u64 = 10_000;
 
 /// A server over UDP that has greeted one peer.
-struct Greeted(Server);
+struct Greeted(Server, [u8; PROOF]);
 
 impl Greeted {
     fn new() -> Greeted {
-        let mut server = Greeted(Server::new(ServerConfig {
-            transport: Transport::Datagram,
-            size_max: 1 << 16,
-            pending_max: 1 << 20,
-            greeting_timeout: Duration::from_secs(5),
-            silence_timeout: Duration::from_secs(60),
-            lease: Duration::from_secs(1),
-            secret: [1, 2],
-        }));
+        let mut server = Greeted(
+            Server::new(ServerConfig {
+                transport: Transport::Datagram,
+                size_max: 1 << 16,
+                pending_max: 1 << 20,
+                greeting_timeout: Duration::from_secs(5),
+                silence_timeout: Duration::from_secs(60),
+                lease: Duration::from_secs(1),
+                secret: [1, 2],
+            }),
+            [0; PROOF],
+        );
         server.0.handle(Instant::ZERO, Input::Opened(PEER, &Ends::nodes(1, 0)));
-        let hello = Header::new(Kind::Hello, GREETING as u32, 0).encode();
-        let answers = server.tell(&[&hello[..], &encode_greeting(1 << 16)[..]].concat());
+        let hello = Header { flags: FLAG_FACTS, ..Header::new(Kind::Hello, (GREETING + PROOF) as u32, 0) }.encode();
+        let answers = server.tell(&[&hello[..], &encode_greeting(1 << 16), &[0; PROOF]].concat());
         assert_eq!(answers.iter().map(|answer| answer.0.kind).collect::<Vec<_>>(), [Kind::Welcome]);
+        server.1.copy_from_slice(&answers[0].1[GREETING..]);
         server
     }
 
@@ -53,21 +57,21 @@ impl Greeted {
         }
     }
 
-    /// Returns the numbers of the operations that the server answers to a message without payload.
-    fn answered(&mut self, header: &Header) -> Vec<u64> {
-        self.tell(&header.encode()).iter().map(|answer| answer.0.sequence).collect()
+    /// Returns the numbers of the operations that the server answers to a message with this body.
+    fn answered(&mut self, header: &Header, body: &[u8]) -> Vec<u64> {
+        self.tell(&[&header.encode()[..], body].concat()).iter().map(|answer| answer.0.sequence).collect()
     }
 
     fn echo(&mut self, sequence: u64) -> Vec<u64> {
-        self.answered(&Header::new(Kind::Echo, HEADER as u32, sequence))
+        self.answered(&Header::new(Kind::Echo, HEADER as u32, sequence), &[])
     }
 
     fn receive(&mut self, sequence: u64, count: u16) -> Vec<u64> {
-        self.answered(&Header { count, ..Header::new(Kind::Receive, HEADER as u32, sequence) })
+        self.answered(&Header { count, ..Header::new(Kind::Receive, HEADER as u32, sequence) }, &self.1.clone())
     }
 
     fn counters(&mut self) -> Counters {
-        let answers = self.tell(&Header::new(Kind::Report, 0, 1).encode());
+        let answers = self.tell(&[&Header::new(Kind::Report, PROOF as u32, 1).encode()[..], &self.1.clone()].concat());
         let (_, body) = answers.iter().find(|answer| answer.0.kind == Kind::Counters).expect("they were asked for");
         Counters::decode(body).unwrap()
     }
@@ -109,7 +113,7 @@ fn what_was_overtaken_long_ago_is_answered() {
 fn sends_from_long_ago_are_not_counted_again() {
     let mut server = Greeted::new();
     for sequence in [0, LONG_AGO, 0] {
-        server.answered(&Header::new(Kind::Send, HEADER as u32, sequence));
+        server.answered(&Header::new(Kind::Send, HEADER as u32, sequence), &[]);
     }
     let counters = server.counters();
     assert_eq!((counters.received, counters.duplicated), (2, 1));

@@ -1,9 +1,11 @@
 //! A server over UDP sends no more to an address that is not proven than came from it.
 
 use core::time::Duration;
-use hodo_machine::{Bytes, Ends, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Bytes, Ends, Input, Instant, Machine, Outbox, Output, Peer, Random};
 use hodo_raw::wire::updates::{SUBSCRIBE, Subscribe, UNSUBSCRIBE, encode_unsubscribe};
-use hodo_raw::wire::{FLAG_FACTS, GREETING, GREETING_MAX, HEADER, Header, Kind, PROOF, encode_greeting};
+use hodo_raw::wire::{
+    FLAG_FACTS, FLAG_PROVE, GREETING, GREETING_MAX, HEADER, Header, Kind, PROOF, RECEIVE_MAX, encode_greeting,
+};
 use hodo_raw::{Server, ServerConfig, Transport};
 
 const FACTS: &[u8] = b"kernel=6.1.0-18-amd64";
@@ -53,24 +55,49 @@ impl There {
         all
     }
 
-    fn greet(&mut self, peer: u32, flags: u8, length: usize) -> Vec<u8> {
-        self.server.handle(self.now, Input::Opened(Peer::accepted(peer), &Ends::nodes(0, peer)));
-        let hello = Header { flags, ..Header::new(Kind::Hello, length as u32, 0) };
-        let mut message = [&hello.encode()[..], &encode_greeting(1 << 16)].concat();
-        message.resize(HEADER + length, 0);
-        let mut answers = self.tell(peer, &message, 0);
-        assert_eq!((answers.len(), kind(&answers[0])), (1, Kind::Welcome));
-        assert!(answers[0].len() <= message.len(), "more than came");
-        answers.remove(0)
+    /// Returns whether the sender of a datagram becomes a peer, and what goes back to it otherwise.
+    fn stranger(&mut self, from: u32, message: &[u8]) -> (bool, Vec<u8>) {
+        let mut out = Outbox::new();
+        let is_taken = self.server.admits(self.now, &Ends::nodes(0, from), message, &mut out);
+        (is_taken, out.pieces().iter().flat_map(|piece| out.bytes(piece)).copied().collect())
     }
 
-    /// Returns the proof that the server tells a peer.
-    fn proof(&mut self, peer: u32) -> u64 {
-        let welcome = self.greet(peer, FLAG_FACTS, GREETING_MAX);
-        let (proof, facts) = welcome[HEADER + GREETING..].split_at(PROOF);
-        assert_eq!(facts, FACTS);
-        u64::from_le_bytes(proof.try_into().expect("eight bytes"))
+    /// Returns the answer of a stream to its greeting.
+    fn greet_on_a_stream(&mut self, peer: u32) -> Vec<u8> {
+        self.server.handle(self.now, Input::Opened(Peer::accepted(peer), &Ends::nodes(0, peer)));
+        self.tell(peer, &hello(FLAG_FACTS, GREETING, 0), 0).remove(0)
     }
+
+    /// Greets as a client does, and returns the proof that the server tells it.
+    fn proof(&mut self, peer: u32) -> u64 {
+        let (is_taken, welcome) = self.stranger(peer, &hello(FLAG_FACTS, GREETING_MAX, 0));
+        assert!(!is_taken && welcome[1] == FLAG_PROVE, "it greets again");
+        let proof = proof_in(&welcome);
+        let again = hello(FLAG_FACTS, GREETING_MAX, proof);
+        assert!(self.stranger(peer, &again).0, "with the proof");
+        self.server.handle(self.now, Input::Opened(Peer::accepted(peer), &Ends::nodes(0, peer)));
+        let welcome = self.tell(peer, &again, 0).remove(0);
+        assert_eq!((welcome[1], proof_in(&welcome)), (0, proof));
+        assert!(welcome.ends_with(FACTS));
+        proof
+    }
+}
+
+fn hello(flags: u8, length: usize, proof: u64) -> Vec<u8> {
+    let header = Header { flags, ..Header::new(Kind::Hello, length as u32, 0) };
+    let mut message = [&header.encode()[..], &encode_greeting(1 << 16), &proof.to_le_bytes()].concat();
+    message.resize(HEADER + length, 0);
+    message
+}
+
+fn proof_in(welcome: &[u8]) -> u64 {
+    u64::from_le_bytes(*welcome[HEADER + GREETING..].first_chunk().expect("eight bytes"))
+}
+
+/// Returns a RECEIVE for this many operations of 60,000 bytes.
+fn receive(count: u16, sequence: u64, proof: u64) -> Vec<u8> {
+    let header = Header { count, ..Header::new(Kind::Receive, 60_000, sequence) };
+    [&header.encode()[..], &proof.to_le_bytes()].concat()
 }
 
 fn kind(message: &[u8]) -> Kind {
@@ -95,12 +122,68 @@ fn a_greeting_is_answered_with_no_more_bytes_than_it_has() {
         (FLAG_FACTS, GREETING + PROOF + FACTS.len(), GREETING + PROOF + FACTS.len()),
         (FLAG_FACTS, 60_000, GREETING + PROOF + FACTS.len()),
     ] {
-        let welcome = There::new(Transport::Datagram).greet(0, flags, length);
-        assert_eq!(welcome.len(), HEADER + answer, "{flags} {length}");
+        let hello = hello(flags, length, 0);
+        let (is_taken, welcome) = There::new(Transport::Datagram).stranger(0, &hello);
+        assert_eq!(
+            (is_taken, welcome.len(), kind(&welcome)),
+            (false, HEADER + answer, Kind::Welcome),
+            "{flags} {length}"
+        );
+        assert!(welcome.len() <= hello.len());
     }
     // On a stream the connection is proof enough, and nothing has to be filled up.
-    let welcome = There::new(Transport::Stream).greet(0, FLAG_FACTS, GREETING_MAX - GREETING_MAX / 4 * 3);
-    assert!(welcome.ends_with(FACTS));
+    assert!(There::new(Transport::Stream).greet_on_a_stream(0).ends_with(FACTS));
+}
+
+#[test]
+fn nothing_that_a_stranger_sends_is_answered_with_more_or_makes_it_a_peer() {
+    let mut there = There::new(Transport::Datagram);
+    let theirs = there.proof(1);
+    let mut random = Random::new(7);
+    for kind in 0xA0..=0xAF_u8 {
+        for length in [0, 8, 16, 24, 40, 240, 60_000] {
+            for proof in [0, u64::MAX, theirs] {
+                let mut message = hello(FLAG_FACTS, length, proof);
+                (message[0], message[2]) = (kind, 255);
+                message.truncate(HEADER + length.min(random.below(2 * length as u64 + 1) as usize));
+                let (is_taken, answer) = there.stranger(9, &message);
+                assert!(!is_taken && answer.len() <= message.len(), "{kind:X} {length}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_answered_with_more_takes_the_proof_each_time() {
+    let mut there = There::new(Transport::Datagram);
+    let (mine, theirs) = (there.proof(0), there.proof(1));
+    // In the name of the second peer, with all that the first one knows.
+    for guess in [0, 1, u64::MAX, mine, mine.wrapping_add(1), theirs ^ 1] {
+        assert!(there.tell(1, &receive(9, 0, guess), 100).is_empty(), "{guess}");
+        let report = [&Header::new(Kind::Report, PROOF as u32, 1).encode()[..], &guess.to_le_bytes()].concat();
+        assert!(there.tell(1, &report, 100).is_empty(), "{guess}");
+    }
+    assert_eq!(there.tell(1, &receive(9, 0, theirs), 100).len(), 9);
+}
+
+#[test]
+fn one_message_asks_for_so_many_operations_at_most() {
+    let mut there = There::new(Transport::Datagram);
+    let proof = there.proof(0);
+    assert!(there.tell(0, &receive(RECEIVE_MAX + 1, 0, proof), 0).is_empty());
+    assert_eq!(there.tell(0, &receive(RECEIVE_MAX, 0, proof), 0).len(), usize::from(RECEIVE_MAX));
+}
+
+#[test]
+fn a_peer_that_has_gone_is_sent_nothing_after_the_lease() {
+    let mut there = There::new(Transport::Datagram);
+    let proof = there.proof(0);
+    there.server.handle(there.now, Input::Blocked(Peer::accepted(0)));
+    assert!(there.tell(0, &receive(RECEIVE_MAX, 0, proof), 0).is_empty());
+    there.now = there.now + LEASE;
+    there.server.handle(there.now, Input::Drained(Peer::accepted(0)));
+    let sent = there.server.poll(there.now, &mut Outbox::new());
+    assert!(matches!(sent, Output::Idle(_)), "{sent:?}");
 }
 
 #[test]
@@ -126,18 +209,4 @@ fn updates_end_with_the_lease() {
     let proof = there.proof(0);
     let count = there.tell(0, &subscribe(proof), 10_000).len();
     assert!((101..=102).contains(&count), "one second of them, and SUBSCRIBED: {count}");
-}
-
-#[test]
-fn a_new_session_has_another_proof() {
-    let mut there = There::new(Transport::Datagram);
-    let old = there.proof(0);
-    assert_ne!(there.proof(0), old);
-    assert!(there.tell(0, &subscribe(old), 1_000).is_empty());
-}
-
-/// SipHash-2-4 of the number 1, with the key of the reference's vectors: nobody guesses it who does not know the key.
-#[test]
-fn the_proof_is_the_keyed_hash_of_the_session() {
-    assert_eq!(There::new(Transport::Datagram).proof(0), 0x2B91_B2B0_85E6_D1F6);
 }

@@ -3,7 +3,6 @@ use super::spot::Spot;
 use crate::{Access, At, Files, Queued, Session, SessionError, SessionSettings};
 use hodo_tester::Error;
 use hodo_uhal::connections::Connection;
-use hodo_uhal::finding::Finding;
 use hodo_uhal::table::{Mask, Node, Table};
 use hodo_uhal::uri::Uri;
 use std::sync::Arc;
@@ -43,11 +42,11 @@ pub struct Label {
 }
 
 impl Board {
-    /// Finds the device, and the names of its registers. Nothing is sent as yet. Warnings about its files go to `warn`.
+    /// Finds the device, and the names of its registers. Nothing is sent as yet.
     ///
     /// # Errors
     /// [`Error::Usage`] if there is no such device, or its files are wrong.
-    pub fn open(device: &DeviceName, warn: &dyn Fn(&[Finding])) -> Result<Self, Error> {
+    pub fn open(device: &DeviceName) -> Result<Self, Error> {
         let settings =
             SessionSettings { timeout: device.timeout, reliable: device.reliable, ..SessionSettings::default() };
         let table = device.table.as_deref().map(names::table).transpose()?;
@@ -58,9 +57,9 @@ impl Board {
                 ));
             }
             let uri: Uri = device.device.parse().map_err(|why| usage(&why))?;
-            return Ok(Board::with(None, Session::open(&uri, &settings)?, table, warn));
+            return Ok(Board::with(None, Session::open(&uri, &settings)?, table));
         }
-        let connection = connection(&device.device, &device.connections, warn)?;
+        let connection = connection(&device.device, &device.connections)?;
         let session = match table {
             None => Session::of_connection(&connection, &settings),
             Some(_) => connection.uri.parse().map_err(SessionError::Uri).and_then(|uri| Session::open(&uri, &settings)),
@@ -69,16 +68,13 @@ impl Board {
             Error::Usage(text) => Error::Usage(format!("{text} (device `{}` at {})", connection.id, connection.place)),
             failed => failed,
         })?;
-        Ok(Board::with(Some(connection.id), session, table, warn))
+        Ok(Board::with(Some(connection.id), session, table))
     }
 
-    fn with(name: Option<String>, session: Session, table: Option<Table>, warn: &dyn Fn(&[Finding])) -> Self {
+    fn with(name: Option<String>, session: Session, table: Option<Table>) -> Self {
         let mut session = session;
         if let Some(table) = table {
             session = session.with_table(Arc::new(table));
-        }
-        if let Some(table) = session.table() {
-            warn(table.warnings());
         }
         Board { name, session }
     }
@@ -212,11 +208,11 @@ pub fn at(spot: &Spot) -> At<'_> {
     }
 }
 
-/// Finds the device of an id in connection files. Warnings about them go to `warn`.
+/// Finds the device of an id in connection files.
 ///
 /// # Errors
 /// [`Error::Usage`] if there is no such device, or the files are wrong.
-pub fn connection(id: &str, files: &[String], warn: &dyn Fn(&[Finding])) -> Result<Connection, Error> {
+pub fn connection(id: &str, files: &[String]) -> Result<Connection, Error> {
     if files.is_empty() {
         return Err(Error::Usage(format!(
             "`{id}` is no URI of a device, as ipbusudp-2.0://board:50001; if it is in connection files, say --connections \
@@ -224,7 +220,6 @@ pub fn connection(id: &str, files: &[String], warn: &dyn Fn(&[Finding])) -> Resu
         )));
     }
     let all = names::connections(files).map_err(|why| usage(&why))?;
-    warn(all.warnings());
     all.connection(id).cloned().map_err(|why| usage(&why))
 }
 

@@ -68,9 +68,6 @@ pub enum FileProblem {
         /// From the file that is included again to itself.
         chain: Vec<String>,
     },
-    /// The bytes are not text.
-    #[error("the text is neither UTF-8 nor declared to be ISO-8859-1; save it as UTF-8")]
-    Encoding,
     /// The text is not XML.
     #[error("not XML: {why}")]
     NotXml {

@@ -61,6 +61,31 @@ pub enum Remark {
     },
     /// Nodes inside one that is a module's.
     BesideModule,
+    /// Bytes that are not UTF-8, without a declaration that says what they are.
+    Encoding {
+        /// The first of them.
+        byte: u8,
+    },
+    /// A NUL, at which the file ends for uHAL.
+    Nul {
+        /// How many characters follow it.
+        characters: usize,
+    },
+    /// Text before or behind the outermost element.
+    TextOutside {
+        /// Beginning of the text.
+        found: String,
+    },
+    /// An element before or behind the one that counts.
+    ElementOutside {
+        /// Name of the element.
+        name: String,
+    },
+    /// An attribute that its element has already.
+    SameAttribute {
+        /// Name of the attribute.
+        name: String,
+    },
     /// From here on errors, or warnings, are not kept.
     More {
         /// How many are.
@@ -114,6 +139,25 @@ impl fmt::Display for Remark {
             Remark::UnknownElement { name } => write!(f, "element `{name}` has no effect; nodes are `node`"),
             Remark::BesideModule => {
                 f.write_str("nodes inside a node with `module` have no effect; move them into the module's file")
+            }
+            Remark::Encoding { byte } => {
+                write!(f, "byte 0x{byte:02X} is not UTF-8, and is read as ISO-8859-1; save the file as UTF-8")
+            }
+            Remark::Nul { characters: 0 } => f.write_str("a NUL ends the file; remove it"),
+            Remark::Nul { characters } => {
+                write!(f, "a NUL ends the file, and {characters} characters behind it are not read; remove it")
+            }
+            Remark::TextOutside { found } => {
+                write!(f, "the text {found:?} outside the outermost element has no effect; remove it")
+            }
+            Remark::ElementOutside { name } => {
+                write!(
+                    f,
+                    "element `{name}` has no effect here, because the table is another outermost element; remove it"
+                )
+            }
+            Remark::SameAttribute { name } => {
+                write!(f, "the element has `{name}` already, and its first value counts; remove this one")
             }
             Remark::More { max } => {
                 write!(f, "there are more than {max} of them, and the rest is not listed; fix these first")

@@ -8,6 +8,7 @@ use alloc::borrow::{Cow, ToOwned};
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use roxmltree::Document;
 
 /// A file's nodes; the first is its outermost one.
 #[derive(Debug)]
@@ -79,13 +80,10 @@ impl Findings {
 
 /// Reads a file's nodes; nothing where its outermost one cannot be used.
 pub(super) fn draft(file: &str, bytes: &[u8], limits: &Limits, findings: &mut Findings) -> Option<Draft> {
-    let text = match Text::decode(bytes) {
-        Ok(text) => text,
-        Err((problem, line, column)) => {
-            findings.add(file, (line, column), problem);
-            return None;
-        }
-    };
+    let text = Text::decode(bytes);
+    for (remark, place) in text.remarks() {
+        findings.add(file, *place, remark.clone());
+    }
     let document = match text.parse() {
         Ok(document) => document,
         Err((problem, line, column)) => {
@@ -93,18 +91,28 @@ pub(super) fn draft(file: &str, bytes: &[u8], limits: &Limits, findings: &mut Fi
             return None;
         }
     };
-    let root = document.root_element();
+    let root = root(file, &text, &document, findings)?;
     let at = text.position(root.range().start);
-    if root.tag_name().name() != "node" {
-        findings.add(file, at, FileProblem::WrongRoot { found: xml::plain(root.tag_name().name()).into_owned() });
-        return None;
-    }
     let mut reader = Reader { file, text: &text, limits, findings, nodes: Vec::new(), classes: BTreeSet::new() };
     if root.namespaces().any(|space| space.name() != Some("xml")) {
         reader.findings.add(file, at, ValueProblem::Unknown { name: "xmlns".to_owned(), known: ATTRIBUTES });
     }
     let sound = reader.node(root, 1).is_some();
     sound.then_some(Draft { file: file.into(), nodes: reader.nodes })
+}
+
+/// Finds the element that is the table: the first outermost `node`, whatever lies beside it.
+fn root<'a>(file: &str, text: &Text, document: &'a Document<'a>, findings: &mut Findings) -> Option<Element<'a>> {
+    let root = xml::outermost(document).find(|element| element.has_tag_name("node"));
+    for element in xml::outermost(document).filter(|element| Some(*element) != root) {
+        let (at, name) = (text.position(element.range().start), xml::plain(element.tag_name().name()).into_owned());
+        if root.is_none() {
+            findings.add(file, at, FileProblem::WrongRoot { found: name });
+            return None;
+        }
+        findings.add(file, at, Remark::ElementOutside { name });
+    }
+    root
 }
 
 /// Attributes, and those that cannot stand beside them.
@@ -142,7 +150,7 @@ impl<'a> Reader<'a> {
                 if name == "node" {
                     children.extend(self.node(child, depth + 1));
                 } else {
-                    self.add(&child, Remark::UnknownElement { name: name.to_owned() });
+                    self.add(&child, Remark::UnknownElement { name: xml::plain(name).into_owned() });
                 }
             }
             self.nodes[index].children = children;
@@ -168,7 +176,7 @@ impl<'a> Reader<'a> {
     fn attributes(&mut self, element: Element<'a>, depth: usize) -> DraftNode {
         for attribute in element.attributes() {
             if attribute.namespace().is_some() || !ATTRIBUTES.contains(&attribute.name()) {
-                let name = attribute.name().to_owned();
+                let name = xml::plain(attribute.name()).into_owned();
                 self.add_at(attribute.range().start, ValueProblem::Unknown { name, known: ATTRIBUTES });
             }
         }

@@ -398,16 +398,20 @@ fn files_that_are_none_are_errors() {
         told_of(Shelf::default()),
         ["t.xml: error: `t.xml` cannot be read: there is no such file; check the path"]
     );
-    assert_eq!(told(""), ["t.xml:1:1: error: not XML: the document does not have a root node"]);
+    assert_eq!(told(""), ["t.xml:1:1: error: not XML: there is no element in the file"]);
     assert_eq!(
         told("\n <connections/>"),
         ["t.xml:2:2: error: the outermost element is `connections`; an address table begins with `node`"]
     );
     assert_eq!(told("<node xmlns='x'/>").len(), 1);
-    let latin = Shelf::default().with("t.xml", b"<node>\n<node id='\xE9'/></node>");
+    let latin = Shelf::default().with("t.xml", b"<node>\n<node id='\xE9'/></node>\n<node/>`");
     assert_eq!(
         told_of(latin),
-        ["t.xml:2:11: error: the text is neither UTF-8 nor declared to be ISO-8859-1; save it as UTF-8"]
+        [
+            "t.xml:2:11: warning: byte 0xE9 is not UTF-8, and is read as ISO-8859-1; save the file as UTF-8",
+            "t.xml:3:1: warning: element `node` has no effect here, because the table is another outermost element; remove it",
+            "t.xml:3:8: warning: the text \"`\" outside the outermost element has no effect; remove it"
+        ]
     );
 }
 

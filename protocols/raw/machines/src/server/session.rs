@@ -2,7 +2,7 @@ use crate::session::Inbound;
 use crate::stages::{Answered, FarStages};
 use crate::subscription::Updates;
 use crate::tracker::{Arrival, Tracker};
-use crate::wire::{self, COUNTERS, Counters, GREETING, Header, Kind, PROOF, RANGE};
+use crate::wire::{self, COUNTERS, Counters, FLAG_FACTS, GREETING, GREETING_MAX, Header, Kind, PROOF, RANGE};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use hodo_machine::{Instant, Outbox, Peer, Transport};
@@ -11,7 +11,7 @@ use hodo_machine::{Instant, Outbox, Peer, Transport};
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) inbound: Inbound,
-    /// The number that a SUBSCRIBE over UDP has to repeat: who does receives what is sent to its address.
+    /// The number that the peer repeats over UDP: who does receives what is sent to its address.
     pub(super) proof: u64,
     pub(super) greeted: bool,
     pub(super) blocked: bool,
@@ -152,16 +152,19 @@ impl Arrivals {
     }
 }
 
-impl Reply {
-    /// Writes the answer to HELLO: the proof and the facts as far as there is room for them.
-    pub(super) fn welcome(&self, size_max: u32, proof: u64, facts: &[u8], out: &mut Outbox) {
-        let room = self.length as usize;
-        let proof = if room >= GREETING + PROOF { &proof.to_le_bytes()[..] } else { &[] };
-        let facts = if room >= GREETING + PROOF + facts.len() { facts } else { &[] };
-        let length = GREETING + proof.len() + facts.len();
-        out.copy(&Header::new(Kind::Welcome, length as u32, self.sequence).encode());
-        out.copy(&wire::encode_greeting(size_max));
-        out.copy(proof);
-        out.copy(facts);
-    }
+/// Returns the bytes that may stand behind the header of the answer to a HELLO: over UDP no more than behind its own.
+pub(super) fn room_for_welcome(hello: &Header, body: Option<&[u8]>) -> usize {
+    if hello.flags & FLAG_FACTS == 0 { GREETING } else { body.map_or(GREETING_MAX, <[u8]>::len) }
+}
+
+/// Writes the answer to HELLO: the proof and the facts as far as the header's length has room for them.
+pub(super) fn welcome(header: Header, size_max: u32, proof: u64, facts: &[u8], out: &mut Outbox) {
+    let room = header.length as usize;
+    let proof = if room >= GREETING + PROOF { &proof.to_le_bytes()[..] } else { &[] };
+    let facts = if room >= GREETING + PROOF + facts.len() { facts } else { &[] };
+    let length = (GREETING + proof.len() + facts.len()) as u32;
+    out.copy(&Header { length, ..header }.encode());
+    out.copy(&wire::encode_greeting(size_max));
+    out.copy(proof);
+    out.copy(facts);
 }
