@@ -65,6 +65,8 @@ pub struct HubConfig {
     pub forget: Duration,
     /// A client that has not sent a whole chunk by then is ended.
     pub first_chunk: Duration,
+    /// The seed of the numbers by which the hub knows its own packets; another one for each hub.
+    pub seed: u64,
 }
 
 impl Default for HubConfig {
@@ -83,6 +85,7 @@ impl Default for HubConfig {
             probe_last: Duration::from_secs(5),
             forget: Duration::from_secs(15),
             first_chunk: Duration::from_secs(30),
+            seed: 0,
         }
     }
 }

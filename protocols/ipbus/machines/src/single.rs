@@ -204,7 +204,7 @@ impl Single {
                 swap(&mut self.translated);
                 &self.translated
             };
-            if !take(Answer { key: self.key, header: due, packet: bytes }) {
+            if !take(Answer { key: self.key, header: due, first: None, packet: bytes }) {
                 return Heard::NotTaken;
             }
         }

@@ -17,6 +17,7 @@
 //! A window has no opinion on who its caller is: a client, or the hub. Bytes come in by [`Window::received`], and go
 //! out by [`Window::poll`]. It has one deadline, which follows from its state, and so no timers of its own.
 
+mod identity;
 mod recovery;
 mod round_trip;
 
@@ -25,13 +26,14 @@ pub use round_trip::RoundTrip;
 use crate::Error;
 use crate::wire::packet::{self, HEADER, Kind, Packet};
 use crate::wire::status::{self, Status};
-use crate::wire::{IN_FLIGHT, PAYLOAD};
+use crate::wire::{IN_FLIGHT, PAYLOAD, WORD};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::AddAssign;
 use core::time::Duration;
 use hodo_machine::Instant;
+use identity::OwnIds;
 
 /// The longest wait for one answer is this part of the patience, so that several are tried.
 const TRIES: u32 = 8;
@@ -48,6 +50,10 @@ pub struct WindowConfig {
     pub calm: Duration,
     /// No answer is late before this: a hiccup of an ordinary scheduler would look like a loss.
     pub late_min: Duration,
+    /// The seed of the numbers that the window writes into the first transaction of each packet, and takes out of its reply:
+    /// so that the reply of another host's packet is never taken for one's own. `None` leaves the caller's, who then has to
+    /// begin at a random one.
+    pub own_ids: Option<u64>,
 }
 
 impl WindowConfig {
@@ -65,6 +71,7 @@ impl Default for WindowConfig {
             patience: Duration::from_secs(1),
             calm: Duration::ZERO,
             late_min: Duration::from_micros(200),
+            own_ids: None,
         }
     }
 }
@@ -129,8 +136,21 @@ pub struct Answer<'a> {
     pub key: u64,
     /// The header that its packet was pushed with.
     pub header: [u8; HEADER],
+    /// The header of its first transaction as the caller is due it, if the window has numbered it.
+    pub first: Option<[u8; WORD]>,
     /// The reply as it was received.
     pub packet: &'a [u8],
+}
+
+impl Answer<'_> {
+    /// Appends the reply with the headers that its caller is due.
+    #[inline]
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        let first = self.first.as_ref().map_or(&[][..], |first| first);
+        out.extend_from_slice(&self.header);
+        out.extend_from_slice(first);
+        out.extend_from_slice(&self.packet[HEADER + first.len()..]);
+    }
 }
 
 /// A received datagram, classified.
@@ -202,6 +222,7 @@ pub struct Window {
     cause: Cause,
     after: After,
     to_greet: bool,
+    own: Option<OwnIds>,
     /// Datagrams sent so far.
     turns: u64,
     status: StatusRequests,
@@ -266,7 +287,7 @@ enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct StatusRequest {
     at: Instant,
-    /// Its place among all datagrams that were sent.
+    /// The place among all datagrams that were sent.
     turn: u64,
 }
 
@@ -285,6 +306,8 @@ struct Slot {
     /// `None` for the greeting.
     key: Option<u64>,
     header: [u8; HEADER],
+    /// The header of the first transaction as it was pushed, if it has another number since.
+    first: Option<u32>,
     packet: Vec<u8>,
     stage: Stage,
     /// When it was sent, or its reply asked for, last; and the place of that among all datagrams that were sent.
@@ -329,6 +352,7 @@ impl Window {
             cause: Cause::Silent,
             after: After::GoOn,
             to_greet: false,
+            own: config.own_ids.map(OwnIds::new),
             turns: 0,
             status: StatusRequests::default(),
             resend: [0; HEADER],

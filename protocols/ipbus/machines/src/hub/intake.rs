@@ -2,6 +2,7 @@ use super::board::Board;
 use super::client::Entry;
 use super::router::{Router, Timer};
 use super::{Ended, HubConfig};
+use crate::window::WindowConfig;
 use crate::wire::Version;
 use crate::wire::hub::{Code, REQUEST_HEADER, Request, Requests, target};
 use crate::wire::packet::{Kind, Packet};
@@ -130,7 +131,8 @@ impl Router {
             let idle = self.boards.idlest().ok_or(Code::HubTimeout)?;
             self.forget_board(idle);
         }
-        let number = self.boards.insert(Board::new(target, version, self.config.window, now));
+        let window = WindowConfig { own_ids: Some(self.random.bits()), ..self.config.window };
+        let number = self.boards.insert(Board::new(target, version, window, now));
         self.timers.arm(Timer::Unused(number), now + self.config.forget);
         self.open_board(number);
         Ok(number)

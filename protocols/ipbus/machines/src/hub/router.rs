@@ -5,11 +5,10 @@ use super::packets::{Lanes, NONE, Packets, Stage};
 use super::stages::{Stages, mark_sent};
 use super::{Ended, HubConfig, HubCounters, HubEvent, index};
 use crate::window::{Cause, Heard, Step};
-use crate::wire::WORD;
 use crate::wire::hub::Code;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use hodo_machine::{Address, Instant, Outbox, Output, Peer, Peers, Timers};
+use hodo_machine::{Address, Instant, Outbox, Output, Peer, Peers, Random, Timers};
 
 /// A timer of a hub, by the number of its board or client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +42,7 @@ pub(super) struct Router {
     pub(super) stages: Stages,
     /// With those that are gone or forgotten.
     pub(super) past: HubCounters,
+    pub(super) random: Random,
 }
 
 /// A peer to be opened or closed.
@@ -68,6 +68,7 @@ impl Router {
             draining: false,
             stages: Stages::default(),
             past: HubCounters::default(),
+            random: Random::new(config.seed),
             config,
         }
     }
@@ -190,8 +191,7 @@ impl Router {
             let packet = &mut self.packets[answer.key as u32];
             packet.bytes.clear();
             if answer.packet.len() <= self.config.packet_bytes {
-                packet.bytes.extend_from_slice(&answer.header);
-                packet.bytes.extend_from_slice(&answer.packet[WORD..]);
+                answer.append_to(&mut packet.bytes);
                 packet.code = Code::Done;
             } else {
                 packet.code = Code::HubTimeout;

@@ -1,12 +1,12 @@
 //! Rules of a window for answers, and for answers that are late.
 
+use super::identity::OwnIds;
 use super::{After, Answer, Cause, Heard, Out, Progress, Slot, Stage, State, StatusRequest, Window};
 use crate::Error;
 use crate::wire::IN_FLIGHT;
 use crate::wire::operation::{Mode, Operation, Request};
 use crate::wire::packet::{HEADER, Header, Kind, Packet, distance, following, is_header};
 use crate::wire::status::Status;
-use crate::wire::transaction::Info;
 use crate::wire::{Order, Words};
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -39,8 +39,20 @@ impl Window {
         let begun = packet.first_chunk_mut::<HEADER>().expect("a packet has a header");
         let header = *begun;
         let order = Order::BOTH.into_iter().find(|order| is_header(order.word(header)));
-        *begun = order.expect("a packet begins with its header").bytes(Header { id, kind: Kind::Control }.encode());
-        self.slots.push_back(Slot { id, key, header, packet, stage: Stage::New, sent: now, turn: 0, once: false });
+        let order = order.expect("a packet begins with its header");
+        *begun = order.bytes(Header { id, kind: Kind::Control }.encode());
+        let first = self.mark(id, order, &mut packet);
+        self.slots.push_back(Slot {
+            id,
+            key,
+            header,
+            first,
+            packet,
+            stage: Stage::New,
+            sent: now,
+            turn: 0,
+            once: false,
+        });
         self.next = following(id);
         id
     }
@@ -133,7 +145,8 @@ impl Window {
             return Heard::Stray;
         };
         let Slot { header, stage, sent, once, .. } = *slot;
-        if !begins_alike(slot, reply) || !slot.key.is_none_or(|key| take(Answer { key, header, packet })) {
+        let first = slot.unmarked(reply);
+        if !slot.is_answered_by(reply) || !slot.key.is_none_or(|key| take(Answer { key, header, first, packet })) {
             self.not_taken();
             return Heard::NotTaken;
         }
@@ -276,6 +289,7 @@ impl Window {
         (self.base, self.next) = (id, id);
         self.state = State::Open;
         self.to_greet = true;
+        self.own.iter_mut().for_each(OwnIds::renew);
         self.begin(now);
     }
 
@@ -352,20 +366,4 @@ fn greeting(packet: &mut Vec<u8>) {
     Order::NATIVE.push(Header { id: 0, kind: Kind::Control }.encode(), packet);
     let nothing: Operation<Words<'_>> = Operation::Read { mode: Mode::Incrementing, address: 0, words: 0 };
     Request::new(0, nothing).encode(Order::NATIVE, packet);
-}
-
-/// The bits of a transaction's header that hold its version, its number and its type.
-const WHICH: u32 = 0xFFFF_00F0;
-const INFO: u32 = 0xF;
-
-/// Tells whether a reply's first transaction is its request's. A board that numbers its replies wrongly would otherwise
-/// have one client told what another has asked for.
-#[inline]
-fn begins_alike(slot: &Slot, reply: &Packet<'_>) -> bool {
-    let asked = slot.packet.get(HEADER..).and_then(|body| body.first_chunk());
-    let (Some(asked), Some(told)) = (asked, reply.body.first_chunk()) else { return true };
-    let order = if is_header(Order::Big.word(slot.header)) { Order::Big } else { Order::Little };
-    let (asked, told) = (order.word(*asked), reply.order.word(*told));
-    // What a device cannot read, it need not repeat.
-    (asked ^ told) & WHICH == 0 || told & INFO == u32::from(Info::BadHeader.code())
 }
