@@ -170,15 +170,16 @@ def test_devices_by_their_names(tmp_path, monkeypatch):
 
 
 def test_lost_packets_are_recovered_directly_and_by_the_hub():
+    sure = ["--timeout", "20s", "--reliable", "true"]
     for scheme in ("ipbusudp-2.0", "chtcp-2.0"):
         with reached(scheme, "loss=0.05&duplicate=0.02&reorder=0.02&seed=3") as uri:
-            ipbus("fifo", "write", uri, "0x10", *range(300), "--timeout", "20s")
+            ipbus("fifo", "write", uri, "0x10", *range(300), *sure)
             words = [random.Random(7).getrandbits(32) for _ in range(5000)]
-            ipbus("block", "write", uri, "0x100", *words, "--timeout", "20s")
-            assert values("block", "read", uri, "0x100", "-n", 5000, "--timeout", "20s") == words
+            ipbus("block", "write", uri, "0x100", *words, *sure)
+            assert values("block", "read", uri, "0x100", "-n", 5000, *sure) == words
             for _ in range(20):
-                ipbus("rmw", "sum", uri, "0x20", 1, "--timeout", "20s")
-            assert values("read", uri, "0x20", "--timeout", "20s") == [20], "each once"
+                ipbus("rmw", "sum", uri, "0x20", 1, *sure)
+            assert values("read", uri, "0x20", *sure) == [20], "each once"
 
 
 def test_a_board_without_numbers_leaves_them_to_another_client():
@@ -238,7 +239,7 @@ def test_a_restart_is_told_and_nothing_is_done_twice():
     with command.serving("ipbusudp-2.0://127.0.0.1:0?reboot=0.2&seed=5") as device:
         told = 0
         for _ in range(40):
-            done = command.hodo("ipbus", "rmw", "sum", device.uri, "0x20", 1)
+            done = command.hodo("ipbus", "rmw", "sum", device.uri, "0x20", 1, "--reliable", "true")
             assert done.returncode in (0, 1), done.stderr
             told += "restarted" in done.stderr
         assert told > 0

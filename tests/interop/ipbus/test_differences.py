@@ -103,9 +103,11 @@ def test_a_lost_packet_on_direct_udp():
             for _ in range(40):
                 hardware.getClient().read(0x10)
                 hardware.dispatch()
+        patient = ["--timeout", "20s"]
         for _ in range(10):
-            assert command.hodo("ipbus", "rmw", "sum", device.uri, "0x10", 1, "--timeout", "20s").returncode == 0
-        shown = command.hodo("ipbus", "read", device.uri, "0x10", "--values", "--timeout", "20s")
+            done = command.hodo("ipbus", "rmw", "sum", device.uri, "0x10", 1, "--reliable", "true", *patient)
+            assert done.returncode == 0, done.stderr
+        shown = command.hodo("ipbus", "read", device.uri, "0x10", "--values", *patient)
         assert shown.stdout == "0x0000000A\n"
 
 

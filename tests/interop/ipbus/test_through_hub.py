@@ -324,6 +324,21 @@ def test_a_client_beside_the_hub_is_in_nobodys_way():
         assert total(device.uri) == 4 * ROUNDS
 
 
+def test_hodo_ipbus_beside_the_hub_is_in_nobodys_way():
+    """By its default: reads have no numbers, and nor has a write where the board has seen a hub's."""
+    with command.hub("--patience", "20s") as hub, command.serving("ipbusudp-2.0://127.0.0.1:0") as device:
+        patient = ["--timeout", "20s"]
+        write(board(through(hub.at, device.uri)), 0)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            rounds = pool.submit(in_processes, [through(hub.at, device.uri)] * 2)
+            for number in range(20):
+                assert command.hodo("ipbus", "write", device.uri, "0x30", number, *patient).returncode == 0
+                shown = command.hodo("ipbus", "read", device.uri, "0x30", "--values", *patient)
+                assert shown.stdout == f"0x{number:08X}\n", shown.stderr
+            assert rounds.result() == [ROUNDS] * 2
+        assert total(device.uri) == 2 * ROUNDS
+
+
 def read_for_ever(uri, began):
     hardware = board(uri)
     while True:

@@ -55,10 +55,10 @@ pub struct DeviceOptions {
     /// How long to wait without progress before giving up.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration, help_heading = "Device")]
     pub timeout: Duration,
-    /// Number packets over UDP, so that lost ones are recovered. Set it to false for a board that also has a hub or
-    /// another client with numbers: the packets of both would fail.
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, help_heading = "Device")]
-    pub reliable: bool,
+    /// Give packets over UDP ids, so that what is lost is recovered, always or never. By default reads have none, and all
+    /// else only if nobody has sent the board ids since it was reset: a hub or another client that does would be disturbed.
+    #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, help_heading = "Device")]
+    pub reliable: Option<bool>,
 }
 
 /// Which nodes.

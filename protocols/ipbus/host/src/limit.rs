@@ -19,7 +19,7 @@ pub(crate) fn on_the_wire(uri: &Uri, plan: &Plan) -> Result<OnTheWire, Error> {
     let boards = if uri.simulated { Boards::simulated(uri, 1)?.0 } else { Boards::of(uri)? };
     let (config, access) = (boards.typical(), boards.access());
     let (carrier, out, back) = match config.path {
-        Way::Udp { .. } => (Carrier::Udp, 0, 0),
+        Way::Udp { .. } | Way::SharedUdp => (Carrier::Udp, 0, 0),
         Way::Tcp => (Carrier::Tcp, chunk::HEADER, chunk::HEADER),
         Way::Hub(_) => (Carrier::Tcp, hub::REQUEST_HEADER, hub::REPLY_HEADER),
     };

@@ -35,14 +35,14 @@ pub struct SessionSettings {
     pub timeout: Duration,
     /// How to wait for answers.
     pub wait: Wait,
-    /// Whether packets over UDP have numbers, so that what is lost is recovered, where the URI does not say. A device has
-    /// one count of them for all its clients: only one may use it at a time.
-    pub reliable: bool,
+    /// Whether packets over UDP have ids, so that what is lost is recovered, where the URI does not say. A device has one
+    /// count of ids for all its clients. If `None`, they have ids only where nobody else's have: see [`Path::SharedUdp`].
+    pub reliable: Option<bool>,
 }
 
 impl Default for SessionSettings {
     fn default() -> Self {
-        SessionSettings { timeout: Duration::from_secs(1), wait: Wait::Block, reliable: true }
+        SessionSettings { timeout: Duration::from_secs(1), wait: Wait::Block, reliable: None }
     }
 }
 

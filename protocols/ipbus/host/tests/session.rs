@@ -43,7 +43,7 @@ fn an_address_where_nobody_listens_is_told_of_at_once() {
     let clock = Clock::start();
     let settings = SessionSettings { timeout: Duration::from_secs(60), ..SessionSettings::default() };
     for (transport, version) in EVERY_WAY {
-        for reliable in [true, false] {
+        for reliable in [None, Some(true), Some(false)] {
             let gone = Board::start(transport, version, registers()).uri();
             let mut session = Session::open(&gone, &SessionSettings { reliable, ..settings }).expect("a session");
             let began = clock.now();

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | UDP, version 2.0, with ids | as many as the device has buffers, 16 at most | is recovered: see [`Window`](crate::window::Window) |
 //! | UDP, version 2.0, without ids | 16 | fails after the time-out, as with uHAL |
+//! | UDP, version 2.0, shared with others | 16 | has ids where nobody else's packets have; else reads are sent again, all else fails |
 //! | UDP, version 1.3 | 1 | reads are sent again, all else fails: see [`Single`](crate::single::Single) |
 //! | TCP | 16 | nothing |
 //! | through the hub | 60, three in a chunk | nothing between here and the hub; the hub recovers the rest |
@@ -19,6 +20,7 @@ mod flight;
 mod packing;
 mod plain;
 mod queue;
+mod shared;
 mod stream;
 
 pub use block::Block;
@@ -59,10 +61,21 @@ pub enum Path {
         /// clients, so only one of them may use it. Version 1.3 has no ids.
         reliable: bool,
     },
+    /// UDP, to a device that others may be using. Harmless reads go without ids and are sent again when they are late. All
+    /// else has ids where the device's status shows that nobody has sent it any, and otherwise fails when it is lost.
+    SharedUdp,
     /// TCP.
     Tcp,
     /// TCP to a hub, which sends on to this device.
     Hub(SocketAddrV4),
+}
+
+impl Path {
+    /// Tells whether packets are datagrams.
+    #[must_use]
+    pub const fn is_udp(&self) -> bool {
+        matches!(self, Path::Udp { .. } | Path::SharedUdp)
+    }
 }
 
 /// How a client talks to its device.
@@ -93,7 +106,7 @@ impl ClientConfig {
     #[must_use]
     pub fn new(path: Path, version: Version, address: Address) -> Self {
         let in_flight = match (version, path) {
-            (Version::V1_3, Path::Udp { .. }) => 1,
+            (Version::V1_3, Path::Udp { .. } | Path::SharedUdp) => 1,
             (_, Path::Hub(_)) => HUB_IN_FLIGHT,
             _ => IN_FLIGHT,
         };
@@ -299,6 +312,7 @@ impl Client {
 
     fn received(&mut self, now: Instant, bytes: &[u8]) {
         let Client { carrier, flight, queue, .. } = self;
+        flight.expect(carrier.names_packets(), carrier.numbers_packets());
         let outcome = carrier.received(now, bytes, &mut |key, reply| match reply {
             Ok(packet) => flight.take(key, packet, queue),
             Err(error) => flight.fail(key, error, queue),
@@ -312,7 +326,7 @@ impl Client {
     fn closed(&mut self, now: Instant, why: Closed) {
         // A datagram socket is there at once; whether anybody listens shows only after the first question, which a client
         // without ids does not ask.
-        let was_there = self.link == Link::Open && self.ready && !matches!(self.carrier, Carrier::Plain(_));
+        let was_there = self.link == Link::Open && self.ready && self.carrier.names_packets();
         self.link = Link::Closed;
         if was_there {
             self.lose_link(now, Error::Closed(why));
@@ -355,7 +369,7 @@ impl Client {
                 begun.for_each(|tag| mark_sending(tag, out));
             }
             let key = self.flight.send();
-            self.carrier.push(now, key, self.composer.packet());
+            self.carrier.push(now, key, self.composer.packet(), || self.flight.only_reads());
             self.composer.restart();
         }
     }
@@ -438,7 +452,7 @@ impl Machine for Client {
                 }
                 Move::Down(error) => {
                     self.give_up(now, error);
-                    if !matches!(self.config.path, Path::Udp { .. }) {
+                    if !self.config.path.is_udp() {
                         self.link = Link::ToClose;
                     }
                 }

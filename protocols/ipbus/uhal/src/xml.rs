@@ -33,7 +33,7 @@ pub(crate) struct Text {
     marks: Vec<usize>,
     /// Where an element has too many attributes.
     crowd: Option<usize>,
-    /// What its author should know of the mending.
+    /// Remarks for the file's author.
     remarks: Vec<Remarked>,
 }
 

@@ -19,8 +19,8 @@ pub struct DeviceName {
     pub table: Option<String>,
     /// How long nothing may get on before an access fails.
     pub timeout: Duration,
-    /// Whether packets over UDP have numbers, so that what is lost is recovered.
-    pub reliable: bool,
+    /// See [`SessionSettings::reliable`].
+    pub reliable: Option<bool>,
 }
 
 /// A device that can be spoken to, with its name and its address table.

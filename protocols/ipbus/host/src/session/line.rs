@@ -38,12 +38,12 @@ impl Line {
 /// Returns the configuration of the client for a URI.
 fn config(uri: &Uri, settings: &SessionSettings) -> Result<ClientConfig, SessionError> {
     let (path, host) = match &uri.route {
-        Route::Udp(host) => (Path::Udp { reliable: uri.reliable.unwrap_or(settings.reliable) }, host),
+        Route::Udp(host) => (udp(uri.reliable.or(settings.reliable)), host),
         Route::Tcp(host) => (Path::Tcp, host),
         Route::Hub { hub, target } => (Path::Hub(address_v4(target)?), hub),
     };
     let at = address(host)?;
-    let at = if matches!(path, Path::Udp { .. }) { Address::Udp(at) } else { Address::Tcp(at) };
+    let at = if path.is_udp() { Address::Udp(at) } else { Address::Tcp(at) };
     let mut config = ClientConfig::new(path, uri.version, at);
     config.timeout = settings.timeout;
     config.first_id = crate::random() as u16;
@@ -51,6 +51,10 @@ fn config(uri: &Uri, settings: &SessionSettings) -> Result<ClientConfig, Session
         config.payload_max = bytes as usize;
     }
     Ok(config)
+}
+
+fn udp(reliable: Option<bool>) -> Path {
+    reliable.map_or(Path::SharedUdp, |reliable| Path::Udp { reliable })
 }
 
 fn address(host: &Host) -> Result<SocketAddr, SessionError> {

@@ -1,5 +1,6 @@
 use super::packing::Room;
 use super::plain::Plain;
+use super::shared::Shared;
 use super::stream::Stream;
 use super::{ClientConfig, PAYLOAD_MIN, Path};
 use crate::Error;
@@ -20,6 +21,8 @@ pub(super) enum Carrier {
     Single(Single),
     /// UDP, packets without ids.
     Plain(Plain),
+    /// UDP, packets with ids only where nobody else sends such.
+    Shared(Shared),
     /// TCP, to the device or the hub.
     Stream(Stream),
 }
@@ -44,9 +47,10 @@ impl Carrier {
         let &ClientConfig { path, version, in_flight, timeout, calm, .. } = config;
         let window = WindowConfig { in_flight, patience: timeout, calm, ..WindowConfig::default() };
         match path {
-            Path::Udp { .. } if version == Version::V1_3 => Carrier::Single(Single::new(window)),
+            Path::Udp { .. } | Path::SharedUdp if version == Version::V1_3 => Carrier::Single(Single::new(window)),
             Path::Udp { reliable: true } => Carrier::Window(Window::new(window)),
             Path::Udp { reliable: false } => Carrier::Plain(Plain::new(in_flight, timeout)),
+            Path::SharedUdp => Carrier::Shared(Shared::new(window)),
             Path::Tcp => Carrier::Stream(Stream::new(None, in_flight, timeout, config.payload_max)),
             Path::Hub(target) => Carrier::Stream(Stream::new(Some(target), in_flight, timeout, config.payload_max)),
         }
@@ -57,6 +61,7 @@ impl Carrier {
         match self {
             Carrier::Window(window) => window.open(now),
             Carrier::Single(single) => single.open(now),
+            Carrier::Shared(shared) => shared.open(now),
             Carrier::Plain(_) | Carrier::Stream(_) => {}
         }
     }
@@ -65,18 +70,33 @@ impl Carrier {
     pub(super) fn is_ready(&self) -> bool {
         match self {
             Carrier::Window(_) | Carrier::Single(_) => self.room() > 0,
-            Carrier::Plain(_) | Carrier::Stream(_) => true,
+            Carrier::Plain(_) | Carrier::Shared(_) | Carrier::Stream(_) => true,
         }
     }
 
     /// Tells whether a reply says which packet it answers, before it is looked into.
-    pub(super) const fn names_packets(&self) -> bool {
-        !matches!(self, Carrier::Plain(_))
+    #[inline]
+    pub(super) fn names_packets(&self) -> bool {
+        match self {
+            Carrier::Plain(_) => false,
+            Carrier::Shared(shared) => shared.window().is_some(),
+            _ => true,
+        }
     }
 
     /// Tells whether packets have ids of their own.
-    pub(super) const fn numbers_packets(&self) -> bool {
-        matches!(self, Carrier::Window(_))
+    #[inline]
+    pub(super) fn numbers_packets(&self) -> bool {
+        self.window().is_some()
+    }
+
+    #[inline]
+    fn window(&self) -> Option<&Window> {
+        match self {
+            Carrier::Window(window) => Some(window),
+            Carrier::Shared(shared) => shared.window(),
+            _ => None,
+        }
     }
 
     /// Returns how many packets it takes now.
@@ -86,6 +106,7 @@ impl Carrier {
             Carrier::Window(window) => window.room(),
             Carrier::Single(single) => single.room(),
             Carrier::Plain(plain) => plain.room(),
+            Carrier::Shared(shared) => shared.room(),
             Carrier::Stream(stream) => stream.room(),
         }
     }
@@ -93,25 +114,23 @@ impl Carrier {
     /// Narrows the room to what the device has buffers for.
     #[inline]
     pub(super) fn narrow(&self, room: Room) -> Room {
-        match self {
-            Carrier::Window(window) => {
-                let buffer = (window.device().buffer_bytes as usize).max(PAYLOAD_MIN);
-                Room { request: room.request.min(buffer), reply: room.reply.min(buffer) }
-            }
-            _ => room,
-        }
+        let Some(window) = self.window() else { return room };
+        let buffer = (window.device().buffer_bytes as usize).max(PAYLOAD_MIN);
+        Room { request: room.request.min(buffer), reply: room.reply.min(buffer) }
     }
 
-    /// Takes a packet, and leaves some buffer in its place.
+    /// Takes a packet, and leaves some buffer in its place. `only_reads` tells whether it may be done twice.
     #[inline]
-    pub(super) fn push(&mut self, now: Instant, key: u64, packet: &mut Vec<u8>) {
+    pub(super) fn push(&mut self, now: Instant, key: u64, packet: &mut Vec<u8>, only_reads: impl FnOnce() -> bool) {
         let fill = |buffer: &mut Vec<u8>| core::mem::swap(buffer, packet);
         match self {
             Carrier::Window(window) => {
                 window.push(now, key, fill);
             }
             Carrier::Single(single) => single.push(now, key, fill),
-            Carrier::Plain(plain) => plain.push(key, packet),
+            // With several in flight, a second sending could read what a later packet wrote.
+            Carrier::Plain(plain) => plain.push(key, packet, false),
+            Carrier::Shared(shared) => shared.push(now, key, packet, only_reads()),
             Carrier::Stream(stream) => stream.push(now, key, packet),
         }
     }
@@ -128,6 +147,7 @@ impl Carrier {
                 single.received(now, bytes, take);
             }
             Carrier::Plain(plain) => plain.received(bytes, &mut take),
+            Carrier::Shared(shared) => shared.received(now, bytes, told),
             Carrier::Stream(stream) => return stream.received(now, bytes, told),
         }
         Ok(())
@@ -139,6 +159,7 @@ impl Carrier {
             Carrier::Window(window) => window.poll(now),
             Carrier::Single(single) => single.poll(now),
             Carrier::Plain(plain) => return plain.poll(now, out),
+            Carrier::Shared(shared) => return shared.poll(now, out),
             Carrier::Stream(stream) => return stream.poll(now, out),
         };
         match step {
@@ -164,6 +185,7 @@ impl Carrier {
                 while !matches!(single.poll(now), Step::Idle(_)) {}
             }
             Carrier::Plain(plain) => plain.reset(),
+            Carrier::Shared(shared) => shared.reset(now),
             Carrier::Stream(stream) => stream.reset(),
         }
     }
@@ -180,6 +202,7 @@ impl Carrier {
             Carrier::Window(window) => window.counters(),
             Carrier::Single(single) => single.counters(),
             Carrier::Plain(plain) => plain.counters(),
+            Carrier::Shared(shared) => shared.counters(),
             Carrier::Stream(stream) => WindowCounters { packets: stream.packets(), ..WindowCounters::default() },
         }
     }

@@ -74,6 +74,19 @@ impl Flight {
         }
     }
 
+    /// Notes what is to be expected of replies: whether they name their packets, and have ids.
+    #[inline]
+    pub(super) const fn expect(&mut self, named: bool, numbered: bool) {
+        (self.named, self.numbered) = (named, numbered);
+    }
+
+    /// Tells whether the packet that was finished last only reads registers and memory, so that it may be done twice.
+    pub(super) fn only_reads(&self) -> bool {
+        let transactions = self.packets.back().map_or(0, |sent| sent.transactions);
+        let last = self.transactions.range(self.transactions.len() - transactions..);
+        last.into_iter().all(|part| matches!(part.kind, Kind::Read | Kind::ConfigurationRead))
+    }
+
     /// Adds a transaction to the packet that is being put together; answers its id.
     #[inline]
     pub(super) fn add(&mut self, transaction: Transaction) -> u16 {
