@@ -1,4 +1,4 @@
-//! Whose reply it is: what the hub takes for the answer to a packet, and what it does not.
+//! Replies that the hub takes for the answer to a packet, and those that it does not.
 mod rack;
 mod rig;
 

@@ -1,4 +1,4 @@
-//! Whose reply it is. Several hosts may number packets of one device, and the reply that it keeps under a number may be
+//! The owner of a reply. Several hosts may number packets of one device, and the reply that it keeps under a number may be
 //! another host's: the header is the same, and so may the transactions be, which clients number alike after an error.
 
 use super::{Slot, Window};
