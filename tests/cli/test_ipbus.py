@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import random
 import re
@@ -266,6 +267,14 @@ def test_a_device_is_not_made_from_a_table_that_is_wrong(tmp_path):
         file = tmp_path / f"{name}.xml"
         file.write_text(text, encoding="utf-8")
         command.refused("serve", f"ipbusudp-2.0://127.0.0.1:0?table={file}", status=1, says=says, within=20)
+
+
+def test_a_pipe_in_the_place_of_a_table_is_refused_and_not_waited_for(tmp_path):
+    pipe = tmp_path / "pipe.xml"
+    os.mkfifo(pipe)
+    command.refused("ipbus", "nodes", pipe, status=2, says=[r"pipe\.xml", "a pipe or a device"], within=20)
+    serve = f"ipbusudp-2.0://127.0.0.1:0?table={pipe}"
+    command.refused("serve", serve, status=1, says=["a pipe or a device"], within=20)
 
 
 def test_a_bench_of_registers_that_are_not_there_says_so():

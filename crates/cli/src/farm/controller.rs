@@ -51,6 +51,7 @@ fn settings(options: &ControllerOptions) -> Result<ControllerSettings, Error> {
         threads: usize::from(options.threads),
         daemon: Options {
             http: (!options.no_metrics).then_some(options.metrics),
+            names: options.pages_name.clone(),
             pid_file: options.pid_file.clone(),
             catches_signals: true,
         },
@@ -72,6 +73,7 @@ fn store(options: &ControllerOptions, directory: PathBuf) -> StoreSettings {
             ..hodo_store::Options::new(directory)
         },
         commit_every: options.commit_every,
+        sync_every: options.sync_every,
         upload: options.upload.to(),
     }
 }
@@ -92,6 +94,9 @@ pub struct ControllerOptions {
     /// Least time between two commits; everything that arrives in between is written together.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = units::span)]
     pub commit_every: Duration,
+    /// With `--durability process`: how long the disk may lag behind the commits.
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::span)]
+    pub sync_every: Duration,
     /// Number of verdicts that may wait for their commit; beyond it no more events are dispatched.
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(1..))]
     pub uncommitted: u64,
@@ -154,8 +159,11 @@ pub struct ControllerOptions {
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
-    /// Clients that may pause, resume, drain and stop it over HTTP.
-    #[arg(long, value_name = "WHO", default_value = "local")]
+    /// Name that its pages may be asked for, beside this host's name and addresses; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub pages_name: Vec<String>,
+    /// Clients that may pause, resume, drain and stop it.
+    #[arg(long, value_name = "WHO", default_value = "owner")]
     pub control: FarmControl,
     /// Write the process number to this file; a second controller with the same file does not start.
     #[arg(long, value_name = "FILE")]
