@@ -8,7 +8,7 @@ use crate::figure::{self, Figure, plan_text};
 use crate::layout::{Align, Cell, Column, Tone, clean, fit, render, wrap};
 use crate::table::Style;
 use crate::units::{self, UNKNOWN};
-use hodo_measure::{Document, Environment, Estimate, FarEndFacts, Measurement, Nic, State, Test};
+use hodo_measure::{Document, Environment, Estimate, FarEndFacts, Measurement, Nic, Test};
 use serde::Serialize;
 
 /// The comparison of two documents.
@@ -223,7 +223,7 @@ fn pair_warnings(a: &Measurement, b: &Measurement) -> Vec<String> {
     let plan = plan_text(a);
     let mut warnings = Vec::new();
     for (side, m) in [("A", a), ("B", b)] {
-        if m.verdict.state != State::Stable {
+        if figure::has_doubt(m) {
             warnings.push(format!("{plan}: {side} is {}", figure::verdict_text(m)));
         }
     }

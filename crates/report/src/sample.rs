@@ -213,6 +213,7 @@ fn cpu(local: f64, remote: f64, rate: f64) -> Cpu {
     Cpu {
         machine_percent: Some(97.4),
         busiest_percent: Some(98.6),
+        others_percent: Some(0.4),
         local: Some(process(local)),
         remote: Some(process(remote)),
         local_ns_per_operation: Some((local * 1e7 / rate).round()),

@@ -74,6 +74,7 @@ fn store(options: &ControllerOptions, directory: PathBuf) -> StoreSettings {
             ..hodo_store::Options::new(directory)
         },
         commit_every: options.commit_every,
+        sync_every: options.sync_every,
         upload: options.upload.to(),
     }
 }
@@ -94,6 +95,9 @@ pub struct ControllerOptions {
     /// Least time between two commits; everything that arrives in between is written together.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = units::span)]
     pub commit_every: Duration,
+    /// With `--durability process`: how long the disk may lag behind the commits.
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::span)]
+    pub sync_every: Duration,
     /// Number of verdicts that may wait for their commit; beyond it no more events are dispatched.
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(1..))]
     pub uncommitted: u64,

@@ -25,7 +25,7 @@ use crate::Error;
 use crate::process::instance;
 use control::OrderDispatch;
 use generator::Made;
-use hodo_daemon::Daemon;
+use hodo_daemon::{Daemon, Health};
 use hodo_farm::controller::Pace;
 use hodo_farm::wire::Verdict;
 use hodo_farm::{Controller, ControllerConfig, Ledger, Ranges};
@@ -35,7 +35,7 @@ use hodo_store::{Recovered, Store};
 use pages::StatusReader;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use storage::{Storage, Upload, stored_verdict};
+use storage::{Storage, StoragePace, Upload, stored_verdict};
 use thread::{ControllerThread, ThreadState};
 
 /// Connections that the driver accepts beyond the controller's own bounds, so that it counts those that it turns away.
@@ -63,7 +63,7 @@ impl ControllerDaemon {
             let why = "--threads above 1 works only with events that are generated here; add --events";
             return Err(Error::Settings(why.to_owned()));
         }
-        let (storage, recovered) = open_store(&settings)?;
+        let (store, recovered) = open_store(&settings)?;
         let peers_max = (settings.config.nodes_max + settings.config.sources_max) as usize + MORE_PEERS;
         let options = settings.process.gathering_options(threads, peers_max);
         let bell = Bell::default();
@@ -71,6 +71,7 @@ impl ControllerDaemon {
         let orders = OrderDispatch::new(threads, &bell);
         let daemon = pages::start(&settings.daemon, settings.control, &status, &orders)?;
         orders.set_stop(daemon.stop());
+        let storage = store.map(|store| start_storage(&settings, store, daemon.health())).transpose()?;
         let at = settings.listen;
         let server =
             Server::bind(&Address::Tcp(at), options).map_err(|why| Error::Listen { at, why: why.to_string() })?;
@@ -99,7 +100,7 @@ impl ControllerDaemon {
     /// Serves until it is stopped, or until what it was to make has its verdict.
     ///
     /// # Errors
-    /// [`Error::Run`] if the network fails.
+    /// [`Error::Run`] if the network fails, [`Error::Store`] if verdicts are left that could not be stored.
     pub fn run(self) -> Result<(), Error> {
         let ControllerDaemon { settings, storage, recovered, status, orders, daemon, server } = self;
         let threads = settings.threads;
@@ -129,20 +130,28 @@ impl ControllerDaemon {
             (Controller::new(config, made, ledger), thread)
         };
         let served = server.with_drain(settings.drain).attend_woken(make, daemon.stop());
-        served.map_err(|why| Error::run(format!("serving {at}"), &why))
+        let stored = storage.map_or(Ok(()), |storage| storage.finish().map_err(Error::Store));
+        served.map_err(|why| Error::run(format!("serving {at}"), &why)).and(stored)
     }
 }
 
 /// Opens the store, and logs what is damaged in it.
-fn open_store(settings: &ControllerSettings) -> Result<(Option<Storage>, Recovered), Error> {
+fn open_store(settings: &ControllerSettings) -> Result<(Option<Store>, Recovered), Error> {
     let Some(asked) = &settings.store else { return Ok((None, Recovered::default())) };
     let (store, recovered) = Store::open(asked.options.clone())?;
     for damage in &recovered.damaged {
         tracing::warn!("{damage:?}");
     }
-    let uploader = asked.upload.as_ref().map(|to| upload::start(&asked.options.directory, to)).transpose()?;
+    Ok((Some(store), recovered))
+}
+
+/// Starts the threads of the store.
+fn start_storage(settings: &ControllerSettings, store: Store, health: &Arc<Health>) -> Result<Storage, Error> {
+    let asked = settings.store.as_ref().expect("there is a store");
+    let uploader = asked.upload.as_ref().map(|to| upload::start(&asked.options.directory, to, health)).transpose()?;
     let upload = uploader.map(|uploader| Upload { uploader, within: settings.drain });
-    Ok((Some(Storage::start(store, settings.threads, asked.commit_every, upload)), recovered))
+    let pace = StoragePace { commit_every: asked.commit_every, sync_every: asked.sync_every };
+    Ok(Storage::start(store, settings.threads, pace, upload, health))
 }
 
 fn config(settings: &ControllerSettings, pace: (Arc<Pace>, usize)) -> ControllerConfig {
