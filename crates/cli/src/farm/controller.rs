@@ -36,6 +36,7 @@ fn settings(options: &ControllerOptions) -> Result<ControllerSettings, Error> {
             credits_max: options.credits_max,
             event_max: wire_length(options.event_max),
             pool_bytes: options.pool,
+            output_bytes: options.output_bytes,
             sources_max: options.sources,
             nodes_max: options.nodes,
             silence: options.silence,
@@ -125,6 +126,9 @@ pub struct ControllerOptions {
     /// Memory for events, of which each source has an equal share.
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
     pub pool: u64,
+    /// Memory for output that is arriving, of all nodes together; beyond it the node that has the most is sent away.
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
+    pub output_bytes: u64,
     /// Largest number of sources and builders.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=65_536))]
     pub sources: u32,

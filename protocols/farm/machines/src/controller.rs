@@ -123,7 +123,7 @@ impl<S: Supply> Controller<S> {
         }
         Controller {
             feed: Feed { supply, at: Instant::ZERO, ended: false },
-            lines: Lines::default(),
+            lines: Lines::with_arriving(config.output_bytes),
             queue: Queue::new(config.policy),
             even: Even::new(config.ahead_max.filter(|_| config.policy == Policy::TokenFifo), config.pace.clone()),
             waiting: VecDeque::new(),
@@ -332,6 +332,10 @@ impl<S: Supply> Controller<S> {
                     }
                 }
                 Ok(None) => return,
+                Err(error @ Error::OverData { .. }) => match self.lines.greediest() {
+                    Some(greedy) if greedy != peer => self.end(now, greedy, error),
+                    _ => return self.end(now, peer, error),
+                },
                 Err(error) => {
                     let is_stranger =
                         self.lines.at(peer).is_some_and(|line| matches!(line.state, Member::Greeting { .. }));
@@ -346,6 +350,11 @@ impl<S: Supply> Controller<S> {
         let Some(line) = self.lines.at(peer) else { return Ok(()) };
         match (&mut line.state, message) {
             (Member::Node(_), Message::Token(token, data)) => self.token(now, peer, &token, data),
+            (Member::Node(node), Message::Begins(token)) => {
+                let outcome = node.position(&token).map(drop);
+                self.counters.unasked += u64::from(outcome.is_err());
+                outcome
+            }
             (Member::Giver(giver), Message::Event { kind, event, length, payload }) => {
                 giver.enter(length)?;
                 let (run, serial) = (giver.run, giver.serial);

@@ -40,6 +40,8 @@ pub struct ControllerConfig {
     pub event_max: u32,
     /// Memory for the events of sources, in bytes.
     pub pool_bytes: u64,
+    /// Memory for the data behind tokens that is arriving, of all nodes together, in bytes.
+    pub output_bytes: u64,
     /// Events that a source may have unanswered.
     pub source_credits: u32,
     /// Sources and builders that may be there; each gets its part of the pool.
@@ -84,6 +86,7 @@ impl Default for ControllerConfig {
             credits_max: 64,
             event_max: 16 << 20,
             pool_bytes: 256 << 20,
+            output_bytes: 256 << 20,
             source_credits: 4096,
             sources_max: 64,
             nodes_max: 4096,
