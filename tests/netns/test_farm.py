@@ -36,10 +36,11 @@ def test_the_studys_version_2_reaches_the_limit_and_has_equal_nodes(farm):
     assert min(found["node_events"]) / max(found["node_events"]) >= EQUAL, found
 
 
-def test_ours_reaches_the_limit_with_equal_nodes_and_little_cpu(farm):
-    share, nodes, cores = ours(farm, credits=2)
-    assert 0.94 <= share <= 1.01
+@pytest.mark.parametrize("credits", [1, 2, 4, 8])
+def test_ours_reaches_the_limit_with_equal_nodes_and_little_cpu(farm, credits):
+    share, nodes, cores = ours(farm, credits)
     assert min(nodes) / max(nodes) >= EQUAL, nodes
+    assert 0.94 <= share <= 1.01
     assert cores < 0.10
 
 

@@ -7,9 +7,20 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use hodo_machine::{Instant, Peer};
 
-/// A node that is ahead gets the next event if nothing else has been ready for this long: far less than a decision that
-/// is worth a farm takes, so that nodes which are faster than others still get all that they can do.
+/// A node that is ahead gets the next event if nothing else has been ready for this long at the least: far less than a
+/// decision that is worth a farm takes, so that nodes which are faster than others still get all that they can do.
 const QUIET: Duration = Duration::from_micros(100);
+/// The longest wait, however slow the lines are.
+const QUIET_MAX: Duration = Duration::from_millis(20);
+/// Times that the lines take for one event, for which it has to be quiet: shorter silences are those of a line that is slower
+/// than the host, on which the next token is on its way.
+const QUIET_EVENTS: u32 = 8;
+/// The work of a node by which it may be ahead, so that shares are equal also where an event takes long on the lines; no less
+/// than so many events.
+const LEAD: Duration = Duration::from_millis(50);
+const LEAD_MIN: u64 = 8;
+/// The part of the mean that each event's time on the lines has.
+const WEIGHT: u64 = 16;
 /// Tokens between two looks at which node has had the fewest events.
 const LOOK_EVERY: u32 = 32;
 
@@ -40,11 +51,26 @@ pub(crate) struct Even {
     held: VecDeque<(Peer, u32)>,
     /// When a token last came.
     heard: Instant,
+    /// Mean time of an event on the lines, there and back, without waiting and deciding at the node.
+    away_ns: u64,
+    quiet: Duration,
+    /// Events by which a node may be ahead now: at most `ahead_max`.
+    lead: u64,
 }
 
 impl Even {
     pub(crate) fn new(ahead_max: Option<u64>, pace: Option<(Arc<Pace>, usize)>) -> Self {
-        Even { ahead_max, pace, fewest: 0, tokens: 0, held: VecDeque::new(), heard: Instant::ZERO }
+        Even {
+            ahead_max,
+            pace,
+            fewest: 0,
+            tokens: 0,
+            held: VecDeque::new(),
+            heard: Instant::ZERO,
+            away_ns: 0,
+            quiet: QUIET,
+            lead: ahead_max.unwrap_or(0),
+        }
     }
 
     /// Returns where a node that comes now begins: with the others, not at nothing.
@@ -53,13 +79,21 @@ impl Even {
         if self.fewest == u64::MAX { 0 } else { self.fewest }
     }
 
+    /// Notes how long an event was on the lines.
+    #[inline]
+    pub(crate) fn was_away(&mut self, span_ns: u64) {
+        self.away_ns = self.away_ns - self.away_ns / WEIGHT + span_ns / WEIGHT;
+    }
+
     /// Tokens of a node that has had so many events; answers whether they are held back.
     #[inline]
     pub(crate) fn holds(&mut self, now: Instant, peer: Peer, served: u64, count: u32) -> bool {
-        let Some(ahead_max) = self.ahead_max else { return false };
+        if self.ahead_max.is_none() {
+            return false;
+        }
         self.heard = now;
         self.tokens += 1;
-        if served <= self.fewest.saturating_add(ahead_max) || count == 0 {
+        if served <= self.fewest.saturating_add(self.lead) || count == 0 {
             return false;
         }
         self.held.push_back((peer, count));
@@ -80,8 +114,19 @@ impl Even {
 
     fn look(&mut self, queue: &Queue, lines: &mut Lines<Member>) {
         self.tokens = 0;
-        let served = queue.nodes().iter().filter_map(|peer| node(lines, *peer).map(|(_, node)| node.served));
-        let here = served.min().unwrap_or(u64::MAX);
+        let (mut here, mut in_flight) = (u64::MAX, 0);
+        for peer in queue.nodes() {
+            if let Some((_, node)) = node(lines, *peer) {
+                here = here.min(node.served);
+                in_flight += node.given.len() as u64;
+            }
+        }
+        // So often the lines take an event, if there is always one on them.
+        let every = Duration::from_nanos(self.away_ns / in_flight.max(1));
+        self.quiet = (every * QUIET_EVENTS).clamp(QUIET, QUIET_MAX);
+        let every_ns_of_a_node = every.as_nanos() as u64 * queue.nodes().len() as u64;
+        let lead = LEAD.as_nanos() as u64 / every_ns_of_a_node.max(1);
+        self.lead = lead.max(LEAD_MIN).min(self.ahead_max.unwrap_or(0));
         self.fewest = match &self.pace {
             None => here,
             Some((pace, index)) => {
@@ -99,8 +144,8 @@ impl Even {
             return false;
         }
         self.look(queue, lines);
-        let quiet = now >= self.heard + QUIET;
-        let bound = self.fewest.saturating_add(self.ahead_max.unwrap_or(u64::MAX));
+        let quiet = now >= self.heard + self.quiet;
+        let bound = self.fewest.saturating_add(self.lead);
         let mut any = false;
         for _ in 0..self.held.len() {
             let Some((peer, count)) = self.held.pop_front() else { break };
@@ -119,6 +164,6 @@ impl Even {
     /// Returns when the tokens that are held back are let go.
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        (!self.held.is_empty()).then(|| self.heard + QUIET)
+        (!self.held.is_empty()).then(|| self.heard + self.quiet)
     }
 }

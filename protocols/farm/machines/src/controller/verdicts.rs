@@ -79,7 +79,10 @@ impl<S: Supply> Controller<S> {
             self.queue.unpark(&mut self.lines, peer);
         }
         let Dispatched { held, at, .. } = given;
-        self.answers.record(now.nanos_since(at));
+        let away_ns = now.nanos_since(at);
+        self.answers.record(away_ns);
+        let at_node_ns = 1000 * (u64::from(token.waited_us) + u64::from(token.decided_us));
+        self.even.was_away(away_ns.saturating_sub(at_node_ns));
         if held.stamped {
             self.stages.answer(now, token);
         }
