@@ -6,8 +6,8 @@ use crate::announce::announce;
 use crate::{Error, Outcome};
 use clap::{Args, ValueEnum};
 use hodo_catalog::farm::{ControllerConfig, Policy};
-use hodo_daemon::Options;
-use hodo_farm_host::controller::{ControllerDaemon, ControllerSettings, StoreSettings, UploadTo};
+use hodo_daemon::{Options, log};
+use hodo_farm_host::controller::{ControllerDaemon, ControllerSettings, DECIDED, StoreSettings, UploadTo};
 use hodo_farm_host::process::wire_length;
 use hodo_measure::units;
 use hodo_store::Durability;
@@ -20,7 +20,8 @@ pub fn run(options: &ControllerOptions) -> Result<Outcome, Error> {
     options.process.open_log("controller")?;
     let controller = ControllerDaemon::start(settings(options)?)?;
     announce(controller.daemon(), controller.address(), options.process.until_stdin_closes);
-    controller.run()?;
+    let decided = controller.run()?;
+    log::print(&format!("{DECIDED}{decided}\n"))?;
     Ok(Outcome::Done)
 }
 

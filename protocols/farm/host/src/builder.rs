@@ -16,8 +16,9 @@ use hodo_machine::{Address, Instant, Transport};
 use status::BuilderSnapshot;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-use thread::BuilderThread;
+use thread::{BuilderThread, Discarded};
 
 /// Connections that are accepted beyond two of each source, so that those which are turned away are told why.
 const MORE_PEERS: usize = 256;
@@ -64,10 +65,11 @@ impl BuilderDaemon {
     /// Builds events until it is stopped.
     ///
     /// # Errors
-    /// [`Error::Run`] if the network fails.
+    /// [`Error::Run`] if the network fails, [`Error::Discarded`] if events were thrown away for their size.
     pub fn run(self) -> Result<(), Error> {
         let BuilderDaemon { settings, snapshot, daemon, server } = self;
         let turned_away = server.turned_away();
+        let discarded = Arc::new(Discarded::default());
         let make = |_, _| {
             let thread = BuilderThread {
                 rounds: daemon.rounds("builder"),
@@ -75,12 +77,17 @@ impl BuilderDaemon {
                 turned_away: Arc::clone(&turned_away),
                 incomplete: 0,
                 told_at: Instant::ZERO,
+                discarded: Arc::clone(&discarded),
             };
             let config = BuilderConfig { instance: instance(), ..settings.config.clone() };
             (Builder::new(config), thread)
         };
         let served = server.with_drain(settings.drain).attend_woken(make, daemon.stop());
-        served.map_err(|why| Error::run(format!("serving {}", settings.listen), &why))
+        served.map_err(|why| Error::run(format!("serving {}", settings.listen), &why))?;
+        match discarded.events.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            events => Err(Error::Discarded { events, max: discarded.max.load(Ordering::Relaxed) }),
+        }
     }
 }
 

@@ -34,10 +34,12 @@ use hodo_machine::Address;
 use hodo_store::{Recovered, Store};
 use pages::StatusReader;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use storage::{Storage, StoragePace, Upload, stored_verdict};
 use thread::{ControllerThread, ThreadState};
 
+/// The beginning of the last line that a controller prints: then comes how many events of its run have a verdict.
+pub const DECIDED: &str = "events with a verdict: ";
 /// Connections that the driver accepts beyond the controller's own bounds, so that it counts those that it turns away.
 const MORE_PEERS: usize = 1024;
 
@@ -97,11 +99,12 @@ impl ControllerDaemon {
         self.status.clone()
     }
 
-    /// Serves until it is stopped, or until what it was to make has its verdict.
+    /// Serves until it is stopped, or until what it was to make has its verdict. Returns how many
+    /// events of its run have a verdict, those of earlier processes included.
     ///
     /// # Errors
     /// [`Error::Run`] if the network fails, [`Error::Store`] if verdicts are left that could not be stored.
-    pub fn run(self) -> Result<(), Error> {
+    pub fn run(self) -> Result<u64, Error> {
         let ControllerDaemon { settings, storage, recovered, status, orders, daemon, server } = self;
         let threads = settings.threads;
         let at = server.address().to_string();
@@ -109,6 +112,7 @@ impl ControllerDaemon {
         let running = Arc::new(AtomicU32::new(threads as u32));
         let done = done(&recovered, settings.config.run);
         let pace = Pace::of(threads);
+        let decided = Arc::new(AtomicU64::new(0));
         let make = |index: usize, waker: Waker| {
             let ledger = if index == 0 { ledger(&recovered, settings.config.run) } else { Ledger::default() };
             let config = config(&settings, (Arc::clone(&pace), index));
@@ -124,6 +128,7 @@ impl ControllerDaemon {
                 running: Arc::clone(&running),
                 until_done: settings.until_done,
                 turned_away: Arc::clone(&turned_away),
+                decided: Arc::clone(&decided),
                 orders: orders.orders(index),
                 state: ThreadState::default(),
             };
@@ -131,7 +136,8 @@ impl ControllerDaemon {
         };
         let served = server.with_drain(settings.drain).attend_woken(make, daemon.stop());
         let stored = storage.map_or(Ok(()), |storage| storage.finish().map_err(Error::Store));
-        served.map_err(|why| Error::run(format!("serving {at}"), &why)).and(stored)
+        served.map_err(|why| Error::run(format!("serving {at}"), &why)).and(stored)?;
+        Ok(decided.load(Ordering::Acquire))
     }
 }
 

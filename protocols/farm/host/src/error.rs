@@ -31,6 +31,14 @@ pub enum Error {
         "it has stopped, and not all that it had decided is stored: {0}; sources keep their events for the next one"
     )]
     Stopped(String),
+    /// Events were over the limit of the controller.
+    #[error("{events} events were thrown away: the controller takes at most {max} bytes; raise its --event-max")]
+    Discarded {
+        /// The number of events.
+        events: u64,
+        /// The most bytes that it takes.
+        max: u64,
+    },
     /// Recorded events cannot be read.
     #[error("--replay: {0}")]
     Replay(String),

@@ -136,7 +136,7 @@ impl FarmFile {
             1 => ", 1 process restarted".to_owned(),
             restarts => format!(", {restarts} processes restarted"),
         };
-        let rate = match (farm.run.events, course.events_took) {
+        let rate = match (course.decided.or(farm.run.events), course.events_took) {
             (Some(events), Some(took)) => {
                 let seconds = took.as_secs_f64();
                 format!("; {events} events in {seconds:.1} s, {:.0} events/s", events as f64 / seconds)

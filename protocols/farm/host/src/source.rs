@@ -110,13 +110,17 @@ impl Summary {
     pub fn text(&self) -> String {
         let Summary { accepted, rejected, quarantined, incomplete, duplicate, .. } = self;
         let kept = self.kept.get();
+        let too_large = match self.too_large {
+            0 => String::new(),
+            skipped => format!(", {skipped} too large and skipped"),
+        };
         let lost = match self.sent_again.get() {
             _ if !self.is_udp => String::new(),
             again => format!(", parts lost and sent again {again} times"),
         };
         format!(
             "{accepted} accepted, {rejected} rejected, {quarantined} quarantined, {incomplete} incomplete, {duplicate} \
-             given twice, {kept} without a verdict{lost}"
+             given twice, {kept} without a verdict{too_large}{lost}"
         )
     }
 }
@@ -199,8 +203,13 @@ impl Attendant for SourceThread<'_> {
             }
             Event::Left(error) => tracing::warn!("{error}; trying again"),
             Event::TooLarge { event, size, max } => {
+                if self.summary.too_large == 0 {
+                    // The others are counted: there may be many.
+                    tracing::warn!(
+                        "event {event} of {size} bytes is skipped: the far end takes at most {max}; raise --event-max there"
+                    );
+                }
                 self.summary.too_large += 1;
-                tracing::warn!("event {event} of {size} bytes is skipped: the far end takes at most {max}");
             }
             Event::Ended => self.over = true,
         }

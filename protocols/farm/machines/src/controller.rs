@@ -153,6 +153,12 @@ impl<S: Supply> Controller<S> {
         self.ledger.counts()
     }
 
+    /// Returns how many events of the run have a verdict, those of earlier processes included.
+    #[must_use]
+    pub fn decided(&self) -> u64 {
+        self.ledger.decided(self.run).map_or(0, hodo_machine::Ranges::count)
+    }
+
     /// Returns the current state.
     #[must_use]
     pub fn state(&self) -> State {

@@ -86,7 +86,7 @@ pub enum Error {
         max: u32,
     },
     /// Another connection has the same source's number.
-    #[error("another connection has taken number {number}; give each its own number")]
+    #[error("another connection has number {number}; give each its own number")]
     Replaced {
         /// The number.
         number: u32,

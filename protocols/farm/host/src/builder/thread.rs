@@ -20,6 +20,15 @@ pub struct BuilderThread {
     /// Incomplete events since the last line about them.
     pub incomplete: u64,
     pub told_at: Instant,
+    /// Events that the controller would not take, and the most bytes that it takes.
+    pub discarded: Arc<Discarded>,
+}
+
+/// Events that a builder had to throw away for their size.
+#[derive(Debug, Default)]
+pub struct Discarded {
+    pub events: AtomicU64,
+    pub max: AtomicU64,
 }
 
 impl Attendant for BuilderThread {
@@ -30,7 +39,11 @@ impl Attendant for BuilderThread {
             Event::Incomplete { .. } => self.incomplete += 1,
             Event::Lost(error) => tracing::warn!("the controller: {error}; trying again"),
             Event::TooLarge { event, size, max, .. } => {
-                tracing::warn!("event {event} of {size} bytes is dropped: the controller takes at most {max}");
+                if self.discarded.events.fetch_add(1, Ordering::Relaxed) == 0 {
+                    // The others are counted: there may be many.
+                    tracing::warn!("event {event} of {size} bytes is dropped: the controller takes at most {max}");
+                }
+                self.discarded.max.store(u64::from(max), Ordering::Relaxed);
             }
             Event::Left { hello, error, .. } if error.is_misbehaviour() => {
                 tracing::warn!("source {} is gone: {error}", hello.number);

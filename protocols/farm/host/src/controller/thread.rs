@@ -27,6 +27,8 @@ pub struct ControllerThread {
     pub until_done: bool,
     /// Connections of all threads that were closed at once because there were too many.
     pub turned_away: Arc<AtomicU64>,
+    /// Events of the run that have a verdict, of all threads that have ended.
+    pub decided: Arc<AtomicU64>,
     /// Orders of the operator.
     pub orders: Arc<Orders>,
     pub state: ThreadState,
@@ -41,6 +43,8 @@ pub struct ThreadState {
     drained: bool,
     /// The machine has ended for good, and `running` no longer counts this thread.
     ended: Cell<bool>,
+    /// Events of the run that have a verdict, as of the last look at whether this thread has ended.
+    decided: Cell<u64>,
     /// Totals of nodes that have disconnected, by their numbers.
     gone: BTreeMap<u32, NodeShare>,
 }
@@ -101,6 +105,7 @@ impl Attendant for ControllerThread {
         // One that was drained by an order may be told to go on.
         if self.until_done && self.state.drained && !self.state.ended.get() && controller.is_ended() {
             self.state.ended.set(true);
+            self.state.decided.set(controller.decided());
             self.running.fetch_sub(1, Ordering::AcqRel);
         }
         self.state.ended.get() && self.running.load(Ordering::Acquire) == 0
@@ -124,6 +129,13 @@ impl Attendant for ControllerThread {
     }
 
     fn is_drained(&self, controller: &Controller<Made>) -> bool {
+        self.state.decided.set(controller.decided());
         controller.is_drained()
+    }
+}
+
+impl Drop for ControllerThread {
+    fn drop(&mut self) {
+        self.decided.fetch_add(self.state.decided.get(), Ordering::AcqRel);
     }
 }

@@ -6,6 +6,7 @@ use super::role::Role;
 use super::signals::Signals;
 use super::site::Site;
 use crate::Error;
+use crate::controller::DECIDED;
 use hodo_daemon::launch::{Crew, News};
 use hodo_io::Clock;
 use hodo_machine::Instant;
@@ -36,6 +37,8 @@ pub struct Course {
     /// The time that its events took, from the start of the first process that has any to the end of the last; `None` if
     /// the run did not end by itself.
     pub events_took: Option<Duration>,
+    /// Events of the run that have a verdict, as the controller has said at its end.
+    pub decided: Option<u64>,
     /// Whether it was interrupted.
     pub interrupted: bool,
 }
@@ -98,8 +101,14 @@ pub fn run(
 ) -> Result<Course, Error> {
     let clock = Clock::start();
     let begun = clock.now();
-    let course =
-        Course { failures: Vec::new(), restarts: 0, took: Duration::ZERO, events_took: None, interrupted: false };
+    let course = Course {
+        failures: Vec::new(),
+        restarts: 0,
+        took: Duration::ZERO,
+        events_took: None,
+        decided: None,
+        interrupted: false,
+    };
     let posts = processes.into_iter().map(|process| Post {
         process,
         child: None,
@@ -130,10 +139,22 @@ pub fn run(
     let ran = started.and_then(|all| if all { conduct.watch(begun) } else { Ok(()) });
     let ended = conduct.end_all();
     conduct.course.took = clock.now() - begun;
-    ran.and(ended).map(|()| conduct.course)
+    ran.and(ended)?;
+    conduct.check_events();
+    Ok(conduct.course)
 }
 
 impl Conduct<'_> {
+    /// Notes it as a failure if a run that came to its end has not decided all its events.
+    fn check_events(&mut self) {
+        let Course { events_took: Some(_), decided: Some(decided), .. } = self.course else { return };
+        if let Some(events) = self.farm.run.events.filter(|events| decided < *events) {
+            self.course.failures.push(format!(
+                "only {decided} of {events} events have a verdict: were some too large, or have two sources the same events?"
+            ));
+        }
+    }
+
     /// Starts all processes, those that listen first. Returns whether they run.
     fn start_all(&mut self) -> Result<bool, Error> {
         for role in Role::ALL {
@@ -336,6 +357,11 @@ impl Conduct<'_> {
             post.address = Some(self.site.reached(&post.process.host, at));
             // Should it be started again, the others find it where it was.
             post.process.listen = Some(at.to_owned());
+        }
+        if post.process.role == Role::Controller
+            && let Some(decided) = line.strip_prefix(DECIDED)
+        {
+            self.course.decided = decided.parse().ok();
         }
         (self.say)(OutputLine::Printed(&post.process.name, line));
     }

@@ -4,6 +4,8 @@ use super::file::{Farm, Group};
 use super::role::{CommandLine, Role};
 use crate::Error;
 use hodo_daemon::launch::Task;
+use hodo_farm::builder::FRAGMENT;
+use hodo_measure::units::bytes;
 
 /// Where a role listens that others reach over the network, and where only those of this machine do.
 const LISTEN_ANYWHERE: &str = "0.0.0.0:0";
@@ -130,5 +132,44 @@ pub fn check(farm: &Farm, commands: &dyn CommandLine) -> Result<(), Error> {
         let checked = commands.check(&process.task("hodo", to).words);
         checked.map_err(|why| Error::Settings(format!("{}: {why}", group.place)))?;
     }
-    Ok(())
+    check_sizes(farm, commands)
+}
+
+/// Checks that what sources give is taken by everybody behind them, as far as the file shows it.
+fn check_sizes(farm: &Farm, commands: &dyn CommandLine) -> Result<(), Error> {
+    let groups = |role| farm.groups.iter().filter(move |group: &&Group| group.role == role);
+    let largest = |group: &Group, key: &str| {
+        let given = group.words.iter().find_map(|word| word.strip_prefix(&format!("--{key}=")).map(str::to_owned));
+        let default = || commands.options(group.role).into_iter().find(|option| option.name == key)?.default;
+        largest_in(&given.or_else(default)?)
+    };
+    let sources = groups(Role::Source).filter(|group| !group.words.iter().any(|word| word.starts_with("--replay=")));
+    let given: Vec<(&Group, u64)> = sources.filter_map(|group| Some((group, largest(group, "size")?))).collect();
+    // The largest event that is given to the controller, and whose table says so.
+    let event = match groups(Role::Builder).next() {
+        None => given.iter().copied().max_by_key(|(_, size)| *size),
+        Some(builder) => {
+            let fragments = given.iter().map(|(group, size)| group.count as u64 * (size + FRAGMENT as u64));
+            given.iter().try_for_each(|(group, size)| fits(group, *size, (builder, largest(builder, "event-max"))))?;
+            Some((builder, fragments.sum()))
+        }
+    };
+    let Some((giver, size)) = event else { return Ok(()) };
+    let mut takers = groups(Role::Controller).chain(groups(Role::Node));
+    takers.try_for_each(|group| fits(giver, size, (group, largest(group, "event-max"))))
+}
+
+fn fits(giver: &Group, size: u64, (taker, max): (&Group, Option<u64>)) -> Result<(), Error> {
+    match max {
+        Some(max) if size > max => Err(Error::Settings(format!(
+            "{}: events of {size} bytes, of which [{}] takes at most {max}; raise its event-max",
+            giver.place, taker.role
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the largest number of bytes in the text of an option, as of `uniform:1K..8K`.
+fn largest_in(text: &str) -> Option<u64> {
+    text.split([':', ',']).flat_map(|part| part.split("..")).filter_map(|part| bytes(part).ok()).max()
 }

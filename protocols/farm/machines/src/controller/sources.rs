@@ -74,6 +74,14 @@ impl Giver {
 impl<S: Supply> Controller<S> {
     /// Takes the greeting of a source or a builder.
     pub(super) fn giver_came(&mut self, peer: Peer, hello: Hello) -> Result<(), Error> {
+        // Two that are there at once would give different events under the same numbers, of which one is taken for a duplicate.
+        let is_there = |giver: &Giver| {
+            (giver.hello.role, giver.hello.number) == (hello.role, hello.number)
+                && giver.hello.instance != hello.instance
+        };
+        if self.givers().any(is_there) {
+            return Err(Error::Replaced { number: hello.number });
+        }
         let Controller { config, .. } = self;
         let (max, credits) = (config.sources_max, config.source_credits);
         let window = (config.pool_bytes / u64::from(max.max(1))).max(u64::from(config.event_max));
