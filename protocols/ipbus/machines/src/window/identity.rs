@@ -5,7 +5,6 @@ use super::{Slot, Stage, Window};
 use crate::wire::packet::{HEADER, Header, Kind, Packet, is_header};
 use crate::wire::transaction::{IDS, Info};
 use crate::wire::{Order, WORD};
-use alloc::vec::Vec;
 use hodo_machine::Random;
 
 /// Bits of a transaction's header that hold its number.
@@ -58,7 +57,7 @@ impl Window {
     /// Writes a number of the window's own into the first transaction of a packet, and returns that transaction's header as
     /// it was.
     #[inline]
-    pub(super) fn mark(&self, id: u16, order: Order, packet: &mut Vec<u8>) -> Option<u32> {
+    pub(super) fn mark(&self, id: u16, order: Order, packet: &mut [u8]) -> Option<u32> {
         let own = self.own.as_ref()?;
         let first = packet.get_mut(HEADER..)?.first_chunk_mut::<WORD>()?;
         let asked = order.word(*first);

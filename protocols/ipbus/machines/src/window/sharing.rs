@@ -362,7 +362,7 @@ impl Window {
             let overtaken = self.slots.iter().any(later);
             match slot.key {
                 Some(key) if slot.stage != Stage::Answered && (overtaken || is_over) => {
-                    self.sharing.lost.push_back(key)
+                    self.sharing.lost.push_back(key);
                 }
                 Some(_) if slot.stage != Stage::Answered => {
                     if self.next == 1 {

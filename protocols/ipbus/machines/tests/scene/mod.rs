@@ -376,7 +376,7 @@ pub fn scene(seed: u64, faults: bool, cast: Cast) -> Scene {
     };
     let servers = (1..hubs)
         .map(hub)
-        .chain((1..=clients).map(|number| client(number)))
+        .chain((1..=clients).map(client))
         .chain((0..direct).map(|number| Role::Direct(Box::new(Direct::new(number, first_board, seed)))))
         .chain((0..boards).map(|board| Role::Board(Rebooting { board: Board::new(board), replies: VecDeque::new() })));
     let mut sim = Sim::new(Transport::Stream, (&out, &back), hub(0), servers.collect(), |_| None);
