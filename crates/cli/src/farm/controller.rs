@@ -30,6 +30,7 @@ fn settings(options: &ControllerOptions) -> Result<ControllerSettings, Error> {
         listen: options.listen,
         config: ControllerConfig {
             run: options.run,
+            open: options.open.clone(),
             configured: options.configured,
             policy: options.policy.into(),
             credits_max: options.credits_max,
@@ -147,6 +148,9 @@ pub struct ControllerOptions {
     /// Number of the run.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub run: u32,
+    /// Runs beside it whose events sources may give; `hodo farm set-run` opens another later.
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub open: Vec<u32>,
     /// Wait for `hodo farm resume` before dispatching; nodes and sources can connect before.
     #[arg(long)]
     pub configured: bool,

@@ -110,7 +110,7 @@ impl ControllerDaemon {
         let done = done(&recovered, settings.config.run);
         let pace = Pace::of(threads);
         let make = |index: usize, waker: Waker| {
-            let ledger = if index == 0 { ledger(&recovered) } else { Ledger::default() };
+            let ledger = if index == 0 { ledger(&recovered, settings.config.run) } else { Ledger::default() };
             let config = config(&settings, (Arc::clone(&pace), index));
             let made = Made::part(settings.generator.as_ref(), index, threads, &done);
             let queue = storage.as_ref().map(|storage| storage.queue(index));
@@ -180,14 +180,20 @@ fn done(recovered: &Recovered, run: u32) -> Ranges {
     done
 }
 
-fn ledger(recovered: &Recovered) -> Ledger {
+/// Returns what is known of the run that goes on, and of the newest of the others.
+fn ledger(recovered: &Recovered, current: u32) -> Ledger {
     let mut ledger = Ledger::default();
-    for (run, known) in &recovered.runs {
+    let others: Vec<_> = recovered.runs.iter().filter(|(run, _)| **run != current).collect();
+    let (over, open) = others.split_at(others.len().saturating_sub(Ledger::RUNS_MAX - 1));
+    for (run, known) in open.iter().copied().chain(recovered.runs.get_key_value(&current)) {
         for verdict in [Verdict::Accepted, Verdict::Rejected, Verdict::Quarantined, Verdict::Incomplete] {
             let ranges: Vec<_> = known.of(stored_verdict(verdict)).iter().collect();
-            // The runs come in order, so that those which are not remembered any more are the oldest.
+            // There is room for each.
             let _ = ledger.recover(*run, verdict, &ranges);
         }
+    }
+    if let Some((run, _)) = over.last() {
+        ledger.forget(**run);
     }
     ledger
 }

@@ -116,7 +116,11 @@ pub struct Controller<S> {
 impl<S: Supply> Controller<S> {
     /// Creates a controller that goes on where the ledger ends.
     #[must_use]
-    pub fn new(config: ControllerConfig, supply: S, ledger: Ledger) -> Self {
+    pub fn new(config: ControllerConfig, supply: S, mut ledger: Ledger) -> Self {
+        for run in config.open.iter().chain([&config.run]) {
+            // Where that fails the run is over, and every event of it is refused.
+            let _ = ledger.open(*run);
+        }
         Controller {
             feed: Feed { supply, at: Instant::ZERO, ended: false },
             lines: Lines::with_arriving(config.output_bytes),
@@ -236,7 +240,12 @@ impl<S: Supply> Controller<S> {
             Command::Pause if self.state == State::Running => self.state = State::Paused,
             Command::Resume => self.resume(now),
             Command::Pause => {}
-            Command::Run(run) => self.run = run,
+            // One that cannot be opened is not begun: the pages say which run goes on.
+            Command::Run(run) => {
+                if self.ledger.open(run).is_ok() {
+                    self.run = run;
+                }
+            }
             Command::Drain => {
                 if self.state == State::Draining {
                     return;

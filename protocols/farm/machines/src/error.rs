@@ -73,8 +73,8 @@ pub enum Error {
         /// The bound.
         max: usize,
     },
-    /// A run that is over, or one more than can be open at once.
-    #[error("run {run} is over, or too many runs are open at once")]
+    /// A run that is over, or that nobody has opened.
+    #[error("run {run} is not open here; open it with `hodo farm set-run {run}`, or give its events another run")]
     NoSuchRun {
         /// Number of the run.
         run: u32,

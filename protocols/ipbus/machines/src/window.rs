@@ -17,24 +17,30 @@
 //! A window has no opinion on who its caller is: a client, or the hub. Bytes come in by [`Window::received`], and go
 //! out by [`Window::poll`]. It has one deadline, which follows from its state, and so no timers of its own.
 
+mod identity;
 mod recovery;
 mod round_trip;
+mod sharing;
 
 pub use round_trip::RoundTrip;
 
 use crate::Error;
 use crate::wire::packet::{self, HEADER, Kind, Packet};
 use crate::wire::status::{self, Status};
-use crate::wire::{IN_FLIGHT, PAYLOAD};
+use crate::wire::{IN_FLIGHT, PAYLOAD, WORD};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::AddAssign;
 use core::time::Duration;
 use hodo_machine::Instant;
+use identity::OwnIds;
+use sharing::Sharing;
 
 /// The longest wait for one answer is this part of the patience, so that several are tried.
 const TRIES: u32 = 8;
+/// A restart of a device takes longer than this.
+const RESTART: Duration = Duration::from_millis(1);
 
 /// The bounds and times of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +54,10 @@ pub struct WindowConfig {
     pub calm: Duration,
     /// No answer is late before this: a hiccup of an ordinary scheduler would look like a loss.
     pub late_min: Duration,
+    /// The seed of the numbers that the window writes into the first transaction of each packet, and takes out of its reply:
+    /// so that the reply of another host's packet is never taken for one's own. `None` leaves the caller's, who then has to
+    /// begin at a random one.
+    pub own_ids: Option<u64>,
 }
 
 impl WindowConfig {
@@ -65,6 +75,7 @@ impl Default for WindowConfig {
             patience: Duration::from_secs(1),
             calm: Duration::ZERO,
             late_min: Duration::from_micros(200),
+            own_ids: None,
         }
     }
 }
@@ -129,8 +140,21 @@ pub struct Answer<'a> {
     pub key: u64,
     /// The header that its packet was pushed with.
     pub header: [u8; HEADER],
+    /// The header of its first transaction as the caller is due it, if the window has numbered it.
+    pub first: Option<[u8; WORD]>,
     /// The reply as it was received.
     pub packet: &'a [u8],
+}
+
+impl Answer<'_> {
+    /// Appends the reply with the headers that its caller is due.
+    #[inline]
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        let first = self.first.as_ref().map_or(&[][..], |first| first);
+        out.extend_from_slice(&self.header);
+        out.extend_from_slice(first);
+        out.extend_from_slice(&self.packet[HEADER + first.len()..]);
+    }
 }
 
 /// A received datagram, classified.
@@ -202,12 +226,16 @@ pub struct Window {
     cause: Cause,
     after: After,
     to_greet: bool,
+    own: Option<OwnIds>,
+    /// Datagrams sent so far.
+    turns: u64,
     status: StatusRequests,
     resend: [u8; HEADER],
     device: Status,
     round_trip: RoundTrip,
     /// Packets that have to go well before a lone one may take its time.
     troubled: u32,
+    sharing: Sharing,
     progress: Progress,
     counters: WindowCounters,
 }
@@ -217,13 +245,15 @@ pub struct Window {
 struct StatusRequests {
     /// Whether one is to be sent.
     wanted: bool,
-    asked: Option<StatusRequest>,
+    /// Those whose answers have not come, oldest first. Answers come in this order, so that each is judged by the oldest;
+    /// where one is lost, those behind it are judged too early, and show less than they could.
+    asked: VecDeque<StatusRequest>,
     /// Statuses that were asked for and have not come: as many may still come late, and tell of long ago.
     due: u32,
     /// Statuses that told an id of long ago since something got on.
     of_long_ago: u32,
     /// Whether something was sent since the last status was asked for, and may be lost.
-    probe: bool,
+    behind: bool,
 }
 
 /// The progress since something new is waited for.
@@ -258,11 +288,12 @@ enum State {
     Doubtful(Instant),
 }
 
-/// When a status was asked for that has not come.
+/// A request for the status that has no answer yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct StatusRequest {
-    first: Instant,
-    last: Instant,
+    at: Instant,
+    /// The place among all datagrams that were sent.
+    turn: u64,
 }
 
 /// The state that follows once packets have been given up.
@@ -279,11 +310,16 @@ struct Slot {
     id: u16,
     /// `None` for the greeting.
     key: Option<u64>,
+    /// Packets of the same chain keep their order.
+    chain: u32,
     header: [u8; HEADER],
+    /// The header of the first transaction as it was pushed, if it has another number since.
+    first: Option<u32>,
     packet: Vec<u8>,
     stage: Stage,
-    /// When it was sent, or its reply asked for, last.
+    /// When it was sent, or its reply asked for, last; and the place of that among all datagrams that were sent.
     sent: Instant,
+    turn: u64,
     /// Whether it was sent once, and its reply not asked for.
     once: bool,
 }
@@ -295,6 +331,10 @@ enum Stage {
     ToAsk,
     Asked,
     Answered,
+    /// The device keeps another host's reply under its number, with this first transaction.
+    Anothers(u32),
+    /// It is shown not to have been done.
+    NotDone,
 }
 
 /// The next datagram to be sent.
@@ -323,11 +363,14 @@ impl Window {
             cause: Cause::Silent,
             after: After::GoOn,
             to_greet: false,
+            own: config.own_ids.map(OwnIds::new),
+            turns: 0,
             status: StatusRequests::default(),
             resend: [0; HEADER],
             device: Status::default(),
             round_trip: RoundTrip::new(config.late_min, late_max),
             troubled: 0,
+            sharing: Sharing::new(config.own_ids.unwrap_or_default()),
             progress: Progress::start(Instant::ZERO),
             counters: WindowCounters::default(),
         }
@@ -338,9 +381,14 @@ impl Window {
         if self.state == State::Down {
             self.state = State::Opening;
             self.status.wanted = true;
-            self.status.asked = None;
+            self.status.asked.clear();
             self.begin(now);
         }
+    }
+
+    /// Requests the status of a device that is down, once; the answer opens the window, whenever it comes.
+    pub fn probe(&mut self) {
+        self.status.wanted |= self.state == State::Down;
     }
 
     /// Gives up the device, and all that is in flight to it: it cannot be reached.
@@ -406,8 +454,19 @@ impl Window {
     /// Where there is no [`Window::room`], or the packet has no header.
     #[inline]
     pub fn push(&mut self, now: Instant, key: u64, fill: impl FnOnce(&mut Vec<u8>)) -> u16 {
+        self.push_of(now, key, 0, fill)
+    }
+
+    /// Takes a control packet as [`Window::push`] does, of one of several that ask for the device. A packet that was not
+    /// done, because another host took its number, is sent again only if no later one of the same `chain` was done.
+    ///
+    /// # Panics
+    /// Where there is no [`Window::room`], or the packet has no header.
+    #[inline]
+    pub fn push_of(&mut self, now: Instant, key: u64, chain: u32, fill: impl FnOnce(&mut Vec<u8>)) -> u16 {
         assert!(self.room() > 0, "pushed without room");
-        self.append(now, Some(key), fill)
+        self.check_if_idle(now);
+        self.append(now, Some(key), chain, fill)
     }
 
     /// Takes in a datagram from the device. `take` is handed a reply, and says whether it answers what was asked; each
@@ -425,7 +484,9 @@ impl Window {
         match heard {
             Heard::Malformed(error) => self.progress.malformed = Some(error),
             Heard::Stray => self.counters.strays += u64::from(is_reply),
-            Heard::Reply | Heard::Status | Heard::NotTaken => self.progress.heard = true,
+            Heard::Reply | Heard::Status | Heard::NotTaken => {
+                (self.progress.heard, self.sharing.heard) = (true, now);
+            }
         }
         heard
     }
@@ -439,12 +500,15 @@ impl Window {
                     return Step::Failed { key, cause: self.cause };
                 }
             }
+            if let Some(key) = self.sharing.lost.pop_front() {
+                return Step::Failed { key, cause: Cause::Contended };
+            }
             match core::mem::replace(&mut self.after, After::GoOn) {
                 After::GoOn => {}
                 After::Down => return Step::Down(self.cause),
                 After::Resume(id) => self.resume(now, id),
             }
-            if self.deadline().is_none_or(|deadline| now < deadline) {
+            if self.late_at().is_none_or(|late| now < late) {
                 break;
             }
             self.late(now);

@@ -28,6 +28,8 @@ codes! {
 pub struct ControllerConfig {
     /// The run of the events that are made here.
     pub run: u32,
+    /// The runs beside it whose events sources may give; [`Command::Run`] opens another.
+    pub open: Vec<u32>,
     /// Whether no event is given before [`Command::Resume`].
     pub configured: bool,
     /// The policy by which a node is chosen for the next event.
@@ -78,6 +80,7 @@ impl Default for ControllerConfig {
     fn default() -> Self {
         ControllerConfig {
             run: 1,
+            open: Vec::new(),
             configured: false,
             policy: Policy::TokenFifo,
             credits_max: 64,
@@ -123,7 +126,7 @@ pub enum Command {
     Resume,
     /// Take no new events; tell [`Event::Drained`] when none is in hand.
     Drain,
-    /// The run of the events made here from now on.
+    /// The run of the events made here from now on; sources may give events of it, too.
     Run(u32),
     /// Ask every node for its counters.
     Report,

@@ -141,6 +141,7 @@ fn nodes_are_told_of_a_change_of_the_run() {
     let mut farm = farm(config());
     let (source, node) = (source(&mut farm, 0), node(&mut farm, 0, 8));
     give(&mut farm, source, [0]);
+    farm.handle(Input::Command(Command::Run(2)));
     farm.say(source, &plain(Kind::Run, 2));
     give(&mut farm, source, [0, 1]);
     let told = farm.take(node);

@@ -1,5 +1,7 @@
+use super::ClientConfig;
 use super::queue::Queue;
 use crate::Error;
+use crate::window::Answer;
 use crate::wire::packet::{self, Packet};
 use crate::wire::transaction::{self, Header, Info, Kind};
 use crate::wire::{Version, Words, legacy};
@@ -19,6 +21,8 @@ pub(super) struct Flight {
     transactions: VecDeque<Transaction>,
     /// The number of the first transaction.
     first_transaction: u64,
+    /// The id of the transaction with the number 0.
+    first_id: u64,
     /// Transactions behind those of the packets: they are in no finished packet yet.
     unsent: usize,
 }
@@ -57,9 +61,13 @@ struct Answered<'a> {
 }
 
 impl Flight {
-    pub(super) const fn new(version: Version, named: bool, numbered: bool) -> Self {
+    pub(super) const fn new(config: &ClientConfig, named: bool, numbered: bool) -> Self {
         Flight {
-            version,
+            version: config.version,
+            first_id: match config.seed {
+                Some(seed) => seed % transaction::IDS as u64,
+                None => 0,
+            },
             named,
             numbered,
             packets: VecDeque::new(),
@@ -114,12 +122,17 @@ impl Flight {
 
     /// Takes the reply of a packet; answers whether it is one.
     #[inline]
-    pub(super) fn take(&mut self, key: u64, packet: &[u8], queue: &mut Queue) -> bool {
+    pub(super) fn take(&mut self, Answer { key, first, packet, .. }: Answer<'_>, queue: &mut Queue) -> bool {
         let Some((index, start)) = self.place(key) else { return true };
         let outcome = match self.version {
             Version::V2_0 => Packet::decode(packet).and_then(|packet| {
                 self.check(packet.header)?;
                 let told = packet.replies().map(|reply| reply.map(Answered::from));
+                let mut first = first.map(|first| transaction::Header::decode(packet.order.word(first)));
+                let told = told.map(|told| {
+                    let first = first.take().transpose()?;
+                    told.map(|told| Answered { id: first.map_or(told.id, |first| first.id), ..told })
+                });
                 self.settle(index, start, told, queue)
             }),
             Version::V1_3 => legacy::Packet::decode(packet).and_then(|packet| {
@@ -191,7 +204,7 @@ impl Flight {
             Version::V2_0 => transaction::IDS,
             Version::V1_3 => legacy::IDS,
         };
-        (number % u64::from(ids)) as u16
+        ((self.first_id + number) % u64::from(ids)) as u16
     }
 
     /// Gives every transaction of a packet what it was told. An error: the reply is another packet's.
