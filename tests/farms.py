@@ -1,11 +1,11 @@
 """An event farm of real processes for a test."""
 
 import contextlib
+import http.client
 import json
 import re
 import signal
-import urllib.error
-import urllib.request
+import socket
 
 import command
 
@@ -22,14 +22,18 @@ class Daemon:
         assert listening and pages, f"it does not say where it is:\n{said}{process.stdout.read()}"
         self.at, self.pages = listening[1], pages[1]
 
-    def ask(self, path, method="GET", headers=None, data=None):
-        """Status and text of a page, or of what an action answers."""
-        request = urllib.request.Request(f"http://{self.pages}{path}", method=method, headers=headers or {}, data=data)
-        try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
+    def ask(self, path, method="GET", headers=None, data=None, over_tcp=None):
+        """Status and text of a page, over TCP, or of what an action answers, over the Unix socket."""
+        over_tcp = method == "GET" if over_tcp is None else over_tcp
+        connection = http.client.HTTPConnection(self.pages, timeout=20)
+        if not over_tcp:
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.settimeout(20)
+            connection.sock.connect(f"\0hodo/{self.pages}")
+        with contextlib.closing(connection):
+            connection.request(method, path, data, headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
 
     def page(self, path):
         status, text = self.ask(path)

@@ -45,6 +45,7 @@ fn serve(options: &HubServe) -> Result<Outcome, Error> {
         allow: options.allow.clone(),
         daemon: Options {
             http: (!options.no_metrics).then_some(options.metrics),
+            names: options.pages_name.clone(),
             pid_file: options.pid_file.clone(),
             catches_signals: true,
         },
@@ -106,6 +107,9 @@ pub struct HubServe {
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
+    /// Name that its pages may be asked for, beside this host's name and addresses; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub pages_name: Vec<String>,
     /// Write the process number to this file; a second hub with the same file does not start.
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,

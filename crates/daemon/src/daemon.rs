@@ -15,6 +15,8 @@ pub struct Options {
     /// The address of the pages; `None` for no pages. Everybody who can reach the address can read them: use loopback
     /// unless the network is trusted.
     pub http: Option<SocketAddr>,
+    /// Names that the pages may be asked for over TCP, beside this host's name, `localhost` and every IP address.
+    pub names: Vec<String>,
     /// The file that the process number is written to.
     pub pid_file: Option<PathBuf>,
     /// Whether the signals of the whole process are caught, as [`Signals::catch`] does. A program that runs a daemon beside
@@ -45,7 +47,7 @@ impl Daemon {
         let registry = Arc::new(Registry::new());
         let health = Arc::new(Health::new(PATIENCE));
         let pages = || more(Pages::new(Arc::clone(&registry), Arc::clone(&health)));
-        let site = options.http.map(|address| Site::open(address, pages())).transpose()?;
+        let site = options.http.map(|address| Site::open(address, pages(), &options.names)).transpose()?;
         let signals = if options.catches_signals { Signals::catch()? } else { Signals::none() };
         let notifier = Notifier::from_environment();
         Ok(Daemon { signals, notifier, health, registry, site, _pid_file: pid_file })

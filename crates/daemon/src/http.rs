@@ -1,10 +1,13 @@
+use crate::callers::{ALL_MAX, Caller, EACH_MAX, Names};
 use crate::request::{HEAD_MAX, Method, Refusal, parse};
-use hodo_machine::{Address, Bytes, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Bytes, Input, Instant, Machine, Outbox, Output, Peer};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// A connection that is silent for this long is closed.
+/// A connection whose client asks nothing more, or does not read an answer, for this long is closed.
 const SILENCE: Duration = Duration::from_secs(30);
+/// The head of a request has to be there this long after its first byte, the first one this long after the connection.
+const HEAD_WITHIN: Duration = Duration::from_secs(5);
 /// Bytes of a connection that wait to be parsed: a request and the start of the next.
 const INPUT_MAX: usize = 2 * HEAD_MAX;
 /// The interval of checks for silent connections.
@@ -12,8 +15,13 @@ const SWEEP: Duration = Duration::from_secs(1);
 
 /// A server of HTTP/1.1: pages to read and actions to request. It accepts no bodies, and answers one request of a
 /// connection at a time.
+///
+/// A new connection is always accepted: where there are too many of one caller or of all, another one is closed for it. Those
+/// of the daemon's owner and root are closed for no other caller.
 #[derive(Debug, Default)]
 pub struct Http {
+    names: Names,
+    owner: u32,
     connections: BTreeMap<Peer, Connection>,
     outputs: VecDeque<Act>,
     sweep: Option<Instant>,
@@ -33,8 +41,8 @@ pub struct PageRequest {
     pub query: String,
     /// `true` for an action.
     pub acts: bool,
-    /// `true` if the client is on this host.
-    pub is_local: bool,
+    /// The client, as far as it is known.
+    pub caller: Caller,
     /// `true` if a page in a browser sent the request.
     pub from_page: bool,
 }
@@ -78,8 +86,11 @@ struct Connection {
     blocked: bool,
     /// Nothing more is read from it.
     ending: bool,
-    heard: Instant,
-    is_local: bool,
+    /// Since when it waits for a request, or for the client to read an answer.
+    since: Instant,
+    /// Whether a request has been answered.
+    answered: bool,
+    caller: Caller,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -104,10 +115,23 @@ impl Act {
 }
 
 impl Connection {
-    fn new(now: Instant, from: &Address) -> Self {
-        let (input, answering) = (Vec::new(), None);
-        let is_local = matches!(from, Address::Tcp(from) if from.ip().to_canonical().is_loopback());
-        Connection { input, answering, overrun: false, blocked: false, ending: false, heard: now, is_local }
+    fn new(now: Instant, caller: Caller) -> Self {
+        Connection {
+            input: Vec::new(),
+            answering: None,
+            overrun: false,
+            blocked: false,
+            ending: false,
+            since: now,
+            answered: false,
+            caller,
+        }
+    }
+
+    /// Returns when the connection has to be closed.
+    fn deadline(&self) -> Instant {
+        let is_idle = self.blocked || (self.answered && self.input.is_empty());
+        self.since + if is_idle { SILENCE } else { HEAD_WITHIN }
     }
 }
 
@@ -128,6 +152,15 @@ impl Reply {
     pub(crate) fn not_allowed(allow: &'static str) -> Self {
         let text = format!("this page accepts {allow} only\n");
         Reply { allow, ..Reply::text(405, text) }
+    }
+
+    /// Creates the reply to a request for another host.
+    fn misdirected(host: &str) -> Self {
+        let text = format!(
+            "this daemon is not `{}`: ask for its address, or start it with --pages-name\n",
+            host.escape_debug()
+        );
+        Reply::text(421, text)
     }
 
     fn refusal(refusal: Refusal) -> Self {
@@ -160,6 +193,7 @@ fn reason(status: u16) -> &'static str {
         405 => "Method Not Allowed",
         409 => "Conflict",
         413 => "Content Too Large",
+        421 => "Misdirected Request",
         431 => "Request Header Fields Too Large",
         503 => "Service Unavailable",
         505 => "HTTP Version Not Supported",
@@ -168,6 +202,35 @@ fn reason(status: u16) -> &'static str {
 }
 
 impl Http {
+    /// Creates a server for requests for these names, of a daemon of this user.
+    #[must_use]
+    pub fn new(owner: u32, names: Names) -> Self {
+        Http { names, owner, ..Http::default() }
+    }
+
+    /// Takes a connection, and closes another one for it where there are too many.
+    fn opened(&mut self, now: Instant, peer: Peer, caller: Caller) {
+        let of = |other: Caller| move |connection: &Connection| connection.caller == other;
+        if let Some(oldest) = self.oldest(EACH_MAX, of(caller)) {
+            self.end(oldest);
+        }
+        let owner = self.owner;
+        if !caller.is_operator(owner)
+            && let Some(oldest) = self.oldest(ALL_MAX, |connection| !connection.caller.is_operator(owner))
+        {
+            self.end(oldest);
+        }
+        self.connections.insert(peer, Connection::new(now, caller));
+        self.sweep.get_or_insert(now + SWEEP);
+    }
+
+    /// Returns the connection of these that has waited longest, if there are as many as there may be.
+    fn oldest(&self, most: usize, of: impl Fn(&Connection) -> bool) -> Option<Peer> {
+        let these = || self.connections.iter().filter(|(_, connection)| !connection.ending && of(connection));
+        let oldest = these().min_by_key(|(_, connection)| connection.since).map(|(peer, _)| *peer);
+        oldest.filter(|_| these().count() >= most)
+    }
+
     /// Passes on the next request of a connection, unless an earlier one is being answered.
     fn read_on(&mut self, peer: Peer) {
         let Some(connection) = self.connections.get_mut(&peer) else { return };
@@ -182,22 +245,29 @@ impl Http {
                 let (head_only, acts) = (request.method == Method::Head, request.method == Method::Post);
                 connection.answering = Some(Wants { tag, head_only, keeps });
                 self.next_tag += 1;
-                let (is_local, from_page) = (connection.is_local, request.from_page);
+                let (caller, from_page) = (connection.caller, request.from_page);
+                // A page in a browser reaches no Unix socket, and HTTP/1.0 had no hosts.
+                if matches!(caller, Caller::Host(_)) && !request.host.is_empty() && !self.names.holds(&request.host) {
+                    return self.refuse(peer, Reply::misdirected(&request.host));
+                }
                 let (path, query) = (request.path, request.query);
-                self.outputs.push_back(Act::Ask(PageRequest { tag, peer, path, query, acts, is_local, from_page }));
+                self.outputs.push_back(Act::Ask(PageRequest { tag, peer, path, query, acts, caller, from_page }));
             }
             Ok(None) => {}
-            Err(refusal) => {
-                let wants = Wants { tag: u64::MAX, head_only: false, keeps: false };
-                self.outputs.push_back(Act::Send(peer, Reply::refusal(refusal), wants));
-                self.end(peer);
-            }
+            Err(refusal) => self.refuse(peer, Reply::refusal(refusal)),
         }
     }
 
-    fn answer(&mut self, Answer { tag, peer, reply }: Answer) {
+    fn refuse(&mut self, peer: Peer, reply: Reply) {
+        let wants = Wants { tag: u64::MAX, head_only: false, keeps: false };
+        self.outputs.push_back(Act::Send(peer, reply, wants));
+        self.end(peer);
+    }
+
+    fn answer(&mut self, now: Instant, Answer { tag, peer, reply }: Answer) {
         let Some(connection) = self.connections.get_mut(&peer) else { return };
         let Some(wants) = connection.answering.take_if(|wants| wants.tag == tag) else { return };
+        (connection.since, connection.answered) = (now, true);
         self.outputs.push_back(Act::Send(peer, reply, wants));
         if wants.keeps {
             self.read_on(peer);
@@ -221,7 +291,9 @@ impl Http {
         if connection.ending {
             return;
         }
-        connection.heard = now;
+        if connection.input.is_empty() && connection.answered && connection.answering.is_none() {
+            connection.since = now;
+        }
         let room = INPUT_MAX - connection.input.len();
         if bytes.len() > room {
             connection.overrun = true;
@@ -233,12 +305,12 @@ impl Http {
         self.read_on(peer);
     }
 
-    /// Closes connections that have been silent for too long, also if they do not read an answer.
+    /// Closes connections that take too long: for a request, for the next one, or to read an answer.
     fn sweep(&mut self, now: Instant) {
         let silent: Vec<Peer> = self
             .connections
             .iter()
-            .filter(|(_, connection)| now - connection.heard >= SILENCE)
+            .filter(|(_, connection)| now >= connection.deadline())
             .map(|(peer, _)| *peer)
             .collect();
         silent.into_iter().for_each(|peer| self.end(peer));
@@ -251,10 +323,7 @@ impl Machine for Http {
 
     fn handle(&mut self, now: Instant, input: Input<'_, Answer>) {
         match input {
-            Input::Opened(peer, ends) => {
-                self.connections.insert(peer, Connection::new(now, &ends.remote));
-                self.sweep.get_or_insert(now + SWEEP);
-            }
+            Input::Opened(peer, ends) => self.opened(now, peer, Caller::at(ends)),
             Input::Received(peer, bytes) => self.received(now, peer, bytes),
             Input::Closed(peer, _) => {
                 self.connections.remove(&peer);
@@ -264,11 +333,11 @@ impl Machine for Http {
                 let is_blocked = matches!(input, Input::Blocked(_));
                 if let Some(connection) = self.connections.get_mut(&peer) {
                     connection.blocked = is_blocked;
-                    connection.heard = now;
+                    connection.since = now;
                     self.read_on(peer);
                 }
             }
-            Input::Command(answer) => self.answer(answer),
+            Input::Command(answer) => self.answer(now, answer),
             Input::Elapsed | Input::Landed(..) => {}
         }
     }
@@ -299,7 +368,7 @@ impl Machine for Http {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hodo_machine::Ends;
+    use hodo_machine::{Address, Ends};
 
     const PEER: Peer = Peer(Peer::FIRST_ACCEPTED);
 
@@ -383,9 +452,70 @@ mod tests {
     fn the_silent_are_closed() {
         let mut http = opened();
         assert!(told(&mut http, b"GET / HT").is_empty());
+        assert!(outcome(&mut http, Instant::ZERO + (HEAD_WITHIN - SWEEP)).is_empty());
+        assert_eq!(outcome(&mut http, Instant::ZERO + HEAD_WITHIN), ["closed"]);
+        assert!(matches!(http.poll(Instant::ZERO + 2 * SILENCE, &mut Outbox::new()), Output::Idle(None)));
+        let mut http = opened();
+        assert_eq!(told(&mut http, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), ["asks /", OK]);
         assert!(outcome(&mut http, Instant::ZERO + (SILENCE - SWEEP)).is_empty());
         assert_eq!(outcome(&mut http, Instant::ZERO + SILENCE), ["closed"]);
-        assert!(matches!(http.poll(Instant::ZERO + 2 * SILENCE, &mut Outbox::new()), Output::Idle(None)));
+    }
+
+    #[test]
+    fn a_head_that_comes_byte_by_byte_has_its_deadline_too() {
+        let mut http = opened();
+        let mut now = Instant::ZERO;
+        for byte in b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ".iter().chain([b'a'; 100].iter()) {
+            now = now + Duration::from_millis(100);
+            http.handle(now, Input::Received(PEER, &[*byte]));
+            if !outcome(&mut http, now).is_empty() {
+                break;
+            }
+        }
+        assert!(now <= Instant::ZERO + HEAD_WITHIN + SWEEP, "{now:?}");
+    }
+
+    /// Returns the connections that are closed when `count` of a caller are opened at once, behind those with lower numbers.
+    fn opens(http: &mut Http, first: u32, count: u32, caller: Caller) -> Vec<u32> {
+        let mut closed = Vec::new();
+        for number in first..first + count {
+            let now = Instant::from_nanos(u64::from(number));
+            http.opened(now, Peer::accepted(number), caller);
+            while let Output::Close(peer) = http.poll(now, &mut Outbox::new()) {
+                closed.push(peer.index() as u32);
+            }
+        }
+        closed
+    }
+
+    #[test]
+    fn whoever_holds_connections_keeps_nobody_else_out() {
+        let host = |number: u8| Caller::Host([10, 0, 0, number].into());
+        let mut http = Http::new(1000, Names::default());
+        assert!(opens(&mut http, 0, 2, Caller::User(1000)).is_empty(), "the owner's");
+        assert!(opens(&mut http, 2, 1, host(1)).is_empty());
+        // Of one caller the oldest of its own goes.
+        assert_eq!(opens(&mut http, 10, 10, host(2)), [10, 11]);
+        // Of many the oldest of all, except for the operator's.
+        let closed: Vec<u32> =
+            (3..30).flat_map(|number| opens(&mut http, 100 + u32::from(number) * 10, 4, host(number))).collect();
+        assert_eq!(closed[..3], [2, 12, 13]);
+        assert!(http.connections.contains_key(&Peer::accepted(0)) && http.connections.len() == ALL_MAX + 2);
+        assert!(opens(&mut http, 900, 6, Caller::User(1000)).is_empty());
+        assert_eq!(opens(&mut http, 910, 1, Caller::User(1000)), [0]);
+        assert!(opens(&mut http, 920, 8, Caller::User(0)).is_empty(), "root has places of its own");
+        assert_eq!(opens(&mut http, 930, 1, Caller::User(1001)).len(), 1, "other users have none");
+    }
+
+    #[test]
+    fn a_request_for_another_host_is_refused() {
+        let from = Address::Tcp(([127, 0, 0, 1], 40_000).into());
+        let mut http = Http::new(0, Names::new(["farm7".to_owned()]));
+        for (host, expected) in [("farm7:9205", 200), ("127.0.0.1:9205", 200), ("evil.example:9205", 421)] {
+            http.handle(Instant::ZERO, Input::Opened(PEER, &Ends::new(from.clone(), from.clone())));
+            let found = told(&mut http, format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
+            assert!(found.iter().any(|line| line.contains(&format!("HTTP/1.1 {expected}"))), "{host}: {found:?}");
+        }
     }
 
     #[test]

@@ -39,7 +39,7 @@
 //!
 //! fn serve(server: hodo_io::Server) -> Result<(), Box<dyn std::error::Error>> {
 //!     log::open("hub", &LogOptions::default())?;
-//!     let options = Options { http: Some(([127, 0, 0, 1], 9203).into()), pid_file: None, catches_signals: true };
+//!     let options = Options { http: Some(([127, 0, 0, 1], 9203).into()), catches_signals: true, ..Options::default() };
 //!     let daemon = Daemon::start(&options, |pages| pages)?;
 //!     daemon.ready(&format!("listening on {}", server.address()));
 //!     server.attend(|index| (Hub, Attendant(daemon.rounds(&format!("hub {index}")))), daemon.stop())?;
@@ -48,6 +48,7 @@
 //! }
 //! ```
 
+mod callers;
 mod daemon;
 mod error;
 mod exposition;
@@ -64,6 +65,7 @@ mod signals;
 mod site;
 mod snapshot;
 
+pub use callers::{Caller, Names};
 pub use daemon::{Daemon, Options, Rounds};
 pub use error::Error;
 pub use exposition::{CONTENT_TYPE, Distribution, Exposition, Labels, Value};

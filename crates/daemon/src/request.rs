@@ -12,6 +12,8 @@ pub struct Request {
     pub path: String,
     /// The text behind the path's question mark.
     pub query: String,
+    /// The host that is asked for; empty if the request does not say.
+    pub host: String,
     /// `true` if a page in a browser sent it, and not a program or a person.
     pub from_page: bool,
     /// `true` if the connection may be used again after the answer.
@@ -79,7 +81,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Refusal> {
         Status::Partial => return Err(Refusal::HeadTooLarge),
     };
     let minor = head.version.unwrap_or_default();
-    let (mut keeps, mut has_host, mut has_body, mut from_page) = (minor > 0, false, false, false);
+    let (mut keeps, mut host, mut has_body, mut from_page) = (minor > 0, None, false, false);
     for Header { name, value } in head.headers {
         let value = str::from_utf8(value).map_err(|_| Refusal::Malformed)?;
         match name.to_ascii_lowercase().as_str() {
@@ -87,7 +89,9 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Refusal> {
                 let says = |what: &str| value.split(',').any(|option| option.trim().eq_ignore_ascii_case(what));
                 keeps = (keeps || says("keep-alive")) && !says("close");
             }
-            "host" => has_host = true,
+            // Two could mean two things.
+            "host" if host.is_some() => return Err(Refusal::Malformed),
+            "host" => host = Some(value.trim().to_owned()),
             "content-length" => has_body |= value.trim() != "0",
             "transfer-encoding" => has_body = true,
             name => from_page |= FROM_PAGES.contains(&name),
@@ -100,13 +104,15 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Refusal> {
         Some("POST") => Method::Post,
         _ => return Err(Refusal::MethodNotAllowed),
     };
-    if minor > 0 && !has_host {
+    if minor > 0 && host.is_none() {
         return Err(Refusal::Malformed);
     }
-    let (path, query) = path(head.path.unwrap_or_default()).ok_or(Refusal::Malformed)?;
+    let (authority, path, query) = target(head.path.unwrap_or_default()).ok_or(Refusal::Malformed)?;
+    // RFC 9112, 3.2.2.
+    let host = authority.map(str::to_owned).or(host).unwrap_or_default();
     let (path, query) = (path.to_owned(), query.to_owned());
     // A body is not read, so that nothing can be read after it.
-    let request = Request { method, path, query, from_page, keeps: keeps && !has_body };
+    let request = Request { method, path, query, host, from_page, keeps: keeps && !has_body };
     Ok(Some((request, length)))
 }
 
@@ -118,13 +124,18 @@ fn refusal(error: httparse::Error) -> Refusal {
     }
 }
 
-/// Returns path and query of a target in origin form, or in absolute form, which servers have to accept as well.
-fn path(target: &str) -> Option<(&str, &str)> {
-    let target = match target.strip_prefix("http://") {
-        Some(absolute) => absolute.find('/').map_or("/", |slash| &absolute[slash..]),
-        None => target,
+/// Returns path and query of a target in origin form, or in absolute form, which servers have to accept as well and which
+/// names the host.
+fn target(target: &str) -> Option<(Option<&str>, &str, &str)> {
+    let (host, target) = match target.strip_prefix("http://") {
+        Some(absolute) => {
+            let (host, path) = absolute.split_at(absolute.find('/').unwrap_or(absolute.len()));
+            (Some(host), if path.is_empty() { "/" } else { path })
+        }
+        None => (None, target),
     };
-    target.starts_with('/').then(|| target.split_once('?').unwrap_or((target, "")))
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    target.starts_with('/').then_some((host, path, query))
 }
 
 #[cfg(test)]
@@ -133,7 +144,8 @@ mod tests {
 
     fn request(target: &str, method: Method, keeps: bool) -> Request {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        Request { method, path: path.to_owned(), query: query.to_owned(), from_page: false, keeps }
+        let host = String::new();
+        Request { method, path: path.to_owned(), query: query.to_owned(), host, from_page: false, keeps }
     }
 
     /// Covers requests of curl 7.88, Prometheus 2.42 and wget 1.21, and those that RFC 9112 asks servers to accept.
@@ -161,7 +173,10 @@ mod tests {
         ] {
             let (target, method, keeps) = expected;
             let bytes = text.as_bytes();
-            assert_eq!(parse(bytes), Ok(Some((request(target, method, keeps), bytes.len()))), "{text}");
+            let (found, length) = parse(bytes).expect("it is a request").expect("it is whole");
+            assert!(["", "a", "a:1"].contains(&found.host.as_str()), "{found:?}");
+            let found = Request { host: String::new(), ..found };
+            assert_eq!((found, length), (request(target, method, keeps), bytes.len()), "{text}");
             for length in 0..bytes.len() {
                 assert_eq!(parse(&bytes[..length]), Ok(None), "the first {length} bytes of {text}");
             }
@@ -181,6 +196,14 @@ mod tests {
     }
 
     #[test]
+    fn the_host_of_an_absolute_target_counts() {
+        let host = |text: &str| parse(text.as_bytes()).expect("a request").expect("a whole one").0.host;
+        assert_eq!(host("GET / HTTP/1.1\r\nHost: farm7:9205\r\n\r\n"), "farm7:9205");
+        assert_eq!(host("GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n"), "evil.example");
+        assert_eq!(host("GET / HTTP/1.0\r\n\r\n"), "");
+    }
+
+    #[test]
     fn refuses_what_it_cannot_answer() {
         let long = format!("GET /{} HTTP/1.1\r\n", "a".repeat(HEAD_MAX));
         for (text, refusal) in [
@@ -190,6 +213,7 @@ mod tests {
             ("get / HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::MethodNotAllowed),
             ("GET / HTTP/1.1\r\n\r\n", Refusal::Malformed),
             ("GET / HTTP/1.1\r\nHost\r\n\r\n", Refusal::Malformed),
+            ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", Refusal::Malformed),
             ("GET / HTTP/1.1\r\nHost : a\r\n\r\n", Refusal::Malformed),
             ("GET  / HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::Malformed),
             ("GET /\r\n\r\n", Refusal::Malformed),

@@ -1,26 +1,30 @@
+use crate::callers::{Caller, Names};
 use crate::exposition::CONTENT_TYPE;
 use crate::http::{Answer, Http, PageRequest, Reply, TO_ACT, TO_READ};
 use crate::{Error, Health, Registry};
-use hodo_io::{Bell, ServeOptions, Server, SocketSettings, Stop};
+use hodo_io::{Bell, ServeOptions, Server, SocketSettings, Stop, host, process};
 use hodo_machine::{Address, Wait};
-use std::fmt;
+use std::fmt::Display;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 /// The path of a daemon's health.
 pub const HEALTH: &str = "/health";
-/// Connections at once. Each can have one page under way.
-const PEERS_MAX: usize = 16;
+/// Connections at once, with those that are closed and have not taken their answer. The machine closes others long before.
+const PEERS_MAX: usize = 256;
+/// How long a closed connection may take for the rest of its answer.
+const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
 /// The clients that may request actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Control {
-    /// Programs and people of this host.
+    /// The daemon's owner and root, over its Unix socket.
     #[default]
-    Local,
-    /// Whoever can reach the pages.
+    Owner,
+    /// Whoever can reach the pages, over TCP too.
     Everybody,
     /// Nobody.
     Nobody,
@@ -64,7 +68,7 @@ impl Pages {
         self
     }
 
-    /// Sets the clients that may request actions; without this, those of this host.
+    /// Sets the clients that may request actions; without this, the daemon's owner and root.
     #[must_use]
     pub fn controlled_by(self, control: Control) -> Self {
         Pages { control, ..self }
@@ -92,56 +96,75 @@ impl Pages {
 
     /// Returns the refusal of an action, or `None` if the client may request it.
     fn refusal(&self, asked: &PageRequest) -> Option<Reply> {
-        let why = match self.control {
-            Control::Nobody => "actions are disabled",
-            _ if asked.from_page => "actions are refused to pages in browsers",
-            Control::Local if !asked.is_local => "actions are allowed to programs on the same host only",
-            Control::Local | Control::Everybody => return None,
+        let owner = process::user();
+        let why = match (self.control, asked.caller) {
+            (Control::Nobody, _) => "actions are disabled; start the daemon without --control nobody".to_owned(),
+            _ if asked.from_page => "actions are refused to pages in browsers".to_owned(),
+            (Control::Everybody, _) => return None,
+            (Control::Owner, caller) if caller.is_operator(owner) => return None,
+            (Control::Owner, Caller::User(user)) => {
+                format!("user {user} may not steer this daemon: its owner (user {owner}) and root may")
+            }
+            (Control::Owner, _) => {
+                "actions are refused over TCP: use `hodo farm` on the same host as the daemon's owner or root, \
+                                    or start the daemon with --control everybody"
+                    .to_owned()
+            }
         };
         Some(Reply::text(403, format!("{why}\n")))
     }
 }
 
-/// A thread that answers requests over HTTP/1.1 until this is dropped.
+/// Returns the name of the Unix socket beside the pages at a TCP address: one without a file, in the same network name space
+/// as the address.
+#[must_use]
+pub(crate) fn operators_socket(pages: SocketAddr) -> Address {
+    let ip = pages.ip().to_canonical();
+    let port = pages.port();
+    Address::Path(if ip.is_unspecified() { format!("@hodo/*:{port}") } else { format!("@hodo/{ip}:{port}") })
+}
+
+/// Threads that answer requests over HTTP/1.1 until this is dropped: one over TCP, and one over a Unix socket for programs of this
+/// host, which nobody elsewhere can keep busy.
 pub struct Site {
     address: SocketAddr,
     stop: Arc<Stop>,
     bell: Bell,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Site {
-    /// Serves pages at an address; port 0 is any free one.
+    /// Serves pages at an address; port 0 is any free one. Requests over TCP have to be for an IP address, this host's name,
+    /// or one of `names`.
     ///
     /// # Errors
     /// [`Error::Listen`] if the address cannot be bound or no thread can be started.
-    pub fn open(address: SocketAddr, pages: Pages) -> Result<Self, Error> {
-        let failed =
-            |why: &dyn fmt::Display| Error::Listen { address: format!("http://{address}"), why: why.to_string() };
-        let stop = Arc::new(Stop::new(false));
-        let (told, bound) = mpsc::channel();
-        let (until, bell) = (Arc::clone(&stop), Bell::default());
-        let called = bell.clone();
-        let thread = Builder::new().name("http".to_owned()).spawn(move || {
-            let server = match Server::bind(&Address::Tcp(address), options()) {
-                Ok(server) => server.with_bell(&called),
-                Err(error) => return drop(told.send(Err(error))),
-            };
-            // The caller waits for this.
-            let _ = told.send(Ok(server.address().clone()));
-            let answer = |asked: PageRequest| {
-                let reply = pages.reply(&asked);
-                Some(Answer { tag: asked.tag, peer: asked.peer, reply })
-            };
-            // If the poller itself fails there are no more pages; the daemon goes on.
-            let _ = server.run(Http::default, answer, &until);
-        });
-        let thread = thread.map_err(|error| failed(&error))?;
-        match bound.recv() {
-            Ok(Ok(Address::Tcp(address))) => Ok(Site { address, stop, bell, thread: Some(thread) }),
-            Ok(Err(error)) => Err(failed(&error)),
-            _ => Err(failed(&"its thread has ended")),
+    pub fn open(address: SocketAddr, pages: Pages, names: &[String]) -> Result<Self, Error> {
+        fn failed(place: impl Display, why: impl Display) -> Error {
+            Error::Listen { address: place.to_string(), why: why.to_string() }
         }
+        let bind = |at: &Address| Server::bind(at, options());
+        let tcp = bind(&Address::Tcp(address)).map_err(|why| failed(format_args!("http://{address}"), why))?;
+        let address = tcp.address().ip().unwrap_or(address);
+        let unix = operators_socket(address);
+        let unix = bind(&unix).map_err(|why| failed(&unix, why))?;
+        let names = Names::new(host::name().into_iter().chain(names.iter().cloned()));
+        let mut site = Site { address, stop: Arc::new(Stop::new(false)), bell: Bell::default(), threads: Vec::new() };
+        let pages = Arc::new(pages);
+        for (name, server) in [("http", tcp), ("operator", unix)] {
+            let (server, stop) = (server.with_bell(&site.bell), Arc::clone(&site.stop));
+            let (pages, names) = (Arc::clone(&pages), names.clone());
+            let thread = Builder::new().name(name.to_owned()).spawn(move || {
+                let answer = |asked: PageRequest| {
+                    let reply = pages.reply(&asked);
+                    Some(Answer { tag: asked.tag, peer: asked.peer, reply })
+                };
+                // If the poller itself fails there are no more pages; the daemon goes on.
+                let _ = server.run(|| Http::new(process::user(), names.clone()), answer, &stop);
+            });
+            site.threads.push(thread.map_err(|why| failed(format_args!("http://{address}"), why))?);
+        }
+        Ok(site)
     }
 
     /// Returns the address.
@@ -155,7 +178,7 @@ impl Drop for Site {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         self.bell.ring();
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             // A panic on that thread is in the log already.
             let _ = thread.join();
         }
@@ -163,7 +186,7 @@ impl Drop for Site {
 }
 
 fn options() -> ServeOptions {
-    let settings = SocketSettings { peers_max: PEERS_MAX, ..SocketSettings::default() };
+    let settings = SocketSettings { peers_max: PEERS_MAX, close_within: CLOSE_WITHIN, ..SocketSettings::default() };
     ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings }
 }
 
@@ -175,21 +198,34 @@ mod tests {
     #[test]
     fn something_is_done_only_for_those_who_may() {
         let pages = |control| Pages::default().with_action("/stop", |_| Reply::text(200, "")).controlled_by(control);
-        let status = |control, is_local, from_page| {
+        let status = |control, caller, from_page| {
             let (path, query) = ("/stop".to_owned(), String::new());
-            pages(control)
-                .reply(&PageRequest { tag: 0, peer: Peer(0), path, query, acts: true, is_local, from_page })
-                .status
+            let asked = PageRequest { tag: 0, peer: Peer(0), path, query, acts: true, caller, from_page };
+            pages(control).reply(&asked).status
         };
-        for (control, is_local, from_page, expected) in [
-            (Control::Local, true, false, 200),
-            (Control::Local, false, false, 403),
-            (Control::Local, true, true, 403),
-            (Control::Everybody, false, false, 200),
-            (Control::Everybody, false, true, 403),
-            (Control::Nobody, true, false, 403),
+        let (owner, near) = (process::user(), Caller::Host([127, 0, 0, 1].into()));
+        for (control, caller, from_page, expected) in [
+            (Control::Owner, Caller::User(owner), false, 200),
+            (Control::Owner, Caller::User(0), false, 200),
+            (Control::Owner, Caller::User(owner + 1), false, 403),
+            (Control::Owner, near, false, 403),
+            (Control::Owner, Caller::Unknown, false, 403),
+            (Control::Owner, Caller::User(owner), true, 403),
+            (Control::Everybody, near, false, 200),
+            (Control::Everybody, Caller::User(owner + 1), false, 200),
+            (Control::Everybody, near, true, 403),
+            (Control::Nobody, Caller::User(owner), false, 403),
         ] {
-            assert_eq!(status(control, is_local, from_page), expected, "{control:?} {is_local} {from_page}");
+            assert_eq!(status(control, caller, from_page), expected, "{control:?} {caller:?} {from_page}");
         }
+    }
+
+    #[test]
+    fn the_sockets_name_follows_from_the_address_of_the_pages() {
+        let name = |address: &str| operators_socket(address.parse().expect("an address")).to_string();
+        assert_eq!(name("127.0.0.1:9205"), "@hodo/127.0.0.1:9205");
+        assert_eq!(name("[::ffff:10.0.0.1]:80"), "@hodo/10.0.0.1:80");
+        assert_eq!(name("[::]:9205"), "@hodo/*:9205");
+        assert_eq!(name("0.0.0.0:9205"), "@hodo/*:9205");
     }
 }

@@ -86,7 +86,8 @@ impl Attendant for Serving {
 fn as_daemon() {
     let Some(file) = std::env::var_os(PID_FILE) else { return };
     let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
-    let options = Options { http: Some(anywhere), pid_file: Some(PathBuf::from(file)), catches_signals: true };
+    let pid_file = Some(PathBuf::from(file));
+    let options = Options { http: Some(anywhere), pid_file, catches_signals: true, ..Options::default() };
     let daemon = Daemon::start(&options, |pages| pages).unwrap_or_else(|error| panic!("{error}"));
     let settings = SocketSettings::default();
     let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings };

@@ -3,6 +3,8 @@
 use hodo_daemon::{Health, Pages, Registry, Reply, Site, Snapshot, State};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -19,7 +21,7 @@ fn connect(site: &Site) -> TcpStream {
 /// Requests a page once and returns the status and the body.
 fn page(site: &Site, path: &str) -> (u16, String) {
     let mut stream = connect(site);
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").expect("it reads");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("it reads");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("it answers and closes");
     let (head, body) = text.split_once("\r\n\r\n").expect("a head ends");
@@ -30,7 +32,7 @@ fn page(site: &Site, path: &str) -> (u16, String) {
 fn open(more: impl FnOnce(Pages) -> Pages) -> (Site, Arc<Registry>, Arc<Health>) {
     let (registry, health) = (Arc::new(Registry::new()), Arc::new(Health::new(TIMEOUT)));
     let pages = more(Pages::new(Arc::clone(&registry), Arc::clone(&health)));
-    (Site::open(ANYWHERE.into(), pages).expect("a free port"), registry, health)
+    (Site::open(ANYWHERE.into(), pages, &[]).expect("a free port"), registry, health)
 }
 
 #[test]
@@ -59,7 +61,7 @@ fn a_connection_is_used_again() {
     let (site, _, _) = open(|pages| pages.with("/a", || Reply::text(200, "page a")));
     let mut stream = connect(&site);
     for _ in 0..3 {
-        stream.write_all(b"GET /a HTTP/1.1\r\nHost: here\r\n\r\n").expect("it reads");
+        stream.write_all(b"GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it reads");
         let mut bytes = Vec::new();
         while !bytes.ends_with(b"\r\n\r\npage a") {
             let mut buffer = [0; 1000];
@@ -75,8 +77,32 @@ fn those_who_hold_connections_keep_nobody_out_for_ever() {
     let (site, _, _) = open(|pages| pages);
     let mut held: Vec<TcpStream> = (0..40).map(|_| connect(&site)).collect();
     held.iter_mut().for_each(|stream| drop(stream.write_all(b"GET /metrics HT")));
-    drop(held);
-    while TcpStream::connect(site.address()).and_then(ask).is_err() {}
+    for _ in 0..20 {
+        TcpStream::connect(site.address()).and_then(ask).expect("there is room while they are held");
+    }
+}
+
+/// Connects to the Unix socket beside the pages.
+fn connect_as_operator(site: &Site) -> UnixStream {
+    let name = UnixAddr::from_abstract_name(format!("hodo/{}", site.address())).expect("a name");
+    UnixStream::connect_addr(&name).expect("it listens")
+}
+
+#[test]
+fn actions_are_requested_over_the_unix_socket_and_not_over_tcp() {
+    let (site, _, _) = open(|pages| pages.with_action("/go", |_| Reply::text(200, "gone")));
+    let request = "POST /go HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let mut text = String::new();
+    let mut stream = connect(&site);
+    stream.write_all(request.as_bytes()).expect("it reads");
+    stream.read_to_string(&mut text).expect("it answers");
+    assert!(text.starts_with("HTTP/1.1 403 ") && text.contains("--control everybody"), "{text}");
+    let mut text = String::new();
+    let mut stream = connect_as_operator(&site);
+    stream.write_all(request.as_bytes()).expect("it reads");
+    stream.read_to_string(&mut text).expect("it answers");
+    assert!(text.starts_with("HTTP/1.1 200 ") && text.ends_with("gone"), "{text}");
+    assert_eq!(hodo_daemon::act(site.address(), "/go", TIMEOUT).as_deref(), Ok("gone"));
 }
 
 /// Tries once, and fails if there is no room.
@@ -126,7 +152,7 @@ fn a_page_can_be_made_of_what_a_busy_thread_knows() {
 fn an_address_that_is_taken_is_told() {
     let (site, _, _) = open(|pages| pages);
     let taken: SocketAddr = site.address();
-    let error = Site::open(taken, Pages::default()).err().expect("it is taken");
+    let error = Site::open(taken, Pages::default(), &[]).err().expect("it is taken");
     let text = error.to_string();
     assert!(text.contains(&taken.to_string()) && text.contains("choose another"), "{text}");
 }
@@ -144,8 +170,8 @@ fn an_action_that_ends_the_pages_is_answered() {
         Reply::text(200, "stopping\n")
     };
     let (site, _, _) = open(|pages| pages.with_action("/stop", stop));
-    let mut stream = connect(&site);
-    write!(stream, "POST /stop HTTP/1.1\r\nHost: here\r\nContent-Length: 0\r\n\r\n").expect("it reads");
+    let mut stream = connect_as_operator(&site);
+    write!(stream, "POST /stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n").expect("it reads");
     ends.recv().expect("the action begins");
     drop(site);
     let mut text = String::new();

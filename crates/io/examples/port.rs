@@ -25,7 +25,7 @@ impl Machine for Echo {
                 self.peers.insert(peer, ends.clone());
             }
             Input::Received(peer, bytes) => {
-                if let Some(Ends { local, remote, interface }) = self.peers.get(&peer) {
+                if let Some(Ends { local, remote, interface, .. }) = self.peers.get(&peer) {
                     let (interface, text) = (interface.unwrap_or(0), String::from_utf8_lossy(bytes));
                     self.reports.push_back(format!("{local} {interface} {remote} {text}"));
                 }

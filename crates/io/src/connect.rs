@@ -39,7 +39,8 @@ pub(crate) fn socket_for(address: &Address, kind: i32) -> io::Result<(OwnedFd, R
 /// Returns the ends of a socket that is connected to `remote`.
 pub(crate) fn ends(fd: BorrowedFd<'_>, remote: Address) -> Ends {
     let local = sys::local_address(fd).map_or_else(|_| Address::Path(String::new()), |raw| address_of(raw, &remote));
-    Ends::new(local, remote)
+    let user = if matches!(remote, Address::Path(_)) { sys::user_at_far_end(fd).ok() } else { None };
+    Ends { user, ..Ends::new(local, remote) }
 }
 
 /// Returns the address of a socket of the same kind as the one at `other`.

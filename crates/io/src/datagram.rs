@@ -403,6 +403,7 @@ impl Datagrams {
             local: origin.arrival.map_or_else(|| bound.clone(), at),
             remote: Address::Udp(origin.from),
             interface: origin.arrival.map(|arrival| arrival.interface),
+            user: None,
         }
     }
 

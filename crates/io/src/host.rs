@@ -35,7 +35,7 @@ impl HostFacts {
     pub fn collect() -> HostFacts {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         HostFacts {
-            host: line_of("/proc/sys/kernel/hostname"),
+            host: name(),
             kernel: line_of("/proc/sys/kernel/osrelease"),
             cpu: cpu_model(&cpuinfo).or_else(|| line_of("/sys/firmware/devicetree/base/model")),
             cores: cores_online(),
@@ -49,6 +49,12 @@ impl HostFacts {
             governor: line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         }
     }
+}
+
+/// Returns the name of this host.
+#[must_use]
+pub fn name() -> Option<String> {
+    line_of("/proc/sys/kernel/hostname")
 }
 
 /// Returns the cost of one reading of the monotonic clock, in nanoseconds: the median over batches, so that an

@@ -45,7 +45,7 @@ pub use datagram::{Port, PortOptions};
 pub use endpoint::Endpoint;
 pub use listener::Listener;
 pub use mailbox::Mailbox;
-pub use resolve::resolve;
+pub use resolve::{is_local, resolve};
 pub use serve::{ServeOptions, Server, Stop};
 pub use settings::SocketSettings;
 pub use sockets::Sockets;

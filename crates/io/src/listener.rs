@@ -25,7 +25,8 @@ pub struct Listener {
 pub(crate) type Accepted = (OwnedFd, Address);
 
 impl Listener {
-    /// Listens at an address; port 0 is any free one. A socket's path that a killed server left behind is replaced.
+    /// Listens at an address; port 0 is any free one. A socket's path that a killed server left behind is replaced;
+    /// a path that begins with `@` is a name without a file.
     ///
     /// # Errors
     /// Returns `AddrInUse` if another server listens there, `AlreadyExists` if the path is not a socket's, and
@@ -34,7 +35,7 @@ impl Listener {
         let (fd, raw) = socket_for(address, libc::SOCK_STREAM)?;
         sys::set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
         let unlink = match address {
-            Address::Path(path) => {
+            Address::Path(path) if !path.starts_with('@') => {
                 remove_stale(path)?;
                 Some(path.clone())
             }

@@ -6,6 +6,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
+/// Returns the user id with whose rights this process acts.
+#[must_use]
+pub fn user() -> u32 {
+    // SAFETY: takes no pointers, and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 /// Locks a file for this process as long as the file is open, and returns whether it was free.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 
 /// Returns the address of `host:port`, or of `host` with a default port. A name with addresses of both versions yields
 /// an IPv4 address.
@@ -25,9 +25,20 @@ pub fn resolve(authority: &str, default_port: u16) -> io::Result<SocketAddr> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("`{authority}` has no address")))
 }
 
+/// Returns whether this is an address of this host.
+#[must_use]
+pub fn is_local(ip: IpAddr) -> bool {
+    ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn loopback_is_local_and_an_address_for_documentation_is_not() {
+        assert!(is_local([127, 0, 0, 1].into()) && !is_local([192, 0, 2, 1].into()));
+    }
 
     #[test]
     fn takes_ports_and_brackets() {

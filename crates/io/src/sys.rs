@@ -60,7 +60,8 @@ impl RawAddress {
         }
     }
 
-    /// Creates the kernel's form of a Unix socket's path; a path that is too long or contains a zero byte is an error.
+    /// Creates the kernel's form of a Unix socket's path; a path that is too long or contains a zero byte is an error. A name that
+    /// begins with `@` is in Linux's abstract name space: no file, and gone with its socket.
     pub(crate) fn path(path: &str) -> io::Result<Self> {
         let mut raw = libc::sockaddr_un { sun_family: libc::AF_UNIX as u16, sun_path: [0; 108] };
         if path.len() >= raw.sun_path.len() || path.as_bytes().contains(&0) {
@@ -72,7 +73,14 @@ impl RawAddress {
         for (place, byte) in raw.sun_path.iter_mut().zip(path.bytes()) {
             *place = byte as libc::c_char;
         }
-        Ok(Self::holding(raw))
+        if !path.starts_with('@') {
+            return Ok(Self::holding(raw));
+        }
+        raw.sun_path[0] = 0;
+        let mut address = Self::holding(raw);
+        // Zeros behind such a name would be part of it.
+        address.length = (std::mem::offset_of!(libc::sockaddr_un, sun_path) + path.len()) as libc::socklen_t;
+        Ok(address)
     }
 
     /// Returns the IP address and port, if it is an IP address.
@@ -102,7 +110,10 @@ impl RawAddress {
         }
         // SAFETY: the family says that the kernel or `holding` wrote a sockaddr_un here.
         let raw = unsafe { (&raw const self.storage).cast::<libc::sockaddr_un>().read() };
-        let bytes: Vec<u8> = raw.sun_path.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0).collect();
+        let is_abstract = raw.sun_path[0] == 0 && raw.sun_path[1] != 0;
+        let name = raw.sun_path.iter().skip(usize::from(is_abstract)).map(|byte| *byte as u8);
+        let bytes: Vec<u8> =
+            is_abstract.then_some(b'@').into_iter().chain(name.take_while(|byte| *byte != 0)).collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
@@ -163,6 +174,18 @@ pub(crate) fn accept(fd: BorrowedFd<'_>) -> io::Result<(OwnedFd, RawAddress)> {
 pub(crate) fn shut_down(fd: BorrowedFd<'_>) {
     // SAFETY: takes no pointers. One that has ended already needs nothing.
     unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_RDWR) };
+}
+
+/// Returns the user id of the process that connected a Unix socket, or that listened for it.
+pub(crate) fn user_at_far_end(fd: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the place has room for `length` bytes, and any bytes are a ucred.
+    let outcome = unsafe {
+        let place = (&raw mut credentials).cast();
+        libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, place, &raw mut length)
+    };
+    check(outcome).map(|_| credentials.uid)
 }
 
 /// Returns the address at this end of a socket.

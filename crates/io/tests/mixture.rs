@@ -107,6 +107,7 @@ fn both_ends_of_a_unix_socket_are_told() {
     let (unnamed, named) = (Address::Path(String::new()), Address::Path(path));
     let mut opened = endpoint.machine().opened.clone();
     opened.sort_by_key(|(peer, _)| *peer);
-    assert_eq!(opened[0], (Peer(0), Ends::new(unnamed.clone(), named.clone())));
-    assert_eq!(opened[1].1, Ends::new(named, unnamed));
+    let of_ours = |ends| Ends { user: Some(hodo_io::process::user()), ..ends };
+    assert_eq!(opened[0], (Peer(0), of_ours(Ends::new(unnamed.clone(), named.clone()))));
+    assert_eq!(opened[1].1, of_ours(Ends::new(named, unnamed)));
 }

@@ -10,13 +10,15 @@ pub struct Ends {
     pub remote: Address,
     /// The index of the network interface where the datagram came in, if the port tells it.
     pub interface: Option<u32>,
+    /// The user id of the process at the other end, if it is a Unix socket's.
+    pub user: Option<u32>,
 }
 
 impl Ends {
     /// Creates the ends of a connection between two addresses.
     #[must_use]
     pub const fn new(local: Address, remote: Address) -> Self {
-        Ends { local, remote, interface: None }
+        Ends { local, remote, interface: None, user: None }
     }
 
     /// Creates the ends of a connection between two nodes of the simulated network.

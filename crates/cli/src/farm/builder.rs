@@ -44,6 +44,7 @@ fn settings(options: &BuilderOptions) -> Result<BuilderSettings, Error> {
         },
         daemon: Options {
             http: (!options.no_metrics).then_some(options.metrics),
+            names: options.pages_name.clone(),
             pid_file: options.pid_file.clone(),
             catches_signals: true,
         },
@@ -113,6 +114,9 @@ pub struct BuilderOptions {
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
+    /// Name that its pages may be asked for, beside this host's name and addresses; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub pages_name: Vec<String>,
     /// Write the process number to this file; a second builder with the same file does not start.
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,

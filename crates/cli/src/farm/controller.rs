@@ -51,6 +51,7 @@ fn settings(options: &ControllerOptions) -> Result<ControllerSettings, Error> {
         threads: usize::from(options.threads),
         daemon: Options {
             http: (!options.no_metrics).then_some(options.metrics),
+            names: options.pages_name.clone(),
             pid_file: options.pid_file.clone(),
             catches_signals: true,
         },
@@ -154,8 +155,11 @@ pub struct ControllerOptions {
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
-    /// Clients that may pause, resume, drain and stop it over HTTP.
-    #[arg(long, value_name = "WHO", default_value = "local")]
+    /// Name that its pages may be asked for, beside this host's name and addresses; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub pages_name: Vec<String>,
+    /// Clients that may pause, resume, drain and stop it.
+    #[arg(long, value_name = "WHO", default_value = "owner")]
     pub control: FarmControl,
     /// Write the process number to this file; a second controller with the same file does not start.
     #[arg(long, value_name = "FILE")]

@@ -42,12 +42,12 @@ pub fn stop(options: &FarmEnd) -> Result<Outcome, Error> {
 /// The default address of a controller's pages.
 pub const PAGES: &str = "127.0.0.1:9205";
 
-/// The clients that may pause, resume, drain and stop a controller over HTTP.
+/// The clients that may pause, resume, drain and stop a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FarmControl {
-    /// Programs on the same host.
-    Local,
-    /// Everybody who can reach its pages.
+    /// The user that it runs as, and root, on the same host.
+    Owner,
+    /// Everybody who can reach its pages, over TCP too.
     Everybody,
     /// Nobody.
     Nobody,
@@ -56,7 +56,7 @@ pub enum FarmControl {
 impl From<FarmControl> for Control {
     fn from(control: FarmControl) -> Control {
         match control {
-            FarmControl::Local => Control::Local,
+            FarmControl::Owner => Control::Owner,
             FarmControl::Everybody => Control::Everybody,
             FarmControl::Nobody => Control::Nobody,
         }

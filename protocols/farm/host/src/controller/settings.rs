@@ -69,7 +69,7 @@ impl Default for ControllerSettings {
             until_done: false,
             threads: 1,
             daemon: Options::default(),
-            control: Control::Local,
+            control: Control::Owner,
             drain: Duration::from_secs(5),
             process: ProcessSettings::default(),
         }
