@@ -20,7 +20,7 @@ def stored(folder, **choice):
 
 def taken(folder, store, *options):
     """What a controller stores of a replay that it wholly accepts, and what the source says."""
-    with farms.controller("--store", folder) as controller, farms.node(controller, "--accept", "1"):
+    with farms.controller("--store", folder, "--open", "7,8") as controller, farms.node(controller, "--accept", "1"):
         said = farms.source(controller, "--replay", store, *options)
         controller.balanced()
     return stored(folder), said
@@ -46,7 +46,7 @@ def test_a_replay_gives_the_same_events(record, tmp_path):
 
 
 def test_the_order_is_that_of_the_record(record, tmp_path):
-    with farms.controller("--store", tmp_path) as controller, farms.node(controller, "--accept", "1", "--credits", 1):
+    with farms.controller("--store", tmp_path, "--open", 7) as controller, farms.node(controller, "--accept", "1", "--credits", 1):
         farms.source(controller, "--replay", record)
     order = [event.event for event in READER["events"](record)]
     assert [event.event for event in READER["events"](tmp_path)] == order
@@ -66,7 +66,7 @@ def test_flags_and_runs_are_as_recorded(tmp_path):
 
 def test_sources_share_a_record_and_numbers_can_be_without_gaps(record, tmp_path):
     all_of_them = [what(event) for event in READER["events"](record)]
-    with farms.controller("--store", tmp_path) as controller, farms.node(controller, "--accept", "1"):
+    with farms.controller("--store", tmp_path, "--open", 7) as controller, farms.node(controller, "--accept", "1"):
         for first in range(3):
             farms.source(controller, "--replay", record, "--renumber", "--first", first, "--step", 3, "--number", first)
         controller.balanced()
@@ -74,7 +74,7 @@ def test_sources_share_a_record_and_numbers_can_be_without_gaps(record, tmp_path
 
 
 def test_a_replay_has_a_rate_and_a_bound(record, tmp_path):
-    with farms.controller("--store", tmp_path) as controller, farms.node(controller, "--accept", "1"):
+    with farms.controller("--store", tmp_path, "--open", 7) as controller, farms.node(controller, "--accept", "1"):
         said = farms.source(controller, "--replay", record, "--rate", 200, "--events", 100)
         assert "100 accepted" in said
         assert controller.farm()["uptime_s"] > 0.49, "100 events at 200 a second"
@@ -87,7 +87,7 @@ def test_what_is_damaged_is_left_out_and_told(record, tmp_path):
     whole = bytearray(segment.read_bytes())
     whole[200] ^= 1
     bad.write_bytes(whole)
-    with farms.controller() as controller, farms.node(controller):
+    with farms.controller("--run", 7) as controller, farms.node(controller):
         done = command.hodo("farm", "source", "--to", controller.at, "--replay", bad)
         assert done.returncode == 1 and "skipped: " in done.stderr and segment.name in done.stderr, done.stderr
         assert controller.balanced()["taken_in"] == len(stored(segment)) - 1
@@ -104,7 +104,7 @@ def test_more_gaps_than_a_run_may_have_are_told_with_their_remedy(tmp_path):
     with farms.controller("--store", tmp_path / "record", *many) as controller:
         with farms.node(controller, "--accept", "every:2"):
             assert controller.process.wait(command.BOUND_S) == 0
-    with farms.controller("--store", tmp_path / "store") as controller, farms.node(controller, "--accept", "1"):
+    with farms.controller("--store", tmp_path / "store", "--open", 2) as controller, farms.node(controller, "--accept", "1"):
         replay = ["farm", "source", "--to", controller.at, "--replay", tmp_path / "record"]
         command.refused(*replay, status=1, says=["more gaps than a run may have; add --renumber"])
         said = farms.source(controller, "--replay", tmp_path / "record", "--renumber", "--run", 2)

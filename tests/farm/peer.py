@@ -26,8 +26,8 @@ def hello(role, number=0, credits=0, version=1):
     return message(HELLO, MAGIC, BODY.pack(version, role, 0, number, credits, 0, 1 << 24, 1, 1))
 
 
-def token(event, verdict, credits=1, run=1, data=b""):
-    return HEADER.pack(TOKEN << 28 | len(data), event) + TOKEN_REST.pack(verdict, credits, 0, 0, run, 0, 0) + data
+def token(event, verdict, credits=1, run=1, data=b"", length=None):
+    return HEADER.pack(TOKEN << 28 | (len(data) if length is None else length), event) + TOKEN_REST.pack(verdict, credits, 0, 0, run, 0, 0) + data
 
 
 class Peer:

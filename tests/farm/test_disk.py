@@ -3,10 +3,13 @@
 import contextlib
 import pathlib
 import re
+import shutil
+import tempfile
+import urllib.error
 
 import ledger
 import pytest
-from disks import SmallDisk
+from disks import Ext4, LateDisk, SmallDisk, fill
 
 
 @pytest.fixture
@@ -90,3 +93,124 @@ def test_a_controller_that_is_killed_with_a_full_disk_goes_on_when_it_is_freed(f
     assert ledger.given(source) == 1000
     page = controller.until(lambda page: page["events"]["in_hand"] == 0, "nothing is in hand")
     ledger.agrees(page, ledger.balances(disk.seen / "store", 1000, 2))
+
+
+def health(controller):
+    """What `/health` says, and its status."""
+    try:
+        return 200, controller.fetch("/health").strip()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode().strip()
+
+
+def failing(controller, why="No space"):
+    page = controller.until(lambda page: page["store"]["failing"], "the state says that nothing can be stored")
+    assert re.search(why, page["store"]["failing"]), page["store"]
+    status, text = health(controller)
+    assert status == 503 and re.search(f"nothing can be stored: .*({why})", text), text
+    return page
+
+
+def test_under_process_a_disk_that_fails_late_is_heard_of_and_goes_on_when_it_can(farm, tmp_path):
+    with contextlib.closing(LateDisk(tmp_path / "late")) as disk:
+        options = ["--store", disk.path / "store", "--sync-every", "50ms"]
+        controller = farm.controller(*options, prefix=disk.inside)
+        farm.nodes(controller.at, 2, "--accept", "every:1")
+        disk.room(False)
+        # The system takes these, and their source is told; only then does the disk fail.
+        first = farm.source(controller.at, "--size", "4K", "--events", "100")
+        assert first.done() == 0 and ledger.given(first) == 100
+        failing(controller)
+        assert "no event is acknowledged until this is fixed" in controller.text()
+        source = farm.source(controller.at, "--size", "4K", "--events", "200")
+        page = controller.until(lambda page: page["events"]["uncommitted"] >= 100, "verdicts wait")
+        assert page["events"]["accepted"] == 200 and page["store"]["events"] == 100 and source.process.poll() is None
+        # What was in doubt is written again, and then all goes on.
+        disk.room(True)
+        assert source.done() == 0 and ledger.given(source) == 200
+        assert controller.end() == 0, controller.text()
+        ledger.balances(disk.seen / "disk/store", 200, 1)
+        assert on_disk(disk.image, tmp_path) == 200
+
+
+def on_disk(image, tmp_path):
+    """The events with a verdict on the disk as it is now, whatever the kernel still holds."""
+    folder = pathlib.Path(tempfile.mkdtemp(dir=tmp_path))
+    shutil.copyfile(image, folder / "image")
+    with contextlib.closing(Ext4(folder / "copy", folder / "image")) as copy:
+        return len(ledger.verdicts(copy.seen / "store"))
+
+
+def test_under_disk_the_retry_of_a_commit_that_fails_late_tears_nothing_before_it(farm, tmp_path):
+    with contextlib.closing(LateDisk(tmp_path / "late")) as disk:
+        controller = farm.controller("--store", disk.path / "store", "--durability", "disk", prefix=disk.inside)
+        farm.nodes(controller.at, 2, "--accept", "every:1")
+        first = farm.source(controller.at, "--size", "uniform:100..3K", "--events", "40")
+        assert first.done() == 0 and ledger.given(first) == 40
+        disk.room(False)
+        source = farm.source(controller.at, "--size", "uniform:1K..30K", "--events", "140")
+        failing(controller, "No space|Input/output error")
+        assert on_disk(disk.image, tmp_path) == 40, "what was told is there, and nothing else"
+        disk.room(True)
+        assert source.done() == 0 and ledger.given(source) == 140
+        assert on_disk(disk.image, tmp_path) == 140, "before the controller has ended"
+        ledger.balances(disk.seen / "disk/store", 140, 1)
+
+
+def test_what_a_failed_disk_does_not_have_is_written_by_the_next_controller_before_it_is_called_stored(farm, tmp_path):
+    with contextlib.closing(LateDisk(tmp_path / "late")) as disk:
+        options = ["--store", disk.path / "store", "--sync-every", "50ms"]
+        controller = farm.controller(*options, prefix=disk.inside)
+        farm.nodes(controller.at, 2, "--accept", "every:1")
+        disk.room(False)
+        first = farm.source(controller.at, "--size", "4K", "--events", "100")
+        assert first.done() == 0
+        failing(controller)
+        controller.kill()
+        disk.room(True)
+        # The kernel now holds for clean what the disk does not have.
+        controller = farm.controller(*options, listen=controller.at, prefix=disk.inside)
+        assert on_disk(disk.image, tmp_path) == 100
+
+
+def test_a_controller_that_ends_while_a_disk_has_failed_late_ends_in_failure(farm, tmp_path):
+    with contextlib.closing(LateDisk(tmp_path / "late")) as disk:
+        controller = farm.controller("--store", disk.path / "store", prefix=disk.inside)
+        farm.nodes(controller.at, 2, "--accept", "every:1")
+        disk.room(False)
+        source = farm.source(controller.at, "--size", "4K", "--events", "100")
+        assert source.done() == 0 and ledger.given(source) == 100
+        # The sync is seconds away, but nothing is called stored at the end that is not.
+        assert controller.end() == 1, controller.text()
+        assert re.search(r"cannot sync .*segment-00000001.hodo: No space", controller.text())
+
+
+def test_with_its_log_on_the_disk_that_is_full_a_controller_goes_on_when_there_is_room(farm, disk):
+    options = ["--store", disk.path / "store", "--log", disk.path / "log"]
+    controller = farm.controller(*options, prefix=disk.inside)
+    farm.nodes(controller.at, 3, "--accept", "every:2")
+    fill(disk.seen / "ballast")
+    source = farm.source(controller.at, "--size", "uniform:1K..8K", "--rate", "2000", "--events", "1000")
+    failing(controller)
+    (disk.seen / "ballast").unlink()
+    assert source.done() == 0 and ledger.given(source) == 1000
+    assert health(controller) == (200, "ready")
+    ledger.balances(disk.seen / "store", 1000, 2)
+    assert controller.end() == 0, controller.text()
+
+
+@pytest.mark.parametrize("how", ["signal", "farm stop"])
+def test_ending_with_verdicts_that_are_not_stored_is_a_failure(farm, disk, how):
+    options = ["--store", disk.path / "store", "--log", disk.path / "log", "--drain", "300ms"]
+    controller = farm.controller(*options, prefix=disk.inside)
+    farm.nodes(controller.at, 3, "--accept", "every:2")
+    fill(disk.seen / "ballast")
+    farm.source(controller.at, "--size", "1K", "--events", "1000")
+    failing(controller)
+    if how == "farm stop":
+        stop = farm.part("stop", controller.pages)
+        assert stop.done() == 1 and "not all that it had decided is stored" in stop.text(), stop.text()
+        assert controller.done() == 1
+    else:
+        assert controller.end() == 1
+    assert re.search(r"\d+ verdicts are not stored: .*No space", controller.text()), controller.text()

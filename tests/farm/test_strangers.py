@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import pathlib
 import random
 import re
 import socket
@@ -108,6 +109,39 @@ def test_random_bytes_at_its_pages(at_work):
 def answers(controller):
     with contextlib.suppress(ConnectionError):
         return bool(controller.page())
+
+
+def allocated(pid):
+    """Bytes that a process has and may touch: its data, touched or not."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return int(re.search(r"^VmData:\s+(\d+) kB", status, re.MULTILINE)[1]) << 10
+
+
+def test_4096_nodes_that_claim_16_mebibytes_each_cost_no_memory(farm):
+    command.allow_files(10_000)
+    controller = farm.controller("--nodes", 4096)
+    before = allocated(controller.pid)
+    claim = peer.token(0, peer.ACCEPTED, length=16 << 20)
+    with contextlib.ExitStack() as stack:
+        for number in range(4096):
+            link = stack.enter_context(peer.Peer(controller.at, f"127.0.2.{number % 250 + 1}"))
+            link.send(peer.hello(peer.NODE, number, credits=1), claim)
+        command.wait_until(lambda: ended(controller, "unasked-token") == 4096, "each is sent away")
+        assert allocated(controller.pid) - before < 64 << 20
+
+
+def test_output_takes_memory_as_it_comes(farm):
+    controller = farm.controller("--event-max", "16M", "--silence", "20s")
+    farm.source(controller.at, "--size", "1000", "--events", 100)
+    with contextlib.ExitStack() as stack:
+        links = [stack.enter_context(peer.greeted(controller.at, peer.NODE, n, 1, f"127.0.3.{n + 1}")) for n in range(64)]
+        events = [link.of(peer.EVENT)[1] for link in links]
+        before = allocated(controller.pid)
+        for link, event in zip(links, events, strict=True):
+            link.send(peer.token(event, peer.ACCEPTED, length=16 << 20), bytes(1000))
+        command.wait_until(lambda: allocated(controller.pid) - before > 2 << 20, "there is room for what came")
+        assert allocated(controller.pid) - before < 32 << 20
+        assert controller.page()["connections"]["nodes"] == 64
 
 
 def test_a_node_that_answers_garbage(at_work):

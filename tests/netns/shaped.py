@@ -92,8 +92,9 @@ def farm(leaves=20, kbit_per_s=TBF_KBIT, leaf_kbit_per_s=TBF_LEAF_KBIT):
         yield made
 
 
-def shape(name, kbit_per_s, device="wire"):
+def shape(name, kbit_per_s, device="wire", how="add"):
+    """Shapes what leaves by a device; `how` is `change` where it is shaped already."""
     rate = ["rate", f"{kbit_per_s}kbit", "burst", "64k", "latency", "20ms"]
-    command = ["tc", "-n", name, "qdisc", "add", "dev", device, "root", "tbf", *rate]
+    command = ["tc", "-n", name, "qdisc", how, "dev", device, "root", "tbf", *rate]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr.strip()}"

@@ -40,6 +40,24 @@ def test_tcp_reaches_the_wires_limit(wire, mode):
     assert one["verdict"]["state"] == "stable", one["verdict"]
 
 
+def test_a_wire_that_slows_by_22_percent_is_not_stable(wire, tmp_path):
+    result = tmp_path / "result.json"
+    with command.serving(f"tcp://{wire.far_address}:0", prefix=wire.at_far()) as server:
+        run = ["bench", server.uri, "--test", "rate", "--mode", "send", "--sizes", "128K", "--line-rate", "1G"]
+        lasting = ["--warmup", "100ms", "--duration", "3s", "--repeat", "1", "--json", result, "--quiet"]
+        before = wire.sent_bytes()
+        with command.started(*run, *lasting, prefix=wire.at_near()) as tester:
+            wait_until_sent(wire, before + 3 * HALF_A_SECOND_BYTES)
+            shaped.shape(wire.near, shaped.TBF_KBIT * 78 // 100, how="change")
+            try:
+                said, _ = tester.communicate(timeout=40)
+            finally:
+                shaped.shape(wire.near, shaped.TBF_KBIT, how="change")
+    assert tester.returncode == 0, said
+    (one,) = contract.parse(result.read_text(encoding="utf-8"))["measurements"]
+    assert one["verdict"]["state"] == "drifting" and "the rate falls" in one["verdict"]["text"], one["verdict"]
+
+
 @pytest.mark.parametrize(("mode", "limit_mbit"), [("receive", 946.8), ("send", 941.3)])
 def test_ipbus_reaches_the_wires_limit(wire, mode, limit_mbit):
     plan = ["--test", "rate", "--mode", mode, "--sizes", "1M", "--line-rate", "1G"]

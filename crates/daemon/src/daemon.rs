@@ -118,7 +118,7 @@ impl Rounds {
             && now >= self.alive_at
         {
             self.alive_at = now + every;
-            if self.health.stuck().is_none() {
+            if self.health.is_turning() {
                 self.notifier.alive();
             }
         }

@@ -4,13 +4,19 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The health of a daemon: its own state, and whether its threads still turn.
+/// A pulse of a thread that has ended in order, or that waits for work.
+const AT_REST: u64 = u64::MAX;
+/// A pulse of a thread that has ended in a panic.
+const DEAD: u64 = u64::MAX - 1;
+
+/// The health of a daemon: its own state, and whether its threads still turn and can do their work.
 #[derive(Debug)]
 pub struct Health {
     clock: Clock,
     patience: Duration,
     state: AtomicU8,
     pulses: Mutex<Vec<(String, Arc<AtomicU64>)>>,
+    failing: Mutex<Option<String>>,
 }
 
 /// The state that a daemon reports.
@@ -37,7 +43,7 @@ impl Health {
     #[must_use]
     pub fn new(patience: Duration) -> Self {
         let state = AtomicU8::new(State::Starting as u8);
-        Health { clock: Clock::start(), patience, state, pulses: Mutex::default() }
+        Health { clock: Clock::start(), patience, state, pulses: Mutex::default(), failing: Mutex::default() }
     }
 
     /// Sets the state.
@@ -51,6 +57,24 @@ impl Health {
         pulse.beat();
         self.pulses.lock().unwrap_or_else(PoisonError::into_inner).push((thread.to_owned(), Arc::clone(&pulse.at)));
         pulse
+    }
+
+    /// Sets why the daemon cannot do its work although every thread turns; `None` once it can again.
+    pub fn set_failing(&self, why: Option<String>) {
+        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    /// Returns whether every thread turns: none is stuck, and none has died.
+    #[must_use]
+    pub fn is_turning(&self) -> bool {
+        self.stuck().is_none() && self.dead().is_none()
+    }
+
+    /// Returns a thread that has ended in a panic.
+    #[must_use]
+    pub fn dead(&self) -> Option<String> {
+        let pulses = self.pulses.lock().unwrap_or_else(PoisonError::into_inner);
+        pulses.iter().find(|(_, at)| at.load(Relaxed) == DEAD).map(|(thread, _)| thread.clone())
     }
 
     /// Returns a thread that is stuck, and for how long.
@@ -69,8 +93,14 @@ impl Health {
     /// # Errors
     /// The reason why the daemon does not serve.
     pub fn word(&self) -> Result<&'static str, String> {
+        if let Some(thread) = self.dead() {
+            return Err(format!("failing: the thread `{thread}` has died; its last words are in the log"));
+        }
         if let Some((thread, silent)) = self.stuck() {
             return Err(format!("stuck: the thread `{thread}` has not turned for {} s", silent.as_secs()));
+        }
+        if let Some(why) = &*self.failing.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Err(format!("failing: {why}"));
         }
         match self.state.load(Relaxed) {
             state if state == State::Ready as u8 => Ok("ready"),
@@ -86,12 +116,18 @@ impl Pulse {
     pub fn beat(&self) {
         self.at.store(self.clock.now().as_nanos(), Relaxed);
     }
+
+    /// Records that the thread waits for work, however long that takes.
+    #[inline]
+    pub fn rest(&self) {
+        self.at.store(AT_REST, Relaxed);
+    }
 }
 
 impl Drop for Pulse {
-    /// Records that the thread has ended, so that it does not count as stuck.
+    /// Records that the thread has ended, so that it does not count as stuck; in a panic it has died.
     fn drop(&mut self) {
-        self.at.store(u64::MAX, Relaxed);
+        self.at.store(if std::thread::panicking() { DEAD } else { AT_REST }, Relaxed);
     }
 }
 
@@ -110,6 +146,32 @@ mod tests {
         assert_eq!(health.word(), Err("draining".to_owned()));
         pulse.beat();
         assert_eq!(health.stuck(), None);
+    }
+
+    #[test]
+    fn a_thread_that_dies_is_named_for_good() {
+        let health = Health::new(Duration::from_secs(3600));
+        health.set(State::Ready);
+        let pulse = health.pulse("store");
+        std::thread::spawn(move || {
+            let _pulse = pulse;
+            panic!("as told");
+        })
+        .join()
+        .unwrap_err();
+        assert!(!health.is_turning());
+        assert!(health.word().unwrap_err().starts_with("failing: the thread `store` has died"));
+    }
+
+    #[test]
+    fn one_that_cannot_do_its_work_says_why_and_is_well_again_when_it_can() {
+        let health = Health::new(Duration::ZERO);
+        health.set(State::Ready);
+        health.pulse("store").rest();
+        health.set_failing(Some("no space left".to_owned()));
+        assert_eq!(health.word(), Err("failing: no space left".to_owned()));
+        health.set_failing(None);
+        assert_eq!(health.word(), Ok("ready"));
     }
 
     #[test]

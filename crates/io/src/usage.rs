@@ -122,6 +122,8 @@ pub struct MachineTime {
     pub busy_s: f64,
     /// The part of `busy_s` in which the hypervisor ran another machine.
     pub stolen_s: f64,
+    /// The part of `busy_s` in which interrupts were served, those of the network included.
+    pub interrupts_s: f64,
     /// The seconds in which processors had nothing to do.
     pub idle_s: f64,
 }
@@ -147,6 +149,7 @@ impl MachineTime {
         MachineTime {
             busy_s: (self.busy_s - earlier.busy_s).max(0.0),
             stolen_s: (self.stolen_s - earlier.stolen_s).max(0.0),
+            interrupts_s: (self.interrupts_s - earlier.interrupts_s).max(0.0),
             idle_s: (self.idle_s - earlier.idle_s).max(0.0),
         }
     }
@@ -187,7 +190,12 @@ fn parse_times(fields: &str, ticks_per_s: f64) -> Option<MachineTime> {
     }
     let (user, nice, system, idle, iowait) = (tick(0), tick(1), tick(2), tick(3), tick(4));
     let (irq, softirq, steal) = (tick(5), tick(6), tick(7));
-    Some(MachineTime { busy_s: user + nice + system + irq + softirq + steal, stolen_s: steal, idle_s: idle + iowait })
+    Some(MachineTime {
+        busy_s: user + nice + system + irq + softirq + steal,
+        stolen_s: steal,
+        interrupts_s: irq + softirq,
+        idle_s: idle + iowait,
+    })
 }
 
 #[cfg(test)]
@@ -242,6 +250,7 @@ mod tests {
         assert!((time.busy_s - 368.24).abs() < 1e-9);
         assert!((time.idle_s - 5878.14).abs() < 1e-9);
         assert!((time.stolen_s - 0.19).abs() < 1e-9);
+        assert!((time.interrupts_s - 0.81).abs() < 1e-9);
         assert_eq!(time.since(&time).busy_percent(), None);
     }
 

@@ -12,6 +12,7 @@ mod result;
 mod run;
 mod sizes;
 pub mod statistics;
+mod step;
 mod trend;
 pub mod units;
 mod verdict;

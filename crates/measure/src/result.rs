@@ -279,6 +279,9 @@ pub struct Cpu {
     /// The busiest of the processors that this side, or a far end on this machine, may run on; interrupts included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busiest_percent: Option<f64>,
+    /// All programs but both sides, 100 for all processors busy; null where it is unknown what the far end used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_percent: Option<f64>,
     /// This process.
     pub local: Option<ProcessCpu>,
     /// The far end's process; null when unknown.
@@ -287,6 +290,18 @@ pub struct Cpu {
     pub local_ns_per_operation: Option<f64>,
     /// CPU time of the far end per operation.
     pub remote_ns_per_operation: Option<f64>,
+}
+
+impl Cpu {
+    /// Other programs may use this much of the machine, in percent, before a row says so.
+    pub const OTHERS_MAX_PERCENT: f64 = 5.0;
+
+    /// Returns the sentence about other programs that took their part of the machine; `None` where they took next to nothing.
+    #[must_use]
+    pub fn others_text(&self) -> Option<String> {
+        let percent = self.others_percent.filter(|percent| *percent > Self::OTHERS_MAX_PERCENT)?;
+        Some(format!("other programs took {percent:.0} % of the machine's CPU; end them for a figure to quote"))
+    }
 }
 
 /// One process over the counted time.
@@ -472,12 +487,12 @@ pub struct Stage {
     pub count: u64,
     /// The mean; those of this side add up to the mean time of the operations that were stamped.
     pub mean_ns: f64,
-    /// The median.
-    pub p50_ns: u64,
-    /// 99 % took no longer.
-    pub p99_ns: u64,
-    /// The part of the mean time of an operation. Those of this side add up to 1; those of the far end are within the
-    /// stage of this side that stands before them.
+    /// The median; null of what is left where no stamp is.
+    pub p50_ns: Option<u64>,
+    /// 99 % took no longer; null likewise.
+    pub p99_ns: Option<u64>,
+    /// The part of the mean time of an operation. Those of this side add up to 1; those of the far end to the share of the stage of
+    /// this side that stands before them.
     pub share: f64,
 }
 
@@ -573,6 +588,14 @@ mod tests {
         assert!((Fairness::of(&[5, 5, 5], 10.0, None).unwrap().jain - 1.0).abs() < 1e-12);
         assert!((Fairness::of(&[9, 0, 0], 10.0, None).unwrap().jain - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!(Fairness::of(&[], 10.0, None), None);
+    }
+
+    #[test]
+    fn other_programs_are_named_over_a_twentieth_of_the_machine() {
+        let told = |percent| Cpu { others_percent: percent, ..Cpu::default() }.others_text();
+        assert_eq!([told(None), told(Some(4.9))], [None, None]);
+        let text = "other programs took 31 % of the machine's CPU; end them for a figure to quote";
+        assert_eq!(told(Some(31.4)).as_deref(), Some(text));
     }
 
     #[test]

@@ -50,6 +50,12 @@ pub trait Watch: Sync {
         None
     }
 
+    /// Returns the CPU seconds that all programs of the machine have used since any origin, both sides' included; `None` where that
+    /// says nothing.
+    fn programs_s(&self) -> Option<f64> {
+        None
+    }
+
     /// Returns the busy seconds and all seconds of each processor that this side, or a far end on this machine, may run
     /// on.
     fn processors_busy_s(&self) -> Option<Vec<(f64, f64)>> {

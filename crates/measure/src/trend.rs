@@ -33,9 +33,7 @@ pub fn trend(values: &[f64]) -> Trend {
         }
     }
     let slope = median(&slopes);
-    let r = autocorrelation(&without_curve(values), values);
-    let r = if r > 1.645 / (n as f64).sqrt() { r.min(0.9) } else { 0.0 };
-    let variance = rank_variance(values) * (1.0 + r) / (1.0 - r);
+    let variance = rank_variance(values) * widening(&without_curve(values), values);
     let z = if variance > 0.0 { (balance - balance.signum()) as f64 / variance.sqrt() } else { 0.0 };
     Trend { slope, z, tau: balance as f64 * 2.0 / (n * (n - 1)) as f64 }
 }
@@ -67,6 +65,14 @@ fn without_curve(values: &[f64]) -> Vec<f64> {
         rest.iter_mut().enumerate().for_each(|(i, value)| *value -= product / square * at(i));
     }
     rest
+}
+
+/// Returns the factor by which noise that is like its neighbour widens the variance of a mean: `(1 + r) / (1 - r)`, r being the
+/// lag-one autocorrelation of what is `rest` of the `whole` series; 1 where r is not significant.
+pub(crate) fn widening(rest: &[f64], whole: &[f64]) -> f64 {
+    let r = autocorrelation(rest, whole);
+    let r = if r > 1.645 / (rest.len() as f64).sqrt() { r.min(0.9) } else { 0.0 };
+    (1.0 + r) / (1.0 - r)
 }
 
 /// Returns the lag-one autocorrelation of values around 0, corrected for its bias towards less; 0 where there is only

@@ -1,17 +1,15 @@
 //! The verdict on a run: whether its figures can be trusted, judged from its rates over time.
 
-use crate::statistics::{coefficient_of_variation, mean, median};
+mod series;
+
+use crate::statistics::{mean, median};
+use crate::step::{Step, step};
 use crate::trend::trend;
 use crate::{Interval, State, Verdict};
+use series::{PIECES_FINE, PIECES_MAX, Series};
 
-/// The most pieces in which slope and spread are judged: long enough to even out single hiccups.
-const PIECES_MAX: usize = 50;
-/// Two levels are looked for in as many pieces as there are, because a piece that holds both hides them.
-const PIECES_FINE: usize = 200;
 /// Fewer pieces than this say nothing.
 const PIECES_MIN: usize = 8;
-/// Fewer operations in a piece than this are no rate.
-const OPERATIONS_MIN: u64 = 4;
 /// A slope is a drift when chance makes it less than once in a hundred times ...
 const DRIFT_Z: f64 = 2.576;
 /// ... or when nearly all pairs of pieces go one way: the bend of a steep decay looks like noise that is like its
@@ -19,6 +17,15 @@ const DRIFT_Z: f64 = 2.576;
 const DRIFT_TAU: f64 = 0.85;
 /// ... and when it changes the rate by this share over the run.
 const DRIFT_MIN: f64 = 0.10;
+/// A step is a drift when it is as many standard deviations as this. It is looked for at every place, which is why this is more than
+/// for a slope ...
+const STEP_Z: f64 = 3.5;
+/// ... and when it changes the rate by this share of the higher of the two.
+const STEP_MIN: f64 = 0.13;
+/// A run too uneven for either is a drift still when one of its ends has this share of the other's rate ...
+const ENDS_SHARE: f64 = 0.5;
+/// ... and one of its outer thirds this share of the other's.
+const THIRDS_SHARE: f64 = 0.8;
 /// Two clusters are two levels when Ashman's D of them passes this. Halves of one normal distribution have 2.7, of a
 /// uniform one 3.5.
 const LEVELS_D: f64 = 4.5;
@@ -26,30 +33,61 @@ const LEVELS_D: f64 = 4.5;
 const LEVELS_APART: f64 = 0.15;
 /// ... and when each holds this share of the pieces, and no fewer than three.
 const LEVEL_SHARE: f64 = 0.10;
-/// A standard deviation over this share of the mean is too much to quote the mean.
+/// A standard deviation over this share of the mean is too much to quote the mean ...
 const NOISE_MAX: f64 = 0.15;
+/// ... and of fewer pieces than these, less is: it goes as the root of their number, so that a step that matters would be seen.
+const NOISE_PIECES: f64 = 30.0;
 
 /// Judges a run from its rates over time: drifting, bimodal, noisy or stable.
 ///
 /// Drift is a significant slope (Mann and Kendall, corrected for autocorrelation) of at least a tenth over the run
-/// (Theil and Sen); bimodal, two clusters well apart (Ashman's D); noisy, a coefficient of variation over 15 % beyond
-/// what the number of operations in each piece explains, or fewer than eight pieces of four operations to judge by.
+/// (Theil and Sen), or one significant step of 13 %; bimodal, two clusters well apart (Ashman's D); noisy, a coefficient of variation
+/// over 15 %, or fewer than eight pieces of four operations to judge by.
+///
+/// Operations that end in lumps, as those that are acknowledged together do, make short pieces uneven and long ones not. A run is
+/// therefore steady if it is steady in 50 pieces, in 25 or in 16, where the last two have to be as much steadier as chance makes
+/// longer pieces.
 #[must_use]
 pub fn verdict(intervals: &[Interval]) -> Verdict {
     let series = Series::new(intervals, PIECES_MAX);
     let (state, text) = if series.rates.len() < PIECES_MIN || mean(&series.rates) <= 0.0 {
-        let total: u64 = intervals.iter().map(|interval| interval.operations).sum();
         // Nothing speaks against it, but nothing for it either.
-        (State::Noisy, format!("too short to judge: {total} operations; a longer run would tell"))
-    } else if let Some(text) = drift(&series) {
+        (State::Noisy, too_short(intervals))
+    } else if let Some(text) = slope(&series) {
         (State::Drifting, text)
-    } else if let Some(text) = levels(&Series::new(intervals, PIECES_FINE)) {
-        (State::Bimodal, text)
     } else {
-        spread(&series)
+        let coarser: Vec<Series> = series.coarser(intervals).collect();
+        judged(intervals, &std::iter::once(series).chain(coarser).collect::<Vec<_>>())
     };
     let word = state.word();
     Verdict { state, text: format!("{word}: {text}") }
+}
+
+/// Judges a run without a slope from its series of longer and longer pieces.
+fn judged(intervals: &[Interval], all: &[Series]) -> (State, String) {
+    let steady = all.iter().find(|series| series.is_steady());
+    // Where one is steady its steps are sure; the others hide them, or are full of them.
+    let stepped = steady.map_or_else(|| all.iter().find_map(stepped), stepped);
+    let drifts = stepped.or_else(|| steady.is_none().then(|| ends(&all[0])).flatten());
+    if let Some(text) = drifts {
+        return (State::Drifting, text);
+    }
+    if let Some(text) = levels(&Series::new(intervals, PIECES_FINE)) {
+        return (State::Bimodal, text);
+    }
+    let told = steady.unwrap_or(&all[0]);
+    let (percent, pieces) = (100.0 * told.variation(), told.rates.len());
+    let measure = format!("the rate varies by {percent:.1} % (standard deviation over {pieces} pieces of the run)");
+    match steady {
+        Some(_) => (State::Stable, measure),
+        None if told.is_by_chance() => (State::Noisy, too_short(intervals)),
+        None => (State::Noisy, format!("{measure}; more repeats or a quieter machine would help")),
+    }
+}
+
+fn too_short(intervals: &[Interval]) -> String {
+    let total: u64 = intervals.iter().map(|interval| interval.operations).sum();
+    format!("too short to judge: {total} operations; a longer run would tell")
 }
 
 /// The share of an open loop's schedule that has to be held.
@@ -68,55 +106,7 @@ pub fn missed(operations_per_s: f64, asked_per_s: f64) -> Option<Verdict> {
     })
 }
 
-/// Operations per second, piece by piece, all pieces about equally long.
-struct Series {
-    rates: Vec<f64>,
-    operations_per_piece: f64,
-    bits_per_operation: f64,
-}
-
-impl Series {
-    fn new(intervals: &[Interval], pieces_max: usize) -> Self {
-        let operations: u64 = intervals.iter().map(|interval| interval.operations).sum();
-        let bytes: u64 = intervals.iter().map(|interval| interval.payload_bytes).sum();
-        let pieces = pieces_max.min(usize::try_from(operations / OPERATIONS_MIN).unwrap_or(pieces_max));
-        let together = intervals.len().div_ceil(pieces.max(1)).max(1);
-        let mut from_s = 0.0;
-        let mut rates = Vec::with_capacity(pieces_max);
-        // The remainder at the end is too short to compare.
-        for group in intervals.chunks_exact(together) {
-            let to_s = group[together - 1].t_s;
-            let done: u64 = group.iter().map(|interval| interval.operations).sum();
-            if to_s > from_s {
-                rates.push(done as f64 / (to_s - from_s));
-            }
-            from_s = to_s;
-        }
-        Series {
-            operations_per_piece: operations as f64 / rates.len().max(1) as f64,
-            bits_per_operation: if operations == 0 { 0.0 } else { bytes as f64 * 8.0 / operations as f64 },
-            rates,
-        }
-    }
-
-    /// Returns two rates in one unit: of payload where there is any.
-    fn pair(&self, first: f64, second: f64) -> (String, String, &'static str) {
-        let per = if self.bits_per_operation > 0.0 { self.bits_per_operation } else { 1.0 };
-        let (first, second) = (first * per, second * per);
-        let scales = [(1e9, "Gbit/s", "G/s"), (1e6, "Mbit/s", "M/s"), (1e3, "kbit/s", "k/s"), (1.0, "bit/s", "/s")];
-        let larger = first.max(second);
-        // A thousand of a unit still reads well; ten thousand does not.
-        let fit = scales.into_iter().find(|(scale, ..)| larger >= 2.0 * scale).unwrap_or(scales[3]);
-        let digits = |value: f64| {
-            let scaled = value / fit.0;
-            if scaled >= 100.0 { format!("{scaled:.0}") } else { format!("{scaled:.1}") }
-        };
-        let unit = if self.bits_per_operation > 0.0 { fit.1 } else { fit.2 };
-        (digits(first), digits(second), unit)
-    }
-}
-
-fn drift(series: &Series) -> Option<String> {
+fn slope(series: &Series) -> Option<String> {
     let rates = &series.rates;
     let found = trend(rates);
     let change = found.slope * (rates.len() - 1) as f64 / median(rates).max(f64::MIN_POSITIVE);
@@ -125,17 +115,41 @@ fn drift(series: &Series) -> Option<String> {
         return None;
     }
     // The ends as they were, because a decay is seldom straight.
-    let edge = (rates.len() / 10).max(3);
-    let (first, last) = (median(&rates[..edge]), median(&rates[rates.len() - edge..]));
+    let (first, last) = series.ends();
+    Some(drift(series, first, last, "over the run", change < 0.0))
+}
+
+fn stepped(series: &Series) -> Option<String> {
+    let Step { at, before, after, z } = step(&series.rates)?;
+    if z.abs() < STEP_Z || (after - before).abs() < STEP_MIN * before.max(after) {
+        return None;
+    }
+    let place = 100 * at / series.rates.len();
+    Some(drift(series, before, after, &format!("at {place} % of the run"), after < before))
+}
+
+/// Returns the drift of a run of which nothing else can be said than that it ends far from where it began.
+fn ends(series: &Series) -> Option<String> {
+    let share = |a: f64, b: f64| a.min(b) / a.max(b).max(f64::MIN_POSITIVE);
+    let (first, last) = series.ends();
+    let third = series.rates.len() / 3;
+    let (early, late) = (mean(&series.rates[..third]), mean(&series.rates[series.rates.len() - third..]));
+    let is_one_way = (first < last) == (early < late);
+    (is_one_way && share(first, last) < ENDS_SHARE && share(early, late) < THIRDS_SHARE)
+        .then(|| drift(series, first, last, "over the run", last < first))
+}
+
+/// Returns the sentence of a drift from one rate to another.
+fn drift(series: &Series, first: f64, last: f64, place: &str, falls: bool) -> String {
     let (from, to, unit) = series.pair(first, last);
     let percent = (last / first.max(f64::MIN_POSITIVE) - 1.0).abs() * 100.0;
     // More than tenfold says no more than the two rates.
     let by = if percent < 1000.0 { format!(" {percent:.0} %") } else { String::new() };
-    Some(if change < 0.0 {
-        format!("the rate falls{by} over the run ({from} -> {to} {unit}); a longer run would find less")
+    if falls {
+        format!("the rate falls{by} {place} ({from} -> {to} {unit}); a longer run would find less")
     } else {
-        format!("the rate rises{by} over the run ({from} -> {to} {unit}); a longer warm-up would find more")
-    })
+        format!("the rate rises{by} {place} ({from} -> {to} {unit}); a longer warm-up would find more")
+    }
 }
 
 fn levels(series: &Series) -> Option<String> {
@@ -179,20 +193,6 @@ fn best_split(sorted: &[f64]) -> Option<usize> {
     };
     let splits = sorted.iter().enumerate().take(sorted.len().saturating_sub(1)).map(between);
     splits.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(split, _)| split)
-}
-
-fn spread(series: &Series) -> (State, String) {
-    let varies = coefficient_of_variation(&series.rates);
-    let pieces = series.rates.len();
-    // Arrivals at random vary by the square root of their number; three standard deviations of that are allowed.
-    let by_chance = (1.0 + 3.0 * (2.0 / pieces as f64).sqrt()) / series.operations_per_piece;
-    let percent = varies * 100.0;
-    let measure = format!("the rate varies by {percent:.1} % (standard deviation over {pieces} pieces of the run)");
-    if varies.powi(2) - by_chance > NOISE_MAX.powi(2) {
-        (State::Noisy, format!("{measure}; more repeats or a quieter machine would help"))
-    } else {
-        (State::Stable, measure)
-    }
 }
 
 #[cfg(test)]

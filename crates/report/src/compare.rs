@@ -8,7 +8,7 @@ use crate::figure::{self, Figure, plan_text};
 use crate::layout::{Align, Cell, Column, Tone, clean, fit, render, wrap};
 use crate::table::Style;
 use crate::units::{self, UNKNOWN};
-use hodo_measure::{Document, Environment, Estimate, FarEndFacts, Measurement, Nic, State, Test};
+use hodo_measure::{Document, Environment, Estimate, FarEndFacts, Measurement, Nic, Test};
 use serde::Serialize;
 
 /// The comparison of two documents.
@@ -120,20 +120,18 @@ fn columns(pairs: &[Pair]) -> Vec<Column> {
     };
     let value = |pair: &Pair, value: Option<f64>| value.map_or_else(|| UNKNOWN.into(), |value| pair.kind.text(value));
     vec![
-        column(["", "plan"], Align::Left, 9, &|pair| clean(&pair.plan).into()),
+        column(["", "plan"], Align::Left, 10, &|pair| clean(&pair.plan).into()),
         column(["", "figure"], Align::Left, 1, &|pair| pair.kind.name().into()),
         column(["", "A"], Align::Right, 2, &|pair| value(pair, pair.a).into()),
         column(["", "B"], Align::Right, 3, &|pair| value(pair, pair.b).into()),
         column(["", "B/A"], Align::Right, 8, &ratio_cell),
-        column(["", "interval"], Align::Left, 7, &|pair| match (pair.low, pair.high) {
+        column(["", "interval"], Align::Left, 5, &|pair| match (pair.low, pair.high) {
             (Some(low), Some(high)) => format!("{low:.3}..{high:.3}").into(),
             _ => UNKNOWN.into(),
         }),
-        column(["", "answer"], Align::Left, 6, &|pair| match (pair.answer, pair.repeats_needed) {
-            (Answer::Faster, _) => "faster".to_owned().into(),
-            (Answer::Slower, _) => "slower".to_owned().into(),
-            (Answer::CannotTell, Some(repeats)) => format!("cannot tell; {repeats} repeats would").into(),
-            (Answer::CannotTell, None) => "cannot tell".to_owned().into(),
+        column(["", "answer"], Align::Left, 10, &|pair| pair.answer.text().into()),
+        column(["", "would tell"], Align::Left, 9, &|pair| {
+            pair.repeats_needed.map_or_else(String::new, |repeats| format!("{repeats} repeats")).into()
         }),
     ]
 }
@@ -223,7 +221,7 @@ fn pair_warnings(a: &Measurement, b: &Measurement) -> Vec<String> {
     let plan = plan_text(a);
     let mut warnings = Vec::new();
     for (side, m) in [("A", a), ("B", b)] {
-        if m.verdict.state != State::Stable {
+        if figure::has_doubt(m) {
             warnings.push(format!("{plan}: {side} is {}", figure::verdict_text(m)));
         }
     }
@@ -453,6 +451,46 @@ mod tests {
         );
         let nothing = Comparison { pairs: Vec::new(), ..comparison };
         assert_eq!(comparison_table(&nothing, Style { width: 100, color: false }), "  no plan is in both\n");
+    }
+
+    #[test]
+    fn the_answer_stays_on_a_narrow_terminal() {
+        let document = sample::document();
+        let mut other = sample::document();
+        other.measurements[5].rate.payload_bits_per_s.median *= 1.001;
+        let table = comparison_table(&compare(&document, &other), Style { width: 80, color: false });
+        let rows: Vec<&str> = table.lines().take_while(|line| !line.contains("B/A over 1")).collect();
+        assert!(rows.iter().all(|row| row.chars().count() <= 80), "{table}");
+        assert!(rows[0].ends_with("B/A  answer       would tell"), "{table}");
+        assert!(rows[1].contains("cannot tell  ") && rows[1].ends_with(" repeats"), "{table}");
+    }
+
+    /// Returns whether the second of two runs of one link, with so many repeats that vary by 5 %, is faster or slower for certain.
+    fn differs_by_chance(link: &Measurement, seed: u64, repeats: u32) -> bool {
+        let mut state = seed;
+        // The sum of twelve uniform numbers has the spread of 1.
+        let mut normal = || {
+            (0..12).fold(-6.0, |sum, _| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                sum + (state >> 11) as f64 / (1u64 << 53) as f64
+            })
+        };
+        let mut run = || {
+            let repeats: Vec<f64> = (0..repeats).map(|_| 1e9 * (1.0 + 0.05 * normal())).collect();
+            let mut m = link.clone();
+            m.rate.payload_bits_per_s = hodo_measure::statistics::estimate(&repeats, 95.0);
+            m
+        };
+        pair(&run(), &run()).answer != Answer::CannotTell
+    }
+
+    #[test]
+    fn two_runs_of_one_link_seldom_differ_for_certain() {
+        let link = sample::rate("tcp", Mode::Send, 64);
+        for repeats in [3, 5, 6, 10] {
+            let wrong = (0..300).filter(|seed| differs_by_chance(&link, *seed * 7 + 1, repeats)).count();
+            assert!(wrong < 24, "{repeats} repeats: {wrong} of 300");
+        }
     }
 
     #[test]

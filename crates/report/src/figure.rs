@@ -2,7 +2,7 @@
 
 use crate::layout::clean;
 use crate::units;
-use hodo_measure::{Estimate, Measurement, Mode, Test, limits};
+use hodo_measure::{Estimate, Measurement, Mode, State, Test, limits};
 
 /// The figure that a test is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +135,11 @@ pub(crate) const fn test_meaning(test: Test) -> &'static str {
 pub(crate) fn is_over_the_line(measurement: &Measurement) -> bool {
     let (limit, share) = (measurement.limit.as_ref(), measurement.share_of_limit);
     limit.zip(share).is_some_and(|(limit, share)| limits::red_flag(limit, share).is_some())
+}
+
+/// Returns whether the verdict says more than that the row is stable.
+pub(crate) fn has_doubt(m: &Measurement) -> bool {
+    m.verdict.state != State::Stable || is_over_the_line(m) || m.cpu.others_text().is_some()
 }
 
 /// Returns the verdict in a sentence that begins with its state, once.

@@ -5,7 +5,7 @@ use crate::figure::{self, Figure};
 use crate::layout::{Tone, clean, fit, render_with, wrap};
 use crate::stages;
 use crate::units::{self, UNKNOWN};
-use hodo_measure::{Loss, Measurement, State};
+use hodo_measure::{Loss, Measurement};
 
 /// The look of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,15 +47,12 @@ pub fn line(m: &Measurement) -> String {
     parts.join("  ")
 }
 
-/// Returns sentences for what a row cannot say: the reason of a verdict that is not stable, and losses.
+/// Returns sentences for what a row cannot say: the reason of a verdict that is not stable or has a doubt, and losses.
 #[must_use]
 pub fn explain(m: &Measurement) -> Vec<String> {
     let row = format!("{} {}, window {}", m.mode, figure::size_text(m), figure::window_text(m));
     let mut sentences = Vec::new();
-    if m.verdict.state != State::Stable {
-        sentences.push(format!("{row}: {}", figure::verdict_text(m)));
-    }
-    if m.verdict.state == State::Stable && figure::is_over_the_line(m) {
+    if figure::has_doubt(m) {
         sentences.push(format!("{row}: {}", figure::verdict_text(m)));
     }
     if m.loss != Loss::default() {
@@ -111,7 +108,7 @@ fn shares(m: &Measurement) -> Option<String> {
 mod tests {
     use super::*;
     use crate::sample;
-    use hodo_measure::{Estimate, Fairness, Mode, NodeShare};
+    use hodo_measure::{Estimate, Fairness, Mode, NodeShare, State};
 
     fn plain(width: usize) -> String {
         table(&sample::document().measurements, Style { width, color: false })
@@ -194,6 +191,18 @@ mod tests {
                 "send 64 B, window 32×1: interrupted: the far end is gone",
                 "send 64 B, window 32×1: of 1,000,000 operations, 1,000 lost (0.100 %), 5 out of order (<0.001 %)",
             ]
+        );
+    }
+
+    #[test]
+    fn a_stable_row_beside_other_programs_says_so() {
+        let mut m = sample::rate("tcp", Mode::Send, 64);
+        m.cpu.others_percent = Some(31.0);
+        m.verdict.text = format!("stable: the rate varies by 1.0 %; {}", m.cpu.others_text().expect("over 5 %"));
+        let [sentence] = &explain(&m)[..] else { panic!("{:?}", explain(&m)) };
+        assert!(
+            sentence.contains("stable: ") && sentence.contains("other programs took 31 % of the machine"),
+            "{sentence}"
         );
     }
 

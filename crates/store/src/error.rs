@@ -42,6 +42,20 @@ pub enum Error {
         /// The first segment that is needed.
         segment: u64,
     },
+    /// A folder for a copy has events already.
+    #[error("{} has events already: choose a new folder", .path.display())]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Bytes are not as they were written.
+    #[error("{} is damaged at byte {offset}: `hodo farm verify` says more", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The first byte.
+        offset: u64,
+    },
     /// Bytes that were acknowledged could not be written to the disk, and the system has dropped them.
     #[error(
         "{}: {bytes} bytes from byte {offset} were acknowledged and then lost by the disk; stop the controller, mend the \

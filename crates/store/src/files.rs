@@ -4,8 +4,12 @@ use crate::scan::Source;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+/// The bytes to whose multiples reads past the system's memory are aligned.
+const SECTOR: u64 = 4096;
 
 /// A file system. All paths of one store are in one folder.
 pub trait Files: fmt::Debug + Send + Sync {
@@ -39,7 +43,14 @@ pub trait Files: fmt::Debug + Send + Sync {
     /// [`io::ErrorKind::NotFound`] if it is not there.
     fn read(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
 
-    /// Opens a file that is there, to write.
+    /// Reads bytes of a file that was synced, as the disk has them and not what the system keeps in memory, where it can tell.
+    /// Returns fewer if the file ends.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn read_disk(&self, path: &Path, range: Range<u64>) -> io::Result<Vec<u8>>;
+
+    /// Opens a file that is there, to read and write.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotFound`] if it is not there.
@@ -112,7 +123,7 @@ impl Files for System {
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
-        let file = File::options().write(true).create(true).truncate(true).open(path)?;
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
         Ok(Box::new(file))
     }
 
@@ -120,8 +131,32 @@ impl Files for System {
         Ok(Box::new(File::open(path)?))
     }
 
+    fn read_disk(&self, path: &Path, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
+        // A file system that cannot do it has nothing else to read from.
+        let file = File::options().read(true).custom_flags(direct).open(path).or_else(|_| File::open(path))?;
+        let start = range.start - range.start % SECTOR;
+        let length = (range.end.next_multiple_of(SECTOR) - start) as usize;
+        let mut buffer = vec![0; length + SECTOR as usize];
+        let aligned = buffer.as_ptr().align_offset(SECTOR as usize);
+        let into = &mut buffer[aligned..aligned + length];
+        let mut have = 0;
+        while have < length {
+            match FileExt::read_at(&file, &mut into[have..], start + have as u64)? {
+                0 => break,
+                count => have += count,
+            }
+            if !(have as u64).is_multiple_of(SECTOR) {
+                // The end of the file.
+                break;
+            }
+        }
+        let skip = ((range.start - start) as usize).min(have);
+        Ok(into[skip..have.min((range.end - start) as usize)].to_vec())
+    }
+
     fn open(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
-        Ok(Box::new(File::options().write(true).open(path)?))
+        Ok(Box::new(File::options().read(true).write(true).open(path)?))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

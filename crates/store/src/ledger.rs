@@ -3,11 +3,10 @@
 //! A file header, then a block for each closed segment, or for several after the file was written anew.
 
 use crate::block::{self, FILE_HEADER, FileKind, Header, HeaderFault, Kind, encode_file_header};
-use crate::directory;
 use crate::error::Error;
 use crate::files::Files;
 use crate::scan::{Scan, Step};
-use crate::settle::settle;
+use crate::settle::{remake, rescue, settle};
 use crate::store::Durability;
 use crate::tail::Tail;
 use crate::verdicts::{self, Verdicts};
@@ -82,7 +81,7 @@ impl Ledger {
         if !contents.whole || contents.blocks > BLOCKS_MAX {
             let bytes = whole_file(contents);
             if !contents.whole || bytes.len() as u64 * 2 < length {
-                replace(files, &path, &bytes)?;
+                remake(files, &path, 0, &bytes)?;
                 length = bytes.len() as u64;
             }
         }
@@ -104,9 +103,12 @@ impl Ledger {
         self.last = segment;
     }
 
-    /// Returns the place up to which everything is written.
-    pub fn written(&self) -> u64 {
-        self.tail.written()
+    /// Makes the ledger anew after a sync has failed.
+    pub fn rescue(&mut self, files: &dyn Files, path: &Path) -> Result<(), Error> {
+        if self.tail.written() > 0 {
+            self.tail.replace(rescue(files, path, 0, 0..self.tail.written())?);
+        }
+        Ok(())
     }
 
     /// Makes the ledger durable; can be called again after an error.
@@ -131,19 +133,4 @@ fn whole_file(contents: &Contents) -> Vec<u8> {
         block::append(&mut bytes, &header, &data, 0, FILE_HEADER as u64);
     }
     bytes
-}
-
-/// Replaces a file; at every moment either the old one or the new one is there.
-fn replace(files: &dyn Files, path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let new = path.with_extension("new");
-    let written = files.create(&new).and_then(|mut file| {
-        let mut written = 0;
-        while written < bytes.len() {
-            written += file.write_at(&bytes[written..], written as u64)?;
-        }
-        file.sync_data()
-    });
-    written.map_err(Error::io("write to", &new))?;
-    files.rename(&new, path).map_err(Error::io("replace", path))?;
-    directory::sync(files, path)
 }

@@ -9,7 +9,7 @@ use crate::ledger::{self, Contents, Ledger};
 use crate::ranges::Ranges;
 use crate::record::Verdict;
 use crate::scan::{Scan, Source, Step};
-use crate::settle::{Mark, settle, sync_file};
+use crate::settle::{Mark, settle, sync_file, tidy};
 use crate::store::{Durability, Options};
 use crate::tail::Tail;
 use crate::verdicts::{self, Verdicts};
@@ -110,6 +110,7 @@ pub struct State {
 pub fn recover(files: &dyn Files, options: &Options) -> Result<State, Error> {
     let folder = &options.directory;
     let path = directory::ledger(folder);
+    tidy(files, folder)?;
     let there = directory::segments(files, folder)?;
     let (contents, segments) = known(files, &path, &there)?;
     if options.durability == Durability::Disk {
@@ -251,6 +252,8 @@ impl Found {
         }
         let known = self.commits.iter().find(|mark| mark.commit == self.synced);
         settle(files, &path, known.map_or(0, |mark| mark.end)..self.end)?;
+        // It may be another file than before.
+        let file = files.open(&path).map_err(Error::io("open", &path))?;
         let tail = Tail::resume(path, file, self.end);
         let Found { entries, verdicts, commits, end, .. } = self;
         let commits = commits.last().map_or(0, |mark| mark.commit);

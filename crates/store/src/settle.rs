@@ -2,7 +2,7 @@
 
 use crate::directory;
 use crate::error::Error;
-use crate::files::Files;
+use crate::files::{Files, OpenFile};
 use crate::scan::{Scan, Step};
 use std::io;
 use std::ops::Range;
@@ -10,7 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The number of bytes that are copied at once.
-const CHUNK: usize = 1 << 20;
+const CHUNK: u64 = 1 << 20;
+/// The most bytes of a file that are compared with what the disk has; of more, the file is made anew.
+const HELD_MAX: u64 = 16 << 20;
+/// The extension of a file that is to replace another.
+pub const NEW: &str = "new";
 
 /// A place in a segment, behind a commit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,41 +25,88 @@ pub struct Mark {
     pub end: u64,
 }
 
-/// Writes a part of a file once more, and makes the file durable.
+/// Makes a file durable, of which the disk is known to have everything before `range`.
 ///
-/// After an error the kernel may hold for clean what the disk does not have: only writing it again makes the sync honest.
+/// A sync after one that failed may succeed although the disk does not have what was written: the kernel holds for clean what
+/// it could not write, and ext4 does not enter what is then written once more. So the file is read back from the disk.
 pub fn settle(files: &dyn Files, path: &Path, range: Range<u64>) -> Result<(), Error> {
-    let source = files.read(path).map_err(Error::io("open", path))?;
-    let mut file = files.open(path).map_err(Error::io("open", path))?;
-    let mut chunk = vec![0; CHUNK.min((range.end - range.start) as usize)];
-    let mut place = range.start;
-    while place < range.end {
-        let most = chunk.len().min((range.end - place) as usize);
-        let read = match source.read_at(&mut chunk[..most], place) {
-            Ok(0) => return Err(Error::io("read", path)(io::ErrorKind::UnexpectedEof.into())),
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Error::io("read", path)(error)),
-        };
-        let mut written = 0;
-        while written < read {
-            match file.write_at(&chunk[written..read], place + written as u64) {
-                Ok(0) => return Err(Error::io("write to", path)(io::ErrorKind::WriteZero.into())),
-                Ok(count) => written += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::io("write to", path)(error)),
-            }
-        }
-        place += read as u64;
+    if range.end - range.start > HELD_MAX {
+        return remake(files, path, range.end, &[]).map(|_| ());
     }
-    file.sync_all().map_err(Error::io("sync", path))
+    let mut file = files.open(path).map_err(Error::io("open", path))?;
+    let held = read(&*file, path, range.clone())?;
+    file.sync_all().map_err(Error::io("sync", path))?;
+    if held.is_empty() {
+        return Ok(());
+    }
+    let is_there = files.read_disk(path, range.clone()).is_ok_and(|there| there == held);
+    if is_there { Ok(()) } else { remake(files, path, range.start, &held).map(|_| ()) }
 }
 
-/// Settles a part of a segment that was acknowledged, if the system still has all of it.
+/// Replaces a file by one with its first bytes and these behind them, and makes it durable. At every moment the old one or
+/// the new one is there. Returns the new one, open.
+pub fn remake(files: &dyn Files, path: &Path, length: u64, more: &[u8]) -> Result<Box<dyn OpenFile>, Error> {
+    let new = path.with_extension(NEW);
+    let made = copy(files, (path, &new), length, more);
+    if made.is_err() {
+        // It takes room that may be what is missing.
+        let _ = files.remove(&new);
+    }
+    let file = made?;
+    files.rename(&new, path).map_err(Error::io("replace", path))?;
+    directory::sync(files, path)?;
+    Ok(file)
+}
+
+fn copy(files: &dyn Files, (path, new): (&Path, &Path), length: u64, more: &[u8]) -> Result<Box<dyn OpenFile>, Error> {
+    let mut file = files.create(new).map_err(Error::io("create", new))?;
+    if length > 0 {
+        let source = files.read(path).map_err(Error::io("open", path))?;
+        let mut place = 0;
+        while place < length {
+            let chunk = read(&*source, path, place..length.min(place + CHUNK))?;
+            write(&mut *file, new, &chunk, place)?;
+            place += chunk.len() as u64;
+        }
+    }
+    write(&mut *file, new, more, length)?;
+    file.sync_all().map_err(Error::io("sync", new))?;
+    Ok(file)
+}
+
+fn read(file: &dyn OpenFile, path: &Path, range: Range<u64>) -> Result<Vec<u8>, Error> {
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    let mut have = 0;
+    while have < bytes.len() {
+        match file.read_at(&mut bytes[have..], range.start + have as u64) {
+            Ok(0) => return Err(Error::io("read", path)(io::ErrorKind::UnexpectedEof.into())),
+            Ok(count) => have += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::io("read", path)(error)),
+        }
+    }
+    Ok(bytes)
+}
+
+/// Writes all bytes.
+pub fn write(file: &mut dyn OpenFile, path: &Path, bytes: &[u8], place: u64) -> Result<(), Error> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match file.write_at(&bytes[written..], place + written as u64) {
+            Ok(0) => return Err(Error::io("write to", path)(io::ErrorKind::WriteZero.into())),
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::io("write to", path)(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Makes a segment anew from what the system still has of it after a sync has failed: the blocks of `range` are checked first. Returns it, open.
 ///
 /// # Errors
-/// [`Error::Lost`] if bytes are not as they were written, else as [`settle`].
-pub fn settle_blocks(files: &dyn Files, path: &Path, number: u64, range: Range<u64>) -> Result<(), Error> {
+/// [`Error::Lost`] if bytes are not as they were written, else as [`remake`].
+pub fn rescue(files: &dyn Files, path: &Path, number: u64, range: Range<u64>) -> Result<Box<dyn OpenFile>, Error> {
     let file = files.read(path).map_err(Error::io("open", path))?;
     let mut scan = Scan::new(file, number).map_err(Error::io("read", path))?;
     let mut place = range.start.max(crate::block::FILE_HEADER as u64);
@@ -66,7 +117,14 @@ pub fn settle_blocks(files: &dyn Files, path: &Path, number: u64, range: Range<u
             _ => return Err(Error::Lost { path: path.to_owned(), offset: place, bytes: range.end - place }),
         }
     }
-    settle(files, path, range)
+    remake(files, path, range.end, &[])
+}
+
+/// Removes what a remake has left that was killed.
+pub fn tidy(files: &dyn Files, folder: &Path) -> Result<(), Error> {
+    let paths = files.list(folder).map_err(Error::io("list", folder))?;
+    let mut left = paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == NEW));
+    left.try_for_each(|path| files.remove(path).map_err(Error::io("remove", path)))
 }
 
 /// A segment that is to be synced on a thread that may wait for the disk, with the ledger and the folder's names.

@@ -9,7 +9,7 @@ use crate::ledger::Ledger;
 use crate::ranges::Ranges;
 use crate::record::{Record, Verdict};
 use crate::recovery::{Active, Recovered, recover};
-use crate::settle::{Mark, Sync, Synced, settle_blocks};
+use crate::settle::{Mark, Sync, Synced, rescue};
 use crate::tail::Tail;
 use crate::verdicts::{self, Verdicts};
 use std::collections::{BTreeMap, VecDeque};
@@ -433,17 +433,15 @@ impl Store {
         let (files, folder) = (&*self.files, &self.options.directory);
         for closed in &mut self.closed {
             let path = directory::segment(folder, closed.number);
-            settle_blocks(files, &path, closed.number, closed.synced.end..closed.end)?;
+            rescue(files, &path, closed.number, closed.synced.end..closed.end)?;
             closed.synced.end = closed.end;
         }
         if let Some(active) = self.active.as_mut().filter(|active| active.written.end > active.synced.end) {
             let path = directory::segment(folder, active.number);
-            settle_blocks(files, &path, active.number, active.synced.end..active.written.end)?;
+            active.tail.replace(rescue(files, &path, active.number, active.synced.end..active.written.end)?);
             active.synced = active.written;
         }
-        if self.ledger.written() > 0 {
-            settle_blocks(files, &directory::ledger(folder), 0, 0..self.ledger.written())?;
-        }
+        self.ledger.rescue(files, &directory::ledger(folder))?;
         files.sync_folder(folder).map_err(Error::io("sync", folder))?;
         self.in_doubt = false;
         Ok(())

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::files::{Files, OpenFile};
+use crate::settle;
 use crate::store::Durability;
 use std::path::PathBuf;
 
@@ -16,22 +17,29 @@ pub struct Tail {
     bytes: Vec<u8>,
     /// The number of `bytes` that are in the file.
     written: usize,
+    /// A sync has failed: the file is made anew, as nothing that is written to this one can be trusted.
+    in_doubt: bool,
 }
 
 impl Tail {
     /// Returns the tail of a file that does not exist yet.
     pub fn create(path: PathBuf) -> Self {
-        Tail { path, file: None, start: 0, bytes: Vec::new(), written: 0 }
+        Tail { path, file: None, start: 0, bytes: Vec::new(), written: 0, in_doubt: false }
     }
 
     /// Returns the tail of an open file whose length is `start`.
     pub fn resume(path: PathBuf, file: Box<dyn OpenFile>, start: u64) -> Self {
-        Tail { path, file: Some(file), start, bytes: Vec::new(), written: 0 }
+        Tail { path, file: Some(file), start, bytes: Vec::new(), written: 0, in_doubt: false }
     }
 
     /// Returns the place of the next byte in the file.
     pub fn offset(&self) -> u64 {
         self.start + self.bytes.len() as u64
+    }
+
+    /// Goes on in the file that has replaced the one before, and has everything up to [`Tail::written`].
+    pub fn replace(&mut self, file: Box<dyn OpenFile>) {
+        (self.file, self.written, self.in_doubt) = (Some(file), 0, false);
     }
 
     /// Returns the place up to which everything is written.
@@ -64,6 +72,10 @@ impl Tail {
         if self.bytes.is_empty() {
             return Ok(());
         }
+        if self.in_doubt {
+            self.file = Some(settle::remake(files, &self.path, self.start, &self.bytes)?);
+            (self.in_doubt, self.written) = (false, self.bytes.len());
+        }
         let file = match &mut self.file {
             Some(file) => file,
             none => {
@@ -86,8 +98,7 @@ impl Tail {
         if durability == Durability::Disk
             && let Err(error) = file.sync_data()
         {
-            // The kernel may have dropped what it could not write: only writing it again makes the next sync honest.
-            self.written = 0;
+            self.in_doubt = true;
             return Err(Error::io("sync", &self.path)(error));
         }
         self.start += self.bytes.len() as u64;

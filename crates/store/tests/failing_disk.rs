@@ -11,6 +11,7 @@ use scratch::Scratch;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,6 +49,13 @@ impl Files for Simulated {
 
     fn read(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
         boxed(self.0.open(path))
+    }
+
+    fn read_disk(&self, path: &Path, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        let count = self.0.open(path)?.read_disk_at(&mut bytes, range.start)?;
+        bytes.truncate(count);
+        Ok(bytes)
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {

@@ -1,23 +1,25 @@
 //! A plan over an open link, with this process's clocks, counters, processors and user around it.
 
 use crate::{Observer, Opened};
-use hodo_io::affinity;
 use hodo_io::usage::{MachineTime, Usage};
+use hodo_io::{Programs, affinity};
 use hodo_measure::{Plan, Run, Watch};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs a plan over a link; what was measured is there also after an error.
 ///
-/// `processors` are those whose load counts; none: all of the machine.
+/// `processors` are those whose load counts; none: all of the machine. `programs` reads the CPU time of both sides and all other
+/// programs, where that says something of the link.
 pub fn drive(
     opened: &mut Opened,
     plan: &Plan,
     processors: &[usize],
+    programs: Option<&Programs>,
     stop: &AtomicBool,
     observer: &dyn Observer,
 ) -> Run {
     let Opened { links, cpus, .. } = opened;
-    let watch = Attended { cpus, processors, stop, observer };
+    let watch = Attended { cpus, processors, programs, stop, observer };
     // A process or thread that is started later, a far end above all, would inherit the processor that a single link is
     // driven on.
     affinity::keep(|| hodo_measure::run(links, plan, &watch))
@@ -27,6 +29,7 @@ pub fn drive(
 struct Attended<'a> {
     cpus: &'a [Option<usize>],
     processors: &'a [usize],
+    programs: Option<&'a Programs>,
     stop: &'a AtomicBool,
     observer: &'a dyn Observer,
 }
@@ -45,6 +48,10 @@ impl Watch for Attended<'_> {
 
     fn machine_busy_s(&self) -> Option<(f64, f64)> {
         MachineTime::until_now().map(|time| (time.busy_s, time.busy_s + time.idle_s))
+    }
+
+    fn programs_s(&self) -> Option<f64> {
+        self.programs?.used_s()
     }
 
     fn processors_busy_s(&self) -> Option<Vec<(f64, f64)>> {

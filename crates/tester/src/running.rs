@@ -94,6 +94,13 @@ impl Running {
         }
     }
 
+    /// Returns the processes of the far ends behind it.
+    pub(crate) fn processes_behind(&self) -> Vec<u32> {
+        let behind =
+            self.behind.iter().flat_map(|behind| behind.process().into_iter().chain(behind.processes_behind()));
+        behind.collect()
+    }
+
     /// Returns the facts of the far end's side.
     pub(crate) fn facts(&self) -> &FarEndFacts {
         &self.facts

@@ -7,6 +7,7 @@ use crate::round_trip::alone;
 use crate::running::Running;
 use crate::unmeasured::unmeasured;
 use crate::{Benchmark, Error, Observer, Opened, Settings, Uri, environment};
+use hodo_io::Programs;
 use hodo_io::nic::Nic;
 use hodo_measure::limits::{self, Baseline, OnTheWire, RoundTrip};
 use hodo_measure::{Cpu, Document, FarEndFacts, LinkError, Measurement, Plan, State, Test};
@@ -95,7 +96,9 @@ impl Steps<'_> {
             }
         };
         look(self, &mut opened);
-        let run = drive(&mut opened, plan, &busy_processors(&placement), self.stop, self.observer);
+        let programs = Programs::except(far_end.as_ref().map(Running::processes_behind).unwrap_or_default());
+        let programs = Some(&programs).filter(|_| real);
+        let run = drive(&mut opened, plan, &busy_processors(&placement), programs, self.stop, self.observer);
         if run.error.is_none() {
             look(self, &mut opened);
         }
@@ -105,12 +108,19 @@ impl Steps<'_> {
             // The CPU time of computing the simulation says nothing of the link, and would differ from run to run.
             found.cpu = Cpu::default();
         }
+        if is_here(&opened) && found.cpu.remote.is_none() {
+            // It would be counted with the others.
+            found.cpu.others_percent = None;
+        }
         let baseline = baselines.into_iter().reduce(|one: Baseline, other| one.with(&other));
         let round_trip = RoundTrip::of_row(&found, &wire, &alone_ns).filter(|_| beside.alone);
         found.limit = crate::limit(&wire, &opened, line, baseline.as_ref(), round_trip, &found);
         found.share_of_limit = found.limit.as_ref().and_then(|limit| limits::share(&found, limit));
         if let Some(flag) = found.limit.as_ref().zip(found.share_of_limit).and_then(|(l, s)| limits::red_flag(l, s)) {
             found.verdict.text = format!("{}; {flag}", found.verdict.text);
+        }
+        if let Some(others) = found.cpu.others_text() {
+            found.verdict.text = format!("{}; {others}", found.verdict.text);
         }
         if let Some(ended) = far_end.as_mut().and_then(Running::ended) {
             found.verdict.text = format!("{}; {ended}", found.verdict.text);

@@ -16,6 +16,38 @@ fn every_link_of_a_document_leads_somewhere() {
 }
 
 #[test]
+fn every_test_that_a_document_names_is_there() {
+    let root = root();
+    let mut documents = Vec::new();
+    collect(&root.join("docs"), true, &mut documents);
+    let mut named = 0;
+    let mut complaints = Vec::new();
+    for document in &documents {
+        for (number, line) in read(document).lines().enumerate() {
+            for (path, test) in
+                line.split('`').filter_map(|text| text.split_once("::")).filter(|(path, _)| is_code(path))
+            {
+                named += 1;
+                let code = fs::read_to_string(root.join(path)).unwrap_or_default();
+                if !["def", "fn"].iter().any(|word| code.contains(&format!("{word} {test}("))) {
+                    complaints.push(Complaint {
+                        path: document.strip_prefix(&root).unwrap_or(document).display().to_string(),
+                        line: number + 1,
+                        text: format!("{path} has no test {test}; name one that holds what is said"),
+                    });
+                }
+            }
+        }
+    }
+    assert!(named > 5, "the tests that documents name were not found");
+    expect_none(&complaints);
+}
+
+fn is_code(path: &str) -> bool {
+    path.ends_with(".py") || path.ends_with(".rs")
+}
+
+#[test]
 fn a_heading_is_named_as_on_github() {
     assert_eq!(anchor("## What `hodo` is, today"), "what-hodo-is-today");
     assert_eq!(anchor("# A-B (c)"), "a-b-c");

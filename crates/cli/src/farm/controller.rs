@@ -30,11 +30,13 @@ fn settings(options: &ControllerOptions) -> Result<ControllerSettings, Error> {
         listen: options.listen,
         config: ControllerConfig {
             run: options.run,
+            open: options.open.clone(),
             configured: options.configured,
             policy: options.policy.into(),
             credits_max: options.credits_max,
             event_max: wire_length(options.event_max),
             pool_bytes: options.pool,
+            output_bytes: options.output_bytes,
             sources_max: options.sources,
             nodes_max: options.nodes,
             silence: options.silence,
@@ -73,6 +75,7 @@ fn store(options: &ControllerOptions, directory: PathBuf) -> StoreSettings {
             ..hodo_store::Options::new(directory)
         },
         commit_every: options.commit_every,
+        sync_every: options.sync_every,
         upload: options.upload.to(),
     }
 }
@@ -93,6 +96,9 @@ pub struct ControllerOptions {
     /// Least time between two commits; everything that arrives in between is written together.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = units::span)]
     pub commit_every: Duration,
+    /// With `--durability process`: how long the disk may lag behind the commits.
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::span)]
+    pub sync_every: Duration,
     /// Number of verdicts that may wait for their commit; beyond it no more events are dispatched.
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(1..))]
     pub uncommitted: u64,
@@ -120,6 +126,9 @@ pub struct ControllerOptions {
     /// Memory for events, of which each source has an equal share.
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
     pub pool: u64,
+    /// Memory for output that is arriving, of all nodes together; beyond it the node that has the most is sent away.
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
+    pub output_bytes: u64,
     /// Largest number of sources and builders.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=65_536))]
     pub sources: u32,
@@ -139,6 +148,9 @@ pub struct ControllerOptions {
     /// Number of the run.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub run: u32,
+    /// Runs beside it whose events sources may give; `hodo farm set-run` opens another later.
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub open: Vec<u32>,
     /// Wait for `hodo farm resume` before dispatching; nodes and sources can connect before.
     #[arg(long)]
     pub configured: bool,

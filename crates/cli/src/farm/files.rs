@@ -1,4 +1,4 @@
-//! `hodo farm export` and `hodo farm verify`: stored events as Parquet, and the check of a store.
+//! `hodo farm export`, `verify` and `repair`: stored events as Parquet, the check of a store, and a copy without mistakes.
 
 use crate::{Error, Outcome, terminal};
 use clap::{Args, ValueEnum};
@@ -40,6 +40,18 @@ pub fn verify(options: &VerifyOptions) -> Result<Outcome, Error> {
     Ok(if verified.is_good() { Outcome::Done } else { Outcome::Failed })
 }
 
+/// Copies a store without some of its verdicts.
+pub fn repair(options: &RepairOptions) -> Result<Outcome, Error> {
+    if options.without_run.is_empty() && options.again.is_empty() {
+        return Err(Error::Usage("nothing to leave out: add --without-run or --again".to_owned()));
+    }
+    let [without, again] = [&options.without_run, &options.again].map(|runs| runs.iter().copied().collect());
+    let done = hodo_store::repair(&options.store, &options.new, &hodo_store::Repair { without, again })?;
+    let hodo_store::Repaired { copied, left_out, .. } = done;
+    terminal::print(&format!("{}: {copied} verdicts copied, {left_out} left out\n", options.new.display()))?;
+    Ok(Outcome::Done)
+}
+
 /// Events to export with their data, one row each.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -72,6 +84,31 @@ pub enum FarmKept {
     /// No node could decide on it.
     Quarantined,
 }
+
+/// Store to copy, and what to leave out.
+#[derive(Debug, Args)]
+#[command(after_help = REPAIRS)]
+pub struct RepairOptions {
+    /// Folder of the store; it stays as it is.
+    #[arg(value_name = "DIR")]
+    pub store: PathBuf,
+    /// New folder, for the store without it.
+    #[arg(value_name = "NEW")]
+    pub new: PathBuf,
+    /// Leave out these runs.
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub without_run: Vec<u32>,
+    /// Leave out the verdict `incomplete` in these runs, so that their events can be given again.
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub again: Vec<u32>,
+}
+
+const REPAIRS: &str = "\
+Examples:
+  hodo farm repair /data/run7 /data/run7-repaired --again 7          events that a source skipped by mistake
+  hodo farm repair /data/run7 /data/run7-repaired --without-run 100,101
+
+Exit status: 0 success; 1 the store is damaged, or is being written to; 2 usage error.";
 
 /// Store to check.
 #[derive(Debug, Args)]

@@ -56,12 +56,14 @@ pub enum FarmCommand {
     Drain(operate::FarmEnd),
     /// Drain, then end the controller.
     Stop(operate::FarmEnd),
-    /// Set the run number of the events that a controller generates.
+    /// Open a run for sources, and set the run of the events that a controller generates.
     SetRun(operate::FarmSetRun),
     /// Write stored events to a Parquet file.
     Export(files::ExportOptions),
     /// Check that every byte of a store is as it was written.
     Verify(files::VerifyOptions),
+    /// Copy a store without what a misconfigured source has put into it.
+    Repair(files::RepairOptions),
 }
 
 /// Runs a part of a farm, or asks one that runs.
@@ -83,5 +85,6 @@ pub fn run(farm: &FarmOptions) -> Result<Outcome, Error> {
         FarmCommand::Stop(options) => operate::stop(options),
         FarmCommand::Export(options) => files::export(options),
         FarmCommand::Verify(options) => files::verify(options),
+        FarmCommand::Repair(options) => files::repair(options),
     }
 }

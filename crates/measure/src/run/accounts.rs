@@ -9,6 +9,8 @@ pub(super) struct Accounts {
     pub local: [Option<Usage>; 2],
     /// The whole machine likewise: busy seconds, and all of them.
     pub machine: [Option<(f64, f64)>; 2],
+    /// The CPU seconds of all programs of the machine likewise.
+    pub programs_s: [Option<f64>; 2],
     /// Every processor that may be used likewise.
     pub processors: [Option<Vec<(f64, f64)>>; 2],
     /// The report of the link's TCP at the start and the end of the counted time.
@@ -97,8 +99,16 @@ pub(super) fn cpu(accounts: &Accounts, elapsed_s: f64, operations: u64) -> Cpu {
         let process = process.filter(|_| operations > 0)?;
         Some((process.user_s + process.system_s) * 1e9 / operations as f64)
     };
+    // The time of both sides is exact; of what is left little is an error.
+    let others = accounts.programs_s[0].zip(accounts.programs_s[1]).zip(accounts.machine[0].zip(accounts.machine[1]));
+    let others = others.and_then(|((from_s, to_s), (from, to))| {
+        let sides_s: f64 = local.iter().chain(&remote).map(|side| side.user_s + side.system_s).sum();
+        let (others_s, all_s) = ((to_s - from_s - sides_s).max(0.0), to.1 - from.1);
+        (all_s > 0.0).then(|| 100.0 * (others_s / all_s).min(1.0))
+    });
     Cpu {
         machine_percent: machine,
+        others_percent: others,
         busiest_percent: busiest(&accounts.processors),
         local,
         remote,

@@ -427,6 +427,7 @@ impl Drive<'_> {
         if self.place == 0 {
             self.accounts.local[at] = self.shared.watch.local_usage();
             self.accounts.machine[at] = self.shared.watch.machine_busy_s();
+            self.accounts.programs_s[at] = self.shared.watch.programs_s();
             self.accounts.processors[at] = self.shared.watch.processors_busy_s();
         }
         self.accounts.tcp[at] = self.link.tcp();

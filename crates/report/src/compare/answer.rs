@@ -21,6 +21,16 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// Returns the conclusion in words.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Answer::Faster => "faster",
+            Answer::Slower => "slower",
+            Answer::CannotTell => "cannot tell",
+        }
+    }
+
     /// Concludes from a ratio with the ends of its interval.
     #[must_use]
     pub fn of(low: Option<f64>, high: Option<f64>) -> Answer {

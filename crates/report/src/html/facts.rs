@@ -5,7 +5,7 @@ use crate::columns::losses;
 use crate::figure;
 use crate::plot::{node_text, stage_name, stage_text};
 use crate::units::{self, UNKNOWN, digits};
-use hodo_measure::{Document, Environment, Estimate, FarEndFacts, Limit, Loss, Measurement, Nic, ProcessCpu, State};
+use hodo_measure::{Document, Environment, Estimate, FarEndFacts, Limit, Loss, Measurement, Nic, ProcessCpu};
 use maud::{Markup, html};
 
 /// A named fact; `None` is shown as unknown.
@@ -29,7 +29,7 @@ fn list(facts: &[Fact]) -> Markup {
 
 /// Returns the section of everything that makes a figure doubtful; hidden if there is nothing.
 pub(super) fn doubts(measurements: &[Measurement]) -> Markup {
-    let doubtful = |m: &&Measurement| m.verdict.state != State::Stable;
+    let doubtful = |m: &&Measurement| figure::has_doubt(m);
     let lossy = |m: &&Measurement| m.loss != Loss::default();
     let any = measurements.iter().any(|m| doubtful(&m) || lossy(&m));
     html! {
@@ -243,6 +243,7 @@ fn cost(m: &Measurement) -> Vec<Fact> {
     let machine = cpu.machine_percent.map(|percent| format!("{} % of all processors", digits(percent, 3)));
     vec![
         fact("machine", machine),
+        fact("other programs", cpu.others_percent.map(|percent| format!("{} % of all processors", digits(percent, 3)))),
         fact("here", cpu.local.map(|one| process(&one, cpu.local_ns_per_operation))),
         fact("far end", cpu.remote.map(|one| process(&one, cpu.remote_ns_per_operation))),
     ]

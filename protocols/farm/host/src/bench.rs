@@ -207,6 +207,7 @@ fn watch(
         Cpu {
             machine_percent: busy,
             busiest_percent: None,
+            others_percent: None,
             local: Some(ProcessCpu::of(&ours, elapsed_s)),
             remote: Some(ProcessCpu::of(&theirs, elapsed_s)),
             local_ns_per_operation: per_event(&ours),

@@ -25,7 +25,7 @@ use crate::Error;
 use crate::process::instance;
 use control::OrderDispatch;
 use generator::Made;
-use hodo_daemon::Daemon;
+use hodo_daemon::{Daemon, Health};
 use hodo_farm::controller::Pace;
 use hodo_farm::wire::Verdict;
 use hodo_farm::{Controller, ControllerConfig, Ledger, Ranges};
@@ -35,7 +35,7 @@ use hodo_store::{Recovered, Store};
 use pages::StatusReader;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use storage::{Storage, Upload, stored_verdict};
+use storage::{Storage, StoragePace, Upload, stored_verdict};
 use thread::{ControllerThread, ThreadState};
 
 /// Connections that the driver accepts beyond the controller's own bounds, so that it counts those that it turns away.
@@ -63,7 +63,7 @@ impl ControllerDaemon {
             let why = "--threads above 1 works only with events that are generated here; add --events";
             return Err(Error::Settings(why.to_owned()));
         }
-        let (storage, recovered) = open_store(&settings)?;
+        let (store, recovered) = open_store(&settings)?;
         let peers_max = (settings.config.nodes_max + settings.config.sources_max) as usize + MORE_PEERS;
         let options = settings.process.gathering_options(threads, peers_max);
         let bell = Bell::default();
@@ -71,6 +71,7 @@ impl ControllerDaemon {
         let orders = OrderDispatch::new(threads, &bell);
         let daemon = pages::start(&settings.daemon, settings.control, &status, &orders)?;
         orders.set_stop(daemon.stop());
+        let storage = store.map(|store| start_storage(&settings, store, daemon.health())).transpose()?;
         let at = settings.listen;
         let server =
             Server::bind(&Address::Tcp(at), options).map_err(|why| Error::Listen { at, why: why.to_string() })?;
@@ -99,7 +100,7 @@ impl ControllerDaemon {
     /// Serves until it is stopped, or until what it was to make has its verdict.
     ///
     /// # Errors
-    /// [`Error::Run`] if the network fails.
+    /// [`Error::Run`] if the network fails, [`Error::Store`] if verdicts are left that could not be stored.
     pub fn run(self) -> Result<(), Error> {
         let ControllerDaemon { settings, storage, recovered, status, orders, daemon, server } = self;
         let threads = settings.threads;
@@ -109,7 +110,7 @@ impl ControllerDaemon {
         let done = done(&recovered, settings.config.run);
         let pace = Pace::of(threads);
         let make = |index: usize, waker: Waker| {
-            let ledger = if index == 0 { ledger(&recovered) } else { Ledger::default() };
+            let ledger = if index == 0 { ledger(&recovered, settings.config.run) } else { Ledger::default() };
             let config = config(&settings, (Arc::clone(&pace), index));
             let made = Made::part(settings.generator.as_ref(), index, threads, &done);
             let queue = storage.as_ref().map(|storage| storage.queue(index));
@@ -129,20 +130,28 @@ impl ControllerDaemon {
             (Controller::new(config, made, ledger), thread)
         };
         let served = server.with_drain(settings.drain).attend_woken(make, daemon.stop());
-        served.map_err(|why| Error::run(format!("serving {at}"), &why))
+        let stored = storage.map_or(Ok(()), |storage| storage.finish().map_err(Error::Store));
+        served.map_err(|why| Error::run(format!("serving {at}"), &why)).and(stored)
     }
 }
 
 /// Opens the store, and logs what is damaged in it.
-fn open_store(settings: &ControllerSettings) -> Result<(Option<Storage>, Recovered), Error> {
+fn open_store(settings: &ControllerSettings) -> Result<(Option<Store>, Recovered), Error> {
     let Some(asked) = &settings.store else { return Ok((None, Recovered::default())) };
     let (store, recovered) = Store::open(asked.options.clone())?;
     for damage in &recovered.damaged {
         tracing::warn!("{damage:?}");
     }
-    let uploader = asked.upload.as_ref().map(|to| upload::start(&asked.options.directory, to)).transpose()?;
+    Ok((Some(store), recovered))
+}
+
+/// Starts the threads of the store.
+fn start_storage(settings: &ControllerSettings, store: Store, health: &Arc<Health>) -> Result<Storage, Error> {
+    let asked = settings.store.as_ref().expect("there is a store");
+    let uploader = asked.upload.as_ref().map(|to| upload::start(&asked.options.directory, to, health)).transpose()?;
     let upload = uploader.map(|uploader| Upload { uploader, within: settings.drain });
-    Ok((Some(Storage::start(store, settings.threads, asked.commit_every, upload)), recovered))
+    let pace = StoragePace { commit_every: asked.commit_every, sync_every: asked.sync_every };
+    Ok(Storage::start(store, settings.threads, pace, upload, health))
 }
 
 fn config(settings: &ControllerSettings, pace: (Arc<Pace>, usize)) -> ControllerConfig {
@@ -169,14 +178,20 @@ fn done(recovered: &Recovered, run: u32) -> Ranges {
     done
 }
 
-fn ledger(recovered: &Recovered) -> Ledger {
+/// Returns what is known of the run that goes on, and of the newest of the others.
+fn ledger(recovered: &Recovered, current: u32) -> Ledger {
     let mut ledger = Ledger::default();
-    for (run, known) in &recovered.runs {
+    let others: Vec<_> = recovered.runs.iter().filter(|(run, _)| **run != current).collect();
+    let (over, open) = others.split_at(others.len().saturating_sub(Ledger::RUNS_MAX - 1));
+    for (run, known) in open.iter().copied().chain(recovered.runs.get_key_value(&current)) {
         for verdict in [Verdict::Accepted, Verdict::Rejected, Verdict::Quarantined, Verdict::Incomplete] {
             let ranges: Vec<_> = known.of(stored_verdict(verdict)).iter().collect();
-            // The runs come in order, so that those which are not remembered any more are the oldest.
+            // There is room for each.
             let _ = ledger.recover(*run, verdict, &ranges);
         }
+    }
+    if let Some((run, _)) = over.last() {
+        ledger.forget(**run);
     }
     ledger
 }

@@ -26,6 +26,11 @@ pub enum Error {
     /// The store cannot be opened.
     #[error("--store: {0}")]
     Store(String),
+    /// A controller has stopped before all that it had decided was stored.
+    #[error(
+        "it has stopped, and not all that it had decided is stored: {0}; sources keep their events for the next one"
+    )]
+    Stopped(String),
     /// Recorded events cannot be read.
     #[error("--replay: {0}")]
     Replay(String),

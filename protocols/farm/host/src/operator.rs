@@ -52,23 +52,29 @@ pub fn drain(pages: SocketAddr, within: Duration) -> Result<Status, Error> {
 /// Stops a controller and waits until its process has gone. Returns its answer to the order.
 ///
 /// # Errors
-/// [`Error::TimedOut`] if it is still there, [`Error::Daemon`] if it does not answer, or refuses.
+/// [`Error::Stopped`] if to the last it could not store what it had decided, [`Error::TimedOut`] if it is still there,
+/// [`Error::Daemon`] if it does not answer, or refuses.
 pub fn stop(pages: SocketAddr, within: Duration) -> Result<String, Error> {
     let clock = Clock::start();
     let said = order(pages, "/stop")?;
-    while answers(pages) {
+    let mut failing = read(pages).ok().and_then(|status| status.store.failing);
+    while let Some(health) = health(pages) {
+        failing = health.split_once("failing: ").map(|(_, why)| why.trim_end().to_owned());
         if clock.now().as_nanos() >= within.as_nanos() as u64 {
             return Err(Error::TimedOut(format!("it has not stopped after {within:?}, and is still stopping")));
         }
         sleep(AGAIN);
     }
-    Ok(said)
+    match failing {
+        Some(why) => Err(Error::Stopped(why)),
+        None => Ok(said),
+    }
 }
 
-/// Returns whether somebody answers, be it that it is coming to its end.
-fn answers(pages: SocketAddr) -> bool {
+/// Returns what a daemon says about its health, be it that it is coming to its end; `None` if nobody answers.
+fn health(pages: SocketAddr) -> Option<String> {
     match fetch(pages, hodo_daemon::HEALTH, PATIENCE) {
-        Err(error) => error.to_string().contains("the answer is"),
-        Ok(_) => true,
+        Err(error) => Some(error.to_string()).filter(|text| text.contains("the answer is")),
+        Ok(text) => Some(text),
     }
 }

@@ -18,6 +18,9 @@ use std::time::Duration;
 /// The far end's code for numbers with more gaps than it remembers.
 const TOO_MANY_GAPS: u64 = hodo_farm::Error::TooManyGaps { max: 0 }.code();
 
+/// The far end's code for a run that it has not opened.
+const NO_SUCH_RUN: u64 = hodo_farm::Error::NoSuchRun { run: 0 }.code();
+
 /// Settings of a source.
 #[derive(Debug, Clone)]
 pub struct SourceSettings {
@@ -190,6 +193,9 @@ impl Attendant for SourceThread<'_> {
                 tracing::error!(
                     "the numbers of the recorded events have more gaps than a run may have; add --renumber"
                 );
+            }
+            Event::Left(hodo_farm::Error::RefusedBy { code: NO_SUCH_RUN }) => {
+                tracing::warn!("the run of these events is not open there: `hodo farm set-run` opens it; trying again");
             }
             Event::Left(error) => tracing::warn!("{error}; trying again"),
             Event::TooLarge { event, size, max } => {

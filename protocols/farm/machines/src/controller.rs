@@ -116,10 +116,14 @@ pub struct Controller<S> {
 impl<S: Supply> Controller<S> {
     /// Creates a controller that goes on where the ledger ends.
     #[must_use]
-    pub fn new(config: ControllerConfig, supply: S, ledger: Ledger) -> Self {
+    pub fn new(config: ControllerConfig, supply: S, mut ledger: Ledger) -> Self {
+        for run in config.open.iter().chain([&config.run]) {
+            // Where that fails the run is over, and every event of it is refused.
+            let _ = ledger.open(*run);
+        }
         Controller {
             feed: Feed { supply, at: Instant::ZERO, ended: false },
-            lines: Lines::default(),
+            lines: Lines::with_arriving(config.output_bytes),
             queue: Queue::new(config.policy),
             even: Even::new(config.ahead_max.filter(|_| config.policy == Policy::TokenFifo), config.pace.clone()),
             waiting: VecDeque::new(),
@@ -236,7 +240,12 @@ impl<S: Supply> Controller<S> {
             Command::Pause if self.state == State::Running => self.state = State::Paused,
             Command::Resume => self.resume(now),
             Command::Pause => {}
-            Command::Run(run) => self.run = run,
+            // One that cannot be opened is not begun: the pages say which run goes on.
+            Command::Run(run) => {
+                if self.ledger.open(run).is_ok() {
+                    self.run = run;
+                }
+            }
             Command::Drain => {
                 if self.state == State::Draining {
                     return;
@@ -323,6 +332,10 @@ impl<S: Supply> Controller<S> {
                     }
                 }
                 Ok(None) => return,
+                Err(error @ Error::OverData { .. }) => match self.lines.greediest() {
+                    Some(greedy) if greedy != peer => self.end(now, greedy, error),
+                    _ => return self.end(now, peer, error),
+                },
                 Err(error) => {
                     let is_stranger =
                         self.lines.at(peer).is_some_and(|line| matches!(line.state, Member::Greeting { .. }));
@@ -337,6 +350,11 @@ impl<S: Supply> Controller<S> {
         let Some(line) = self.lines.at(peer) else { return Ok(()) };
         match (&mut line.state, message) {
             (Member::Node(_), Message::Token(token, data)) => self.token(now, peer, &token, data),
+            (Member::Node(node), Message::Begins(token)) => {
+                let outcome = node.position(&token).map(drop);
+                self.counters.unasked += u64::from(outcome.is_err());
+                outcome
+            }
             (Member::Giver(giver), Message::Event { kind, event, length, payload }) => {
                 giver.enter(length)?;
                 let (run, serial) = (giver.run, giver.serial);

@@ -73,8 +73,8 @@ pub enum Error {
         /// The bound.
         max: usize,
     },
-    /// A run that is over, or one more than can be open at once.
-    #[error("run {run} is over, or too many runs are open at once")]
+    /// A run that is over, or that nobody has opened.
+    #[error("run {run} is not open here; open it with `hodo farm set-run {run}`, or give its events another run")]
     NoSuchRun {
         /// Number of the run.
         run: u32,
@@ -126,6 +126,12 @@ pub enum Error {
     /// A node that sends no tokens, where they are wanted.
     #[error("nodes without tokens are only for measurements; start it without --no-tokens")]
     NoTokens,
+    /// More data behind tokens is arriving at once, from all nodes, than there is memory for.
+    #[error("more than {max} bytes of output are arriving from all nodes; raise --output-bytes at the controller")]
+    OverData {
+        /// The bound in bytes.
+        max: u64,
+    },
 }
 
 impl Error {
@@ -155,11 +161,12 @@ impl Error {
             Error::NoNumber => 20,
             Error::NoSuchSource { .. } => 21,
             Error::NoTokens => 22,
+            Error::OverData { .. } => 23,
         }
     }
 
     /// The name of each code in counters; there is none with the code 0.
-    pub const REASONS: [&'static str; 23] = [
+    pub const REASONS: [&'static str; 24] = [
         "none",
         "another-protocol",
         "version",
@@ -183,6 +190,7 @@ impl Error {
         "no-number",
         "no-such-source",
         "no-tokens",
+        "over-data",
     ];
 
     /// Turns the error of a peer that has not greeted into [`Error::NotFarm`] if the first bytes are text.
@@ -198,6 +206,7 @@ impl Error {
     /// Tells whether the peer broke the rules, rather than being gone or late.
     #[must_use]
     pub const fn is_misbehaviour(&self) -> bool {
-        self.code() <= 14 || matches!(self, Error::NoNumber | Error::NoSuchSource { .. } | Error::NoTokens)
+        self.code() <= 14
+            || matches!(self, Error::NoNumber | Error::NoSuchSource { .. } | Error::NoTokens | Error::OverData { .. })
     }
 }

@@ -54,6 +54,8 @@ pub(crate) enum Message {
         payload: Option<Bytes>,
     },
     Token(Token, Bytes),
+    /// A token whose data has not come yet: whoever asked for none refuses the peer before there is room for it.
+    Begins(Token),
     Run(u32),
     Ping(u64),
     Pong,
@@ -87,7 +89,7 @@ impl Message {
         match self {
             Message::Hello(_) => Kind::Hello.code(),
             Message::Event { kind, .. } => kind.code(),
-            Message::Token(..) => Kind::Token.code(),
+            Message::Token(..) | Message::Begins(_) => Kind::Token.code(),
             Message::Run(_) => Kind::Run.code(),
             Message::Ping(_) => Kind::Ping.code(),
             Message::Pong => Kind::Pong.code(),
@@ -118,7 +120,7 @@ impl Inbound {
     ) -> Result<Option<Message>, Error> {
         loop {
             if self.body.is_some() {
-                return self.fill(bytes);
+                return self.fill(bytes, pool);
             }
             let Some(head) = self.head(bytes)? else { return Ok(None) };
             let (length, max, keep) = match head {
@@ -137,8 +139,16 @@ impl Inbound {
                 *bytes = rest;
                 return message(head, None).map(Some);
             }
-            let buffer = keep.then(|| pool.take(length));
+            let buffer = match head {
+                Head::Token(_) => Some(BytesMut::new()),
+                Head::Plain(_) => keep.then(|| pool.take(length)),
+            };
             self.body = Some(Body { head, buffer, filled: 0, length });
+            if let Head::Token(token) = head
+                && bytes.len() < length
+            {
+                return Ok(Some(Message::Begins(token)));
+            }
         }
     }
 
@@ -185,20 +195,34 @@ impl Inbound {
     }
 
     #[inline]
-    fn fill(&mut self, bytes: &mut &[u8]) -> Result<Option<Message>, Error> {
+    fn fill(&mut self, bytes: &mut &[u8], pool: &mut Pool) -> Result<Option<Message>, Error> {
         let Some(body) = &mut self.body else { return Ok(None) };
-        let take = (body.length - body.filled).min(bytes.len());
-        let (front, rest) = bytes.split_at(take);
-        if let Some(buffer) = &mut body.buffer {
-            buffer[body.filled..body.filled + take].copy_from_slice(front);
+        while body.filled < body.length && !bytes.is_empty() {
+            let mut take = (body.length - body.filled).min(bytes.len());
+            if let Some(buffer) = &mut body.buffer {
+                if body.filled == buffer.len() {
+                    pool.extend(buffer, body.length)?;
+                }
+                take = take.min(buffer.len() - body.filled);
+                buffer[body.filled..body.filled + take].copy_from_slice(&bytes[..take]);
+            }
+            body.filled += take;
+            *bytes = &bytes[take..];
         }
-        body.filled += take;
-        *bytes = rest;
         if body.filled < body.length {
             return Ok(None);
         }
+        pool.arrived(self.arriving());
         let Some(Body { head, buffer, .. }) = self.body.take() else { return Ok(None) };
         message(head, buffer.map(BytesMut::freeze)).map(Some)
+    }
+
+    /// Returns the room for the data behind a token that is arriving.
+    pub(crate) fn arriving(&self) -> usize {
+        match &self.body {
+            Some(Body { head: Head::Token(_), buffer: Some(buffer), .. }) => buffer.len(),
+            _ => 0,
+        }
     }
 
     /// Tells whether a part of a message has come.
@@ -209,8 +233,8 @@ impl Inbound {
     /// Returns where the rest of a large payload may be received directly.
     pub(crate) fn landing(&mut self) -> Option<&mut [u8]> {
         let body = self.body.as_mut()?;
-        let buffer = body.buffer.as_mut().filter(|_| body.length - body.filled >= LANDING_FROM)?;
-        Some(&mut buffer[body.filled..body.length])
+        let filled = body.filled;
+        body.buffer.as_mut().map(|buffer| &mut buffer[filled..]).filter(|room| room.len() >= LANDING_FROM)
     }
 
     /// Notes that `count` bytes were received there; [`Inbound::next`] then returns the message if it is whole.
@@ -297,7 +321,9 @@ mod tests {
         for chunk in stream.chunks(cut) {
             let mut rest = chunk;
             while let Some(message) = inbound.next(&mut rest, &INTAKE, &mut pool).unwrap() {
-                text += &format!("{message:?}\n");
+                if !matches!(message, Message::Begins(_)) {
+                    text += &format!("{message:?}\n");
+                }
             }
         }
         text
@@ -318,6 +344,32 @@ mod tests {
         };
         let payload = payload.unwrap();
         assert_eq!((payload[99], payload[100], payload.len()), (1, 2, 9000));
+    }
+
+    #[test]
+    fn data_behind_a_token_has_room_as_it_comes() {
+        let intake = Intake { data_max: 16 << 20, ..INTAKE };
+        let (mut inbound, mut pool) = (Inbound::default(), Pool::with_arriving(1 << 20));
+        let mut next = |bytes: &[u8]| {
+            let found = inbound.next(&mut &bytes[..], &intake, &mut pool);
+            (found.map(|message| message.map(|message| message.kind())), inbound.arriving())
+        };
+        assert_eq!(next(&token(16 << 20).encode()), (Ok(Some(Kind::Token.code())), 0), "28 bytes cost nothing");
+        assert_eq!(next(&[1]), (Ok(None), 64 << 10));
+        assert_eq!(next(&[1; 64 << 10]), (Ok(None), 128 << 10));
+        assert_eq!(next(&[1; 900 << 10]), (Ok(None), 1 << 20));
+        assert_eq!(next(&[1; 100 << 10]).0, Err(Error::OverData { max: 1 << 20 }));
+    }
+
+    #[test]
+    fn room_is_given_back_when_the_data_is_whole() {
+        let (mut inbound, mut pool) = (Inbound::default(), Pool::with_arriving(10_000));
+        for _ in 0..3 {
+            for bytes in [&token(10_000).encode()[..], &[1; 9_999], &[1]] {
+                let found = inbound.next(&mut &bytes[..], &INTAKE, &mut pool).unwrap();
+                assert_eq!(matches!(found, Some(Message::Token(..))), bytes.len() == 1);
+            }
+        }
     }
 
     #[test]

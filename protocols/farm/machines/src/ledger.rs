@@ -1,12 +1,17 @@
 use crate::wire::Verdict;
 use crate::{Error, Ranges};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Runs whose events are remembered; the oldest one that has no event in hand makes room for one more.
-const RUNS_MAX: usize = 8;
-/// Gaps in the numbers of a run that can be remembered: 1 MiB.
+/// Gaps that one source may open in the numbers of a run.
 const GAPS_MAX: usize = 65_536;
+/// Gaps of a run with which a source may open no more than its reserve.
+const GAPS_ALL_MAX: usize = 8 * GAPS_MAX;
+/// Gaps that each source may open however many the others have opened.
+const GAPS_RESERVED: usize = 64;
+/// Sources of a run that may have gaps.
+const GAPPED_MAX: usize = 4096;
 
 /// Which events are in hand, and which have their verdict: each run's own.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +28,44 @@ struct Run {
     seen: Ranges,
     decided: Ranges,
     in_hand: u64,
+    gaps: Gaps,
+}
+
+/// The sources that have opened the gaps of a run: each is bounded by its own, so that none can end the run of another.
+#[derive(Debug, Clone, Default)]
+struct Gaps {
+    /// The first event behind each gap, and the source that gave it.
+    openers: BTreeMap<u64, u32>,
+    /// Gaps of each source that has any.
+    by_source: BTreeMap<u32, usize>,
+}
+
+impl Gaps {
+    /// Returns whether a source may open one more.
+    fn has_room(&self, source: u32) -> bool {
+        match self.by_source.get(&source) {
+            None => self.by_source.len() < GAPPED_MAX,
+            Some(own) => *own < GAPS_MAX && (*own < GAPS_RESERVED || self.openers.len() < GAPS_ALL_MAX),
+        }
+    }
+
+    fn open(&mut self, event: u64, source: u32) {
+        self.openers.insert(event, source);
+        *self.by_source.entry(source).or_default() += 1;
+    }
+
+    /// Enters an event before the one at which a gap ends: the gap is smaller, or closed.
+    fn fill(&mut self, event: u64, is_closed: bool) {
+        let Some(source) = event.checked_add(1).and_then(|behind| self.openers.remove(&behind)) else { return };
+        if !is_closed {
+            self.openers.insert(event, source);
+        } else if let Some(own) = self.by_source.get_mut(&source) {
+            *own -= 1;
+            if *own == 0 {
+                self.by_source.remove(&source);
+            }
+        }
+    }
 }
 
 /// How an event stands that is offered.
@@ -91,6 +134,9 @@ impl Counts {
 }
 
 impl Ledger {
+    /// Runs whose events are remembered; the oldest one that has no event in hand makes room for one more.
+    pub const RUNS_MAX: usize = 8;
+
     /// Enters what an earlier process has decided.
     ///
     /// # Errors
@@ -109,22 +155,42 @@ impl Ledger {
         Ok(())
     }
 
-    /// Takes an event in, where it is new. A peer's events may have so many gaps at most.
+    /// Opens a run: events of it may be offered. The oldest run without an event in hand makes room.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRun`] if the run is over, or too many runs have events in hand.
+    pub fn open(&mut self, run: u32) -> Result<(), Error> {
+        self.index(run).map(|_| ())
+    }
+
+    /// Closes this run and all before it that are not open: they may not come again.
+    pub fn forget(&mut self, run: u32) {
+        self.forgotten = self.forgotten.max(Some(run));
+    }
+
+    /// Takes an event of a source in, where it is new. A source's events may have so many gaps at most, and an event that is
+    /// refused changes nothing.
     ///
     /// # Errors
     /// [`Error::NoNumber`] for `u64::MAX`, [`Error::TooManyGaps`] if a gap would be one too many, and
-    /// [`Error::NoSuchRun`] if the run is over, or too many runs are open at once.
+    /// [`Error::NoSuchRun`] if the run is not open.
     #[inline]
-    pub fn offer(&mut self, run: u32, event: u64) -> Result<Standing, Error> {
+    pub fn offer(&mut self, source: u32, run: u32, event: u64) -> Result<Standing, Error> {
         if event == u64::MAX {
             return Err(Error::NoNumber);
         }
-        let index = self.index(run)?;
-        let entry = &self.runs[index];
-        if entry.seen.as_slice().len() >= GAPS_MAX
-            && !(event.saturating_sub(1)..=event + 1).any(|near| entry.seen.contains(near))
-        {
-            return Err(Error::TooManyGaps { max: GAPS_MAX });
+        let index = self.runs.iter().rposition(|entry| entry.number == run).ok_or(Error::NoSuchRun { run })?;
+        let entry = &mut self.runs[index];
+        if !entry.seen.contains(event) {
+            let follows = event.checked_sub(1).is_some_and(|before| entry.seen.contains(before));
+            if entry.seen.contains(event + 1) {
+                entry.gaps.fill(event, follows);
+            } else if !follows {
+                if !entry.gaps.has_room(source) {
+                    return Err(Error::TooManyGaps { max: GAPS_MAX });
+                }
+                entry.gaps.open(event, source);
+            }
         }
         Ok(self.enter(index, event))
     }
@@ -181,7 +247,7 @@ impl Ledger {
         if self.forgotten.is_some_and(|forgotten| run <= forgotten) {
             return Err(Error::NoSuchRun { run });
         }
-        if self.runs.len() >= RUNS_MAX {
+        if self.runs.len() >= Self::RUNS_MAX {
             let idle = self.runs.iter().enumerate().filter(|(_, entry)| entry.in_hand == 0);
             let (index, oldest) = idle.min_by_key(|(_, entry)| entry.number).ok_or(Error::NoSuchRun { run })?;
             if oldest.number > run {
@@ -203,9 +269,9 @@ mod tests {
     fn every_event_has_one_verdict() {
         let mut ledger = Ledger::default();
         ledger.recover(1, Verdict::Accepted, &[0..2, 5..6]).unwrap();
-        assert_eq!(ledger.offer(1, 1), Ok(Standing::Decided));
-        assert_eq!(ledger.offer(1, 2), Ok(Standing::New));
-        assert_eq!(ledger.offer(1, 2), Ok(Standing::InHand));
+        assert_eq!(ledger.offer(0, 1, 1), Ok(Standing::Decided));
+        assert_eq!(ledger.offer(0, 1, 2), Ok(Standing::New));
+        assert_eq!(ledger.offer(0, 1, 2), Ok(Standing::InHand));
         ledger.decide(1, 2, Verdict::Rejected);
         ledger.decide(1, 2, Verdict::Accepted);
         let counts = ledger.counts();
@@ -213,39 +279,80 @@ mod tests {
         assert_eq!(counts.in_hand(), 0);
     }
 
+    fn opened(runs: impl IntoIterator<Item = u32>) -> Ledger {
+        let mut ledger = Ledger::default();
+        runs.into_iter().for_each(|run| ledger.open(run).unwrap());
+        ledger
+    }
+
+    /// Opens gaps as a source until that is refused, and returns the reason.
+    fn opens_gaps(ledger: &mut Ledger, source: u32, from: u64) -> Option<Error> {
+        (0..).find_map(|number| ledger.offer(source, 1, from + number * 2).err())
+    }
+
     #[test]
     fn gaps_and_runs_are_bounded() {
-        let mut ledger = Ledger::default();
-        let first = (0..).find_map(|number| ledger.offer(1, number * 2).err());
-        assert_eq!(first, Some(Error::TooManyGaps { max: GAPS_MAX }));
+        let mut ledger = opened([1]);
+        assert_eq!(opens_gaps(&mut ledger, 0, 0), Some(Error::TooManyGaps { max: GAPS_MAX }));
         let mut ledger = Ledger::default();
         for run in 0..100 {
-            assert_eq!(ledger.offer(run, 1), Ok(Standing::New));
+            ledger.open(run).unwrap();
+            assert_eq!(ledger.offer(0, run, 1), Ok(Standing::New));
             ledger.decide(run, 1, Verdict::Rejected);
         }
-        assert_eq!(ledger.offer(3, 1), Err(Error::NoSuchRun { run: 3 }), "a run that is forgotten must not come again");
-        assert_eq!(ledger.runs.len(), RUNS_MAX);
+        assert_eq!(ledger.open(3), Err(Error::NoSuchRun { run: 3 }), "a run that is forgotten must not come again");
+        assert_eq!(ledger.runs.len(), Ledger::RUNS_MAX);
     }
 
     #[test]
     fn a_gap_can_be_filled_when_there_are_as_many_as_may_be() {
-        let mut ledger = Ledger::default();
-        (0..).find_map(|number| ledger.offer(1, number * 2).err());
-        assert_eq!(ledger.offer(1, 1), Ok(Standing::New));
-        assert_eq!(ledger.offer(1, 1_000_000), Ok(Standing::New), "that made room");
+        let mut ledger = opened([1]);
+        opens_gaps(&mut ledger, 0, 0);
+        assert_eq!(ledger.offer(0, 1, 1), Ok(Standing::New));
+        assert_eq!(ledger.offer(0, 1, 1_000_000), Ok(Standing::New), "that made room");
+    }
+
+    #[test]
+    fn a_source_with_too_many_gaps_takes_no_room_from_the_others() {
+        let mut ledger = opened([1]);
+        for rogue in 10..30 {
+            opens_gaps(&mut ledger, rogue, u64::from(rogue) << 32);
+        }
+        // Two that share their numbers, one of them ahead.
+        for event in 0..100_000_u64 {
+            let ahead = event ^ 1;
+            assert_eq!(ledger.offer((ahead % 2) as u32, 1, ahead), Ok(Standing::New));
+        }
+        let Gaps { openers, by_source } = &ledger.runs[0].gaps;
+        assert!(openers.len() <= GAPS_ALL_MAX + 30 * GAPS_RESERVED, "{}", openers.len());
+        assert_eq!(by_source.values().sum::<usize>(), openers.len());
+        assert!(!by_source.contains_key(&0) || by_source[&0] == 1, "what is closed is nobody's");
+    }
+
+    #[test]
+    fn an_event_of_a_run_that_nobody_has_opened_is_refused_and_changes_nothing() {
+        let mut ledger = opened([1]);
+        ledger.offer(0, 1, 0).unwrap();
+        for run in 100..200 {
+            assert_eq!(ledger.offer(7, run, 0), Err(Error::NoSuchRun { run }));
+        }
+        assert_eq!((ledger.runs.len(), ledger.counts().taken_in), (1, 1));
+        assert_eq!(ledger.offer(0, 1, 1), Ok(Standing::New));
     }
 
     #[test]
     fn a_run_that_was_forgotten_is_not_begun_anew() {
         let mut ledger = Ledger::default();
         for run in [9, 1, 2, 3, 4, 5, 6, 7, 10, 11] {
-            assert_eq!(ledger.offer(run, 0), Ok(Standing::New));
+            ledger.open(run).unwrap();
+            assert_eq!(ledger.offer(0, run, 0), Ok(Standing::New));
             ledger.decide(run, 0, Verdict::Accepted);
         }
         for run in [1, 2] {
-            assert_eq!(ledger.offer(run, 0), Err(Error::NoSuchRun { run }));
+            assert_eq!(ledger.open(run), Err(Error::NoSuchRun { run }));
+            assert_eq!(ledger.offer(0, run, 0), Err(Error::NoSuchRun { run }));
         }
-        assert_eq!(ledger.offer(9, 0), Ok(Standing::Decided));
-        assert_eq!(ledger.offer(9, u64::MAX), Err(Error::NoNumber));
+        assert_eq!(ledger.offer(0, 9, 0), Ok(Standing::Decided));
+        assert_eq!(ledger.offer(0, 9, u64::MAX), Err(Error::NoNumber));
     }
 }

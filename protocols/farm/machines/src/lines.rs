@@ -106,6 +106,11 @@ impl<R> Lines<R> {
         Lines { datagrams, ..Lines::default() }
     }
 
+    /// Creates a table of connections with a bound on the data behind tokens that is arriving.
+    pub(crate) fn with_arriving(bytes_max: u64) -> Self {
+        Lines { pool: Pool::with_arriving(bytes_max), ..Lines::default() }
+    }
+
     /// Adds a connection, which is looked at for the first time when its greeting is late.
     pub(crate) fn insert(&mut self, now: Instant, peer: Peer, state: R, intake: Intake, greeting: Duration) {
         let line = Line {
@@ -135,6 +140,11 @@ impl<R> Lines<R> {
         let Some(line) = self.peers.at(peer) else { return Ok(None) };
         line.heard = now;
         line.inbound.next(bytes, &line.intake, &mut self.pool)
+    }
+
+    /// Returns the peer that has the most room for data that is arriving.
+    pub(crate) fn greediest(&self) -> Option<Peer> {
+        self.peers.iter().max_by_key(|(_, line)| line.inbound.arriving()).map(|(peer, _)| peer)
     }
 
     /// Takes in bytes that were received into the place that a peer's message had offered.
@@ -198,6 +208,7 @@ impl<R> Lines<R> {
             return if self.closing.len() < before { Gone::Ended } else { Gone::Never };
         };
         self.looks.cancel(peer);
+        self.pool.arrived(line.inbound.arriving());
         let Line { state, mut out, .. } = *line;
         if self.spare.len() < 64 {
             out.clear();
@@ -210,6 +221,7 @@ impl<R> Lines<R> {
     pub(crate) fn end(&mut self, peer: Peer, why: &Error) -> Option<R> {
         let line: Box<Line<R>> = self.peers.remove(peer)?;
         self.looks.cancel(peer);
+        self.pool.arrived(line.inbound.arriving());
         let (mut out, data) = (line.out, line.data);
         if self.datagrams {
             // Datagrams may be lost anyhow, and so may these.

@@ -271,7 +271,9 @@ fn config(settings: &HubSettings) -> HubConfig {
             late_min: settings.late,
             // A spinning hub sets no timers.
             calm: if settings.wait == Wait::Block { CALM } else { Duration::ZERO },
+            ..WindowConfig::default()
         },
+        seed: crate::random(),
         ..HubConfig::default()
     }
 }

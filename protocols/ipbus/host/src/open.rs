@@ -5,7 +5,7 @@ use crate::device::{self, Served};
 use crate::link::{self, IpbusLink, noticed};
 use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_ipbus::wire::DEVICE_PORT;
-use hodo_ipbus::{Clients, Device};
+use hodo_ipbus::{ClientConfig, Clients, Device};
 use hodo_machine::Transport;
 use hodo_measure::Loss;
 use hodo_sim::Sim;
@@ -36,7 +36,8 @@ fn open_part(
     let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
     let (sockets, timeout) = (socket_settings(settings), settings.timeout);
     let asked = boards.asked(channels.clone(), settings);
-    let clients = Clients::new(channels.map(|channel| boards.client(channel, settings)));
+    let client = |channel| ClientConfig { first_id: crate::random() as u16, ..boards.client(channel, settings) };
+    let clients = Clients::new(channels.map(client));
     if boards.is_datagrams() {
         let endpoint = Endpoint::new(clients, Sockets::new(sockets).map_err(failed)?, clock);
         let link = IpbusLink::open(endpoint, noticed_on_datagrams, asked, timeout).map_err(|why| cannot(uri, &why))?;

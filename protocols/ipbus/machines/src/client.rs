@@ -97,6 +97,8 @@ pub struct ClientConfig {
     pub timeout: Duration,
     /// See [`WindowConfig::calm`](crate::window::WindowConfig::calm).
     pub calm: Duration,
+    /// The number of the first transaction, best a random one: another client's reply is told from one's own by it.
+    pub first_id: u16,
 }
 
 impl ClientConfig {
@@ -117,6 +119,7 @@ impl ClientConfig {
             in_flight,
             timeout: Duration::from_secs(1),
             calm: Duration::ZERO,
+            first_id: 0,
         }
     }
 
@@ -271,7 +274,7 @@ impl Client {
             down: None,
             queue: Queue::default(),
             composer: Composer::new(config.version, config.order),
-            flight: Flight::new(config.version, carrier.names_packets(), carrier.numbers_packets()),
+            flight: Flight::new(&config, carrier.names_packets(), carrier.numbers_packets()),
             carrier,
             stamps: Stamps::default(),
             config,

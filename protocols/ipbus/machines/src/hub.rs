@@ -5,7 +5,7 @@
 //! | chunk of packets | answered by one chunk, in order, once all its packets are |
 //! | packet | sent to the board that it names, with an id of the hub's; its header is put back into the reply |
 //! | write | done once, or its client is told that it may not have been: nothing is sent into a restart again |
-//! | packet for a board that does not answer | answered by a [`Code`] at once, while the board is probed |
+//! | packet for a board that does not answer | starts a probe, unless one was sent lately; no answer soon: a [`Code`] |
 //! | malformed chunk | not done at all; each packet whose board can be read is answered by code 5 |
 //!
 //! Peers that came by themselves are clients, and those that the machine opens are boards. Clients of one board take
@@ -56,7 +56,8 @@ pub struct HubConfig {
     pub chunk_bytes: usize,
     /// Packets in flight to a board, and how long it may be silent.
     pub window: WindowConfig,
-    /// A dead board is probed after this time, then after twice as long, ...
+    /// A dead board is probed for a client that asks for it, once in this time at most, and the answer is waited for over
+    /// an eighth of the window's patience. Where nobody asks it is probed after this time, then after twice as long, ...
     pub probe_first: Duration,
     /// ... and so on up to this.
     pub probe_last: Duration,
@@ -64,6 +65,8 @@ pub struct HubConfig {
     pub forget: Duration,
     /// A client that has not sent a whole chunk by then is ended.
     pub first_chunk: Duration,
+    /// The seed of the numbers by which the hub knows its own packets; another one for each hub.
+    pub seed: u64,
 }
 
 impl Default for HubConfig {
@@ -82,6 +85,7 @@ impl Default for HubConfig {
             probe_last: Duration::from_secs(5),
             forget: Duration::from_secs(15),
             first_chunk: Duration::from_secs(30),
+            seed: 0,
         }
     }
 }

@@ -57,6 +57,8 @@ enum State {
     },
     /// A packet that does nothing is in flight: is the device there?
     Opening,
+    /// One was sent, and the device is down until its answer comes.
+    Probing,
     Open,
     InFlight,
 }
@@ -93,6 +95,18 @@ impl Single {
         }
     }
 
+    /// Sends a packet that does nothing to a device that is down, once: its answer opens it, whenever it comes. A device
+    /// that was never heard is asked in the other byte order each time.
+    pub fn probe(&mut self, now: Instant) {
+        if self.is_down() && !self.failed {
+            if self.state == State::Probing && self.round_trip.smoothed().is_none() {
+                self.spoken = self.spoken.other();
+            }
+            self.ask(now);
+            self.state = State::Probing;
+        }
+    }
+
     /// Gives up the device, and what is in flight to it.
     pub fn give_up(&mut self) {
         self.failed |= self.state == State::InFlight;
@@ -103,7 +117,7 @@ impl Single {
     /// Tells whether nothing can be pushed before [`Single::open`].
     #[must_use]
     pub fn is_down(&self) -> bool {
-        matches!(self.state, State::Down { .. })
+        matches!(self.state, State::Down { .. } | State::Probing)
     }
 
     /// Returns how many packets can be pushed now.
@@ -163,7 +177,8 @@ impl Single {
     /// Takes in a datagram from the device. `take` is handed a reply, with the header that its client is due, and says
     /// whether it answers what was asked.
     pub fn received(&mut self, now: Instant, bytes: &[u8], take: impl FnOnce(Answer<'_>) -> bool) -> Heard {
-        let waits = matches!(self.state, State::Opening | State::InFlight) && !self.to_send;
+        let asks = matches!(self.state, State::Opening | State::Probing);
+        let waits = (asks || self.state == State::InFlight) && !self.to_send;
         let packet = match Packet::decode(bytes) {
             Ok(packet) => packet,
             Err(error) => {
@@ -177,7 +192,7 @@ impl Single {
             self.counters.strays += 1;
             return Heard::Stray;
         };
-        if self.state == State::Opening {
+        if asks {
             self.spoken = packet.order;
         } else {
             let due = self.order.bytes(Header { id: self.header.id, ..header }.encode());
@@ -189,14 +204,14 @@ impl Single {
                 swap(&mut self.translated);
                 &self.translated
             };
-            if !take(Answer { key: self.key, header: due, packet: bytes }) {
+            if !take(Answer { key: self.key, header: due, first: None, packet: bytes }) {
                 return Heard::NotTaken;
             }
         }
         if self.tries == 0 {
             self.round_trip.answered_after(now.nanos_since(self.sent));
         }
-        let heard = if self.state == State::Opening { Heard::Status } else { Heard::Reply };
+        let heard = if asks { Heard::Status } else { Heard::Reply };
         self.state = State::Open;
         heard
     }
@@ -216,7 +231,7 @@ impl Single {
         }
         if core::mem::take(&mut self.to_send) {
             self.sent = now;
-            self.counters.statuses += u64::from(self.state == State::Opening);
+            self.counters.statuses += u64::from(self.state != State::InFlight);
             return Step::Send(&self.packet);
         }
         Step::Idle(self.deadline())
@@ -239,7 +254,7 @@ impl Single {
     /// Takes in that something else came than what was waited for: a device that is asked for the first time may not
     /// have understood the order of the bytes, and is asked in the other.
     fn refused(&mut self, now: Instant, waits: bool) {
-        if self.state == State::Opening && waits && self.tries == 0 {
+        if self.state != State::InFlight && waits && self.tries == 0 {
             self.tries = 1;
             self.send_again(now);
         }
@@ -247,7 +262,7 @@ impl Single {
 
     /// Sends the packet again; the one that asks whether the device is there goes out in the other byte order.
     fn send_again(&mut self, now: Instant) {
-        if self.state == State::Opening {
+        if self.state != State::InFlight {
             swap(&mut self.packet);
         }
         (self.to_send, self.sent) = (true, now);
@@ -255,7 +270,7 @@ impl Single {
 
     fn deadline(&self) -> Option<Instant> {
         match self.state {
-            State::Down { .. } | State::Open => None,
+            State::Down { .. } | State::Probing | State::Open => None,
             State::InFlight if !self.harmless => Some(self.begun + self.patience),
             State::Opening | State::InFlight => Some(self.sent + self.round_trip.late()),
         }

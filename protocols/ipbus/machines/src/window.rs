@@ -17,6 +17,7 @@
 //! A window has no opinion on who its caller is: a client, or the hub. Bytes come in by [`Window::received`], and go
 //! out by [`Window::poll`]. It has one deadline, which follows from its state, and so no timers of its own.
 
+mod identity;
 mod recovery;
 mod round_trip;
 
@@ -25,13 +26,14 @@ pub use round_trip::RoundTrip;
 use crate::Error;
 use crate::wire::packet::{self, HEADER, Kind, Packet};
 use crate::wire::status::{self, Status};
-use crate::wire::{IN_FLIGHT, PAYLOAD};
+use crate::wire::{IN_FLIGHT, PAYLOAD, WORD};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::AddAssign;
 use core::time::Duration;
 use hodo_machine::Instant;
+use identity::OwnIds;
 
 /// The longest wait for one answer is this part of the patience, so that several are tried.
 const TRIES: u32 = 8;
@@ -48,6 +50,10 @@ pub struct WindowConfig {
     pub calm: Duration,
     /// No answer is late before this: a hiccup of an ordinary scheduler would look like a loss.
     pub late_min: Duration,
+    /// The seed of the numbers that the window writes into the first transaction of each packet, and takes out of its reply:
+    /// so that the reply of another host's packet is never taken for one's own. `None` leaves the caller's, who then has to
+    /// begin at a random one.
+    pub own_ids: Option<u64>,
 }
 
 impl WindowConfig {
@@ -65,6 +71,7 @@ impl Default for WindowConfig {
             patience: Duration::from_secs(1),
             calm: Duration::ZERO,
             late_min: Duration::from_micros(200),
+            own_ids: None,
         }
     }
 }
@@ -129,8 +136,21 @@ pub struct Answer<'a> {
     pub key: u64,
     /// The header that its packet was pushed with.
     pub header: [u8; HEADER],
+    /// The header of its first transaction as the caller is due it, if the window has numbered it.
+    pub first: Option<[u8; WORD]>,
     /// The reply as it was received.
     pub packet: &'a [u8],
+}
+
+impl Answer<'_> {
+    /// Appends the reply with the headers that its caller is due.
+    #[inline]
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        let first = self.first.as_ref().map_or(&[][..], |first| first);
+        out.extend_from_slice(&self.header);
+        out.extend_from_slice(first);
+        out.extend_from_slice(&self.packet[HEADER + first.len()..]);
+    }
 }
 
 /// A received datagram, classified.
@@ -202,6 +222,9 @@ pub struct Window {
     cause: Cause,
     after: After,
     to_greet: bool,
+    own: Option<OwnIds>,
+    /// Datagrams sent so far.
+    turns: u64,
     status: StatusRequests,
     resend: [u8; HEADER],
     device: Status,
@@ -217,13 +240,15 @@ pub struct Window {
 struct StatusRequests {
     /// Whether one is to be sent.
     wanted: bool,
-    asked: Option<StatusRequest>,
+    /// Those whose answers have not come, oldest first. Answers come in this order, so that each is judged by the oldest;
+    /// where one is lost, those behind it are judged too early, and show less than they could.
+    asked: VecDeque<StatusRequest>,
     /// Statuses that were asked for and have not come: as many may still come late, and tell of long ago.
     due: u32,
     /// Statuses that told an id of long ago since something got on.
     of_long_ago: u32,
     /// Whether something was sent since the last status was asked for, and may be lost.
-    probe: bool,
+    behind: bool,
 }
 
 /// The progress since something new is waited for.
@@ -258,11 +283,12 @@ enum State {
     Doubtful(Instant),
 }
 
-/// When a status was asked for that has not come.
+/// A request for the status that has no answer yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct StatusRequest {
-    first: Instant,
-    last: Instant,
+    at: Instant,
+    /// The place among all datagrams that were sent.
+    turn: u64,
 }
 
 /// The state that follows once packets have been given up.
@@ -280,10 +306,13 @@ struct Slot {
     /// `None` for the greeting.
     key: Option<u64>,
     header: [u8; HEADER],
+    /// The header of the first transaction as it was pushed, if it has another number since.
+    first: Option<u32>,
     packet: Vec<u8>,
     stage: Stage,
-    /// When it was sent, or its reply asked for, last.
+    /// When it was sent, or its reply asked for, last; and the place of that among all datagrams that were sent.
     sent: Instant,
+    turn: u64,
     /// Whether it was sent once, and its reply not asked for.
     once: bool,
 }
@@ -323,6 +352,8 @@ impl Window {
             cause: Cause::Silent,
             after: After::GoOn,
             to_greet: false,
+            own: config.own_ids.map(OwnIds::new),
+            turns: 0,
             status: StatusRequests::default(),
             resend: [0; HEADER],
             device: Status::default(),
@@ -338,9 +369,14 @@ impl Window {
         if self.state == State::Down {
             self.state = State::Opening;
             self.status.wanted = true;
-            self.status.asked = None;
+            self.status.asked.clear();
             self.begin(now);
         }
+    }
+
+    /// Requests the status of a device that is down, once; the answer opens the window, whenever it comes.
+    pub fn probe(&mut self) {
+        self.status.wanted |= self.state == State::Down;
     }
 
     /// Gives up the device, and all that is in flight to it: it cannot be reached.

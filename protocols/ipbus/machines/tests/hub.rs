@@ -1,160 +1,14 @@
 //! The hub between clients and boards, one step after the other.
 mod rack;
+mod rig;
 
-use hodo_ipbus::hub::{ANSWER, AllowList, BOARD, Ended, Hub, HubCommand, HubConfig, HubEvent, QUEUE};
+use hodo_ipbus::hub::{ANSWER, AllowList, BOARD, Ended, HubCommand, HubConfig, HubEvent, QUEUE};
 use hodo_ipbus::wire::hub::{Code, Replies};
 use hodo_ipbus::wire::{Order, Version, WORD, chunk};
-use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Sampling};
-use rack::{Board, Deed, Wish, chunk_of, chunk_of_packets, codes_of, target};
-use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
+use hodo_machine::{Closed, Input, Peer, Sampling};
+use rack::{Deed, Wish, chunk_of, chunk_of_packets, target};
+use rig::{ADDRESS, MILLI, Rig, WRITING, read, write};
 use std::time::Duration;
-
-const MILLI: Duration = Duration::from_millis(1);
-/// Where every client is.
-const ADDRESS: Address = Address::Node(7);
-/// How long the driver takes to get to writing, and to write.
-const WRITING: Duration = Duration::from_micros(10);
-
-/// A hub, with boards that answer when they are told to.
-struct Rig {
-    hub: Hub,
-    now: Instant,
-    out: Outbox,
-    boards: Vec<Board>,
-    /// Which board a peer is.
-    peers: BTreeMap<u32, u32>,
-    /// Datagrams for boards that were not delivered yet.
-    wire: VecDeque<(Peer, Vec<u8>)>,
-    /// Bytes that each client received.
-    received: BTreeMap<u32, Vec<u8>>,
-    events: Vec<HubEvent>,
-    closed: Vec<Peer>,
-    deadline: Option<Instant>,
-    clients: u32,
-}
-
-impl Rig {
-    fn new(boards: u32, config: HubConfig) -> Self {
-        Rig {
-            hub: Hub::new(config, AllowList::ALL),
-            now: Instant::ZERO,
-            out: Outbox::new(),
-            boards: (0..boards).map(Board::new).collect(),
-            peers: BTreeMap::new(),
-            wire: VecDeque::new(),
-            received: BTreeMap::new(),
-            events: Vec::new(),
-            closed: Vec::new(),
-            deadline: None,
-            clients: 0,
-        }
-    }
-
-    fn handle(&mut self, input: Input<'_, HubCommand>) {
-        self.hub.handle(self.now, input);
-        self.poll();
-    }
-
-    fn poll(&mut self) {
-        loop {
-            match self.hub.poll(self.now, &mut self.out) {
-                Output::Send(peer) => {
-                    let pieces = self.out.pieces().iter();
-                    let bytes: Vec<u8> = pieces.flat_map(|piece| self.out.bytes(piece).to_vec()).collect();
-                    self.out.clear();
-                    let (sending, sent) = (self.now + WRITING, self.now + 2 * WRITING);
-                    self.out.drain_marks().for_each(|mark| self.hub.stamped(mark.stamp(sending, sent)));
-                    if peer.is_accepted() {
-                        self.received.entry(peer.0).or_default().extend(bytes);
-                    } else {
-                        self.wire.push_back((peer, bytes));
-                    }
-                }
-                Output::Event(event) => self.events.push(event),
-                Output::Open(peer, address) => {
-                    let Some(SocketAddr::V4(board)) = address.ip() else { panic!("{address}") };
-                    self.peers.insert(peer.0, u32::from(board.ip().octets()[3]));
-                    self.hub.handle(self.now, Input::Opened(peer, &Ends::new(Address::Node(0), address)));
-                }
-                Output::Close(peer) => {
-                    self.peers.remove(&peer.0);
-                    self.closed.push(peer);
-                }
-                Output::Idle(deadline) => {
-                    self.deadline = deadline;
-                    return;
-                }
-            }
-        }
-    }
-
-    fn client(&mut self) -> Peer {
-        let peer = Peer(Peer::FIRST_ACCEPTED + self.clients);
-        self.clients += 1;
-        self.handle(Input::Opened(peer, &Ends::nodes(0, 7)));
-        peer
-    }
-
-    fn ask(&mut self, client: Peer, wishes: &[Wish]) {
-        self.handle(Input::Received(client, &chunk_of(wishes)));
-    }
-
-    /// Lets boards answer until nothing is under way.
-    fn settle(&mut self) {
-        while let Some((peer, datagram)) = self.wire.pop_front() {
-            let board = self.peers.get(&peer.0).copied();
-            let reply = board.and_then(|board| self.boards.get_mut(board as usize)?.answer(&datagram));
-            if let Some(reply) = reply {
-                self.handle(Input::Received(peer, &reply));
-            }
-        }
-    }
-
-    /// Lets time go on by `span`, with every deadline in it; boards answer at once.
-    fn wait(&mut self, span: Duration) {
-        let until = self.now + span;
-        self.settle();
-        while let Some(deadline) = self.deadline.filter(|deadline| *deadline <= until) {
-            self.now = self.now.max(deadline);
-            self.handle(Input::Elapsed);
-            self.settle();
-        }
-        self.now = until;
-    }
-
-    /// Returns the next chunk that a client received, without its length.
-    fn chunk(&mut self, client: Peer) -> Option<Vec<u8>> {
-        let bytes = self.received.get_mut(&client.0)?;
-        let length = u32::from_be_bytes(*bytes.first_chunk()?) as usize;
-        let chunk: Vec<u8> = bytes.drain(..chunk::HEADER + length).skip(chunk::HEADER).collect();
-        Some(chunk)
-    }
-
-    fn chunk_is_missing(&self, client: Peer) -> bool {
-        self.received.get(&client.0).is_none_or(Vec::is_empty)
-    }
-
-    fn codes(&mut self, client: Peer, wishes: &[Wish]) -> Vec<Code> {
-        let chunk = self.chunk(client).expect("a chunk is there");
-        codes_of(wishes, &chunk)
-    }
-
-    /// Sends a chunk, waits, and returns the codes.
-    fn exchange(&mut self, client: Peer, wishes: &[Wish]) -> Vec<Code> {
-        self.ask(client, wishes);
-        self.wait(MILLI);
-        self.codes(client, wishes)
-    }
-}
-
-fn read(board: u32, address: u32) -> Wish {
-    Wish::new(board, Deed::Read(address, 1))
-}
-
-fn write(board: u32, word: u32) -> Wish {
-    Wish::new(board, Deed::Write(word))
-}
 
 #[test]
 fn a_chunk_is_answered_by_one_chunk_with_the_clients_own_headers() {
@@ -212,53 +66,6 @@ fn clients_of_one_board_take_turns() {
     let place = |word| rig.boards[0].written.iter().position(|written| *written == word);
     assert!(place(1001) < Some(24), "16 were in flight before: {:?}", place(1001));
     assert_eq!(rig.codes(greedy, &many), [Code::Done; 100]);
-}
-
-#[test]
-fn an_absent_board_is_told_of_after_its_time_and_at_once_from_then_on() {
-    let mut rig = Rig::new(2, HubConfig::default());
-    let client = rig.client();
-    rig.boards[0].dead = true;
-    let wishes = [read(0, 1), read(0, 2)];
-    rig.ask(client, &wishes);
-    rig.wait(90 * MILLI);
-    assert_eq!(rig.chunk(client), None);
-    rig.wait(30 * MILLI);
-    assert_eq!(rig.codes(client, &wishes), [Code::NoStatusReply; 2]);
-    rig.ask(client, &wishes);
-    assert_eq!(rig.codes(client, &wishes), [Code::NoStatusReply; 2], "at once");
-    assert!(rig.events.contains(&HubEvent::Dead(target(0), Version::V2_0, Code::NoStatusReply)));
-}
-
-#[test]
-fn a_dead_board_is_probed_less_and_less_often_and_found_when_it_is_back() {
-    let mut rig = Rig::new(1, HubConfig { forget: Duration::from_secs(3600), ..HubConfig::default() });
-    let client = rig.client();
-    rig.boards[0].dead = true;
-    let wishes = [read(0, 1)];
-    rig.ask(client, &wishes);
-    rig.wait(Duration::from_secs(60));
-    assert_eq!(rig.codes(client, &wishes), [Code::NoStatusReply]);
-    let statuses = rig.hub.boards().next().expect("it is remembered").counters.link.statuses;
-    assert!((100..300).contains(&statuses), "some tries at each of some probes: {statuses}");
-    rig.boards[0].dead = false;
-    rig.wait(Duration::from_secs(6));
-    assert_eq!(rig.exchange(client, &wishes), [Code::Done]);
-    assert_eq!(rig.events.last(), Some(&HubEvent::Alive(target(0), Version::V2_0)));
-}
-
-#[test]
-fn where_nothing_listens_the_client_is_told_at_once() {
-    let mut rig = Rig::new(1, HubConfig::default());
-    let client = rig.client();
-    let wishes = [read(0, 1)];
-    rig.ask(client, &wishes);
-    rig.wire.clear();
-    rig.peers.clear();
-    rig.handle(Input::Closed(Peer(0), Closed::Refused));
-    assert_eq!(rig.codes(client, &wishes), [Code::NoStatusReply]);
-    rig.wait(100 * MILLI);
-    assert_eq!(rig.exchange(client, &wishes), [Code::Done], "it was opened again, and there it is");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 const CLIENTS: u32 = 3;
 const BOARDS: usize = 4;
+const BUFFERS: usize = 16;
 
 /// The hub, clients that ask all the time, and boards that answer with what they were sent, but for some losses.
 struct Floor {
@@ -23,6 +24,8 @@ struct Floor {
     chunks: Vec<Vec<u8>>,
     /// The next id of each board.
     next: [u16; BOARDS],
+    /// The last replies of each, by their ids.
+    kept: [[Vec<u8>; BUFFERS]; BOARDS],
     wire: Vec<(Peer, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
     answered: u64,
@@ -41,6 +44,7 @@ impl Floor {
             out: Outbox::new(),
             chunks: (0..CLIENTS).map(chunk).collect(),
             next: [1; BOARDS],
+            kept: Default::default(),
             wire: Vec::new(),
             spare: Vec::new(),
             answered: 0,
@@ -96,15 +100,18 @@ impl Floor {
         let lost = self.sent.is_multiple_of(50);
         match packet.header {
             Header { kind: Kind::Status, .. } => {
-                let status = Status { buffers: 16, next_id: *next, ..Status::default() }.encode();
+                let status = Status { buffers: BUFFERS as u32, next_id: *next, ..Status::default() }.encode();
                 self.hub.handle(self.now, Input::Received(peer, &status));
             }
             Header { kind: Kind::Resend, id } => {
-                let reply = packet.order.bytes(Header { id, kind: Kind::Control }.encode());
-                self.hub.handle(self.now, Input::Received(peer, &reply));
+                let kept = &self.kept[peer.0 as usize][usize::from(id) % BUFFERS];
+                self.hub.handle(self.now, Input::Received(peer, kept));
             }
             Header { id, .. } if id == *next => {
                 *next = following(id);
+                let kept = &mut self.kept[peer.0 as usize][usize::from(id) % BUFFERS];
+                kept.clear();
+                kept.extend_from_slice(datagram);
                 if !lost {
                     self.hub.handle(self.now, Input::Received(peer, datagram));
                 }

@@ -80,8 +80,11 @@ pub fn start(
         }
     });
     if daemon.site().is_some() {
-        let reader = reader.clone();
-        std::thread::spawn(move || reader.follow());
+        let (reader, pulse) = (reader.clone(), daemon.health().pulse("timeline"));
+        std::thread::spawn(move || {
+            pulse.rest();
+            reader.follow();
+        });
     }
     Ok(daemon)
 }

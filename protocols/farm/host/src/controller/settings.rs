@@ -38,6 +38,8 @@ pub struct StoreSettings {
     pub options: hodo_store::Options,
     /// Time between two commits at the least: what comes meanwhile is written together.
     pub commit_every: Duration,
+    /// The time after which the disk is asked for what was committed, where a commit does not wait for it.
+    pub sync_every: Duration,
     /// Where closed segments are copied to.
     pub upload: Option<UploadTo>,
 }
@@ -77,12 +79,13 @@ impl Default for ControllerSettings {
 }
 
 impl StoreSettings {
-    /// Creates a store in this folder that commits each millisecond and copies nothing.
+    /// Creates a store in this folder that commits each millisecond, is on the disk after two seconds, and copies nothing.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         StoreSettings {
             options: hodo_store::Options::new(directory),
             commit_every: Duration::from_millis(1),
+            sync_every: Duration::from_secs(2),
             upload: None,
         }
     }

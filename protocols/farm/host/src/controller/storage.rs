@@ -1,20 +1,35 @@
+//! The store behind the serving threads: they leave verdicts in queues, and never wait for a disk.
+
+mod syncer;
+#[cfg(test)]
+mod tests;
+mod writer;
+
 use super::status::StoreStatus;
+use hodo_daemon::Health;
 use hodo_farm::controller::Final;
 use hodo_farm::wire::Verdict;
-use hodo_io::{Waker, sleep, unix_time_ns};
-use hodo_store::{Record, Store, Uploader};
+use hodo_io::Waker;
+use hodo_store::{Store, Uploader};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// How soon a commit that failed is tried again.
-const AGAIN: Duration = Duration::from_millis(200);
+use writer::Writer;
 
 /// The thread that writes verdicts to the store, and a queue to it for each serving thread.
 pub struct Storage {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// The times between actions of the writer.
+#[derive(Debug, Clone, Copy)]
+pub struct StoragePace {
+    /// The least time between two commits.
+    pub commit_every: Duration,
+    /// The most time that the disk may lag behind, where a commit does not wait for it.
+    pub sync_every: Duration,
 }
 
 struct Shared {
@@ -23,8 +38,11 @@ struct Shared {
     asleep: Mutex<bool>,
     wake: Condvar,
     end: AtomicBool,
-    /// Why the last commit failed; `None` once one has succeeded.
+    /// Why nothing can be stored; `None` once it can be again.
     failing: Mutex<Option<String>>,
+    /// A thread of the store has died.
+    is_dead: AtomicBool,
+    health: Arc<Health>,
     stored: AtomicU64,
     stored_bytes: AtomicU64,
     commits: AtomicU64,
@@ -40,6 +58,7 @@ pub struct Upload {
 #[derive(Default)]
 struct Queue {
     verdicts: Mutex<Vec<Final>>,
+    queued: AtomicU64,
     committed: AtomicU64,
     waker: Mutex<Option<Waker>>,
 }
@@ -52,23 +71,31 @@ pub struct StorageQueue {
 }
 
 impl Storage {
-    /// Starts the writer for `threads` serving threads; it commits at most once per `every`.
-    pub fn start(store: Store, threads: usize, every: Duration, upload: Option<Upload>) -> Self {
+    /// Starts the writer for `threads` serving threads.
+    pub fn start(
+        store: Store,
+        threads: usize,
+        pace: StoragePace,
+        upload: Option<Upload>,
+        health: &Arc<Health>,
+    ) -> Self {
         let shared = Arc::new(Shared {
             queues: (0..threads).map(|_| Queue::default()).collect(),
             asleep: Mutex::new(false),
             wake: Condvar::new(),
             end: AtomicBool::new(false),
             failing: Mutex::new(None),
+            is_dead: AtomicBool::new(false),
+            health: Arc::clone(health),
             stored: AtomicU64::new(0),
             stored_bytes: AtomicU64::new(0),
             commits: AtomicU64::new(0),
             upload,
         });
-        let writer = Arc::clone(&shared);
+        let writer = Writer::new(store, &shared, pace);
         // In the common table of descriptors: the wakers of the threads that serve are in that one, and in a table of
         // this thread's own their numbers may be those of the store's files, which a wake would write into.
-        let thread = std::thread::spawn(move || write(store, &writer, every));
+        let thread = std::thread::spawn(move || writer.run());
         Storage { shared, thread: Some(thread) }
     }
 
@@ -76,21 +103,43 @@ impl Storage {
     pub fn queue(&self, index: usize) -> StorageQueue {
         StorageQueue { shared: Arc::clone(&self.shared), index }
     }
-}
 
-impl Drop for Storage {
-    fn drop(&mut self) {
+    /// Commits what is queued, waits until the disk has it, and ends the writer.
+    ///
+    /// # Errors
+    /// A sentence that says what is not stored, and why.
+    pub fn finish(mut self) -> Result<(), String> {
+        self.end();
+        let queued: u64 = self.shared.queues.iter().map(|queue| queue.queued.load(Ordering::Acquire)).sum();
+        let committed: u64 = self.shared.queues.iter().map(|queue| queue.committed.load(Ordering::Acquire)).sum();
+        let why = self.shared.failing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match (queued - committed, why) {
+            (0, None) => Ok(()),
+            (0, Some(why)) => Err(why),
+            (left, why) => {
+                let why = why.unwrap_or_else(|| "the writer has ended".to_owned());
+                Err(format!("{left} verdicts are not stored: {why}; their events are still with whoever gave them"))
+            }
+        }
+    }
+
+    fn end(&mut self) {
         self.shared.end.store(true, Ordering::Release);
         self.shared.wake_writer();
-        if let Some(thread) = self.thread.take() {
-            // It has said what it had to say.
-            let _ = thread.join();
-        }
+        let Some(thread) = self.thread.take() else { return };
+        // A panic is in the log, and what it left undone is in the counters.
+        let _ = thread.join();
         if let Some(Upload { uploader, within }) = &self.shared.upload
             && let left @ 1.. = uploader.finish(*within).waiting
         {
             tracing::warn!("{left} segments are left to be uploaded by the next controller");
         }
+    }
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -103,16 +152,36 @@ impl Shared {
         }
     }
 
-    /// Sleeps until a verdict is queued, or the writer is to end.
-    fn sleep(&self) {
+    /// Sleeps until a verdict is queued, a sync has ended, the writer is to end, or for this long.
+    fn sleep(&self, at_most: Duration, is_due: impl Fn() -> bool) {
         let mut asleep = self.asleep.lock().unwrap_or_else(PoisonError::into_inner);
         let some = |queue: &Queue| !queue.verdicts.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        if self.queues.iter().any(some) || self.end.load(Ordering::Acquire) {
+        if self.queues.iter().any(some) || self.end.load(Ordering::Acquire) || is_due() {
             return;
         }
         *asleep = true;
-        let waited = self.wake.wait_while(asleep, |asleep| *asleep);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        let waited = self.wake.wait_timeout_while(asleep, at_most, |asleep| *asleep);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
+    }
+
+    fn set_failing(&self, why: Option<String>) {
+        self.health.set_failing(why.as_ref().map(|why| format!("nothing can be stored: {why}")));
+        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+}
+
+/// Says so when a thread of the store dies, however it does.
+struct LastWords<'a> {
+    shared: &'a Shared,
+    thread: &'static str,
+}
+
+impl Drop for LastWords<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shared.is_dead.store(true, Ordering::Release);
+            self.shared.set_failing(Some(format!("the thread `{}` has died; start the controller again", self.thread)));
+        }
     }
 }
 
@@ -130,6 +199,7 @@ impl StorageQueue {
     pub fn push(&self, verdicts: &mut Vec<Final>) {
         let mut queue = self.queue().verdicts.lock().unwrap_or_else(PoisonError::into_inner);
         let was_empty = queue.is_empty();
+        self.queue().queued.fetch_add(verdicts.len() as u64, Ordering::Release);
         queue.append(verdicts);
         drop(queue);
         if was_empty {
@@ -163,93 +233,5 @@ pub fn stored_verdict(verdict: Verdict) -> hodo_store::Verdict {
         Verdict::Rejected => hodo_store::Verdict::Rejected,
         Verdict::Quarantined | Verdict::Failed => hodo_store::Verdict::Quarantined,
         Verdict::Incomplete => hodo_store::Verdict::Incomplete,
-    }
-}
-
-/// Writes queued verdicts, group after group, until the end.
-fn write(mut store: Store, shared: &Shared, every: Duration) {
-    let mut taken: Vec<Vec<Final>> = shared.queues.iter().map(|_| Vec::new()).collect();
-    loop {
-        shared.sleep();
-        let ending = shared.end.load(Ordering::Acquire);
-        for (queue, verdicts) in shared.queues.iter().zip(&mut taken) {
-            std::mem::swap(verdicts, &mut *queue.verdicts.lock().unwrap_or_else(PoisonError::into_inner));
-        }
-        if taken.iter().all(Vec::is_empty) {
-            if ending {
-                if shared.upload.is_some() {
-                    // Where it cannot be closed now, the next controller goes on with it.
-                    let _ = store.close_segment();
-                }
-                return;
-            }
-            continue;
-        }
-        let time_ns = unix_time_ns();
-        for verdict in taken.iter().flatten() {
-            attempt(shared, ending, || store.put(&record(verdict, time_ns)).map(|_| ()));
-        }
-        if !attempt(shared, ending, || store.commit().map(|_| ())) {
-            return;
-        }
-        shared.commits.fetch_add(1, Ordering::Relaxed);
-        for (queue, verdicts) in shared.queues.iter().zip(&mut taken) {
-            acknowledge(shared, queue, verdicts);
-        }
-        if !ending && !every.is_zero() {
-            sleep(every);
-        }
-    }
-}
-
-/// Tells a serving thread that its verdicts are committed.
-fn acknowledge(shared: &Shared, queue: &Queue, verdicts: &mut Vec<Final>) {
-    if verdicts.is_empty() {
-        return;
-    }
-    let kept = verdicts.iter().filter(|verdict| matches!(verdict.verdict, Verdict::Accepted | Verdict::Quarantined));
-    let (events, bytes) = kept.fold((0, 0), |(events, bytes), kept| (events + 1, bytes + kept.data.len() as u64));
-    shared.stored.fetch_add(events, Ordering::Relaxed);
-    shared.stored_bytes.fetch_add(bytes, Ordering::Relaxed);
-    queue.committed.fetch_add(verdicts.len() as u64, Ordering::Release);
-    verdicts.clear();
-    if let Some(waker) = &*queue.waker.lock().unwrap_or_else(PoisonError::into_inner) {
-        waker.wake();
-    }
-}
-
-/// Repeats an action until it succeeds: a full disk is emptied some time, and nothing is acknowledged before it is stored.
-/// Returns `false` only if the writer ends first.
-fn attempt(shared: &Shared, ending: bool, mut act: impl FnMut() -> Result<(), hodo_store::Error>) -> bool {
-    let mut failed = false;
-    loop {
-        let Err(error) = act() else {
-            if failed {
-                tracing::info!("the store works again");
-                *shared.failing.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            }
-            return true;
-        };
-        if !std::mem::replace(&mut failed, true) {
-            tracing::error!("{error}; no event is acknowledged until this is fixed");
-        }
-        *shared.failing.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
-        if ending || shared.end.load(Ordering::Acquire) {
-            return false;
-        }
-        sleep(AGAIN);
-    }
-}
-
-fn record(verdict: &Final, time_ns: u64) -> Record<'_> {
-    Record {
-        run: verdict.run,
-        event: verdict.event,
-        verdict: stored_verdict(verdict.verdict),
-        node: verdict.node,
-        attempts: verdict.attempts,
-        partial: verdict.partial,
-        time_ns,
-        data: &verdict.data,
     }
 }

@@ -151,7 +151,8 @@ impl Assembly {
     ) -> Result<Outcome, Error> {
         let index = claim.source as usize;
         let held = self.in_hand.get_mut(index).ok_or(Error::Unexpected { kind: kind.code() })?;
-        match self.ledger.offer(run, event)? {
+        self.ledger.open(run)?;
+        match self.ledger.offer(claim.source, run, event)? {
             Standing::Decided => return Ok(Outcome::Decided),
             Standing::InHand => {}
             Standing::New => {

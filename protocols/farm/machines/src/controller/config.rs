@@ -28,6 +28,8 @@ codes! {
 pub struct ControllerConfig {
     /// The run of the events that are made here.
     pub run: u32,
+    /// The runs beside it whose events sources may give; [`Command::Run`] opens another.
+    pub open: Vec<u32>,
     /// Whether no event is given before [`Command::Resume`].
     pub configured: bool,
     /// The policy by which a node is chosen for the next event.
@@ -38,6 +40,8 @@ pub struct ControllerConfig {
     pub event_max: u32,
     /// Memory for the events of sources, in bytes.
     pub pool_bytes: u64,
+    /// Memory for the data behind tokens that is arriving, of all nodes together, in bytes.
+    pub output_bytes: u64,
     /// Events that a source may have unanswered.
     pub source_credits: u32,
     /// Sources and builders that may be there; each gets its part of the pool.
@@ -76,11 +80,13 @@ impl Default for ControllerConfig {
     fn default() -> Self {
         ControllerConfig {
             run: 1,
+            open: Vec::new(),
             configured: false,
             policy: Policy::TokenFifo,
             credits_max: 64,
             event_max: 16 << 20,
             pool_bytes: 256 << 20,
+            output_bytes: 256 << 20,
             source_credits: 4096,
             sources_max: 64,
             nodes_max: 4096,
@@ -120,7 +126,7 @@ pub enum Command {
     Resume,
     /// Take no new events; tell [`Event::Drained`] when none is in hand.
     Drain,
-    /// The run of the events made here from now on.
+    /// The run of the events made here from now on; sources may give events of it, too.
     Run(u32),
     /// Ask every node for its counters.
     Report,

@@ -145,12 +145,18 @@ impl NodeLine {
         self.credits > 0 || !self.given.is_empty()
     }
 
+    /// Returns the place of the event that a token answers.
+    #[inline]
+    pub(crate) fn position(&self, token: &Token) -> Result<usize, Error> {
+        let mut given = self.given.iter();
+        let index = given.position(|given| given.held.event == token.event && given.held.run == token.run);
+        index.ok_or(Error::Unasked { event: token.event })
+    }
+
     /// Takes back the event that a token answers, and its credits.
     #[inline]
     pub(crate) fn answer(&mut self, token: &Token, credits_max: u32) -> Result<Dispatched, Error> {
-        let mut given = self.given.iter();
-        let index = given.position(|given| given.held.event == token.event && given.held.run == token.run);
-        let index = index.ok_or(Error::Unasked { event: token.event })?;
+        let index = self.position(token)?;
         let given = self.given.remove(index).ok_or(Error::Unasked { event: token.event })?;
         let room = credits_max.saturating_sub(self.given.len() as u32 + self.credits);
         self.credits += u32::from(token.credits).min(room);

@@ -110,7 +110,8 @@ impl<S: Supply> Controller<S> {
         payload: Bytes,
     ) -> Result<(), Error> {
         let length = payload.len() as u32;
-        match self.ledger.offer(run, event)? {
+        let source = giver(&mut self.lines, peer, serial).map_or(u32::MAX, |giver| giver.hello.number);
+        match self.ledger.offer(source, run, event)? {
             Standing::New => {
                 self.counters.bytes_in += u64::from(length);
                 if let Some(giver) = giver(&mut self.lines, peer, serial) {

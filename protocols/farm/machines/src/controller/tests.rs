@@ -141,6 +141,7 @@ fn nodes_are_told_of_a_change_of_the_run() {
     let mut farm = farm(config());
     let (source, node) = (source(&mut farm, 0), node(&mut farm, 0, 8));
     give(&mut farm, source, [0]);
+    farm.handle(Input::Command(Command::Run(2)));
     farm.say(source, &plain(Kind::Run, 2));
     give(&mut farm, source, [0, 1]);
     let told = farm.take(node);
@@ -175,6 +176,43 @@ fn a_token_never_asked_for_ends_the_node_and_others_get_what_it_had() {
     assert_eq!(verdicts(&mut farm), [(0, ACCEPTED, 2), (1, ACCEPTED, 2)]);
     let counters = farm.machine.counters();
     assert_eq!((counters.unasked, counters.misbehaved, counters.redispatched), (1, 1, 2));
+}
+
+#[test]
+fn output_is_taken_of_a_node_that_has_the_event_alone() {
+    let mut farm = farm(config());
+    let source = source(&mut farm, 0);
+    let (busy, idle) = (node(&mut farm, 0, 1), node(&mut farm, 1, 0));
+    give(&mut farm, source, [0]);
+    let claim = |event, length| Token { length, flags: FLAG_OUTPUT, ..token_of(1, event, ACCEPTED) }.encode();
+    farm.say(idle, &claim(0, 1000));
+    assert_eq!(why_left(&mut farm, idle), Some(Error::Unasked { event: 0 }));
+    farm.say(busy, &claim(0, 1000));
+    assert!(farm.is_open(busy));
+    farm.say(busy, &[7; 1000]);
+    assert_eq!(verdicts(&mut farm), [(0, ACCEPTED, 1)]);
+}
+
+#[test]
+fn where_output_would_take_too_much_memory_the_node_that_has_the_most_goes() {
+    const KIB: usize = 1 << 10;
+    let large = ControllerConfig { event_max: 16 << 20, output_bytes: 300 << 10, ..config() };
+    let mut farm = farm(ControllerConfig { pool_bytes: 1 << 30, ..large });
+    let source = source(&mut farm, 0);
+    let nodes = [0, 1, 2].map(|number| node(&mut farm, number, 1));
+    give(&mut farm, source, 0..3);
+    for (event, &node) in (0..).zip(&nodes) {
+        farm.say(node, &Token { length: 1 << 20, flags: FLAG_OUTPUT, ..token_of(1, event, ACCEPTED) }.encode());
+    }
+    // 64 KiB each, then 128 KiB for the first.
+    nodes.iter().for_each(|node| farm.say(*node, &[0; 10 * KIB]));
+    farm.say(nodes[0], &[0; 60 * KIB]);
+    assert!(nodes.iter().all(|node| farm.is_open(*node)));
+    farm.say(nodes[1], &[0; 60 * KIB]);
+    assert_eq!(farm.closed, [nodes[0]], "the second has as much now, and the first went for it");
+    assert_eq!(why_left(&mut farm, nodes[0]), Some(Error::OverData { max: 300 << 10 }));
+    farm.say(nodes[2], &[0; 60 * KIB]);
+    assert!(farm.is_open(nodes[1]) && farm.is_open(nodes[2]));
 }
 
 #[test]

@@ -1,3 +1,4 @@
+use super::ClientConfig;
 use super::queue::Queue;
 use crate::Error;
 use crate::wire::packet::{self, Packet};
@@ -19,6 +20,8 @@ pub(super) struct Flight {
     transactions: VecDeque<Transaction>,
     /// The number of the first transaction.
     first_transaction: u64,
+    /// The id of the transaction with the number 0.
+    first_id: u64,
     /// Transactions behind those of the packets: they are in no finished packet yet.
     unsent: usize,
 }
@@ -57,9 +60,10 @@ struct Answered<'a> {
 }
 
 impl Flight {
-    pub(super) const fn new(version: Version, named: bool, numbered: bool) -> Self {
+    pub(super) const fn new(config: &ClientConfig, named: bool, numbered: bool) -> Self {
         Flight {
-            version,
+            version: config.version,
+            first_id: config.first_id as u64,
             named,
             numbered,
             packets: VecDeque::new(),
@@ -191,7 +195,7 @@ impl Flight {
             Version::V2_0 => transaction::IDS,
             Version::V1_3 => legacy::IDS,
         };
-        (number % u64::from(ids)) as u16
+        ((self.first_id + number) % u64::from(ids)) as u16
     }
 
     /// Gives every transaction of a packet what it was told. An error: the reply is another packet's.

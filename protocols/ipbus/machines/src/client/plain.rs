@@ -83,7 +83,7 @@ impl Plain {
 
     pub(super) fn received(&mut self, bytes: &[u8], take: &mut dyn FnMut(Answer<'_>) -> bool) {
         for index in 0..self.unsent {
-            if take(Answer { key: self.slots[index].key, header: [0; HEADER], packet: bytes }) {
+            if take(Answer { key: self.slots[index].key, header: [0; HEADER], first: None, packet: bytes }) {
                 self.silent = 0;
                 return self.drop_slot(index);
             }

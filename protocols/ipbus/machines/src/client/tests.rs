@@ -30,7 +30,8 @@ fn opened(path: Path, version: Version) -> Client {
         receive(&mut client, &status.encode());
         let (sent, _) = pump(&mut client);
         assert_eq!(sent.len(), 1, "a read of no words");
-        receive(&mut client, &sent[0][..WORD]);
+        let greeted = Order::NATIVE.bytes(0x2000_0000);
+        receive(&mut client, &[&sent[0][..WORD], &greeted].concat());
     }
     assert_eq!(pump(&mut client).1, [Event::Ready]);
     client

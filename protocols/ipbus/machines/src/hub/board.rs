@@ -52,12 +52,23 @@ pub(super) enum Health {
     /// It was not heard of yet.
     Unknown,
     Alive,
-    /// It does not answer, and so everything for it is answered with this code at once.
-    Dead {
-        code: Code,
-        wait: Duration,
-        probe_at: Instant,
-    },
+    /// It does not answer: what is asked of it waits for a probe for a short time, and is refused.
+    Dead(Death),
+}
+
+/// The state of a board that does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Death {
+    /// The answer to whatever is asked of it.
+    pub(super) code: Code,
+    /// When a client had it asked last whether it is there.
+    pub(super) asked: Instant,
+    /// When it was asked last, on a client's behalf or not.
+    pub(super) probed: Instant,
+    /// When it is asked next.
+    pub(super) probe_at: Instant,
+    /// The time from a probe to the next, where nobody asks for the board.
+    pub(super) wait: Duration,
 }
 
 /// The packets in flight to a board.
@@ -97,10 +108,45 @@ impl Board {
         BoardCounters { link: self.link.counters(), ..self.counters }
     }
 
-    /// Returns when the board is to be probed, if it is dead and not being probed.
+    /// Takes in that a client asks for the board: one that is dead is probed, at most once in `gap`, and an answer is
+    /// waited for over `answer`.
+    ///
+    /// # Errors
+    /// The code for the client, if the board was probed lately and did not answer.
+    pub(super) fn asked(&mut self, now: Instant, gap: Duration, answer: Duration) -> Result<(), Code> {
+        self.used = now;
+        let is_down = self.link.is_down();
+        let Health::Dead(death) = &mut self.health else { return Ok(()) };
+        if now >= death.asked + gap {
+            (death.asked, death.probe_at) = (now, now);
+        }
+        let waits = !is_down || death.probe_at <= now || now < death.probed + answer;
+        if waits { Ok(()) } else { Err(death.code) }
+    }
+
+    /// Sends one probe to a board that is dead.
+    pub(super) fn probe(&mut self, now: Instant, last: Duration) {
+        if let Health::Dead(death) = &mut self.health {
+            (death.probed, death.probe_at) = (now, now + death.wait);
+            death.wait = (death.wait * 2).min(last);
+            self.link.probe(now);
+        }
+    }
+
+    /// Returns when the board is to be probed, if it is dead and not being opened.
     pub(super) fn probe_at(&self) -> Option<Instant> {
         match self.health {
-            Health::Dead { probe_at, .. } if self.link.is_down() && self.socket != Socket::Opening => Some(probe_at),
+            Health::Dead(death) if self.link.is_down() && self.socket != Socket::Opening => Some(death.probe_at),
+            _ => None,
+        }
+    }
+
+    /// Returns when what waits for the answer to a probe is to be refused, and with which code.
+    pub(super) fn refuse_at(&self, answer: Duration) -> Option<(Instant, Code)> {
+        match self.health {
+            Health::Dead(death) if self.probe_at().is_some() && !self.turns.is_empty() => {
+                Some((death.probed + answer, death.code))
+            }
             _ => None,
         }
     }
@@ -111,6 +157,14 @@ impl Link {
         match self {
             Link::Current(window) => window.open(now),
             Link::Legacy(single) => single.open(now),
+        }
+    }
+
+    /// Sends one probe to a device that is down.
+    pub(super) fn probe(&mut self, now: Instant) {
+        match self {
+            Link::Current(window) => window.probe(),
+            Link::Legacy(single) => single.probe(now),
         }
     }
 

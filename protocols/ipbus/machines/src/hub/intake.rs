@@ -1,7 +1,8 @@
-use super::Ended;
-use super::board::{Board, Health};
+use super::board::Board;
 use super::client::Entry;
 use super::router::{Router, Timer};
+use super::{Ended, HubConfig};
+use crate::window::WindowConfig;
 use crate::wire::Version;
 use crate::wire::hub::{Code, REQUEST_HEADER, Request, Requests, target};
 use crate::wire::packet::{Kind, Packet};
@@ -89,14 +90,13 @@ impl Router {
             Some(found) => found,
             None => self.remember(now, request.target, version)?,
         };
-        let board_packets = self.config.board_packets;
+        let HubConfig { board_packets, probe_first, window, .. } = self.config;
         let board = self.boards.at(board_number).ok_or(Code::HubTimeout)?;
-        board.used = now;
         board.counters.packets += 1;
-        let packet = match board.health {
-            Health::Dead { code, .. } => Err(code),
-            _ if board.queued as usize >= board_packets => Err(Code::HubTimeout),
-            _ => self.packets.take(request.target, number, chunk, request.packet).ok_or(Code::HubTimeout),
+        let packet = match board.asked(now, probe_first, window.late_max()) {
+            Err(code) => Err(code),
+            Ok(()) if board.queued as usize >= board_packets => Err(Code::HubTimeout),
+            Ok(()) => self.packets.take(request.target, number, chunk, request.packet).ok_or(Code::HubTimeout),
         };
         board.counters.errors += u64::from(packet.is_err());
         let packet = packet?;
@@ -131,7 +131,8 @@ impl Router {
             let idle = self.boards.idlest().ok_or(Code::HubTimeout)?;
             self.forget_board(idle);
         }
-        let number = self.boards.insert(Board::new(target, version, self.config.window, now));
+        let window = WindowConfig { own_ids: Some(self.random.bits()), ..self.config.window };
+        let number = self.boards.insert(Board::new(target, version, window, now));
         self.timers.arm(Timer::Unused(number), now + self.config.forget);
         self.open_board(number);
         Ok(number)

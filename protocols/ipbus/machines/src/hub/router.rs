@@ -1,15 +1,14 @@
 use super::allow::AllowList;
-use super::board::{Boards, Health, Socket, code_of};
+use super::board::{Boards, Death, Health, Socket, code_of};
 use super::client::Client;
 use super::packets::{Lanes, NONE, Packets, Stage};
 use super::stages::{Stages, mark_sent};
 use super::{Ended, HubConfig, HubCounters, HubEvent, index};
 use crate::window::{Cause, Heard, Step};
-use crate::wire::WORD;
 use crate::wire::hub::Code;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use hodo_machine::{Address, Instant, Outbox, Output, Peer, Peers, Timers};
+use hodo_machine::{Address, Instant, Outbox, Output, Peer, Peers, Random, Timers};
 
 /// A timer of a hub, by the number of its board or client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +42,7 @@ pub(super) struct Router {
     pub(super) stages: Stages,
     /// With those that are gone or forgotten.
     pub(super) past: HubCounters,
+    pub(super) random: Random,
 }
 
 /// A peer to be opened or closed.
@@ -68,6 +68,7 @@ impl Router {
             draining: false,
             stages: Stages::default(),
             past: HubCounters::default(),
+            random: Random::new(config.seed),
             config,
         }
     }
@@ -165,7 +166,10 @@ impl Router {
     pub(super) fn board_opened(&mut self, now: Instant, number: u32) {
         if let Some(board) = self.boards.at(number).filter(|board| board.socket == Socket::Opening) {
             board.socket = Socket::Open;
-            board.link.open(now);
+            match board.health {
+                Health::Dead(_) => board.probe(now, self.config.probe_last),
+                Health::Unknown | Health::Alive => board.link.open(now),
+            }
             self.set_to_work(number);
         }
     }
@@ -187,8 +191,7 @@ impl Router {
             let packet = &mut self.packets[answer.key as u32];
             packet.bytes.clear();
             if answer.packet.len() <= self.config.packet_bytes {
-                packet.bytes.extend_from_slice(&answer.header);
-                packet.bytes.extend_from_slice(&answer.packet[WORD..]);
+                answer.append_to(&mut packet.bytes);
                 packet.code = Code::Done;
             } else {
                 packet.code = Code::HubTimeout;
@@ -299,11 +302,12 @@ impl Router {
             board.at_work = false;
             return false;
         }
+        let HubConfig { probe_last, window, .. } = self.config;
         self.dispatch(now, number, out);
         while let Some(board) = self.boards.at(number) {
             if board.probe_at().is_some_and(|at| now >= at) {
                 if board.socket == Socket::Open {
-                    board.link.open(now);
+                    board.probe(now, probe_last);
                 } else {
                     self.open_board(number);
                     continue;
@@ -320,8 +324,13 @@ impl Router {
                 }
                 Step::Down(cause) => self.board_down(now, number, cause),
                 Step::Idle(deadline) => {
+                    let refuse_at = board.refuse_at(window.late_max());
+                    if let Some((_, code)) = refuse_at.filter(|(at, _)| now >= *at) {
+                        self.refuse_queued(number, code);
+                        continue;
+                    }
                     board.at_work = false;
-                    let at = deadline.into_iter().chain(board.probe_at()).min();
+                    let at = deadline.into_iter().chain(board.probe_at()).chain(refuse_at.map(|(at, _)| at)).min();
                     self.note_restarts(number);
                     self.timers.set(Timer::Board(number), at);
                     return false;
@@ -360,7 +369,7 @@ impl Router {
 
     /// Handles a link that was given up: retries the board, or declares it dead and fails what is queued.
     fn board_down(&mut self, now: Instant, number: u32, cause: Cause) {
-        let HubConfig { probe_first, probe_last, .. } = self.config;
+        let probe_first = self.config.probe_first;
         let Some(board) = self.boards.at(number) else { return };
         let answers = !matches!(cause, Cause::Silent | Cause::Malformed(_));
         if answers && board.health == Health::Alive && !board.retried {
@@ -369,15 +378,24 @@ impl Router {
             return board.link.open(now);
         }
         let code = code_of(cause);
-        let wait = match board.health {
-            Health::Dead { wait, .. } => (wait * 2).min(probe_last),
-            Health::Unknown | Health::Alive => {
-                board.counters.deaths += 1;
-                self.events.push_back(HubEvent::Dead(board.target, board.version, code));
-                probe_first
-            }
-        };
-        board.health = Health::Dead { code, wait, probe_at: now + wait };
+        if let Health::Dead(death) = &mut board.health {
+            death.code = code;
+        } else {
+            board.counters.deaths += 1;
+            self.events.push_back(HubEvent::Dead(board.target, board.version, code));
+            board.health = Health::Dead(Death {
+                code,
+                asked: now,
+                probed: now,
+                probe_at: now + probe_first,
+                wait: probe_first * 2,
+            });
+        }
+        self.refuse_queued(number, code);
+    }
+
+    /// Fails all that is queued for a board.
+    fn refuse_queued(&mut self, number: u32, code: Code) {
         while let Some(board) = self.boards.at(number)
             && let Some(lane) = board.turns.pop_front()
         {

@@ -166,7 +166,7 @@ impl Router {
             state: match board.health {
                 Health::Unknown => None,
                 Health::Alive => Some(Code::Done),
-                Health::Dead { code, .. } => Some(code),
+                Health::Dead(death) => Some(death.code),
             },
             queued: board.queued as usize,
             in_flight: board.link.len(),

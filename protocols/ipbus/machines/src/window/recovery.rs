@@ -1,12 +1,12 @@
 //! Rules of a window for answers, and for answers that are late.
 
+use super::identity::OwnIds;
 use super::{After, Answer, Cause, Heard, Out, Progress, Slot, Stage, State, StatusRequest, Window};
 use crate::Error;
 use crate::wire::IN_FLIGHT;
 use crate::wire::operation::{Mode, Operation, Request};
 use crate::wire::packet::{HEADER, Header, Kind, Packet, distance, following, is_header};
 use crate::wire::status::Status;
-use crate::wire::transaction::Info;
 use crate::wire::{Order, Words};
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -17,6 +17,8 @@ const TROUBLED: u32 = 4096;
 /// So often an answer has to be late before anything is given up, so that a host that was stopped does not give up at
 /// once.
 const TRIES_MIN: u32 = 3;
+/// Status requests that are waited for at most; the oldest of more is taken for lost.
+const STATUSES: usize = 16;
 /// The number of statuses with an id of long ago that are taken for late ones while nothing gets on.
 const OF_LONG_AGO_MAX: u32 = 8;
 
@@ -37,8 +39,20 @@ impl Window {
         let begun = packet.first_chunk_mut::<HEADER>().expect("a packet has a header");
         let header = *begun;
         let order = Order::BOTH.into_iter().find(|order| is_header(order.word(header)));
-        *begun = order.expect("a packet begins with its header").bytes(Header { id, kind: Kind::Control }.encode());
-        self.slots.push_back(Slot { id, key, header, packet, stage: Stage::New, sent: now, once: false });
+        let order = order.expect("a packet begins with its header");
+        *begun = order.bytes(Header { id, kind: Kind::Control }.encode());
+        let first = self.mark(id, order, &mut packet);
+        self.slots.push_back(Slot {
+            id,
+            key,
+            header,
+            first,
+            packet,
+            stage: Stage::New,
+            sent: now,
+            turn: 0,
+            once: false,
+        });
         self.next = following(id);
         id
     }
@@ -65,7 +79,8 @@ impl Window {
         if self.to_ask > 0
             && let Some(slot) = self.slots.iter_mut().take(self.done).find(|slot| slot.stage == Stage::ToAsk)
         {
-            (slot.stage, slot.sent, slot.once) = (Stage::Asked, now, false);
+            self.turns += 1;
+            (slot.stage, slot.sent, slot.turn, slot.once) = (Stage::Asked, now, self.turns, false);
             self.to_ask -= 1;
             self.counters.replies_lost += 1;
             return Some(Out::Resend(slot.id));
@@ -74,11 +89,12 @@ impl Window {
             self.to_greet = false;
             self.append(now, None, greeting);
         }
-        let Some(slot) = self.slots.get_mut(self.unsent) else { return self.probe(now) };
+        let Some(slot) = self.slots.get_mut(self.unsent) else { return self.ask_behind(now) };
         let first = slot.stage == Stage::New;
-        (slot.stage, slot.sent, slot.once) = (Stage::Sent, now, first);
+        self.turns += 1;
+        (slot.stage, slot.sent, slot.turn, slot.once) = (Stage::Sent, now, self.turns, first);
         self.unsent += 1;
-        self.status.probe = self.troubled > 0 && !self.progress.sent_again;
+        self.status.behind = self.troubled > 0 && !self.progress.sent_again;
         if first {
             self.counters.packets += 1;
         } else {
@@ -88,9 +104,12 @@ impl Window {
     }
 
     fn ask_status(&mut self, now: Instant) -> Out {
-        (self.status.wanted, self.status.probe) = (false, false);
-        self.status.asked =
-            Some(StatusRequest { first: self.status.asked.map_or(now, |asked| asked.first), last: now });
+        (self.status.wanted, self.status.behind) = (false, false);
+        self.turns += 1;
+        if self.status.asked.len() >= STATUSES {
+            self.status.asked.pop_front();
+        }
+        self.status.asked.push_back(StatusRequest { at: now, turn: self.turns });
         self.status.due += 1;
         self.counters.statuses += 1;
         Out::Status
@@ -100,8 +119,15 @@ impl Window {
     /// shows what is missing within a round-trip, long before anything is late. A packet that is sent again has to wait
     /// until it is late: a device that takes nothing is not asked for ever.
     #[inline]
-    fn probe(&mut self, now: Instant) -> Option<Out> {
-        (self.status.probe && self.status.asked.is_none()).then(|| self.ask_status(now))
+    fn ask_behind(&mut self, now: Instant) -> Option<Out> {
+        if !self.status.behind {
+            return None;
+        }
+        let longest = self.config.late_max();
+        while self.status.asked.front().is_some_and(|asked| now >= asked.at + longest) {
+            self.status.asked.pop_front();
+        }
+        self.status.asked.is_empty().then(|| self.ask_status(now))
     }
 
     #[inline]
@@ -119,7 +145,8 @@ impl Window {
             return Heard::Stray;
         };
         let Slot { header, stage, sent, once, .. } = *slot;
-        if !begins_alike(slot, reply) || !slot.key.is_none_or(|key| take(Answer { key, header, packet })) {
+        let first = slot.unmarked(reply);
+        if !slot.is_answered_by(reply) || !slot.key.is_none_or(|key| take(Answer { key, header, first, packet })) {
             self.not_taken();
             return Heard::NotTaken;
         }
@@ -146,7 +173,7 @@ impl Window {
     /// is asked for at once, but only once until something gets on, for a device may answer nothing else.
     fn not_taken(&mut self) {
         self.troubled = TROUBLED;
-        self.status.wanted |= !self.progress.sent_again && self.status.asked.is_none();
+        self.status.wanted |= !self.progress.sent_again && self.status.asked.is_empty();
         self.progress.sent_again = true;
     }
 
@@ -155,9 +182,6 @@ impl Window {
             self.drop_oldest();
             (self.progress.since, self.progress.tries, self.status.of_long_ago, self.progress.sent_again) =
                 (now, 0, 0, false);
-        }
-        if self.slots.is_empty() && self.state == State::Open {
-            self.status.asked = None;
         }
     }
 
@@ -193,24 +217,27 @@ impl Window {
             Err(error) => return Heard::Malformed(error),
         };
         self.status.due = self.status.due.saturating_sub(1);
-        let Some(asked) = self.status.asked.take().filter(|_| self.failing == 0) else { return Heard::Stray };
+        let (Some(&asked), 0) = (self.status.asked.front(), self.failing) else { return Heard::Stray };
         if self.state == State::Open && self.is_of_long_ago(status.next_id) {
-            self.status.asked = Some(asked);
             return Heard::Stray;
         }
         self.round_trip.answered();
+        let last = self.status.asked.back().map_or(asked.at, |last| last.at);
         // Where nothing is known, too short a time is better than none: it makes us ask sooner, and do nothing wrong.
-        if asked.first == asked.last || self.round_trip.smoothed().is_none() {
-            self.round_trip.answered_after(now.nanos_since(asked.last));
+        if asked.at == last || self.round_trip.smoothed().is_none() {
+            self.round_trip.answered_after(now.nanos_since(last));
         }
+        self.status.asked.pop_front();
         self.device = status;
         self.progress.waiting = now;
         let ahead = usize::from(distance(self.base, status.next_id));
         match self.state {
-            State::Down => return Heard::Stray,
-            State::Opening => self.resume(now, status.next_id),
-            _ if ahead <= self.slots.len() => self.recover(ahead, asked.first),
-            State::Open => self.state = State::Doubtful(now + self.until_late_ones_have_come()),
+            State::Down | State::Opening => self.resume(now, status.next_id),
+            _ if ahead <= self.slots.len() => self.recover(ahead, asked.turn),
+            State::Open => {
+                self.state = State::Doubtful(now + self.until_late_ones_have_come());
+                self.status.asked.clear();
+            }
             State::Doubtful(_) => self.lost_track(status.next_id),
         }
         Heard::Status
@@ -231,19 +258,17 @@ impl Window {
         if self.status.due == 0 { self.round_trip.late() } else { self.config.late_max() }
     }
 
-    /// Sends again what is missing, where the device has done so many slots; its status was asked for at `asked`.
-    fn recover(&mut self, ahead: usize, asked: Instant) {
+    /// Sends again what is missing, where the device has done so many slots; its status was asked for in the turn `asked`.
+    fn recover(&mut self, ahead: usize, asked: u64) {
         self.state = State::Open;
         self.done = self.done.max(ahead);
         for index in 0..self.done {
-            let slot = &self.slots[index];
-            let fresh = if slot.stage == Stage::Asked { slot.sent >= asked } else { slot.sent > asked };
-            if !fresh {
+            if self.slots[index].turn < asked {
                 self.ask(index);
             }
         }
         // Whatever the device dropped for its id is gone, with all that was sent behind it.
-        let missing = self.slots.get(self.done).is_some_and(|slot| slot.stage == Stage::Sent && slot.sent <= asked);
+        let missing = self.slots.get(self.done).is_some_and(|slot| slot.stage == Stage::Sent && slot.turn < asked);
         if missing && self.unsent > self.done {
             self.unsent = self.done;
             self.troubled = TROUBLED;
@@ -264,6 +289,7 @@ impl Window {
         (self.base, self.next) = (id, id);
         self.state = State::Open;
         self.to_greet = true;
+        self.own.iter_mut().for_each(OwnIds::renew);
         self.begin(now);
     }
 
@@ -278,7 +304,7 @@ impl Window {
     }
 
     fn is_status_awaited(&self) -> bool {
-        self.status.wanted || self.status.asked.is_some()
+        self.status.wanted || !self.status.asked.is_empty()
     }
 
     fn patience_for_one(&self) -> Duration {
@@ -322,6 +348,7 @@ impl Window {
     pub(super) fn fail_all(&mut self, cause: Cause) {
         self.state = State::Down;
         self.status.wanted = false;
+        self.status.asked.clear();
         self.fail(self.slots.len(), cause, After::Down);
     }
 
@@ -339,20 +366,4 @@ fn greeting(packet: &mut Vec<u8>) {
     Order::NATIVE.push(Header { id: 0, kind: Kind::Control }.encode(), packet);
     let nothing: Operation<Words<'_>> = Operation::Read { mode: Mode::Incrementing, address: 0, words: 0 };
     Request::new(0, nothing).encode(Order::NATIVE, packet);
-}
-
-/// The bits of a transaction's header that hold its version, its number and its type.
-const WHICH: u32 = 0xFFFF_00F0;
-const INFO: u32 = 0xF;
-
-/// Tells whether a reply's first transaction is its request's. A board that numbers its replies wrongly would otherwise
-/// have one client told what another has asked for.
-#[inline]
-fn begins_alike(slot: &Slot, reply: &Packet<'_>) -> bool {
-    let asked = slot.packet.get(HEADER..).and_then(|body| body.first_chunk());
-    let (Some(asked), Some(told)) = (asked, reply.body.first_chunk()) else { return true };
-    let order = if is_header(Order::Big.word(slot.header)) { Order::Big } else { Order::Little };
-    let (asked, told) = (order.word(*asked), reply.order.word(*told));
-    // What a device cannot read, it need not repeat.
-    (asked ^ told) & WHICH == 0 || told & INFO == u32::from(Info::BadHeader.code())
 }

@@ -68,6 +68,10 @@ struct World {
     loss: f64,
     duplicate: f64,
     jitter: u64,
+    /// How long the board takes for a datagram, how much longer for the next ones, and until when it is busy.
+    service: u64,
+    hiccups: VecDeque<u64>,
+    busy: u64,
     /// Datagrams under way: when each arrives, and whether at the board.
     under_way: BTreeMap<(u64, u64), (bool, Vec<u8>)>,
     sent: u64,
@@ -88,6 +92,9 @@ impl World {
             loss: 0.0,
             duplicate: 0.0,
             jitter: 0,
+            service: 0,
+            hiccups: VecDeque::new(),
+            busy: 0,
             under_way: BTreeMap::new(),
             sent: 0,
             now: 0,
@@ -105,7 +112,8 @@ impl World {
         for _ in 0..copies {
             if !self.random.chance(self.loss) {
                 self.sent += 1;
-                let at = self.now + WAY + self.random.below(self.jitter + 1);
+                let from = if to_board { self.now } else { self.busy.max(self.now) };
+                let at = from + WAY + self.random.below(self.jitter + 1);
                 self.under_way.insert((at, self.sent), (to_board, bytes.to_vec()));
             }
         }
@@ -145,6 +153,7 @@ impl World {
         if arrival == Some(next) {
             let (_, (to_board, bytes)) = self.under_way.pop_first().expect("something arrives");
             if to_board {
+                self.busy = self.busy.max(self.now) + self.service + self.hiccups.pop_front().unwrap_or(0);
                 if let Some(answer) = self.board.answer(&bytes) {
                     self.send(false, &answer);
                 }
@@ -437,6 +446,27 @@ fn any_bytes_never_panic() {
             if world.window.is_down() {
                 world.window.open(at);
             }
+        }
+    }
+}
+
+/// Has a board take longer for one packet than any did before, and the next question come before it has caught up. What
+/// was asked then is judged by the answer to it, and shows no loss.
+#[test]
+fn one_late_answer_makes_a_few_status_requests_and_doubles_no_packet() {
+    for hiccups in (100..1_000).step_by(100).flat_map(|first| [0, 300, 900].map(|second| [first, second])) {
+        for (service, in_flight) in [0, 30, 70, 100].into_iter().flat_map(|service| [(service, 1), (service, 4)]) {
+            let mut world = World::new(1, 0x1234);
+            world.window.config.in_flight = in_flight;
+            world.service = service * MICRO;
+            world.run(0..1_000);
+            let before = world.window.counters();
+            world.hiccups = hiccups.iter().map(|micros| micros * MICRO).collect();
+            world.run(1_000..10_000);
+            let after = world.window.counters();
+            let case = alloc::format!("{hiccups:?} us, {service} us a packet, {in_flight} in flight");
+            assert_eq!((after.requests_lost, after.replies_lost), (0, 0), "{case}");
+            assert!(after.statuses - before.statuses < 20, "{case}: {}", after.statuses - before.statuses);
         }
     }
 }

@@ -18,6 +18,15 @@ impl Order {
     /// That of this processor: words need no work.
     pub const NATIVE: Order = if cfg!(target_endian = "big") { Order::Big } else { Order::Little };
 
+    /// Returns the other one.
+    #[must_use]
+    pub const fn other(self) -> Order {
+        match self {
+            Order::Big => Order::Little,
+            Order::Little => Order::Big,
+        }
+    }
+
     /// Returns the word of these bytes.
     #[must_use]
     #[inline]

@@ -27,6 +27,8 @@ pub struct Board {
     pub dead: bool,
     /// Whether it does nothing but tell its status.
     pub ignores: bool,
+    /// The bytes to which it cuts its replies to control packets.
+    pub cuts: Option<usize>,
 }
 
 /// Tells what is read apart from what was asked.
@@ -34,7 +36,7 @@ pub const FACTOR: u32 = 0x9E37_79B1;
 
 impl Board {
     pub fn new(number: u32) -> Self {
-        Board { number, next: 1, kept: VecDeque::new(), written: Vec::new(), dead: false, ignores: false }
+        Board { number, next: 1, kept: VecDeque::new(), written: Vec::new(), dead: false, ignores: false, cuts: None }
     }
 
     /// Returns the word at an address.
@@ -70,7 +72,8 @@ impl Board {
             }
             Kind::Resend => self.kept.iter().find(|(kept, _)| *kept == id).map(|(_, reply)| reply.clone()),
             Kind::Control if id == self.next && !self.ignores && datagram.len() <= BUFFER_BYTES => {
-                let reply = self.execute(&packet);
+                let mut reply = self.execute(&packet);
+                reply.truncate(self.cuts.unwrap_or(usize::MAX));
                 self.next = following(id);
                 if self.kept.len() == BUFFERS {
                     self.kept.pop_front();

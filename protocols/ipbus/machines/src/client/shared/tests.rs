@@ -118,7 +118,8 @@ fn a_write_has_an_id_where_nobody_elses_has() {
     assert!(sent.len() == 1 && is_status_request(&sent[0]), "{sent:?}");
     bench.hear_status(STATUS);
     let greeting = bench.sent();
-    bench.hear(&greeting[0][..1]);
+    let greeted = Order::Big.word(Order::NATIVE.bytes(0x2000_0000));
+    bench.hear(&[greeting[0][0], greeted]);
     assert_eq!(bench.sent(), [[0x2000_02F0, 0x2000_011F, 0x20, 7]]);
     bench.hear(&[0x2000_02F0, 0x2000_0110]);
     bench.ask(READ);

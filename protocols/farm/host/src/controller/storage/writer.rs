@@ -1,0 +1,188 @@
+use super::syncer::Syncer;
+use super::{LastWords, Queue, Shared, StoragePace, stored_verdict};
+use hodo_daemon::Pulse;
+use hodo_farm::controller::Final;
+use hodo_farm::wire::Verdict;
+use hodo_io::{Clock, sleep, unix_time_ns};
+use hodo_machine::Instant;
+use hodo_store::{Error, Record, Store};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// The wait before an action that failed is tried again.
+const AGAIN: Duration = Duration::from_millis(200);
+/// The longest sleep of a writer that has nothing to do.
+const IDLE: Duration = Duration::from_secs(3600);
+
+/// The writer of a store, on a thread of its own.
+pub struct Writer {
+    store: Store,
+    shared: Arc<Shared>,
+    pace: StoragePace,
+    syncer: Syncer,
+    pulse: Pulse,
+    clock: Clock,
+    /// When the open segment is synced next.
+    sync_at: Instant,
+}
+
+impl Writer {
+    pub fn new(store: Store, shared: &Arc<Shared>, pace: StoragePace) -> Self {
+        let clock = Clock::start();
+        Writer {
+            store,
+            shared: Arc::clone(shared),
+            pace,
+            syncer: Syncer::start(shared),
+            pulse: shared.health.pulse("store"),
+            clock,
+            sync_at: clock.now() + pace.sync_every,
+        }
+    }
+
+    /// Writes queued verdicts, group after group, until the end.
+    pub fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let _last_words = LastWords { shared: &shared, thread: "store" };
+        let mut taken: Vec<Vec<Final>> = shared.queues.iter().map(|_| Vec::new()).collect();
+        loop {
+            self.pulse.rest();
+            self.sleep();
+            self.pulse.beat();
+            let ending = shared.end.load(Ordering::Acquire);
+            for (queue, verdicts) in shared.queues.iter().zip(&mut taken) {
+                std::mem::swap(verdicts, &mut *queue.verdicts.lock().unwrap_or_else(PoisonError::into_inner));
+            }
+            if !self.sync() {
+                return;
+            }
+            if taken.iter().all(Vec::is_empty) {
+                if ending {
+                    return self.finish();
+                }
+                continue;
+            }
+            let time_ns = unix_time_ns();
+            let put = |store: &mut Store, verdict| store.put(&record(verdict, time_ns)).map(|_| ());
+            let all_put = taken.iter().flatten().all(|verdict| self.attempt(|store| put(store, verdict)));
+            if !all_put || !self.attempt(|store| store.commit().map(|_| ())) {
+                return;
+            }
+            shared.commits.fetch_add(1, Ordering::Relaxed);
+            for (queue, verdicts) in shared.queues.iter().zip(&mut taken) {
+                acknowledge(&shared, queue, verdicts);
+            }
+            if !ending && !self.pace.commit_every.is_zero() {
+                sleep(self.pace.commit_every);
+            }
+        }
+    }
+
+    /// Sleeps until there is something to do.
+    fn sleep(&self) {
+        let is_lagging = !self.syncer.is_busy() && self.store.next_sync(true).is_some();
+        let now = self.clock.now();
+        let at_most = if is_lagging { self.sync_at.max(now) - now } else { IDLE };
+        self.shared.sleep(at_most, || self.syncer.has_outcome());
+    }
+
+    /// Takes the outcome of a sync, and begins the next. Returns `false` if nothing can be acknowledged any more.
+    fn sync(&mut self) -> bool {
+        if self.shared.is_dead.load(Ordering::Acquire) {
+            return false;
+        }
+        // The commit mends it before it writes anything else.
+        if let Some(Err(error)) = self.syncer.outcome().map(|done| self.store.synced(done))
+            && !self.attempt_after(Some(error), |store| store.commit().map(|_| ()))
+        {
+            return false;
+        }
+        if self.syncer.is_busy() {
+            return true;
+        }
+        let now = self.clock.now();
+        let is_due = now >= self.sync_at;
+        if is_due {
+            self.sync_at = now + self.pace.sync_every;
+        }
+        if let Some(job) = self.store.next_sync(is_due) {
+            self.syncer.begin(job);
+        }
+        true
+    }
+
+    /// Leaves everything on the disk; segments are closed where they are uploaded.
+    fn finish(mut self) {
+        if let Some(Err(error)) = self.syncer.finish().map(|done| self.store.synced(done))
+            && !self.attempt_after(Some(error), |store| store.commit().map(|_| ()))
+        {
+            return;
+        }
+        let closes = self.shared.upload.is_some();
+        self.attempt(|store| if closes { store.close_segment() } else { store.finish() });
+    }
+
+    /// Repeats an action until it succeeds: a full disk is emptied some time, and nothing is acknowledged before it is
+    /// stored. Returns `false` only if the writer ends first.
+    fn attempt(&mut self, act: impl FnMut(&mut Store) -> Result<(), Error>) -> bool {
+        self.attempt_after(None, act)
+    }
+
+    /// Repeats an action, which may have failed already.
+    fn attempt_after(&mut self, error: Option<Error>, mut act: impl FnMut(&mut Store) -> Result<(), Error>) -> bool {
+        let mut failed = false;
+        if let Some(error) = error {
+            self.failed(&error, &mut failed);
+        }
+        while let Err(error) = act(&mut self.store) {
+            self.failed(&error, &mut failed);
+            if self.shared.end.load(Ordering::Acquire) {
+                return false;
+            }
+            sleep(AGAIN);
+            self.pulse.beat();
+        }
+        if failed {
+            tracing::info!("the store works again");
+            self.shared.set_failing(None);
+        }
+        true
+    }
+
+    fn failed(&self, error: &Error, before: &mut bool) {
+        if !std::mem::replace(before, true) {
+            tracing::error!("{error}; no event is acknowledged until this is fixed");
+        }
+        self.shared.set_failing(Some(error.to_string()));
+    }
+}
+
+/// Tells a serving thread that its verdicts are committed.
+fn acknowledge(shared: &Shared, queue: &Queue, verdicts: &mut Vec<Final>) {
+    if verdicts.is_empty() {
+        return;
+    }
+    let kept = verdicts.iter().filter(|verdict| matches!(verdict.verdict, Verdict::Accepted | Verdict::Quarantined));
+    let (events, bytes) = kept.fold((0, 0), |(events, bytes), kept| (events + 1, bytes + kept.data.len() as u64));
+    shared.stored.fetch_add(events, Ordering::Relaxed);
+    shared.stored_bytes.fetch_add(bytes, Ordering::Relaxed);
+    queue.committed.fetch_add(verdicts.len() as u64, Ordering::Release);
+    verdicts.clear();
+    if let Some(waker) = &*queue.waker.lock().unwrap_or_else(PoisonError::into_inner) {
+        waker.wake();
+    }
+}
+
+fn record(verdict: &Final, time_ns: u64) -> Record<'_> {
+    Record {
+        run: verdict.run,
+        event: verdict.event,
+        verdict: stored_verdict(verdict.verdict),
+        node: verdict.node,
+        attempts: verdict.attempts,
+        partial: verdict.partial,
+        time_ns,
+        data: &verdict.data,
+    }
+}
