@@ -75,8 +75,8 @@ STAGE = {
     "side": ("local", "remote"),
     "count": COUNT,
     "mean_ns": NUMBER,
-    "p50_ns": COUNT,
-    "p99_ns": COUNT,
+    "p50_ns": Null(COUNT),
+    "p99_ns": Null(COUNT),
     "share": NUMBER,
 }
 MEASUREMENT = {
@@ -208,6 +208,12 @@ def check_sense(where, found):
     local = [stage["share"] for stage in found["stages"] if stage["side"] == "local"]
     if found["stages"] and abs(sum(local) - 1) > 1e-6:
         complain(f"{where}.stages", f"the shares of this side are {local}, and do not add up to 1")
+    around = None
+    for stage in found["stages"]:
+        # What is left of the stage of this side that the far end's are within is a stage too.
+        around = [stage, 0.0] if stage["side"] == "local" else [around[0], around[1] + stage["mean_ns"]]
+        if stage["name"] == "network, waking" and abs(around[1] - around[0]["mean_ns"]) > 1:
+            complain(f"{where}.stages", f"those of the far end take {around[1]} ns of {around[0]['mean_ns']}")
     limit = found["limit"]
     if limit and all(limit[name] is None for name in ("payload_bits_per_s", "operations_per_s", "latency_ns")):
         complain(f"{where}.limit", "a limit without a figure")

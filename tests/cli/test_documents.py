@@ -196,9 +196,12 @@ def test_stages_add_up_to_the_time_of_an_operation(link):
     plan = ["--test", "latency", "--mode", "both", "--sizes", "64", *command.SHORT]
     (one,) = command.bench(link, *plan, "--stages")
     local = [stage for stage in one["stages"] if stage["side"] == "local"]
-    assert [stage["name"] for stage in local] == ["queue", "send", "wire and far end", "completion"]
+    # On one processor the far end runs before the call that sends has returned: then those two are one.
+    assert ", ".join(stage["name"] for stage in local) == "queue, send, wire and far end, completion"
     assert sum(stage["mean_ns"] for stage in local) == pytest.approx(one["latency_ns"]["mean"], rel=0.002)
-    assert {stage["name"] for stage in one["stages"] if stage["side"] == "remote"} == {"queue", "send"}
+    there = [stage for stage in one["stages"] if stage["side"] == "remote"]
+    assert [stage["name"] for stage in there] == ["queue", "send", "network, waking"]
+    assert sum(stage["share"] for stage in there) == pytest.approx(local[-2]["share"])
     (without,) = command.bench(link, *plan)
     assert without["stages"] == []
 

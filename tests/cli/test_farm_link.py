@@ -43,7 +43,7 @@ def test_nodes_that_are_served_elsewhere():
 def test_the_stages_of_an_event():
     (one,) = command.bench("farm?time=300us", "--test", "latency", "--sizes", "64", "--stages", *command.SHORT)
     names = [(stage["name"], stage["side"]) for stage in one["stages"]]
-    far = [("wait", "remote"), ("decide", "remote")]
+    far = [("wait", "remote"), ("decide", "remote"), ("network, waking", "remote")]
     assert names == [("queue", "local"), ("send", "local"), ("wire and node", "local"), *far, ("completion", "local")]
     decide = next(stage for stage in one["stages"] if stage["name"] == "decide")
     assert 300e3 <= decide["mean_ns"] < one["latency_ns"]["mean"]

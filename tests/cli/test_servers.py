@@ -1,11 +1,14 @@
 """A server outlives garbage, half-open and vanished clients, serves many at once, and bounds its memory."""
 
 import contextlib
+import os
 import pathlib
 import random
 import socket
+import statistics
 import struct
 import threading
+import time
 
 import command
 import contract
@@ -149,3 +152,45 @@ def test_ten_thousand_channels_in_bounded_memory(mode):
         for side in ("local", "remote"):
             assert one["cpu"][side]["max_rss_bytes"] < RSS_BYTES_MAX, side
         still_serves(server)
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_out_of_descriptors_those_connected_do_not_wait(threads):
+    with command.serving(
+        "tcp://127.0.0.1:0", "--threads", threads, prefix=["prlimit", "--nofile=40"]
+    ) as server, contextlib.ExitStack() as stack:
+        greeting = struct.pack("<BBHIQ", 0xA0, 0, 0, 16, 0) + b"hodo raw" + struct.pack("<HHI", 1, 0, 1 << 20)
+        first = stack.enter_context(connect(server.uri))
+        first.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        first.sendall(greeting)
+        assert len(first.recv(32)) == 32
+        for _ in range(100):
+            stack.enter_context(connect(server.uri)).sendall(greeting)
+        spans = []
+        for sequence in range(100):
+            began = time.monotonic()
+            first.sendall(struct.pack("<BBHIQ", 0xA2, 0, 0, 16, sequence))
+            assert len(first.recv(16)) == 16
+            spans.append(time.monotonic() - began)
+        assert statistics.median(spans) < 1e-3, spans
+
+
+def test_descriptors_that_are_free_again_are_used():
+    with command.serving("tcp://127.0.0.1:0", "--threads", "1", prefix=["prlimit", "--nofile=40"]) as server:
+        with contextlib.ExitStack() as stack:
+            for _ in range(100):
+                stack.enter_context(connect(server.uri))
+        still_serves(server)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root's threads are not counted, and only root becomes another user")
+def test_a_thread_that_cannot_be_made_is_an_error():
+    prefix = ["prlimit", "--nproc=8", "setpriv", "--reuid=54321", "--clear-groups"]
+    done = command.hodo("serve", "udp://127.0.0.1:0", "--threads", "64", prefix=prefix)
+    assert done.returncode == 1 and "panicked" not in done.stderr, done.stderr
+    assert "a thread cannot be started" in done.stderr and "--threads" in done.stderr
+
+
+def test_two_servers_do_not_share_a_port_of_udp():
+    with command.serving("udp://127.0.0.1:0", "--threads", "2") as server:
+        command.refused("serve", server.uri, "--threads", "2", status=1, says=["address.*in use", "choose another port"])

@@ -95,3 +95,20 @@ def test_whoever_asks_for_terabytes_holds_up_nobody(kind, end, tmp_path):
         assert rss_bytes(server.pid) - before < 16 << 20
         server.terminate()
         server.wait(2)
+
+
+def test_many_that_do_not_read_what_they_asked_for_cost_bounded_memory():
+    """Each of 2,000 would leave 130 to 380 KiB in the server's memory."""
+    command.allow_files(10_000)
+    options = ["--threads", "1", "--socket-buffer", "8K"]
+    with command.serving("tcp://127.0.0.1:0", *options) as server, contextlib.ExitStack() as stack:
+        before = rss_bytes(server.pid)
+        # As many bytes to read as fill any buffer.
+        asks = b"".join(HEADER.pack(RECEIVE, 0, 1024, 1000, 1024 * number) for number in range(8))
+        for _ in range(2000):
+            connection = stack.enter_context(socket.socket())
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(command.place(server.uri))
+            connection.sendall(HEADER.pack(HELLO, 0, 0, 16, 0) + GREETING + asks)
+        still_serves(server)
+        assert rss_bytes(server.pid) - before < 192 << 20

@@ -3,10 +3,14 @@
 import contextlib
 import json
 import re
+import socket
+import struct
 
+import command
 import farm_reader
 import ledger
 import parts
+import peer
 import pytest
 import wires
 
@@ -95,3 +99,26 @@ def test_over_a_wire_that_loses_datagrams(farm, tmp_path, lossy, patience):
     assert made.end() == 0, made.text()
     assert stored(tmp_path, size) == (complete, incomplete)
     ledger.verified(tmp_path)
+
+
+@pytest.mark.parametrize("crumbs", ["of many events", "of one event"])
+def test_the_work_of_a_builder_follows_from_the_bytes_that_come(farm, crumbs):
+    """A hundred thousand parts that never make a whole: of as many events as fit, or of one, a byte here and there."""
+    controller = farm.controller("--nodes", 1)
+    made = builder(farm, controller, "--event-max", "16M")
+    host, port = made.at.rsplit(":", 1)
+    with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as link:
+        link.connect((host, int(port)))
+        link.settimeout(20)
+        link.send(peer.hello(peer.SOURCE, 0))
+        assert link.recv(1 << 16), "it greets"
+        before = command.cpu_s(made.pid)
+        for number in range(100_000):
+            event, offset, total = (number, 0, 1000) if crumbs == "of many events" else (1, 2 * number, 1 << 24)
+            link.send(peer.HEADER.pack(13 << 28 | 1, event) + struct.pack("<IIII", 1, 0, offset, 2 << 28 | total) + b"x")
+            if number % 500 == 499:
+                # Nothing outruns it: it answers when it has read all that came before.
+                link.send(peer.message(peer.PING, number))
+                while peer.HEADER.unpack_from(link.recv(1 << 16)) != (peer.PONG << 28, number):
+                    pass
+        assert command.cpu_s(made.pid) - before < 5

@@ -22,6 +22,11 @@ impl Backlog {
         self.length
     }
 
+    /// Returns the bytes that were copied for it.
+    pub(crate) fn copied(&self) -> usize {
+        self.scratch.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.length == 0
     }

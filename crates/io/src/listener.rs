@@ -13,6 +13,8 @@ const QUEUE: i32 = 4096;
 const AT_ONCE: usize = 64;
 /// The time for which a busy thread serves before it checks its listener again.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
+/// The time for which a listener is left alone when descriptors or memory have run out.
+const SHORT: Duration = Duration::from_millis(50);
 
 /// A socket that accepts TCP or Unix connections.
 pub struct Listener {
@@ -108,6 +110,8 @@ pub(crate) enum Arrivals {
         listener: Listener,
         /// The time when it is checked again, however busy the thread is.
         look_at: Instant,
+        /// Whether it is left alone until then, because descriptors or memory have run out.
+        rests: bool,
     },
 }
 
@@ -115,7 +119,7 @@ impl Arrivals {
     /// Creates an origin that accepts the connections to `listener`.
     pub(crate) fn listening(listener: Listener) -> io::Result<Self> {
         listener.set_impatient()?;
-        Ok(Arrivals::Listener { listener, look_at: Instant::ZERO })
+        Ok(Arrivals::Listener { listener, look_at: Instant::ZERO, rests: false })
     }
 
     /// Returns the descriptor that a poller is to watch.
@@ -137,12 +141,21 @@ impl Arrivals {
         }
     }
 
+    /// Returns whether the listener is left alone for now, so that the poller is not to watch it: those who are connected would wait
+    /// for it in each turn.
+    pub(crate) fn rests(&self) -> bool {
+        matches!(self, Arrivals::Listener { rests: true, .. })
+    }
+
     /// Takes the connections that have come. A listener accepts as many as there is `room` for, and closes the others.
     pub(crate) fn take(&mut self, now: Instant, room: usize, settings: &SocketSettings) -> io::Result<Vec<Accepted>> {
-        let Arrivals::Listener { listener, look_at } = self else {
+        let Arrivals::Listener { listener, look_at, rests } = self else {
             return Ok(if let Arrivals::Mailbox(mailbox) = self { mailbox.take() } else { Vec::new() });
         };
-        *look_at = now + LOOK_AGAIN;
+        if *rests && now < *look_at {
+            return Ok(Vec::new());
+        }
+        (*look_at, *rests) = (now + LOOK_AGAIN, false);
         let mut taken = Vec::new();
         // Accepting in vain costs several microseconds, polling a fraction of one.
         if !sys::is_readable(listener.fd.as_fd())? {
@@ -154,8 +167,7 @@ impl Arrivals {
                 Ok(Some(_)) => {}
                 Ok(None) => break,
                 Err(error) if is_short(&error) => {
-                    // The poller goes on to see it.
-                    std::thread::sleep(LOOK_AGAIN);
+                    (*look_at, *rests) = (now + SHORT, true);
                     break;
                 }
                 Err(error) => return Err(error),

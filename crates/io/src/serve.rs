@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Builder;
 use std::time::Duration;
 
 /// The time within which a request to stop is noticed.
@@ -47,6 +48,22 @@ pub struct Server {
     trace: Option<Arc<Trace>>,
     turned_away: Arc<AtomicU64>,
     bell: Option<Bell>,
+}
+
+/// The end of a thread: unless it is in order, the others end too, so that it is noticed.
+struct Ending<'a> {
+    stop: &'a Stop,
+    boxes: &'a [Arc<Mailbox>],
+    in_order: bool,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        if !self.in_order {
+            self.stop.store(true, Ordering::Relaxed);
+            self.boxes.iter().for_each(|mailbox| mailbox.call());
+        }
+    }
 }
 
 /// The origins of the peers of a thread that its machine has not opened.
@@ -107,8 +124,13 @@ impl Server {
     /// Returns the operating system's error, as [`Port::bind`] does.
     pub fn and_port(mut self, address: &Address, options: &PortOptions) -> io::Result<Self> {
         let shared = options.shared || self.ports.len() > 1;
-        let options = PortOptions { shared, ..options.clone() };
         let mut address = address.clone();
+        if shared && !options.shared {
+            // Sockets that share an address are taken for ours, whoever has them: another server's show only to one that does
+            // not share.
+            Port::bind(&address, options)?;
+        }
+        let options = PortOptions { shared, ..options.clone() };
         for ports in &mut self.ports {
             let port = Port::bind(&address, &options)?;
             address = port.address().clone();
@@ -271,10 +293,20 @@ impl Server {
         }
         let (shard, boxes) = (&shard, &mailboxes);
         std::thread::scope(|scope| {
-            let shards: Vec<_> = (0..)
-                .zip(ports)
-                .map(|(index, ports)| scope.spawn(move || shard(index, Vec::new(), ports, boxes.get(index).cloned())))
-                .collect();
+            let start = |(index, ports): (usize, Vec<Port>)| {
+                let thread = Builder::new().name(format!("serve {index}"));
+                thread.spawn_scoped(scope, move || {
+                    let mut ending = Ending { stop, boxes, in_order: false };
+                    let outcome = shard(index, Vec::new(), ports, boxes.get(index).cloned());
+                    ending.in_order = outcome.is_ok();
+                    outcome
+                })
+            };
+            let shards: io::Result<Vec<_>> = (0..).zip(ports).map(start).collect();
+            let shards = shards.map_err(|error| {
+                drop(Ending { stop, boxes, in_order: false });
+                io::Error::new(error.kind(), format!("a thread cannot be started: {error}; serve with fewer --threads"))
+            })?;
             let has_failed = || shards.iter().any(std::thread::ScopedJoinHandle::is_finished);
             let accepted = if deals { server.accept(&listeners, boxes, stop, has_failed) } else { Ok(()) };
             drop(listeners);
@@ -303,8 +335,10 @@ impl Server {
         let (machine, attendant) = make();
         let datagrams = self.datagrams.as_ref().unwrap_or(settings);
         // The kernel distributes the senders of datagrams, so that each thread has an even part of the limit.
-        let peers_max = datagrams.peers_max.div_ceil((*threads).max(1));
-        let mut sockets = Sockets::with(settings.clone(), SocketSettings { peers_max, ..datagrams.clone() })?;
+        let threads = (*threads).max(1);
+        let peers_max = datagrams.peers_max.div_ceil(threads);
+        let streams = SocketSettings { backlogs_max: settings.backlogs_max / threads, ..settings.clone() };
+        let mut sockets = Sockets::with(streams, SocketSettings { peers_max, ..datagrams.clone() })?;
         listeners.into_iter().try_for_each(|listener| sockets.listen(listener))?;
         ports.into_iter().try_for_each(|port| sockets.bind(port))?;
         let called = mailbox.clone();

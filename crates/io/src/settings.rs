@@ -14,6 +14,9 @@ pub struct SocketSettings {
     pub socket_buffer: Option<usize>,
     /// The bytes that may wait in user space for one peer before its machine is notified to hold back.
     pub backlog_max: usize,
+    /// The bytes that are kept for all peers together until they take them. With more, the peer for which the most are kept is
+    /// closed. Segments that the machine shares are not counted.
+    pub backlogs_max: usize,
     /// The number of peers that may be open at once; one more is refused.
     pub peers_max: usize,
     /// The bytes that are received from a stream at once, if its machine offers no place for them.
@@ -34,6 +37,7 @@ impl Default for SocketSettings {
             congestion: None,
             socket_buffer: None,
             backlog_max: 256 << 10,
+            backlogs_max: 128 << 20,
             peers_max: 16_384,
             at_once: AT_ONCE,
             together: AT_ONCE,

@@ -37,11 +37,15 @@ pub struct Streams {
     /// Whether the last receive filled the buffer, so that there may be more.
     filled: bool,
     notices: VecDeque<Notice>,
+    /// The bytes that were copied for all backlogs.
+    copied: usize,
     untaken: Untaken,
     /// Streams that the poller does not watch yet. A watched stream pays for it with every packet, on the sender's
     /// processor, so that a stream that is read directly is not watched.
     unwatched: Vec<Peer>,
     arrivals: Vec<Arrivals>,
+    /// Whether a listener is left alone for now, so that the poller does not tell when to look at it again.
+    rests: bool,
     pub(crate) numbering: Numbering,
     /// The number of streams that the machine has opened and sent something since it last received something from them.
     pub(crate) owed: usize,
@@ -74,6 +78,28 @@ struct Stream {
     backlog: Backlog,
 }
 
+impl Stream {
+    /// Writes the backlog as far as the stream takes it.
+    fn write_backlog(&mut self) -> io::Result<()> {
+        while !self.backlog.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = self.backlog.slices(&mut slices);
+            let wanted: usize = slices[..count].iter().map(|slice| slice.len()).sum();
+            match sys::send_vectored(self.fd.as_fd(), &slices[..count], libc::MSG_DONTWAIT) {
+                Ok(sent) => {
+                    self.backlog.sent(sent);
+                    if sent < wanted {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Streams by their peer's number.
 type Streamed = Vec<Option<Box<Stream>>>;
 
@@ -91,9 +117,11 @@ impl Streams {
             buffer,
             filled: false,
             notices: VecDeque::new(),
+            copied: 0,
             untaken: Untaken::default(),
             unwatched: Vec::new(),
             arrivals: Vec::new(),
+            rests: false,
             numbering: Numbering::default(),
             owed: 0,
             arrived: VecDeque::new(),
@@ -142,6 +170,7 @@ impl Streams {
     fn remove(&mut self, peer: Peer) {
         let Some(stream) = slot(&mut self.opened, &mut self.accepted, peer).and_then(Option::take) else { return };
         self.count -= 1;
+        self.copied -= stream.backlog.copied();
         self.owed -= usize::from(stream.owes);
         self.solo = None;
         // Another peer may get the number before these notices are passed on.
@@ -223,21 +252,11 @@ impl Streams {
     /// Writes the backlog of a peer. Returns the reason if the stream has ended.
     fn drain(&mut self, peer: Peer) -> Result<(), Closed> {
         let Some(stream) = self.stream(peer) else { return Ok(()) };
-        while !stream.backlog.is_empty() {
-            let mut slices = [IoSlice::new(&[]); SLICES];
-            let count = stream.backlog.slices(&mut slices);
-            let wanted: usize = slices[..count].iter().map(|slice| slice.len()).sum();
-            match sys::send_vectored(stream.fd.as_fd(), &slices[..count], libc::MSG_DONTWAIT) {
-                Ok(sent) => {
-                    stream.backlog.sent(sent);
-                    if sent < wanted {
-                        break;
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(why(&error)),
-            }
-        }
+        let before = stream.backlog.copied();
+        let outcome = stream.write_backlog();
+        let after = stream.backlog.copied();
+        self.copied = self.copied + after - before;
+        outcome.map_err(|error| why(&error))?;
         self.watch(peer);
         Ok(())
     }
@@ -274,16 +293,35 @@ impl Streams {
         if !peer.is_accepted() && !std::mem::replace(&mut stream.owes, true) {
             self.owed += 1;
         }
-        let was_empty = stream.backlog.is_empty();
+        let (was_empty, before) = (stream.backlog.is_empty(), stream.backlog.copied());
         if sent < length {
             stream.backlog.keep(out, pieces, sent);
         }
+        self.copied += stream.backlog.copied() - before;
         let is_full = stream.backlog.len() > bound;
         round.sent(peer, &mut stream.share, (length, run.messages.len()), is_full);
         if was_empty && sent < length {
             self.solo = None;
             self.watch(peer);
         }
+        if self.copied > self.settings.backlogs_max {
+            self.cut_largest();
+        }
+    }
+
+    /// Closes the peer for which the most bytes are kept, because there are too many of all.
+    #[cold]
+    fn cut_largest(&mut self) {
+        let opened = (0..).map(Peer).zip(&self.opened);
+        let all = opened.chain((0..).map(Peer::accepted).zip(&self.accepted));
+        let copied = all.filter_map(|(peer, stream)| Some((stream.as_ref()?.backlog.copied(), peer)));
+        let Some((_, peer)) = copied.max() else { return };
+        let Some(stream) = self.stream(peer) else { return };
+        let backlog = std::mem::take(&mut stream.backlog);
+        // Nothing may follow upon what is dropped, not even the end in order.
+        let _ = sys::set_cut_on_close(stream.fd.as_fd());
+        self.copied -= backlog.copied();
+        self.notices.push_back(Notice::Closed(peer, Closed::OverBound));
     }
 
     /// Handles one event of the poller.

@@ -142,3 +142,11 @@ fn a_port_of_all_addresses_tells_where_a_datagram_came_to_and_answers_from_there
         assert!(machine.opened[0].1.interface.is_some(), "the loopback's");
     }
 }
+
+#[test]
+fn two_servers_of_several_threads_do_not_share_a_port_without_a_word() {
+    let options = ServeOptions { threads: 2, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() };
+    let first = Server::bind(&Address::Udp(([127, 0, 0, 1], 0).into()), options.clone()).expect("a free port");
+    let second = Server::bind(first.address(), options).err().expect("it is taken");
+    assert_eq!(second.kind(), std::io::ErrorKind::AddrInUse);
+}

@@ -34,18 +34,28 @@ impl Ranges {
         true
     }
 
-    /// Adds a whole range.
-    pub fn insert_range(&mut self, added: Range<u64>) {
+    /// Adds a whole range, and returns how many of its numbers are new.
+    pub fn insert_range(&mut self, added: Range<u64>) -> u64 {
         if added.is_empty() {
-            return;
+            return 0;
         }
         let first = self.ranges.partition_point(|range| range.end < added.start);
         let behind = self.ranges.partition_point(|range| range.start <= added.end);
-        let mut whole = added;
+        let (mut whole, mut known) = (added, 0);
         for range in &self.ranges[first..behind] {
             whole = whole.start.min(range.start)..whole.end.max(range.end);
+            known += range.end - range.start;
         }
+        let new = whole.end - whole.start - known;
         self.ranges.splice(first..behind, [whole]);
+        new
+    }
+
+    /// Returns whether the numbers of a range overlap with others of the set, or stand right beside them.
+    #[must_use]
+    pub fn touches(&self, range: Range<u64>) -> bool {
+        let index = self.ranges.partition_point(|known| known.end < range.start);
+        self.ranges.get(index).is_some_and(|known| known.start <= range.end)
     }
 
     fn join(&mut self, index: usize) {
@@ -103,8 +113,10 @@ mod tests {
                 if random.chance(0.1) {
                     let start = random.below(100);
                     let end = start + random.below(10);
-                    ranges.insert_range(start..end);
-                    set.extend(start..end);
+                    let new = (start..end).filter(|number| set.insert(*number)).count();
+                    let touches = start < end && (start.saturating_sub(1)..=end).any(|number| ranges.contains(number));
+                    assert_eq!(ranges.touches(start..end) && start < end, touches, "seed {seed}, {start}..{end}");
+                    assert_eq!(ranges.insert_range(start..end), new as u64);
                 } else {
                     let number = random.below(100);
                     assert_eq!(ranges.insert(number), set.insert(number), "seed {seed}, number {number}");

@@ -487,12 +487,12 @@ pub struct Stage {
     pub count: u64,
     /// The mean; those of this side add up to the mean time of the operations that were stamped.
     pub mean_ns: f64,
-    /// The median.
-    pub p50_ns: u64,
-    /// 99 % took no longer.
-    pub p99_ns: u64,
-    /// The part of the mean time of an operation. Those of this side add up to 1; those of the far end are within the
-    /// stage of this side that stands before them.
+    /// The median; null of what is left where no stamp is.
+    pub p50_ns: Option<u64>,
+    /// 99 % took no longer; null likewise.
+    pub p99_ns: Option<u64>,
+    /// The part of the mean time of an operation. Those of this side add up to 1; those of the far end to the share of the stage of
+    /// this side that stands before them.
     pub share: f64,
 }
 
@@ -549,6 +549,17 @@ pub enum State {
 }
 
 impl State {
+    /// All states, the best first.
+    pub const ALL: [State; 7] = [
+        State::Stable,
+        State::Drifting,
+        State::Bimodal,
+        State::Noisy,
+        State::Missed,
+        State::Interrupted,
+        State::Failed,
+    ];
+
     /// Returns the state in a word, as in the document.
     #[must_use]
     pub const fn word(self) -> &'static str {

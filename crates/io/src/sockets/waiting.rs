@@ -66,6 +66,7 @@ impl Sockets {
     #[inline]
     fn take_what_is_known<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> InputTime {
         self.streams.cut_untaken(clock);
+        self.streams.look_at_clock(clock);
         if self.streams.has_arrivals() {
             self.streams.take_arrivals(clock)?;
         }

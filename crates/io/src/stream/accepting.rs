@@ -34,19 +34,37 @@ impl Streams {
         self.arrivals.iter().any(|arrivals| arrivals.is_due(self.heard))
     }
 
+    /// Reads the clock if a listener rests, which may be over.
+    #[inline]
+    pub(crate) fn look_at_clock(&mut self, clock: &Clock) {
+        if self.rests {
+            self.heard = clock.now();
+        }
+    }
+
     /// Takes the connections that have come.
     pub(crate) fn take_arrivals(&mut self, clock: &Clock) -> io::Result<()> {
         let now = clock.now();
         self.heard = now;
-        for arrivals in &mut self.arrivals {
+        for (token, arrivals) in (ARRIVALS..).zip(&mut self.arrivals) {
+            let rested = arrivals.rests();
             let room = self.settings.peers_max.saturating_sub(self.count + self.arrived.len());
             let taken = arrivals.take(now, room, &self.settings)?;
             if !taken.is_empty() {
                 self.unsettled_until = now + SETTLED;
             }
+            if arrivals.rests() != rested
+                && let Some(watched) = arrivals.watched()
+            {
+                match rested {
+                    true => self.poller.add(watched, token, false)?,
+                    false => self.poller.remove(watched, token),
+                }
+            }
             let mailed = matches!(arrivals, Arrivals::Mailbox(_));
             self.arrived.extend(taken.into_iter().map(|accepted| (accepted, mailed)));
         }
+        self.rests = self.arrivals.iter().any(Arrivals::rests);
         Ok(())
     }
 

@@ -13,6 +13,9 @@ const FOLLOWED_MAX: u64 = 1024;
 const STAGES_MAX: usize = 15;
 /// From the last stamp of an operation until it is counted.
 const COMPLETION: &str = "completion";
+/// The time that an operation was neither here nor in a stage of the far end: the network and the kernels, and until a thread that
+/// slept runs again.
+const REST: &str = "network, waking";
 
 /// Where the time of the operations on one link goes.
 ///
@@ -160,8 +163,8 @@ impl Times {
             side: Side::Local,
             count,
             mean_ns: self.sum_ns as f64 / count as f64,
-            p50_ns: self.histogram.quantile(0.5),
-            p99_ns: self.histogram.quantile(0.99),
+            p50_ns: Some(self.histogram.quantile(0.5)),
+            p99_ns: Some(self.histogram.quantile(0.99)),
             share: share(self.sum_ns as f64 / operations as f64, mean_ns),
         })
     }
@@ -188,9 +191,46 @@ pub(super) fn stages(found: &[Found]) -> Vec<Stage> {
     };
     let mean_ns = local.iter().map(|times| times.sum_ns as f64).sum::<f64>() / operations as f64;
     let mut stages: Vec<Stage> = local.iter().filter_map(|times| times.stage(operations, mean_ns)).collect();
-    let completion = stages.len() - 1;
-    stages.splice(completion..completion, remote(found, mean_ns));
+    let completion = stages.pop();
+    add_far_end(&mut stages, remote(found, mean_ns));
+    stages.extend(completion);
     stages
+}
+
+/// Puts the far end's stages behind the one of this side that they are within, and what they leave of it behind them, so that they add
+/// up to it.
+///
+/// A far end on this processor runs before the system call that sends has returned. Then it takes longer than the time from there to
+/// its answer, which says nothing; the two stages of this side are one.
+fn add_far_end(stages: &mut Vec<Stage>, remote: Vec<Stage>) {
+    let far_ns: f64 = remote.iter().map(|stage| stage.mean_ns).sum();
+    let overlaps = |around: &Stage| !remote.is_empty() && around.mean_ns < far_ns;
+    let Some(mut around) = stages.pop() else { return };
+    if overlaps(&around)
+        && let Some(send) = stages.pop()
+    {
+        around = Stage {
+            name: format!("{}, {}", send.name, around.name),
+            mean_ns: send.mean_ns + around.mean_ns,
+            share: send.share + around.share,
+            p50_ns: None,
+            p99_ns: None,
+            ..around
+        };
+    }
+    let rest = Stage {
+        name: REST.to_owned(),
+        side: Side::Remote,
+        count: around.count,
+        mean_ns: around.mean_ns - far_ns,
+        p50_ns: None,
+        p99_ns: None,
+        share: around.share - remote.iter().map(|stage| stage.share).sum::<f64>(),
+    };
+    let is_left = !remote.is_empty() && rest.mean_ns >= 0.0;
+    stages.push(around);
+    stages.extend(remote);
+    stages.extend(is_left.then_some(rest));
 }
 
 /// Returns the stages that the far ends have reported for the counted time.
@@ -215,8 +255,8 @@ fn remote(found: &[Found], mean_ns: f64) -> Vec<Stage> {
             side: Side::Remote,
             count,
             mean_ns: each_ns,
-            p50_ns: spans.quantile_ns(0.5),
-            p99_ns: spans.quantile_ns(0.99),
+            p50_ns: Some(spans.quantile_ns(0.5)),
+            p99_ns: Some(spans.quantile_ns(0.99)),
             share: share(each_ns, mean_ns),
         })
     };

@@ -3,6 +3,7 @@
 use super::chart::{LABEL, SMALL};
 use super::charts::label;
 use super::svg::{Anchor, Area, Font, OWN, Stroke, Svg};
+use crate::stages::time;
 use crate::units;
 use hodo_measure::{Measurement, NodeShare, Side, Stage};
 
@@ -25,12 +26,12 @@ pub(crate) struct Key {
 const WIDTH: f64 = 480.0;
 const SHARE: Font = Font { class: "share", size: 11.0, bold: true, color: "#ffffff" };
 
-/// Draws a bar for each measurement, in its stages. Stages of the far end are inside the one before them: a thin bar.
+/// Draws a bar for each measurement, in its stages. Stages of the far end are inside the one before them: a lower bar under it.
 pub(crate) fn stage_bars(group: &[&Measurement]) -> Option<Bars> {
     const HEAD: f64 = 16.0;
-    const BAR: f64 = 20.0;
-    const THIN: f64 = 7.0;
-    const GAP: f64 = 12.0;
+    const BAR: f64 = 34.0;
+    const THIN: f64 = 20.0;
+    const GAP: f64 = 14.0;
     let has_stages = |m: &&&Measurement| m.stages.iter().any(|stage| stage.side == Side::Local);
     let members: Vec<&Measurement> = group.iter().filter(has_stages).copied().collect();
     let mut keys: Vec<(Side, &str)> = Vec::new();
@@ -50,15 +51,14 @@ pub(crate) fn stage_bars(group: &[&Measurement]) -> Option<Bars> {
             let (left, width) = (from * WIDTH, (to - from).max(0.0) * WIDTH);
             let title = format!("{}\n{}", stage_name(stage), stage_text(stage));
             let bar = top + HEAD;
-            if stage.side == Side::Remote {
-                let area = Area { left, top: bar + BAR + 1.0, width, height: THIN - 1.0 };
-                svg.bar("stage inner", color(stage), area, &title);
-                continue;
-            }
-            svg.bar("stage", color(stage), Area { left, top: bar, width, height: BAR }, &title);
-            if to - from >= 0.1 {
+            let (class, top, height) = match stage.side {
+                Side::Local => ("stage", bar, BAR),
+                Side::Remote => ("stage inner", bar + BAR + 1.0, THIN - 1.0),
+            };
+            svg.bar(class, color(stage), Area { left, top, width, height }, &title);
+            if to - from >= 0.08 {
                 let share = format!("{:.0} %", stage.share * 100.0);
-                svg.text((left + width / 2.0, bar + 14.5), Anchor::Middle, SHARE, &share);
+                svg.text((left + width / 2.0, top + height / 2.0 + 4.0), Anchor::Middle, SHARE, &share);
             }
         }
         top += HEAD + BAR + THIN + GAP;
@@ -66,7 +66,7 @@ pub(crate) fn stage_bars(group: &[&Measurement]) -> Option<Bars> {
     let key = |(color, (side, name)): (usize, &(Side, &str))| Key { label: named(*side, name), color, dashed: false };
     (!members.is_empty()).then(|| Bars {
         title: "Where the time goes",
-        note: "thin: of that, at the far end",
+        note: "under it: of that, at the far end",
         keys: keys.iter().enumerate().map(key).collect(),
         svg: svg.into_element("plot stages", WIDTH, top, "Where the time goes"),
     })
@@ -111,8 +111,9 @@ pub(crate) fn stage_name(stage: &Stage) -> String {
 /// Returns a stage's share and times.
 pub(crate) fn stage_text(stage: &Stage) -> String {
     let Stage { count, mean_ns, p50_ns, p99_ns, share, .. } = stage;
-    let [mean, p50, p99] = [*mean_ns, *p50_ns as f64, *p99_ns as f64].map(units::time_ns);
-    format!("{:.1} %: mean {mean}, p50 {p50}, p99 {p99} of {}", share * 100.0, units::count(*count))
+    let percentiles =
+        if p50_ns.is_some() { format!(", p50 {}, p99 {}", time(*p50_ns), time(*p99_ns)) } else { String::new() };
+    format!("{:.1} %: mean {}{percentiles} of {}", share * 100.0, units::time_ns(*mean_ns), units::count(*count))
 }
 
 /// Draws a bar for each node, beside an equal share.

@@ -178,7 +178,9 @@ fn done(recovered: &Recovered, run: u32) -> Ranges {
     let mut done = Ranges::default();
     if let Some(ledger) = recovered.runs.get(&run) {
         for verdict in hodo_store::Verdict::ALL {
-            ledger.of(verdict).iter().for_each(|range| done.insert_range(range));
+            for range in ledger.of(verdict).iter() {
+                done.insert_range(range);
+            }
         }
     }
     done

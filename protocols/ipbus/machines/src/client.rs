@@ -97,8 +97,8 @@ pub struct ClientConfig {
     pub timeout: Duration,
     /// See [`WindowConfig::calm`](crate::window::WindowConfig::calm).
     pub calm: Duration,
-    /// The number of the first transaction, best a random one: another client's reply is told from one's own by it.
-    pub first_id: u16,
+    /// The seed of the numbers of transactions, by which another host's reply is told from one's own; `None` begins at 0.
+    pub seed: Option<u64>,
 }
 
 impl ClientConfig {
@@ -119,7 +119,7 @@ impl ClientConfig {
             in_flight,
             timeout: Duration::from_secs(1),
             calm: Duration::ZERO,
-            first_id: 0,
+            seed: None,
         }
     }
 
@@ -314,7 +314,7 @@ impl Client {
         let Client { carrier, flight, queue, .. } = self;
         flight.expect(carrier.names_packets(), carrier.numbers_packets());
         let outcome = carrier.received(now, bytes, &mut |key, reply| match reply {
-            Ok(packet) => flight.take(key, packet, queue),
+            Ok(answer) => flight.take(answer, queue),
             Err(error) => flight.fail(key, error, queue),
         });
         if let Err(error) = outcome {

@@ -20,6 +20,7 @@
 mod identity;
 mod recovery;
 mod round_trip;
+mod sharing;
 
 pub use round_trip::RoundTrip;
 
@@ -34,9 +35,12 @@ use core::ops::AddAssign;
 use core::time::Duration;
 use hodo_machine::Instant;
 use identity::OwnIds;
+use sharing::Sharing;
 
 /// The longest wait for one answer is this part of the patience, so that several are tried.
 const TRIES: u32 = 8;
+/// A restart of a device takes longer than this.
+const RESTART: Duration = Duration::from_millis(1);
 
 /// The bounds and times of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,6 +235,7 @@ pub struct Window {
     round_trip: RoundTrip,
     /// Packets that have to go well before a lone one may take its time.
     troubled: u32,
+    sharing: Sharing,
     progress: Progress,
     counters: WindowCounters,
 }
@@ -305,6 +310,8 @@ struct Slot {
     id: u16,
     /// `None` for the greeting.
     key: Option<u64>,
+    /// Packets of the same chain keep their order.
+    chain: u32,
     header: [u8; HEADER],
     /// The header of the first transaction as it was pushed, if it has another number since.
     first: Option<u32>,
@@ -324,6 +331,10 @@ enum Stage {
     ToAsk,
     Asked,
     Answered,
+    /// The device keeps another host's reply under its number, with this first transaction.
+    Anothers(u32),
+    /// It is shown not to have been done.
+    NotDone,
 }
 
 /// The next datagram to be sent.
@@ -359,6 +370,7 @@ impl Window {
             device: Status::default(),
             round_trip: RoundTrip::new(config.late_min, late_max),
             troubled: 0,
+            sharing: Sharing::new(config.own_ids.unwrap_or_default()),
             progress: Progress::start(Instant::ZERO),
             counters: WindowCounters::default(),
         }
@@ -442,8 +454,19 @@ impl Window {
     /// Where there is no [`Window::room`], or the packet has no header.
     #[inline]
     pub fn push(&mut self, now: Instant, key: u64, fill: impl FnOnce(&mut Vec<u8>)) -> u16 {
+        self.push_of(now, key, 0, fill)
+    }
+
+    /// Takes a control packet as [`Window::push`] does, of one of several that ask for the device. A packet that was not
+    /// done, because another host took its number, is sent again only if no later one of the same `chain` was done.
+    ///
+    /// # Panics
+    /// Where there is no [`Window::room`], or the packet has no header.
+    #[inline]
+    pub fn push_of(&mut self, now: Instant, key: u64, chain: u32, fill: impl FnOnce(&mut Vec<u8>)) -> u16 {
         assert!(self.room() > 0, "pushed without room");
-        self.append(now, Some(key), fill)
+        self.check_if_idle(now);
+        self.append(now, Some(key), chain, fill)
     }
 
     /// Takes in a datagram from the device. `take` is handed a reply, and says whether it answers what was asked; each
@@ -461,7 +484,9 @@ impl Window {
         match heard {
             Heard::Malformed(error) => self.progress.malformed = Some(error),
             Heard::Stray => self.counters.strays += u64::from(is_reply),
-            Heard::Reply | Heard::Status | Heard::NotTaken => self.progress.heard = true,
+            Heard::Reply | Heard::Status | Heard::NotTaken => {
+                (self.progress.heard, self.sharing.heard) = (true, now);
+            }
         }
         heard
     }
@@ -475,12 +500,15 @@ impl Window {
                     return Step::Failed { key, cause: self.cause };
                 }
             }
+            if let Some(key) = self.sharing.lost.pop_front() {
+                return Step::Failed { key, cause: Cause::Contended };
+            }
             match core::mem::replace(&mut self.after, After::GoOn) {
                 After::GoOn => {}
                 After::Down => return Step::Down(self.cause),
                 After::Resume(id) => self.resume(now, id),
             }
-            if self.deadline().is_none_or(|deadline| now < deadline) {
+            if self.late_at().is_none_or(|late| now < late) {
                 break;
             }
             self.late(now);

@@ -56,14 +56,16 @@ fn stages_are_the_links_own_to_the_nanosecond_and_stand_in_their_order() {
             local("service", service),
             local("travel", travel),
             ("service", Side::Remote, service),
+            ("network, waking", Side::Remote, travel - service),
             local("completion", 0.0),
         ]
     );
     assert_eq!(found.stages[1].share, service / (service + travel));
     assert_eq!(found.stages[3].share, found.stages[1].share);
     // To the three digits of a histogram, and to the sixteenth that a far end tells.
-    assert_eq!((found.stages[1].p50_ns, found.stages[1].p99_ns), (1000, 1000));
-    assert!(found.stages[3].p50_ns.abs_diff(1000) <= 1000 / 16);
+    assert_eq!((found.stages[1].p50_ns, found.stages[1].p99_ns), (Some(1000), Some(1000)));
+    assert!(found.stages[3].p50_ns.expect("it is stamped").abs_diff(1000) <= 1000 / 16);
+    assert_eq!((found.stages[4].p50_ns, found.stages[4].p99_ns), (None, None));
     let count = found.latency.expect("twenty thousand operations").count;
     assert!(found.stages.iter().filter(|stage| stage.side == Side::Local).all(|stage| stage.count == count));
     // Only those of the counted time; one more or less may be under way at each end of it.
@@ -106,9 +108,33 @@ fn stages_of_several_links_are_one_list() {
     let two = Plan { channels: 2, ..plan(1) };
     let found = over(vec![steady().telling(), slower.telling()], &two);
     let names: Vec<&str> = found.stages.iter().map(|stage| stage.name.as_str()).collect();
-    assert_eq!(names, ["queue", "service", "travel", "service", "completion"]);
+    assert_eq!(names, ["queue", "service", "travel", "service", "network, waking", "completion"]);
     // Each link does half of the operations.
     assert_eq!((found.stages[1].mean_ns, found.stages[2].mean_ns), (1000.0, 20_000.0));
+}
+
+#[test]
+fn a_stage_shorter_than_what_is_within_it_is_joined_to_the_one_before() {
+    let stage = |name: &str, side, mean_ns: f64| Stage {
+        name: name.into(),
+        side,
+        count: 10,
+        mean_ns,
+        p50_ns: Some(mean_ns as u64),
+        p99_ns: Some(mean_ns as u64),
+        share: mean_ns / 100.0,
+    };
+    let mut stages = vec![stage("send", Side::Local, 90.0), stage("wire", Side::Local, 5.0)];
+    super::add_far_end(&mut stages, vec![stage("work", Side::Remote, 60.0)]);
+    assert_eq!(
+        means(&stages),
+        [("send, wire", Side::Local, 95.0), ("work", Side::Remote, 60.0), ("network, waking", Side::Remote, 35.0)]
+    );
+    assert!(stages[0].p50_ns.is_none() && (stages[0].share - 0.95).abs() < 1e-9);
+    // Where even both are too short, the far end counted others: nothing is said of what is left.
+    let mut stages = vec![stage("send", Side::Local, 9.0), stage("wire", Side::Local, 5.0)];
+    super::add_far_end(&mut stages, vec![stage("work", Side::Remote, 60.0)]);
+    assert_eq!(means(&stages), [("send, wire", Side::Local, 14.0), ("work", Side::Remote, 60.0)]);
 }
 
 #[test]

@@ -5,6 +5,10 @@ use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
 use core::ops::Range;
 
+/// The parts of a fragment that are here and do not touch, at most: each segment looks for its place among them. A segment beyond
+/// them is let go, to be sent again when the first ones have come.
+const PARTS_MAX: usize = 1024;
+
 /// A source, a run and an event's number.
 type Key = (u32, u32, u64);
 
@@ -12,6 +16,8 @@ type Key = (u32, u32, u64);
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
     pending: BTreeMap<Key, Pending>,
+    /// Fragments of each source that are pending, and bytes of them.
+    of_source: BTreeMap<u32, (u32, u64)>,
 }
 
 #[derive(Debug)]
@@ -19,40 +25,53 @@ struct Pending {
     kind: Kind,
     bytes: BytesMut,
     came: Ranges,
+    /// Bytes that have come.
+    filled: u32,
 }
 
 impl Segments {
     /// Takes a segment in; answers the fragment, where that is whole. A source may have so many fragments, and bytes of
     /// them, that are not; what is more is let go, to be sent again.
     pub(crate) fn offer(&mut self, segment: &Segment, data: &[u8], credits: u32, window: u64) -> Option<Bytes> {
+        let key = (segment.source, segment.run, segment.event);
         if segment.length == segment.total {
-            self.pending.remove(&(segment.source, segment.run, segment.event));
+            self.take(&key);
             return Some(Bytes::copy_from_slice(data));
         }
-        let key = (segment.source, segment.run, segment.event);
         if !self.pending.contains_key(&key) {
-            let of_source = self.pending.range((segment.source, 0, 0)..=(segment.source, u32::MAX, u64::MAX));
-            let (count, bytes) =
-                of_source.fold((0, 0), |(count, bytes), (_, one)| (count + 1, bytes + one.bytes.len()));
-            if count >= credits || bytes as u64 + u64::from(segment.total) > window {
+            let (count, bytes) = self.of_source.entry(segment.source).or_default();
+            if *count >= credits || *bytes + u64::from(segment.total) > window {
                 return None;
             }
+            (*count, *bytes) = (*count + 1, *bytes + u64::from(segment.total));
             let bytes = BytesMut::zeroed(segment.total as usize);
-            self.pending.insert(key, Pending { kind: segment.kind, bytes, came: Ranges::default() });
+            self.pending.insert(key, Pending { kind: segment.kind, bytes, came: Ranges::default(), filled: 0 });
         }
         let pending = self.pending.get_mut(&key)?;
         if pending.bytes.len() != segment.total as usize || pending.kind != segment.kind {
             // Another program with the same number: what came last is right.
-            self.pending.remove(&key);
+            self.take(&key);
             return self.offer(segment, data, credits, window);
         }
         let (start, end) = (u64::from(segment.offset), u64::from(segment.offset) + u64::from(segment.length));
-        pending.bytes.get_mut(start as usize..end as usize)?.copy_from_slice(data);
-        pending.came.insert_range(start..end);
-        if pending.came.count() < u64::from(segment.total) {
+        let is_full = pending.came.as_slice().len() >= PARTS_MAX;
+        if is_full && !pending.came.touches(start..end) {
             return None;
         }
-        self.pending.remove(&key).map(|pending| pending.bytes.freeze())
+        pending.bytes.get_mut(start as usize..end as usize)?.copy_from_slice(data);
+        pending.filled += pending.came.insert_range(start..end) as u32;
+        if pending.filled < segment.total {
+            return None;
+        }
+        self.take(&key).map(|pending| pending.bytes.freeze())
+    }
+
+    fn take(&mut self, key: &Key) -> Option<Pending> {
+        let pending = self.pending.remove(key)?;
+        if let Some((count, bytes)) = self.of_source.get_mut(&key.0) {
+            (*count, *bytes) = (*count - 1, *bytes - pending.bytes.len() as u64);
+        }
+        Some(pending)
     }
 
     /// Returns the first parts of a fragment that have not come.
@@ -75,7 +94,9 @@ impl Segments {
 
     /// Forgets what came of a source, which begins anew.
     pub(crate) fn forget(&mut self, source: u32) {
-        self.pending.retain(|(of, _, _), _| *of != source);
+        if self.of_source.remove(&source).is_some_and(|(count, _)| count > 0) {
+            self.pending.retain(|(of, _, _), _| *of != source);
+        }
     }
 }
 
@@ -123,5 +144,43 @@ mod tests {
         assert_eq!(segments.pending.len(), 3);
         segments.forget(0);
         assert!(segments.pending.is_empty());
+    }
+
+    #[test]
+    fn the_count_of_a_source_is_that_of_what_is_pending() {
+        let (mut random, mut segments) = (Random::new(5), Segments::default());
+        for _ in 0..20_000 {
+            let (source, event) = (random.below(3) as u32, random.below(9));
+            let total = 100 + 100 * random.below(2) as u32;
+            let offset = random.below(10) as u32 * 10;
+            let segment = Segment { event, run: 1, source, kind: Kind::Event, offset, total, length: 10 };
+            segments.offer(&segment, &[0; 10], 5, 700);
+            if random.chance(0.001) {
+                segments.forget(source);
+            }
+            for source in 0..3 {
+                let pending = || segments.pending.iter().filter(|((of, _, _), _)| *of == source);
+                let bytes: usize = pending().map(|(_, one)| one.bytes.len()).sum();
+                let known = segments.of_source.get(&source).copied().unwrap_or_default();
+                assert_eq!(known, (pending().count() as u32, bytes as u64));
+            }
+        }
+    }
+
+    #[test]
+    fn a_fragment_of_crumbs_has_so_many_parts_and_is_whole_in_the_end() {
+        let total = 100_000;
+        let segment =
+            |offset, length| Segment { event: 1, run: 1, source: 0, kind: Kind::Event, offset, total, length };
+        let mut segments = Segments::default();
+        let mut offer = |offset, length| {
+            let whole = segments.offer(&segment(offset, length), &[1; 2][..length as usize], 4, 1 << 20);
+            let parts = segments.pending.values().map(|pending| pending.came.as_slice().len()).max();
+            assert!(parts.is_none_or(|parts| parts <= PARTS_MAX));
+            whole
+        };
+        assert!((0..total).step_by(2).all(|offset| offer(offset, 1).is_none()));
+        let whole = (0..total).step_by(2).find_map(|offset| offer(offset, 2));
+        assert_eq!(whole.map(|whole| whole.len()), Some(total as usize));
     }
 }

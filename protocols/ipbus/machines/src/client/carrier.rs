@@ -40,12 +40,13 @@ pub(super) enum Move {
 }
 
 /// Takes a reply of the packet with this key, or why there is none; answers whether it is one.
-pub(super) type OnReply<'a> = &'a mut dyn FnMut(u64, Result<&[u8], Error>) -> bool;
+pub(super) type OnReply<'a> = &'a mut dyn FnMut(u64, Result<Answer<'_>, Error>) -> bool;
 
 impl Carrier {
     pub(super) fn new(config: &ClientConfig) -> Self {
         let &ClientConfig { path, version, in_flight, timeout, calm, .. } = config;
-        let window = WindowConfig { in_flight, patience: timeout, calm, ..WindowConfig::default() };
+        let window =
+            WindowConfig { in_flight, patience: timeout, calm, own_ids: config.seed, ..WindowConfig::default() };
         match path {
             Path::Udp { .. } | Path::SharedUdp if version == Version::V1_3 => Carrier::Single(Single::new(window)),
             Path::Udp { reliable: true } => Carrier::Window(Window::new(window)),
@@ -138,7 +139,7 @@ impl Carrier {
     /// Takes in what came. An error: the stream makes no sense any more.
     #[inline]
     pub(super) fn received(&mut self, now: Instant, bytes: &[u8], told: OnReply<'_>) -> Result<(), Error> {
-        let mut take = |answer: Answer<'_>| told(answer.key, Ok(answer.packet));
+        let mut take = |answer: Answer<'_>| told(answer.key, Ok(answer));
         match self {
             Carrier::Window(window) => {
                 window.received(now, bytes, take);

@@ -1,6 +1,7 @@
 use super::ClientConfig;
 use super::queue::Queue;
 use crate::Error;
+use crate::window::Answer;
 use crate::wire::packet::{self, Packet};
 use crate::wire::transaction::{self, Header, Info, Kind};
 use crate::wire::{Version, Words, legacy};
@@ -63,7 +64,10 @@ impl Flight {
     pub(super) const fn new(config: &ClientConfig, named: bool, numbered: bool) -> Self {
         Flight {
             version: config.version,
-            first_id: config.first_id as u64,
+            first_id: match config.seed {
+                Some(seed) => seed % transaction::IDS as u64,
+                None => 0,
+            },
             named,
             numbered,
             packets: VecDeque::new(),
@@ -118,12 +122,17 @@ impl Flight {
 
     /// Takes the reply of a packet; answers whether it is one.
     #[inline]
-    pub(super) fn take(&mut self, key: u64, packet: &[u8], queue: &mut Queue) -> bool {
+    pub(super) fn take(&mut self, Answer { key, first, packet, .. }: Answer<'_>, queue: &mut Queue) -> bool {
         let Some((index, start)) = self.place(key) else { return true };
         let outcome = match self.version {
             Version::V2_0 => Packet::decode(packet).and_then(|packet| {
                 self.check(packet.header)?;
                 let told = packet.replies().map(|reply| reply.map(Answered::from));
+                let mut first = first.map(|first| transaction::Header::decode(packet.order.word(first)));
+                let told = told.map(|told| {
+                    let first = first.take().transpose()?;
+                    told.map(|told| Answered { id: first.map_or(told.id, |first| first.id), ..told })
+                });
                 self.settle(index, start, told, queue)
             }),
             Version::V1_3 => legacy::Packet::decode(packet).and_then(|packet| {

@@ -85,10 +85,10 @@ impl Shared {
     pub(super) fn received(&mut self, now: Instant, bytes: &[u8], told: OnReply<'_>) {
         match self.state {
             State::Numbered => {
-                self.window.received(now, bytes, |answer| told(answer.key, Ok(answer.packet)));
+                self.window.received(now, bytes, |answer| told(answer.key, Ok(answer)));
             }
             State::Undecided | State::Unnumbered => {
-                self.plain.received(bytes, &mut |answer| told(answer.key, Ok(answer.packet)));
+                self.plain.received(bytes, &mut |answer| told(answer.key, Ok(answer)));
             }
             State::Asking(..) => {
                 let Ok(status) = Status::decode(bytes) else { return };

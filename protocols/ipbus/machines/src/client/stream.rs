@@ -1,5 +1,7 @@
 use super::carrier::{Move, OnReply};
 use crate::Error;
+use crate::window::Answer;
+use crate::wire::packet::HEADER;
 use crate::wire::{chunk, hub};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -95,7 +97,8 @@ impl Stream {
             let key = keys.pop_front().ok_or(Error::Unasked)?;
             *waiting = now;
             // What is wrong with a reply that is not taken is known where it was looked at.
-            if told(key, reply) { Ok(()) } else { Err(Error::Unasked) }
+            let answer = reply.map(|packet| Answer { key, header: [0; HEADER], first: None, packet });
+            if told(key, answer) { Ok(()) } else { Err(Error::Unasked) }
         };
         while let Some(chunk) = chunks.next(&mut bytes)? {
             match *target {

@@ -30,11 +30,20 @@ fn opened(path: Path, version: Version) -> Client {
         receive(&mut client, &status.encode());
         let (sent, _) = pump(&mut client);
         assert_eq!(sent.len(), 1, "a read of no words");
-        let greeted = Order::NATIVE.bytes(0x2000_0000);
-        receive(&mut client, &[&sent[0][..WORD], &greeted].concat());
+        receive(&mut client, &greeted(&sent[0]));
     }
     assert_eq!(pump(&mut client).1, [Event::Ready]);
     client
+}
+
+/// Returns the reply to a greeting: reads of no words.
+pub(super) fn greeted(packet: &[u8]) -> Vec<u8> {
+    let headers =
+        packet[WORD..].chunks(2 * WORD).map(|read| Order::NATIVE.word(read[..WORD].try_into().unwrap()) & !0xF);
+    let words: Vec<u32> = headers.collect();
+    let mut reply = packet[..WORD].to_vec();
+    Order::NATIVE.append(&words, &mut reply);
+    reply
 }
 
 /// Returns the client's datagrams and events.

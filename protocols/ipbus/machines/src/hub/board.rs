@@ -220,10 +220,11 @@ impl Link {
 
     /// Puts a packet into flight; its buffer goes with it, and another comes back in its place.
     pub(super) fn push(&mut self, now: Instant, number: u32, packets: &mut Packets) {
+        let chain = packets[number].client;
         let fill = |buffer: &mut Vec<u8>| swap(buffer, &mut packets[number].bytes);
         match self {
             Link::Current(window) => {
-                window.push(now, u64::from(number), fill);
+                window.push_of(now, u64::from(number), chain, fill);
             }
             Link::Legacy(single) => single.push(now, u64::from(number), fill),
         }

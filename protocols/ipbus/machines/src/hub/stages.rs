@@ -4,9 +4,10 @@ use alloc::string::String;
 use core::fmt::Write;
 use hodo_machine::{Instant, Moment, Outbox, Sampling, Spans, Stamp};
 
-/// From a packet's arrival in the hub until it was written to its board.
+/// From a packet's arrival in the hub until right before it is written to its board: a board on the same processor answers before the
+/// system call has returned.
 pub const QUEUE: &str = "hub queue";
-/// From then on until the board's reply has arrived: the network both ways, and the board.
+/// From then on until the board's reply has arrived: the writing, the network both ways, and the board.
 pub const BOARD: &str = "wire and board";
 /// From then on until its chunk was written to the client: what it waits for is the rest of the chunk, and those before.
 pub const ANSWER: &str = "hub answer";
@@ -98,7 +99,7 @@ impl Stages {
 #[inline]
 pub(super) fn mark_sent(number: u32, packet: &Packet, out: &mut Outbox) {
     if packet.times.came.is_some() && packet.client != NONE {
-        out.mark(QUEUE, u64::from(number), Moment::Sent);
+        out.mark(QUEUE, u64::from(number), Moment::Sending);
     }
 }
 

@@ -1,11 +1,10 @@
 //! The owner of a reply. Several hosts may number packets of one device, and the reply that it keeps under a number may be
 //! another host's: the header is the same, and so may the transactions be, which clients number alike after an error.
 
-use super::{Slot, Window};
-use crate::wire::packet::{HEADER, Packet, is_header};
+use super::{Slot, Stage, Window};
+use crate::wire::packet::{HEADER, Header, Kind, Packet, is_header};
 use crate::wire::transaction::{IDS, Info};
 use crate::wire::{Order, WORD};
-use alloc::vec::Vec;
 use hodo_machine::Random;
 
 /// Bits of a transaction's header that hold its number.
@@ -32,6 +31,14 @@ impl OwnIds {
         self.offset = self.random.below(u64::from(IDS)) as u16;
     }
 
+    /// Draws another offset if a packet of this id, which another host sent, has the number that ours would have.
+    pub(super) fn differ_from(&mut self, header: u32, packet: u16) {
+        if self.write(header, packet) == header {
+            let step = 1 + self.random.below(u64::from(IDS) - 1) as u16;
+            self.offset = self.offset.wrapping_add(step);
+        }
+    }
+
     /// Returns a transaction's header with the number for the packet of this id.
     fn write(&self, header: u32, packet: u16) -> u32 {
         header & !ID | u32::from(self.offset.wrapping_add(packet)) << ID_SHIFT & ID
@@ -39,10 +46,18 @@ impl OwnIds {
 }
 
 impl Window {
+    /// Gives a packet another number.
+    pub(super) fn number(&self, slot: &mut Slot, id: u16) {
+        let order = slot.order();
+        slot.packet[..HEADER].copy_from_slice(&order.bytes(Header { id, kind: Kind::Control }.encode()));
+        (slot.id, slot.stage, slot.once) = (id, Stage::New, false);
+        self.mark(id, order, &mut slot.packet);
+    }
+
     /// Writes a number of the window's own into the first transaction of a packet, and returns that transaction's header as
     /// it was.
     #[inline]
-    pub(super) fn mark(&self, id: u16, order: Order, packet: &mut Vec<u8>) -> Option<u32> {
+    pub(super) fn mark(&self, id: u16, order: Order, packet: &mut [u8]) -> Option<u32> {
         let own = self.own.as_ref()?;
         let first = packet.get_mut(HEADER..)?.first_chunk_mut::<WORD>()?;
         let asked = order.word(*first);
@@ -52,6 +67,16 @@ impl Window {
 }
 
 impl Slot {
+    /// Returns the header of the first transaction as it was sent.
+    #[inline]
+    pub(super) fn first_header(&self) -> Option<u32> {
+        Some(self.order().word(*self.packet.get(HEADER..)?.first_chunk()?))
+    }
+
+    fn order(&self) -> Order {
+        if is_header(Order::Big.word(self.header)) { Order::Big } else { Order::Little }
+    }
+
     /// Returns the header of a reply's first transaction, with the number that its caller chose.
     #[inline]
     pub(super) fn unmarked(&self, reply: &Packet<'_>) -> Option<[u8; WORD]> {
@@ -63,8 +88,11 @@ impl Slot {
     /// failed, and nothing is behind them.
     #[inline]
     pub(super) fn is_answered_by(&self, reply: &Packet<'_>) -> bool {
-        let order = if is_header(Order::Big.word(self.header)) { Order::Big } else { Order::Little };
+        let order = self.order();
         let body = self.packet.get(HEADER..).unwrap_or_default();
+        if order != reply.order {
+            return false;
+        }
         let asked = Packet { header: reply.header, order, body };
         let mut replies = reply.replies();
         for request in asked.requests() {

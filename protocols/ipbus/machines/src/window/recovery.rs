@@ -4,10 +4,9 @@ use super::identity::OwnIds;
 use super::{After, Answer, Cause, Heard, Out, Progress, Slot, Stage, State, StatusRequest, Window};
 use crate::Error;
 use crate::wire::IN_FLIGHT;
-use crate::wire::operation::{Mode, Operation, Request};
+use crate::wire::Order;
 use crate::wire::packet::{HEADER, Header, Kind, Packet, distance, following, is_header};
 use crate::wire::status::Status;
-use crate::wire::{Order, Words};
 use alloc::vec::Vec;
 use core::time::Duration;
 use hodo_machine::Instant;
@@ -28,7 +27,18 @@ impl Window {
         self.progress = Progress::start(now);
     }
 
-    pub(super) fn append(&mut self, now: Instant, key: Option<u64>, fill: impl FnOnce(&mut Vec<u8>)) -> u16 {
+    /// Notes that something was lost.
+    pub(super) fn trouble(&mut self) {
+        self.troubled = TROUBLED;
+    }
+
+    pub(super) fn append(
+        &mut self,
+        now: Instant,
+        key: Option<u64>,
+        chain: u32,
+        fill: impl FnOnce(&mut Vec<u8>),
+    ) -> u16 {
         if self.slots.is_empty() {
             self.begin(now);
         }
@@ -45,6 +55,7 @@ impl Window {
         self.slots.push_back(Slot {
             id,
             key,
+            chain,
             header,
             first,
             packet,
@@ -59,7 +70,7 @@ impl Window {
 
     pub(super) fn limit(&self) -> usize {
         let buffers = usize::try_from(self.device.buffers).unwrap_or(usize::MAX);
-        self.config.in_flight.min(buffers).max(1)
+        if self.sharing.contended > 0 { 1 } else { self.config.in_flight.min(buffers).max(1) }
     }
 
     /// Tells whether only the greeting may be in flight: a read of no words, which does no harm if it is done twice. It
@@ -70,10 +81,14 @@ impl Window {
 
     /// Takes the next datagram to be sent, and notes it as sent.
     pub(super) fn next_out(&mut self, now: Instant) -> Option<Out> {
+        if let Some(id) = self.next_known(now) {
+            self.turns += 1;
+            return Some(Out::Resend(id));
+        }
         if self.status.wanted {
             return Some(self.ask_status(now));
         }
-        if self.state != State::Open {
+        if self.state != State::Open || self.sharing.checks {
             return None;
         }
         if self.to_ask > 0
@@ -87,13 +102,20 @@ impl Window {
         }
         if self.slots.is_empty() && (self.to_greet || self.next == 1) {
             self.to_greet = false;
-            self.append(now, None, greeting);
+            self.append_greeting(now);
+        }
+        if self.is_held_back(now) {
+            return self.ask_behind(now);
         }
         let Some(slot) = self.slots.get_mut(self.unsent) else { return self.ask_behind(now) };
         let first = slot.stage == Stage::New;
+        if self.unsent == 0 {
+            self.progress.waiting = now;
+        }
         self.turns += 1;
         (slot.stage, slot.sent, slot.turn, slot.once) = (Stage::Sent, now, self.turns, first);
         self.unsent += 1;
+        self.sharing.echo = self.sharing.contended > 0 && slot.key.is_some();
         self.status.behind = self.troubled > 0 && !self.progress.sent_again;
         if first {
             self.counters.packets += 1;
@@ -142,12 +164,15 @@ impl Window {
         let index = usize::from(distance(self.base, id));
         let waits = |slot: &&mut Slot| matches!(slot.stage, Stage::Sent | Stage::ToAsk | Stage::Asked);
         let Some(slot) = self.slots.get_mut(index).filter(waits).filter(|_| id != 0 && self.failing == 0) else {
-            return Heard::Stray;
+            let is_known = self.failing == 0 && (self.is_from_before(reply) || self.is_witness(now, reply));
+            return if is_known { Heard::Status } else { Heard::Stray };
         };
         let Slot { header, stage, sent, once, .. } = *slot;
         let first = slot.unmarked(reply);
         if !slot.is_answered_by(reply) || !slot.key.is_none_or(|key| take(Answer { key, header, first, packet })) {
-            self.not_taken();
+            if !self.is_anothers(now, index, reply) {
+                self.not_taken();
+            }
             return Heard::NotTaken;
         }
         slot.stage = Stage::Answered;
@@ -165,7 +190,9 @@ impl Window {
         for missing in done..index {
             self.ask(missing);
         }
+        self.note_own_reply(now, index);
         self.drop_answered(now);
+        self.renumber_if_resolved(now);
         Heard::Reply
     }
 
@@ -177,7 +204,7 @@ impl Window {
         self.progress.sent_again = true;
     }
 
-    fn drop_answered(&mut self, now: Instant) {
+    pub(super) fn drop_answered(&mut self, now: Instant) {
         while self.slots.front().is_some_and(|slot| slot.stage == Stage::Answered) {
             self.drop_oldest();
             (self.progress.since, self.progress.tries, self.status.of_long_ago, self.progress.sent_again) =
@@ -197,7 +224,7 @@ impl Window {
         Some(slot)
     }
 
-    fn ask(&mut self, index: usize) {
+    pub(super) fn ask(&mut self, index: usize) {
         if let Some(slot) = self.slots.get_mut(index)
             && matches!(slot.stage, Stage::Sent | Stage::Asked)
         {
@@ -218,7 +245,7 @@ impl Window {
         };
         self.status.due = self.status.due.saturating_sub(1);
         let (Some(&asked), 0) = (self.status.asked.front(), self.failing) else { return Heard::Stray };
-        if self.state == State::Open && self.is_of_long_ago(status.next_id) {
+        if self.state == State::Open && !self.sharing.checks && self.is_of_long_ago(status.next_id) {
             return Heard::Stray;
         }
         self.round_trip.answered();
@@ -233,12 +260,13 @@ impl Window {
         let ahead = usize::from(distance(self.base, status.next_id));
         match self.state {
             State::Down | State::Opening => self.resume(now, status.next_id),
-            _ if ahead <= self.slots.len() => self.recover(ahead, asked.turn),
+            _ if self.sharing.checks => self.checked(now, status.next_id, asked.at),
+            _ if ahead <= self.sent() => self.recover(ahead, asked),
             State::Open => {
                 self.state = State::Doubtful(now + self.until_late_ones_have_come());
                 self.status.asked.clear();
             }
-            State::Doubtful(_) => self.lost_track(status.next_id),
+            State::Doubtful(_) => self.believe_the_next(now, status.next_id),
         }
         Heard::Status
     }
@@ -259,46 +287,67 @@ impl Window {
     }
 
     /// Sends again what is missing, where the device has done so many slots; its status was asked for in the turn `asked`.
-    fn recover(&mut self, ahead: usize, asked: u64) {
+    pub(super) fn recover(&mut self, ahead: usize, asked: StatusRequest) {
         self.state = State::Open;
         self.done = self.done.max(ahead);
         for index in 0..self.done {
-            if self.slots[index].turn < asked {
+            if self.slots[index].turn < asked.turn {
                 self.ask(index);
             }
         }
         // Whatever the device dropped for its id is gone, with all that was sent behind it.
-        let missing = self.slots.get(self.done).is_some_and(|slot| slot.stage == Stage::Sent && slot.turn < asked);
-        if missing && self.unsent > self.done {
+        let missing = self
+            .slots
+            .get(self.done)
+            .is_some_and(|slot| matches!(slot.stage, Stage::Sent | Stage::Asked) && slot.turn < asked.turn);
+        if missing && self.unsent > self.done && self.may_send_again(asked) {
             self.unsent = self.done;
-            self.troubled = TROUBLED;
+            self.trouble();
             self.progress.sent_again = true;
         }
     }
 
-    /// Fails all packets, since the device's next id is not one of ours for the second time.
-    fn lost_track(&mut self, next_id: u16) {
-        self.counters.restarts += 1;
-        let behind = next_id == 1 || distance(next_id, self.next) < u16::MAX / 2;
-        let cause = if behind { Cause::Restarted } else { Cause::Contended };
+    /// Takes the device's next id for true, which is none of ours for the second time: it has restarted, or others have
+    /// sent packets.
+    fn believe_the_next(&mut self, now: Instant, next_id: u16) {
+        let is_behind = next_id == 1 || distance(next_id, self.next) < u16::MAX / 2;
+        let greets = self.slots.iter().all(|slot| slot.key.is_none());
+        match (is_behind, greets) {
+            (true, _) => self.lost_track(next_id, Cause::Restarted),
+            (false, true) => self.fail(self.slots.len(), Cause::Contended, After::Resume(next_id)),
+            (false, false) => self.overtaken(now, next_id),
+        }
+    }
+
+    /// Fails all packets: nobody can say which were done.
+    pub(super) fn lost_track(&mut self, next_id: u16, cause: Cause) {
+        self.counters.restarts += u64::from(cause == Cause::Restarted);
         self.fail(self.slots.len(), cause, After::Resume(next_id));
     }
 
     /// Begins anew with this id.
     pub(super) fn resume(&mut self, now: Instant, id: u16) {
         (self.base, self.next) = (id, id);
+        self.sharing.begin();
+        self.look_back(id);
         self.state = State::Open;
         self.to_greet = true;
         self.own.iter_mut().for_each(OwnIds::renew);
         self.begin(now);
     }
 
-    /// Returns when the oldest answer is late.
+    /// Returns when there is something to do next, if nothing is received before.
     pub(super) fn deadline(&self) -> Option<Instant> {
+        self.late_at().into_iter().chain(self.pause_ends()).min()
+    }
+
+    /// Returns when the oldest answer is late.
+    pub(super) fn late_at(&self) -> Option<Instant> {
         match self.state {
             State::Down => None,
             State::Doubtful(until) if !self.is_status_awaited() => Some(until),
             State::Open if self.slots.is_empty() => None,
+            State::Open if self.unsent == 0 && !self.is_status_awaited() => None,
             _ => Some(self.progress.waiting + self.patience_for_one()),
         }
     }
@@ -330,6 +379,7 @@ impl Window {
             return self.nothing_gets_on(now);
         }
         self.round_trip.was_late();
+        self.miss_witness();
         for index in 0..self.done {
             self.ask(index);
         }
@@ -349,6 +399,7 @@ impl Window {
         self.state = State::Down;
         self.status.wanted = false;
         self.status.asked.clear();
+        self.sharing.begin();
         self.fail(self.slots.len(), cause, After::Down);
     }
 
@@ -360,10 +411,4 @@ impl Window {
     pub(super) fn next_failed(&mut self) -> Option<u64> {
         self.drop_oldest().filter(|slot| slot.stage != Stage::Answered)?.key
     }
-}
-
-fn greeting(packet: &mut Vec<u8>) {
-    Order::NATIVE.push(Header { id: 0, kind: Kind::Control }.encode(), packet);
-    let nothing: Operation<Words<'_>> = Operation::Read { mode: Mode::Incrementing, address: 0, words: 0 };
-    Request::new(0, nothing).encode(Order::NATIVE, packet);
 }

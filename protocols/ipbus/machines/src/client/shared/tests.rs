@@ -1,3 +1,4 @@
+use crate::client::tests::greeted;
 use crate::client::{Client, ClientConfig, Command, Data, Event, PEER, Path};
 use crate::wire::status::{self, Status};
 use crate::wire::{Order, Version};
@@ -118,8 +119,8 @@ fn a_write_has_an_id_where_nobody_elses_has() {
     assert!(sent.len() == 1 && is_status_request(&sent[0]), "{sent:?}");
     bench.hear_status(STATUS);
     let greeting = bench.sent();
-    let greeted = Order::Big.word(Order::NATIVE.bytes(0x2000_0000));
-    bench.hear(&[greeting[0][0], greeted]);
+    let greeting: Vec<u8> = greeting[0].iter().flat_map(|word| word.to_be_bytes()).collect();
+    bench.client.handle(bench.now, Input::Received(PEER, &greeted(&greeting)));
     assert_eq!(bench.sent(), [[0x2000_02F0, 0x2000_011F, 0x20, 7]]);
     bench.hear(&[0x2000_02F0, 0x2000_0110]);
     bench.ask(READ);
