@@ -5,6 +5,9 @@
  *   floor window OUT BACK WINDOW block|spin NEAR FAR SECONDS      UDP, WINDOW in flight, one packet a system call
  *   floor hub PORT BOARD block|spin NEAR SECONDS                  single reads of BOARD through the hub at PORT, one at a time
  *   floor board PORT block|spin FAR                               an IPbus 2.0 board: see floor_board.c
+ *   floor forward PORT BOARD block|yield|poll HUB                 a hub that only forwards: see floor_forward.c
+ *   floor blocks PORT BOARD read|write NEAR SECONDS               60 full packets in flight through the hub at PORT
+ *   floor crowd PORT BOARD CLIENTS NEAR SECONDS                   single reads of so many clients through it
  *
  * NEAR, HUB and FAR are processors, as 0 or 0,1. Everything is on 127.0.0.1. Prints JSON.
  */
@@ -34,7 +37,7 @@ void need(int ok, const char *what) {
     exit(1);
 }
 
-static double now_s(void) {
+double now_s(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec + now.tv_nsec * 1e-9;
@@ -81,7 +84,7 @@ struct sockaddr_in place(int port) {
     return at;
 }
 
-static void without_delay(int fd) { need(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)) == 0, "TCP_NODELAY"); }
+void without_delay(int fd) { need(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)) == 0, "TCP_NODELAY"); }
 
 /* Two connected sockets: ours and the far end's. */
 static void pair(int is_tcp, int fds[2]) {
@@ -238,6 +241,15 @@ int main(int count, char **words) {
         wait_as(words[3]);
         run_on(words[4]);
         board(atoi(words[2]));
+    } else if (count == 6 && strcmp(words[1], "forward") == 0) {
+        run_on(words[5]);
+        forward(atoi(words[2]), atoi(words[3]), words[4]);
+    } else if (count == 7 && strcmp(words[1], "blocks") == 0) {
+        run_on(words[5]);
+        blocks(atoi(words[2]), atoi(words[3]), strcmp(words[4], "read") == 0, atof(words[6]));
+    } else if (count == 7 && strcmp(words[1], "crowd") == 0) {
+        run_on(words[5]);
+        crowd(atoi(words[2]), atoi(words[3]), atoi(words[4]), atof(words[6]));
     } else {
         fputs("usage: see the head of floor.c\n", stderr);
         return 2;

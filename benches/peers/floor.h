@@ -7,7 +7,16 @@
 extern int flags; /* MSG_DONTWAIT where we spin */
 
 void need(int ok, const char *what);
+double now_s(void);
 struct sockaddr_in place(int port);
+void without_delay(int fd);
 
 /* Answers as an IPbus board at a UDP port, until it is killed. */
 void board(int port);
+
+/* Passes the packets of an IPbus hub's clients on to one board, until it is killed. */
+void forward(int port, int board_port, const char *how);
+
+/* A hub's client with 60 full packets in flight, and so many clients that read a word at a time. */
+void blocks(int port, int board_port, int reads, double seconds);
+void crowd(int port, int board_port, int count, double seconds);

@@ -2,8 +2,9 @@
 
 There are three programs and two processors. `one CPU` has all of them on the first, where a system call wakes the next
 at once; `two CPUs` leaves them wherever the kernel puts them on both. Everything blocks, but for the read without a
-hub, which polls as well: three programs cannot poll on two processors. The Erlang ControlHub cannot be installed from a
-package; what was published of it stands in docs/performance.md.
+hub, which polls as well: three programs cannot poll on two processors. `forward` is a hub in C that checks, repeats and
+remembers nothing, between clients and a board in C; what a hub costs depends on whom it shares its processor with. The
+Erlang ControlHub cannot be installed from a package; what was published of it stands in docs/performance.md.
 """
 
 import contextlib
@@ -22,12 +23,14 @@ HUB_READ, HUB_ANSWER, READ, ANSWER = 24, 28, 12, 12
 # A device that could lose packets, and does not: what is compared is the loss, not what it takes to make it.
 NO_FAULT = "reboot=1000000s"
 BLOCK_GBIT, BLOCK_SHARE = 2.5, 0.8
+# So much more than a hub that only forwards may ours cost.
+FORWARD = 1.15
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def cases(options):
     bench = Bench(options)
-    return [*bench.reads(), *bench.hub_reads(), *bench.blocks(), *bench.crowds(), *bench.losses()]
+    return [*bench.reads(), *bench.hub_reads(), *bench.placements(), *bench.blocks(), *bench.crowds(), *bench.losses()]
 
 
 class Place:
@@ -45,6 +48,12 @@ class Bench:
         self.one = Place("one CPU", first, first, first)
         self.two = Place("two CPUs", both, both, both)
         self.polling = Place("two CPUs, polling", first, None, second, "spin")
+        self.shared = [
+            self.one,
+            Place("hub alone", second, first, second),
+            Place("hub with board", second, first, first),
+            Place("hub with client", first, first, second),
+        ]
 
     # The cases
 
@@ -85,6 +94,24 @@ class Bench:
         yield Case(
             "ipbus read, hub, one CPU", "us", 1.0,
             lambda: self.read_us(self.one, hub=True), lambda: self.uhal_us(self.one, hub=True), "less", "uHAL",
+        )  # fmt: skip
+
+    def placements(self):
+        """Bare clients and a bare board: our hub beside one that only forwards."""
+        for place in self.shared:
+            for verb in ("read", "write"):
+                ours, peer = (Blocks(self, place, verb, forward) for forward in (None, "yield"))
+                name = f"ipbus {verb} in blocks, {place.name}"
+                yield Case(name, "Gbit/s", 1 / FORWARD, ours.gbit, peer.gbit, "more", "forward, yielding")
+                yield Case(f"{name}, CPU", "s/Gbit", FORWARD, ours.cpu_s, peer.cpu_s, "less", "forward, yielding")
+            yield Case(
+                f"ipbus 8 bare clients, {place.name}", "k/s", 1 / FORWARD,
+                lambda place=place: self.crowd_per_s(place, None), lambda place=place: self.crowd_per_s(place, "yield"),
+                "more", "forward, yielding",
+            )  # fmt: skip
+        yield Case(
+            "ipbus bare read, hub, two CPUs", "us", 1.1,
+            lambda: self.through_us(self.two, None), lambda: self.through_us(self.two, "poll"), "less", "forward, polling",
         )  # fmt: skip
 
     def blocks(self):
@@ -146,6 +173,16 @@ class Bench:
             seen.update(self.floor("hub", *where, place.wait, place.near, str(self.options.seconds)))
         return seen
 
+    def crowd_per_s(self, place, forward):
+        with self.site(place, True, bare=True, forward=forward) as site:
+            where = [str(site.hub_port), str(site.ports[0])]
+            return self.floor("crowd", *where, "8", place.near, str(self.options.seconds))["reads_per_s"] / 1000
+
+    def through_us(self, place, forward):
+        with self.site(place, True, bare=True, forward=forward) as site:
+            where = [str(site.hub_port), str(site.ports[0])]
+            return self.floor("hub", *where, "block", place.near, str(self.options.seconds))["p50_us"]
+
     def block_gbit(self, place, hub, mode="receive", boards=1, faults="", bare=False):
         with self.site(place, hub, boards, faults, bare) as site:
             found = self.hodo(place, site, rate("1M", boards), mode=mode)
@@ -197,8 +234,8 @@ class Bench:
         return measurement(output([*command, "--json", "-"], self.options.seconds + 30))
 
     @contextlib.contextmanager
-    def site(self, place, hub=False, boards=1, faults="", bare=False):
-        """Boards, and a hub before them where one is asked for."""
+    def site(self, place, hub=False, boards=1, faults="", bare=False, forward=None):
+        """Boards, and a hub before them where one is asked for: ours, or `forward` that waits so."""
         with contextlib.ExitStack() as stack:
             site = Site()
             for _ in range(boards):
@@ -213,8 +250,39 @@ class Bench:
                 site.hub_port = free_port("tcp")
                 listen = ["--listen", f"{LOOPBACK}:{site.hub_port}", "--no-metrics", "--wait", place.wait]
                 command = ["taskset", "-c", place.hub, self.options.hodo, "hub", *listen]
+                if forward:
+                    command = [compiled("floor"), "forward", str(site.hub_port), str(site.ports[0]), forward, place.hub]
                 site.hub = stack.enter_context(background(command, "tcp", site.hub_port))
             yield site
+
+
+class Blocks:
+    """Blocks of a bare client through a hub. A run gives two figures, and so serves both of their cases."""
+
+    def __init__(self, bench, place, verb, forward):
+        self.bench, self.place, self.verb, self.forward = bench, place, verb, forward
+        self.figures = {"gbit": [], "cpu_s": []}
+
+    def gbit(self):
+        return self.figure("gbit")
+
+    def cpu_s(self):
+        return self.figure("cpu_s")
+
+    def figure(self, name):
+        if not self.figures[name]:
+            self.run()
+        return self.figures[name].pop(0)
+
+    def run(self):
+        seconds = self.bench.options.seconds
+        with self.bench.site(self.place, True, bare=True, forward=self.forward) as site:
+            before = cpu_s(site.hub.pid)
+            where = [str(site.hub_port), str(site.ports[0])]
+            gbit = self.bench.floor("blocks", *where, self.verb, self.place.near, str(seconds))["gbit_per_s"]
+            # The client begins to count after a tenth of a second.
+            self.figures["cpu_s"].append((cpu_s(site.hub.pid) - before) / (gbit * (seconds + 0.1)))
+            self.figures["gbit"].append(gbit)
 
 
 class Site:

@@ -1,7 +1,10 @@
 """The HTML page in a headless Chromium: drawn, quiet, alone, readable, and safe against the names in it."""
 
 import copy
+import os
+import pathlib
 import re
+import subprocess
 
 import pytest
 
@@ -123,6 +126,34 @@ def test_stages_are_a_bar_for_each_measurement(page, sample):
     assert "62 %" in page.run("document.querySelector('svg.stages').textContent")
     assert "wire and far end, here" in page.run("document.querySelector('svg.stages').textContent")
     assert page.run("document.querySelectorAll('svg.stages').length") == 1
+
+
+def test_a_phone_shows_rate_and_verdict_without_scrolling(browser, folder):
+    browser.open(folder / "result.html", width=390, height=844)
+    choose(browser, "tcp · rate")
+    heads = browser.run("[...document.querySelectorAll('#table th:not(.fixed)')].map((e) => e.textContent)")
+    assert heads[:4] == ["mode", "size", "payload rate", "verdict"]
+    right = browser.run(
+        "Math.max(...[...document.querySelectorAll('#table .badge')].map((e) => e.getBoundingClientRect().right))"
+    )
+    assert 0 < right <= 390
+    legend = browser.run("document.querySelector('#legend').innerText")
+    assert all(word in legend for word in ("stable", "may be quoted", "drifting", "slope or a step", "of limit"))
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+
+
+def test_pictures_name_host_kernel_date_and_commit(sample, tmp_path):
+    program, source = os.environ.get("HODO"), pathlib.Path(__file__).with_name("sample.json")
+    if not program:
+        pytest.skip("the folder of results is made by `hodo`")
+    subprocess.run([program, "report", source, "--out", tmp_path], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    pictures = sorted(tmp_path.glob("**/*.svg"))
+    assert pictures
+    environment = sample["environment"]
+    for picture in pictures:
+        text = picture.read_text(encoding="utf-8")
+        for fact in (environment["host"], environment["kernel"], environment["started"], sample["tool"]["commit"]):
+            assert fact in text, picture
 
 
 def test_without_stages_there_is_no_such_bar(page):

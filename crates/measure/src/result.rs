@@ -549,6 +549,17 @@ pub enum State {
 }
 
 impl State {
+    /// All states, the best first.
+    pub const ALL: [State; 7] = [
+        State::Stable,
+        State::Drifting,
+        State::Bimodal,
+        State::Noisy,
+        State::Missed,
+        State::Interrupted,
+        State::Failed,
+    ];
+
     /// Returns the state in a word, as in the document.
     #[must_use]
     pub const fn word(self) -> &'static str {

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::write(folder.join("result.txt"), table(measurements, Style { width: 160, color: false }))?;
     std::fs::write(folder.join("result.html"), html(&document))?;
     let named =
-        plot::Picture::ALL.map(|picture| (format!("{picture:?}").to_lowercase(), plot::svg(picture, measurements)));
+        plot::Picture::ALL.map(|picture| (format!("{picture:?}").to_lowercase(), plot::svg(picture, &document)));
     for (name, svg) in named.into_iter().chain([("sheet".into(), plot::sheet(&document))]) {
         let Some(svg) = svg else { continue };
         std::fs::write(folder.join(format!("{name}.png")), plot::png(&svg, 1.5)?)?;

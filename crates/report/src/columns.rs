@@ -12,11 +12,19 @@ pub(crate) const OVER_TIME: [&str; 2] = ["", "over time"];
 /// The head of the column with the share of the limit, which the page draws as well.
 pub(crate) const OF_LIMIT: [&str; 2] = ["of", "limit"];
 
-/// Returns the columns in reading order; the lowest `keep` goes first where the terminal is narrow.
+/// The head of the column with the verdict, which the page has further in front.
+pub(crate) const VERDICT: [&str; 2] = ["", "verdict"];
+
+/// The head of the column with the payload rate.
+pub(crate) const PAYLOAD_RATE: [&str; 2] = ["payload", "rate"];
+
+/// Returns the columns in reading order; the lowest `keep` goes first where the terminal is narrow: CPU before all others, the limit,
+/// what binds and the verdict hardly ever.
 pub(crate) fn columns(group: &[&Measurement]) -> Vec<Column> {
     let Some(first) = group.first() else { return Vec::new() };
     let about_latency = Figure::of(first) == Figure::Latency;
-    let operations_lead = about_latency || Figure::of(first) == Figure::OperationRate;
+    let is_in_operations = Figure::of(first) == Figure::OperationRate;
+    let operations_lead = about_latency || is_in_operations;
     let waits_differ = group.iter().any(|m| m.wait != first.wait);
     let any_loss = group.iter().any(|m| m.loss.lost > 0);
     let column = |head, align, keep, cell: &dyn Fn(&Measurement) -> Cell| Column {
@@ -29,44 +37,44 @@ pub(crate) fn columns(group: &[&Measurement]) -> Vec<Column> {
     vec![
         column(["", "mode"], left, 99, &|m| figure::mode_text(m.mode).into()),
         column(["", "size"], right, 99, &|m| Cell { sort: figure::mean_size(m), ..figure::size_text(m).into() }),
-        column(["window", "×chan."], right, 98, &|m| {
+        column(["window", "×chan."], right, 88, &|m| {
             let in_flight = f64::from(m.window) * f64::from(m.channels);
             Cell { sort: Some(in_flight), ..figure::window_text(m).into() }
         }),
-        column(["", "waits"], left, 96, &|m| if waits_differ { clean(&m.wait) } else { String::new() }.into()),
-        column(["rate", "asked"], right, 94, &|m| Cell {
+        column(["", "waits"], left, 84, &|m| if waits_differ { clean(&m.wait) } else { String::new() }.into()),
+        column(["rate", "asked"], right, 85, &|m| Cell {
             sort: m.rate_asked,
             ..m.rate_asked.map_or_else(String::new, units::operations_per_s).into()
         }),
-        column(["", "rate"], right, if operations_lead { 90 } else { 20 }, &|m| {
+        column(["", "rate"], right, if is_in_operations { 97 } else { 50 }, &|m| {
             figure_cell(Some(m.rate.operations_per_s.median), units::operations_per_s)
         }),
-        column(["payload", "rate"], right, if operations_lead { 20 } else { 90 }, &|m| {
+        column(PAYLOAD_RATE, right, if is_in_operations { 50 } else { 97 }, &|m| {
             figure_cell(Some(m.rate.payload_bits_per_s.median), units::bits_per_s)
         }),
-        column(["", "±"], right, 55, &|m| {
+        column(["", "±"], right, 60, &|m| {
             let estimate = if operations_lead { &m.rate.operations_per_s } else { &m.rate.payload_bits_per_s };
             figure_cell(figure::half_width(estimate), |half| format!("{:.1} %", half * 100.0))
         }),
-        column(["time", "p50"], right, 95, &|m| time(m, |latency| latency.p50)),
-        column(["time", "p99"], right, 60, &|m| time(m, |latency| latency.p99)),
-        column(["CPU %", "here"], right, 75, &|m| whole(m.cpu.local.map(|process| process.percent))),
-        column(["CPU %", "far"], right, 74, &|m| whole(m.cpu.remote.map(|process| process.percent))),
+        column(["time", "p50"], right, if about_latency { 96 } else { 86 }, &|m| time(m, |latency| latency.p50)),
+        column(["time", "p99"], right, 70, &|m| time(m, |latency| latency.p99)),
+        column(["CPU %", "here"], right, 12, &|m| whole(m.cpu.local.map(|process| process.percent))),
+        column(["CPU %", "far"], right, 11, &|m| whole(m.cpu.remote.map(|process| process.percent))),
         column(["CPU %", "all"], right, 10, &|m| whole(m.cpu.machine_percent)),
-        column(["", "limit"], right, 50, &|m| Cell {
+        column(["", "limit"], right, 95, &|m| Cell {
             sort: m.limit.as_ref().and_then(|limit| limit.payload_bits_per_s),
             ..figure::limit_text(m).unwrap_or_else(|| UNKNOWN.into()).into()
         }),
-        column(["limit", "by"], left, 30, &|m| m.limit.as_ref().map_or(UNKNOWN, |limit| limit.kind.word()).into()),
-        column(OF_LIMIT, right, 80, &|m| figure_cell(m.share_of_limit, whole_percent)),
-        column(["what", "binds"], left, 40, &|m| m.limit.as_ref().map_or(UNKNOWN, |limit| limit.binds.word()).into()),
+        column(["limit", "by"], left, 40, &|m| m.limit.as_ref().map_or(UNKNOWN, |limit| limit.kind.word()).into()),
+        column(OF_LIMIT, right, 87, &|m| figure_cell(m.share_of_limit, whole_percent)),
+        column(["what", "binds"], left, 94, &|m| m.limit.as_ref().map_or(UNKNOWN, |limit| limit.binds.word()).into()),
         column(["", "lost"], right, if any_loss { 65 } else { 15 }, &|m| Cell {
             text: units::count(m.loss.lost),
             tone: if m.loss.lost > 0 { Tone::Bad } else { Tone::Plain },
             sort: Some(m.loss.lost as f64),
         }),
-        column(OVER_TIME, left, 70, &|m| curve(m, 10).into()),
-        column(["", "verdict"], left, 97, &|m| Cell {
+        column(OVER_TIME, left, 30, &|m| curve(m, 10).into()),
+        column(VERDICT, left, 98, &|m| Cell {
             tone: tone_of(m.verdict.state, Loss::default()),
             ..m.verdict.state.word().into()
         }),

@@ -131,6 +131,19 @@ pub(crate) const fn test_meaning(test: Test) -> &'static str {
     }
 }
 
+/// Describes a verdict in a few words.
+pub(crate) const fn state_meaning(state: State) -> &'static str {
+    match state {
+        State::Stable => "may be quoted",
+        State::Drifting => "the rate has a slope or a step",
+        State::Bimodal => "the rate has two levels",
+        State::Noisy => "the rate varies too much, or too little was measured",
+        State::Missed => "the schedule was not held",
+        State::Interrupted => "cut short",
+        State::Failed => "nothing was measured",
+    }
+}
+
 /// Returns whether the row has passed the limit of its line, which nothing can pass.
 pub(crate) fn is_over_the_line(measurement: &Measurement) -> bool {
     let (limit, share) = (measurement.limit.as_ref(), measurement.share_of_limit);

@@ -68,6 +68,10 @@ pub(crate) struct Column {
 }
 
 impl Column {
+    fn is_known(&self) -> bool {
+        self.cells.iter().any(|cell| !matches!(cell.text.as_str(), "" | UNKNOWN))
+    }
+
     fn width(&self) -> usize {
         let heads = self.head.iter().map(|head| head.chars().count());
         let cells = self.cells.iter().map(|cell| cell.text.chars().count());
@@ -80,18 +84,35 @@ const GAP: usize = 2;
 
 /// Leaves out columns in which nothing is known.
 pub(crate) fn known(mut columns: Vec<Column>) -> Vec<Column> {
-    columns.retain(|column| column.cells.iter().any(|cell| !matches!(cell.text.as_str(), "" | UNKNOWN)));
+    columns.retain(Column::is_known);
     columns
 }
 
 /// Leaves out columns in which nothing is known, then the least important ones until the rest fits into the width.
 pub(crate) fn fit(columns: Vec<Column>, width: usize) -> Vec<Column> {
-    let mut columns = known(columns);
-    while columns.len() > 3 && total(&columns) > width {
-        let least = columns.iter().enumerate().min_by_key(|(_, column)| column.keep).map_or(0, |(place, _)| place);
-        columns.remove(least);
+    fit_all(vec![columns], width).pop().unwrap_or_default()
+}
+
+/// Fits blocks, which have the same columns, to a width, so that they still have the same columns afterwards. A column stays where one
+/// block knows something in it, and is as important as the block says to which it is most.
+pub(crate) fn fit_all(mut blocks: Vec<Vec<Column>>, width: usize) -> Vec<Vec<Column>> {
+    let count = blocks.iter().map(Vec::len).min().unwrap_or(0);
+    let is_known = |place: &usize| blocks.iter().any(|block| block[*place].is_known());
+    let mut places: Vec<usize> = (0..count).filter(is_known).collect();
+    let keep = |place: usize| blocks.iter().map(|block| block[place].keep).max();
+    let fits = |places: &[usize]| blocks.iter().all(|block| total(places.iter().map(|place| &block[*place])) <= width);
+    while places.len() > 3 && !fits(&places) {
+        let least = (0..places.len()).min_by_key(|at| keep(places[*at])).unwrap_or(0);
+        places.remove(least);
     }
-    columns
+    for block in &mut blocks {
+        let mut place = 0;
+        block.retain(|_| {
+            place += 1;
+            places.contains(&(place - 1))
+        });
+    }
+    blocks
 }
 
 /// Draws the columns with their headings, a line end after each row.
@@ -149,8 +170,8 @@ fn heading(columns: &[Column], place: usize, line: usize) -> &'static str {
     if repeated { "" } else { head }
 }
 
-fn total(columns: &[Column]) -> usize {
-    INDENT + columns.iter().map(|column| column.width() + GAP).sum::<usize>() - GAP.min(columns.len() * GAP)
+fn total<'a>(columns: impl Iterator<Item = &'a Column>) -> usize {
+    INDENT + columns.map(|column| column.width() + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
 fn row(columns: &[Column], cells: &[&Cell], color: bool) -> String {

@@ -2,7 +2,7 @@
 
 use crate::columns::{columns, curve, interval_text, losses, tone_of, whole_percent};
 use crate::figure::{self, Figure};
-use crate::layout::{Tone, clean, fit, render_with, wrap};
+use crate::layout::{Column, Tone, clean, fit_all, render_with, wrap};
 use crate::stages;
 use crate::units::{self, UNKNOWN};
 use hodo_measure::{Loss, Measurement};
@@ -16,10 +16,14 @@ pub struct Style {
     pub color: bool,
 }
 
-/// Draws a block for every link and test: a row for every measurement, and sentences under it that explain doubts.
+/// Draws a block for every link and test, all with the same columns: a row for every measurement, and sentences under it that explain
+/// doubts.
 #[must_use]
 pub fn table(measurements: &[Measurement], style: Style) -> String {
-    let blocks: Vec<String> = figure::groups(measurements).iter().map(|group| block(group, style)).collect();
+    let groups = figure::groups(measurements);
+    let columns = fit_all(groups.iter().map(|group| columns(group)).collect(), style.width);
+    let blocks: Vec<String> =
+        groups.iter().zip(columns).map(|(group, columns)| block(group, &columns, style)).collect();
     blocks.join("\n")
 }
 
@@ -72,7 +76,7 @@ fn main_figure(m: &Measurement) -> String {
     format!("{value} {}", interval_text(estimate)).trim_end().to_owned()
 }
 
-fn block(group: &[&Measurement], style: Style) -> String {
+fn block(group: &[&Measurement], columns: &[Column], style: Style) -> String {
     let first = group[0];
     let title =
         format!("{}, {}: {}", clean(&figure::protocol_text(first)), first.test, figure::test_meaning(first.test));
@@ -82,11 +86,11 @@ fn block(group: &[&Measurement], style: Style) -> String {
     text.push_str(if beside { "  " } else { "\n" });
     text.push_str(&Tone::Quiet.paint(&link, style.color));
     text.push('\n');
-    let (columns, mut under) = (fit(columns(group), style.width), stages::lines(group, style.color));
+    let mut under = stages::lines(group, style.color);
     for (lines, m) in under.iter_mut().zip(group) {
         lines.extend(shares(m).map(|text| format!("    {}\n", Tone::Quiet.paint(&text, style.color))));
     }
-    text.push_str(&render_with(&columns, &under, style.color));
+    text.push_str(&render_with(columns, &under, style.color));
     for measurement in group {
         for sentence in explain(measurement) {
             let lines = wrap(&sentence, style.width.saturating_sub(4).max(40));
@@ -116,7 +120,8 @@ mod tests {
 
     #[test]
     fn looks_as_it_should_on_a_narrow_and_on_a_wide_terminal() {
-        sample::snapshot("tests/snapshots/table-100.txt", &plain(100));
+        sample::snapshot("tests/snapshots/table-80.txt", &plain(80));
+        sample::snapshot("tests/snapshots/table-120.txt", &plain(120));
         sample::snapshot("tests/snapshots/table-160.txt", &plain(160));
     }
 
@@ -126,6 +131,37 @@ mod tests {
             for line in plain(width).lines() {
                 assert!(line.chars().count() <= width, "{} > {width}: {line}", line.chars().count());
             }
+        }
+    }
+
+    /// Returns the heads of each block, without the name of its first column.
+    fn heads(text: &str) -> Vec<Vec<&str>> {
+        text.lines().filter(|line| line.starts_with("  mode ")).map(|line| line.split_whitespace().collect()).collect()
+    }
+
+    #[test]
+    fn limit_what_binds_and_verdict_stay_and_cpu_goes_first() {
+        for (width, has_cpu) in [(80, false), (120, false), (250, true)] {
+            let text = plain(width);
+            let found = heads(&text);
+            assert_eq!(found.len(), 6, "{text}");
+            for head in &found {
+                assert!(
+                    ["size", "p50", "limit", "binds", "verdict"].iter().all(|name| head.contains(name)),
+                    "{head:?}"
+                );
+                assert_eq!(head.contains(&"here"), has_cpu, "{width}: {head:?}");
+            }
+        }
+        assert!(heads(&plain(120))[0].contains(&"p99"), "CPU goes before percentiles");
+    }
+
+    #[test]
+    fn every_block_has_the_same_columns() {
+        for width in [80, 100, 120, 160, 250] {
+            let text = plain(width);
+            let found = heads(&text);
+            assert!(found.iter().all(|head| *head == found[0]), "{width}: {found:?}");
         }
     }
 

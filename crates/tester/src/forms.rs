@@ -53,6 +53,6 @@ pub fn plots(document: &Document) -> impl Iterator<Item = (&'static str, String)
             Picture::Distribution => "distribution.svg",
             Picture::OverTime => "over-time.svg",
         };
-        plot::svg(picture, &document.measurements).map(|svg| (name, svg))
+        plot::svg(picture, document).map(|svg| (name, svg))
     })
 }

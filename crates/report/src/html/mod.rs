@@ -130,7 +130,22 @@ fn measured(measurements: &[Measurement], groups: &[Vec<&Measurement>]) -> Marku
                 h2 #table-head { "Measurements" }
                 label.choice { input #only type="checkbox" checked; " only the test chosen above" }
             }
+            (legend(measurements))
             div.scroll { (rows::table(measurements, groups)) }
+        }
+    }
+}
+
+/// Returns what the verdicts that are there mean, and the heads that are not words.
+fn legend(measurements: &[Measurement]) -> Markup {
+    let has = |state: &State| measurements.iter().any(|m| m.verdict.state == *state);
+    html! {
+        p #legend .quiet {
+            @for state in State::ALL.iter().filter(|state| has(state)) {
+                span.entry { (badge(*state)) " " (figure::state_meaning(*state)) }
+            }
+            span.entry { "±: half of the confidence interval" }
+            span.entry { "of limit: reached, of what could be" }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The table of measurements: the terminal's columns, sorted and chosen by the script.
 
 use super::badge;
-use crate::columns::{OF_LIMIT, OVER_TIME, columns};
+use crate::columns::{OF_LIMIT, OVER_TIME, PAYLOAD_RATE, VERDICT, columns};
 use crate::figure;
 use crate::layout::{Align, Cell, Column, known};
 use crate::units::UNKNOWN;
@@ -12,8 +12,14 @@ use maud::{Markup, PreEscaped, html};
 pub(super) fn table(measurements: &[Measurement], groups: &[Vec<&Measurement>]) -> Markup {
     let all: Vec<&Measurement> = measurements.iter().collect();
     let mut columns = known(columns(&all));
-    // The verdict before it, so that no verdict has to be scrolled to.
-    columns.sort_by_key(|column| column.head == OVER_TIME);
+    // What is read first stands in front, so that a phone shows it without scrolling.
+    columns.sort_by_key(|column| match column.head {
+        ["", "mode" | "size"] => 0,
+        PAYLOAD_RATE => 1,
+        VERDICT => 2,
+        OVER_TIME => 4,
+        _ => 3,
+    });
     let group_of = |m: &Measurement| groups.iter().position(|group| group.iter().any(|other| std::ptr::eq(*other, m)));
     html! {
         table #table {
@@ -60,7 +66,7 @@ fn cell(m: &Measurement, column: &Column, cell: &Cell) -> Markup {
             @match column.head {
                 OVER_TIME => (sparkline(m)),
                 OF_LIMIT => { @if let Some(share) = cell.sort { (meter(share)) } (cell.text) },
-                ["", "verdict"] => (badge(m.verdict.state)),
+                VERDICT => (badge(m.verdict.state)),
                 _ => (cell.text),
             }
         }

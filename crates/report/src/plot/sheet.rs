@@ -17,15 +17,15 @@ const TITLE: Font = Font { size: 22.0, ..HEAD };
 
 /// Draws one picture as SVG: a panel for every protocol, link and test that has something to show, or `None`.
 #[must_use]
-pub fn svg(picture: Picture, measurements: &[Measurement]) -> Option<String> {
-    let rows: Vec<Row> = figure::groups(measurements)
+pub fn svg(picture: Picture, document: &Document) -> Option<String> {
+    let rows: Vec<Row> = figure::groups(&document.measurements)
         .iter()
         .map(|group| Row { heading: heading(group), panels: panels([picture], group) })
         .filter(|row| !row.panels.is_empty())
         .collect();
     let across = if rows.len() > 1 { 2 } else { 1 };
     let cells = rows.chunks(across).map(|rows| rows.iter().collect::<Vec<_>>()).collect::<Vec<_>>();
-    (!cells.is_empty()).then(|| draw_rows(&cells, None))
+    (!cells.is_empty()).then(|| draw_rows(&cells, &provenance(document)))
 }
 
 /// Draws everything on one sheet as SVG: a row for every protocol, link and test with the pictures that suit it.
@@ -37,7 +37,7 @@ pub fn sheet(document: &Document) -> Option<String> {
         .filter(|row| !row.panels.is_empty())
         .collect();
     let cells: Vec<Vec<&Row>> = rows.iter().map(|row| vec![row]).collect();
-    (!cells.is_empty()).then(|| draw_rows(&cells, Some(&provenance(document))))
+    (!cells.is_empty()).then(|| draw_rows(&cells, &provenance(document)))
 }
 
 /// Panels that share a heading.
@@ -62,16 +62,16 @@ fn pictures_of(group: &[&Measurement]) -> &'static [Picture] {
     }
 }
 
-fn draw_rows(rows: &[Vec<&Row>], provenance: Option<&str>) -> String {
+fn draw_rows(rows: &[Vec<&Row>], provenance: &[String]) -> String {
     let widest = rows.iter().map(|row| row.iter().map(|cell| cell.panels.len()).sum::<usize>()).max().unwrap_or(1);
     let width = MARGIN * 2.0 + PANEL_WIDTH * widest as f64;
     let mut svg = Svg::default();
     let mut top = MARGIN;
-    if let Some(provenance) = provenance {
-        svg.text((MARGIN + 10.0, top + 18.0), Anchor::Start, TITLE, "Hodoscope");
-        svg.text((MARGIN + 132.0, top + 18.0), Anchor::Start, SMALL, provenance);
-        top += 44.0;
+    svg.text((MARGIN + 10.0, top + 18.0), Anchor::Start, TITLE, "Hodoscope");
+    for (line, text) in provenance.iter().enumerate() {
+        svg.text((MARGIN + 148.0, top + 10.0 + 15.0 * line as f64), Anchor::Start, SMALL, text);
     }
+    top += 44.0;
     for row in rows {
         let mut left = MARGIN;
         for cell in row {
@@ -96,11 +96,15 @@ fn heading(group: &[&Measurement]) -> (String, String) {
     (short(&title, 44), short(&format!("{} · {}", figure::test_meaning(first.test), first.link), 78))
 }
 
-fn provenance(document: &Document) -> String {
-    let environment = &document.environment;
-    let facts = [&environment.host, &environment.kernel, &environment.cpu, &environment.started];
-    let known: Vec<&str> = facts.into_iter().flatten().map(String::as_str).collect();
-    short(&known.join(" · "), 130)
+/// Returns the lines that say where, when and by what it was measured; each fits beside the title of the narrowest page.
+fn provenance(document: &Document) -> [String; 2] {
+    let (environment, tool) = (&document.environment, &document.tool);
+    let program = format!("{} {}", tool.name, tool.version);
+    let program = tool.commit.as_ref().map_or_else(|| program.clone(), |commit| format!("{program}, commit {commit}"));
+    let line = |facts: [Option<&str>; 3]| short(&facts.into_iter().flatten().collect::<Vec<_>>().join(" · "), 64);
+    let of = |fact: &'_ Option<String>| fact.clone().unwrap_or_else(|| "unknown".into());
+    let [host, kernel, started] = [&environment.host, &environment.kernel, &environment.started].map(of);
+    [line([Some(&host), Some(&kernel), environment.cpu.as_deref()]), line([Some(&started), Some(&program), None])]
 }
 
 fn short(text: &str, most: usize) -> String {

@@ -7,14 +7,30 @@ fn count(text: &str, what: &str) -> usize {
 
 #[test]
 fn a_picture_has_a_panel_for_every_test_with_something_to_show() {
-    let measurements = sample::document().measurements;
-    let rate = svg(Picture::Rate, &measurements).unwrap();
+    let document = sample::document();
+    let rate = svg(Picture::Rate, &document).unwrap();
     assert!(rate.contains(">tcp · rate<") && rate.contains(">udp · rate<"));
     assert_eq!(count(&rate, ">limit (baseline)<"), 6);
-    let distribution = svg(Picture::Distribution, &measurements).unwrap();
+    let distribution = svg(Picture::Distribution, &document).unwrap();
     assert!(distribution.contains(">99.99 %<"));
-    assert!(svg(Picture::OverTime, &measurements).unwrap().contains(">2 s<"));
-    assert!(svg(Picture::Latency, &measurements).unwrap().contains("band up to p99"));
+    assert!(svg(Picture::OverTime, &document).unwrap().contains(">2 s<"));
+    assert!(svg(Picture::Latency, &document).unwrap().contains("band up to p99"));
+}
+
+#[test]
+fn every_file_names_host_kernel_date_and_commit() {
+    let mut document = sample::document();
+    let pictures = |document: &hodo_measure::Document| {
+        let mut all: Vec<String> = Picture::ALL.into_iter().filter_map(|picture| svg(picture, document)).collect();
+        all.extend(sheet(document));
+        all
+    };
+    for picture in pictures(&document) {
+        assert!(picture.contains(">bench1 · 6.1.0-18-amd64 · Example CPU at 2.9 GHz<"), "{}", &picture[..600]);
+        assert!(picture.contains(">2024-05-17T09:30:00Z · hodo 0.1.0, commit 0123abc<"), "{}", &picture[..600]);
+    }
+    (document.environment.host, document.tool.commit) = (None, None);
+    assert!(pictures(&document).iter().all(|picture| picture.contains(">unknown · 6.1.0")));
 }
 
 #[test]
@@ -22,10 +38,10 @@ fn nothing_measured_is_no_picture() {
     let mut measurement = sample::rate("tcp", hodo_measure::Mode::Send, 64);
     measurement.latency_ns = None;
     measurement.intervals.clear();
-    assert!(Picture::ALL.into_iter().all(|picture| svg(picture, &[measurement.clone()]).is_none()));
-    assert!(svg(Picture::Rate, &[]).is_none());
-    let mut document = sample::document();
+    let mut document = hodo_measure::Document { measurements: vec![measurement], ..sample::document() };
+    assert!(Picture::ALL.into_iter().all(|picture| svg(picture, &document).is_none()));
     document.measurements.clear();
+    assert!(svg(Picture::Rate, &document).is_none());
     assert!(sheet(&document).is_none());
 }
 

@@ -69,12 +69,14 @@ fn clients_of_one_board_take_turns() {
 }
 
 #[test]
-fn nothing_is_sent_into_a_restart_again_and_what_was_not_sent_goes_on() {
+fn after_a_restart_nothing_is_sent_again_nor_what_its_client_had_queued_and_others_go_on() {
     let mut rig = Rig::new(1, HubConfig::default());
-    let client = rig.client();
+    let [client, other] = [rig.client(), rig.client()];
     rig.exchange(client, &[read(0, 0)]);
-    let wishes: Vec<Wish> = (0..40).map(|word| write(0, word)).collect();
+    let wishes: Vec<Wish> = (0..60).map(|word| write(0, word)).collect();
+    let others: Vec<Wish> = (100..140).map(|word| write(0, word)).collect();
     rig.ask(client, &wishes);
+    rig.ask(other, &others);
     // The first 5 are done, and their replies are lost with the device's memory.
     for _ in 0..5 {
         let (_, datagram) = rig.wire.pop_front().expect("16 are in flight");
@@ -84,10 +86,11 @@ fn nothing_is_sent_into_a_restart_again_and_what_was_not_sent_goes_on() {
     rig.boards[0].reboot();
     rig.wait(100 * MILLI);
     let codes = rig.codes(client, &wishes);
-    assert_eq!(codes[..16], [Code::NoResendReply; 16]);
-    assert_eq!(codes[16..], [Code::Done; 24]);
-    let expected: Vec<u32> = (0..5).chain(16..40).collect();
+    assert_eq!(codes, [Code::NoResendReply; 60]);
+    assert_eq!(rig.codes(other, &others), [Code::Done; 40]);
+    let expected: Vec<u32> = (0..5).chain(100..140).collect();
     assert_eq!(rig.boards[0].written, expected);
+    assert_eq!(rig.exchange(client, &[write(0, 60)]), [Code::Done], "what it asks next is done");
     assert!(rig.events.contains(&HubEvent::Restarted(target(0))));
 }
 
@@ -169,6 +172,26 @@ fn what_is_no_request_of_a_version_that_is_known_is_refused() {
     assert!(rig.wire.is_empty() && rig.hub.boards().count() == 0);
 }
 
+/// Sends transactions that nobody can read: of another version, without their data, of a type that is not assigned.
+#[test]
+fn a_packet_that_cannot_be_read_is_refused_at_once_and_holds_up_nobody() {
+    let mut rig = Rig::new(1, HubConfig::default());
+    let [client, other] = [rig.client(), rig.client()];
+    rig.exchange(other, &[read(0, 0)]);
+    for body in [&[0x3000_010F, 0x10][..], &[0x2000_021F, 0x10, 1], &[0x2000_018F, 0x10], &[0x2000_0100, 0x10]] {
+        let mut packet = Order::Big.bytes(0x2000_00F0).to_vec();
+        Order::Big.append(body, &mut packet);
+        rig.handle(Input::Received(client, &chunk_of_packets([(0, packet)])));
+        let refused = rig.chunk(client).expect("it is told at once");
+        let codes: Vec<Code> = Replies::new(&refused).map(|reply| reply.expect("a whole entry").code).collect();
+        assert_eq!(codes, [Code::MalformedStatus], "{body:08X?}");
+        assert!(rig.wire.is_empty());
+        rig.ask(other, &[read(0, 1)]);
+        rig.settle();
+        assert_eq!(rig.codes(other, &[read(0, 1)]), [Code::Done]);
+    }
+}
+
 #[test]
 fn only_boards_on_the_list_are_reached() {
     let mut rig = Rig::new(3, HubConfig::default());
@@ -246,20 +269,21 @@ fn a_client_that_reads_again_gets_everything_in_order() {
 }
 
 #[test]
-fn what_a_client_leaves_behind_is_not_sent_and_nobody_elses() {
+fn what_was_received_of_a_client_that_is_gone_is_done_and_nobody_elses() {
     let mut rig = Rig::new(1, HubConfig::default());
     let client = rig.client();
     rig.exchange(client, &[read(0, 0)]);
-    let wishes: Vec<Wish> = (0..40).map(|word| write(0, word)).collect();
+    let wishes: Vec<Wish> = (0..120).map(|word| write(0, word)).collect();
     rig.ask(client, &wishes);
     rig.handle(Input::Closed(client, Closed::Reset));
-    assert_eq!(rig.hub.held().0, 16, "those in flight have to be answered");
+    assert_eq!(rig.hub.held().0, 120);
     // The next client gets the same number.
     rig.clients = 0;
     let next = rig.client();
     rig.received.clear();
-    assert_eq!(rig.exchange(next, &[write(0, 100)]), [Code::Done]);
-    assert_eq!(rig.boards[0].written, (0..16).chain([100]).collect::<Vec<u32>>());
+    assert_eq!(rig.exchange(next, &[write(0, 200)]), [Code::Done]);
+    rig.boards[0].written.sort_unstable();
+    assert_eq!(rig.boards[0].written, (0..120).chain([200]).collect::<Vec<u32>>());
     assert_eq!((rig.chunk(next), rig.hub.held().0), (None, 0));
 }
 

@@ -68,6 +68,11 @@ impl Client {
         }
     }
 
+    /// Returns the lane that holds packets for a board, if one does.
+    pub(super) fn lane(&self, board: u32) -> Option<u32> {
+        self.lanes.iter().find(|(of, _)| *of == board).map(|(_, lane)| *lane)
+    }
+
     /// Packets that it is owed an answer to.
     pub(super) fn owed(&self) -> usize {
         self.entries.len()

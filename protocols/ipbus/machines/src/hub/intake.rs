@@ -5,6 +5,7 @@ use super::{Ended, HubConfig};
 use crate::window::WindowConfig;
 use crate::wire::Version;
 use crate::wire::hub::{Code, REQUEST_HEADER, Request, Requests, target};
+use crate::wire::legacy;
 use crate::wire::packet::{Kind, Packet};
 use core::net::SocketAddrV4;
 use hodo_machine::{Instant, Peer};
@@ -79,6 +80,9 @@ impl Router {
     #[inline]
     fn accept(&mut self, now: Instant, number: u32, chunk: u32, request: Request<'_>) -> Result<u32, Code> {
         let version = version_of(request.packet).ok_or(Code::WrongVersion)?;
+        if !is_whole(request.packet, version) {
+            return Err(Code::MalformedStatus);
+        }
         if !self.allow.allows(request.target) {
             return Err(Code::NotAllowed);
         }
@@ -110,8 +114,8 @@ impl Router {
     fn queue(&mut self, number: u32, board_number: u32, packet: u32) {
         let Some(client) = self.clients.at(Peer::accepted(number)) else { return };
         client.board = board_number;
-        let lane = match client.lanes.iter().find(|(board, _)| *board == board_number) {
-            Some((_, lane)) => *lane,
+        let lane = match client.lane(board_number) {
+            Some(lane) => lane,
             None => {
                 let lane = self.lanes.take(number);
                 client.lanes.push((board_number, lane));
@@ -147,4 +151,16 @@ fn version_of(packet: &[u8]) -> Option<Version> {
         Version::V1_3 => return Some(Version::V1_3),
     };
     Some(Version::V2_0)
+}
+
+/// Tells whether every transaction of a request can be read: a board would drop what it cannot read, or answer nothing that
+/// is known for its reply, and hold up all that is behind it.
+#[inline]
+fn is_whole(packet: &[u8], version: Version) -> bool {
+    match version {
+        Version::V2_0 => Packet::decode(packet).is_ok_and(|packet| packet.requests().all(|request| request.is_ok())),
+        Version::V1_3 => {
+            legacy::Packet::decode(packet).is_ok_and(|packet| packet.requests().all(|request| request.is_ok()))
+        }
+    }
 }

@@ -143,11 +143,8 @@ impl Lanes {
         Some(packet)
     }
 
-    /// Empties the lane of a client that has gone, and returns how many packets were in it. The lane stays until its
-    /// turn.
-    pub(super) fn abandon(&mut self, number: u32) -> u32 {
-        let lane = &mut self.0[number];
-        lane.client = NONE;
-        core::mem::take(&mut lane.length)
+    /// Leaves the lane to nobody: its client has gone.
+    pub(super) fn orphan(&mut self, number: u32) {
+        self.0[number].client = NONE;
     }
 }

@@ -100,20 +100,17 @@ impl Router {
         }
     }
 
-    /// Removes a client that is gone: its queued packets are not sent any more, and those in flight are nobody's.
+    /// Removes a client that is gone. What was received of it is done, and answered to nobody.
     pub(super) fn gone(&mut self, number: u32, why: Ended) {
         let Some(mut client) = self.clients.remove(Peer::accepted(number)) else { return };
         self.timers.cancel(Timer::FirstChunk(number));
-        for (board, lane) in client.lanes.drain(..) {
-            let abandoned = self.lanes.abandon(lane);
-            if let Some(board) = self.boards.at(board) {
-                board.queued -= abandoned;
-            }
+        for (_, lane) in client.lanes.drain(..) {
+            self.lanes.orphan(lane);
         }
         for packet in client.forget() {
             match self.packets[packet].stage {
-                Stage::InFlight => self.packets[packet].client = NONE,
-                Stage::Queued | Stage::Answered => self.packets.release(packet),
+                Stage::Queued | Stage::InFlight => self.packets[packet].client = NONE,
+                Stage::Answered => self.packets.release(packet),
             }
         }
         self.past.clients += client.counters;
@@ -320,7 +317,11 @@ impl Router {
                 }
                 Step::Failed { key, cause } => {
                     board.counters.errors += 1;
+                    let client = self.packets[key as u32].client;
                     self.fail(key as u32, code_of(cause));
+                    if cause == Cause::Restarted {
+                        self.fail_rest(number, client, code_of(cause));
+                    }
                 }
                 Step::Down(cause) => self.board_down(now, number, cause),
                 Step::Idle(deadline) => {
@@ -407,6 +408,19 @@ impl Router {
                 self.fail(packet, code);
             }
             give_lane_back(&mut self.lanes, &mut self.clients, lane);
+        }
+    }
+
+    /// Fails what a client has queued for a board that has restarted: it belongs behind what failed, and would be done on a
+    /// board without its configuration.
+    fn fail_rest(&mut self, number: u32, client: u32, code: Code) {
+        let Some(lane) = self.client(client).and_then(|client| client.lane(number)) else { return };
+        while let Some(packet) = self.lanes.pop(lane, &self.packets) {
+            if let Some(board) = self.boards.at(number) {
+                board.queued -= 1;
+                board.counters.errors += 1;
+            }
+            self.fail(packet, code);
         }
     }
 

@@ -98,7 +98,7 @@ codes! {
         Done = 0,
         /// The device did not answer a control packet.
         NoControlReply = 1,
-        /// The hub itself was late.
+        /// A bound of the hub was reached.
         HubTimeout = 2,
         /// The device did not answer a status request.
         NoStatusReply = 3,
@@ -124,7 +124,7 @@ impl fmt::Display for Code {
             Code::NoControlReply => {
                 "the device did not answer a control packet; it was there before: look at its link and its load"
             }
-            Code::HubTimeout => "the hub did not answer itself in time; look at the hub's load and log",
+            Code::HubTimeout => "a bound of the hub was reached: its packets for this device or in all, its devices, or the bytes of a packet; send less at once, in packets that the device has buffers for",
             Code::NoStatusReply => {
                 "the device does not answer; is it on, and are its address, port and version as in the URI?"
             }
