@@ -1,4 +1,4 @@
-"""What a row says of itself: other programs on the machine."""
+"""What a row says of itself: other programs on the machine, a schedule that was not held."""
 
 import contextlib
 import subprocess
@@ -28,6 +28,20 @@ def test_a_row_beside_another_program_says_so():
     # One processor, less what the two sides leave it.
     assert one["cpu"]["others_percent"] > 30 / document["environment"]["cores"], one["cpu"]
     assert "other programs took " in one["verdict"]["text"], one["verdict"]
+
+
+def test_an_open_loop_that_is_not_held_is_missed_and_says_since_when():
+    # A line that takes 25,000 of 1,000 bytes a second; at first they wait in the network's queue.
+    link = "sim+udp://?rate=200M&queue=2500"
+    plan = ["--test", "open", "--mode", "send", "--sizes", "1000", "--rate", "40K", "--duration", "200ms", *RUN[-5:-1], "--quiet"]
+    (one,) = command.bench(link, *plan)
+    assert one["verdict"]["state"] == "missed", one["verdict"]
+    held = 100 * one["rate"]["operations_per_s"]["median"] / 40_000
+    assert f"missed: {held:.1f} % of the schedule was held" in one["verdict"]["text"], one["verdict"]
+    assert "and it fell behind " in one["verdict"]["text"]
+    assert command.hodo("bench", link, *plan, "--require", "1.0").returncode == 1
+    held = [word if word != "40K" else "10K" for word in plan]
+    assert command.hodo("bench", link, *held, "--require", "0.99").returncode == 0
 
 
 def test_the_table_has_the_sentence_under_the_row():

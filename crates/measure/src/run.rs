@@ -232,7 +232,8 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: &[Found], error: Option<Lin
         tcp: accounts::tcp(found.iter().map(|link| &link.accounts)),
         stages: stages::stages(found),
         loss,
-        verdict: missed_or(plan, &rate, judged(error.as_ref(), all.operations, loss, &intervals)).with(&nodes),
+        verdict: missed_or(plan, &rate, &intervals, judged(error.as_ref(), all.operations, loss, &intervals))
+            .with(&nodes),
         nodes,
         intervals,
         error,
@@ -293,10 +294,11 @@ fn judged(error: Option<&LinkError>, operations: u64, loss: Loss, intervals: &[I
 }
 
 /// Returns the verdict, or one of a schedule that was not held.
-fn missed_or(plan: &Plan, rate: &Rate, verdict: Verdict) -> Verdict {
+fn missed_or(plan: &Plan, rate: &Rate, intervals: &[Interval], verdict: Verdict) -> Verdict {
     let asked = plan.scheduled_rate();
     let is_whole = !matches!(verdict.state, State::Interrupted | State::Failed);
-    asked.filter(|_| is_whole).and_then(|asked| missed(rate.operations_per_s.median, asked)).unwrap_or(verdict)
+    let missed = |asked| missed(rate.operations_per_s.median, asked, intervals);
+    asked.filter(|_| is_whole).and_then(missed).unwrap_or(verdict)
 }
 
 impl Run {

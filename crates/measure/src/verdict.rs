@@ -93,17 +93,33 @@ fn too_short(intervals: &[Interval]) -> String {
 /// The share of an open loop's schedule that has to be held.
 pub const SCHEDULE_HELD: f64 = 0.99;
 
-/// Judges whether a schedule was held; `None` where it was, to the [`SCHEDULE_HELD`] share.
+/// Judges whether a schedule was held over a run; `None` where it was, to the [`SCHEDULE_HELD`] share.
 #[must_use]
-pub fn missed(operations_per_s: f64, asked_per_s: f64) -> Option<Verdict> {
+pub fn missed(operations_per_s: f64, asked_per_s: f64, intervals: &[Interval]) -> Option<Verdict> {
     let held = operations_per_s / asked_per_s;
     (held < SCHEDULE_HELD).then(|| Verdict {
         state: State::Missed,
         text: format!(
-            "missed: {:.1} % of the schedule was held ({operations_per_s:.0}/s of {asked_per_s:.0}/s)",
-            held * 100.0
+            "missed: {:.1} % of the schedule was held ({operations_per_s:.0}/s of {asked_per_s:.0}/s), and it fell behind {}",
+            held * 100.0,
+            behind_from(asked_per_s, intervals)
         ),
     })
+}
+
+/// Returns when a run fell behind its schedule for good: after the last moment at which no more was missing than may be.
+fn behind_from(asked_per_s: f64, intervals: &[Interval]) -> String {
+    let end_s = intervals.last().map_or(0.0, |interval| interval.t_s);
+    let may_miss = (1.0 - SCHEDULE_HELD) * asked_per_s * end_s;
+    let mut done = 0.0;
+    let in_time = intervals.iter().filter(|interval| {
+        done += interval.operations as f64;
+        asked_per_s * interval.t_s - done <= may_miss
+    });
+    match in_time.last() {
+        Some(interval) if interval.t_s > 0.05 * end_s => format!("{:.1} s after its start", interval.t_s),
+        _ => "from its start".to_owned(),
+    }
 }
 
 fn slope(series: &Series) -> Option<String> {

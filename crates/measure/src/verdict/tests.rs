@@ -234,8 +234,22 @@ fn a_short_run_is_not_judged() {
 
 #[test]
 fn a_schedule_is_missed_where_less_than_99_percent_of_it_was_held() {
-    assert_eq!(missed(991.0, 1000.0), None);
-    let verdict = missed(900.0, 1000.0).expect("a tenth is missing");
+    assert_eq!(missed(991.0, 1000.0, &[]), None);
+    // 1,000 a second are due; of what is done later, all is missing after 1.4 s.
+    let run = |held_s: f64| {
+        let each = |i: u32| {
+            let t_s = f64::from(i) / 10.0;
+            Interval { t_s, operations: if t_s <= held_s { 100 } else { 50 }, payload_bytes: 0 }
+        };
+        (1..=20).map(each).collect::<Vec<_>>()
+    };
+    let verdict = missed(900.0, 1000.0, &run(1.4)).expect("a tenth is missing");
     assert_eq!(verdict.state, State::Missed);
-    assert_eq!(verdict.text, "missed: 90.0 % of the schedule was held (900/s of 1000/s)");
+    let held = "missed: 90.0 % of the schedule was held (900/s of 1000/s), and it fell behind";
+    assert_eq!(verdict.text, format!("{held} 1.4 s after its start"));
+    assert_eq!(missed(900.0, 1000.0, &run(0.0)).expect("as before").text, format!("{held} from its start"));
+    // What is made up for is not behind.
+    let mut late = run(2.0);
+    (late[3].operations, late[4].operations, late[17].operations) = (0, 200, 0);
+    assert_eq!(missed(900.0, 1000.0, &late).expect("as before").text, format!("{held} 1.7 s after its start"));
 }

@@ -12,9 +12,9 @@ fn name(group: &[&Measurement]) -> String {
     format!("{} · {}", figure::protocol_text(group[0]), group[0].test)
 }
 
-/// Returns the card by which a test is chosen, with the best figure that it found.
+/// Returns the card by which a test is chosen, with the best figure that may be quoted.
 pub(super) fn card(place: usize, group: &[&Measurement]) -> Markup {
-    let (value, about) = best(group).unwrap_or_else(|| (UNKNOWN.into(), "nothing measured".into()));
+    let (value, about) = best(group);
     let mut states: Vec<State> = Vec::new();
     for m in group {
         if !states.contains(&m.verdict.state) {
@@ -31,24 +31,38 @@ pub(super) fn card(place: usize, group: &[&Measurement]) -> Markup {
     }
 }
 
-fn best(group: &[&Measurement]) -> Option<(String, String)> {
-    let figure = Figure::of(group[0]);
-    let measured = group.iter().filter(|m| m.verdict.state != State::Failed);
-    let values = measured.filter_map(|m| Some((m, figure.value(m)?)));
-    let (m, value) = match figure {
-        Figure::Latency => values.min_by(|a, b| a.1.total_cmp(&b.1))?,
-        _ => values.max_by(|a, b| a.1.total_cmp(&b.1))?,
+/// Returns the best figure of the stable rows and what it is of; where no row is stable, that, and the best of the others.
+fn best(group: &[&Measurement]) -> (String, String) {
+    let quotable = |m: &Measurement| m.verdict.state == State::Stable && !figure::is_over_the_line(m);
+    let found = best_of(group.iter().copied().filter(|m| quotable(m))).map(|(m, value)| (value, about(m)));
+    let doubtful = || {
+        let (m, value) = best_of(group.iter().copied().filter(|m| m.verdict.state != State::Failed))?;
+        let why = if m.verdict.state == State::Stable { "over the line's limit" } else { m.verdict.state.word() };
+        Some(("none stable".to_owned(), format!("{value} at {} is {why}", figure::size_text(m))))
     };
+    found.or_else(doubtful).unwrap_or_else(|| (UNKNOWN.into(), "nothing measured".into()))
+}
+
+fn best_of<'a>(rows: impl Iterator<Item = &'a Measurement>) -> Option<(&'a Measurement, String)> {
+    let values = rows.filter_map(|m| Some((m, Figure::of(m), Figure::of(m).value(m)?)));
+    let (m, figure, value) = values.reduce(|best, next| {
+        let is_better = if next.1 == Figure::Latency { next.2 < best.2 } else { next.2 > best.2 };
+        if is_better { next } else { best }
+    })?;
+    Some((m, figure.text(value)))
+}
+
+fn about(m: &Measurement) -> String {
+    let figure = Figure::of(m);
     let size = figure::size_text(m);
     let share = m.share_of_limit.filter(|share| share.is_finite()).zip(m.limit.as_ref());
-    let about = match (figure, share) {
+    match (figure, share) {
         (Figure::Latency, _) => format!("p50 at {size}"),
         (_, Some((share, limit))) => {
             format!("at {size}, {} of {}", whole_percent(share), limit.kind.word())
         }
         (_, None) => format!("at {size}"),
-    };
-    Some((figure.text(value), about))
+    }
 }
 
 /// Returns the plots of a test, the most telling first.

@@ -23,6 +23,34 @@ fn holds_the_document_and_its_curves() {
     assert!(curve.matches('L').count() > 50, "{curve}");
 }
 
+/// Returns the value and the line under it of the card of the only test.
+fn card_of(rows: Vec<hodo_measure::Measurement>) -> (String, String) {
+    let page = html(&Document { measurements: rows, ..sample::document() });
+    let within = |class: &str| {
+        let from = page.split_once(&format!(r#"<span class="{class}">"#)).expect("a card").1;
+        from.split_once("</span>").expect("an end").0.to_owned()
+    };
+    (within("value"), within("about"))
+}
+
+#[test]
+fn a_card_quotes_the_best_stable_row() {
+    let row = |size, state| {
+        let mut m = sample::rate("tcp", hodo_measure::Mode::Send, size);
+        m.verdict.state = state;
+        m
+    };
+    let rows = vec![row(64, State::Stable), row(32_768, State::Stable), row(1 << 20, State::Bimodal)];
+    assert_eq!(card_of(rows), ("40.96 Gbit/s".into(), "at 32 KiB, 94 % of baseline".into()));
+    let rows = vec![row(64, State::Noisy), row(1 << 20, State::Drifting)];
+    assert_eq!(card_of(rows), ("none stable".into(), "49.66 Gbit/s at 1 MiB is drifting".into()));
+    let mut over = row(1 << 20, State::Stable);
+    over.limit.as_mut().expect("the sample has one").kind = hodo_measure::LimitKind::Line;
+    over.share_of_limit = Some(2.47);
+    assert_eq!(card_of(vec![over]).1, "49.66 Gbit/s at 1 MiB is over the line's limit");
+    assert_eq!(card_of(vec![row(64, State::Failed)]).1, "nothing measured");
+}
+
 #[test]
 fn no_name_becomes_markup_or_ends_the_script() {
     let mut document = sample::document();
