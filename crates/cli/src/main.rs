@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     let code = match ran {
         Ok(outcome) => outcome.into(),
         Err(error) => {
-            log::last_words(&format!("hodo: {error}"));
+            log::last_words(&terminal::printable(&format!("hodo: {error}")));
             error.exit_code()
         }
     };

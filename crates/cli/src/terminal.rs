@@ -2,14 +2,41 @@
 
 use crate::Error;
 use hodo_report::Style;
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 /// Columns where there is no terminal to ask.
 const WIDTH: usize = 160;
 
-/// Writes text to standard output. A reader that has gone away, as `head` does, is no error.
+/// Writes text to standard output, as [`printable`]. A reader that has gone away, as `head` does, is no error.
 pub fn print(text: &str) -> Result<(), Error> {
-    print_bytes(text.as_bytes())
+    print_bytes(printable(text).as_bytes())
+}
+
+/// Returns text that does nothing to a terminal but show, in colours at most: parts of it come from far ends and from files.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    if text.chars().all(is_plain) {
+        return text.into();
+    }
+    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(c) = rest.chars().next() {
+        let length = match colour(rest) {
+            Some(length) => length,
+            None => c.len_utf8(),
+        };
+        let is_shown = length > c.len_utf8() || is_plain(c);
+        shown.push_str(if is_shown { &rest[..length] } else { "\u{FFFD}" });
+        rest = &rest[length..];
+    }
+    shown.into()
+}
+
+/// Returns the length of the sequence in front of the text that chooses a colour, if there is one.
+fn colour(text: &str) -> Option<usize> {
+    let numbers = text.strip_prefix("\x1b[")?;
+    let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    numbers[end..].starts_with('m').then_some(end + 3)
 }
 
 /// Writes bytes to standard output.
@@ -20,7 +47,7 @@ pub fn print_bytes(bytes: &[u8]) -> Result<(), Error> {
 /// Writes text for people: to standard error where standard output is a program's.
 pub fn tell(text: &str, stdout_is_taken: bool) -> Result<(), Error> {
     if stdout_is_taken {
-        written("standard error", write_all(io::stderr().lock(), text.as_bytes()))
+        written("standard error", write_all(io::stderr().lock(), printable(text).as_bytes()))
     } else {
         print(text)
     }
@@ -28,7 +55,7 @@ pub fn tell(text: &str, stdout_is_taken: bool) -> Result<(), Error> {
 
 /// Writes a remark on standard error. It is lost if that cannot be written: the results do not depend on it.
 pub fn remark(text: &str) {
-    let _ = write_all(io::stderr().lock(), format!("hodo: {text}\n").as_bytes());
+    let _ = write_all(io::stderr().lock(), format!("hodo: {}\n", printable(text)).as_bytes());
 }
 
 /// Returns the style of a table on the stream to which [`tell`] writes.
@@ -54,5 +81,25 @@ fn written(to: &str, result: io::Result<()>) -> Result<(), Error> {
             Err(Error::Failed(format!("{to} cannot be written: {why}")))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_colours_reaches_the_terminal() {
+        for text in ["", "a\tb\n", "déjà vu", "\x1b[1mbold\x1b[0m \x1b[38;5;9mred\x1b[m"] {
+            assert_eq!(printable(text), text);
+        }
+        for (text, shown) in [
+            ("\x1b]0;title\x07", "\u{FFFD}]0;title\u{FFFD}"),
+            ("\x1b[2J\x1b[H", "\u{FFFD}[2J\u{FFFD}[H"),
+            ("a\rb\u{9b}31mc\x7f", "a\u{FFFD}b\u{FFFD}31mc\u{FFFD}"),
+            ("\x1b[31", "\u{FFFD}[31"),
+        ] {
+            assert_eq!(printable(text), shown);
+        }
     }
 }

@@ -22,8 +22,14 @@ impl PidFile {
     pub fn create(path: &Path) -> Result<Self, Error> {
         let failed = |error: io::Error| Error::PidFile { file: path.to_owned(), why: error.to_string() };
         loop {
-            let options = File::options().create(true).truncate(false).read(true).write(true).open(path);
-            let mut file = options.map_err(failed)?;
+            // A link is not followed: whoever may write to the folder could have any file of ours overwritten.
+            if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
+                return Err(failed(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "there is a link, a pipe or a folder",
+                )));
+            }
+            let mut file = process::open_without_links(path).map_err(failed)?;
             if !process::lock(&file).map_err(failed)? {
                 return Err(Error::Running { file: path.to_owned(), pid: number(&mut file) });
             }
@@ -94,6 +100,17 @@ mod tests {
         assert_eq!(PidFile::holder(&path).expect("it is there"), None);
         let _held = PidFile::create(&path).expect("nobody holds it");
         assert_eq!(fs::read_to_string(&path).expect("it is there"), format!("{}\n", std::process::id()));
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let [path, victim] = ["link", "victim"].map(path);
+        fs::write(&victim, "precious").expect("a folder to write to");
+        std::os::unix::fs::symlink(&victim, &path).expect("a free name");
+        let error = PidFile::create(&path).err();
+        assert!(matches!(&error, Some(Error::PidFile { why, .. }) if why.contains("link")), "{error:?}");
+        assert_eq!(fs::read_to_string(&victim).expect("it is there"), "precious");
+        fs::remove_file(&path).and_then(|()| fs::remove_file(&victim)).expect("they are ours");
     }
 
     #[test]

@@ -3,6 +3,7 @@ use crate::sys::{self, RawAddress};
 use hodo_machine::{Address, Ends, Transport};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Checks that the system knows this TCP congestion control and lets this process choose it.
 ///
@@ -66,10 +67,22 @@ pub(crate) fn prepare_stream(fd: BorrowedFd<'_>, address: &Address, settings: &S
     if settings.cut_on_close {
         return sys::set_cut_on_close(fd);
     }
+    let (idle, interval) = keep_alive(NUMBER.fetch_add(1, Ordering::Relaxed));
     sys::set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
-    sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 10)?;
-    sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 5)?;
-    sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 3)
+    sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, idle)?;
+    sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, interval)?;
+    sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, PROBES)
+}
+
+/// The number of the next stream.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+/// The probes of a silent peer that are not answered before it counts as gone.
+const PROBES: i32 = 4;
+
+/// Returns the seconds of silence before the first probe of a stream, and between the probes. Streams that fell silent together
+/// are not probed together, nor again: thousands of probes at once are more than a queue takes, and were lost each time.
+const fn keep_alive(number: u32) -> (i32, i32) {
+    (10 + (number % 16) as i32, 3 + (number / 16 % 3) as i32)
 }
 
 /// Requests buffers of this size, also above the system's limit if the process may.
@@ -81,4 +94,19 @@ pub(crate) fn set_buffers(fd: BorrowedFd<'_>, size: usize) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_not_probed_in_lockstep() {
+        let mut at = [[0; 48]; PROBES as usize];
+        for (idle, interval) in (0..4800).map(keep_alive) {
+            assert!((10..=25).contains(&idle) && (25..=50).contains(&(idle + PROBES * interval + 3)));
+            (0..PROBES).for_each(|probe| at[probe as usize][(idle + probe * interval) as usize] += 1);
+        }
+        assert!(at.iter().flatten().all(|together| *together <= 300), "of 4,800: {at:?}");
+    }
 }

@@ -5,12 +5,22 @@ use crate::sys::check;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 /// Returns the user id with whose rights this process acts.
 #[must_use]
 pub fn user() -> u32 {
     // SAFETY: takes no pointers, and cannot fail.
     unsafe { libc::geteuid() }
+}
+
+/// Opens a file to be read and written, which is created if it is not there. A link at its path is not followed.
+///
+/// # Errors
+/// Returns the operating system's error, for a link too.
+pub fn open_without_links(path: &Path) -> io::Result<File> {
+    File::options().create(true).truncate(false).read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
 /// Locks a file for this process as long as the file is open, and returns whether it was free.

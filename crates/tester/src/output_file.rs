@@ -69,7 +69,8 @@ impl OutputFile {
             return File::create(&self.path)?.write_all(content);
         }
         let part = part(&self.path)?;
-        let written = fs::write(&part, content).and_then(|()| fs::rename(&part, &self.path));
+        let written = create(&part).and_then(|mut file| file.write_all(content));
+        let written = written.and_then(|()| fs::rename(&part, &self.path));
         if written.is_err() {
             // The first failure is the one to tell.
             let _ = fs::remove_file(&part);
@@ -80,8 +81,20 @@ impl OutputFile {
 
 fn can_write_beside(path: &Path) -> io::Result<()> {
     let part = part(path)?;
-    File::create(&part)?;
+    create(&part)?;
     fs::remove_file(&part)
+}
+
+/// Creates a temporary file. What is there already is removed rather than written to: it may be a link that somebody else who
+/// writes to the folder has put there.
+fn create(part: &Path) -> io::Result<File> {
+    match File::create_new(part) {
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(part)?;
+            File::create_new(part)
+        }
+        created => created,
+    }
 }
 
 /// Returns the path of a temporary file beside this one, with a name of this process's own.
@@ -91,4 +104,23 @@ fn part(path: &Path) -> io::Result<PathBuf> {
     part.push(name);
     part.push(format!(".{}.part", std::process::id()));
     Ok(path.with_file_name(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_at_the_temporary_name_is_not_followed() {
+        let folder = std::env::temp_dir().join(format!("hodo-output-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (file, victim) = (folder.join("result.json"), folder.join("victim"));
+        fs::write(&victim, "precious").unwrap();
+        let output = OutputFile::prepare(&file).unwrap();
+        std::os::unix::fs::symlink(&victim, part(&file).unwrap()).unwrap();
+        output.write(b"{}").unwrap();
+        assert_eq!((fs::read(&victim).unwrap(), fs::read(&file).unwrap()), (b"precious".to_vec(), b"{}".to_vec()));
+        assert!(fs::symlink_metadata(&file).unwrap().is_file());
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

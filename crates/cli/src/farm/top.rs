@@ -48,11 +48,11 @@ pub fn run(options: &TopOptions) -> Result<Outcome, Error> {
     // Before the screen is taken, so that a wrong address is told as any error.
     let first = look(options)?;
     if is_live {
-        terminal::print(ENTER)?;
+        terminal::print_bytes(ENTER.as_bytes())?;
     }
     let shown = show(options, first, is_live, &stop);
     if is_live {
-        terminal::print(LEAVE)?;
+        terminal::print_bytes(LEAVE.as_bytes())?;
     }
     shown.map(|()| Outcome::Done)
 }
@@ -80,8 +80,9 @@ fn show(options: &TopOptions, first: FarmSnapshot, is_live: bool, stop: &AtomicB
         if is_live {
             // What is longer would take two rows, and move the others.
             let cut = |line: &str| line.chars().take(columns).collect::<String>();
+            let text = terminal::printable(&text);
             let lines: String = text.lines().take(rows - 1).map(|line| cut(line) + END_OF_LINE).collect();
-            terminal::print(&format!("{HOME}{lines}{END_OF_SCREEN}"))?;
+            terminal::print_bytes(format!("{HOME}{lines}{END_OF_SCREEN}").as_bytes())?;
         } else if options.once {
             return terminal::print(&text);
         } else {

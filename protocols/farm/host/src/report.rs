@@ -31,7 +31,7 @@ pub fn measurement(of: &str, status: &Status) -> Measurement {
     } else {
         // A run begins and ends amid the first and the last piece, which say nothing of its rate.
         let inner = intervals.get(1..intervals.len().saturating_sub(1)).filter(|inner| inner.len() >= INNER_MIN);
-        verdict(inner.unwrap_or(&intervals))
+        inner.map_or_else(|| verdict(&intervals), |inner| verdict(&since(intervals[0].t_s, inner)))
     };
     let nodes = status.nodes.len().max(1) as u64;
     let share = |node: &NodeStatus| NodeShare { number: node.number, events: node.answered };
@@ -73,6 +73,11 @@ pub fn measurement(of: &str, status: &Status) -> Measurement {
         fairness: Fairness::of(&shares.iter().map(|node| node.events).collect::<Vec<_>>(), elapsed_s, None),
         nodes: shares,
     }
+}
+
+/// Returns these pieces of a run as those of one that began at this second of it.
+fn since(start_s: f64, pieces: &[Interval]) -> Vec<Interval> {
+    pieces.iter().map(|piece| Interval { t_s: piece.t_s - start_s, ..*piece }).collect()
 }
 
 /// Returns the pieces of the run, two moments of the page each, without those before the first event and behind the last.

@@ -66,3 +66,24 @@ fn a_board_that_cuts_all_its_replies_is_told_of() {
     rig.wait(300 * MILLI);
     assert_eq!(rig.codes(client, &[read(0, 1)]), [Code::NoResendReply]);
 }
+
+/// Lets the hub say nothing for two seconds: it looks at the board's next number before it sends anything.
+#[test]
+fn what_others_did_while_nobody_asked_costs_no_packet() {
+    for sent in [0_u16, 1, 5, 40] {
+        let mut rig = Rig::new(1, HubConfig::default());
+        let client = rig.client();
+        rig.exchange(client, &[read(0, 0)]);
+        rig.wait(2_000 * MILLI);
+        if sent == 0 {
+            rig.boards[0].reboot();
+        }
+        // The greeting, and the read, have had numbers before.
+        (3..3 + sent).for_each(|id| another_host(&mut rig.boards[0], id, &write(0, 9)));
+        let wishes: Vec<Wish> = (100..120).map(|word| write(0, word)).collect();
+        rig.ask(client, &wishes);
+        rig.wait(100 * MILLI);
+        assert_eq!(rig.codes(client, &wishes), [Code::Done; 20], "{sent} packets of another host");
+        assert_eq!(rig.boards[0].written[usize::from(sent)..], (100..120).collect::<Vec<u32>>());
+    }
+}
