@@ -5,6 +5,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
+/// The longest text of a document in bytes; what is longer is cut where it is read.
+pub const TEXT_MAX: usize = 4 << 10;
+/// The longest histogram in bytes: several times what one takes in which every value is there.
+const HISTOGRAM_MAX: usize = 1 << 20;
+
 /// The reason that a text is not a result document.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -50,17 +55,19 @@ pub fn to_string(document: &Document) -> String {
     text
 }
 
-/// Reads a document of this version or of an earlier one, which becomes one of this version.
+/// Reads a document of this version or of an earlier one, which becomes one of this version. Texts in it that are longer
+/// than [`TEXT_MAX`] are cut, because they come from anywhere and are printed.
 ///
 /// # Errors
 ///
 /// A [`JsonError`] that says what is wrong with the text, and where.
 pub fn from_str(text: &str) -> Result<Document, JsonError> {
-    let value: Value = serde_json::from_str(text).map_err(|error| JsonError::NotJson {
+    let mut value: Value = serde_json::from_str(text).map_err(|error| JsonError::NotJson {
         line: error.line(),
         column: error.column(),
         what: without_position(&error.to_string()),
     })?;
+    cut(&mut value, TEXT_MAX);
     match value.get("schema") {
         Some(Value::String(schema)) if schema == SCHEMA || schema == SCHEMA_1 => {}
         Some(Value::String(schema)) => return Err(JsonError::OtherSchema { found: schema.clone() }),
@@ -70,6 +77,23 @@ pub fn from_str(text: &str) -> Result<Document, JsonError> {
     let document = Document::deserialize(serde_path_to_error::Deserializer::new(&value, &mut track))
         .map_err(|error| JsonError::BadField { path: track.path().to_string(), what: error.to_string() })?;
     Ok(Document { schema: SCHEMA.into(), ..document })
+}
+
+/// Cuts every text in a value after `max` bytes, with an ellipsis as its end.
+fn cut(value: &mut Value, max: usize) {
+    match value {
+        Value::String(text) if text.len() > max => {
+            let end = (0..=max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            *text = format!("{}…", &text[..end]);
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| cut(value, max)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                cut(value, if name == "histogram" { HISTOGRAM_MAX } else { TEXT_MAX });
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Returns the parser's message without ` at line 1 column 2`, which the error has as numbers.
@@ -128,6 +152,28 @@ mod tests {
         value["measurements"][0]["window"] = "many".into();
         let error = from_str(&value.to_string()).unwrap_err();
         assert!(error.to_string().starts_with("field `measurements[0].window`: invalid type"), "{error}");
+    }
+
+    #[test]
+    fn a_text_of_any_length_is_cut_and_a_histogram_that_can_be_is_whole() {
+        let mut document = sample::document();
+        let one = &mut document.measurements[0];
+        one.link = "é".repeat(1 << 20);
+        one.protocol = "p".repeat(TEXT_MAX);
+        let latency = document.measurements.iter_mut().find_map(|one| one.latency_ns.as_mut()).expect("a latency");
+        latency.histogram = "A".repeat(HISTOGRAM_MAX);
+        let read = from_str(&to_string(&document)).unwrap();
+        let link = &read.measurements[0].link;
+        assert!(link.ends_with("é…") && link.len() <= TEXT_MAX + '…'.len_utf8(), "{}", link.len());
+        assert_eq!(read.measurements[0].protocol.len(), TEXT_MAX);
+        assert_eq!(read.measurements.iter().find_map(|one| one.latency_ns.as_ref()), {
+            document.measurements.iter().find_map(|one| one.latency_ns.as_ref())
+        });
+        let other = serde_json::json!({ "schema": "s".repeat(1 << 20) }).to_string();
+        assert!(from_str(&other).unwrap_err().to_string().len() < 2 * TEXT_MAX);
+        let mut value = serde_json::to_value(sample::document()).unwrap();
+        value["measurements"][0]["mode"] = "m".repeat(1 << 20).into();
+        assert!(from_str(&value.to_string()).unwrap_err().to_string().len() < 2 * TEXT_MAX);
     }
 
     #[test]
