@@ -1,17 +1,19 @@
 //! The first lines of a daemon: where it listens, and where its pages are.
 
+use crate::Error;
 use crate::serve::at_the_end_of_stdin;
 use hodo_daemon::{Daemon, log};
 use hodo_machine::Address;
 use hodo_tester::{LISTENING_ON, PAGES_ON};
 
 /// Prints where a daemon listens and where its pages are. One that is tied stops when its standard input ends.
-pub fn announce(daemon: &Daemon, at: &Address, is_tied: bool) {
+pub fn announce(daemon: &Daemon, at: &Address, is_tied: bool) -> Result<(), Error> {
     if is_tied {
-        at_the_end_of_stdin(daemon.stop());
+        at_the_end_of_stdin(daemon.stop())?;
     }
     // First of all, so that whoever waits for the lines finds it so.
     daemon.ready(&format!("{LISTENING_ON}{at}"));
     let pages = daemon.site().map(|pages| format!("{PAGES_ON}{pages}\n"));
     log::announce(&format!("{LISTENING_ON}{at}\n{}", pages.unwrap_or_default()));
+    Ok(())
 }

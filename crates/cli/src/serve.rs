@@ -18,7 +18,7 @@ pub fn run(serve: &ServeOptions) -> Result<Outcome, Error> {
     hodo_tester::check_congestion(serve.congestion.as_deref())?;
     let stop = interrupt::flag_of_daemon(&serve.log)?;
     if serve.until_stdin_closes {
-        at_the_end_of_stdin(&stop);
+        at_the_end_of_stdin(&stop)?;
     }
     // Each peer takes a descriptor; where that is not allowed, fewer peers are served.
     let _ = hodo_io::host::raise_descriptor_limit();
@@ -87,9 +87,9 @@ fn size_max(uri: &Uri, options: Option<u32>) -> Result<u32, Error> {
 }
 
 /// Sets the flag when standard input ends.
-pub fn at_the_end_of_stdin(stop: &Arc<AtomicBool>) {
+pub fn at_the_end_of_stdin(stop: &Arc<AtomicBool>) -> Result<(), Error> {
     let stop = Arc::clone(stop);
-    std::thread::spawn(move || {
+    let thread = std::thread::Builder::new().name("stdin".to_owned()).spawn(move || {
         let mut ignored = [0; 64];
         loop {
             match io::stdin().read(&mut ignored) {
@@ -99,6 +99,11 @@ pub fn at_the_end_of_stdin(stop: &Arc<AtomicBool>) {
             }
         }
     });
+    thread.map(drop).map_err(|why| {
+        Error::Failed(format!(
+            "--until-stdin-closes: no thread can be started: {why}; raise the limit on threads or memory"
+        ))
+    })
 }
 
 /// Options of the far end.

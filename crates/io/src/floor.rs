@@ -19,7 +19,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::ScopedJoinHandle;
+use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Duration;
 
 const WARM_UP: Duration = Duration::from_millis(30);
@@ -128,7 +128,7 @@ impl Floor {
     ///
     /// # Errors
     /// Returns `InvalidInput` for connections over UDP or without any pair of processors, and otherwise the operating
-    /// system's error if a socket cannot be set up or used, or a thread cannot be pinned.
+    /// system's error if a socket cannot be set up or used, or a thread cannot be started or pinned.
     pub fn measure(&self) -> io::Result<Found> {
         let stop = AtomicBool::new(false);
         let arrived: Vec<AtomicU64> = self.cpus.iter().map(|_| AtomicU64::new(0)).collect();
@@ -139,19 +139,22 @@ impl Floor {
             let mut far = Vec::new();
             for ((there, cpus), arrived) in there.iter().zip(&self.cpus).zip(&arrived) {
                 let stop = &stop;
-                far.push(scope.spawn(move || {
+                let run = move || {
                     affinity::leave_other_descriptors(there.as_fd());
                     costing(|| self.far(there, cpus.1, arrived, stop)).1
-                }));
+                };
+                // Those that run already would not end by themselves.
+                let thread = Builder::new().spawn_scoped(scope, run);
+                far.push(thread.inspect_err(|_| stop.store(true, Ordering::Relaxed))?);
             }
             let sides = here.into_iter().zip(&self.cpus).zip(&arrived);
             let near = sides.map(|((here, cpus), arrived)| move || costing(|| self.near(here, cpus.0, arrived)));
             let near = match self.cpus.len() {
-                1 => near.map(affinity::keep).collect(),
-                _ => joined(near.map(|near| scope.spawn(near)).collect()),
+                1 => Ok(near.map(affinity::keep).collect()),
+                _ => near.map(|near| Builder::new().spawn_scoped(scope, near)).collect::<io::Result<_>>().map(joined),
             };
             stop.store(true, Ordering::Relaxed);
-            let found = near.into_iter().zip(joined(far)).map(|((seen, near_ns), far_ns)| {
+            let found = near?.into_iter().zip(joined(far)).map(|((seen, near_ns), far_ns)| {
                 let seen = seen?;
                 let cost_ns = (seen.all > 0).then(|| near_ns.max(far_ns) / seen.all as f64);
                 Ok(Found { messages_per_s: seen.messages_per_s, p50_ns: seen.p50_ns, cost_ns })

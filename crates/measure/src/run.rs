@@ -25,6 +25,7 @@ use recorder::Tally;
 use schedule::Share;
 use shared::{Shared, operations_per_s, repeats, together};
 use slots::SLOTS_MAX;
+use std::thread::Builder;
 use timeline::{Track, whole_nanos};
 
 /// The level of the confidence intervals where the plan asks for none.
@@ -148,20 +149,32 @@ pub fn run(links: &mut [Box<dyn Link + Send>], plan: &Plan, watch: &dyn Watch) -
         watch.placed(share.index as usize);
         drive(link.as_mut(), &shared, place, share)
     };
+    let mut refused = None;
     let found = if let [(share, link)] = &mut driven[..] {
         vec![each(0, *share, link)]
     } else {
         let each = &each;
         std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                (0..).zip(driven).map(|(place, (share, link))| scope.spawn(move || each(place, share, link))).collect();
+            let mut threads = Vec::with_capacity(driven.len());
+            for (place, (share, link)) in (0..).zip(driven) {
+                match Builder::new().spawn_scoped(scope, move || each(place, share, link)) {
+                    Ok(thread) => threads.push(thread),
+                    Err(why) => {
+                        shared.halt();
+                        refused = Some(LinkError::Unsupported(format!(
+                            "no thread can be started for each of {count} links: {why}; raise the limit on threads or memory"
+                        )));
+                        break;
+                    }
+                }
+            }
             let joined = |thread: std::thread::ScopedJoinHandle<'_, _>| {
                 thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             };
             threads.into_iter().map(joined).collect()
         })
     };
-    let errors = found.iter().filter_map(|link| link.error.clone());
+    let errors = found.iter().filter_map(|link| link.error.clone()).chain(refused);
     // The others were interrupted because of it.
     let error = errors.reduce(|a, b| if a == LinkError::Interrupted { b } else { a });
     gathered(plan, &shared, &found, error)

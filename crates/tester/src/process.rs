@@ -3,11 +3,12 @@
 use crate::{Error, FarEnd};
 use hodo_machine::Wait;
 use hodo_measure::units::cpus_text;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
+use std::thread::Builder;
 use std::time::Duration;
 
 /// The time that the process may take to end by itself.
@@ -43,7 +44,8 @@ impl Process {
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take().expect("standard output is piped"));
         let mut process = Process { child, stdin, _stdout: None };
         let begins = far_end.says;
-        let Some((lines, stdout)) = first_lines(stdout, begins.len(), launch.timeout) else {
+        let Some((lines, stdout)) = first_lines(stdout, begins.len(), launch.timeout).map_err(|why| no_thread(&why))?
+        else {
             return Err(process.did_not_start(launch.timeout));
         };
         let said = lines.lines().zip(begins).map_while(|(line, begin)| Some(line.strip_prefix(begin)?.to_owned()));
@@ -89,8 +91,8 @@ impl Process {
         drop(self.stdin.take());
         let (tell, told) = mpsc::channel();
         let child = self.child.id();
-        // Nobody listens any more where the child had to be killed.
-        std::thread::spawn(move || drop(tell.send(hodo_io::process::await_end(child))));
+        // Nobody listens any more where the child had to be killed; without a thread it is killed at once.
+        drop(Builder::new().spawn(move || drop(tell.send(hodo_io::process::await_end(child)))));
         if matches!(told.recv_timeout(GRACE), Ok(Ok(()))) {
             return self.child.try_wait().ok().flatten();
         }
@@ -105,6 +107,11 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Makes the error of a far end for which no thread can be started.
+pub(crate) fn no_thread(why: &io::Error) -> Error {
+    Error::Failed(format!("no thread can be started for the far end: {why}; raise the limit on threads or memory"))
 }
 
 /// Returns the command of a far end, tied to this process, and placed.
@@ -130,9 +137,13 @@ fn command(program: &Path, far_end: &FarEnd, launch: &Launch) -> Command {
 
 /// Returns the first lines of a child's output, and the rest of the output; `None` if they do not come within
 /// `timeout`.
-fn first_lines(stdout: ChildStdout, count: usize, timeout: Duration) -> Option<(String, BufReader<ChildStdout>)> {
+fn first_lines(
+    stdout: ChildStdout,
+    count: usize,
+    timeout: Duration,
+) -> io::Result<Option<(String, BufReader<ChildStdout>)>> {
     let (send, receive) = mpsc::channel();
-    std::thread::spawn(move || {
+    Builder::new().spawn(move || {
         let mut lines = String::new();
         let mut reader = BufReader::new(stdout);
         // Bounded, because it might be any program.
@@ -141,6 +152,6 @@ fn first_lines(stdout: ChildStdout, count: usize, timeout: Duration) -> Option<(
             let _ = bounded.read_line(&mut lines);
         }
         let _ = send.send((lines, reader));
-    });
-    receive.recv_timeout(timeout).ok()
+    })?;
+    Ok(receive.recv_timeout(timeout).ok())
 }

@@ -2,7 +2,7 @@
 
 use crate::placement::Placement;
 use crate::private_dir::PrivateDir;
-use crate::process::{Launch, Process};
+use crate::process::{Launch, Process, no_thread};
 use crate::{Conditions, Error, FarEnd, Host, ServeSettings, Timing, Uri};
 use hodo_machine::Address;
 use hodo_measure::FarEndFacts;
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 
 /// The most peers at once of a far end in a thread.
 const PEERS_MAX: usize = 20_000;
@@ -157,7 +157,10 @@ impl Thread {
         let listening = server.uri().to_string();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || server.run(&stopped));
+        let thread = Builder::new()
+            .name("far end".to_owned())
+            .spawn(move || server.run(&stopped))
+            .map_err(|why| no_thread(&why))?;
         Ok((Thread { stop, thread: Some(thread) }, listening, dir))
     }
 }

@@ -31,7 +31,7 @@ pub fn run(options: &NodeOptions) -> Result<Outcome, Error> {
     };
     let stop = interrupt::flag_of_daemon(&options.process.log)?;
     if options.process.until_stdin_closes {
-        at_the_end_of_stdin(&stop);
+        at_the_end_of_stdin(&stop)?;
     }
     node::run(&settings, &stop)?;
     Ok(Outcome::Done)

@@ -18,7 +18,7 @@ pub fn run(options: &SourceOptions) -> Result<Outcome, Error> {
     let settings = settings(options)?;
     let stop = interrupt::flag_of_daemon(&options.process.log)?;
     if options.process.until_stdin_closes {
-        at_the_end_of_stdin(&stop);
+        at_the_end_of_stdin(&stop)?;
     }
     let summary = source::run(&settings, &stop)?;
     log::print(&format!("source {}: {}\n", options.number, summary.text()))?;

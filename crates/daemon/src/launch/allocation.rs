@@ -46,16 +46,17 @@ impl Allocation {
             let why = format!("{why}; is Slurm installed here?");
             Error::Start { what: "salloc".to_owned(), why }
         })?;
-        let stdout = child.stdout.take().expect("standard output is piped");
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().expect("standard output is piped"));
+        let keeper = Keeper { child, stdin, has_nodes: false };
         let (send, receive) = mpsc::channel();
-        std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().spawn(move || {
             let mut line = String::new();
             // What it got, or nothing: the reader of the channel then finds that it has ended.
             let _ = BufReader::new(stdout).read_line(&mut line);
             let _ = send.send(line);
         });
-        let stdin = child.stdin.take();
-        Ok(PendingAllocation { keeper: Some(Keeper { child, stdin, has_nodes: false }), receive })
+        thread.map_err(|why| Error::Start { what: "a thread for salloc".to_owned(), why: why.to_string() })?;
+        Ok(PendingAllocation { keeper: Some(keeper), receive })
     }
 }
 

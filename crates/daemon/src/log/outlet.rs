@@ -106,10 +106,17 @@ impl Outlet {
     }
 
     fn start(&self) {
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(writer) = writer {
-            // Without a thread the queue ends, and its lines are lost.
-            let _ = Builder::new().name("log".to_owned()).spawn(move || writer.run());
+        let mut place = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = Arc::new(Mutex::new(place.take()));
+        let taken = Arc::clone(&given);
+        let take = |from: &Mutex<Option<Writer>>| from.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread =
+            Builder::new().name("log".to_owned()).spawn(move || take(&taken).into_iter().for_each(Writer::run));
+        if thread.is_err() {
+            // What is queued, the reason for the end among it, is written here. The next line tries again to have a thread.
+            *place = take(&given);
+            place.iter_mut().for_each(Writer::write_queued);
+            self.started.store(false, Ordering::Release);
         }
     }
 }
@@ -125,6 +132,13 @@ impl Shared {
 }
 
 impl Writer {
+    /// Writes the lines that are queued now.
+    fn write_queued(&mut self) {
+        while let Ok(line) = self.queue.try_recv() {
+            self.write(line);
+        }
+    }
+
     fn run(mut self) {
         loop {
             let next = if self.sink.reopens() {

@@ -30,6 +30,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
 use std::time::Duration;
 use watch::Watched;
 
@@ -100,13 +101,14 @@ fn run(settings: &BenchSettings, shape: &Shape, stop: &Arc<AtomicBool>) -> Resul
         )
     };
     std::thread::scope(|scope| {
-        let serving = scope.spawn(|| server.attend_woken(make, &end));
+        let serving = Builder::new().spawn_scoped(scope, || server.attend_woken(make, &end)).map_err(failed)?;
         let found = Nodes::start(shape, at).and_then(|mut nodes| {
             meet(shape, &snapshots, stop)?;
             if let Some(queue) = &queue {
                 let generator = nodes.start_generator(shape)?;
                 let (queue, end) = (Arc::clone(queue), &end);
-                scope.spawn(move || queue::fill(&queue, shape, generator, end));
+                let fill = move || queue::fill(&queue, shape, generator, end);
+                Builder::new().spawn_scoped(scope, fill).map_err(failed)?;
             }
             let (found, rest) = watch(settings, shape, &snapshots, &nodes, stop)?;
             if shape.flow != Flow::Poured {

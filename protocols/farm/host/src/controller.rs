@@ -157,7 +157,8 @@ fn start_storage(settings: &ControllerSettings, store: Store, health: &Arc<Healt
     let uploader = asked.upload.as_ref().map(|to| upload::start(&asked.options.directory, to, health)).transpose()?;
     let upload = uploader.map(|uploader| Upload { uploader, within: settings.drain });
     let pace = StoragePace { commit_every: asked.commit_every, sync_every: asked.sync_every };
-    Ok(Storage::start(store, settings.threads, pace, upload, health))
+    Storage::start(store, settings.threads, pace, upload, health)
+        .map_err(|why| Error::run("starting the threads of the store", &why))
 }
 
 fn config(settings: &ControllerSettings, pace: (Arc<Pace>, usize)) -> ControllerConfig {

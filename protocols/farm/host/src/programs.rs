@@ -40,7 +40,8 @@ pub enum Started {
 pub(crate) fn run(programs: &Programs, deciding: Deciding, stop: &Stop) -> Result<(), Error> {
     let Programs { started, command, workers, within } = programs;
     check(command.first().map_or(OsStr::new(""), OsString::as_os_str))?;
-    let (watch, within, output_max) = (Watch::start(), *within, deciding.node.event_max);
+    let watch = Watch::start().map_err(|why| Error::run("starting the thread that watches programs", &why))?;
+    let (within, output_max) = (*within, deciding.node.event_max);
     let told = |notice: Notice<'_>| match notice {
         Notice::Failed { event, why } => tracing::warn!("event {event}: {why}"),
         Notice::Left(error) => tracing::warn!("{error}; trying again"),

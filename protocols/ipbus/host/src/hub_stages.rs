@@ -62,8 +62,8 @@ impl Link for ThroughHub {
         let far_end = self.link.far_end(until, done)?;
         let (tell, told) = mpsc::channel();
         let pages = self.pages;
-        // Nobody waits for it any more where the link has failed.
-        std::thread::spawn(move || drop(tell.send(ask(pages))));
+        // Nobody waits for it any more where the link has failed. Without a thread there are no stages.
+        drop(std::thread::Builder::new().spawn(move || drop(tell.send(ask(pages)))));
         let stages = loop {
             match told.try_recv() {
                 Ok(stages) => break stages.ok(),

@@ -81,10 +81,12 @@ pub fn start(
     });
     if daemon.site().is_some() {
         let (reader, pulse) = (reader.clone(), daemon.health().pulse("timeline"));
-        std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().name("timeline".to_owned()).spawn(move || {
             pulse.rest();
             reader.follow();
         });
+        let what = "the thread of the time line".to_owned();
+        thread.map_err(|why| Error::Start { what, why: why.to_string() })?;
     }
     Ok(daemon)
 }

@@ -11,9 +11,10 @@ use hodo_farm::controller::Final;
 use hodo_farm::wire::Verdict;
 use hodo_io::Waker;
 use hodo_store::{Store, Uploader};
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use writer::Writer;
 
@@ -72,13 +73,16 @@ pub struct StorageQueue {
 
 impl Storage {
     /// Starts the writer for `threads` serving threads.
+    ///
+    /// # Errors
+    /// The operating system's error if no thread can be started.
     pub fn start(
         store: Store,
         threads: usize,
         pace: StoragePace,
         upload: Option<Upload>,
         health: &Arc<Health>,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queues: (0..threads).map(|_| Queue::default()).collect(),
             asleep: Mutex::new(false),
@@ -92,11 +96,11 @@ impl Storage {
             commits: AtomicU64::new(0),
             upload,
         });
-        let writer = Writer::new(store, &shared, pace);
+        let writer = Writer::new(store, &shared, pace)?;
         // In the common table of descriptors: the wakers of the threads that serve are in that one, and in a table of
         // this thread's own their numbers may be those of the store's files, which a wake would write into.
-        let thread = std::thread::spawn(move || writer.run());
-        Storage { shared, thread: Some(thread) }
+        let thread = Builder::new().name("store".to_owned()).spawn(move || writer.run())?;
+        Ok(Storage { shared, thread: Some(thread) })
     }
 
     /// Returns the queue of the serving thread with this index.

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::Builder;
 use std::time::Duration;
 
 /// Decides with a command of its own for each event: the event is its standard input, its exit status is the verdict,
@@ -39,12 +40,16 @@ impl Exec {
         let mut output = Vec::new();
         let read = std::thread::scope(|scope| {
             // It may print before it has read everything, and need not read everything.
-            scope.spawn(move || drop(stdin.write_all(&event.bytes)));
+            let fed = Builder::new().spawn_scoped(scope, move || drop(stdin.write_all(&event.bytes)));
+            if fed.is_err() {
+                // Without the event it would decide on nothing.
+                self.watching.kill();
+            }
             let read = stdout.take(u64::from(self.output_max) + 1).read_to_end(&mut output);
             if read.is_err() || output.len() > self.output_max as usize {
                 self.watching.kill();
             }
-            read
+            fed.and(read)
         });
         // Its number is to be its own until nobody kills it any more.
         let awaited = await_end(child.id());
@@ -89,7 +94,7 @@ mod tests {
     fn decide(script: &str, within: Duration, size: usize) -> Decision {
         let command: Vec<OsString> = ["sh", "-c", script].map(OsString::from).to_vec();
         let event = Undecided { run: 3, event: 9, partial: false, bytes: Bytes::from(vec![b'x'; size]) };
-        Exec::new(&command, 0, within, 1 << 20, &Watch::start()).decide(&event)
+        Exec::new(&command, 0, within, 1 << 20, &Watch::start().expect("a thread")).decide(&event)
     }
 
     const LONG: Duration = Duration::from_secs(30);

@@ -250,7 +250,7 @@ mod tests {
 
     fn shell(script: &str, within: Duration) -> Process {
         let command: Vec<OsString> = ["sh", "-c", script].map(OsString::from).to_vec();
-        Process::new(&command, 0, within, 100, &Watch::start())
+        Process::new(&command, 0, within, 100, &Watch::start().expect("a thread"))
     }
 
     fn why(process: &mut Process, number: u64) -> String {
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_waited_for() {
-        let watch = Watch::start();
+        let watch = Watch::start().expect("a thread");
         let mut process = Process::new(&["/there/is/none".into()], 0, LONG, 100, &watch);
         let (first, second) = (process.rests(), process.failures);
         assert!(first.is_some_and(|rest| rest <= AGAIN) && second == 2);

@@ -1,6 +1,8 @@
 use hodo_io::{Clock, process};
 use hodo_machine::Instant;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 /// Kills processes that take too long.
@@ -36,13 +38,16 @@ pub struct Watching {
 
 impl Watch {
     /// Begins to watch.
-    pub fn start() -> Watch {
+    ///
+    /// # Errors
+    /// The operating system's error if no thread can be started.
+    pub fn start() -> io::Result<Watch> {
         let watched = Watched { places: Vec::new(), next: None };
         let watch =
             Watch(Arc::new(Shared { clock: Clock::start(), watched: Mutex::new(watched), some: Condvar::new() }));
         let shared = Arc::clone(&watch.0);
-        std::thread::spawn(move || shared.look());
-        watch
+        Builder::new().name("watch".to_owned()).spawn(move || shared.look())?;
+        Ok(watch)
     }
 
     /// Makes a place for one process after the other.
@@ -129,7 +134,7 @@ mod tests {
 
     #[test]
     fn kills_who_takes_too_long_and_nobody_else() {
-        let watch = Watch::start();
+        let watch = Watch::start().expect("a thread");
         let (slow, quick) = (watch.place(), watch.place());
         let (mut slow_child, mut quick_child) = (sleeper(), sleeper());
         quick.begin(quick_child.id(), Duration::from_secs(60));

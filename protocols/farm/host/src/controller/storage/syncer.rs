@@ -14,14 +14,14 @@ pub struct Syncer {
 
 impl Syncer {
     /// Starts the thread, which wakes the writer after each file.
-    pub fn start(shared: &Arc<Shared>) -> Self {
+    pub fn start(shared: &Arc<Shared>) -> std::io::Result<Self> {
         let (jobs, todo) = sync_channel::<Sync>(1);
         let outcome: Arc<Mutex<Option<Synced>>> = Arc::default();
         let (shared, slot) = (Arc::clone(shared), Arc::clone(&outcome));
         let pulse = shared.health.pulse("sync");
         // At rest for good: how long a disk takes is no sign of life, but the end of the thread is noticed.
         pulse.rest();
-        let thread = std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().name("sync".to_owned()).spawn(move || {
             let _pulse = pulse;
             let _last_words = LastWords { shared: &shared, thread: "sync" };
             for job in todo {
@@ -29,8 +29,8 @@ impl Syncer {
                 *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
                 shared.wake_writer();
             }
-        });
-        Syncer { jobs: Some(jobs), outcome, is_busy: false, thread: Some(thread) }
+        })?;
+        Ok(Syncer { jobs: Some(jobs), outcome, is_busy: false, thread: Some(thread) })
     }
 
     /// Returns whether a file is being synced, or its outcome was not taken yet.

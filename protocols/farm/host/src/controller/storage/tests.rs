@@ -95,7 +95,7 @@ fn dies(name: &str, writes: bool) -> (String, String, String) {
     files.is_armed.store(true, Ordering::Relaxed);
     let health = Arc::new(Health::new(Duration::from_secs(3600)));
     let pace = StoragePace { commit_every: Duration::ZERO, sync_every: Duration::ZERO };
-    let storage = Storage::start(store, 1, pace, None, &health);
+    let storage = Storage::start(store, 1, pace, None, &health).expect("a thread");
     let queue = storage.queue(0);
     let verdict = |event| Final {
         run: 1,

@@ -28,17 +28,17 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn new(store: Store, shared: &Arc<Shared>, pace: StoragePace) -> Self {
+    pub fn new(store: Store, shared: &Arc<Shared>, pace: StoragePace) -> std::io::Result<Self> {
         let clock = Clock::start();
-        Writer {
+        Ok(Writer {
             store,
             shared: Arc::clone(shared),
             pace,
-            syncer: Syncer::start(shared),
+            syncer: Syncer::start(shared)?,
             pulse: shared.health.pulse("store"),
             clock,
             sync_at: clock.now() + pace.sync_every,
-        }
+        })
     }
 
     /// Writes queued verdicts, group after group, until the end.
