@@ -1,5 +1,7 @@
 //! Replays every corpus, then mutates it from a seed. No clock: the same inputs on every machine.
 
+mod counting;
+
 use hodo_fuzz::{TARGETS, Target};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
