@@ -1,21 +1,22 @@
-//! What a machine costs that strangers talk to: memory, and work for each byte that came.
+//! The cost of a machine that strangers talk to: memory, and work for each byte that came.
 //!
 //! Nothing is measured in seconds, so that a bound holds on every computer: memory is what is allocated and not given back,
 //! work is what was allocated in all and the number of outputs.
 
-use std::cell::Cell;
+use std::sync::OnceLock;
 
-thread_local! {
-    static LIVE: Cell<i64> = const { Cell::new(0) };
-    static TAKEN: Cell<u64> = const { Cell::new(0) };
+/// Returns the bytes that this thread has and has not given back, and those that it has taken in all.
+pub type Meter = fn() -> (i64, u64);
+
+static METER: OnceLock<Meter> = OnceLock::new();
+
+/// Has memory measured so from now on; it counts as nothing before.
+pub fn measure_by(meter: Meter) {
+    METER.get_or_init(|| meter);
 }
 
-/// Counts bytes that this thread allocates, or gives back where they are negative. A test's allocator calls it; without
-/// one, memory counts as nothing.
-pub fn note(bytes: i64) {
-    // A thread that ends has no counter any more.
-    let _ = LIVE.try_with(|live| live.set(live.get() + bytes));
-    let _ = TAKEN.try_with(|taken| taken.set(taken.get() + u64::try_from(bytes).unwrap_or(0)));
+fn bytes_here() -> (i64, u64) {
+    METER.get().map_or((0, 0), |meter| meter())
 }
 
 /// Outputs with which a machine may begin.
@@ -56,17 +57,19 @@ pub(crate) struct Cost {
 
 impl Cost {
     pub(crate) fn begin() -> Self {
-        Cost { live: LIVE.get(), taken: TAKEN.get(), steps: 0, bytes_in: 0, bytes_out: 0, outputs: 0, peers: 0 }
+        let (live, taken) = bytes_here();
+        Cost { live, taken, steps: 0, bytes_in: 0, bytes_out: 0, outputs: 0, peers: 0 }
     }
 
     /// Panics where a bound is passed.
     pub(crate) fn check(&self, bounds: &Bounds) {
-        let live = u64::try_from(LIVE.get() - self.live).unwrap_or(0);
+        let (live, taken) = bytes_here();
+        let live = u64::try_from(live - self.live).unwrap_or(0);
         let most = bounds.memory + bounds.memory_per_peer * self.peers + bounds.memory_per_byte * self.bytes_in;
         assert!(live <= most, "{live} bytes of memory are over {most}: {self:?}");
         let most = OUTPUTS + bounds.outputs * (self.steps + self.bytes_in);
         assert!(self.outputs <= most, "{} outputs are over {most}: {self:?}", self.outputs);
-        let taken = TAKEN.get() - self.taken;
+        let taken = taken - self.taken;
         let most = bounds.memory + bounds.allocated * (self.steps + self.bytes_in + self.bytes_out);
         assert!(taken <= most, "{taken} bytes allocated in all are over {most}: {self:?}");
     }

@@ -1,24 +1,25 @@
 //! The harness notices a machine that costs too much.
 
+#[path = "../../crates/measure/tests/counting/mod.rs"]
 mod counting;
 
 use hodo_fuzz::drive;
 use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer};
 use std::panic::catch_unwind;
 
-/// What a machine does with bytes that it should not.
+/// A misuse of the bytes that come.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Vice {
     None,
-    /// Keeps a kibibyte for each byte.
+    /// A kibibyte is kept for each byte.
     Hoards,
-    /// Keeps a mebibyte for whoever comes.
+    /// A mebibyte is kept for whoever comes.
     Welcomes,
-    /// Sends a message for each byte to each side.
+    /// Each byte is answered with ten messages.
     Chatters,
-    /// Copies all that came so far with every message.
+    /// All that came so far is copied with every byte.
     Copies,
-    /// Answers strangers with more than they sent.
+    /// Strangers are answered with more than they sent.
     Amplifies,
 }
 
@@ -81,6 +82,7 @@ fn is_caught(vice: Vice) -> bool {
 
 #[test]
 fn memory_work_and_amplification_have_bounds() {
+    hodo_fuzz::cost::measure_by(counting::bytes_here);
     assert!(!is_caught(Vice::None));
     for vice in [Vice::Hoards, Vice::Welcomes, Vice::Chatters, Vice::Copies, Vice::Amplifies] {
         assert!(is_caught(vice), "{vice:?}");
