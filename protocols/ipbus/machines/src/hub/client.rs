@@ -3,6 +3,7 @@ use super::stages::mark_answered;
 use super::statistics::ClientCounters;
 use crate::wire::chunk;
 use crate::wire::hub::{Code, REPLY_HEADER, Reply};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::SocketAddrV4;
@@ -17,6 +18,12 @@ pub(super) struct Client {
     pub(super) peer: Peer,
     pub(super) address: Address,
     pub(super) came: Instant,
+    /// Chunks that wait, in order, until a board has room.
+    pub(super) backlog: VecDeque<Box<[u8]>>,
+    /// Packets in them.
+    pub(super) backlog_packets: usize,
+    /// The full board that the first of them is for.
+    pub(super) waits_for: Option<u32>,
     entries: VecDeque<Entry>,
     chunks: VecDeque<Owed>,
     /// The number of the first of them; they are counted up, going round.
@@ -57,6 +64,9 @@ impl Client {
             peer,
             address,
             came: now,
+            backlog: VecDeque::new(),
+            backlog_packets: 0,
+            waits_for: None,
             entries: VecDeque::new(),
             chunks: VecDeque::new(),
             first: 0,
