@@ -148,6 +148,29 @@ fn a_client_that_sends_more_than_it_may_wait_for_is_ended_though_its_board_is_fu
 }
 
 #[test]
+fn chunks_without_a_packet_do_not_pile_up() {
+    let mut rig = Rig::new(1, HubConfig { client_packets: 12, ..small() });
+    let client = rig.client();
+    writes(0)[..12].chunks(IN_CHUNK).take(3).for_each(|chunk| rig.ask(client, chunk));
+    (0..4).for_each(|_| rig.handle(Input::Received(client, &[0; 4])));
+    assert_eq!(rig.hub.counters().ended[Ended::TooManyPackets as usize], 1);
+}
+
+#[test]
+fn a_client_that_waits_for_a_board_is_not_idle() {
+    let bounds = HubConfig { clients: 2, idle: MILLI, ..small() };
+    let mut rig = Rig::new(1, bounds);
+    let [client, waiting] = [rig.client(), rig.client()];
+    writes(0).chunks(IN_CHUNK).for_each(|chunk| rig.ask(client, chunk));
+    rig.ask(waiting, &writes(1)[..1]);
+    rig.now = rig.now + 2 * MILLI;
+    let third = rig.client();
+    assert_eq!(rig.closed, [third]);
+    rig.wait(MILLI);
+    assert_eq!(rig.codes(waiting, &writes(1)[..1]), [Code::Done]);
+}
+
+#[test]
 fn bytes_that_wait_are_bounded_and_what_goes_beyond_is_taken_in() {
     let mut rig = Rig::new(1, HubConfig { backlog_bytes: 200, ..small() });
     let client = rig.client();

@@ -20,8 +20,8 @@ impl Router {
         if full.is_none() && client.backlog.is_empty() {
             return self.take_in(now, number, chunk);
         }
-        let count = Requests::new(chunk).count();
-        if client.owed() + client.backlog_packets + count > self.config.client_packets {
+        let count = packets(chunk);
+        if client.owed() + count > self.config.client_packets {
             return Err(Ended::TooManyPackets);
         }
         if self.backlog_bytes + chunk.len() > self.config.backlog_bytes {
@@ -83,7 +83,7 @@ impl Router {
             if let Some(board) = self.full_board(&chunk) {
                 self.backlog_bytes += chunk.len();
                 if let Some(client) = self.client(number) {
-                    client.backlog_packets += Requests::new(&chunk).count();
+                    client.backlog_packets += packets(&chunk);
                     client.backlog.push_front(chunk);
                 }
                 self.wait_for(number, board);
@@ -109,8 +109,13 @@ impl Router {
     fn next_of_backlog(&mut self, number: u32) -> Option<Box<[u8]>> {
         let client = self.clients.at(Peer::accepted(number))?;
         let chunk = client.backlog.pop_front()?;
-        client.backlog_packets -= Requests::new(&chunk).count();
+        client.backlog_packets -= packets(&chunk);
         self.backlog_bytes -= chunk.len();
         Some(chunk)
     }
+}
+
+/// Returns how many packets a chunk counts for while it waits.
+fn packets(chunk: &[u8]) -> usize {
+    Requests::new(chunk).count().max(1)
 }

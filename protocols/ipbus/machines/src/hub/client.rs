@@ -20,10 +20,12 @@ pub(super) struct Client {
     pub(super) came: Instant,
     /// Chunks that wait, in order, until a board has room.
     pub(super) backlog: VecDeque<Box<[u8]>>,
-    /// Packets in them.
+    /// Packets in them; a chunk without any counts as one.
     pub(super) backlog_packets: usize,
     /// The full board that the first of them is for.
     pub(super) waits_for: Option<u32>,
+    /// When the last byte of it came.
+    pub(super) heard: Instant,
     entries: VecDeque<Entry>,
     chunks: VecDeque<Owed>,
     /// The number of the first of them; they are counted up, going round.
@@ -67,6 +69,7 @@ impl Client {
             backlog: VecDeque::new(),
             backlog_packets: 0,
             waits_for: None,
+            heard: now,
             entries: VecDeque::new(),
             chunks: VecDeque::new(),
             first: 0,
@@ -83,9 +86,9 @@ impl Client {
         self.lanes.iter().find(|(of, _)| *of == board).map(|(_, lane)| *lane)
     }
 
-    /// Packets that it is owed an answer to.
+    /// Packets that it is owed an answer to, with those that wait for room.
     pub(super) fn owed(&self) -> usize {
-        self.entries.len()
+        self.entries.len() + self.backlog_packets
     }
 
     /// Begins the entries of a new chunk, and returns its number.

@@ -153,7 +153,7 @@ impl Router {
             peer: client.peer,
             address: client.address.clone(),
             since: client.came,
-            waiting: client.owed() + client.backlog_packets,
+            waiting: client.owed(),
             blocked: client.blocked,
             counters: client.counters,
         })
