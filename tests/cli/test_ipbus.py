@@ -100,6 +100,10 @@ def test_fifos(uri):
     assert values("fifo", "read", *table(uri), "daq.fifo", "-n", 400) == words[:400]
     assert values("block", "read", *table(uri), "daq.fifo", "-n", 100) == words[400:500], "its mode is the table's"
     assert values("fifo", "read", uri, "0x1001", "-n", 100) == words[500:]
+    ipbus("fifo", "write", uri, "0x1001", *words)
+    part = ipbus("fifo", "read", *table(uri), "daq.fifo", "-n", 1000, "--values", status=1)
+    assert [int(word, 0) for word in part.stdout.split()] == words, "what was taken out is nowhere else"
+    assert "600 words were taken out" in part.stderr, part.stderr
     empty = ipbus("fifo", "read", *table(uri), "daq.fifo", "-n", 1, status=1)
     assert "`daq.fifo` at 0x00001001" in empty.stderr and "bus error on read" in empty.stderr
 

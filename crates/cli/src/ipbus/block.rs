@@ -7,6 +7,7 @@ use super::values::{self, ShowOptions};
 use crate::output::Target;
 use crate::{Error, Outcome, terminal};
 use clap::{Args, Command, Subcommand, ValueEnum};
+use hodo_ipbus_host::SessionError;
 use hodo_ipbus_host::registers::{self as words, Block, Board, Kind, Spot, WORDS_MAX};
 use hodo_ipbus_host::table::Mask;
 use hodo_measure::units;
@@ -35,7 +36,14 @@ fn read(options: &ReadBlockOptions, kind: Kind) -> Result<Outcome, Error> {
     let count = options.words.or(span.size).ok_or_else(|| {
         Error::Usage(format!("the number of words of {} is not known; add --words N", span.label.text()))
     })?;
-    let found = board.session.call(span.read(&options.spot, count)).map_err(failed)?;
+    let (found, error) = match board.session.call(span.read(&options.spot, count)) {
+        Ok(found) => (found, None),
+        // What was taken out of a FIFO is nowhere else any more.
+        Err(SessionError::Failed(failure)) if !failure.taken.is_empty() => {
+            (failure.taken.clone(), Some(SessionError::Failed(failure)))
+        }
+        Err(error) => return Err(failed(error)),
+    };
     forms.write(|| tsv(&span, &board, &found, options.show.decimal), || document(&span, &board, &found))?;
     let stdout_is_taken = forms.take_stdout() || output.as_ref().is_some_and(Target::is_stdout);
     let people = match &output {
@@ -49,7 +57,7 @@ fn read(options: &ReadBlockOptions, kind: Kind) -> Result<Outcome, Error> {
         None => words::lines(&found, options.show.decimal, |index| span.place(index)),
     };
     terminal::tell(&people, stdout_is_taken)?;
-    Ok(Outcome::Done)
+    error.map_or(Ok(Outcome::Done), |error| Err(failed(error)))
 }
 
 fn write(options: &WriteBlockOptions, kind: Kind) -> Result<Outcome, Error> {

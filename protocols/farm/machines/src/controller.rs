@@ -436,7 +436,7 @@ impl<S: Supply> Controller<S> {
                 self.dials.reached(peer);
                 self.suspects_due = true;
             }
-            Role::Source | Role::Builder if peer.is_accepted() => self.giver_came(peer, hello)?,
+            Role::Source | Role::Builder if peer.is_accepted() => self.giver_came(now, peer, hello)?,
             Role::Source | Role::Builder | Role::Controller => return Err(Error::WrongRole { role: hello.role }),
         }
         self.events.push_back(Event::Joined { peer, hello });

@@ -132,6 +132,14 @@ pub enum Error {
         /// The bound in bytes.
         max: u64,
     },
+    /// It gave nothing, and another took its place.
+    #[error(
+        "it gave nothing for long, and another source needed one of the {max} places; raise --sources at the controller"
+    )]
+    Idle {
+        /// The bound.
+        max: u32,
+    },
 }
 
 impl Error {
@@ -162,11 +170,12 @@ impl Error {
             Error::NoSuchSource { .. } => 21,
             Error::NoTokens => 22,
             Error::OverData { .. } => 23,
+            Error::Idle { .. } => 24,
         }
     }
 
     /// The name of each code in counters; there is none with the code 0.
-    pub const REASONS: [&'static str; 24] = [
+    pub const REASONS: [&'static str; 25] = [
         "none",
         "another-protocol",
         "version",
@@ -191,6 +200,7 @@ impl Error {
         "no-such-source",
         "no-tokens",
         "over-data",
+        "idle",
     ];
 
     /// Turns the error of a peer that has not greeted into [`Error::NotFarm`] if the first bytes are text.

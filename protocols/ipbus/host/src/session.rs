@@ -105,7 +105,7 @@ struct QueuedAccess {
 enum State {
     Open,
     Done(Data),
-    Failed { address: u32, error: hodo_ipbus::Error },
+    Failed { address: u32, error: hodo_ipbus::Error, taken: Vec<u32> },
     Taken,
 }
 
@@ -283,7 +283,7 @@ impl Session {
         let ended = line.step(wait, until, &mut |event| {
             let (tag, state) = match event {
                 Event::Done { tag, data } => (tag, State::Done(data)),
-                Event::Failed { tag, address, error } => (tag, State::Failed { address, error }),
+                Event::Failed { tag, address, error, taken } => (tag, State::Failed { address, error, taken }),
                 Event::Ready | Event::Down(_) => return,
             };
             let index = usize::try_from(tag - *first).expect("nothing is forgotten before it has ended");
@@ -297,9 +297,10 @@ impl Session {
 
 impl QueuedAccess {
     fn failure(&self, uri: &str, table: Option<&Table>) -> Option<Failure> {
-        let State::Failed { address, error } = self.state else { return None };
+        let State::Failed { address, error, taken } = &self.state else { return None };
         let node = self.node.and_then(|number| Some(table?.numbered(number)?.path()));
-        Some(Failure { action: self.action, node, address, uri: uri.to_owned(), error })
+        let (address, error, taken) = (*address, *error, taken.clone());
+        Some(Failure { action: self.action, node, address, uri: uri.to_owned(), error, taken })
     }
 }
 

@@ -233,6 +233,9 @@ pub enum Event {
         address: u32,
         /// Why.
         error: Error,
+        /// The words that a FIFO read took out nevertheless, in order: nobody else will find them there. Empty for any other
+        /// operation.
+        taken: Vec<u32>,
     },
     /// The device cannot be reached: all that was asked has failed. The next command tries again.
     Down(Error),
@@ -351,7 +354,7 @@ impl Client {
         self.carrier.reset(now);
         self.flight.fail_all(error, &mut self.queue);
         self.composer.restart();
-        self.flight.forget_unsent();
+        self.flight.forget_unsent(error, &mut self.queue);
         self.queue.fail_all(error);
         self.down = Some(error);
     }

@@ -65,6 +65,8 @@ pub struct HubConfig {
     pub forget: Duration,
     /// A client that has not sent a whole chunk by then is ended.
     pub first_chunk: Duration,
+    /// A client that is owed nothing and has sent nothing for this long gives its place to a new one, where all are taken.
+    pub idle: Duration,
     /// The seed of the numbers by which the hub knows its own packets; another one for each hub.
     pub seed: u64,
 }
@@ -85,6 +87,7 @@ impl Default for HubConfig {
             probe_last: Duration::from_secs(5),
             forget: Duration::from_secs(15),
             first_chunk: Duration::from_secs(30),
+            idle: Duration::from_secs(10),
             seed: 0,
         }
     }
@@ -135,6 +138,8 @@ codes! {
         TooManyPackets => "too_many_packets",
         /// There was no place for it.
         TooManyClients => "too_many_clients",
+        /// It was idle, and another took its place.
+        Idle => "idle",
         /// It sent no whole chunk in time.
         Silent => "silent",
         /// The hub is to stop.
@@ -151,6 +156,7 @@ impl fmt::Display for Ended {
             Ended::ChunkTooLong => "it sent a chunk over the bound; is it an IPbus client?",
             Ended::TooManyPackets => "it sent more packets than it may wait for",
             Ended::TooManyClients => "the limit of clients is reached",
+            Ended::Idle => "it was idle, and the place was needed; raise --clients if that happens often",
             Ended::Silent => "it sent no whole chunk in time",
             Ended::Drained => "the hub is stopping",
         })
@@ -215,7 +221,7 @@ impl Hub {
     fn take(&mut self, now: Instant, peer: Peer, bytes: &[u8]) {
         let index = index(peer);
         let Some(chunks) = self.streams.at(peer) else { return };
-        self.router.count_bytes(index, bytes.len());
+        self.router.count_bytes(now, index, bytes.len());
         let mut rest = bytes;
         let ended = loop {
             match chunks.next(&mut rest) {

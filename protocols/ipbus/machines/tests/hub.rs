@@ -347,6 +347,38 @@ fn clients_have_a_bound_and_those_that_never_ask_make_room() {
 }
 
 #[test]
+fn idle_clients_make_room_when_all_places_are_taken_and_can_come_again() {
+    let idle = HubConfig::default().idle;
+    let mut rig = Rig::new(1, HubConfig { clients: 3, ..HubConfig::default() });
+    let [silent, owed, asker] = [rig.client(), rig.client(), rig.client()];
+    rig.exchange(asker, &[write(0, 1)]);
+    rig.wait(idle - 2 * MILLI);
+    let early = rig.client();
+    assert_eq!(rig.closed, [early], "nobody has been idle for long enough");
+    rig.wait(MILLI);
+    let second = rig.client();
+    assert_eq!(rig.closed, [early, silent], "one that never asked goes before one that did");
+    rig.handle(Input::Blocked(owed));
+    rig.ask(owed, &[write(0, 2)]);
+    rig.wait(idle);
+    let third = rig.client();
+    assert_eq!(rig.closed[2..], [second]);
+    let fourth = rig.client();
+    assert_eq!(rig.closed[3..], [asker], "one that asked long ago goes too");
+    let fifth = rig.client();
+    assert_eq!(rig.closed[4..], [fifth], "nobody goes who is owed an answer");
+    rig.handle(Input::Drained(owed));
+    assert_eq!(rig.codes(owed, &[write(0, 2)]), [Code::Done]);
+    let again = rig.client();
+    assert_eq!(rig.closed[5..], [owed], "it has its answer");
+    for client in [third, fourth, again] {
+        assert_eq!(rig.exchange(client, &[write(0, 3)]), [Code::Done]);
+    }
+    let ended = rig.hub.counters().ended;
+    assert_eq!((ended[Ended::TooManyClients as usize], ended[Ended::Idle as usize]), (2, 4));
+}
+
+#[test]
 fn a_hub_that_drains_answers_what_is_under_way_and_ends_its_clients() {
     let mut rig = Rig::new(1, HubConfig::default());
     let [busy, idle] = [rig.client(), rig.client()];

@@ -46,6 +46,9 @@ pub struct ControllerConfig {
     pub source_credits: u32,
     /// Sources and builders that may be there; each gets its part of the pool.
     pub sources_max: u32,
+    /// A source or builder that has nothing unanswered and has given nothing for this long gives its place to a new one,
+    /// where all are taken.
+    pub source_idle: Duration,
     /// Nodes that may be there.
     pub nodes_max: u32,
     /// How long a greeting may take.
@@ -89,6 +92,7 @@ impl Default for ControllerConfig {
             output_bytes: 256 << 20,
             source_credits: 4096,
             sources_max: 64,
+            source_idle: Duration::from_secs(10),
             nodes_max: 4096,
             greeting: Duration::from_secs(2),
             silence: Duration::from_millis(600),

@@ -31,6 +31,10 @@ pub(crate) struct Giver {
     /// Whether it was told to give no more, and whether it has said that it does so.
     pub(crate) told_to_drain: bool,
     pub(crate) drained: bool,
+    /// When its last event came, or it.
+    pub(crate) active: Instant,
+    /// Whether it has given any event.
+    pub(crate) has_given: bool,
 }
 
 impl Giver {
@@ -46,6 +50,8 @@ impl Giver {
             in_hand: 0,
             told_to_drain: false,
             drained: false,
+            active: Instant::ZERO,
+            has_given: false,
         }
     }
 
@@ -73,7 +79,7 @@ impl Giver {
 
 impl<S: Supply> Controller<S> {
     /// Takes the greeting of a source or a builder.
-    pub(super) fn giver_came(&mut self, peer: Peer, hello: Hello) -> Result<(), Error> {
+    pub(super) fn giver_came(&mut self, now: Instant, peer: Peer, hello: Hello) -> Result<(), Error> {
         // Two that are there at once would give different events under the same numbers, of which one is taken for a duplicate.
         let is_there = |giver: &Giver| {
             (giver.hello.role, giver.hello.number) == (hello.role, hello.number)
@@ -81,6 +87,9 @@ impl<S: Supply> Controller<S> {
         };
         if self.givers().any(is_there) {
             return Err(Error::Replaced { number: hello.number });
+        }
+        if self.accounts.givers >= self.config.sources_max {
+            self.make_room(now);
         }
         let Controller { config, .. } = self;
         let (max, credits) = (config.sources_max, config.source_credits);
@@ -99,12 +108,27 @@ impl<S: Supply> Controller<S> {
         self.lines.say(peer, &answer.encode());
         if let Some(line) = self.lines.at(peer) {
             line.intake = Intake { event_max: self.config.event_max, data_max: 0, keep: true };
-            line.state = Member::Giver(Giver::new(hello, serial, run, credits, window));
+            line.state = Member::Giver(Giver { active: now, ..Giver::new(hello, serial, run, credits, window) });
         }
         if self.state == State::Draining {
             self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
         }
         Ok(())
+    }
+
+    /// Ends the source that has been idle longest, if it was so for long enough: those that never gave an event come first.
+    fn make_room(&mut self, now: Instant) {
+        let max = self.config.sources_max;
+        let givers = self.lines.peers.iter().filter_map(|(peer, line)| match &line.state {
+            Member::Giver(giver) => Some((peer, giver)),
+            _ => None,
+        });
+        let has_nothing = |giver: &Giver| giver.outstanding == 0 && giver.in_hand == 0;
+        let idle = givers.filter(|(_, giver)| has_nothing(giver) && now - giver.active >= self.config.source_idle);
+        let longest = idle.min_by_key(|(_, giver)| (giver.has_given, giver.active));
+        if let Some(peer) = longest.map(|(peer, _)| peer) {
+            self.end(now, peer, Error::Idle { max });
+        }
     }
 
     /// Takes in an event of a source or a builder.
@@ -118,7 +142,10 @@ impl<S: Supply> Controller<S> {
         payload: Bytes,
     ) -> Result<(), Error> {
         let length = payload.len() as u32;
-        let source = giver(&mut self.lines, peer, serial).map_or(u32::MAX, |giver| giver.hello.number);
+        let source = giver(&mut self.lines, peer, serial).map_or(u32::MAX, |giver| {
+            (giver.active, giver.has_given) = (now, true);
+            giver.hello.number
+        });
         match self.ledger.offer(source, run, event)? {
             Standing::New => {
                 self.counters.bytes_in += u64::from(length);

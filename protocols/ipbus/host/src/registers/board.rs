@@ -220,7 +220,10 @@ pub fn connection(id: &str, files: &[String]) -> Result<Connection, Error> {
         )));
     }
     let all = names::connections(files).map_err(|why| usage(&why))?;
-    all.connection(id).cloned().map_err(|why| usage(&why))
+    all.connection(id).cloned().map_err(|why| match all.warnings().first() {
+        None => usage(&why),
+        Some(remark) => Error::Usage(format!("{why} ({remark})")),
+    })
 }
 
 /// Reads the address table of a connection.

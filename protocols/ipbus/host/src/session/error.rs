@@ -77,7 +77,7 @@ pub enum SessionError {
 
 /// An access that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("cannot {action} {}0x{address:08X} of {uri}: {}{error}", self.node_text(), self.culprit())]
+#[error("cannot {action} {}0x{address:08X} of {uri}: {}{error}{}", self.node_text(), self.culprit(), self.taken_text())]
 pub struct Failure {
     /// The action of the access.
     pub action: Action,
@@ -89,6 +89,8 @@ pub struct Failure {
     pub uri: String,
     /// Why.
     pub error: hodo_ipbus::Error,
+    /// The words that the read of a FIFO took out before it failed, in order: nobody else will find them there.
+    pub taken: Vec<u32>,
 }
 
 impl SessionError {
@@ -112,6 +114,13 @@ impl From<SessionError> for hodo_tester::Error {
 impl Failure {
     fn node_text(&self) -> String {
         self.node.as_ref().map_or_else(String::new, |node| format!("node `{node}` at "))
+    }
+
+    fn taken_text(&self) -> String {
+        match self.taken.len() {
+            0 => String::new(),
+            count => format!("; {count} words were taken out before"),
+        }
     }
 
     /// Returns who closed the connection, which a hub's URI leaves open.

@@ -115,9 +115,11 @@ impl Flight {
     }
 
     /// Drops the packet that was being put together.
-    pub(super) fn forget_unsent(&mut self) {
+    pub(super) fn forget_unsent(&mut self, error: Error, queue: &mut Queue) {
         let left = self.transactions.len() - core::mem::take(&mut self.unsent);
-        self.transactions.truncate(left);
+        for transaction in self.transactions.drain(left..) {
+            transaction.fail(error, transaction.address, queue);
+        }
     }
 
     /// Takes the reply of a packet; answers whether it is one.
@@ -257,7 +259,8 @@ impl Transaction {
                 Kind::FifoRead | Kind::FifoWrite => self.address,
                 _ => self.address.wrapping_add(u32::from(told.done)),
             };
-            self.fail(Error::Transaction { info: told.info, done: told.done }, address, queue);
+            let taken = told.data.first(usize::from(told.done.min(self.words)));
+            self.fail_after(Some(taken), Error::Transaction { info: told.info, done: told.done }, address, queue);
             return Ok(told.info);
         }
         if told.data.len() != self.kind.reply_words(usize::from(self.words)) - 1 {
@@ -273,8 +276,18 @@ impl Transaction {
     }
 
     fn fail(&self, error: Error, address: u32, queue: &mut Queue) {
+        self.fail_after(None, error, address, queue);
+    }
+
+    /// Fails it, but for the words that it took out of a FIFO.
+    fn fail_after(&self, taken: Option<Words<'_>>, error: Error, address: u32, queue: &mut Queue) {
         if let Some(asked) = queue.at(self.asked) {
             asked.open = asked.open.saturating_sub(1);
+            if self.kind == Kind::FifoRead {
+                let count = taken.map_or(0, |taken| taken.len() as u32);
+                taken.into_iter().for_each(|taken| asked.put(self.offset, taken));
+                asked.gaps.push(self.offset + count..self.offset + u32::from(self.words));
+            }
             asked.fail(error, address);
         }
     }

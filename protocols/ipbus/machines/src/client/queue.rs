@@ -3,6 +3,8 @@ use crate::Error;
 use crate::wire::operation::Mode;
 use crate::wire::transaction::Kind;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 /// The operations that were asked for and have not ended, in order, numbered without gaps.
 #[derive(Debug, Default)]
@@ -24,6 +26,8 @@ pub(super) struct QueuedOperation {
     pub(super) ends: bool,
     /// Transactions of it that have not been answered.
     pub(super) open: u32,
+    /// Places of the words that a FIFO read did not take out.
+    pub(super) gaps: Vec<Range<u32>>,
     word: u32,
     failure: Option<(Error, u32)>,
 }
@@ -39,6 +43,7 @@ impl Queue {
             whole: false,
             ends: false,
             open: 0,
+            gaps: Vec::new(),
             word: 0,
             failure: None,
         });
@@ -94,15 +99,31 @@ impl Queue {
             return None;
         }
         self.first += 1;
-        let QueuedOperation { command, word, failure, .. } = self.asked.pop_front()?;
+        let QueuedOperation { command, word, failure, gaps, cut, .. } = self.asked.pop_front()?;
         let tag = command.tag();
         Some(match (failure, command) {
-            (Some((error, address)), _) => Event::Failed { tag, address, error },
+            (Some((error, address)), command) => {
+                let taken = match command {
+                    Command::ReadBlock { mode: Mode::Fifo, into, .. } => without(into, cut, gaps),
+                    _ => Vec::new(),
+                };
+                Event::Failed { tag, address, error, taken }
+            }
             (None, Command::ReadBlock { into, .. }) => Event::Done { tag, data: Data::Block(into) },
             (None, Command::Write { .. } | Command::WriteBlock { .. }) => Event::Done { tag, data: Data::Written },
             (None, _) => Event::Done { tag, data: Data::Word(word) },
         })
     }
+}
+
+/// Returns the first words of a read that were in packets, without those that did not come.
+fn without(mut words: Vec<u32>, cut: u32, mut gaps: Vec<Range<u32>>) -> Vec<u32> {
+    words.truncate(cut as usize);
+    gaps.sort_by_key(|gap| gap.start);
+    for gap in gaps.into_iter().rev() {
+        words.drain(gap.start as usize..gap.end as usize);
+    }
+    words
 }
 
 impl QueuedOperation {

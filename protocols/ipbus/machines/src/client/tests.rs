@@ -163,6 +163,38 @@ fn a_packet_ends_where_it_was_flushed() {
 }
 
 #[test]
+fn a_fifo_read_that_fails_keeps_the_words_that_it_took_out() {
+    let mut client = opened(UDP, Version::V2_0);
+    let fifo = |tag| Command::ReadBlock { tag, mode: Mode::Fifo, address: 7, words: 1000, into: Vec::new() };
+    ask(&mut client, [fifo(1), Command::Flush]);
+    assert_eq!(pump(&mut client).0.len(), 3);
+    let reply = |id: u32, parts: &[(u32, u32, u32)]| {
+        let mut words = vec![0x2000_00F0 | id << 8];
+        for &(number, count, first) in parts {
+            words.push(0x2000_0020 | number << 16 | count << 8);
+            words.extend(first..first + count);
+        }
+        words
+    };
+    // The last packet is answered before the second, in which the bus fails after 3 words; firmware tells of a fourth.
+    receive(&mut client, &bytes(&reply(4, &[(4, 255, 5000), (5, 51, 6000)])));
+    receive(&mut client, &bytes(&reply(2, &[(0, 255, 0), (1, 92, 255)])));
+    assert_eq!(pump(&mut client).1, []);
+    receive(&mut client, &bytes(&[0x2000_03F0, 0x2002_0424, 347, 348, 349, 0]));
+    let error = Error::Transaction { info: Info::ReadError, done: 3 };
+    let taken = (0..350).chain(5000..5255).chain(6000..6051).collect();
+    assert_eq!(pump(&mut client).1, [Event::Failed { tag: 1, address: 7, error, taken }]);
+    // And where a reply never comes.
+    ask(&mut client, [fifo(2), Command::Flush]);
+    assert!(pump(&mut client).0.len() >= 3);
+    receive(&mut client, &bytes(&reply(5, &[(6, 255, 0), (7, 92, 255)])));
+    client.handle(Instant::ZERO, Input::Closed(PEER, Closed::Refused));
+    let events = pump(&mut client).1;
+    let kept = |events: &[Event]| matches!(events, [Event::Failed { tag: 2, taken, .. }, ..] if *taken == Vec::from_iter(0..347));
+    assert!(kept(&events), "{events:?}");
+}
+
+#[test]
 fn a_bus_error_names_its_address_and_what_stands_behind_it_was_left_out() {
     let mut client = opened(UDP, Version::V2_0);
     ask(&mut client, [block(1, 10), Command::Write { tag: 2, address: 5, word: 0 }, Command::Flush]);
@@ -172,7 +204,10 @@ fn a_bus_error_names_its_address_and_what_stands_behind_it_was_left_out() {
     let error = Error::Transaction { info: Info::ReadError, done: 2 };
     assert_eq!(
         pump(&mut client).1,
-        [Event::Failed { tag: 1, address: 0x102, error }, Event::Failed { tag: 2, address: 5, error: Error::LeftOut },]
+        [
+            Event::Failed { tag: 1, address: 0x102, error, taken: vec![] },
+            Event::Failed { tag: 2, address: 5, error: Error::LeftOut, taken: vec![] },
+        ]
     );
     // A block that fails is not read to its end.
     ask(&mut client, [block(3, 100_000), Command::Flush]);
@@ -235,7 +270,7 @@ fn the_hub_gets_three_packets_a_chunk_and_its_error_fails_one() {
         pump(&mut client).1,
         [
             done(0, Data::Word(0)),
-            Event::Failed { tag: 1, address: 1, error: Error::Hub(hub::Code::NoStatusReply) },
+            Event::Failed { tag: 1, address: 1, error: Error::Hub(hub::Code::NoStatusReply), taken: vec![] },
             done(2, Data::Word(2)),
         ]
     );
@@ -251,7 +286,7 @@ fn an_answer_for_another_device_ends_the_connection_and_what_is_in_flight() {
     hub::Reply { target: came, code: hub::Code::Done, packet: &[] }.encode(&mut reply);
     receive(&mut client, &framed(&reply));
     let error = Error::WrongTarget { asked: TARGET, came };
-    assert_eq!(pump(&mut client).1, [Event::Failed { tag: 1, address: 0, error }]);
+    assert_eq!(pump(&mut client).1, [Event::Failed { tag: 1, address: 0, error, taken: vec![] }]);
 }
 
 /// Expects words laid out by hand: the byte order first, and filled up to 8 words.
@@ -279,7 +314,10 @@ fn version_1_3_has_no_configuration_space() {
     let read = Command::ReadBlock { tag: 1, mode: Mode::Configuration, address: 2, words: 1, into: Vec::new() };
     ask(&mut client, [read, Command::Read { tag: 2, address: 0 }, Command::Flush]);
     let (sent, events) = pump(&mut client);
-    assert_eq!((sent.len(), events), (1, vec![Event::Failed { tag: 1, address: 2, error: Error::Unsupported }]));
+    assert_eq!(
+        (sent.len(), events),
+        (1, vec![Event::Failed { tag: 1, address: 2, error: Error::Unsupported, taken: vec![] }])
+    );
 }
 
 #[test]
@@ -289,7 +327,7 @@ fn a_device_that_refuses_fails_what_was_asked_and_is_tried_again() {
     pump(&mut client);
     client.handle(Instant::ZERO, Input::Closed(PEER, Closed::Refused));
     let error = Error::Closed(Closed::Refused);
-    assert_eq!(pump(&mut client).1, [Event::Failed { tag: 1, address: 3, error }, Event::Down(error)]);
+    assert_eq!(pump(&mut client).1, [Event::Failed { tag: 1, address: 3, error, taken: vec![] }, Event::Down(error)]);
     ask(&mut client, [Command::Read { tag: 2, address: 3 }, Command::Flush]);
     assert!(matches!(client.poll(Instant::ZERO, &mut Outbox::new()), Output::Open(PEER, Address::Node(1))));
 }
@@ -306,7 +344,10 @@ fn a_port_that_nobody_listens_at_is_told_of_at_once() {
         client.handle(Instant::ZERO, Input::Closed(PEER, Closed::Refused));
         let error = Error::Closed(Closed::Refused);
         let (sent, events) = pump(&mut client);
-        assert!(sent.is_empty() && events.contains(&Event::Failed { tag: 1, address: 3, error }), "{events:?}");
+        assert!(
+            sent.is_empty() && events.contains(&Event::Failed { tag: 1, address: 3, error, taken: vec![] }),
+            "{events:?}"
+        );
         assert_eq!((client.outstanding(), events.last()), (0, Some(&Event::Down(error))));
     }
 }
@@ -319,11 +360,11 @@ fn a_device_that_goes_away_fails_what_is_in_flight_and_is_asked_once_for_the_res
     ask(&mut client, [Command::Read { tag: 2, address: 4 }]);
     let error = Error::Closed(Closed::Refused);
     client.handle(Instant::ZERO, Input::Closed(PEER, Closed::Refused));
-    assert_eq!(pump(&mut client).1, [Event::Failed { tag: 1, address: 3, error }]);
+    assert_eq!(pump(&mut client).1, [Event::Failed { tag: 1, address: 3, error, taken: vec![] }]);
     client.handle(Instant::ZERO, Input::Opened(PEER, &Ends::nodes(0, 1)));
     assert_eq!(pump(&mut client).0, [status::REQUEST.to_vec()]);
     client.handle(Instant::ZERO, Input::Closed(PEER, Closed::Refused));
-    assert_eq!(pump(&mut client).1, [Event::Failed { tag: 2, address: 4, error }, Event::Down(error)]);
+    assert_eq!(pump(&mut client).1, [Event::Failed { tag: 2, address: 4, error, taken: vec![] }, Event::Down(error)]);
 }
 
 #[test]
@@ -348,7 +389,7 @@ fn a_reply_to_another_packet_is_not_taken() {
     pump(&mut by_stream);
     receive(&mut by_stream, &framed(&wrong));
     let error = Error::WrongPacket { sent: 0x2000_00F0, came: 0x2000_01F0 };
-    assert_eq!(pump(&mut by_stream).1[0], Event::Failed { tag: 1, address: 3, error });
+    assert_eq!(pump(&mut by_stream).1[0], Event::Failed { tag: 1, address: 3, error, taken: vec![] });
     let mut without_ids = opened(WITHOUT_IDS, Version::V2_0);
     ask(&mut without_ids, read());
     pump(&mut without_ids);

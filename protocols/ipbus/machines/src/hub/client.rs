@@ -17,6 +17,8 @@ pub(super) struct Client {
     pub(super) peer: Peer,
     pub(super) address: Address,
     pub(super) came: Instant,
+    /// When the last byte of it came.
+    pub(super) heard: Instant,
     entries: VecDeque<Entry>,
     chunks: VecDeque<Owed>,
     /// The number of the first of them; they are counted up, going round.
@@ -57,6 +59,7 @@ impl Client {
             peer,
             address,
             came: now,
+            heard: now,
             entries: VecDeque::new(),
             chunks: VecDeque::new(),
             first: 0,

@@ -11,8 +11,9 @@ use core::net::SocketAddrV4;
 use hodo_machine::{Instant, Peer};
 
 impl Router {
-    pub(super) fn count_bytes(&mut self, number: u32, bytes: usize) {
+    pub(super) fn count_bytes(&mut self, now: Instant, number: u32, bytes: usize) {
         if let Some(client) = self.client(number) {
+            client.heard = now;
             client.counters.bytes_in += bytes as u64;
         }
     }

@@ -81,6 +81,9 @@ impl Router {
     /// Adds a client, and returns whether there is a place for it.
     pub(super) fn came(&mut self, now: Instant, peer: Peer, address: &Address) -> bool {
         self.past.came += 1;
+        if !self.draining && self.clients.len() >= self.config.clients {
+            self.make_room(now);
+        }
         if self.draining || self.clients.len() >= self.config.clients {
             self.past.ended[if self.draining { Ended::Drained } else { Ended::TooManyClients } as usize] += 1;
             self.carry.push_back(Carry::Close(peer));
@@ -90,6 +93,16 @@ impl Router {
         self.timers.arm(Timer::FirstChunk(index(peer)), now + self.config.first_chunk);
         self.events.push_back(HubEvent::Came(address.clone()));
         true
+    }
+
+    /// Ends the client that has been idle longest, if it was so for long enough: those that never asked come first.
+    fn make_room(&mut self, now: Instant) {
+        let is_idle = |client: &Client| client.owed() == 0 && now - client.heard >= self.config.idle;
+        let idle = self.clients.iter().filter(|(_, client)| is_idle(client));
+        let longest = idle.min_by_key(|(_, client)| (client.counters.chunks > 0, client.heard));
+        if let Some(number) = longest.map(|(peer, _)| index(peer)) {
+            self.end(number, Ended::Idle);
+        }
     }
 
     /// Ends a client.

@@ -133,6 +133,12 @@ impl<'a> Words<'a> {
         self.bytes.is_empty()
     }
 
+    /// Returns the first so many words, or all if there are fewer.
+    #[must_use]
+    pub fn first(&self, count: usize) -> Self {
+        Words { bytes: &self.bytes[..count.min(self.len())], order: self.order }
+    }
+
     /// Returns the word at this place.
     #[must_use]
     #[inline]

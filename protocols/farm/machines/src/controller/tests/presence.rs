@@ -103,6 +103,40 @@ fn connections_without_a_greeting_are_bounded() {
 }
 
 #[test]
+fn idle_sources_make_room_when_all_places_are_taken_and_can_come_again() {
+    let mut farm = farm(ControllerConfig { sources_max: 3, silence: Duration::from_secs(3600), ..config() });
+    let idle = farm.machine.config.source_idle;
+    let node = node(&mut farm, 0, 1);
+    let [stranger, busy, giver] = [0, 1, 2].map(|number| source(&mut farm, number));
+    give(&mut farm, giver, [0]);
+    farm.say(node, &token(0, ACCEPTED));
+    give(&mut farm, busy, [1]);
+    farm.wait(idle - MILLI, &[]);
+    let come = |farm: &mut Farm, number: u32| {
+        farm.open(accepted(100 + number));
+        farm.say(accepted(100 + number), &hello(Role::Source, number, 0).encode());
+    };
+    come(&mut farm, 3);
+    assert_eq!(farm.closed, [accepted(103)], "nobody has been idle for long enough");
+    farm.wait(MILLI, &[]);
+    farm.closed.clear();
+    come(&mut farm, 4);
+    assert_eq!(farm.closed, [stranger], "one that never gave goes before one that did");
+    assert_eq!(why_left(&mut farm, stranger), Some(Error::Idle { max: 3 }));
+    come(&mut farm, 5);
+    assert_eq!(farm.closed[1..], [giver], "one that gave long ago goes too");
+    come(&mut farm, 6);
+    assert_eq!(farm.closed[2..], [accepted(106)], "nobody goes who waits for a verdict");
+    farm.wait(idle, &[]);
+    farm.closed.clear();
+    come(&mut farm, 0);
+    assert_eq!(farm.closed, [accepted(104)], "who was ended can come again");
+    assert!(
+        Error::Idle { max: 3 }.code() as usize == Error::REASONS.len() - 1 && !Error::Idle { max: 3 }.is_misbehaviour()
+    );
+}
+
+#[test]
 fn paused_it_gives_nothing_and_takes_tokens() {
     let mut farm = farm(config());
     let (source, node) = (source(&mut farm, 0), node(&mut farm, 0, 2));
