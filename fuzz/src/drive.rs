@@ -1,3 +1,4 @@
+use crate::cost::{Bounds, Cost};
 use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer};
 use std::time::Duration;
 
@@ -50,22 +51,41 @@ impl<'a> Iterator for Script<'a> {
     }
 }
 
-/// Runs a machine through a script. It must not panic, and must come to rest after every step.
+/// Runs a machine through a script. It must not panic, must come to rest after every step, and stay within [`Bounds`].
 ///
 /// A peer is told as a driver would tell it: opened before anything else, and nothing after it is closed. `accepts`
 /// says that peers connect by themselves; otherwise only those that the machine asked for are opened. `command` turns
 /// bytes into a command.
-pub fn drive<M: Machine>(mut machine: M, input: &[u8], accepts: bool, command: impl Fn(&[u8]) -> Option<M::Command>) {
+pub fn drive<M: Machine>(machine: M, input: &[u8], accepts: bool, command: impl Fn(&[u8]) -> Option<M::Command>) {
+    drive_within(Bounds::default(), machine, input, accepts, command);
+}
+
+/// Runs a machine through a script, as [`drive`], within other bounds.
+pub fn drive_within<M: Machine>(
+    bounds: Bounds,
+    mut machine: M,
+    input: &[u8],
+    accepts: bool,
+    command: impl Fn(&[u8]) -> Option<M::Command>,
+) {
     let mut now = Instant::ZERO;
     let mut peers = Peers::default();
     let mut outbox = Outbox::new();
-    settle(&mut machine, now, &mut outbox, &mut peers);
+    let mut cost = Cost::begin();
+    cost.steps += 1;
+    settle(&mut machine, now, &mut outbox, &mut peers, &mut cost);
     for step in Script(input) {
+        cost.steps += 1;
+        if let Step::Received(_, bytes) | Step::Command(bytes) = step {
+            cost.bytes_in += bytes.len() as u64;
+        }
         if let Step::Elapsed(span) = step {
             now = now + span;
         }
         tell(&mut machine, now, step, accepts, &mut peers, &command);
-        settle(&mut machine, now, &mut outbox, &mut peers);
+        settle(&mut machine, now, &mut outbox, &mut peers, &mut cost);
+        cost.peers = cost.peers.max(peers.open.len() as u64);
+        cost.check(&bounds);
     }
 }
 
@@ -164,13 +184,16 @@ fn check_stranger<M: Machine>(machine: &mut M, now: Instant, accepts: bool, byte
     }
 }
 
-fn settle<M: Machine>(machine: &mut M, now: Instant, outbox: &mut Outbox, peers: &mut Peers) {
+fn settle<M: Machine>(machine: &mut M, now: Instant, outbox: &mut Outbox, peers: &mut Peers, cost: &mut Cost) {
     for _ in 0..OUTPUTS_MAX {
-        match machine.poll(now, outbox) {
+        let output = machine.poll(now, outbox);
+        cost.outputs += u64::from(!matches!(output, Output::Idle(_)));
+        match output {
             Output::Idle(_) => return,
             Output::Send(peer) => {
                 let slot = peers.slot(peer).unwrap_or_else(|| panic!("bytes for {peer:?}, which is not there"));
                 slot.unsent += outbox.len();
+                cost.bytes_out += outbox.len() as u64;
                 if slot.unsent > UNSENT_MAX && !slot.blocked {
                     slot.blocked = true;
                     machine.handle(now, Input::Blocked(peer));

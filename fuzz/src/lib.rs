@@ -2,6 +2,7 @@
 //!
 //! `cargo test -p hodo-fuzz` replays `corpus/<target>/` and then mutates it; `libfuzzer/` searches on with coverage.
 
+pub mod cost;
 mod device_files;
 mod drive;
 mod farm;
@@ -14,7 +15,7 @@ mod shared;
 mod store;
 mod text;
 
-pub use drive::{Script, Step, drive};
+pub use drive::{Script, Step, drive, drive_within};
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]

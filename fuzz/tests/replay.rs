@@ -1,5 +1,8 @@
 //! Replays every corpus, then mutates it from a seed. No clock: the same inputs on every machine.
 
+#[path = "../../crates/measure/tests/counting/mod.rs"]
+mod counting;
+
 use hodo_fuzz::{TARGETS, Target};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,6 +31,7 @@ replayed!(
 );
 
 fn replay(target: &Target) {
+    hodo_fuzz::cost::measure_by(counting::bytes_here);
     let executions = std::env::var("HODO_FUZZ_EXECUTIONS").map_or(EXECUTIONS, |text| {
         text.parse().unwrap_or_else(|_| panic!("HODO_FUZZ_EXECUTIONS={text}: give a number of executions"))
     });

@@ -190,10 +190,11 @@ impl Mender {
 
     /// Copies an attribute that the element has already as spaces: the first one counts.
     fn second(&mut self, before: &str, value: &str) {
-        let blank = before.len() - before.trim_start().len();
-        let name = name_of(before).unwrap_or_default().to_owned();
-        self.remarks.push((Remark::SameAttribute { name }, self.out.len() + blank));
-        self.spaces(before);
+        let name = name_of(before).unwrap_or_default();
+        let (others, attribute) = before.split_at(before.rfind(name).unwrap_or(0));
+        self.names(others);
+        self.remarks.push((Remark::SameAttribute { name: name.to_owned() }, self.out.len()));
+        self.spaces(attribute);
         self.spaces(value);
     }
 

@@ -94,6 +94,7 @@ fn what_is_no_xml_says_where() {
     for (text, why) in [
         ("", "1:1 not XML: there is no element in the file"),
         ("only text", "1:1 not XML: there is no element in the file"),
+        ("<n a='' b a=''/>", "1:15 not XML: expected '=' not '/'"),
         ("<n/></n>", "1:5 not XML: `</n>` closes no element; remove it"),
         ("<n/> < x", "1:7 not XML: invalid name token"),
         ("<n><!DOCTYPE n></n>", "1:4 not XML: unknown token"),
