@@ -3,6 +3,7 @@
 import re
 
 import command
+import ledger
 
 
 def test_two_sources_with_one_number_are_not_taken_for_one(farm):
@@ -31,6 +32,56 @@ def test_an_event_that_the_controller_does_not_take_makes_its_builder_fail(farm)
     assert "20 events were thrown away: the controller takes at most 65536 bytes; raise its --event-max" in builder.text()
 
 
+def test_an_event_that_no_node_takes_costs_no_node_and_is_stored_and_said(farm, tmp_path):
+    controller = farm.controller("--store", tmp_path)
+    nodes = farm.nodes(controller.at, 2, "--event-max", "50K")
+    controller.has_nodes(2)
+    source = farm.source(controller.at, "--size", "uniform:1K..64K", "--events", "200")
+    source.done()
+    page = controller.page()
+    events = page["events"]
+    assert 0 < events["too_large"] == events["quarantined"] < 200 and page["connections"]["nodes_lost"] == 0, page
+    assert controller.end() == 1
+    told = f"{events['too_large']} events were quarantined: no node takes more than 51200 bytes; raise --event-max of the nodes"
+    assert told in controller.text() and "events with a verdict: 200\n" in controller.text() + "\n", controller.text()
+    assert f"+ {events['too_large']} quarantined" in ledger.verified(tmp_path)
+    assert all(node.process.poll() is None for node in nodes)
+
+
+def test_an_event_goes_to_the_nodes_that_take_it(farm):
+    controller = farm.controller()
+    farm.node(controller.at, 0, "--event-max", "10K")
+    farm.node(controller.at, 1)
+    controller.has_nodes(2)
+    source = farm.source(controller.at, "--size", "uniform:1K..64K", "--events", "500")
+    assert source.done() == 0
+    assert " 0 quarantined" in source.text(), source.text()
+    page = controller.page()
+    assert page["connections"]["nodes_lost"] == 0 and min(node["answered"] for node in page["nodes"]) > 0, page
+    assert controller.end() == 0
+
+
+def test_partial_events_are_counted_wherever_the_balance_stands(farm, tmp_path):
+    controller = farm.controller("--store", tmp_path)
+    farm.nodes(controller.at, 1, "--accept", "every:2")
+    listen = ["--listen", "127.0.0.1:0", "--no-metrics", "--sources", 2, "--patience", "100ms"]
+    builder = farm.part("builder", *listen, "--to", controller.at)
+    at = builder.said(r"listening on (\S+)")[1]
+    for number, events in ((0, 20), (1, 10)):
+        assert farm.source(at, "--number", number, "--events", events, "--size", 100).done() == 0
+    builder.end()
+    page = controller.page()
+    assert (page["events"]["partial"], page["events"]["taken_in"], page["events"]["incomplete"]) == (20, 20, 0), page
+    status = command.hodo("farm", "status", controller.pages).stdout
+    assert "20 of the accepted, rejected and quarantined events were partial" in status, status
+    assert controller.metrics()["farm_events_partial_total"] == 20
+    assert controller.end() == 0
+    assert "events with a verdict: 20, 20 of them partial" in controller.text()
+    assert "run 1: 20 events = 10 accepted + 10 rejected + 0 quarantined + 0 incomplete; 10 of those with data are partial" in (
+        ledger.verified(tmp_path)
+    )
+
+
 def ran(tmp_path, text, *options, status=1):
     file = tmp_path / "farm.toml"
     file.write_text(text, encoding="utf-8")
@@ -46,6 +97,13 @@ def test_a_run_counts_what_has_a_verdict_and_not_what_was_configured(tmp_path):
     assert decided and last and 1000 < int(decided[1]) < 2000 and decided[1] == last[1], text
     text = ran(tmp_path, f"[run]\nevents = 2000\n[controller]\n[[source]]\ncount = 2\n{nodes}", status=0)
     assert "; 2000 events in " in text, text
+
+
+def test_a_run_with_events_that_no_node_takes_fails_once(tmp_path):
+    made = "[controller]\nrestart = true\nsize = 'normal:900,100'\n[[node]]\ncount = 2\nevent-max = 1000\n"
+    text = ran(tmp_path, f"[run]\nevents = 500\n{made}")
+    assert "no node takes more than 1000 bytes" in text and "restarting" not in text, text
+    assert "; 500 events in " in text, text
 
 
 def test_a_dry_run_finds_events_that_somebody_does_not_take(tmp_path):

@@ -155,10 +155,15 @@ impl Header {
             verdict,
             node: self.node,
             attempts: self.attempts,
-            partial: self.flags & PARTIAL != 0,
+            partial: self.is_partial(),
             time_ns: self.b,
             data,
         })
+    }
+
+    /// Tells whether an event's block says that fragments are missing.
+    pub fn is_partial(&self) -> bool {
+        self.flags & PARTIAL != 0
     }
 
     /// Returns the length of the whole block in the file.

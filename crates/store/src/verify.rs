@@ -28,6 +28,8 @@ pub struct Verified {
     pub data_bytes: u64,
     /// The number of events by run and verdict, including those of segments that were taken away.
     pub runs: BTreeMap<u32, BTreeMap<Verdict, u64>>,
+    /// The number of events with data that lack fragments, by run.
+    pub partial: BTreeMap<u32, u64>,
     /// Faults, and other findings.
     pub findings: Vec<Finding>,
 }
@@ -157,6 +159,9 @@ impl Check {
                     if header.kind == Kind::Event {
                         self.verified.events += 1;
                         self.verified.data_bytes += u64::from(header.length);
+                        if header.is_partial() {
+                            *self.verified.partial.entry(header.run).or_default() += 1;
+                        }
                     }
                     seen.block(&header, offset, scan.data());
                 }

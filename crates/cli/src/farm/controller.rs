@@ -21,7 +21,8 @@ pub fn run(options: &ControllerOptions) -> Result<Outcome, Error> {
     let controller = ControllerDaemon::start(settings(options)?)?;
     announce(controller.daemon(), controller.address(), options.process.until_stdin_closes);
     let decided = controller.run()?;
-    log::print(&format!("{DECIDED}{decided}\n"))?;
+    log::print(&format!("{DECIDED}{}\n", decided.text()))?;
+    decided.check()?;
     Ok(Outcome::Done)
 }
 

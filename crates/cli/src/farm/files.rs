@@ -31,7 +31,11 @@ pub fn verify(options: &VerifyOptions) -> Result<Outcome, Error> {
         let count = |verdict: &Verdict| counts.get(verdict).copied().unwrap_or(0);
         let total: u64 = counts.values().sum();
         let parts = Verdict::ALL.map(|verdict| format!("{} {}", count(&verdict), verdict.name())).join(" + ");
-        text += &format!("run {run}: {total} events = {parts}\n");
+        let partial = match verified.partial.get(run) {
+            None => String::new(),
+            Some(partial) => format!("; {partial} of those with data are partial"),
+        };
+        text += &format!("run {run}: {total} events = {parts}{partial}\n");
     }
     for finding in &verified.findings {
         text += &format!("{}{finding}\n", if finding.is_failure() { "WRONG: " } else { "note: " });

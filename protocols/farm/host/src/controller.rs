@@ -20,6 +20,7 @@ pub use settings::{ControllerSettings, StoreSettings, UploadTo};
 pub use snapshot::ControllerSnapshot;
 pub use status::Status;
 pub use text::uploaded;
+pub use thread::Decided;
 
 use crate::Error;
 use crate::process::instance;
@@ -33,8 +34,8 @@ use hodo_io::{Bell, Server, Waker};
 use hodo_machine::Address;
 use hodo_store::{Recovered, Store};
 use pages::StatusReader;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, PoisonError};
 use storage::{Storage, StoragePace, Upload, stored_verdict};
 use thread::{ControllerThread, ThreadState};
 
@@ -99,12 +100,11 @@ impl ControllerDaemon {
         self.status.clone()
     }
 
-    /// Serves until it is stopped, or until what it was to make has its verdict. Returns how many
-    /// events of its run have a verdict, those of earlier processes included.
+    /// Serves until it is stopped, or until what it was to make has its verdict. Returns the totals.
     ///
     /// # Errors
     /// [`Error::Run`] if the network fails, [`Error::Store`] if verdicts are left that could not be stored.
-    pub fn run(self) -> Result<u64, Error> {
+    pub fn run(self) -> Result<Decided, Error> {
         let ControllerDaemon { settings, storage, recovered, status, orders, daemon, server } = self;
         let threads = settings.threads;
         let at = server.address().to_string();
@@ -112,7 +112,7 @@ impl ControllerDaemon {
         let running = Arc::new(AtomicU32::new(threads as u32));
         let done = done(&recovered, settings.config.run);
         let pace = Pace::of(threads);
-        let decided = Arc::new(AtomicU64::new(0));
+        let decided = Arc::new(Mutex::new(Decided::default()));
         let make = |index: usize, waker: Waker| {
             let ledger = if index == 0 { ledger(&recovered, settings.config.run) } else { Ledger::default() };
             let config = config(&settings, (Arc::clone(&pace), index));
@@ -137,7 +137,8 @@ impl ControllerDaemon {
         let served = server.with_drain(settings.drain).attend_woken(make, daemon.stop());
         let stored = storage.map_or(Ok(()), |storage| storage.finish().map_err(Error::Store));
         served.map_err(|why| Error::run(format!("serving {at}"), &why)).and(stored)?;
-        Ok(decided.load(Ordering::Acquire))
+        let decided = *decided.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(decided)
     }
 }
 

@@ -39,6 +39,14 @@ pub enum Error {
         /// The most bytes that it takes.
         max: u64,
     },
+    /// Events were over the limit of every node.
+    #[error("{events} events were quarantined: no node takes more than {max} bytes; raise --event-max of the nodes")]
+    TooLarge {
+        /// The number of events.
+        events: u64,
+        /// The most bytes that a node takes.
+        max: u32,
+    },
     /// Recorded events cannot be read.
     #[error("--replay: {0}")]
     Replay(String),

@@ -151,7 +151,8 @@ impl<D: Driver<Machine = Giver>> FarmLink<D> {
             Event::Left { peer, error, .. } | Event::Refused(peer, error) => {
                 failed.get_or_insert_with(|| link_error(peer.0, error));
             }
-            Event::Drained => {}
+            // Its verdict has been told.
+            Event::TooLarge { .. } | Event::Drained => {}
         });
         ended(outcome, self.failed.as_ref())
     }

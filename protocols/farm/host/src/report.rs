@@ -117,8 +117,9 @@ pub fn tables(status: &Status) -> Vec<Table> {
     let balance = Table {
         title: format!("Events of run {}", status.run),
         note: format!(
-            "Each event that was taken in stands in one of the other rows. {duplicates} were offered again, {} found no \
+            "Each event that was taken in stands in one of the other rows{}. {duplicates} were offered again, {} found no \
              token, {} were given to another node; dead time {:.2} %{cpu}.",
+            partial(&status.events),
             status.events.found_no_token,
             status.events.redispatched,
             100.0 * status.dead_time_s / status.uptime_s.max(1e-9)
@@ -149,6 +150,17 @@ pub fn tables(status: &Status) -> Vec<Table> {
         rows: there.chain(status.nodes_gone.iter().map(|node| row(node, true))).collect(),
     };
     vec![balance, shares]
+}
+
+/// Returns the events that stand in one of the rows and were not as they should be.
+fn partial(events: &Events) -> String {
+    let mut text = String::new();
+    for (count, what) in [(events.partial, "lacked fragments"), (events.too_large, "were larger than any node takes")] {
+        if count > 0 {
+            text += &format!("; {count} of them {what}");
+        }
+    }
+    text
 }
 
 #[cfg(test)]

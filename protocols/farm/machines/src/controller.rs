@@ -474,7 +474,7 @@ impl<S: Supply> Controller<S> {
                 (giver.hello, 0, None)
             }
             Member::Node(node) => {
-                self.queue.leave(peer);
+                self.queue.leave(&mut self.lines, peer);
                 self.even.forget(peer);
                 self.counters.nodes_lost += 1;
                 let taken_back = node.given.len() as u32;
@@ -577,10 +577,8 @@ impl<S: Supply> Machine for Controller<S> {
                 break;
             }
         }
-        self.account(now);
-        if !self.drained && self.is_drained() && self.events.is_empty() {
-            self.drained = true;
-            return Output::Event(Event::Drained);
+        if let Some(event) = self.after_dispatch(now) {
+            return Output::Event(event);
         }
         let supply = (!self.feed.ended && self.feed.at > now && self.feed.at < Instant::MAX).then_some(self.feed.at);
         let deadlines = [self.dials.deadline(), supply, self.lines.next_look(), self.even.deadline()];

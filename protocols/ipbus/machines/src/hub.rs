@@ -13,6 +13,7 @@
 //! allocated for a packet once they have grown.
 
 mod allow;
+mod backlog;
 mod board;
 mod client;
 mod intake;
@@ -37,7 +38,8 @@ use router::Router;
 
 /// Bounds and times of a hub.
 ///
-/// The packets that it holds take `packets` × `packet_bytes` at most, and partial chunks `clients` × `chunk_bytes`.
+/// The packets that it holds take `packets` × `packet_bytes` at most, partial chunks `clients` × `chunk_bytes`, and chunks that
+/// wait for a board `backlog_bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HubConfig {
     /// Clients at once.
@@ -46,8 +48,11 @@ pub struct HubConfig {
     pub boards: usize,
     /// Packets that one client may wait for; the chunk that passes this ends it. uHAL waits for 60.
     pub client_packets: usize,
-    /// Packets that may wait for one board; more are answered by code 2.
+    /// Packets that may wait for one board before the hub takes in no more for it: the chunks of clients that ask for it wait
+    /// as they came, each client's in order.
     pub board_packets: usize,
+    /// Bytes of chunks that may wait so. Beyond, a client's are taken in, to the bound of `packets`.
+    pub backlog_bytes: usize,
     /// Packets that the hub holds in all; more are answered by code 2.
     pub packets: usize,
     /// Bytes of a packet; a longer request or reply is answered by code 2.
@@ -79,6 +84,7 @@ impl Default for HubConfig {
             boards: 2048,
             client_packets: 512,
             board_packets: 16_384,
+            backlog_bytes: 256 << 20,
             packets: 65_536,
             packet_bytes: 9_000,
             chunk_bytes: 64 << 10,
@@ -200,10 +206,10 @@ impl Hub {
         &self.router.stages.seen
     }
 
-    /// Packets held, and the bytes of their buffers: bounded by the configuration.
+    /// Packets held, and the bytes of their buffers and of chunks that wait: bounded by the configuration.
     #[must_use]
     pub fn held(&self) -> (usize, usize) {
-        (self.router.packets.held(), self.router.packets.bytes())
+        (self.router.packets.held(), self.router.packets.bytes() + self.router.backlog_bytes)
     }
 
     /// Tells whether no packet is under way, and no client there: so after [`HubCommand::Drain`], after a while.
@@ -234,12 +240,13 @@ impl Hub {
                 Err(_) => break Ended::ChunkTooLong,
             }
         };
-        self.router.end(index, ended);
+        self.router.end(now, index, ended);
     }
 
-    fn gone(&mut self, peer: Peer, why: Closed) {
+    fn gone(&mut self, now: Instant, peer: Peer, why: Closed) {
         self.streams.remove(peer);
-        self.router.gone(index(peer), if why == Closed::Finished { Ended::Finished } else { Ended::Broken });
+        let why = if why == Closed::Finished { Ended::Finished } else { Ended::Broken };
+        self.router.gone(now, index(peer), why);
     }
 }
 
@@ -254,13 +261,13 @@ impl Machine for Hub {
             Input::Received(peer, bytes) => self.router.heard(now, peer.0, bytes),
             Input::Opened(peer, ends) if peer.is_accepted() => self.came(now, peer, &ends.remote),
             Input::Opened(peer, _) => self.router.board_opened(now, peer.0),
-            Input::Closed(peer, why) if peer.is_accepted() => self.gone(peer, why),
+            Input::Closed(peer, why) if peer.is_accepted() => self.gone(now, peer, why),
             Input::Closed(peer, _) => self.router.board_closed(peer.0),
             Input::Blocked(peer) => self.router.block(peer, true),
             Input::Drained(peer) => self.router.block(peer, false),
             Input::Command(HubCommand::Allow(list)) => self.router.allow = list,
             Input::Command(HubCommand::Sample(sampling)) => self.router.stages.sampling = sampling,
-            Input::Command(HubCommand::Drain) => self.router.drain(),
+            Input::Command(HubCommand::Drain) => self.router.drain(now),
             Input::Landed(..) | Input::Elapsed => {}
         }
     }

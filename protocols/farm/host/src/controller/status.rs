@@ -65,6 +65,12 @@ pub struct Events {
     pub quarantined: u64,
     /// Events given up, because fragments were missing.
     pub incomplete: u64,
+    /// Events among the accepted, rejected and quarantined that lacked fragments, since the controller began.
+    #[serde(default)]
+    pub partial: u64,
+    /// Events among the quarantined that no node took for their size, since the controller began.
+    #[serde(default)]
+    pub too_large: u64,
     /// Events without a verdict.
     pub in_hand: u64,
     /// Events that were offered again.
@@ -291,6 +297,8 @@ impl Status {
             // In `dead_time_s`, with `threads`.
             dead_time_ns: _,
             not_taken,
+            too_large,
+            partial,
             unasked,
             refused,
             misbehaved,
@@ -319,6 +327,8 @@ impl Status {
                 rejected,
                 quarantined,
                 incomplete,
+                partial,
+                too_large,
                 in_hand: counts.in_hand(),
                 duplicates,
                 not_taken,
@@ -409,6 +419,8 @@ pub(crate) mod tests {
             redispatched: next(),
             waited_for_token: next(),
             not_taken: next(),
+            too_large: next(),
+            partial: next(),
             unasked: next(),
             refused: next(),
             misbehaved: next(),

@@ -32,6 +32,16 @@ impl Status {
             seconds(self.dead_time_s),
             100.0 * self.dead_time_s / self.uptime_s.max(1e-9)
         );
+        let Events { partial, too_large, .. } = self.events;
+        if partial > 0 {
+            let _ = writeln!(text, "{partial} of the accepted, rejected and quarantined events were partial");
+        }
+        if too_large > 0 {
+            let _ = writeln!(
+                text,
+                "{too_large} of the quarantined events were larger than any node takes; raise --event-max of the nodes"
+            );
+        }
         if self.events.not_taken > 0 {
             let _ = writeln!(
                 text,
@@ -102,6 +112,7 @@ mod tests {
         (snapshot.counts.taken_in, snapshot.counts.accepted) = (5000, 1001);
         (snapshot.turned_away, snapshot.counters.refused, snapshot.counters.misbehaved) = (7, 0, 2);
         snapshot.counters.not_taken = 11;
+        (snapshot.counters.partial, snapshot.counters.too_large) = (12, 13);
         let mut status = Status::new(&snapshot, Policy::TokenFifo, &[]);
         let decided = status.events.decided() as f64;
         status.cpu = Some(Usage { user_s: 2e-6 * decided, ..Usage::default() });
@@ -111,6 +122,8 @@ mod tests {
             "tokens came within 20.0 us, 99 % within 88.1 us; CPU of an event 2.00 us\n",
             "\n0 connections were refused, 7 found no room, 2 broke the rules\n",
             "\n3 segments of 768 bytes copied, 1 waiting, 2 failures; the last: no route\n",
+            "\n12 of the accepted, rejected and quarantined events were partial\n",
+            "\n13 of the quarantined events were larger than any node takes",
             "\n11 events of the controller's own were dropped",
         ] {
             assert!(text.contains(line), "{line:?} is not in\n{text}");

@@ -2,16 +2,17 @@ use super::generator::Made;
 use super::orders::Orders;
 use super::snapshot::ControllerSnapshot;
 use super::storage::StorageQueue;
+use crate::Error;
 use hodo_daemon::{Rounds, Snapshot};
 use hodo_farm::Controller;
-use hodo_farm::controller::{Command, Event, Final, NodeShare};
+use hodo_farm::controller::{Command, Counters, Event, Final, NodeShare};
 use hodo_farm::wire::Hello;
 use hodo_io::Attendant;
 use hodo_machine::Instant;
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Disconnected nodes that are listed by number; those beyond are counted together, under the last number.
 const GONE_MAX: usize = 4096;
@@ -27,8 +28,8 @@ pub struct ControllerThread {
     pub until_done: bool,
     /// Connections of all threads that were closed at once because there were too many.
     pub turned_away: Arc<AtomicU64>,
-    /// Events of the run that have a verdict, of all threads that have ended.
-    pub decided: Arc<AtomicU64>,
+    /// The totals of all threads that have ended.
+    pub decided: Arc<Mutex<Decided>>,
     /// Orders of the operator.
     pub orders: Arc<Orders>,
     pub state: ThreadState,
@@ -43,10 +44,59 @@ pub struct ThreadState {
     drained: bool,
     /// The machine has ended for good, and `running` no longer counts this thread.
     ended: Cell<bool>,
-    /// Events of the run that have a verdict, as of the last look at whether this thread has ended.
-    decided: Cell<u64>,
+    /// The totals of this thread, as of the last look at whether it has ended.
+    decided: Cell<Decided>,
+    /// The most bytes that a node takes, as of the last event that was larger.
+    takes_max: u32,
     /// Totals of nodes that have disconnected, by their numbers.
     gone: BTreeMap<u32, NodeShare>,
+}
+
+/// The totals of a controller at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Decided {
+    /// Events of its run that have a verdict, those of earlier processes included.
+    pub events: u64,
+    /// Events that lacked fragments, among those which nodes of this process decided on.
+    pub partial: u64,
+    /// Events that this process quarantined because no node takes so many bytes.
+    pub too_large: u64,
+    /// The most bytes that a node takes, if there are any of those.
+    pub takes_max: u32,
+}
+
+impl Decided {
+    /// Returns the counts for the last line of a controller; the number of events comes first.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let partial = if self.partial > 0 { format!(", {} of them partial", self.partial) } else { String::new() };
+        format!("{}{partial}", self.events)
+    }
+
+    /// Checks that some node took each event.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if an event was larger than any node takes.
+    pub fn check(&self) -> Result<(), Error> {
+        match self.too_large {
+            0 => Ok(()),
+            events => Err(Error::TooLarge { events, max: self.takes_max }),
+        }
+    }
+
+    fn of(controller: &Controller<Made>, takes_max: u32) -> Self {
+        let Counters { partial, too_large, .. } = controller.counters();
+        Decided { events: controller.decided(), partial, too_large, takes_max }
+    }
+
+    fn plus(&self, other: &Decided) -> Decided {
+        Decided {
+            events: self.events + other.events,
+            partial: self.partial + other.partial,
+            too_large: self.too_large + other.too_large,
+            takes_max: self.takes_max.max(other.takes_max),
+        }
+    }
 }
 
 impl ControllerThread {
@@ -81,6 +131,13 @@ impl Attendant for ControllerThread {
             Event::Left { hello, error, taken_back, share, .. } => self.left(&hello, &error, taken_back, share),
             Event::Refused(_, error) => tracing::debug!("a connection was refused: {error}"),
             Event::Drained => self.state.drained = true,
+            Event::TooLarge { event, size, max, .. } => {
+                if self.state.takes_max == 0 {
+                    // The others are counted: there may be many.
+                    tracing::warn!("event {event} of {size} bytes is quarantined: no node takes more than {max}");
+                }
+                self.state.takes_max = max;
+            }
             _ => {}
         }
         None
@@ -105,7 +162,7 @@ impl Attendant for ControllerThread {
         // One that was drained by an order may be told to go on.
         if self.until_done && self.state.drained && !self.state.ended.get() && controller.is_ended() {
             self.state.ended.set(true);
-            self.state.decided.set(controller.decided());
+            self.state.decided.set(Decided::of(controller, self.state.takes_max));
             self.running.fetch_sub(1, Ordering::AcqRel);
         }
         self.state.ended.get() && self.running.load(Ordering::Acquire) == 0
@@ -129,13 +186,14 @@ impl Attendant for ControllerThread {
     }
 
     fn is_drained(&self, controller: &Controller<Made>) -> bool {
-        self.state.decided.set(controller.decided());
+        self.state.decided.set(Decided::of(controller, self.state.takes_max));
         controller.is_drained()
     }
 }
 
 impl Drop for ControllerThread {
     fn drop(&mut self) {
-        self.decided.fetch_add(self.state.decided.get(), Ordering::AcqRel);
+        let mut decided = self.decided.lock().unwrap_or_else(PoisonError::into_inner);
+        *decided = decided.plus(&self.state.decided.get());
     }
 }

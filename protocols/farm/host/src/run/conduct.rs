@@ -361,7 +361,7 @@ impl Conduct<'_> {
         if post.process.role == Role::Controller
             && let Some(decided) = line.strip_prefix(DECIDED)
         {
-            self.course.decided = decided.parse().ok();
+            self.course.decided = decided.split(',').next().and_then(|events| events.parse().ok());
         }
         (self.say)(OutputLine::Printed(&post.process.name, line));
     }
@@ -374,7 +374,9 @@ impl Conduct<'_> {
         if post.was_killed || status.success() {
             return;
         }
-        if self.is_ending || !post.process.restart {
+        // A controller that has said its last line has come to its end, and not well.
+        let has_come_to_its_end = post.process.role == Role::Controller && self.course.decided.is_some();
+        if self.is_ending || !post.process.restart || has_come_to_its_end {
             self.course.failures.push(failure(&post.process, &format!("ended ({status})"), &post.said));
             return;
         }

@@ -163,6 +163,17 @@ pub enum Event {
     },
     /// A connection was refused before it had greeted.
     Refused(Peer, Error),
+    /// An event was quarantined because no node takes so many bytes.
+    TooLarge {
+        /// The run of the event.
+        run: u32,
+        /// The number of the event.
+        event: u64,
+        /// The bytes of the event.
+        size: u32,
+        /// The most bytes that a node takes.
+        max: u32,
+    },
     /// No event is in hand, and none will come.
     Drained,
     /// A node's counters.

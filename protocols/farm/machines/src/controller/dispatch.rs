@@ -1,7 +1,7 @@
-use super::Controller;
 use super::nodes::{Dispatched, PendingEvent, node};
 use super::report::State;
 use super::stages::Stages;
+use super::{Controller, Event};
 use crate::supply::{Next, Supply};
 use crate::wire::{Header, Kind, Verdict};
 use bytes::Bytes;
@@ -24,10 +24,13 @@ impl<S: Supply> Controller<S> {
         } else if self.waiting.is_empty() && self.queue.has_token(&mut self.lines) {
             self.pull(now);
         }
-        if self.waiting.is_empty() {
+        let length = self.waiting.front()?.payload.len();
+        if let Some(max) = self.queue.too_small_for(length) {
+            let held = self.waiting.pop_front()?;
+            self.too_large(held, max);
             return None;
         }
-        let peer = self.queue.pick(&mut self.lines)?;
+        let peer = self.queue.pick(&mut self.lines, length)?;
         let held = self.waiting.pop_front()?;
         if held.came < now {
             self.counters.waited_for_token += 1;
@@ -68,10 +71,14 @@ impl<S: Supply> Controller<S> {
     /// Gives a suspect to a node that has nothing else, and gets nothing else meanwhile.
     #[cold]
     pub(super) fn dispatch_suspect(&mut self, now: Instant, out: &mut Outbox) -> Option<Peer> {
-        while !self.suspects.is_empty()
-            && let Some(peer) = self.queue.to_reserve(&mut self.lines)
-            && let Some((_, node)) = node(&mut self.lines, peer)
-        {
+        while let Some(length) = self.suspects.front().map(|held| held.payload.len()) {
+            if let Some(max) = self.queue.too_small_for(length) {
+                let held = self.suspects.pop_front()?;
+                self.too_large(held, max);
+                return None;
+            }
+            let Some(peer) = self.queue.to_reserve(&mut self.lines, length) else { break };
+            let Some((_, node)) = node(&mut self.lines, peer) else { break };
             node.reserved = self.suspects.pop_front();
         }
         let mut returned = false;
@@ -96,6 +103,16 @@ impl<S: Supply> Controller<S> {
         // Not chosen again, so that this comes to an end.
         self.suspects_due = returned;
         if returned { self.dispatch_suspect(now, out) } else { None }
+    }
+
+    /// Quarantines an event that no node takes, the largest bound of theirs being `max`.
+    #[cold]
+    fn too_large(&mut self, held: PendingEvent, max: u32) {
+        let (data, attempts) = (held.payload.clone(), held.deaths);
+        let (run, event, size) = (held.run, held.event, data.len() as u32);
+        self.counters.too_large += 1;
+        self.decide(held, Verdict::Quarantined, (0, attempts), data);
+        self.events.push_back(Event::TooLarge { run, event, size, max });
     }
 
     #[inline]
@@ -127,8 +144,18 @@ impl<S: Supply> Controller<S> {
         }
     }
 
+    /// Returns what is to be told once no more events can be given: one that no node takes, or that nothing is in hand.
+    pub(super) fn after_dispatch(&mut self, now: Instant) -> Option<Event> {
+        self.account(now);
+        if self.events.is_empty() && !self.drained && self.is_drained() {
+            self.drained = true;
+            return Some(Event::Drained);
+        }
+        self.events.pop_front()
+    }
+
     /// Adds up the time during which events could not be given.
-    pub(super) fn account(&mut self, now: Instant) {
+    fn account(&mut self, now: Instant) {
         let held_up = !self.waiting.is_empty() || self.is_full();
         match (held_up, self.idle_since) {
             (true, None) => self.idle_since = Some(now),

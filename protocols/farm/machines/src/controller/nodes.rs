@@ -140,6 +140,12 @@ impl NodeLine {
         self.hello.flags & FLAG_NO_TOKENS == 0
     }
 
+    /// Tells whether an event of this length is within the bound of the node's greeting.
+    #[inline]
+    pub(crate) const fn takes(&self, length: usize) -> bool {
+        length <= self.hello.event_max as usize
+    }
+
     /// Tells whether the node will ever take an event again.
     fn is_alive(&self) -> bool {
         self.credits > 0 || !self.given.is_empty()
@@ -178,11 +184,15 @@ pub(crate) struct Queue {
     /// The nodes, in the order in which they came.
     ring: Vec<Peer>,
     next: usize,
+    /// The largest event that one of the nodes takes.
+    takes_max: Option<u32>,
+    /// Tokens at the front whose nodes do not take the event that is next.
+    passed_over: usize,
 }
 
 impl Queue {
     pub(crate) fn new(policy: Policy) -> Self {
-        Queue { policy, tokens: VecDeque::new(), ring: Vec::new(), next: 0 }
+        Queue { policy, tokens: VecDeque::new(), ring: Vec::new(), next: 0, takes_max: None, passed_over: 0 }
     }
 
     /// Returns the nodes, in the order in which they came.
@@ -197,11 +207,12 @@ impl Queue {
         self.ring.push(peer);
         if let Some((_, node)) = node(lines, peer) {
             node.pace = pace;
+            self.takes_max = self.takes_max.max(Some(node.hello.event_max));
             self.tokens_came(peer, node.credits);
         }
     }
 
-    pub(crate) fn leave(&mut self, peer: Peer) {
+    pub(crate) fn leave(&mut self, lines: &mut Lines<Member>, peer: Peer) {
         if let Some(index) = self.ring.iter().position(|other| *other == peer) {
             self.ring.remove(index);
             if self.next > index {
@@ -209,6 +220,15 @@ impl Queue {
             }
         }
         self.tokens.retain(|token| *token != peer);
+        self.passed_over = 0;
+        let bounds = self.ring.iter().filter_map(|other| Some(node(lines, *other)?.1.hello.event_max));
+        self.takes_max = bounds.max();
+    }
+
+    /// Returns the largest event that one of the nodes takes, if none of them takes one of this length.
+    #[inline]
+    pub(crate) fn too_small_for(&self, length: usize) -> Option<u32> {
+        self.takes_max.filter(|max| length > *max as usize)
     }
 
     /// Tokens have come from a node.
@@ -246,17 +266,18 @@ impl Queue {
             node.parked -= 1;
         } else if let Some(index) = self.tokens.iter().position(|token| *token == peer) {
             self.tokens.remove(index);
+            self.passed_over = 0;
         }
     }
 
-    /// Picks the node that gets the next event, by the policy, and takes a credit from it.
+    /// Picks the node that gets the next event, of this length, by the policy, and takes a credit from it.
     #[inline]
-    pub(crate) fn pick(&mut self, lines: &mut Lines<Member>) -> Option<Peer> {
+    pub(crate) fn pick(&mut self, lines: &mut Lines<Member>, length: usize) -> Option<Peer> {
         let peer = match self.policy {
-            Policy::TokenFifo => self.first_token(lines),
-            Policy::RoundRobin => self.next_in_turn(lines),
-            Policy::LeastOutstanding => self.least(lines, |node| node.given.len() as u64),
-            Policy::Weighted => self.least(lines, |node| node.pace),
+            Policy::TokenFifo => self.first_token(lines, length),
+            Policy::RoundRobin => self.next_in_turn(lines, length),
+            Policy::LeastOutstanding => self.least(lines, length, |node| node.given.len() as u64),
+            Policy::Weighted => self.least(lines, length, |node| node.pace),
         }?;
         let (_, node) = node(lines, peer)?;
         node.credits -= 1;
@@ -264,30 +285,37 @@ impl Queue {
         Some(peer)
     }
 
-    fn first_token(&mut self, lines: &mut Lines<Member>) -> Option<Peer> {
-        while let Some(peer) = self.tokens.pop_front() {
-            let Some((blocked, node)) = node(lines, peer) else { continue };
-            if node.credits == 0 {
-                continue;
+    /// Takes the first token whose node takes an event of this length; those before it keep their places.
+    fn first_token(&mut self, lines: &mut Lines<Member>, length: usize) -> Option<Peer> {
+        while let Some(peer) = self.tokens.get(self.passed_over).copied() {
+            match node(lines, peer) {
+                Some((blocked, node)) if node.credits > 0 && is_free(blocked, node) => {
+                    if node.takes(length) {
+                        self.tokens.remove(self.passed_over);
+                        self.passed_over = 0;
+                        return Some(peer);
+                    }
+                    self.passed_over += 1;
+                    continue;
+                }
+                Some((_, node)) if node.credits > 0 => node.parked += 1,
+                _ => {}
             }
-            if is_free(blocked, node) {
-                return Some(peer);
-            }
-            node.parked += 1;
+            self.tokens.remove(self.passed_over);
         }
         None
     }
 
     /// Picks the next node in turn, whether it is ready or not.
-    fn next_in_turn(&mut self, lines: &mut Lines<Member>) -> Option<Peer> {
+    fn next_in_turn(&mut self, lines: &mut Lines<Member>, length: usize) -> Option<Peer> {
         for _ in 0..self.ring.len() {
             if self.next >= self.ring.len() {
                 self.next = 0;
             }
             let peer = *self.ring.get(self.next)?;
             let (blocked, node) = node(lines, peer)?;
-            if node.reserved.is_some() || node.alone || node.draining {
-                // One that is set apart does not hold up the others.
+            if node.reserved.is_some() || node.alone || node.draining || !node.takes(length) {
+                // One that is set apart, or too small, does not hold up the others.
                 self.next += 1;
                 continue;
             }
@@ -300,13 +328,13 @@ impl Queue {
     }
 
     /// Picks the node with the least measure; of several, the one behind the last that was served.
-    fn least(&mut self, lines: &mut Lines<Member>, measure: impl Fn(&NodeLine) -> u64) -> Option<Peer> {
+    fn least(&mut self, lines: &mut Lines<Member>, length: usize, measure: impl Fn(&NodeLine) -> u64) -> Option<Peer> {
         let count = self.ring.len();
         let mut best: Option<(u64, usize)> = None;
         for step in 0..count {
             let index = (self.next + step) % count;
             let Some((blocked, node)) = node(lines, self.ring[index]) else { continue };
-            if node.credits == 0 || !is_free(blocked, node) {
+            if node.credits == 0 || !is_free(blocked, node) || !node.takes(length) {
                 continue;
             }
             let measure = measure(node);
@@ -319,15 +347,20 @@ impl Queue {
         Some(self.ring[index])
     }
 
-    /// Picks a node to be kept for a suspect: the one with the least to do; at most half of the nodes at a time.
-    pub(crate) fn to_reserve(&self, lines: &mut Lines<Member>) -> Option<Peer> {
+    /// Picks a node to be kept for a suspect of this length: the one with the least to do; at most half of the nodes at a
+    /// time.
+    pub(crate) fn to_reserve(&self, lines: &mut Lines<Member>, length: usize) -> Option<Peer> {
         let mut best: Option<(usize, Peer)> = None;
         let mut taken = 0;
         for peer in &self.ring {
             let Some((_, node)) = node(lines, *peer) else { continue };
             if node.alone || node.reserved.is_some() {
                 taken += 1;
-            } else if !node.draining && node.is_alive() && best.is_none_or(|(least, _)| node.given.len() < least) {
+            } else if !node.draining
+                && node.is_alive()
+                && node.takes(length)
+                && best.is_none_or(|(least, _)| node.given.len() < least)
+            {
                 best = Some((node.given.len(), *peer));
             }
         }

@@ -40,6 +40,10 @@ pub struct Counters {
     pub dead_time_ns: u64,
     /// Events made here that could not be taken in: of a run that is over, or with too many gaps before them.
     pub not_taken: u64,
+    /// Events that were quarantined because no node takes so many bytes.
+    pub too_large: u64,
+    /// Events with a verdict other than `incomplete` that lacked fragments.
+    pub partial: u64,
     /// Tokens for events that their sender had not.
     pub unasked: u64,
     /// Connections refused before they had greeted.
@@ -83,6 +87,8 @@ impl Counters {
             redispatched: self.redispatched + other.redispatched,
             waited_for_token: self.waited_for_token + other.waited_for_token,
             dead_time_ns: self.dead_time_ns + other.dead_time_ns,
+            too_large: self.too_large + other.too_large,
+            partial: self.partial + other.partial,
             unasked: self.unasked + other.unasked,
             refused: self.refused + other.refused,
             misbehaved: self.misbehaved + other.misbehaved,

@@ -7,6 +7,7 @@ use alloc::vec;
 use hodo_machine::Closed;
 
 mod presence;
+mod sizes;
 
 type Farm = Rig<Controller<NoSupply>>;
 
@@ -134,6 +135,21 @@ fn weights_share_events_out() {
     let heavy = node_of(&mut farm, 1, &Hello { weight: 3, ..hello(Role::Node, 1, 64) });
     give(&mut farm, source, 0..40);
     assert_eq!((farm.given(light).len(), farm.given(heavy).len()), (10, 30));
+}
+
+#[test]
+fn partial_events_are_counted_among_those_with_a_verdict() {
+    let mut farm = farm(config());
+    let (source, node) = (source(&mut farm, 0), node(&mut farm, 0, 10));
+    for (number, kind) in (0..).zip([Kind::Event, Kind::Partial, Kind::Partial, Kind::Skip]) {
+        farm.say(source, &message(kind, number, if kind == Kind::Skip { b"" } else { b"abc" }));
+    }
+    for (number, verdict) in [(0, ACCEPTED), (1, ACCEPTED), (2, Verdict::Rejected)] {
+        assert_eq!(farm.machine.counters().partial, u64::from(number == 2), "not before the verdict");
+        farm.say(node, &token(number, verdict));
+    }
+    let counts = farm.machine.counts();
+    assert_eq!((farm.machine.counters().partial, counts.accepted, counts.rejected, counts.incomplete), (2, 2, 1, 1));
 }
 
 #[test]

@@ -120,6 +120,7 @@ impl<S: Supply> Controller<S> {
     pub(super) fn decide(&mut self, held: PendingEvent, verdict: Verdict, (node, attempts): (u32, u8), data: Bytes) {
         let PendingEvent { run, event, kind, payload, origin, .. } = held;
         self.ledger.decide(run, event, verdict);
+        self.counters.partial += u64::from(kind == Kind::Partial);
         self.commits.told += 1;
         let (sequence, length) = (self.commits.told, payload.len() as u32);
         let token = Token::answer(run, event, verdict, 0);

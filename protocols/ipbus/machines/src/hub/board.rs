@@ -25,6 +25,8 @@ pub(super) struct Board {
     pub(super) turns: VecDeque<u32>,
     /// Packets in them.
     pub(super) queued: u32,
+    /// Clients whose next chunk waits for room in them, in turn.
+    pub(super) waiting: VecDeque<u32>,
     /// When a client asked for it last.
     pub(super) used: Instant,
     /// Whether it is in the queue of those that have something to do.
@@ -91,6 +93,7 @@ impl Board {
             health: Health::Unknown,
             turns: VecDeque::new(),
             queued: 0,
+            waiting: VecDeque::new(),
             used: now,
             at_work: false,
             retried: false,
@@ -99,9 +102,19 @@ impl Board {
         }
     }
 
-    /// Tells whether nothing is queued or in flight.
+    /// Tells whether as many packets are queued as may be. An empty queue has room whatever the bound.
+    pub(super) fn is_full(&self, queued_max: usize) -> bool {
+        self.queued as usize >= queued_max.max(1)
+    }
+
+    /// Tells whether a client waits for room in the queue, and there is some.
+    pub(super) fn admits(&self, queued_max: usize) -> bool {
+        !self.waiting.is_empty() && !self.is_full(queued_max)
+    }
+
+    /// Tells whether nothing is queued or in flight, and nobody waits.
     pub(super) fn is_idle(&self) -> bool {
-        self.turns.is_empty() && self.link.len() == 0
+        self.turns.is_empty() && self.link.len() == 0 && self.waiting.is_empty()
     }
 
     pub(super) fn counters(&self) -> BoardCounters {

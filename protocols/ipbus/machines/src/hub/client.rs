@@ -3,6 +3,7 @@ use super::stages::mark_answered;
 use super::statistics::ClientCounters;
 use crate::wire::chunk;
 use crate::wire::hub::{Code, REPLY_HEADER, Reply};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::SocketAddrV4;
@@ -17,6 +18,12 @@ pub(super) struct Client {
     pub(super) peer: Peer,
     pub(super) address: Address,
     pub(super) came: Instant,
+    /// Chunks that wait, in order, until a board has room.
+    pub(super) backlog: VecDeque<Box<[u8]>>,
+    /// Packets in them; a chunk without any counts as one.
+    pub(super) backlog_packets: usize,
+    /// The full board that the first of them is for.
+    pub(super) waits_for: Option<u32>,
     /// When the last byte of it came.
     pub(super) heard: Instant,
     entries: VecDeque<Entry>,
@@ -59,6 +66,9 @@ impl Client {
             peer,
             address,
             came: now,
+            backlog: VecDeque::new(),
+            backlog_packets: 0,
+            waits_for: None,
             heard: now,
             entries: VecDeque::new(),
             chunks: VecDeque::new(),
@@ -76,9 +86,9 @@ impl Client {
         self.lanes.iter().find(|(of, _)| *of == board).map(|(_, lane)| *lane)
     }
 
-    /// Packets that it is owed an answer to.
+    /// Packets that it is owed an answer to, with those that wait for room.
     pub(super) fn owed(&self) -> usize {
-        self.entries.len()
+        self.entries.len() + self.backlog_packets
     }
 
     /// Begins the entries of a new chunk, and returns its number.

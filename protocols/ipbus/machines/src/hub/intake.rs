@@ -18,11 +18,8 @@ impl Router {
         }
     }
 
-    /// Takes in a whole chunk from a client; answers why the client is to be ended, if it is.
-    pub(super) fn take_chunk(&mut self, now: Instant, number: u32, chunk: &[u8]) -> Result<(), Ended> {
-        if self.draining {
-            return Ok(());
-        }
+    /// Queues the packets of a whole chunk; returns why the client is to be ended, if it is.
+    pub(super) fn take_in(&mut self, now: Instant, number: u32, chunk: &[u8]) -> Result<(), Ended> {
         let client_packets = self.config.client_packets;
         let Some(client) = self.client(number) else { return Ok(()) };
         let whole = Requests::new(chunk).try_fold(0, |count, request| request.map(|_| count + 1));
@@ -95,12 +92,11 @@ impl Router {
             Some(found) => found,
             None => self.remember(now, request.target, version)?,
         };
-        let HubConfig { board_packets, probe_first, window, .. } = self.config;
+        let HubConfig { probe_first, window, .. } = self.config;
         let board = self.boards.at(board_number).ok_or(Code::HubTimeout)?;
         board.counters.packets += 1;
         let packet = match board.asked(now, probe_first, window.late_max()) {
             Err(code) => Err(code),
-            Ok(()) if board.queued as usize >= board_packets => Err(Code::HubTimeout),
             Ok(()) => self.packets.take(request.target, number, chunk, request.packet).ok_or(Code::HubTimeout),
         };
         board.counters.errors += u64::from(packet.is_err());
@@ -146,7 +142,7 @@ impl Router {
 
 /// Returns the version of a request that the hub can pass on.
 #[inline]
-fn version_of(packet: &[u8]) -> Option<Version> {
+pub(super) fn version_of(packet: &[u8]) -> Option<Version> {
     match Version::of(packet)?.0 {
         Version::V2_0 => Packet::decode(packet).ok().filter(|packet| packet.header.kind == Kind::Control)?,
         Version::V1_3 => return Some(Version::V1_3),

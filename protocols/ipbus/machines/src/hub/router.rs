@@ -30,6 +30,8 @@ pub(super) struct Router {
     pub(super) boards: Boards,
     pub(super) packets: Packets,
     pub(super) lanes: Lanes,
+    /// Bytes of the chunks that wait for room.
+    pub(super) backlog_bytes: usize,
     /// Boards that have something to do.
     work: VecDeque<u32>,
     pub(super) timers: Timers<Timer>,
@@ -60,6 +62,7 @@ impl Router {
             boards: Boards::default(),
             packets: Packets::new(config.packets),
             lanes: Lanes::default(),
+            backlog_bytes: 0,
             work: VecDeque::new(),
             timers: Timers::default(),
             ready: VecDeque::new(),
@@ -101,20 +104,22 @@ impl Router {
         let idle = self.clients.iter().filter(|(_, client)| is_idle(client));
         let longest = idle.min_by_key(|(_, client)| (client.counters.chunks > 0, client.heard));
         if let Some(number) = longest.map(|(peer, _)| index(peer)) {
-            self.end(number, Ended::Idle);
+            self.end(now, number, Ended::Idle);
         }
     }
 
     /// Ends a client.
-    pub(super) fn end(&mut self, number: u32, why: Ended) {
+    pub(super) fn end(&mut self, now: Instant, number: u32, why: Ended) {
         if let Some(peer) = self.client(number).map(|client| client.peer) {
             self.carry.push_back(Carry::Close(peer));
-            self.gone(number, why);
+            self.gone(now, number, why);
         }
     }
 
     /// Removes a client that is gone. What was received of it is done, and answered to nobody.
-    pub(super) fn gone(&mut self, number: u32, why: Ended) {
+    pub(super) fn gone(&mut self, now: Instant, number: u32, why: Ended) {
+        // A chunk that would end the client changes nothing: it is gone.
+        let _ = self.empty_backlog(now, number);
         let Some(mut client) = self.clients.remove(Peer::accepted(number)) else { return };
         self.timers.cancel(Timer::FirstChunk(number));
         for (_, lane) in client.lanes.drain(..) {
@@ -269,7 +274,7 @@ impl Router {
                 self.work.pop_front();
             }
             while let Some(number) = self.ready.pop_front() {
-                if let Some(peer) = self.answer(number, out) {
+                if let Some(peer) = self.answer(now, number, out) {
                     return Output::Send(peer);
                 }
             }
@@ -282,7 +287,7 @@ impl Router {
     fn elapsed(&mut self, now: Instant, timer: Timer) {
         match timer {
             Timer::Board(number) => self.set_to_work(number),
-            Timer::FirstChunk(number) => self.end(number, Ended::Silent),
+            Timer::FirstChunk(number) => self.end(now, number, Ended::Silent),
             Timer::Unused(number) => {
                 let Some(board) = self.boards.at(number) else { return };
                 let forget = if board.is_idle() { board.used } else { now } + self.config.forget;
@@ -333,7 +338,7 @@ impl Router {
                     let client = self.packets[key as u32].client;
                     self.fail(key as u32, code_of(cause));
                     if cause == Cause::Restarted {
-                        self.fail_rest(number, client, code_of(cause));
+                        self.fail_rest(now, number, client, code_of(cause));
                     }
                 }
                 Step::Down(cause) => self.board_down(now, number, cause),
@@ -341,6 +346,11 @@ impl Router {
                     let refuse_at = board.refuse_at(window.late_max());
                     if let Some((_, code)) = refuse_at.filter(|(at, _)| now >= *at) {
                         self.refuse_queued(number, code);
+                        continue;
+                    }
+                    if board.admits(self.config.board_packets) {
+                        self.admit_waiting(now, number);
+                        self.dispatch(now, number, out);
                         continue;
                     }
                     board.at_work = false;
@@ -424,9 +434,12 @@ impl Router {
         }
     }
 
-    /// Fails what a client has queued for a board that has restarted: it belongs behind what failed, and would be done on a
+    /// Fails what a client has sent for a board that has restarted: it belongs behind what failed, and would be done on a
     /// board without its configuration.
-    fn fail_rest(&mut self, number: u32, client: u32, code: Code) {
+    fn fail_rest(&mut self, now: Instant, number: u32, client: u32, code: Code) {
+        if let Err(ended) = self.empty_backlog(now, client) {
+            self.end(now, client, ended);
+        }
         let Some(lane) = self.client(client).and_then(|client| client.lane(number)) else { return };
         while let Some(packet) = self.lanes.pop(lane, &self.packets) {
             if let Some(board) = self.boards.at(number) {
@@ -446,7 +459,7 @@ impl Router {
     }
 
     /// Writes what a client can be answered.
-    fn answer(&mut self, number: u32, out: &mut Outbox) -> Option<Peer> {
+    fn answer(&mut self, now: Instant, number: u32, out: &mut Outbox) -> Option<Peer> {
         let client = self.clients.at(Peer::accepted(number))?;
         client.ready = false;
         if !client.can_write() {
@@ -456,21 +469,21 @@ impl Router {
         let peer = client.peer;
         self.note_ready(number);
         if self.draining {
-            self.end_if_done(number);
+            self.end_if_done(now, number);
         }
         Some(peer)
     }
 
     /// Takes in nothing new from now on.
-    pub(super) fn drain(&mut self) {
+    pub(super) fn drain(&mut self, now: Instant) {
         self.draining = true;
         let clients: Vec<u32> = self.clients.iter().map(|(peer, _)| index(peer)).collect();
-        clients.into_iter().for_each(|number| self.end_if_done(number));
+        clients.into_iter().for_each(|number| self.end_if_done(now, number));
     }
 
-    fn end_if_done(&mut self, number: u32) {
+    fn end_if_done(&mut self, now: Instant, number: u32) {
         if self.client(number).is_some_and(|client| client.owed() == 0) {
-            self.end(number, Ended::Drained);
+            self.end(now, number, Ended::Drained);
         }
     }
 

@@ -124,7 +124,7 @@ impl fmt::Display for Code {
             Code::NoControlReply => {
                 "the device did not answer a control packet; it was there before: look at its link and its load"
             }
-            Code::HubTimeout => "a bound of the hub was reached: its packets for this device or in all, its devices, or the bytes of a packet; send less at once, in packets that the device has buffers for",
+            Code::HubTimeout => "a bound of the hub was reached: its packets in all, its devices, or the bytes of a packet; send less at once, in packets that the device has buffers for",
             Code::NoStatusReply => {
                 "the device does not answer; is it on, and are its address, port and version as in the URI?"
             }
