@@ -58,8 +58,8 @@ def timeout_of(uri):
 
 @contextlib.contextmanager
 def peer(reply):
-    """Somebody who answers one packet with this one: a port, and what came there. In a process, because uHAL lets no other
-    thread run while it waits."""
+    """Somebody who answers one packet with this one, or with what this function makes of it: a port, and what came there. In
+    a process, because uHAL lets no other thread run while it waits."""
     context = multiprocessing.get_context("fork")
     near, far = context.Pipe()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line, near, far:
@@ -75,5 +75,5 @@ def peer(reply):
 
 def answer(line, reply, pipe):
     packet, sender = line.recvfrom(65536)
-    line.sendto(reply, sender)
+    line.sendto(reply(packet) if callable(reply) else reply, sender)
     pipe.send(packet)

@@ -26,7 +26,13 @@ def by_uhal(version, reply, access, patience_ms=PATIENCE_MS):
         return told
 
 
-def by_us(version, reply, *access, status=0):
+def by_us(version, *words, access, order=LITTLE, status=0):
+    """What an access by ours brings where these words answer it. Ours begins with any transaction id."""
+
+    def reply(request):
+        (first,) = struct.unpack_from(f"{LITTLE}I", request, 4)
+        return packet(words[0], words[1] | first & 0x0FFF_0000, *words[2:], order=order)
+
     with peer(reply) as (port, _):
         uri = f"ipbusudp-{version}://127.0.0.1:{port}"
         done = command.hodo("ipbus", access[0], uri, *access[1:], "--timeout", "300ms", "--reliable", "false")
@@ -72,7 +78,7 @@ def test_the_words_of_a_write_that_was_done_are_not_looked_at(words):
     legacy = packet(0x1000_00FC, 0x1002_0024 | words << 8, *[0x1000_00FC] * 4)
     assert by_uhal("1.3", legacy, write).valid()
     assert by_uhal("2.0", packet(HEADER, WRITE_DONE | words << 8), write).valid()
-    assert "0x00000005" in by_us("2.0", packet(HEADER, WRITE_DONE | words << 8), "write", "0x10", "5").stdout
+    assert "0x00000005" in by_us("2.0", HEADER, WRITE_DONE | words << 8, access=["write", "0x10", "5"]).stdout
 
 
 def test_what_fills_a_packet_up_is_to_be_answered():
@@ -82,9 +88,8 @@ def test_what_fills_a_packet_up_is_to_be_answered():
 
 def test_a_reply_that_is_cut_short():
     """uHAL takes the missing word as 0; we do not take the reply."""
-    short = packet(HEADER, READ_DONE)
-    assert int(by_uhal("2.0", short, read)) == 0
-    assert "does not answer" in by_us("2.0", short, "read", "0x10", status=1).stderr
+    assert int(by_uhal("2.0", packet(HEADER, READ_DONE), read)) == 0
+    assert "does not answer" in by_us("2.0", HEADER, READ_DONE, access=["read", "0x10"], status=1).stderr
 
 
 def test_a_reply_in_the_other_byte_order():
@@ -92,7 +97,7 @@ def test_a_reply_in_the_other_byte_order():
     other = packet(HEADER, READ_DONE, 7, order=BIG)
     with pytest.raises(uhal.exception, match="does not match"):
         by_uhal("2.0", other, read)
-    assert "0x00000007" in by_us("2.0", other, "read", "0x10").stdout
+    assert "0x00000007" in by_us("2.0", HEADER, READ_DONE, 7, order=BIG, access=["read", "0x10"]).stdout
 
 
 def test_a_lost_packet_on_direct_udp():
