@@ -36,7 +36,8 @@ pub struct SessionSettings {
     /// How to wait for answers.
     pub wait: Wait,
     /// Whether packets over UDP have ids, so that what is lost is recovered, where the URI does not say. A device has one
-    /// count of ids for all its clients. If `None`, they have ids only where nobody else's have: see [`Path::SharedUdp`].
+    /// count of ids for all its clients. If `None`, they have ids only where nobody else's have: see
+    /// [`Path::SharedUdp`](hodo_ipbus::Path::SharedUdp).
     pub reliable: Option<bool>,
 }
 
