@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import signal
 import socket
 
 import command
@@ -32,6 +33,19 @@ def test_slow_clients_keep_nobody_out(hosts):
         done = command.hodo("farm", "stop", controller.pages)
         assert done.returncode == 0 and done.stdout == "stopped\n", done.stderr
         assert controller.process.wait(10) == 0
+
+
+def test_slow_clients_that_came_while_it_was_busy_keep_nobody_out():
+    """All are there at its next look, the one that has a request last."""
+    with farms.controller() as controller, contextlib.ExitStack() as stack:
+        controller.process.send_signal(signal.SIGSTOP)
+        for number in range(300):
+            slow(stack, controller.pages, f"127.0.1.{1 + number % 100}")
+        asking = slow(stack, controller.pages)
+        asking.send(b"y\r\nConnection: close\r\n\r\n")
+        controller.process.send_signal(signal.SIGCONT)
+        asking.settimeout(20)
+        assert asking.recv(4096).startswith(b"HTTP/1.1 200 OK")
 
 
 def test_a_page_in_a_browser_that_has_its_name_point_here_reads_nothing():

@@ -77,7 +77,7 @@ def test_a_trace_holds_both_sides_with_times_directions_and_addresses(board, tmp
     assert [way for way, _ in ours].count(IN) >= 3 and ours[0][0] == OUT
     replies = [bytes(ip.data.data) for way, ip in ours if way == IN]
     assert ends(ours[0][1])[2:] == ends(ours[-1][1])[:2] == ("127.0.0.1", board.port)
-    assert answer[0][1][4:] in [reply[4:] for reply in replies]
+    assert answer[0][1][8:] in [reply[8:] for reply in replies], "the ids are those of the hub"
     remarks = "; ".join(comment for _, _, comment, _ in found)
     assert f"127.0.0.1:{board.port} answers" in remarks and "127.0.0.1:1, in version 2.0" in remarks
 
