@@ -77,14 +77,7 @@ fn after_a_restart_nothing_is_sent_again_nor_what_its_client_had_queued_and_othe
     let others: Vec<Wish> = (100..140).map(|word| write(0, word)).collect();
     rig.ask(client, &wishes);
     rig.ask(other, &others);
-    // The first 5 are done, and their replies are lost with the device's memory.
-    for _ in 0..5 {
-        let (_, datagram) = rig.wire.pop_front().expect("16 are in flight");
-        rig.boards[0].answer(&datagram);
-    }
-    rig.wire.clear();
-    rig.boards[0].reboot();
-    rig.wait(100 * MILLI);
+    rig.restart_after(5);
     let codes = rig.codes(client, &wishes);
     assert_eq!(codes, [Code::NoResendReply; 60]);
     assert_eq!(rig.codes(other, &others), [Code::Done; 40]);

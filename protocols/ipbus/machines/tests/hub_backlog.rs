@@ -104,14 +104,7 @@ fn what_waits_of_a_client_whose_board_restarts_fails_as_what_was_queued_does() {
     rig.exchange(client, &[read(0, 0)]);
     writes(0).chunks(IN_CHUNK).for_each(|chunk| rig.ask(client, chunk));
     writes(1).chunks(IN_CHUNK).for_each(|chunk| rig.ask(other, chunk));
-    // The first 5 are done, and their replies are lost with the device's memory.
-    for _ in 0..5 {
-        let (_, datagram) = rig.wire.pop_front().expect("16 are in flight");
-        rig.boards[0].answer(&datagram);
-    }
-    rig.wire.clear();
-    rig.boards[0].reboot();
-    rig.wait(100 * MILLI);
+    rig.restart_after(5);
     for chunk in writes(0).chunks(IN_CHUNK) {
         assert_eq!(rig.codes(client, chunk), [Code::NoResendReply; IN_CHUNK]);
     }

@@ -42,6 +42,28 @@ pub(super) enum Move {
 /// Takes a reply of the packet with this key, or why there is none; answers whether it is one.
 pub(super) type OnReply<'a> = &'a mut dyn FnMut(u64, Result<Answer<'_>, Error>) -> bool;
 
+impl Move {
+    /// Returns the step of a carrier that follows from a window's, and puts what is to be sent into the outbox.
+    #[inline]
+    pub(super) fn of(step: &Step<'_>, out: &mut Outbox) -> Self {
+        match *step {
+            Step::Send(bytes) => {
+                out.copy(bytes);
+                Move::Send
+            }
+            Step::Failed { key, cause } => Move::Failed { key, error: cause.into() },
+            Step::Down(cause) => Move::Down(cause.into()),
+            Step::Idle(deadline) => Move::Idle(deadline),
+        }
+    }
+}
+
+/// Gives up a window's device, and takes the failures that follow.
+pub(super) fn clear(window: &mut Window, now: Instant) {
+    window.give_up();
+    while !matches!(window.poll(now), Step::Idle(_)) {}
+}
+
 impl Carrier {
     pub(super) fn new(config: &ClientConfig) -> Self {
         let &ClientConfig { path, version, in_flight, timeout, calm, .. } = config;
@@ -163,24 +185,13 @@ impl Carrier {
             Carrier::Shared(shared) => return shared.poll(now, out),
             Carrier::Stream(stream) => return stream.poll(now, out),
         };
-        match step {
-            Step::Send(bytes) => {
-                out.copy(bytes);
-                Move::Send
-            }
-            Step::Failed { key, cause } => Move::Failed { key, error: cause.into() },
-            Step::Down(cause) => Move::Down(cause.into()),
-            Step::Idle(deadline) => Move::Idle(deadline),
-        }
+        Move::of(&step, out)
     }
 
     /// Forgets what is in flight: the link is gone, or the device is.
     pub(super) fn reset(&mut self, now: Instant) {
         match self {
-            Carrier::Window(window) => {
-                window.give_up();
-                while !matches!(window.poll(now), Step::Idle(_)) {}
-            }
+            Carrier::Window(window) => clear(window, now),
             Carrier::Single(single) => {
                 single.give_up();
                 while !matches!(single.poll(now), Step::Idle(_)) {}

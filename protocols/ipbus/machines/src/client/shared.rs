@@ -1,4 +1,4 @@
-use super::carrier::{Move, OnReply};
+use super::carrier::{Move, OnReply, clear};
 use super::plain::Plain;
 use crate::Error;
 use crate::window::{Cause, Step, Window, WindowConfig, WindowCounters};
@@ -138,18 +138,9 @@ impl Shared {
         {
             self.window.push(now, key, |buffer| core::mem::swap(buffer, &mut packet));
         }
-        match self.window.poll(now) {
-            Step::Send(bytes) => {
-                out.copy(bytes);
-                Move::Send
-            }
-            Step::Failed { key, cause } => {
-                self.contended |= cause == Cause::Contended;
-                Move::Failed { key, error: cause.into() }
-            }
-            Step::Down(cause) => Move::Down(cause.into()),
-            Step::Idle(deadline) => Move::Idle(deadline),
-        }
+        let step = self.window.poll(now);
+        self.contended |= matches!(step, Step::Failed { cause: Cause::Contended, .. });
+        Move::of(&step, out)
     }
 
     /// Forgets what is in flight; the device may have been reset, and is asked again.
@@ -162,8 +153,7 @@ impl Shared {
 
     fn close_window(&mut self, now: Instant) {
         self.contended = false;
-        self.window.give_up();
-        while !matches!(self.window.poll(now), Step::Idle(_)) {}
+        clear(&mut self.window, now);
     }
 
     pub(super) fn counters(&self) -> WindowCounters {
