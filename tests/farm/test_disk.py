@@ -4,6 +4,7 @@ import contextlib
 import pathlib
 import re
 import shutil
+import subprocess
 import tempfile
 import urllib.error
 
@@ -214,3 +215,23 @@ def test_ending_with_verdicts_that_are_not_stored_is_a_failure(farm, disk, how):
     else:
         assert controller.end() == 1
     assert re.search(r"\d+ verdicts are not stored: .*No space", controller.text()), controller.text()
+
+
+@pytest.mark.parametrize("durability", ["process", "disk"])
+def test_what_the_disk_has_leaves_the_memory_of_the_system(farm, tmp_path, durability):
+    with contextlib.closing(Ext4.made(tmp_path / "disk", tmp_path / "image", 128)) as disk:
+        options = ["--store", disk.path / "store", "--durability", durability, "--segment", "40M"]
+        options += ["--sync-every", "1h", "--sync-bytes", "4M"]
+        controller = farm.controller(*options, prefix=disk.inside)
+        farm.nodes(controller.at, 2, "--accept", "every:1")
+        source = farm.source(controller.at, "--size", "64K", "--events", "1000")
+        assert source.done() == 0 and ledger.given(source) == 1000
+        controller.until(lambda _: cached_bytes(disk.seen / "store") < 8 << 20, "it has left")
+        ledger.balances(disk.seen / "store", 1000, 1)
+
+
+def cached_bytes(folder):
+    """What the system keeps in memory of the segments in a folder."""
+    command = ["fincore", "--bytes", "--noheadings", "--output", "RES", *folder.glob("segment-*")]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return sum(map(int, found))
