@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The path of a daemon's health.
 pub const HEALTH: &str = "/health";
 /// Connections at once, with those that are closed and have not taken their answer. The machine closes others long before.
-const PEERS_MAX: usize = 1024;
+const PEERS_MAX: usize = 256;
 /// How long a closed connection may take for the rest of its answer.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 

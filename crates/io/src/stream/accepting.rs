@@ -4,11 +4,12 @@ use crate::{Clock, Listener, Mailbox};
 use hodo_machine::{Instant, Machine};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 impl Streams {
-    /// Accepts the connections to `listener` here.
-    pub(crate) fn listen(&mut self, listener: Listener) -> io::Result<()> {
-        self.arrive(Arrivals::listening(listener)?)
+    /// Accepts the connections to `listener` here, and counts those for which there is no room.
+    pub(crate) fn listen(&mut self, listener: Listener, turned_away: Arc<AtomicU64>) -> io::Result<()> {
+        self.arrive(Arrivals::listening(listener, turned_away)?)
     }
 
     /// Takes the connections that another thread leaves in `mailbox`.
@@ -48,8 +49,8 @@ impl Streams {
         self.heard = now;
         for (token, arrivals) in (ARRIVALS..).zip(&mut self.arrivals) {
             let rested = arrivals.rests();
-            let room = self.settings.peers_max.saturating_sub(self.count + self.arrived.len());
-            let taken = arrivals.take(now, room, &self.settings)?;
+            let places = self.settings.peers_max.saturating_sub(self.count + self.arrived.len());
+            let taken = arrivals.take(now, places, self.arrived.is_empty(), &self.settings)?;
             if !taken.is_empty() {
                 self.unsettled_until = now + SETTLED;
             }
