@@ -23,6 +23,8 @@ pub struct Listener {
     fd: OwnedFd,
     address: Address,
     unlink: Option<String>,
+    /// Counts the connections that were closed at once.
+    turned_away: Arc<AtomicU64>,
 }
 
 /// A connection and the address of its client.
@@ -48,13 +50,21 @@ impl Listener {
         sys::bind(fd.as_fd(), &raw)?;
         sys::listen(fd.as_fd(), QUEUE)?;
         let address = bound(&fd, address)?;
-        Ok(Listener { fd, address, unlink })
+        Ok(Listener { fd, address, unlink, turned_away: Arc::default() })
     }
 
     /// Returns the address where the listener accepts connections.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// Sets the counter of connections that are closed at once because the limit on peers is reached.
+    #[must_use]
+    pub(crate) fn counting(self, turned_away: &Arc<AtomicU64>) -> Self {
+        let mut listener = self;
+        listener.turned_away = Arc::clone(turned_away);
+        listener
     }
 
     /// Makes [`Listener::accept`] return at once if no connection waits.
@@ -115,17 +125,14 @@ pub(crate) enum Arrivals {
         /// Whether it is left alone until then, because descriptors, memory or places have run out.
         rests: bool,
         room: Room,
-        /// Counts the connections that were closed at once.
-        turned_away: Arc<AtomicU64>,
     },
 }
 
 impl Arrivals {
     /// Creates an origin that accepts the connections to `listener`.
-    pub(crate) fn listening(listener: Listener, turned_away: Arc<AtomicU64>) -> io::Result<Self> {
+    pub(crate) fn listening(listener: Listener) -> io::Result<Self> {
         listener.set_impatient()?;
-        let room = Room::default();
-        Ok(Arrivals::Listener { listener, look_at: Instant::ZERO, rests: false, room, turned_away })
+        Ok(Arrivals::Listener { listener, look_at: Instant::ZERO, rests: false, room: Room::default() })
     }
 
     /// Returns the descriptor that a poller is to watch.
@@ -162,7 +169,7 @@ impl Arrivals {
         all_told: bool,
         settings: &SocketSettings,
     ) -> io::Result<Vec<Accepted>> {
-        let Arrivals::Listener { listener, look_at, rests, room, turned_away } = self else {
+        let Arrivals::Listener { listener, look_at, rests, room } = self else {
             return Ok(if let Arrivals::Mailbox(mailbox) = self { mailbox.take() } else { Vec::new() });
         };
         if *rests && now < *look_at {
@@ -183,7 +190,7 @@ impl Arrivals {
             match listener.accept() {
                 Ok(Some(accepted)) if next == Next::Accepted => taken.extend(prepared(accepted, settings)),
                 Ok(Some(_)) => {
-                    turned_away.fetch_add(1, Ordering::Relaxed);
+                    listener.turned_away.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(None) => break,
                 Err(error) if is_short(&error) => {

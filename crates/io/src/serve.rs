@@ -115,7 +115,7 @@ impl Server {
         if address.transport() == Some(Transport::Datagram) {
             return self.and_port(address, &PortOptions::default());
         }
-        let listener = Listener::bind(address)?;
+        let listener = Listener::bind(address)?.counting(&self.turned_away);
         if let Some(size) = self.options.settings.socket_buffer {
             // Connections inherit it; set after they are accepted, the kernel could have taken in more by then.
             set_buffers(listener.as_fd(), size)?;
@@ -343,9 +343,7 @@ impl Server {
         let peers_max = datagrams.peers_max.div_ceil(threads);
         let streams = SocketSettings { backlogs_max: settings.backlogs_max / threads, ..settings.clone() };
         let mut sockets = Sockets::with(streams, SocketSettings { peers_max, ..datagrams.clone() })?;
-        for listener in listeners {
-            sockets.listen_counting(listener, Arc::clone(&self.turned_away))?;
-        }
+        listeners.into_iter().try_for_each(|listener| sockets.listen(listener))?;
         ports.into_iter().try_for_each(|port| sockets.bind(port))?;
         if let Some(mailbox) = &mailbox {
             sockets.collect(Arc::clone(mailbox))?;

@@ -12,7 +12,6 @@ use hodo_machine::{self as machine, Address, Closed, Instant, Machine, Outbox, P
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// The time for which ready peers are received from before the machine is polled.
@@ -82,12 +81,7 @@ impl Sockets {
     /// # Errors
     /// Returns the operating system's error if it cannot watch one more descriptor.
     pub fn listen(&mut self, listener: Listener) -> io::Result<()> {
-        self.listen_counting(listener, Arc::default())
-    }
-
-    /// Accepts the connections to this listener, too, and counts those for which there is no room.
-    pub(crate) fn listen_counting(&mut self, listener: Listener, turned_away: Arc<AtomicU64>) -> io::Result<()> {
-        self.streams.listen(listener, turned_away)?;
+        self.streams.listen(listener)?;
         self.tell_apart();
         Ok(())
     }

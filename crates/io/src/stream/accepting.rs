@@ -4,12 +4,11 @@ use crate::{Clock, Listener, Mailbox};
 use hodo_machine::{Instant, Machine};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 impl Streams {
-    /// Accepts the connections to `listener` here, and counts those for which there is no room.
-    pub(crate) fn listen(&mut self, listener: Listener, turned_away: Arc<AtomicU64>) -> io::Result<()> {
-        self.arrive(Arrivals::listening(listener, turned_away)?)
+    /// Accepts the connections to `listener` here.
+    pub(crate) fn listen(&mut self, listener: Listener) -> io::Result<()> {
+        self.arrive(Arrivals::listening(listener)?)
     }
 
     /// Takes the connections that another thread leaves in `mailbox`.
