@@ -7,6 +7,7 @@ import random
 import socket
 import statistics
 import struct
+import subprocess
 import threading
 import time
 
@@ -173,6 +174,20 @@ def test_out_of_descriptors_those_connected_do_not_wait(threads):
             assert len(first.recv(16)) == 16
             spans.append(time.monotonic() - began)
         assert statistics.median(spans) < 1e-3, spans
+
+
+def test_those_who_connect_leave_the_threads_their_descriptors():
+    """The threads of a busy host start after the first connections have come."""
+    with contextlib.ExitStack() as stack:
+        busy = stack.enter_context(subprocess.Popen(["taskset", "-c", "0", "sh", "-c", "while :; do :; done"]))
+        stack.callback(busy.kill)
+        for _ in range(8):
+            prefix = ["taskset", "-c", "0", "prlimit", "--nofile=40"]
+            with command.serving("tcp://127.0.0.1:0", "--threads", "2", prefix=prefix) as server:
+                with contextlib.ExitStack() as those:
+                    for _ in range(100):
+                        those.enter_context(connect(server.uri))
+                still_serves(server)
 
 
 def test_descriptors_that_are_free_again_are_used():
