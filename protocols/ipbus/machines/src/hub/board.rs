@@ -233,7 +233,7 @@ impl Link {
 
     /// Puts a packet into flight; its buffer goes with it, and another comes back in its place.
     pub(super) fn push(&mut self, now: Instant, number: u32, packets: &mut Packets) {
-        let chain = packets[number].client;
+        let chain = packets[number].chain;
         let fill = |buffer: &mut Vec<u8>| swap(buffer, &mut packets[number].bytes);
         match self {
             Link::Current(window) => {
