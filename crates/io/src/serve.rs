@@ -1,7 +1,8 @@
 use crate::attended::{Answering, Attendant, Waker, attend};
 use crate::connect::set_buffers;
 use crate::datagram::{Port, PortOptions};
-use crate::listener::{is_short, prepared};
+use crate::listener::{LOOK_AGAIN, is_short, prepared};
+use crate::room::{Next, Room};
 use crate::sys::{self, RawAddress};
 use crate::trace::Traced;
 use crate::{Bell, Clock, Endpoint, Listener, Mailbox, SocketSettings, Sockets, Trace, affinity};
@@ -114,7 +115,7 @@ impl Server {
         if address.transport() == Some(Transport::Datagram) {
             return self.and_port(address, &PortOptions::default());
         }
-        let listener = Listener::bind(address)?;
+        let listener = Listener::bind(address)?.counting(&self.turned_away);
         if let Some(size) = self.options.settings.socket_buffer {
             // Connections inherit it; set after they are accepted, the kernel could have taken in more by then.
             set_buffers(listener.as_fd(), size)?;
@@ -389,15 +390,32 @@ impl Server {
         failed: impl Fn() -> bool,
     ) -> io::Result<()> {
         listeners.iter().try_for_each(Listener::set_impatient)?;
-        let called = self.mailbox()?;
+        let (called, clock, mut room) = (self.mailbox()?, Clock::start(), Room::default());
+        let mut next = |now| {
+            let is_full =
+                mailboxes.iter().map(|mailbox| mailbox.peers()).sum::<usize>() >= self.options.settings.peers_max;
+            room.next(now, is_full, !mailboxes.iter().any(|mailbox| mailbox.has_some()))
+        };
         while !stop.load(Ordering::Relaxed) && !failed() {
-            sys::wait_readable(listeners.iter().map(Listener::as_fd).chain([called.event()]), NOTICE)?;
+            let now = clock.now();
+            let (heard, span): (&[Listener], _) = match next(now) {
+                Next::Waits(_) => (&[], LOOK_AGAIN),
+                _ => (listeners, NOTICE),
+            };
+            sys::wait_readable(heard.iter().map(Listener::as_fd).chain([called.event()]), span)?;
             if called.is_called() {
                 called.take();
             }
-            for listener in listeners {
+            for listener in heard {
+                let next = next(now);
+                if matches!(next, Next::Waits(_)) {
+                    break;
+                }
                 match listener.accept() {
-                    Ok(Some(accepted)) => self.deal(mailboxes, accepted),
+                    Ok(Some(accepted)) if next == Next::Accepted => self.deal(mailboxes, accepted),
+                    Ok(Some(_)) => {
+                        self.turned_away.fetch_add(1, Ordering::Relaxed);
+                    }
                     Ok(None) => {}
                     Err(error) if is_short(&error) => std::thread::sleep(NOTICE),
                     Err(error) => return Err(error),
@@ -407,13 +425,8 @@ impl Server {
         Ok(())
     }
 
-    /// Gives a connection to the thread on the processor where its packets arrive, or to the one that has the fewest;
-    /// closes it at once if the limit on peers is reached.
+    /// Gives a connection to the thread on the processor where its packets arrive, or to the one that has the fewest.
     fn deal(&self, mailboxes: &[Arc<Mailbox>], accepted: (OwnedFd, RawAddress)) {
-        if mailboxes.iter().map(|mailbox| mailbox.peers()).sum::<usize>() >= self.options.settings.peers_max {
-            self.turned_away.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
         let Some((fd, from)) = prepared(accepted, &self.options.settings) else { return };
         let cpus = &self.options.cpus;
         let arrives_at = sys::option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_INCOMING_CPU).ok();
