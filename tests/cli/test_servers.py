@@ -29,6 +29,23 @@ def rss_bytes(pid):
     raise AssertionError(f"process {pid} is gone")
 
 
+def test_connections_that_never_greet_give_up_their_places():
+    """All places are taken by connections that say nothing; whoever greets is served within seconds."""
+    magic = b"hodo raw" + struct.pack("<HHI", 1, 0, 1 << 20)
+    hello = struct.pack("<BBHIQ", 0xA0, 0, 0, len(magic), 0) + magic
+    with command.serving("tcp://127.0.0.1:0", "--peers-max", "4") as server, contextlib.ExitStack() as stack:
+        for _ in range(40):
+            stack.enter_context(connect(server.uri))
+
+        def is_welcome():
+            with connect(server.uri) as newcomer, contextlib.suppress(ConnectionError):
+                newcomer.sendall(hello)
+                return newcomer.recv(1) == b"\xa1"
+            return False
+
+        command.wait_until(is_welcome, "a new client is welcome")
+
+
 def still_serves(server):
     (one,) = command.bench(server.uri, "--test", "latency", "--sizes", "64", *command.SHORT, within=20)
     assert one["operations"] > 0
