@@ -53,7 +53,8 @@ pub struct HubConfig {
     pub board_packets: usize,
     /// Bytes of chunks that may wait so. Beyond, a client's are taken in, to the bound of `packets`.
     pub backlog_bytes: usize,
-    /// Packets that the hub holds in all; more are answered by code 2.
+    /// Packets that the hub holds in all. Chunks for which there is no room wait; only where no more may wait are packets
+    /// answered by code 2.
     pub packets: usize,
     /// Bytes of a packet; a longer request or reply is answered by code 2.
     pub packet_bytes: usize,
