@@ -9,6 +9,7 @@ mod http;
 mod ipbus;
 mod ipbus_client;
 mod ipbus_hub;
+mod metered;
 mod raw;
 mod shared;
 mod store;

@@ -1,7 +1,7 @@
 use crate::{Accepts, drive};
 use hodo_machine::{Address, Cursor, Outbox, Sampling};
 use hodo_raw::stages::FarStages;
-use hodo_raw::wire::updates::{Ended, Stamp, Subscribe, Subscribed};
+use hodo_raw::wire::updates::{Ended, STAMP, Stamp, Subscribe, Subscribed};
 use hodo_raw::wire::{GREETING, HEADER, Header, Kind, decode_greeting, encode_greeting};
 use hodo_raw::{Client, ClientConfig, Command, Counters, Direction, Server, ServerConfig, Transport};
 use std::time::Duration;
@@ -14,7 +14,8 @@ pub fn wire(input: &[u8]) {
         && let Ok(header) = Header::decode(bytes)
     {
         assert_eq!(header.encode(), *bytes);
-        assert!(header.body() <= header.length as usize);
+        // An update is never shorter than its stamp.
+        assert!(header.body() <= (header.length as usize).max(STAMP));
     }
     if let Ok(size_max) = decode_greeting(input) {
         assert_eq!(decode_greeting(&encode_greeting(size_max)), Ok(size_max));

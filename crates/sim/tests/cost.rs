@@ -15,20 +15,20 @@ use std::time::Duration;
 const SERVER: Peer = Peer(0);
 
 /// Says what it is asked to say, and tells when as many kibibytes have come as the bytes ask for.
-struct Asker {
+struct Client {
     address: Option<Address>,
     saying: Vec<Vec<u8>>,
     due: Vec<usize>,
     came: usize,
 }
 
-impl Asker {
+impl Client {
     fn new(node: u32) -> Self {
-        Asker { address: Some(Address::Node(node)), saying: Vec::new(), due: Vec::new(), came: 0 }
+        Client { address: Some(Address::Node(node)), saying: Vec::new(), due: Vec::new(), came: 0 }
     }
 }
 
-impl Machine for Asker {
+impl Machine for Client {
     type Command = Vec<u8>;
     type Event = ();
 
@@ -69,7 +69,7 @@ fn complaint(check: impl FnOnce()) -> Option<String> {
 fn cost(transport: Transport, vice: Vice) -> Option<String> {
     let case = Case {
         transport,
-        client: &|_| Asker::new(1),
+        client: &|_| Client::new(1),
         server: &|_| Sinner::new(vice),
         answer: Some,
         commands: &|_| vec![vec![1; 250]; 16],
@@ -84,7 +84,7 @@ fn wait(vice: Vice) -> Option<String> {
     let crowd = Crowd {
         transport: Transport::Stream,
         server: &|world| world.add(Sinner::new(vice)).node,
-        client: &|node, _| Asker::new(node),
+        client: &|node, _| Client::new(node),
         operation: &|_, _| vec![vec![1]],
         greedy: &|_, _| vec![vec![100]],
         is_done: |()| true,

@@ -263,7 +263,7 @@ impl Machine for Hub {
             Input::Opened(peer, ends) if peer.is_accepted() => self.came(now, peer, &ends.remote),
             Input::Opened(peer, _) => self.router.board_opened(now, peer.0),
             Input::Closed(peer, why) if peer.is_accepted() => self.gone(now, peer, why),
-            Input::Closed(peer, _) => self.router.board_closed(peer.0),
+            Input::Closed(peer, _) => self.router.board_closed(now, peer.0),
             Input::Blocked(peer) => self.router.block(peer, true),
             Input::Drained(peer) => self.router.block(peer, false),
             Input::Command(HubCommand::Allow(list)) => self.router.allow = list,

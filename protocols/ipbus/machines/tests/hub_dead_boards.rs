@@ -7,7 +7,7 @@ use hodo_ipbus::wire::Version;
 use hodo_ipbus::wire::hub::Code;
 use hodo_machine::{Closed, Input, Peer};
 use rack::{Wish, target};
-use rig::{MILLI, Rig, read};
+use rig::{MILLI, NOWHERE, Rig, read};
 use std::time::Duration;
 
 /// Returns a hub with a client, before one board that does not answer.
@@ -66,6 +66,17 @@ fn where_nothing_listens_the_client_is_told_at_once() {
     assert_eq!(rig.codes(client, &wishes), [Code::NoStatusReply]);
     rig.wait(100 * MILLI);
     assert_eq!(rig.exchange(client, &wishes), [Code::Done], "it was opened again, and there it is");
+}
+
+#[test]
+fn a_board_to_which_no_network_leads_is_tried_less_and_less_often() {
+    let mut rig = Rig::new(0, HubConfig { forget: Duration::from_secs(3600), ..HubConfig::default() });
+    let client = rig.client();
+    let wishes = [read(NOWHERE, 1)];
+    rig.ask(client, &wishes);
+    assert_eq!(rig.codes(client, &wishes), [Code::NoStatusReply]);
+    rig.wait(Duration::from_secs(60));
+    assert!((12..25).contains(&rig.tries), "{}", rig.tries);
 }
 
 /// Waits for longer than the hub probes a board by itself for the first seconds.

@@ -192,10 +192,14 @@ impl Router {
         }
     }
 
-    /// Notes that a board cannot be reached at all.
-    pub(super) fn board_closed(&mut self, number: u32) {
+    /// Notes that a board cannot be reached at all. For one that is dead it is the answer to a probe, which is repeated as late as
+    /// any other.
+    pub(super) fn board_closed(&mut self, now: Instant, number: u32) {
+        let last = self.config.probe_last;
         if let Some(board) = self.boards.at(number) {
-            board.socket = Socket::Closed;
+            if core::mem::replace(&mut board.socket, Socket::Closed) == Socket::Opening {
+                board.probed(now, last);
+            }
             board.link.give_up();
             self.set_to_work(number);
         }
