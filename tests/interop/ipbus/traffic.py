@@ -49,7 +49,7 @@ def work(worker, place, stop, pipe):
     """Dispatches one round after the other until it is told to stop, and tells of all of them."""
     hardware, rounds = board(worker.uri, patience_ms=worker.patience_ms), []
     while not stop.is_set():
-        client, first = hardware.getClient(), place << 24 | len(rounds) * worker.words
+        client, first = hardware.getClient(), place << 27 | len(rounds) * worker.words
         put = list(range(first, first + worker.words))
         before = client.rmw_sum(SUMS + place, 1)
         client.writeBlock(FIFO, put, uhal.BlockReadWriteMode.NON_INCREMENTAL)
@@ -110,7 +110,7 @@ def account(device, rounds_by_place):
             assert word == each.put[0] and all(put in in_fifo for put in each.put)
             done += 1
         assert done <= device.memory[SUMS + place] <= len(rounds)
-        of_client = [put for put in device.fifo if put >> 24 == place]
+        of_client = [put for put in device.fifo if put >> 27 == place]
         assert of_client == sorted(of_client), "a client's order is kept"
     events = list(itertools.chain(*(each.told[1] for rounds in rounds_by_place.values() for each in rounds if each.told)))
     assert len(set(events)) == len(events), "no word is taken out twice"
