@@ -16,6 +16,7 @@ const ROOM: usize = 1 << 16;
 /// The distance of their buffers. At a power of two, all of a batch would share the same few sets of the processor's caches; so,
 /// full Ethernet frames lie beside each other there.
 const STRIDE: usize = ROOM + 1536;
+const _: () = assert!(STRIDE % 4096 >= 1472, "the caches have sets of 64 bytes, 4 KiB apart");
 /// The number of calls for one datagram, after fewer came than were requested, before more are requested again.
 const SINGLE: u32 = 8;
 /// The room for control messages: an integer, and the destination or source of a datagram, of either IP version.

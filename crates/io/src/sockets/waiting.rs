@@ -148,7 +148,11 @@ impl Sockets {
                 } else if self.both.is_worth_a_look() {
                     // What came on both sides is answered by one turn, with fewer sends.
                     let more = self.glance(first.other(), clock, machine)?;
-                    self.both.looked(more.is_some());
+                    match more {
+                        // One turn for both sides keeps them in step.
+                        Some(_) => self.both.found_for_sure(),
+                        None => self.both.looked(false),
+                    }
                     more.or(seen)
                 } else {
                     seen
