@@ -41,6 +41,7 @@ impl Hunch {
         self.try_after = if found { TRY_AFTER } else { (self.try_after * 2 + 1).min(TRY_AFTER_MOST) };
         self.found = self.found - self.found / WEIGHT + if found { 256 / WEIGHT } else { 0 };
     }
+
     /// Records a look that found something, where the next ones will too if looking goes on.
     #[inline]
     pub(crate) fn found_for_sure(&mut self) {
