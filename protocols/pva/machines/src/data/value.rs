@@ -1,0 +1,200 @@
+use crate::data::{Array, BitSet, Item, Plan, Scalar, Step, Text, Type};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// A value of a type, and which of its fields have changed.
+///
+/// Numbers and bools are in one run of words; texts keep their room and arrays are shared, so that a value that is read again and
+/// again allocates nothing for them.
+#[derive(Debug, Clone)]
+pub struct Value {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) words: Box<[u64]>,
+    pub(crate) objects: Box<[Object]>,
+    pub(crate) changed: BitSet,
+}
+
+/// A leaf of a value that is not a word.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Object {
+    Text(Text),
+    Array(Array),
+    /// The chosen member of a union, and its value.
+    Union(Option<(u32, Box<Value>)>),
+    Any(Option<Box<Value>>),
+    Elements(Vec<Option<Box<Value>>>),
+}
+
+impl Value {
+    /// Creates a value whose numbers are 0, and whose other fields are empty. Nothing of it has changed.
+    #[must_use]
+    pub fn new(plan: &Arc<Plan>) -> Self {
+        let objects = plan.leaves().iter().filter_map(|leaf| {
+            Some(match &leaf.step {
+                Step::Word(_) => return None,
+                Step::Text => Object::Text(Text::default()),
+                Step::Array(scalar, _) => Object::Array(Array::empty(*scalar)),
+                Step::Union(_) => Object::Union(None),
+                Step::Any => Object::Any(None),
+                Step::Elements(_) => Object::Elements(Vec::new()),
+            })
+        });
+        Value {
+            words: core::iter::repeat_n(0, plan.words()).collect(),
+            objects: objects.collect(),
+            changed: BitSet::new(),
+            plan: plan.clone(),
+        }
+    }
+
+    /// Creates a value of a type.
+    #[must_use]
+    pub fn of(of: Type) -> Self {
+        Value::new(&Plan::new(of))
+    }
+
+    /// Returns the plan of the type.
+    #[must_use]
+    pub const fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// Returns the bytes of memory that a new value of this plan takes.
+    pub(crate) fn memory(plan: &Plan) -> usize {
+        size_of::<Value>() + size_of::<u64>() * plan.words() + size_of::<Object>() * plan.objects()
+    }
+
+    /// Returns the numbers of the fields that have changed. A structure's number stands for all that it contains.
+    #[must_use]
+    pub const fn changed(&self) -> &BitSet {
+        &self.changed
+    }
+
+    /// Says that a field has changed, with all that it contains.
+    pub fn mark(&mut self, number: usize) {
+        if number < self.plan.len() {
+            self.changed.insert(number);
+        }
+    }
+
+    /// Says that all fields have changed.
+    pub fn mark_all(&mut self) {
+        self.changed.clear();
+        self.changed.insert(0);
+    }
+
+    /// Says that no field has changed.
+    pub fn unmark(&mut self) {
+        self.changed.clear();
+    }
+
+    /// Tells whether a field has changed: itself, one that contains it, or one in it.
+    #[must_use]
+    pub fn has_changed(&self, number: usize) -> bool {
+        let mut at = 0;
+        while let Some(found) = self.changed.next(at) {
+            if found >= self.plan.end(number) {
+                return false;
+            }
+            if self.plan.end(found) > number {
+                return true;
+            }
+            at = self.plan.end(found);
+        }
+        false
+    }
+
+    /// Returns a field by its number.
+    #[must_use]
+    pub fn at(&self, number: usize) -> Option<Item<'_>> {
+        let of = self.plan.field(number)?;
+        let Some(leaf) = self.plan.leaf(number) else { return Some(Item::Structure(self, number)) };
+        let place = leaf.place as usize;
+        if let Step::Word(scalar) = leaf.step {
+            return Some(Item::of_word(scalar, self.words[place]));
+        }
+        Some(match (&self.objects[place], of) {
+            (Object::Text(text), _) => Item::Text(text),
+            (Object::Array(array), _) => Item::Array(array),
+            (Object::Any(value), _) => Item::Any(value.as_deref()),
+            (Object::Elements(elements), _) => Item::Elements(elements),
+            (Object::Union(Some((selector, value))), Type::Union(members)) => {
+                let name = members.fields().get(*selector as usize).map_or("", |field| &field.name);
+                Item::Union(Some((name, value)))
+            }
+            (Object::Union(_), _) => Item::Union(None),
+        })
+    }
+
+    /// Returns a field by its path, as `alarm.severity`. A path goes on through what a union or an any-field holds.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<Item<'_>> {
+        let mut number = 0;
+        let mut rest = path;
+        while !rest.is_empty() {
+            let (name, behind) = rest.split_once('.').unwrap_or((rest, ""));
+            match self.plan.child(number, name) {
+                Some(child) => number = child,
+                None => {
+                    return match self.at(number)? {
+                        Item::Any(Some(value)) => value.get(rest),
+                        Item::Union(Some((selected, value))) if selected == name => value.get(behind),
+                        Item::Union(Some((_, value))) => value.get(rest),
+                        _ => None,
+                    };
+                }
+            }
+            rest = behind;
+        }
+        self.at(number)
+    }
+
+    /// Takes over the fields of another value of the same type that a set names, and marks them as changed.
+    ///
+    /// Returns the fields that had been marked already: their former content is lost to who has not read it.
+    pub fn merge(&mut self, from: &Value, set: &BitSet) -> BitSet {
+        let mut overrun = BitSet::new();
+        if from.plan.of() != self.plan.of() {
+            return overrun;
+        }
+        let mut set = set.clone();
+        self.plan.expand(&mut set);
+        let plan = self.plan.clone();
+        plan.expand(&mut self.changed);
+        for number in set.iter() {
+            let Some(leaf) = plan.leaf(number) else { continue };
+            let place = leaf.place as usize;
+            match leaf.step {
+                Step::Word(_) => self.words[place] = from.words[place],
+                _ => self.objects[place].clone_from(&from.objects[place]),
+            }
+            if self.changed.has(number) {
+                overrun.insert(number);
+            }
+            self.changed.insert(number);
+        }
+        overrun
+    }
+}
+
+impl PartialEq for Value {
+    /// Compares types and contents. Bools and numbers are equal if their bits are.
+    fn eq(&self, other: &Self) -> bool {
+        let is_same_type = Arc::ptr_eq(&self.plan, &other.plan) || self.plan.of() == other.plan.of();
+        is_same_type && self.words == other.words && self.objects == other.objects
+    }
+}
+
+impl Item<'_> {
+    fn of_word(scalar: Scalar, word: u64) -> Item<'static> {
+        match scalar {
+            Scalar::Bool => Item::Bool(word != 0),
+            Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => Item::Int(word as i64),
+            Scalar::F32 => Item::Float(f32::from_bits(word as u32).into()),
+            Scalar::F64 => Item::Float(f64::from_bits(word)),
+            _ => Item::Uint(word),
+        }
+    }
+}
+

@@ -1,0 +1,24 @@
+//! EPICS pvAccess: structured values, and the messages that carry them over TCP and UDP.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`wire`] | headers, segments, and the typed messages of every command |
+//! | [`data`] | types, values with a set of changed fields, arrays, and their encoding |
+//! | [`normative`] | the types that the field agreed on, and their alarm and time stamp |
+//! | [`request`] | which fields a client asks for, and with which options |
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;
+
+pub mod data;
+mod error;
+mod limits;
+pub mod normative;
+pub mod request;
+pub mod wire;
+
+pub use data::{Array, BitSet, Datum, Item, Plan, Scalar, Type, TypeCache, Value};
+pub use error::Error;
+pub use limits::Limits;
+pub use request::Request;
+pub use wire::{Order, Reader, Writer};
