@@ -1,0 +1,121 @@
+"""Makes the golden files of pvAccess anew: what the field's own software sends, as hexadecimal digits.
+
+    python tests/interop/pva/golden.py protocols/pva/machines/tests/golden
+
+It needs a C++ compiler and `pip install p4p`, which brings pvxs, pvAccessCPP and pvDataCPP with their headers. Each program beside
+this file is compiled against them. Those that talk do so through a relay, which notes every message and who sent it:
+`>` the client, `<` the server. Repeated bytes are written as `00*65536`.
+"""
+
+import re
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import epicscorelibs
+import pvxslibs
+
+HERE = Path(__file__).resolve().parent
+HEADER = 8
+ORDERS = ("little", "big")
+
+
+def compiled(name, folder):
+    """Compiles one of the programs beside this file, and returns where it is."""
+    program = Path(folder) / name
+    packages = [Path(package.__file__).parent for package in (epicscorelibs, pvxslibs)]
+    command = ["g++", "-std=c++11", "-w", "-D_GLIBCXX_USE_CXX11_ABI=0", str(HERE / f"{name}.cpp"), "-o", str(program)]
+    for package in packages:
+        library = package / "lib"
+        command += [f"-I{package / 'include'}", f"-L{library}", f"-Wl,-rpath,{library}"]
+        for found in sorted(library.glob("lib*.so.*")):
+            if re.match(r"lib(pvxs|pvAccess|pvData|Com)\.so", found.name):
+                command.append(f"-l:{found.name}")
+    subprocess.run([*command, "-Wl,--allow-shlib-undefined"], check=True)
+    return program
+
+
+def digits(message):
+    """Returns the bytes of a message as text, with long runs of one byte made short."""
+    text = message.hex().upper()
+    return re.sub(r"((?:..))\1{63,}", lambda run: f",{run[1]}*{len(run[0]) // 2},", text).strip(",")
+
+
+class Direction:
+    """One direction of a connection: it is cut into messages."""
+
+    def __init__(self, sign, log):
+        self.sign, self.log, self.rest = sign, log, b""
+
+    def take(self, data):
+        self.rest += data
+        while len(self.rest) >= HEADER:
+            flags, size = self.rest[2], self.rest[4:HEADER]
+            length = int.from_bytes(size, "big" if flags & 0x80 else "little")
+            end = HEADER if flags & 1 else HEADER + length
+            if len(self.rest) < end:
+                return
+            self.log.append(f"{self.sign} {digits(self.rest[:end])}")
+            self.rest = self.rest[end:]
+
+
+def relayed(program, *arguments, turn=b""):
+    """Runs a program that prints its server's port and is told the relay's; returns the lines of what was said.
+
+    `turn` is put in front of what the server sends, as a control message of a middle that wants another byte order.
+    """
+    process = subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    target = ("127.0.0.1", int(process.stdout.readline()))
+    listener = socket.create_server(("127.0.0.1", 0))
+    process.stdin.write(f"{listener.getsockname()[1]}\n")
+    process.stdin.flush()
+    log, pairs = [], {}
+    watched = [listener, process.stdout]
+    while process.poll() is None:
+        for ready in select.select(watched, [], [], 0.1)[0]:
+            if ready is process.stdout:
+                if ready.readline() == "":
+                    watched.remove(ready)
+            elif ready is listener:
+                near, far = listener.accept()[0], socket.create_connection(target)
+                if turn:
+                    near.sendall(turn)
+                    far.sendall(turn.replace(b"\xca\x02\x41", b"\xca\x02\x01").replace(b"\xca\x02\xc1", b"\xca\x02\x81"))
+                log.append("connection")
+                pairs[near], pairs[far] = (far, Direction(">", log)), (near, Direction("<", log))
+                watched += [near, far]
+            else:
+                other, direction = pairs[ready]
+                data = ready.recv(1 << 16)
+                if data:
+                    direction.take(data)
+                    other.sendall(data)
+                else:
+                    watched.remove(ready)
+    assert process.wait() == 0, f"{program} failed"
+    return log
+
+
+def written(path, about, lines):
+    front = [f"# {line}" for line in [*about, "Made by tests/interop/pva/golden.py; do not edit."]]
+    path.write_text("\n".join([*front, *lines]) + "\n")
+    print(f"{path}: {len(lines)} lines")
+
+
+def main():
+    golden = Path(sys.argv[1])
+    with tempfile.TemporaryDirectory() as folder:
+        lines = subprocess.run([compiled("values", folder)], check=True, capture_output=True, text=True).stdout
+        about = "Types, values, sets of bits and statuses as pvDataCPP encodes them, little-endian and then big-endian."
+        written(golden / "values.txt", [about, "`-` is nothing."], lines.splitlines())
+        pvxs = compiled("exchange_pvxs", folder)
+        for order in ORDERS:
+            about = f"What a pvxs client (`>`) and a pvxs server (`<`) say to each other, {order}-endian."
+            written(golden / f"pvxs-{order}.txt", [about], relayed(pvxs, order))
+
+
+if __name__ == "__main__":
+    main()
