@@ -125,7 +125,7 @@ int main(int, char** arguments) {
     served.overrideSendBE(is_big);
     auto server = served.build().addPV("scalar", scalar_pv).addPV("mixed", mixed_pv).addPV("image", image_pv)
                       .addPV("call", call_pv).start();
-    std::cout << server.config().tcp_port << std::endl;
+    std::cout << "port " << server.config().tcp_port << std::endl;
     std::string port;
     std::getline(std::cin, port);
     std::string relay = "127.0.0.1:" + port;
