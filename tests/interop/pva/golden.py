@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 import epicscorelibs
+import golden_p4p
 import pvxslibs
 
 HERE = Path(__file__).resolve().parent
@@ -140,8 +141,20 @@ def pvaccesscpp(golden, folder):
         written(golden / f"pvaccesscpp-{order}.txt", [about], until_it_works(lambda: relayed(program, turned=order == "big")))
 
 
+def types(golden, _folder):
+    about = "Normative types as p4p builds and a p4p server sends them, little-endian."
+    lines = [f"{name} {digits(of)}" for name, of in golden_p4p.types().items()]
+    written(golden / "normative.txt", [about], lines)
+
+
+def discovery(golden, _folder):
+    about = "Datagrams of p4p: a server's beacon, its answers to a little- and a big-endian search, what it passes on; a search."
+    lines = [f"{name} {digits(datagram)}" for name, datagram in golden_p4p.discovery()]
+    written(golden / "discovery.txt", [about], lines)
+
+
 def main():
-    chosen = sys.argv[2:] or ["values", "pvxs", "pvaccesscpp"]
+    chosen = sys.argv[2:] or ["values", "pvxs", "pvaccesscpp", "types", "discovery"]
     with tempfile.TemporaryDirectory() as folder:
         for name in chosen:
             globals()[name](Path(sys.argv[1]), folder)
