@@ -18,7 +18,7 @@
 using namespace pvxs;
 
 static Value scalar() {
-    Value value = nt::NTScalar{TypeCode::Float64, true, true, true}.create();
+    Value value = nt::NTScalar{TypeCode::Float64, true, true, true, true}.create();
     value["value"] = 1.5;
     value["alarm.severity"] = 1;
     value["alarm.message"] = "minor";
@@ -42,7 +42,7 @@ static Value mixed() {
     value["choice->words"] = shared_array<const std::string>({"one", "two"});
     Value number = TypeDef(TypeCode::UInt32).create();
     number = 5u;
-    value["any"] = number;
+    value["any"].from(number);
     shared_array<Value> rows(2);
     rows[0] = value["rows"].allocMember();
     rows[0]["s"] = "row";

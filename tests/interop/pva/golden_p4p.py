@@ -21,7 +21,7 @@ def normative():
         "text": nt.NTScalar.buildType("s"),
         "array": nt.NTScalar.buildType("ad"),
         "enum": nt.NTEnum.buildType(),
-        "table": nt.NTTable.buildType([("n", "i"), ("name", "s")]),
+        "table": nt.NTTable.buildType([("n", "ai"), ("name", "as")]),
         "image": nt.NTNDArray.buildType(),
         "channels": nt.NTMultiChannel.buildType("av"),
     }

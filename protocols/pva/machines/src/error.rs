@@ -5,7 +5,9 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum Error {
     /// The first byte of a header is of another protocol.
-    #[error("the far end speaks another protocol: its first byte is {first:02X}, pvAccess begins with CA; check the port")]
+    #[error(
+        "the far end speaks another protocol: its first byte is {first:02X}, pvAccess begins with CA; check the port"
+    )]
     NotPva {
         /// The byte.
         first: u8,

@@ -83,16 +83,19 @@ impl Normative {
         Self::of("epics:nt/NTAttribute:1.0", [("name", TEXT), ("value", Type::Any), ("tags", TEXTS)])
     }
 
-    /// Begins an NTMultiChannel: the values of several channels, of any type.
+    /// Begins an NTMultiChannel: the values of several channels, of any type, with the state of each and of all.
     #[must_use]
     pub fn multi_channel() -> Self {
         Self::of("epics:nt/NTMultiChannel:1.0", [("value", Type::AnyArray), ("channelName", TEXTS)])
+            .descriptor()
+            .alarm()
+            .time_stamp()
             .with([("severity", array(Scalar::I32)), ("status", array(Scalar::I32)), ("message", TEXTS)])
             .with([("secondsPastEpoch", array(Scalar::I64)), ("nanoseconds", array(Scalar::I32))])
             .with([("userTag", array(Scalar::I32)), ("isConnected", array(Scalar::Bool))])
     }
 
-    /// Begins an NTScalarMultiChannel: the values of several channels, all of one type.
+    /// Begins an NTScalarMultiChannel: the values of several channels, all of one type, with the state of each and of all.
     #[must_use]
     pub fn scalar_multi_channel(of: Scalar) -> Self {
         let mut built = Self::multi_channel();
@@ -189,7 +192,7 @@ impl Normative {
     pub fn control(self) -> Self {
         let Some(of) = self.number() else { return self };
         let fields = [("limitLow", of.clone()), ("limitHigh", of.clone()), ("minStep", of)];
-        self.with([("control", Type::structure("control_t", fields))])
+        self.with([("control", Type::structure("", fields))])
     }
 
     /// Adds the limits outside which the value is in alarm, if it is a number.
@@ -201,7 +204,7 @@ impl Normative {
         let fields = [("active", Scalar::Bool.into())].into_iter();
         let fields = fields.chain(limits.map(|name| (name, of.clone()))).chain(severities.map(|name| (name, I32)));
         let fields = fields.chain([("hysteresis", F64)]);
-        self.with([("valueAlarm", Type::structure("valueAlarm_t", fields))])
+        self.with([("valueAlarm", Type::structure("", fields))])
     }
 
     /// Adds a field of one's own.

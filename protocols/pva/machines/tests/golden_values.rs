@@ -172,8 +172,12 @@ fn values() -> Vec<(&'static str, Value)> {
 #[test]
 fn types_are_those_of_the_peer() {
     let all = cases("type/");
-    let ours =
-        [("scalars-zero", scalars()), ("arrays-empty", arrays()), ("bounded", bounded()), ("composed-empty", composed())];
+    let ours = [
+        ("scalars-zero", scalars()),
+        ("arrays-empty", arrays()),
+        ("bounded", bounded()),
+        ("composed-empty", composed()),
+    ];
     assert_eq!(all.len(), ours.len());
     for (name, of) in ours {
         for (order, bytes) in Order::BOTH.into_iter().zip(&all[name]) {

@@ -86,7 +86,7 @@ impl Array {
     pub fn from_bytes(scalar: Scalar, order: Order, bytes: Bytes) -> Option<Self> {
         let width = scalar.width()?;
         let length = bytes.len() / width;
-        (bytes.len() % width == 0).then_some(Array { scalar, order, length, bytes })
+        bytes.len().is_multiple_of(width).then_some(Array { scalar, order, length, bytes })
     }
 
     /// Creates an array of bools.

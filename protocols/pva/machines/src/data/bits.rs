@@ -215,9 +215,10 @@ mod tests {
 
     #[test]
     fn numbers_of_no_field_are_left_out() {
-        assert_eq!(decoded(b"\x09\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x07", 3, Order::Little).iter().collect::<Vec<_>>(), [
-            0, 1, 2
-        ]);
+        assert_eq!(
+            decoded(b"\x09\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x07", 3, Order::Little).iter().collect::<Vec<_>>(),
+            [0, 1, 2]
+        );
         let up_to_65 = decoded(b"\x09\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x07", 65, Order::Little);
         assert_eq!(up_to_65.len(), 65);
         assert!(decoded(b"\x01\xFF", 0, Order::Little).is_empty());

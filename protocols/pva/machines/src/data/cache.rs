@@ -200,4 +200,3 @@ fn name(reader: &mut Reader<'_>) -> Result<Box<str>, Error> {
 fn size(reader: &mut Reader<'_>) -> Result<u64, Error> {
     reader.size()?.ok_or(Error::Null { what: "the size of a bounded or fixed type" })
 }
-

@@ -136,6 +136,14 @@ impl Array {
     pub fn encode_counted(&self, writer: &mut Writer) {
         self.encode(None, writer);
     }
+
+    /// Reads the number of elements and the elements, in place of those that are there.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`].
+    pub fn decode_counted(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        self.decode(None, reader)
+    }
 }
 
 /// Reads a field that is no word.

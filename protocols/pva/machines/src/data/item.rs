@@ -33,10 +33,23 @@ pub enum Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// Returns a number or bool as a floating-point number.
+    /// Returns what a union or an any-field holds, if it holds something; any other field as it is.
     #[must_use]
-    pub fn as_f64(&self) -> Option<f64> {
-        match *self {
+    pub fn content(self) -> Item<'a> {
+        let mut item = self;
+        while let Item::Any(Some(value)) | Item::Union(Some((_, value))) = item {
+            match value.at(0) {
+                Some(inner) => item = inner,
+                None => return item,
+            }
+        }
+        item
+    }
+
+    /// Returns a number or bool, perhaps held by a union or an any-field, as a floating-point number.
+    #[must_use]
+    pub fn as_f64(self) -> Option<f64> {
+        match self.content() {
             Item::Bool(value) => Some(f64::from(u8::from(value))),
             Item::Int(value) => Some(value as f64),
             Item::Uint(value) => Some(value as f64),
@@ -45,10 +58,10 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Returns a whole number or bool, if it fits.
+    /// Returns a whole number or bool, perhaps held by a union or an any-field, if it fits.
     #[must_use]
-    pub fn as_i64(&self) -> Option<i64> {
-        match *self {
+    pub fn as_i64(self) -> Option<i64> {
+        match self.content() {
             Item::Bool(value) => Some(value.into()),
             Item::Int(value) => Some(value),
             Item::Uint(value) => value.try_into().ok(),
@@ -56,19 +69,19 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Returns a text.
+    /// Returns a text, perhaps held by a union or an any-field.
     #[must_use]
-    pub const fn as_text(&self) -> Option<&'a Text> {
-        match *self {
+    pub fn as_text(self) -> Option<&'a Text> {
+        match self.content() {
             Item::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    /// Returns an array of scalars.
+    /// Returns an array of scalars, perhaps held by a union or an any-field.
     #[must_use]
-    pub const fn as_array(&self) -> Option<&'a Array> {
-        match *self {
+    pub fn as_array(self) -> Option<&'a Array> {
+        match self.content() {
             Item::Array(array) => Some(array),
             _ => None,
         }
@@ -248,13 +261,13 @@ fn object(of: &Type, step: &Step, datum: Datum) -> Result<Object, SetError> {
         (Step::Union(_), Datum::Nothing) => Object::Union(None),
         (Step::Union(plans), datum) => Object::Union(Some(member(of, plans, datum)?)),
         (Step::Any, Datum::Nothing) => Object::Any(None),
-        (Step::Any, Datum::Value(value)) => Object::Any(Some(Box::new(value))),
+        (Step::Any, Datum::Value(value)) => Object::Any(Some(boxed(value))),
         (Step::Elements(plan), Datum::Elements(elements)) => {
             let is_one = |value: &Value| value.plan().of() == plan.of();
             if elements.iter().flatten().any(|value| !is_one(value)) {
                 return Err(SetError::WrongType);
             }
-            Object::Elements(elements.into_iter().map(|element| element.map(Box::new)).collect())
+            Object::Elements(elements.into_iter().map(|element| element.map(boxed)).collect())
         }
         _ => return Err(SetError::WrongType),
     })
@@ -270,17 +283,21 @@ fn member(of: &Type, plans: &[Arc<Plan>], datum: Datum) -> Result<(u32, Box<Valu
         }
         datum => (only(plans, &datum).ok_or(SetError::NoMember)?, datum),
     };
-    let mut value = Value::new(&plans[index]);
-    if let Datum::Value(given) = datum {
-        if given.plan().of() != plans[index].of() {
-            return Err(SetError::WrongType);
+    let value = match datum {
+        Datum::Value(whole) if whole.plan().of() == plans[index].of() => whole,
+        datum => {
+            let mut value = Value::new(&plans[index]);
+            value.set_at(0, datum)?;
+            value
         }
-        value = given;
-    } else {
-        value.set_at(0, datum)?;
-    }
+    };
+    Ok((index as u32, boxed(value)))
+}
+
+/// Returns a value that another one holds: it is sent whole.
+fn boxed(mut value: Value) -> Box<Value> {
     value.unmark();
-    Ok((index as u32, Box::new(value)))
+    Box::new(value)
 }
 
 /// Returns the first member of a union that has the type of this content.
@@ -288,8 +305,9 @@ fn only(plans: &[Arc<Plan>], datum: &Datum) -> Option<usize> {
     plans.iter().position(|plan| match (plan.of(), datum) {
         (Type::Array(scalar, _), Datum::Array(array)) => array.scalar() == *scalar,
         (of, Datum::Value(value)) => value.plan().of() == of,
-        (Type::Scalar(Scalar::Text), Datum::Text(_)) | (Type::Scalar(Scalar::Bool), Datum::Bool(_)) => true,
-        (Type::Scalar(Scalar::F64 | Scalar::F32), Datum::Float(_)) => true,
+        (Type::Scalar(Scalar::Text), Datum::Text(_))
+        | (Type::Scalar(Scalar::Bool), Datum::Bool(_))
+        | (Type::Scalar(Scalar::F64 | Scalar::F32), Datum::Float(_)) => true,
         (Type::Scalar(scalar), Datum::Int(_) | Datum::Uint(_)) => {
             !matches!(scalar, Scalar::Bool | Scalar::Text | Scalar::F32 | Scalar::F64) && word(*scalar, datum).is_ok()
         }

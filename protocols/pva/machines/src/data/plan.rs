@@ -61,9 +61,9 @@ impl Plan {
     /// Compiles a type.
     #[must_use]
     pub fn new(of: Type) -> Arc<Plan> {
-        let mut plan = Plan { of: of.clone(), nodes: Vec::new(), leaves: Vec::new(), words: 0, objects: 0 };
+        let mut plan = Plan { of: Type::Any, nodes: Vec::new(), leaves: Vec::new(), words: 0, objects: 0 };
         plan.add(&of, 0, 0);
-        Arc::new(plan)
+        Arc::new(Plan { of, ..plan })
     }
 
     /// Returns the type.
@@ -226,7 +226,10 @@ mod tests {
 
     fn plan() -> Arc<Plan> {
         let inner = Type::structure("", [("x", Scalar::I32.into()), ("y", Scalar::Text.into())]);
-        let of = Type::structure("top", [("a", inner.clone()), ("b", Type::structure("", [("c", inner)])), ("d", Type::Any)]);
+        let of = Type::structure(
+            "top",
+            [("a", inner.clone()), ("b", Type::structure("", [("c", inner)])), ("d", Type::Any)],
+        );
         Plan::new(of)
     }
 

@@ -138,9 +138,8 @@ impl Value {
                 Some(child) => number = child,
                 None => {
                     return match self.at(number)? {
-                        Item::Any(Some(value)) => value.get(rest),
                         Item::Union(Some((selected, value))) if selected == name => value.get(behind),
-                        Item::Union(Some((_, value))) => value.get(rest),
+                        Item::Any(Some(value)) | Item::Union(Some((_, value))) => value.get(rest),
                         _ => None,
                     };
                 }
@@ -197,4 +196,3 @@ impl Item<'_> {
         }
     }
 }
-

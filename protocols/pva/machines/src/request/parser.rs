@@ -10,7 +10,9 @@ pub const DEPTH_MAX: usize = 20;
 
 /// A text that is no request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("at character {at} of the request {expected} is expected, as in field(value,alarm{{severity}})record[queueSize=4]")]
+#[error(
+    "at character {at} of the request {expected} is expected, as in field(value,alarm{{severity}})record[queueSize=4]"
+)]
 pub struct Unreadable {
     /// The place in the text, from 1.
     pub at: usize,

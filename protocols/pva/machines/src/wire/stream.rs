@@ -76,6 +76,7 @@ impl<'a> Message<'a> {
 }
 
 /// The place of a message that has just become complete.
+#[derive(Clone, Copy)]
 enum Complete<'a> {
     Control,
     Here(&'a [u8]),

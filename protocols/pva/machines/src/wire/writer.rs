@@ -78,8 +78,7 @@ impl Writer {
     /// Begins a message.
     #[inline]
     pub fn begin(&mut self, command: u8) {
-        self.message =
-            Start { bytes: self.bytes.len(), shares: self.shares.len(), shared_bytes: self.shared_bytes };
+        self.message = Start { bytes: self.bytes.len(), shares: self.shares.len(), shared_bytes: self.shared_bytes };
         let header = self.header(command, false, Segment::Whole, 0);
         self.bytes.extend_from_slice(&header.encode());
     }
@@ -291,11 +290,8 @@ mod tests {
         writer.share(Bytes::from_static(b"defgh"));
         writer.bytes(b"i");
         writer.end();
-        let segments: [&[u8]; 3] = [
-            b"\xCA\x02\x10\x0B\x04\0\0\0abcd",
-            b"\xCA\x02\x30\x0B\x04\0\0\0efgh",
-            b"\xCA\x02\x20\x0B\x01\0\0\0i",
-        ];
+        let segments: [&[u8]; 3] =
+            [b"\xCA\x02\x10\x0B\x04\0\0\0abcd", b"\xCA\x02\x30\x0B\x04\0\0\0efgh", b"\xCA\x02\x20\x0B\x01\0\0\0i"];
         assert_eq!(writer.to_vec(), segments.concat());
     }
 }
