@@ -1,0 +1,150 @@
+use hodo_pva::wire::connection::{
+    AccessRights, ChannelCreated, CreateChannel, Credentials, DestroyChannel, Note, Validation,
+};
+use hodo_pva::wire::discovery::{Beacon, Search, SearchResponse, decode_origin_tag};
+use hodo_pva::wire::operation::{ArrayPlace, ArraySlice, EndRequest, FieldReply, GetField, Operation, Reply};
+use hodo_pva::wire::{Command, Inbound, Incoming, Message, Side, Status};
+use hodo_pva::{Error, Limits, Order, Reader, Request, TypeCache, Value, Writer};
+
+const LIMITS: Limits = Limits {
+    message_bytes: 1 << 16,
+    nesting: 20,
+    fields: 500,
+    cached_fields: 2000,
+    value_bytes: 1 << 16,
+    recycled_bytes: 1 << 16,
+};
+
+/// Splits the first byte off, which chooses the byte order.
+fn ordered(input: &[u8]) -> Option<(Order, &[u8])> {
+    let (choice, rest) = input.split_first()?;
+    Some((Order::BOTH[usize::from(choice & 1)], rest))
+}
+
+/// Checks that values behind each other, each with its type, are encoded to bytes that mean the same, in both byte orders.
+pub fn value(input: &[u8]) {
+    let Some((order, bytes)) = ordered(input) else { return };
+    let mut types = TypeCache::new();
+    let mut reader = Reader::new(bytes, order, &LIMITS);
+    let mut reused: Option<Value> = None;
+    while let Ok(Some(found)) = Value::decode_any(&mut reader, &mut types) {
+        for order in Order::BOTH {
+            let mut writer = Writer::new(Side::Client, order);
+            Value::encode_any(Some(&found), &mut writer);
+            let again = writer.to_vec();
+            let same = Value::decode_any(&mut Reader::new(&again, order, &LIMITS), &mut TypeCache::new());
+            assert_eq!(same.expect("it was just made").as_ref(), Some(&found));
+        }
+        // What follows is read once more as a part of the value before.
+        let mut before = reused.unwrap_or_else(|| Value::new(found.plan()));
+        if before.decode_changed(&mut reader.clone(), &mut TypeCache::new()).is_ok() {
+            let mut writer = Writer::new(Side::Server, order);
+            before.encode_changed(&mut writer);
+            let again = writer.to_vec();
+            let mut same = before.clone();
+            same.decode_changed(&mut Reader::new(&again, order, &LIMITS), &mut types).expect("it was just made");
+            assert_eq!((&same, same.changed()), (&before, before.changed()));
+        }
+        reused = Some(found);
+    }
+}
+
+/// Checks that a stream's messages are the same however it is cut, and decodes each. The first byte chooses the side.
+pub fn stream(input: &[u8]) {
+    let Some((choice, bytes)) = input.split_first() else { return };
+    let peer = if choice & 1 == 0 { Side::Client } else { Side::Server };
+    let whole = messages(peer, bytes, bytes.len().max(1), false);
+    for chunk in [1, 7, 1000] {
+        for lands in [false, true] {
+            assert_eq!(messages(peer, bytes, chunk, lands), whole);
+        }
+    }
+}
+
+fn messages(peer: Side, bytes: &[u8], chunk: usize, lands: bool) -> (Vec<(u8, Vec<u8>)>, Option<Error>) {
+    let mut inbound = Inbound::new(peer);
+    let mut types = TypeCache::new();
+    let mut found = Vec::new();
+    let mut note = |incoming: &Incoming<'_>| match incoming {
+        Incoming::Control(header) => found.push((header.command, header.encode().to_vec())),
+        Incoming::Message(message) => {
+            found.push((message.command, message.payload().to_vec()));
+            let _ = decoded(peer, message, &mut types);
+        }
+    };
+    for mut rest in bytes.chunks(chunk) {
+        if lands && let Some(place) = inbound.landing() {
+            let count = place.len().min(rest.len());
+            place[..count].copy_from_slice(&rest[..count]);
+            rest = &rest[count..];
+            if let Some(incoming) = inbound.landed(count, &LIMITS) {
+                note(&incoming);
+            }
+        }
+        loop {
+            match inbound.next(&mut rest, &LIMITS) {
+                Ok(Some(incoming)) => note(&incoming),
+                Ok(None) => break,
+                Err(error) => return (found, Some(error)),
+            }
+        }
+    }
+    (found, None)
+}
+
+/// Decodes a message as far as it can be without knowing what was said before.
+fn decoded(from: Side, message: &Message<'_>, types: &mut TypeCache) -> Result<(), Error> {
+    let mut reader = message.reader(&LIMITS);
+    let command = Command::from_code(message.command);
+    match (command, from) {
+        (Command::Validation, Side::Server) => drop(Validation::decode(&mut reader)?),
+        (Command::Validation, Side::Client) => drop(Credentials::decode(&mut reader, types)?),
+        (Command::Validated, _) => drop(Status::decode(&mut reader)?),
+        (Command::Beacon, _) => drop(Beacon::decode(&mut reader, types)?),
+        (Command::Search, _) => {
+            let search = Search::decode(&mut reader)?;
+            assert!(search.protocols().count() + search.channels().count() <= message.payload().len());
+        }
+        (Command::SearchResponse, _) => {
+            let response = SearchResponse::decode(&mut reader)?;
+            assert!(response.channels().count() <= message.payload().len());
+        }
+        (Command::OriginTag, _) => drop(decode_origin_tag(&mut reader)?),
+        (Command::AccessRights, _) => drop(AccessRights::decode(&mut reader)?),
+        (Command::CreateChannel, Side::Client) => CreateChannel::decode(&mut reader, |_| {})?,
+        (Command::CreateChannel, Side::Server) => drop(ChannelCreated::decode(&mut reader)?),
+        (Command::DestroyChannel, _) => drop(DestroyChannel::decode(&mut reader)?),
+        (Command::Message, _) => drop(Note::decode(&mut reader)?),
+        (Command::DestroyRequest | Command::CancelRequest, _) => drop(EndRequest::decode(&mut reader)?),
+        (Command::GetField, Side::Client) => drop(GetField::decode(&mut reader)?),
+        (Command::GetField, Side::Server) => {
+            FieldReply::decode(&mut reader)?;
+            types.decode(&mut reader)?;
+        }
+        (Command::Array, Side::Client) => {
+            Operation::decode(&mut reader)?;
+            ArraySlice::decode(&mut reader.clone())?;
+            ArrayPlace::decode(&mut reader)?;
+        }
+        (_, Side::Client) => {
+            Operation::decode(&mut reader)?;
+            if let Some(request) = Value::decode_any(&mut reader, types)? {
+                let _ = Request::from_value(&request).field.mask(request.plan());
+            }
+        }
+        (_, Side::Server) => {
+            Reply::decode(command, &mut reader)?;
+            types.decode(&mut reader)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a request that is read is written and sent so that it is read as the same.
+pub fn request(input: &[u8]) {
+    let Ok(text) = core::str::from_utf8(input) else { return };
+    let Ok(request) = text.parse::<Request>() else { return };
+    let shown = request.to_string();
+    assert_eq!(shown.parse::<Request>().as_ref(), Ok(&request), "{shown}");
+    let _ = Request::from_value(&request.to_value());
+}
