@@ -1,4 +1,4 @@
-//! What a client asks for when it sets an operation up: which fields, and with which options.
+//! The request with which a client sets an operation up: which fields it wants, and with which options.
 //!
 //! As a text: `field(value,alarm{severity,status},timeStamp)record[queueSize=4,pipeline=true]`. `field()` or nothing is everything;
 //! a list of fields alone is that of `field`; `alarm.severity` is `alarm{severity}`; a field may have options of its own, as

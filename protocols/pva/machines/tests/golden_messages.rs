@@ -1,5 +1,5 @@
-//! What the field's own clients and servers say to each other: every message is understood to its last byte, and says the same when
-//! it is encoded again.
+//! Recorded conversations of the field's own clients and servers: every message is decoded to its last byte, and encodes to the same
+//! bytes again.
 
 mod golden;
 

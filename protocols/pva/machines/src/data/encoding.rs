@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// How deep values may hold values by any-fields: each level brings its own type, which the types' bound does not see.
+/// Counts one more level of values that hold values. Each may bring a type of its own, which the bound of types does not see.
 fn deeper(depth: usize, reader: &Reader<'_>) -> Result<usize, Error> {
     let max = reader.limits().nesting;
     if depth >= max { Err(Error::TooDeep { max }) } else { Ok(depth + 1) }

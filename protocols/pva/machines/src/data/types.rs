@@ -62,9 +62,9 @@ impl Scalar {
 pub enum Length {
     /// Any number.
     Variable,
-    /// So many at most. Only older servers send it.
+    /// At most this many. Only older servers send it.
     Bounded(u64),
-    /// Exactly so many. Only older servers send it.
+    /// Exactly this many. Only older servers send it.
     Fixed(u64),
 }
 
@@ -73,7 +73,7 @@ pub enum Length {
 pub enum Type {
     /// A number, a bool, a text.
     Scalar(Scalar),
-    /// A text of so many bytes at most. Only older servers send it.
+    /// A text of at most this many bytes. Only older servers send it.
     BoundedText(u64),
     /// An array of them.
     Array(Scalar, Length),

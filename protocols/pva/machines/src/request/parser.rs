@@ -16,7 +16,7 @@ pub const DEPTH_MAX: usize = 20;
 pub struct Unreadable {
     /// The place in the text, from 1.
     pub at: usize,
-    /// What may stand there.
+    /// A description of what may stand there.
     pub expected: &'static str,
 }
 

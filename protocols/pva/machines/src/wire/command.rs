@@ -8,9 +8,9 @@ hodo_machine::codes! {
         Validation = 1,
         /// Bytes to be returned.
         Echo = 2,
-        /// Who has these channels?
+        /// A client looks for channels by name.
         Search = 3,
-        /// The answer of who has some.
+        /// A server says which of them it has.
         SearchResponse = 4,
         /// A further step of authentication.
         Authentication = 5,
@@ -36,7 +36,7 @@ hodo_machine::codes! {
         DestroyRequest = 15,
         /// Processes a channel.
         Process = 16,
-        /// Asks for a type.
+        /// Requests a type.
         GetField = 17,
         /// A text for people.
         Message = 18,

@@ -18,7 +18,7 @@ use crate::{Error, Reader, TypeCache, Value, Writer};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What a server states when a connection opens.
+/// A server's first message on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validation {
     /// Bytes of its receive buffer.

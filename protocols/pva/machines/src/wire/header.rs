@@ -107,7 +107,7 @@ hodo_machine::codes! {
         AckMarker = 1,
         /// The byte order in which the client is to send, from its header's flags.
         SetByteOrder = 2,
-        /// Asks for an echo.
+        /// Requests an echo.
         EchoRequest = 3,
         /// The echo.
         EchoReply = 4,

@@ -35,28 +35,28 @@
 use crate::wire::{Command, Status};
 use crate::{Error, Reader, Writer};
 
-/// What is to be done, or was: a set of bits.
+/// The step of an operation that is requested or answered: a set of bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Subcommand(pub u8);
 
 impl Subcommand {
-    /// Do it, and keep the operation.
+    /// Execute the operation, and keep it.
     pub const NONE: Subcommand = Subcommand(0);
-    /// Process; of a monitor, [`START`](Self::START) and [`STOP`](Self::STOP) have it.
+    /// Process the record. In a monitor, [`START`](Self::START) and [`STOP`](Self::STOP) contain this bit.
     pub const PROCESS: Subcommand = Subcommand(0x04);
     /// Set the operation up.
     pub const INIT: Subcommand = Subcommand(0x08);
-    /// This is the last time: destroy the operation then. In an update of a monitor: no more will come.
+    /// Destroy the operation after this step. In an update of a monitor: it is the last one.
     pub const DESTROY: Subcommand = Subcommand(0x10);
-    /// Read; of a put, what is there before it.
+    /// Read. In a put: read the present value.
     pub const GET: Subcommand = Subcommand(0x40);
-    /// Read back what was put; of an array, set the length.
+    /// Read back what was put. In an array operation: set the length.
     pub const GET_PUT: Subcommand = Subcommand(0x80);
-    /// Of a monitor: the client says how many updates may be sent.
+    /// In a monitor: the client says how many further updates may be sent.
     pub const PIPELINE: Subcommand = Subcommand(0x80);
-    /// Of a monitor: send updates.
+    /// In a monitor: send updates.
     pub const START: Subcommand = Subcommand(0x44);
-    /// Of a monitor: send no more updates.
+    /// In a monitor: send no more updates.
     pub const STOP: Subcommand = Subcommand(0x04);
 
     /// Tells whether all bits of another one are set.
@@ -80,7 +80,7 @@ pub struct Operation {
     pub sid: u32,
     /// Number of the operation.
     pub ioid: u32,
-    /// What is to be done.
+    /// The requested step.
     pub subcommand: Subcommand,
 }
 
@@ -116,7 +116,7 @@ impl Operation {
 pub struct Reply {
     /// Number of the operation.
     pub ioid: u32,
-    /// What was done.
+    /// The step that is answered.
     pub subcommand: Subcommand,
     /// Whether it was. An update of a monitor has none on the wire, and counts as done.
     pub status: Status,

@@ -201,10 +201,9 @@ impl Session {
                 Value::encode_any(value.as_ref(), writer);
                 return Ok(value);
             }
-            Command::Get | Command::Monitor => operation.got.as_mut(),
-            Command::Put if at.has(Subcommand::GET) => operation.got.as_mut(),
             Command::PutGet if at.has(Subcommand::GET_PUT) => operation.put.as_mut(),
-            Command::PutGet => operation.got.as_mut(),
+            Command::Get | Command::Monitor | Command::PutGet => operation.got.as_mut(),
+            Command::Put if at.has(Subcommand::GET) => operation.got.as_mut(),
             Command::Array => {
                 match at.0 & 0xC4 {
                     0x40 => {
