@@ -98,12 +98,22 @@ fn a_get_in_steady_state_allocates_nothing() {
 }
 
 #[test]
-fn an_update_that_overtakes_another_tells_what_it_overwrote() {
-    let mut round = Round::new(Order::NATIVE);
-    let set: BitSet = round.served.plan().all();
-    let mut queued = round.served.clone();
-    queued.merge(&round.served, &set);
-    let overrun = queued.merge(&round.served, &BitSet::from_iter([1]));
-    assert_eq!(overrun, BitSet::from_iter([1]), "what was overwritten is told");
-    round.run(1.0);
+fn updates_that_are_merged_allocate_nothing_and_tell_what_they_overwrote() {
+    let round = Round::new(Order::NATIVE);
+    let (all, value) = (BitSet::from_iter([0]), BitSet::from_iter([1]));
+    let (mut queued, mut overrun) = (round.served.clone(), BitSet::new());
+    let mut merge = |set: &BitSet| {
+        overrun.clear();
+        queued.unmark();
+        queued.merge(&round.served, set, &mut overrun);
+        assert!(overrun.is_empty());
+        queued.merge(&round.served, &value, &mut overrun);
+        assert_eq!(overrun, value);
+    };
+    merge(&all);
+    let before = allocations_here();
+    for _ in 0..100 {
+        merge(&all);
+    }
+    assert_eq!(allocations_here() - before, 0);
 }

@@ -1,4 +1,4 @@
-use crate::data::value::Object;
+use crate::data::value::{Object, is_same};
 use crate::data::{Array, BitSet, Plan, Scalar, Step, TypeCache, Value};
 use crate::{Error, Reader, Writer};
 use alloc::boxed::Box;
@@ -201,8 +201,7 @@ fn room<'v>(
     into: &'v mut Option<Box<Value>>,
     reader: &mut Reader<'_>,
 ) -> Result<&'v mut Value, Error> {
-    let is_same = |value: &Value| Arc::ptr_eq(value.plan(), plan) || value.plan().of() == plan.of();
-    let value = match place.filter(|value| is_same(value)) {
+    let value = match place.filter(|value| is_same(value.plan(), plan)) {
         Some(value) => value,
         None => {
             reader.charge(Value::memory(plan))?;

@@ -1,4 +1,4 @@
-use crate::data::value::Object;
+use crate::data::value::{Object, is_same};
 use crate::data::{Array, Plan, Scalar, Step, Text, Type, Value};
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -263,8 +263,7 @@ fn object(of: &Type, step: &Step, datum: Datum) -> Result<Object, SetError> {
         (Step::Any, Datum::Nothing) => Object::Any(None),
         (Step::Any, Datum::Value(value)) => Object::Any(Some(boxed(value))),
         (Step::Elements(plan), Datum::Elements(elements)) => {
-            let is_one = |value: &Value| value.plan().of() == plan.of();
-            if elements.iter().flatten().any(|value| !is_one(value)) {
+            if elements.iter().flatten().any(|value| !is_same(value.plan(), plan)) {
                 return Err(SetError::WrongType);
             }
             Object::Elements(elements.into_iter().map(|element| element.map(boxed)).collect())
@@ -284,7 +283,7 @@ fn member(of: &Type, plans: &[Arc<Plan>], datum: Datum) -> Result<(u32, Box<Valu
         datum => (only(plans, &datum).ok_or(SetError::NoMember)?, datum),
     };
     let value = match datum {
-        Datum::Value(whole) if whole.plan().of() == plans[index].of() => whole,
+        Datum::Value(whole) if is_same(whole.plan(), &plans[index]) => whole,
         datum => {
             let mut value = Value::new(&plans[index]);
             value.set_at(0, datum)?;

@@ -151,37 +151,42 @@ impl Value {
 
     /// Takes over the fields of another value of the same type that a set names, and marks them as changed.
     ///
-    /// Returns the fields that had been marked already: their former content is lost to who has not read it.
-    pub fn merge(&mut self, from: &Value, set: &BitSet) -> BitSet {
-        let mut overrun = BitSet::new();
-        if from.plan.of() != self.plan.of() {
-            return overrun;
+    /// Fields that had been marked already are put into `overrun`: who has not read their former content never will. Nothing
+    /// is allocated once the sets have grown. A value of another type changes nothing.
+    pub fn merge(&mut self, from: &Value, set: &BitSet, overrun: &mut BitSet) {
+        let Value { plan, words, objects, changed } = self;
+        if !is_same(plan, &from.plan) {
+            return;
         }
-        let mut set = set.clone();
-        self.plan.expand(&mut set);
-        let plan = self.plan.clone();
-        plan.expand(&mut self.changed);
-        for number in set.iter() {
-            let Some(leaf) = plan.leaf(number) else { continue };
-            let place = leaf.place as usize;
-            match leaf.step {
-                Step::Word(_) => self.words[place] = from.words[place],
-                _ => self.objects[place].clone_from(&from.objects[place]),
+        plan.expand(changed);
+        let mut at = 0;
+        while let Some(number) = set.next(at) {
+            for leaf in plan.leaves_of(number) {
+                let (node, place) = (leaf.node as usize, leaf.place as usize);
+                match leaf.step {
+                    Step::Word(_) => words[place] = from.words[place],
+                    _ => objects[place].clone_from(&from.objects[place]),
+                }
+                if changed.has(node) {
+                    overrun.insert(node);
+                }
+                changed.insert(node);
             }
-            if self.changed.has(number) {
-                overrun.insert(number);
-            }
-            self.changed.insert(number);
+            at = plan.end(number);
         }
-        overrun
     }
+}
+
+/// Tells whether values of two plans have the same type.
+#[inline]
+pub(crate) fn is_same(one: &Arc<Plan>, other: &Arc<Plan>) -> bool {
+    Arc::ptr_eq(one, other) || one.of() == other.of()
 }
 
 impl PartialEq for Value {
     /// Compares types and contents. Bools and numbers are equal if their bits are.
     fn eq(&self, other: &Self) -> bool {
-        let is_same_type = Arc::ptr_eq(&self.plan, &other.plan) || self.plan.of() == other.plan.of();
-        is_same_type && self.words == other.words && self.objects == other.objects
+        is_same(&self.plan, &other.plan) && self.words == other.words && self.objects == other.objects
     }
 }
 
