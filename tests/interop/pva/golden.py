@@ -127,6 +127,14 @@ def values(golden, folder):
     written(golden / "values.txt", [about, "`-` is nothing."], lines.splitlines())
 
 
+def random(golden, folder):
+    run = ["cargo", "run", "-q", "-p", "hodo-pva", "--example", "random_values"]
+    ours = subprocess.run(run, check=True, capture_output=True, text=True).stdout
+    theirs = subprocess.run([compiled("reencode", folder)], input=ours, check=True, stdout=subprocess.PIPE, text=True)
+    about = "Our values at random (seed, type and value), decoded by pvDataCPP and encoded by it, little-endian and then big-endian."
+    written(golden / "random.txt", [about], theirs.stdout.splitlines())
+
+
 def pvxs(golden, folder):
     program = compiled("exchange_pvxs", folder)
     for order in ORDERS:
@@ -154,7 +162,7 @@ def discovery(golden, _folder):
 
 
 def main():
-    chosen = sys.argv[2:] or ["values", "pvxs", "pvaccesscpp", "types", "discovery"]
+    chosen = sys.argv[2:] or ["values", "random", "pvxs", "pvaccesscpp", "types", "discovery"]
     with tempfile.TemporaryDirectory() as folder:
         for name in chosen:
             globals()[name](Path(sys.argv[1]), folder)

@@ -5,7 +5,8 @@ pub struct Limits {
     pub message_bytes: usize,
     /// Levels of structures in a type.
     pub nesting: usize,
-    /// Fields of one type, with those of its members, of unions and of elements.
+    /// Fields of one type, with those of its members, of unions and of elements; and of all types of a message together, but for one
+    /// more for each of its bytes.
     pub fields: usize,
     /// Fields of all types that a peer may have this side remember by number.
     pub cached_fields: usize,

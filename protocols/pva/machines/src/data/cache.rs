@@ -45,7 +45,11 @@ impl TypeCache {
     pub fn decode(&mut self, reader: &mut Reader<'_>) -> Result<Option<Arc<Plan>>, Error> {
         let (code, id) = match *reader.rest() {
             [code @ (REMEMBER | REMEMBERED), first, second, ..] => (code, reader.order().u16([first, second])),
-            _ => return Ok(self.decode_type(reader)?.map(Plan::new)),
+            _ => {
+                let Some(of) = self.decode_type(reader)? else { return Ok(None) };
+                reader.charge_fields(of.weight())?;
+                return Ok(Some(Plan::new(of)));
+            }
         };
         if code == REMEMBER {
             self.decode_type(reader)?;
@@ -53,8 +57,13 @@ impl TypeCache {
             reader.bytes(3)?;
         }
         let entry = self.entries.get_mut(&id).ok_or(Error::TypeId { id })?;
-        let plan = entry.plan.get_or_insert_with(|| Plan::new(entry.of.clone()));
-        Ok(Some(plan.clone()))
+        if let Some(plan) = &entry.plan {
+            return Ok(Some(plan.clone()));
+        }
+        reader.charge_fields(entry.of.weight())?;
+        let plan = Plan::new(entry.of.clone());
+        entry.plan = Some(plan.clone());
+        Ok(Some(plan))
     }
 
     /// Decodes a type. `None` is the null type.

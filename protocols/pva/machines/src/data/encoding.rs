@@ -1,4 +1,4 @@
-use crate::data::value::{Object, is_same};
+use crate::data::value::Object;
 use crate::data::{Array, BitSet, Plan, Scalar, Step, TypeCache, Value};
 use crate::{Error, Reader, Writer};
 use alloc::boxed::Box;
@@ -201,7 +201,7 @@ fn room<'v>(
     into: &'v mut Option<Box<Value>>,
     reader: &mut Reader<'_>,
 ) -> Result<&'v mut Value, Error> {
-    let value = match place.filter(|value| is_same(value.plan(), plan)) {
+    let value = match place.filter(|value| is_cheaply_same(value.plan(), plan)) {
         Some(value) => value,
         None => {
             reader.charge(Value::memory(plan))?;
@@ -209,6 +209,13 @@ fn room<'v>(
         }
     };
     Ok(into.insert(value))
+}
+
+/// Tells whether values of two plans have the same type, for types of which that is quickly said.
+fn is_cheaply_same(one: &Arc<Plan>, other: &Arc<Plan>) -> bool {
+    /// A scalar, an array or a small structure: with a larger type the comparison would cost more than its few bytes.
+    const FIELDS: usize = 16;
+    Arc::ptr_eq(one, other) || (one.of().weight().max(other.of().weight()) <= FIELDS && one.of() == other.of())
 }
 
 fn decode_union(

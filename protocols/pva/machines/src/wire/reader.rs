@@ -13,6 +13,7 @@ pub struct Reader<'a> {
     whole: Option<&'a Bytes>,
     limits: &'a Limits,
     left: usize,
+    fields_left: usize,
     first_share: Option<usize>,
 }
 
@@ -20,8 +21,15 @@ impl<'a> Reader<'a> {
     /// Starts at the front of a payload.
     #[must_use]
     pub const fn new(bytes: &'a [u8], order: Order, limits: &'a Limits) -> Self {
-        let cursor = Cursor::new(bytes);
-        Reader { cursor, order, whole: None, limits, left: limits.value_bytes, first_share: None }
+        Reader {
+            cursor: Cursor::new(bytes),
+            order,
+            whole: None,
+            limits,
+            left: limits.value_bytes,
+            fields_left: limits.fields.saturating_add(bytes.len()),
+            first_share: None,
+        }
     }
 
     /// Starts at the front of a payload that long arrays are shared out of, instead of being copied.
@@ -179,6 +187,18 @@ impl<'a> Reader<'a> {
                 Err(Error::OverLimit { what: "bytes of memory for the values of a message", count, max: max as u64 })
             }
         }
+    }
+
+    /// Notes that a type of so many fields is being compiled. A message may have as many fields compiled as one type may have, and
+    /// one more for each of its bytes: a few bytes could otherwise name a large remembered type again and again.
+    pub(crate) fn charge_fields(&mut self, count: usize) -> Result<(), Error> {
+        let max = self.limits.fields;
+        self.fields_left = self.fields_left.checked_sub(count).ok_or(Error::OverLimit {
+            what: "fields of the types of a message",
+            count: count as u64,
+            max: max as u64,
+        })?;
+        Ok(())
     }
 }
 
