@@ -38,6 +38,39 @@ pub struct Selection {
     pub options: Vec<(String, String)>,
 }
 
+/// How a monitor delivers updates, from the options of its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delivery {
+    /// Updates that wait for the subscriber at most; the last ones become one.
+    pub queue: u32,
+    /// Whether the subscriber says how many updates may be sent, so that none is lost on the way to it.
+    pub pipeline: bool,
+    /// After how many updates the subscriber says so again.
+    pub acknowledge_every: u32,
+}
+
+/// Updates that wait for a subscriber who does not say.
+const QUEUE: u32 = 4;
+
+impl Delivery {
+    /// Reads `queueSize`, `pipeline` and `ackAny` (a number, or a share of the queue as `25%`). An option that is no number is ignored;
+    /// a queue is at least 1 and at most `queue_max`, and is acknowledged at half of it.
+    #[must_use]
+    pub fn of(request: &Request, queue_max: u32) -> Self {
+        let number = |text: &str| text.trim().parse::<u32>().ok();
+        let queue = request.option("queueSize").and_then(number).unwrap_or(QUEUE).clamp(1, queue_max.max(1));
+        let every = request.option("ackAny").and_then(|text| match text.trim().strip_suffix('%') {
+            Some(share) => number(share).map(|share| (u64::from(queue) * u64::from(share.min(100)) / 100) as u32),
+            None => number(text),
+        });
+        Delivery {
+            queue,
+            pipeline: request.option("pipeline").is_some_and(|text| matches!(text.trim(), "true" | "1")),
+            acknowledge_every: every.unwrap_or(queue / 2).clamp(1, queue),
+        }
+    }
+}
+
 /// None of the fields that were asked for is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("none of the requested fields exists")]

@@ -35,6 +35,16 @@ fn numbers_fit_or_are_refused() {
 }
 
 #[test]
+fn a_value_is_shown_by_its_paths_with_marks_at_what_has_changed() {
+    let mut value = Value::of(Normative::scalar(Scalar::F64).alarm().build());
+    value.set("alarm.message", "high").expect("it fits");
+    let shown = format!("{value:?}");
+    let expected = "epics:nt/NTScalar:1.0{value: Float(0.0), alarm.severity: Int(0), alarm.status: Int(0), \
+                    alarm.message*: Text(\"high\")}";
+    assert_eq!(shown, expected);
+}
+
+#[test]
 fn bounds_of_arrays_and_texts_are_kept() {
     let mut value = Value::of(Type::structure(
         "",

@@ -1,4 +1,5 @@
 use crate::data::{BitSet, Length, Members, Scalar, Type};
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -99,6 +100,14 @@ impl Plan {
             members.fields().get(node.index as usize).map(|field| &*field.name)
         };
         self.nodes.get(number).and_then(named).unwrap_or_default()
+    }
+
+    /// Returns the path of a field, as `alarm.severity`; empty for the whole.
+    #[must_use]
+    pub fn path(&self, number: usize) -> String {
+        let parent = self.nodes.get(number).map_or(0, |node| node.parent as usize);
+        let name = self.name(number);
+        if parent == 0 { name.into() } else { alloc::format!("{}.{name}", self.path(parent)) }
     }
 
     /// Returns the number behind the last field that a field contains.
@@ -239,6 +248,7 @@ mod tests {
         let names: Vec<_> = (0..plan.len()).map(|number| (plan.name(number), plan.end(number))).collect();
         assert_eq!(names, [("", 9), ("a", 4), ("x", 3), ("y", 4), ("b", 8), ("c", 8), ("x", 7), ("y", 8), ("d", 9)]);
         assert_eq!(plan.number("b.c.y"), Some(7));
+        assert!((0..plan.len()).all(|number| plan.number(&plan.path(number)) == Some(number)));
         assert_eq!((plan.number(""), plan.number("b.y"), plan.number("d.x")), (Some(0), None, None));
         assert_eq!(plan.children(0).collect::<Vec<_>>(), [1, 4, 8]);
         assert_eq!(plan.leaves().iter().map(|leaf| leaf.node).collect::<Vec<_>>(), [2, 3, 6, 7, 8]);

@@ -2,12 +2,13 @@ use crate::data::{Array, BitSet, Item, Plan, Scalar, Step, Text, Type};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 
 /// A value of a type, and which of its fields have changed.
 ///
 /// Numbers and bools are in one run of words; texts keep their room and arrays are shared, so that a value that is read again and
 /// again allocates nothing for them.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Value {
     pub(crate) plan: Arc<Plan>,
     pub(crate) words: Box<[u64]>,
@@ -181,6 +182,20 @@ impl Value {
 #[inline]
 pub(crate) fn is_same(one: &Arc<Plan>, other: &Arc<Plan>) -> bool {
     Arc::ptr_eq(one, other) || one.of() == other.of()
+}
+
+impl fmt::Debug for Value {
+    /// Shows the identifier of the type, and each leaf with its path; `*` marks those that have changed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.plan.of().id())?;
+        let mut fields = f.debug_map();
+        for leaf in self.plan.leaves() {
+            let number = leaf.node as usize;
+            let mark = if self.has_changed(number) { "*" } else { "" };
+            fields.entry(&format_args!("{}{mark}", self.plan.path(number)), &self.at(number).ok_or(fmt::Error)?);
+        }
+        fields.finish()
+    }
 }
 
 impl PartialEq for Value {

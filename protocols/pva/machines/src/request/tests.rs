@@ -79,6 +79,22 @@ fn options_may_be_numbers_and_bools() {
 }
 
 #[test]
+fn a_monitor_is_delivered_as_its_options_say() {
+    let delivery = |queue, pipeline, acknowledge_every| Delivery { queue, pipeline, acknowledge_every };
+    for (options, expected) in [
+        ("", delivery(4, false, 2)),
+        ("queueSize=10,pipeline=true", delivery(10, true, 5)),
+        ("queueSize=8,pipeline=true,ackAny=25%", delivery(8, true, 2)),
+        ("queueSize=8,ackAny=7", delivery(8, false, 7)),
+        ("queueSize=0,ackAny=0", delivery(1, false, 1)),
+        ("queueSize=4000000000,ackAny=100%", delivery(100, false, 100)),
+        ("queueSize=many,pipeline=maybe,ackAny=%", delivery(4, false, 2)),
+    ] {
+        assert_eq!(Delivery::of(&parsed(&alloc::format!("record[{options}]")), 100), expected, "{options}");
+    }
+}
+
+#[test]
 fn a_mask_has_the_leaves_that_are_asked_for() {
     let plan = Plan::new(Normative::scalar(Scalar::F64).alarm().time_stamp().build());
     let names = |text: &str| {
