@@ -71,6 +71,20 @@ pub enum Error {
         /// The noun.
         what: &'static str,
     },
+    /// A message that is not allowed at that point of the connection.
+    #[error("the far end sent command {command} where it is not allowed")]
+    Unexpected {
+        /// The command.
+        command: u8,
+    },
+    /// The server knows no way of authentication that this client does.
+    #[error(
+        "the server accepts neither anonymous clients nor the names of user and host; state a user, or use another server"
+    )]
+    NoCommonAuthentication,
+    /// The other side has not been heard for too long.
+    #[error("the far end has not been heard for too long")]
+    Silent,
     /// A code that is not assigned.
     #[error("{what} {code} is unknown")]
     Code {

@@ -5,6 +5,7 @@
 //! | [`wire`] | headers, segments, and the typed messages of every command |
 //! | [`data`] | types, values with a set of changed fields, arrays, and their encoding |
 //! | [`normative`] | the types that the field agreed on, and their alarm and time stamp |
+//! | [`session`] | the beginning, the pulse and the end of a connection |
 //! | [`request`] | which fields a client asks for, and with which options |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -15,10 +16,12 @@ mod error;
 mod limits;
 pub mod normative;
 pub mod request;
+pub mod session;
 pub mod wire;
 
 pub use data::{Array, BitSet, Datum, Item, Plan, Scalar, Type, TypeCache, Value};
 pub use error::Error;
 pub use limits::Limits;
 pub use request::Request;
+pub use session::{Session, SessionConfig};
 pub use wire::{Order, Reader, Writer};
