@@ -49,6 +49,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "farm_builder", run: farm::builder, slowness: 10 },
     Target { name: "pva_value", run: pva::value, slowness: 2 },
     Target { name: "pva_stream", run: pva::stream, slowness: 4 },
+    Target { name: "pva_server", run: pva::server, slowness: 10 },
     Target { name: "pva_request", run: pva::request, slowness: 2 },
     Target { name: "http", run: http::server, slowness: 2 },
     Target { name: "uri", run: text::uri, slowness: 1 },

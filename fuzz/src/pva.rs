@@ -1,10 +1,14 @@
+use crate::drive;
+use hodo_pva::normative::Normative;
+use hodo_pva::server::{Access, Command as Ask};
+use hodo_pva::session::SessionConfig;
 use hodo_pva::wire::connection::{
     AccessRights, ChannelCreated, CreateChannel, Credentials, DestroyChannel, Note, Validation,
 };
 use hodo_pva::wire::discovery::{Beacon, Search, SearchResponse, decode_origin_tag};
 use hodo_pva::wire::operation::{ArrayPlace, ArraySlice, EndRequest, FieldReply, GetField, Operation, Reply};
 use hodo_pva::wire::{Command, Inbound, Incoming, Message, Side, Status};
-use hodo_pva::{Error, Limits, Order, Reader, Request, TypeCache, Value, Writer};
+use hodo_pva::{Datum, Error, Limits, Order, Reader, Request, Scalar, Server, ServerConfig, TypeCache, Value, Writer};
 
 const LIMITS: Limits = Limits {
     message_bytes: 1 << 16,
@@ -147,4 +151,38 @@ pub fn request(input: &[u8]) {
     let shown = request.to_string();
     assert_eq!(shown.parse::<Request>().as_ref(), Ok(&request), "{shown}");
     let _ = Request::from_value(&request.to_value());
+}
+
+/// Drives a server of three channels. The first byte chooses the byte order; the rest is a script.
+pub fn server(input: &[u8]) {
+    let Some((order, script)) = ordered(input) else { return };
+    let session = SessionConfig { limits: LIMITS, order, ..SessionConfig::default() };
+    let mut server = Server::new(ServerConfig {
+        session,
+        channels_max: 20,
+        operations_max: 20,
+        queue_max: 4,
+        ..ServerConfig::default()
+    });
+    for (name, access) in [("a", Access::ReadOnly), ("b", Access::Mailbox), ("c", Access::Handled)] {
+        let value = Box::new(Value::of(Normative::scalar(Scalar::F64).alarm().build()));
+        let serve = Ask::Serve { name: name.into(), value, access };
+        hodo_machine::Machine::handle(&mut server, hodo_machine::Instant::ZERO, hodo_machine::Input::Command(serve));
+    }
+    drive(server, script, true, command);
+}
+
+/// Returns a command that an application would give.
+fn command(bytes: &[u8]) -> Option<Ask> {
+    let (kind, rest) = bytes.split_first()?;
+    let number = *rest.first()?;
+    let name = ["a", "b", "c"][usize::from(number % 3)].to_string();
+    let mut value = Box::new(Value::of(Normative::scalar(Scalar::F64).alarm().build()));
+    value.set("value", Datum::from(f64::from(number))).ok()?;
+    Some(match kind % 4 {
+        0 | 1 => Ask::Post { name, value },
+        2 => Ask::Answer { call: u64::from(number), result: Ok(Some(value)) },
+        _ if number % 2 == 0 => Ask::Remove { name },
+        _ => Ask::Serve { name, value, access: Access::Handled },
+    })
 }

@@ -166,7 +166,7 @@ impl Session {
         }
     }
 
-    /// Answers a server's first message: with a claim if there is one and the server knows the way, else as nobody.
+    /// Replies to a server's first message: with a claim if there is one and the server knows the way, else as nobody.
     fn claim(&mut self, message: &Message<'_>) -> Result<Step, Error> {
         let limits = self.config.limits;
         let Validation { ways, .. } = Validation::decode(&mut message.reader(&limits))?;
