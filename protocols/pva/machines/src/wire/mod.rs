@@ -1,6 +1,6 @@
 //! Messages as they are on the wire.
 //!
-//! Every message is a [header](header) of 8 bytes and a payload:
+//! Every message is a [`header`] of 8 bytes and a payload:
 //!
 //! | byte | field | |
 //! |---|---|---|
