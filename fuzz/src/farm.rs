@@ -1,20 +1,28 @@
-use crate::drive;
+use crate::{Accepts, Script, Step, drive, drive_within};
 use bytes::Bytes;
 use hodo_farm::builder::Command as BuilderCommand;
 use hodo_farm::controller::{Command, Event, FarCounters, Final};
 use hodo_farm::emulation::{Accept, Decisions, Spread};
 use hodo_farm::node::{self, Decide, Job};
 use hodo_farm::source::Command as SourceCommand;
-use hodo_farm::wire::{HEADER, HELLO, Header, Hello, SEGMENT, Segment, TOKEN, Token, Verdict};
+use hodo_farm::wire::{HEADER, HELLO, Header, Hello, Role, SEGMENT, Segment, TOKEN, Token, Verdict};
 use hodo_farm::{
     Builder, BuilderConfig, Controller, ControllerConfig, Incomplete, Ledger, NoSupply, Node, NodeConfig, Policy,
     Source, SourceConfig,
 };
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Transport};
+use hodo_sim::cost::Allowance;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 const EVENT_MAX: u32 = 1 << 14;
+
+/// Returns a peer that greets: it is greeted, or told why not.
+fn newcomer(role: Role, transport: Transport) -> Accepts {
+    let hello =
+        Hello { role, flags: 0, number: 0, credits: 1, window: 0, event_max: EVENT_MAX, weight: 1, instance: 1 };
+    Accepts::new(transport, hello.encode().to_vec(), HEADER)
+}
 
 /// Checks that a decoded message is encoded to the bytes that it came from, if those have one meaning only.
 pub fn wire(input: &[u8]) {
@@ -59,7 +67,8 @@ pub fn controller(input: &[u8]) {
         ..ControllerConfig::default()
     };
     let controller = Controller::new(config, NoSupply, Ledger::default());
-    drive(Balanced { controller, decided: BTreeSet::new() }, script, true, controller_command);
+    let balanced = Balanced { controller, decided: BTreeSet::new() };
+    drive(balanced, script, Some(&newcomer(Role::Node, Transport::Stream)), controller_command);
 }
 
 /// A controller whose verdicts are looked at.
@@ -128,7 +137,13 @@ pub fn node(input: &[u8]) {
         silence: Duration::from_millis(600),
         instance: 0,
     };
-    drive(Deciding { node: Node::new(config), jobs: Vec::new() }, script, true, |bytes| Some(bytes.to_vec()));
+    let deciding = Deciding { node: Node::new(config), jobs: Vec::new() };
+    let mut accepts = newcomer(Role::Controller, Transport::Stream);
+    // One that drains takes nobody new.
+    if Script(script).any(|step| matches!(step, Step::Command([0, ..]))) {
+        accepts.newcomer = None;
+    }
+    drive(deciding, script, Some(&accepts), |bytes| Some(bytes.to_vec()));
 }
 
 /// A node with an application that answers when a script says so.
@@ -186,7 +201,7 @@ pub fn source(input: &[u8]) {
     let Some((choice, script)) = input.split_first() else { return };
     let datagram = (choice & 1 != 0).then_some(40);
     let source = Source::new(SourceConfig { datagram, ..SourceConfig::new(Address::Node(1), 0, 1) }, NoSupply);
-    drive(source, script, false, |bytes| {
+    drive(source, script, None, |bytes| {
         let (kind, rest) = bytes.split_first()?;
         let number = u64::from(rest.first().copied().unwrap_or(0));
         Some(match kind % 8 {
@@ -210,5 +225,10 @@ pub fn builder(input: &[u8]) {
         datagrams: choice & 8 != 0,
         ..BuilderConfig::new(Address::Node(1), 1 + u32::from(choice / 2 % 3))
     };
-    drive(Builder::new(config), script, true, |_| Some(BuilderCommand::Drain));
+    let transport = if config.datagrams { Transport::Datagram } else { Transport::Stream };
+    // It greets a source over datagrams, and asks whether it is there and for what is missing: a threefold is what
+    // RFC 9000, 8.1, allows.
+    let allowance = Allowance { to_strangers: 3, ..Allowance::default() };
+    let accepts = newcomer(Role::Source, transport);
+    drive_within(allowance, Builder::new(config), script, Some(&accepts), |_| Some(BuilderCommand::Drain));
 }

@@ -1,6 +1,6 @@
-use crate::drive;
+use crate::{Accepts, drive};
 use hodo_daemon::{Answer, Http, Reply, parse};
-use hodo_machine::{Cursor, Peer};
+use hodo_machine::{Cursor, Peer, Transport};
 
 /// Drives the far end of HTTP connections by a script, and parses the bytes as one request, which any longer input gives
 /// too.
@@ -10,7 +10,10 @@ pub fn server(input: &[u8]) {
         assert_eq!(parse(&input[..length]), Ok(Some((request, length))));
         assert_eq!(parse(&input[..length - 1]), Ok(None), "a request is read when its last byte is there");
     }
-    drive(Http::default(), input, true, answer);
+    // It is told what is wrong without the application's part.
+    let says = b"BREW / HTTP/1.1\r\n\r\n".to_vec();
+    let accepts = Accepts::new(Transport::Stream, says, b"HTTP/1.1 405".len());
+    drive(Http::default(), input, Some(&accepts), answer);
 }
 
 /// Returns an answer to whoever may have asked.

@@ -1,11 +1,16 @@
-use crate::drive;
+use crate::{Accepts, drive_within};
 use hodo_ipbus::device::{DeviceConfig, Failure, Faults, FaultyDevice, Register, Registers, Way};
-use hodo_ipbus::wire::packet::{Kind, Packet};
+use hodo_ipbus::wire::operation::{self, Mode, Operation};
+use hodo_ipbus::wire::packet::{Header, Kind, Packet};
 use hodo_ipbus::wire::status::Status;
 use hodo_ipbus::wire::{Order, Version, Words, chunk, hub, legacy};
 use hodo_ipbus::{Device, DeviceCommand};
 use hodo_machine::{Cursor, Instant, Transport};
+use hodo_sim::cost::Allowance;
 use std::time::Duration;
+
+/// Bytes of a packet that the device takes and sends.
+const BUFFER_BYTES: u32 = 256;
 
 /// Checks that a packet of 2.0, of a host or of a device, is encoded to the bytes that it was decoded from.
 pub fn packet(input: &[u8]) {
@@ -81,18 +86,40 @@ pub fn device(input: &[u8]) {
     ]);
     let device = Device::new(DeviceConfig {
         buffers: 2,
-        buffer_bytes: 256,
+        buffer_bytes: BUFFER_BYTES,
         memory_bytes_max: 64 << 10,
         registers: registers.expect("they do not overlap"),
         unsent_bytes_max: 16 << 10,
         silence_timeout: Duration::from_secs(1),
         ..DeviceConfig::new(transport, version)
     });
+    // Four bytes have a stored reply sent again: the protocol has no room for a proof.
+    let allowance = Allowance { to_strangers: u64::from(BUFFER_BYTES) / 4, ..Allowance::default() };
     if choice & 4 == 0 {
-        drive(device, script, true, device_command);
+        drive_within(allowance, device, script, Some(&newcomer(transport, version)), device_command);
     } else {
-        drive(FaultyDevice::new(device, faults(u64::from(choice >> 3))), script, true, device_command);
+        let faulty = FaultyDevice::new(device, faults(u64::from(choice >> 3)));
+        drive_within(allowance, faulty, script, Some(&Accepts { transport, newcomer: None }), device_command);
     }
+}
+
+/// Returns a host that reads a word.
+fn newcomer(transport: Transport, version: Version) -> Accepts {
+    let read: Operation<&[u32]> = Operation::Read { mode: Mode::Incrementing, address: 0x30, words: 1 };
+    let mut packet = Vec::new();
+    match version {
+        Version::V2_0 => {
+            packet.extend(Order::Big.bytes(Header { id: 0, kind: Kind::Control }.encode()));
+            operation::Request::new(0, read).encode(Order::Big, &mut packet);
+        }
+        Version::V1_3 => {
+            legacy::begin(7, Order::Big, &mut packet);
+            legacy::Request::new(1, read).expect("1.3 has it").encode(Order::Big, &mut packet);
+            legacy::end(&mut packet, 0, Order::Big);
+        }
+    }
+    let chunk: &[u8] = if transport == Transport::Stream { &chunk::length(packet.len()) } else { &[] };
+    Accepts::new(transport, [chunk, &packet].concat(), 8)
 }
 
 fn faults(seed: u64) -> Faults {

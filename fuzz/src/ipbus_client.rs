@@ -1,3 +1,4 @@
+use crate::metered::Metered;
 use hodo_ipbus::wire::Version;
 use hodo_ipbus::wire::operation::Mode;
 use hodo_ipbus::{Block, Client, ClientConfig, Command, Device, DeviceCommand, DeviceConfig, Event, Path};
@@ -28,7 +29,7 @@ pub fn machine(input: &[u8]) {
 }
 
 struct Floor {
-    client: Client,
+    client: Metered<Client>,
     device: Device,
     now: Instant,
     out: Outbox,
@@ -55,7 +56,7 @@ impl Floor {
             Device::new(DeviceConfig { memory_bytes_max: 1 << 20, ..DeviceConfig::new(transport, version) });
         device.handle(Instant::ZERO, Input::Opened(CLIENT, &Ends::nodes(1, 0)));
         Floor {
-            client: Client::new(ClientConfig::new(path, version, Address::Node(1))),
+            client: Metered::new(Client::new(ClientConfig::new(path, version, Address::Node(1)))),
             device,
             now: Instant::ZERO,
             out: Outbox::new(),

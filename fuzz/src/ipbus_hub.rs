@@ -1,3 +1,4 @@
+use crate::metered::Metered;
 use hodo_ipbus::hub::{AllowList, Hub, HubCommand, HubConfig};
 use hodo_ipbus::wire::chunk::{self, Chunks};
 use hodo_ipbus::wire::hub::{Code, Replies, Request};
@@ -30,7 +31,7 @@ pub fn machine(input: &[u8]) {
 }
 
 struct Floor {
-    hub: Hub,
+    hub: Metered<Hub>,
     now: Instant,
     out: Outbox,
     clients: BTreeMap<Peer, Client>,
@@ -62,7 +63,7 @@ impl Floor {
         let config =
             HubConfig { client_packets: 40, packets: 60, board_packets: 30, boards: 2, ..HubConfig::default() };
         Floor {
-            hub: Hub::new(config, AllowList::ALL),
+            hub: Metered::new(Hub::new(config, AllowList::ALL)),
             now: Instant::ZERO,
             out: Outbox::new(),
             clients: BTreeMap::new(),

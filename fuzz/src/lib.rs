@@ -2,7 +2,6 @@
 //!
 //! `cargo test -p hodo-fuzz` replays `corpus/<target>/` and then mutates it; `libfuzzer/` searches on with coverage.
 
-pub mod cost;
 mod device_files;
 mod drive;
 mod farm;
@@ -10,13 +9,14 @@ mod http;
 mod ipbus;
 mod ipbus_client;
 mod ipbus_hub;
+mod metered;
 mod pva;
 mod raw;
 mod shared;
 mod store;
 mod text;
 
-pub use drive::{Script, Step, drive, drive_within};
+pub use drive::{Accepts, Newcomer, Script, Step, drive, drive_within};
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]

@@ -1,13 +1,13 @@
-use crate::drive;
+use crate::{Accepts, drive};
 use hodo_pva::normative::Normative;
 use hodo_pva::server::{Access, Command as Ask};
-use hodo_pva::session::SessionConfig;
+use hodo_pva::session::{ANONYMOUS, SessionConfig};
 use hodo_pva::wire::connection::{
-    AccessRights, ChannelCreated, CreateChannel, Credentials, DestroyChannel, Note, Validation,
+    AccessRights, ChannelCreated, CreateChannel, Credentials, DestroyChannel, Note, Validation, encode_echo,
 };
 use hodo_pva::wire::discovery::{Beacon, Search, SearchResponse, decode_origin_tag};
 use hodo_pva::wire::operation::{ArrayPlace, ArraySlice, EndRequest, FieldReply, GetField, Operation, Reply};
-use hodo_pva::wire::{Command, Inbound, Incoming, Message, Side, Status};
+use hodo_pva::wire::{Command, HEADER, Inbound, Incoming, Message, Side, Status};
 use hodo_pva::{Datum, Error, Limits, Order, Reader, Request, Scalar, Server, ServerConfig, TypeCache, Value, Writer};
 
 const LIMITS: Limits = Limits {
@@ -169,7 +169,18 @@ pub fn server(input: &[u8]) {
         let serve = Ask::Serve { name: name.into(), value, access };
         hodo_machine::Machine::handle(&mut server, hodo_machine::Instant::ZERO, hodo_machine::Input::Command(serve));
     }
-    drive(server, script, true, command);
+    drive(server, script, Some(&newcomer()), command);
+}
+
+/// Returns a client that validates as nobody, and has an echo returned behind that.
+fn newcomer() -> Accepts {
+    let mut writer = Writer::new(Side::Client, Order::Little);
+    let way = ANONYMOUS.to_string();
+    Credentials { buffer_bytes: 0, types: 0, priority: 0, way, claim: None }.encode(&mut writer);
+    encode_echo(b"hi", &mut writer);
+    // The byte order, the ways of authentication, the acceptance, the echo.
+    const GETS: usize = HEADER + (HEADER + 20) + (HEADER + 1) + (HEADER + 2);
+    Accepts::new(hodo_machine::Transport::Stream, writer.to_vec(), GETS)
 }
 
 /// Returns a command that an application would give.

@@ -1,8 +1,8 @@
-use crate::drive;
+use crate::{Accepts, drive};
 use hodo_machine::{Address, Cursor, Outbox, Sampling};
 use hodo_raw::stages::FarStages;
-use hodo_raw::wire::updates::{Ended, Stamp, Subscribe, Subscribed};
-use hodo_raw::wire::{Header, decode_greeting, encode_greeting};
+use hodo_raw::wire::updates::{Ended, STAMP, Stamp, Subscribe, Subscribed};
+use hodo_raw::wire::{GREETING, HEADER, Header, Kind, decode_greeting, encode_greeting};
 use hodo_raw::{Client, ClientConfig, Command, Counters, Direction, Server, ServerConfig, Transport};
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ pub fn wire(input: &[u8]) {
         && let Ok(header) = Header::decode(bytes)
     {
         assert_eq!(header.encode(), *bytes);
-        assert!(header.body() <= header.length as usize);
+        // An update is never shorter than its stamp.
+        assert!(header.body() <= (header.length as usize).max(STAMP));
     }
     if let Ok(size_max) = decode_greeting(input) {
         assert_eq!(decode_greeting(&encode_greeting(size_max)), Ok(size_max));
@@ -57,7 +58,7 @@ pub fn client(input: &[u8]) {
     if choice & 4 != 0 {
         client.stamps().sampling = Sampling::ALL;
     }
-    drive(client, script, false, command);
+    drive(client, script, None, command);
 }
 
 /// Drives a server. The first byte chooses the transport; the rest is a script.
@@ -73,7 +74,22 @@ pub fn server(input: &[u8]) {
         lease: Duration::from_secs(1),
         secret: [1, 2],
     };
-    drive(Server::new(config), script, true, |_| None);
+    drive(Server::new(config), script, Some(&newcomer(transport(*choice))), |_| None);
+}
+
+/// Returns a client that greets; on a stream it has a payload echoed behind that.
+fn newcomer(transport: Transport) -> Accepts {
+    let mut says = Header::new(Kind::Hello, GREETING as u32, 0).encode().to_vec();
+    says.extend(encode_greeting(SIZE_MAX));
+    let greeted = says.len();
+    match transport {
+        Transport::Stream => {
+            says.extend(Header::new(Kind::Echo, 64, 0).encode());
+            says.resize(greeted + 64, 7);
+            Accepts::new(hodo_machine::Transport::Stream, says, HEADER + GREETING + 64)
+        }
+        Transport::Datagram => Accepts::new(hodo_machine::Transport::Datagram, says, HEADER + GREETING),
+    }
 }
 
 fn transport(choice: u8) -> Transport {

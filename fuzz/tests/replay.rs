@@ -31,7 +31,7 @@ replayed!(
 );
 
 fn replay(target: &Target) {
-    hodo_fuzz::cost::measure_by(counting::bytes_here);
+    hodo_sim::cost::measure_by(counting::bytes_here);
     let executions = std::env::var("HODO_FUZZ_EXECUTIONS").map_or(EXECUTIONS, |text| {
         text.parse().unwrap_or_else(|_| panic!("HODO_FUZZ_EXECUTIONS={text}: give a number of executions"))
     });

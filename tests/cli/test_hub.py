@@ -242,6 +242,29 @@ def test_it_comes_to_its_end_in_order(board):
         assert client.recv(1) == b"" and idle.recv(1) == b""
 
 
+def test_whoever_asks_gets_the_place_of_a_client_that_is_idle(board):
+    """All places are taken; one that was idle for 10 s is closed for a new one, and who asks now and then keeps its place."""
+    with running("--clients", "4") as hub, contextlib.ExitStack() as stack:
+        idle = [stack.enter_context(hub.connect()) for _ in range(3)]
+        busy = stack.enter_context(hub.connect())
+        for client in [*idle, busy]:
+            assert ask(client, (board.port, packet(WRITE, 1, 2)))[0][0] == 0
+
+        def is_served():
+            assert ask(busy, (board.port, packet(READ, 1, count=1)))[0][0] == 0
+            try:
+                with hub.connect() as newcomer:
+                    return ask(newcomer, (board.port, packet(READ, 1, count=1)))[0][0] == 0
+            except (AssertionError, ConnectionError):
+                return False
+
+        assert not is_served()
+        command.wait_until(is_served, "a new client is served")
+        assert ask(busy, (board.port, packet(READ, 1, count=1)))[0][0] == 0
+        assert idle[0].recv(1) == b"", "the one that was idle longest"
+        assert all(ask(client, (board.port, packet(READ, 1, count=1)))[0][0] == 0 for client in idle[1:])
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_garbage_ends_who_sends_it_and_nobody_else(board, seed):
     with running() as hub, hub.connect() as client:

@@ -27,6 +27,13 @@ def test_a_thread_that_cannot_be_started_is_an_error_with_a_message(arguments, t
     command.refused(*arguments, status=1, says=["thread|Resource temporarily unavailable"], within=20)
 
 
+@pytest.mark.parametrize("daemon", [["hub"], ["farm", "controller"]], ids=" ".join)
+def test_pages_without_a_thread_name_what_to_raise(daemon, monkeypatch):
+    monkeypatch.setenv("RUST_MIN_STACK", STACK)
+    says = ["no thread can be started for the pages at http://", "raise the limit on threads or memory"]
+    command.refused(*daemon, "--listen", "127.0.0.1:0", status=1, says=says, within=20)
+
+
 def test_a_run_over_several_links_says_that_no_thread_drives_them(monkeypatch):
     with command.serving("tcp://127.0.0.1:0") as far_end:
         monkeypatch.setenv("RUST_MIN_STACK", STACK)

@@ -35,11 +35,12 @@ def test_slow_clients_keep_nobody_out(hosts):
         assert controller.process.wait(10) == 0
 
 
-def test_slow_clients_that_came_while_it_was_busy_keep_nobody_out():
+@pytest.mark.parametrize("clients", [300, 2000])
+def test_slow_clients_that_came_while_it_was_busy_keep_nobody_out(clients):
     """All are there at its next look, the one that has a request last."""
     with farms.controller() as controller, contextlib.ExitStack() as stack:
         controller.process.send_signal(signal.SIGSTOP)
-        for number in range(300):
+        for number in range(clients):
             slow(stack, controller.pages, f"127.0.1.{1 + number % 100}")
         asking = slow(stack, controller.pages)
         asking.send(b"y\r\nConnection: close\r\n\r\n")

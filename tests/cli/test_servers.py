@@ -7,6 +7,7 @@ import random
 import socket
 import statistics
 import struct
+import subprocess
 import threading
 import time
 
@@ -26,6 +27,23 @@ def rss_bytes(pid):
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
     raise AssertionError(f"process {pid} is gone")
+
+
+def test_connections_that_never_greet_give_up_their_places():
+    """All places are taken by connections that say nothing; whoever greets is served within seconds."""
+    magic = b"hodo raw" + struct.pack("<HHI", 1, 0, 1 << 20)
+    hello = struct.pack("<BBHIQ", 0xA0, 0, 0, len(magic), 0) + magic
+    with command.serving("tcp://127.0.0.1:0", "--peers-max", "4") as server, contextlib.ExitStack() as stack:
+        for _ in range(40):
+            stack.enter_context(connect(server.uri))
+
+        def is_welcome():
+            with connect(server.uri) as newcomer, contextlib.suppress(ConnectionError):
+                newcomer.sendall(hello)
+                return newcomer.recv(1) == b"\xa1"
+            return False
+
+        command.wait_until(is_welcome, "a new client is welcome")
 
 
 def still_serves(server):
@@ -173,6 +191,20 @@ def test_out_of_descriptors_those_connected_do_not_wait(threads):
             assert len(first.recv(16)) == 16
             spans.append(time.monotonic() - began)
         assert statistics.median(spans) < 1e-3, spans
+
+
+def test_those_who_connect_leave_the_threads_their_descriptors():
+    """The threads of a busy host start after the first connections have come."""
+    with contextlib.ExitStack() as stack:
+        busy = stack.enter_context(subprocess.Popen(["taskset", "-c", "0", "sh", "-c", "while :; do :; done"]))
+        stack.callback(busy.kill)
+        for _ in range(8):
+            prefix = ["taskset", "-c", "0", "prlimit", "--nofile=40"]
+            with command.serving("tcp://127.0.0.1:0", "--threads", "2", prefix=prefix) as server:
+                with contextlib.ExitStack() as those:
+                    for _ in range(100):
+                        those.enter_context(connect(server.uri))
+                still_serves(server)
 
 
 def test_descriptors_that_are_free_again_are_used():

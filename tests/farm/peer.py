@@ -22,8 +22,15 @@ def message(kind, value=0, body=b"", length=None):
     return HEADER.pack(kind << 28 | (len(body) if length is None else length), value) + body
 
 
-def hello(role, number=0, credits=0, version=1):
-    return message(HELLO, MAGIC, BODY.pack(version, role, 0, number, credits, 0, 1 << 24, 1, 1))
+def hello(role, number=0, credits=0, version=1, window=0):
+    return message(HELLO, MAGIC, BODY.pack(version, role, 0, number, credits, window, 1 << 24, 1, 1))
+
+
+def hello_of(datagram):
+    """The credits and the window of a greeting that is alone in a datagram; None for anything else."""
+    if len(datagram) != HEADER.size + BODY.size or HEADER.unpack_from(datagram)[0] >> 28 != HELLO:
+        return None
+    return BODY.unpack_from(datagram, HEADER.size)[4:6]
 
 
 def token(event, verdict, credits=1, run=1, data=b"", length=None):

@@ -4,6 +4,7 @@ import contextlib
 import pathlib
 import re
 import shutil
+import subprocess
 import tempfile
 import urllib.error
 
@@ -111,15 +112,31 @@ def failing(controller, why="No space"):
     return page
 
 
-def test_under_process_a_disk_that_fails_late_is_heard_of_and_goes_on_when_it_can(farm, tmp_path):
+@contextlib.contextmanager
+def on_a_late_disk(farm, tmp_path, *options):
+    """A disk that can fail late, and how a controller with two nodes is started on it, as often as it dies."""
     with contextlib.closing(LateDisk(tmp_path / "late")) as disk:
-        options = ["--store", disk.path / "store", "--sync-every", "50ms"]
-        controller = farm.controller(*options, prefix=disk.inside)
-        farm.nodes(controller.at, 2, "--accept", "every:1")
+
+        def start(**how):
+            controller = farm.controller("--store", disk.path / "store", *options, prefix=disk.inside, **how)
+            farm.nodes(controller.at, 2, "--accept", "every:1")
+            return controller
+
+        yield disk, start
+
+
+def gives_all(farm, controller, events, size="4K"):
+    """A source gives so many events, and each has its verdict."""
+    source = farm.source(controller.at, "--size", size, "--events", events)
+    assert source.done() == 0 and ledger.given(source) == events
+
+
+def test_under_process_a_disk_that_fails_late_is_heard_of_and_goes_on_when_it_can(farm, tmp_path):
+    with on_a_late_disk(farm, tmp_path, "--sync-every", "50ms") as (disk, start):
+        controller = start()
         disk.room(False)
         # The system takes these, and their source is told; only then does the disk fail.
-        first = farm.source(controller.at, "--size", "4K", "--events", "100")
-        assert first.done() == 0 and ledger.given(first) == 100
+        gives_all(farm, controller, 100)
         failing(controller)
         assert "no event is acknowledged until this is fixed" in controller.text()
         source = farm.source(controller.at, "--size", "4K", "--events", "200")
@@ -142,11 +159,9 @@ def on_disk(image, tmp_path):
 
 
 def test_under_disk_the_retry_of_a_commit_that_fails_late_tears_nothing_before_it(farm, tmp_path):
-    with contextlib.closing(LateDisk(tmp_path / "late")) as disk:
-        controller = farm.controller("--store", disk.path / "store", "--durability", "disk", prefix=disk.inside)
-        farm.nodes(controller.at, 2, "--accept", "every:1")
-        first = farm.source(controller.at, "--size", "uniform:100..3K", "--events", "40")
-        assert first.done() == 0 and ledger.given(first) == 40
+    with on_a_late_disk(farm, tmp_path, "--durability", "disk") as (disk, start):
+        controller = start()
+        gives_all(farm, controller, 40, "uniform:100..3K")
         disk.room(False)
         source = farm.source(controller.at, "--size", "uniform:1K..30K", "--events", "140")
         failing(controller, "No space|Input/output error")
@@ -158,28 +173,23 @@ def test_under_disk_the_retry_of_a_commit_that_fails_late_tears_nothing_before_i
 
 
 def test_what_a_failed_disk_does_not_have_is_written_by_the_next_controller_before_it_is_called_stored(farm, tmp_path):
-    with contextlib.closing(LateDisk(tmp_path / "late")) as disk:
-        options = ["--store", disk.path / "store", "--sync-every", "50ms"]
-        controller = farm.controller(*options, prefix=disk.inside)
-        farm.nodes(controller.at, 2, "--accept", "every:1")
+    with on_a_late_disk(farm, tmp_path, "--sync-every", "50ms") as (disk, start):
+        controller = start()
         disk.room(False)
-        first = farm.source(controller.at, "--size", "4K", "--events", "100")
-        assert first.done() == 0
+        gives_all(farm, controller, 100)
         failing(controller)
         controller.kill()
         disk.room(True)
         # The kernel now holds for clean what the disk does not have.
-        controller = farm.controller(*options, listen=controller.at, prefix=disk.inside)
+        start(listen=controller.at)
         assert on_disk(disk.image, tmp_path) == 100
 
 
 def test_a_controller_that_ends_while_a_disk_has_failed_late_ends_in_failure(farm, tmp_path):
-    with contextlib.closing(LateDisk(tmp_path / "late")) as disk:
-        controller = farm.controller("--store", disk.path / "store", prefix=disk.inside)
-        farm.nodes(controller.at, 2, "--accept", "every:1")
+    with on_a_late_disk(farm, tmp_path) as (disk, start):
+        controller = start()
         disk.room(False)
-        source = farm.source(controller.at, "--size", "4K", "--events", "100")
-        assert source.done() == 0 and ledger.given(source) == 100
+        gives_all(farm, controller, 100)
         # The sync is seconds away, but nothing is called stored at the end that is not.
         assert controller.end() == 1, controller.text()
         assert re.search(r"cannot sync .*segment-00000001.hodo: No space", controller.text())
@@ -214,3 +224,23 @@ def test_ending_with_verdicts_that_are_not_stored_is_a_failure(farm, disk, how):
     else:
         assert controller.end() == 1
     assert re.search(r"\d+ verdicts are not stored: .*No space", controller.text()), controller.text()
+
+
+@pytest.mark.parametrize("durability", ["process", "disk"])
+def test_what_the_disk_has_leaves_the_memory_of_the_system(farm, tmp_path, durability):
+    with contextlib.closing(Ext4.made(tmp_path / "disk", tmp_path / "image", 128)) as disk:
+        options = ["--store", disk.path / "store", "--durability", durability, "--segment", "40M"]
+        options += ["--sync-every", "1h", "--sync-bytes", "4M"]
+        controller = farm.controller(*options, prefix=disk.inside)
+        farm.nodes(controller.at, 2, "--accept", "every:1")
+        source = farm.source(controller.at, "--size", "64K", "--events", "1000")
+        assert source.done() == 0 and ledger.given(source) == 1000
+        controller.until(lambda _: cached_bytes(disk.seen / "store") < 8 << 20, "it has left")
+        ledger.balances(disk.seen / "store", 1000, 1)
+
+
+def cached_bytes(folder):
+    """What the system keeps in memory of the segments in a folder."""
+    command = ["fincore", "--bytes", "--noheadings", "--output", "RES", *folder.glob("segment-*")]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return sum(map(int, found))

@@ -8,9 +8,9 @@ SKIP = 4
 TOO_MANY_GAPS, NO_SUCH_RUN = 11, 12
 
 
-def given(controller, *messages, number=9):
+def given(taker, *messages, number=9):
     """Gives messages as a source, some at a time, until the far end refuses one; the reason, or None."""
-    with peer.greeted(controller.at, peer.SOURCE, number=number) as link:
+    with peer.greeted(taker.at, peer.SOURCE, number=number) as link:
         for at in range(0, len(messages), 1000):
             some = messages[at : at + 1000]
             link.send(*some)
@@ -43,6 +43,28 @@ def test_runs_that_nobody_has_opened_end_no_other(farm, tmp_path, is_restarted):
     assert farm.part("set-run", 100, controller.pages).done() == 0
     other = farm.source(controller.at, "--size", "100", "--events", "10", "--run", 100)
     assert other.done() == 0 and ledger.given(other) == 10
+
+
+def test_a_builder_takes_the_runs_that_the_operator_has_opened_at_its_controller(farm):
+    controller = farm.controller("--open", "5")
+    farm.nodes(controller.at, 2, "--accept", "every:2")
+    options = ["--listen", "127.0.0.1:0", "--no-metrics", "--sources", 2, "--patience", "200ms"]
+    builder = farm.part("builder", *options, "--to", controller.at)
+    builder.at = builder.said(r"listening on (\S+)")[1]
+
+    def runs(*options):
+        sources = [farm.source(builder.at, "--number", number, "--events", 100, *options) for number in range(2)]
+        assert [source.done() for source in sources] == [0, 0], sources[0].text()
+
+    runs("--run", 5)
+    for run in range(100, 110):
+        code, words = given(builder, peer.message(peer.RUN, run), peer.message(peer.EVENT, 0, b"x" * 12), number=1)
+        assert code == NO_SUCH_RUN and f"hodo farm set-run {run}" in words, words
+    # Neither its controller nor the other sources have heard of them.
+    runs("--first", 1000)
+    assert farm.part("set-run", 100, controller.pages).done() == 0
+    runs("--run", 100)
+    assert controller.page()["events"]["taken_in"] == 300
 
 
 def test_gaps_end_only_who_opens_too_many_and_a_repair_undoes_them(farm, tmp_path):

@@ -1,5 +1,10 @@
 """Sources that die: in the middle of an event, in the middle of a run, for a while or for good."""
 
+import contextlib
+import socket
+import threading
+
+import command
 import ledger
 import parts
 import peer
@@ -107,3 +112,37 @@ def test_one_that_is_told_to_end_waits_for_what_it_gave_and_says_what_is_left(fa
     assert source.end() == 1
     left = int(source.said(r"0 accepted, 0 rejected, .* (\d+) without a verdict")[1])
     assert left == controller.page()["events"]["taken_in"] - count
+
+
+def test_a_source_that_is_idle_makes_room_for_a_new_one(farm):
+    """All places are taken by sources that are there and give nothing; who gives keeps its place."""
+    controller = farm.controller("--sources", 3)
+    farm.nodes(controller.at, 1)
+    with contextlib.ExitStack() as stack:
+        idle = [stack.enter_context(peer.greeted(controller.at, peer.SOURCE, number=number)) for number in range(2)]
+        busy = stack.enter_context(peer.greeted(controller.at, peer.SOURCE, number=2))
+        # They answer to each PING.
+        threads = [threading.Thread(target=link.wait_for_the_end, daemon=True) for link in idle]
+        for thread in threads:
+            thread.start()
+        numbers = iter(range(1_000_000))
+
+        def gives(link):
+            number = next(numbers)
+            give(link, [number])
+            tokens(link, [number])
+
+        def is_taken():
+            gives(busy)
+            with contextlib.suppress(peer.Gone), peer.greeted(controller.at, peer.SOURCE, number=3) as newcomer:
+                gives(newcomer)
+                return True
+            return False
+
+        assert not is_taken()
+        command.wait_until(is_taken, "a new source is taken")
+        gives(busy)
+        threads[0].join(parts.PATIENCE_S)
+        assert [thread.is_alive() for thread in threads] == [False, True], "the one that was idle longest made room"
+        idle[1].socket.shutdown(socket.SHUT_RDWR)
+        threads[1].join(parts.PATIENCE_S)

@@ -41,7 +41,7 @@ impl Daemon {
     ///
     /// # Errors
     /// [`Error::Running`] if another process holds the PID file, [`Error::PidFile`] if it cannot be written,
-    /// [`Error::Listen`] if the pages cannot be served, [`Error::Signals`] if signals cannot be caught.
+    /// [`Error::Listen`] or [`Error::NoThread`] if the pages cannot be served, [`Error::Signals`] if signals cannot be caught.
     pub fn start(options: &Options, more: impl FnOnce(Pages) -> Pages) -> Result<Self, Error> {
         let pid_file = options.pid_file.as_deref().map(PidFile::create).transpose()?;
         let registry = Arc::new(Registry::new());

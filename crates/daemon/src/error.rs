@@ -33,6 +33,14 @@ pub enum Error {
         /// The system's reason.
         why: String,
     },
+    /// The pages at this address have no thread.
+    #[error("no thread can be started for the pages at {address}: {why}; raise the limit on threads or memory")]
+    NoThread {
+        /// The address.
+        address: String,
+        /// The system's reason.
+        why: String,
+    },
     /// A page of a daemon cannot be read.
     #[error("cannot read {page}: {why}; is the daemon running, and are its pages there?")]
     Page {

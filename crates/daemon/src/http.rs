@@ -1,5 +1,5 @@
 use crate::callers::{ALL_MAX, Caller, EACH_MAX, Names};
-use crate::request::{HEAD_MAX, Method, Refusal, parse};
+use crate::request::{BODY_MAX, HEAD_MAX, Method, Refusal, parse};
 use hodo_machine::{Bytes, Input, Instant, Machine, Outbox, Output, Peer};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -8,8 +8,8 @@ use std::time::Duration;
 const SILENCE: Duration = Duration::from_secs(30);
 /// The head of a request has to be there this long after its first byte, the first one this long after the connection.
 const HEAD_WITHIN: Duration = Duration::from_secs(5);
-/// Bytes of a connection that wait to be parsed: a request and the start of the next.
-const INPUT_MAX: usize = 2 * HEAD_MAX;
+/// Bytes of a connection that wait to be parsed: a request, with its body or the start of the next.
+const INPUT_MAX: usize = HEAD_MAX + BODY_MAX;
 /// The interval of checks for silent connections.
 const SWEEP: Duration = Duration::from_secs(1);
 

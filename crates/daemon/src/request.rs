@@ -2,6 +2,9 @@ use httparse::{EMPTY_HEADER, Header, Status};
 
 /// Bytes of a request up to its empty line, at most.
 pub(crate) const HEAD_MAX: usize = 8 << 10;
+/// Bytes of a body that are waited for, at most, before its request is answered: a client that still sends when the connection is
+/// closed may lose the answer (RFC 9112, 9.6).
+pub(crate) const BODY_MAX: usize = 8 << 10;
 
 /// The head of an HTTP/1.x request (RFC 9112), as far as it is used here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +70,8 @@ impl Refusal {
 /// Headers of a request or an answer at most.
 pub(crate) const HEADERS_MAX: usize = 64;
 
-/// Returns the request at the front of `bytes` and its length; `None` if its end has not come yet.
+/// Returns the request at the front of `bytes` and its length with its body, which is not read; `None` if its end has not come
+/// yet. A body of more than 8 KiB, or of unknown length, is not waited for.
 ///
 /// # Errors
 /// The [`Refusal`] to reply with.
@@ -81,7 +85,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Refusal> {
         Status::Partial => return Err(Refusal::HeadTooLarge),
     };
     let minor = head.version.unwrap_or_default();
-    let (mut keeps, mut host, mut has_body, mut from_page) = (minor > 0, None, false, false);
+    let (mut keeps, mut host, mut body, mut from_page) = (minor > 0, None, Some(0), false);
     for Header { name, value } in head.headers {
         let value = str::from_utf8(value).map_err(|_| Refusal::Malformed)?;
         match name.to_ascii_lowercase().as_str() {
@@ -92,15 +96,22 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Refusal> {
             // Two could mean two things.
             "host" if host.is_some() => return Err(Refusal::Malformed),
             "host" => host = Some(value.trim().to_owned()),
-            "content-length" => has_body |= value.trim() != "0",
-            "transfer-encoding" => has_body = true,
+            "content-length" => {
+                let length: usize = value.trim().parse().map_err(|_| Refusal::Malformed)?;
+                body = body.filter(|_| length <= BODY_MAX).map(|known: usize| known.max(length));
+            }
+            // Bodies of unknown length, and those that are sent only if they are asked for.
+            "transfer-encoding" | "expect" => body = None,
             name => from_page |= FROM_PAGES.contains(&name),
         }
+    }
+    if body.is_some_and(|body| bytes.len() - length < body) {
+        return Ok(None);
     }
     let method = match head.method {
         Some("GET") => Method::Get,
         Some("HEAD") => Method::Head,
-        Some("POST") if has_body => return Err(Refusal::BodyNotTaken),
+        Some("POST") if body.is_none_or(|length| length > 0) => return Err(Refusal::BodyNotTaken),
         Some("POST") => Method::Post,
         _ => return Err(Refusal::MethodNotAllowed),
     };
@@ -111,9 +122,9 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Refusal> {
     // RFC 9112, 3.2.2.
     let host = authority.map(str::to_owned).or(host).unwrap_or_default();
     let (path, query) = (path.to_owned(), query.to_owned());
-    // A body is not read, so that nothing can be read after it.
-    let request = Request { method, path, query, host, from_page, keeps: keeps && !has_body };
-    Ok(Some((request, length)))
+    // Nothing can be read after a body whose end is not known.
+    let request = Request { method, path, query, host, from_page, keeps: keeps && body.is_some() };
+    Ok(Some((request, length + body.unwrap_or(0))))
 }
 
 fn refusal(error: httparse::Error) -> Refusal {
@@ -165,7 +176,7 @@ mod tests {
             ("GET / HTTP/1.0\r\n\r\n", ("/", Method::Get, false)),
             ("GET / HTTP/1.0\r\nConnection: x, Keep-Alive\r\n\r\n", ("/", Method::Get, true)),
             ("\r\n\nGET http://a:1/b?c HTTP/1.1\nHost: a\n\n", ("/b?c", Method::Get, true)),
-            ("GET http://a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n", ("/", Method::Get, false)),
+            ("GET http://a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n12345", ("/", Method::Get, true)),
             (
                 "POST /run?number=7 HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
                 ("/run?number=7", Method::Post, true),
@@ -181,6 +192,16 @@ mod tests {
                 assert_eq!(parse(&bytes[..length]), Ok(None), "the first {length} bytes of {text}");
             }
         }
+    }
+
+    /// Covers a client that sends head and body by two system calls, as Python's `http.client` does.
+    #[test]
+    fn is_refused_for_its_body_when_all_of_it_has_come() {
+        let bytes = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n123";
+        for length in 0..bytes.len() {
+            assert_eq!(parse(&bytes[..length]), Ok(None), "{length} bytes");
+        }
+        assert_eq!(parse(bytes), Err(Refusal::BodyNotTaken));
     }
 
     /// Covers headers that Chromium 120 and Firefox 115 send with a form or a script of another site.
@@ -208,7 +229,10 @@ mod tests {
         let long = format!("GET /{} HTTP/1.1\r\n", "a".repeat(HEAD_MAX));
         for (text, refusal) in [
             ("PUT / HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::MethodNotAllowed),
-            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n", Refusal::BodyNotTaken),
+            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n123", Refusal::BodyNotTaken),
+            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8193\r\n\r\n", Refusal::BodyNotTaken),
+            ("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n", Refusal::BodyNotTaken),
+            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -3\r\n\r\n", Refusal::Malformed),
             ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", Refusal::BodyNotTaken),
             ("get / HTTP/1.1\r\nHost: a\r\n\r\n", Refusal::MethodNotAllowed),
             ("GET / HTTP/1.1\r\n\r\n", Refusal::Malformed),

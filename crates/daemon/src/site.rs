@@ -5,6 +5,7 @@ use crate::{Error, Health, Registry};
 use hodo_io::{Bell, ServeOptions, Server, SocketSettings, Stop, host, process};
 use hodo_machine::{Address, Wait};
 use std::fmt::Display;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,7 +15,7 @@ use std::time::Duration;
 /// The path of a daemon's health.
 pub const HEALTH: &str = "/health";
 /// Connections at once, with those that are closed and have not taken their answer. The machine closes others long before.
-const PEERS_MAX: usize = 1024;
+const PEERS_MAX: usize = 256;
 /// How long a closed connection may take for the rest of its answer.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
@@ -138,7 +139,7 @@ impl Site {
     /// or one of `names`.
     ///
     /// # Errors
-    /// [`Error::Listen`] if the address cannot be bound or no thread can be started.
+    /// [`Error::Listen`] if the address cannot be bound, [`Error::NoThread`] if no thread can be started.
     pub fn open(address: SocketAddr, pages: Pages, names: &[String]) -> Result<Self, Error> {
         fn failed(place: impl Display, why: impl Display) -> Error {
             Error::Listen { address: place.to_string(), why: why.to_string() }
@@ -162,7 +163,9 @@ impl Site {
                 // If the poller itself fails there are no more pages; the daemon goes on.
                 let _ = server.run(|| Http::new(process::user(), names.clone()), answer, &stop);
             });
-            site.threads.push(thread.map_err(|why| failed(format_args!("http://{address}"), why))?);
+            let no_thread =
+                |why: io::Error| Error::NoThread { address: format!("http://{address}"), why: why.to_string() };
+            site.threads.push(thread.map_err(no_thread)?);
         }
         Ok(site)
     }

@@ -48,6 +48,8 @@ pub(crate) struct Datagrams {
     last: Option<(Origin, u32)>,
     /// The number of peers that the machine has opened and sent something since it last received something from them.
     pub(crate) owed: usize,
+    /// The datagrams sent to peers that the machine has opened, less those received from them since the last long silence.
+    pub(crate) in_flight: usize,
     pub(crate) open: usize,
     poller: Poller,
     /// Sockets that the poller does not watch yet, as with `Streams`.
@@ -115,6 +117,7 @@ impl Datagrams {
             numbers: HashMap::new(),
             last: None,
             owed: 0,
+            in_flight: 0,
             open: 0,
             poller: poller.sharing()?,
             unwatched: Vec::new(),
@@ -206,6 +209,7 @@ impl Datagrams {
             self.accepted.get(run.peer.index()).is_some_and(Option::is_some)
         } else if let Some(Some(opened)) = self.opened.get_mut(run.peer.0 as usize) {
             self.owed += usize::from(!std::mem::replace(&mut opened.owes, true));
+            self.in_flight += run.messages.len();
             true
         } else {
             false

@@ -15,9 +15,10 @@ pub(crate) struct Hunch {
 /// The share from which on looking is worth it, in 256ths.
 const WORTH: u32 = 96;
 /// The number of sleeps after which a look is tried all the same, at first and at most: if other threads need the
-/// processor, a look that lets them run costs as long as they take.
-const TRY_AFTER: u32 = 64;
-const TRY_AFTER_MOST: u32 = 4096;
+/// processor, a look that lets them run costs as long as they take. It is odd, and stays so when it doubles: where every second look
+/// would find something, the tries meet both.
+const TRY_AFTER: u32 = 63;
+const TRY_AFTER_MOST: u32 = 4095;
 /// The divisor by which one look moves the share.
 const WEIGHT: u32 = 8;
 
@@ -37,8 +38,14 @@ impl Hunch {
     #[inline]
     pub(crate) fn looked(&mut self, found: bool) {
         self.untried = 0;
-        self.try_after = if found { TRY_AFTER } else { (self.try_after * 2).min(TRY_AFTER_MOST) };
+        self.try_after = if found { TRY_AFTER } else { (self.try_after * 2 + 1).min(TRY_AFTER_MOST) };
         self.found = self.found - self.found / WEIGHT + if found { 256 / WEIGHT } else { 0 };
+    }
+    /// Records a look that found something, where the next ones will too if looking goes on.
+    #[inline]
+    pub(crate) fn found_for_sure(&mut self) {
+        self.looked(true);
+        self.found = 256;
     }
 }
 
@@ -64,5 +71,17 @@ mod tests {
         assert_eq!(looks(1000, |_| true), 1000);
         assert_eq!(looks(1000, |round| round % 2 == 0), 1000);
         assert!(looks(1000, |_| false) < 40);
+    }
+
+    #[test]
+    fn one_find_is_enough_where_the_next_follow_from_it() {
+        let mut hunch = Hunch::new();
+        hunch.found_for_sure();
+        assert!((0..8).all(|_| {
+            let looks = hunch.is_worth_a_look();
+            hunch.looked(false);
+            looks
+        }));
+        assert!(!hunch.is_worth_a_look());
     }
 }

@@ -26,6 +26,7 @@ mod poller;
 pub mod process;
 mod programs;
 mod resolve;
+mod room;
 mod serve;
 mod settings;
 mod sockets;

@@ -1,10 +1,12 @@
 use crate::connect::{prepare_stream, socket_for};
+use crate::room::{Next, Room};
 use crate::sys::{self, RawAddress};
 use crate::{Mailbox, SocketSettings};
 use hodo_machine::{Address, Instant, Transport};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The number of connections that may wait to be accepted.
@@ -12,7 +14,7 @@ const QUEUE: i32 = 4096;
 /// The number of connections accepted at once by a thread that also serves.
 const AT_ONCE: usize = 64;
 /// The time for which a busy thread serves before it checks its listener again.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// The time for which a listener is left alone when descriptors or memory have run out.
 const SHORT: Duration = Duration::from_millis(50);
 
@@ -21,6 +23,8 @@ pub struct Listener {
     fd: OwnedFd,
     address: Address,
     unlink: Option<String>,
+    /// Counts the connections that were closed at once.
+    turned_away: Arc<AtomicU64>,
 }
 
 /// A connection and the address of its client.
@@ -46,13 +50,21 @@ impl Listener {
         sys::bind(fd.as_fd(), &raw)?;
         sys::listen(fd.as_fd(), QUEUE)?;
         let address = bound(&fd, address)?;
-        Ok(Listener { fd, address, unlink })
+        Ok(Listener { fd, address, unlink, turned_away: Arc::default() })
     }
 
     /// Returns the address where the listener accepts connections.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// Sets the counter of connections that are closed at once because the limit on peers is reached.
+    #[must_use]
+    pub(crate) fn counting(self, turned_away: &Arc<AtomicU64>) -> Self {
+        let mut listener = self;
+        listener.turned_away = Arc::clone(turned_away);
+        listener
     }
 
     /// Makes [`Listener::accept`] return at once if no connection waits.
@@ -110,8 +122,9 @@ pub(crate) enum Arrivals {
         listener: Listener,
         /// The time when it is checked again, however busy the thread is.
         look_at: Instant,
-        /// Whether it is left alone until then, because descriptors or memory have run out.
+        /// Whether it is left alone until then, because descriptors, memory or places have run out.
         rests: bool,
+        room: Room,
     },
 }
 
@@ -119,7 +132,7 @@ impl Arrivals {
     /// Creates an origin that accepts the connections to `listener`.
     pub(crate) fn listening(listener: Listener) -> io::Result<Self> {
         listener.set_impatient()?;
-        Ok(Arrivals::Listener { listener, look_at: Instant::ZERO, rests: false })
+        Ok(Arrivals::Listener { listener, look_at: Instant::ZERO, rests: false, room: Room::default() })
     }
 
     /// Returns the descriptor that a poller is to watch.
@@ -147,9 +160,16 @@ impl Arrivals {
         matches!(self, Arrivals::Listener { rests: true, .. })
     }
 
-    /// Takes the connections that have come. A listener accepts as many as there is `room` for, and closes the others.
-    pub(crate) fn take(&mut self, now: Instant, room: usize, settings: &SocketSettings) -> io::Result<Vec<Accepted>> {
-        let Arrivals::Listener { listener, look_at, rests } = self else {
+    /// Takes the connections that have come. A listener accepts as many as there are `places` for, and leaves the others in
+    /// the kernel's queue until there are more; it closes them if the machine, told of all its peers, makes none.
+    pub(crate) fn take(
+        &mut self,
+        now: Instant,
+        places: usize,
+        all_told: bool,
+        settings: &SocketSettings,
+    ) -> io::Result<Vec<Accepted>> {
+        let Arrivals::Listener { listener, look_at, rests, room } = self else {
             return Ok(if let Arrivals::Mailbox(mailbox) = self { mailbox.take() } else { Vec::new() });
         };
         if *rests && now < *look_at {
@@ -162,9 +182,16 @@ impl Arrivals {
             return Ok(taken);
         }
         for _ in 0..AT_ONCE {
+            let next = room.next(now, taken.len() >= places, all_told && taken.is_empty());
+            if let Next::Waits(until) = next {
+                (*look_at, *rests) = (until, true);
+                break;
+            }
             match listener.accept() {
-                Ok(Some(accepted)) if taken.len() < room => taken.extend(prepared(accepted, settings)),
-                Ok(Some(_)) => {}
+                Ok(Some(accepted)) if next == Next::Accepted => taken.extend(prepared(accepted, settings)),
+                Ok(Some(_)) => {
+                    listener.turned_away.fetch_add(1, Ordering::Relaxed);
+                }
                 Ok(None) => break,
                 Err(error) if is_short(&error) => {
                     (*look_at, *rests) = (now + SHORT, true);
@@ -176,10 +203,12 @@ impl Arrivals {
         Ok(taken)
     }
 
-    /// Records the end of a connection.
-    pub(crate) fn left(&self) {
-        if let Arrivals::Mailbox(mailbox) = self {
-            mailbox.left();
+    /// Records the end of a connection, which may have come from a mailbox: there is a place for another one.
+    pub(crate) fn left(&mut self, mailed: bool) {
+        match self {
+            Arrivals::Mailbox(mailbox) if mailed => mailbox.left(),
+            Arrivals::Listener { look_at, rests: true, .. } => *look_at = Instant::ZERO,
+            _ => {}
         }
     }
 }

@@ -1,7 +1,8 @@
 use crate::attended::{Answering, Attendant, Waker, attend};
 use crate::connect::set_buffers;
 use crate::datagram::{Port, PortOptions};
-use crate::listener::{is_short, prepared};
+use crate::listener::{LOOK_AGAIN, is_short, prepared};
+use crate::room::{Next, Room};
 use crate::sys::{self, RawAddress};
 use crate::trace::Traced;
 use crate::{Bell, Clock, Endpoint, Listener, Mailbox, SocketSettings, Sockets, Trace, affinity};
@@ -66,6 +67,12 @@ impl Drop for Ending<'_> {
     }
 }
 
+/// The sockets of a thread, and what wakes it.
+struct Place {
+    sockets: Sockets,
+    mailbox: Option<Arc<Mailbox>>,
+}
+
 /// The origins of the peers of a thread that its machine has not opened.
 struct Origins {
     listeners: Vec<Listener>,
@@ -108,7 +115,7 @@ impl Server {
         if address.transport() == Some(Transport::Datagram) {
             return self.and_port(address, &PortOptions::default());
         }
-        let listener = Listener::bind(address)?;
+        let listener = Listener::bind(address)?.counting(&self.turned_away);
         if let Some(size) = self.options.settings.socket_buffer {
             // Connections inherit it; set after they are accepted, the kernel could have taken in more by then.
             set_buffers(listener.as_fd(), size)?;
@@ -260,8 +267,8 @@ impl Server {
     ) -> io::Result<()> {
         let listeners = std::mem::take(&mut self.listeners);
         let ports = std::mem::take(&mut self.ports).into_iter().next().unwrap_or_default();
-        let origins = Origins { is_woken: mailbox.is_some(), listeners, ports, mailbox };
-        affinity::keep(|| self.shard(0, Clock::start(), stop, origins, make))
+        let place = self.place(Origins { is_woken: mailbox.is_some(), listeners, ports, mailbox })?;
+        affinity::keep(|| self.shard(0, Clock::start(), stop, place, make))
     }
 
     /// Runs every thread.
@@ -281,28 +288,36 @@ impl Server {
             false => Vec::new(),
         };
         let listeners = std::mem::take(&mut self.listeners);
+        let (listeners, mut not_dealt) = if deals { (listeners, Vec::new()) } else { (Vec::new(), listeners) };
+        // All are there before the first connection is accepted: those who connect may use up the descriptors.
+        let places = (0..).zip(ports).map(|(index, ports)| {
+            let (listeners, mailbox) = (std::mem::take(&mut not_dealt), mailboxes.get(index).cloned());
+            self.place(Origins { is_woken, listeners, ports, mailbox })
+        });
+        let mut places = places.collect::<io::Result<Vec<_>>>()?;
         let (server, make) = (&self, &make);
-        let shard = |index: usize, listeners: Vec<Listener>, ports: Vec<Port>, mailbox: Option<Arc<Mailbox>>| {
-            let to_wake = mailbox.clone();
-            let origins = Origins { is_woken, listeners, ports, mailbox };
-            server.shard(index, clock, stop, origins, || make(index, to_wake))
+        let shard = |index: usize, place: Place| {
+            let to_wake = place.mailbox.clone();
+            server.shard(index, clock, stop, place, || make(index, to_wake))
         };
-        if ports.len() == 1 && !deals {
-            let ports = ports.into_iter().next().unwrap_or_default();
-            return affinity::keep(|| shard(0, listeners, ports, mailboxes.first().cloned()));
+        if places.len() == 1
+            && !deals
+            && let Some(place) = places.pop()
+        {
+            return affinity::keep(|| shard(0, place));
         }
         let (shard, boxes) = (&shard, &mailboxes);
         std::thread::scope(|scope| {
-            let start = |(index, ports): (usize, Vec<Port>)| {
+            let start = |(index, place): (usize, Place)| {
                 let thread = Builder::new().name(format!("serve {index}"));
                 thread.spawn_scoped(scope, move || {
                     let mut ending = Ending { stop, boxes, in_order: false };
-                    let outcome = shard(index, Vec::new(), ports, boxes.get(index).cloned());
+                    let outcome = shard(index, place);
                     ending.in_order = outcome.is_ok();
                     outcome
                 })
             };
-            let shards: io::Result<Vec<_>> = (0..).zip(ports).map(start).collect();
+            let shards: io::Result<Vec<_>> = (0..).zip(places).map(start).collect();
             let shards = shards.map_err(|error| {
                 drop(Ending { stop, boxes, in_order: false });
                 io::Error::new(error.kind(), format!("a thread cannot be started: {error}; serve with fewer --threads"))
@@ -318,21 +333,10 @@ impl Server {
         })
     }
 
-    /// Runs one thread's part.
-    fn shard<A: Attendant>(
-        &self,
-        index: usize,
-        clock: Clock,
-        stop: &Stop,
-        origins: Origins,
-        make: impl FnOnce() -> (A::Machine, A),
-    ) -> io::Result<()> {
+    /// Creates the sockets of one thread.
+    fn place(&self, origins: Origins) -> io::Result<Place> {
         let Origins { is_woken, listeners, ports, mailbox } = origins;
-        let ServeOptions { threads, cpus, wait, settings } = &self.options;
-        if !cpus.is_empty() {
-            affinity::pin_thread(cpus[index % cpus.len()])?;
-        }
-        let (machine, attendant) = make();
+        let ServeOptions { threads, settings, .. } = &self.options;
         let datagrams = self.datagrams.as_ref().unwrap_or(settings);
         // The kernel distributes the senders of datagrams, so that each thread has an even part of the limit.
         let threads = (*threads).max(1);
@@ -341,13 +345,30 @@ impl Server {
         let mut sockets = Sockets::with(streams, SocketSettings { peers_max, ..datagrams.clone() })?;
         listeners.into_iter().try_for_each(|listener| sockets.listen(listener))?;
         ports.into_iter().try_for_each(|port| sockets.bind(port))?;
-        let called = mailbox.clone();
-        if let Some(mailbox) = mailbox {
-            sockets.collect(mailbox)?;
+        if let Some(mailbox) = &mailbox {
+            sockets.collect(Arc::clone(mailbox))?;
         }
         if is_woken {
             sockets.set_woken();
         }
+        Ok(Place { sockets, mailbox })
+    }
+
+    /// Runs one thread's part.
+    fn shard<A: Attendant>(
+        &self,
+        index: usize,
+        clock: Clock,
+        stop: &Stop,
+        place: Place,
+        make: impl FnOnce() -> (A::Machine, A),
+    ) -> io::Result<()> {
+        let Place { sockets, mailbox: called } = place;
+        let ServeOptions { cpus, wait, .. } = &self.options;
+        if !cpus.is_empty() {
+            affinity::pin_thread(cpus[index % cpus.len()])?;
+        }
+        let (machine, attendant) = make();
         // Two copies of the code, so that a server without a trace pays nothing for it.
         match self.trace.as_deref().and_then(Trace::tap) {
             None => {
@@ -369,15 +390,32 @@ impl Server {
         failed: impl Fn() -> bool,
     ) -> io::Result<()> {
         listeners.iter().try_for_each(Listener::set_impatient)?;
-        let called = self.mailbox()?;
+        let (called, clock, mut room) = (self.mailbox()?, Clock::start(), Room::default());
+        let mut next = |now| {
+            let is_full =
+                mailboxes.iter().map(|mailbox| mailbox.peers()).sum::<usize>() >= self.options.settings.peers_max;
+            room.next(now, is_full, !mailboxes.iter().any(|mailbox| mailbox.has_some()))
+        };
         while !stop.load(Ordering::Relaxed) && !failed() {
-            sys::wait_readable(listeners.iter().map(Listener::as_fd).chain([called.event()]), NOTICE)?;
+            let now = clock.now();
+            let (heard, span): (&[Listener], _) = match next(now) {
+                Next::Waits(_) => (&[], LOOK_AGAIN),
+                _ => (listeners, NOTICE),
+            };
+            sys::wait_readable(heard.iter().map(Listener::as_fd).chain([called.event()]), span)?;
             if called.is_called() {
                 called.take();
             }
-            for listener in listeners {
+            for listener in heard {
+                let next = next(now);
+                if matches!(next, Next::Waits(_)) {
+                    break;
+                }
                 match listener.accept() {
-                    Ok(Some(accepted)) => self.deal(mailboxes, accepted),
+                    Ok(Some(accepted)) if next == Next::Accepted => self.deal(mailboxes, accepted),
+                    Ok(Some(_)) => {
+                        self.turned_away.fetch_add(1, Ordering::Relaxed);
+                    }
                     Ok(None) => {}
                     Err(error) if is_short(&error) => std::thread::sleep(NOTICE),
                     Err(error) => return Err(error),
@@ -387,13 +425,8 @@ impl Server {
         Ok(())
     }
 
-    /// Gives a connection to the thread on the processor where its packets arrive, or to the one that has the fewest;
-    /// closes it at once if the limit on peers is reached.
+    /// Gives a connection to the thread on the processor where its packets arrive, or to the one that has the fewest.
     fn deal(&self, mailboxes: &[Arc<Mailbox>], accepted: (OwnedFd, RawAddress)) {
-        if mailboxes.iter().map(|mailbox| mailbox.peers()).sum::<usize>() >= self.options.settings.peers_max {
-            self.turned_away.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
         let Some((fd, from)) = prepared(accepted, &self.options.settings) else { return };
         let cpus = &self.options.cpus;
         let arrives_at = sys::option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_INCOMING_CPU).ok();

@@ -37,6 +37,8 @@ pub struct Sockets {
     looks: [Hunch; 2],
     /// Whether a look finds input after other threads could run once, and for a while.
     hunches: [Hunch; 2],
+    /// Whether a look at one side after input on the other finds input.
+    both: Hunch,
     /// Whether other threads wake this one: then it sleeps in the poller only.
     is_woken: bool,
 }
@@ -72,6 +74,7 @@ impl Sockets {
             heard_since_sleep: false,
             looks: [Hunch::new(), Hunch::new()],
             hunches: [Hunch::new(), Hunch::new()],
+            both: Hunch::new(),
             is_woken: false,
         })
     }

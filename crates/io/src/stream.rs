@@ -183,10 +183,8 @@ impl Streams {
         }
         if peer.is_accepted() {
             self.numbering.release(peer);
-            if stream.mailed {
-                self.arrivals.iter().for_each(Arrivals::left);
-            }
         }
+        self.arrivals.iter_mut().for_each(|arrivals| arrivals.left(stream.mailed));
     }
 
     fn insert(&mut self, peer: Peer, fd: OwnedFd, address: Address, connecting: bool) {

@@ -1,10 +1,11 @@
 //! Datagrams arrive whole and in one piece or not at all, whatever is sent together and received together.
 
+mod echo;
 mod stopping;
 
+use echo::Echo;
 use hodo_io::{Clock, Endpoint, ServeOptions, Server, SocketSettings, Sockets};
 use hodo_machine::{Address, Bytes, Input, Instant, Machine, Outbox, Output, Peer, Wait};
-use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use stopping::Stopping;
@@ -83,33 +84,6 @@ impl Machine for Sender {
         self.in_flight += 1;
         self.resume = Some(now + PAUSE);
         Output::Send(PEER)
-    }
-}
-
-/// An echo of each datagram to its sender.
-#[derive(Default)]
-struct Echo {
-    replies: VecDeque<(Peer, Vec<u8>)>,
-}
-
-impl Machine for Echo {
-    type Command = ();
-    type Event = ();
-
-    fn handle(&mut self, _: Instant, input: Input<'_, ()>) {
-        if let Input::Received(peer, bytes) = input {
-            self.replies.push_back((peer, bytes.to_vec()));
-        }
-    }
-
-    fn poll(&mut self, _: Instant, out: &mut Outbox) -> Output<()> {
-        match self.replies.pop_front() {
-            Some((peer, bytes)) => {
-                out.copy(&bytes);
-                Output::Send(peer)
-            }
-            None => Output::Idle(None),
-        }
     }
 }
 

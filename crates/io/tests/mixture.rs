@@ -111,3 +111,30 @@ fn both_ends_of_a_unix_socket_are_told() {
     assert_eq!(opened[0], (Peer(0), of_ours(Ends::new(unnamed.clone(), named.clone()))));
     assert_eq!(opened[1].1, of_ours(Ends::new(named, unnamed)));
 }
+
+/// A relay does so: one send for all replies to a client costs less than one for each.
+#[test]
+fn what_waits_on_both_sides_is_answered_by_one_turn() {
+    const ROUNDS: usize = 1000;
+    let (far_tcp, far_udp) = (TcpListener::bind(anywhere()).unwrap(), udp());
+    let opens = [
+        (Peer(0), Address::Tcp(far_tcp.local_addr().unwrap())),
+        (Peer(1), Address::Udp(far_udp.local_addr().unwrap())),
+    ];
+    let machine = Echo { to_open: opens.into(), is_silent: true, ..Echo::default() };
+    let mut endpoint = Endpoint::new(machine, Sockets::new(SocketSettings::default()).unwrap(), Clock::start());
+    drive(&mut endpoint, |machine| machine.opened.len() == 2);
+    let mut accepted = far_tcp.accept().unwrap().0;
+    let local = endpoint.machine().opened.iter().find(|(peer, _)| *peer == Peer(1)).unwrap().1.local.ip().unwrap();
+    let mut turns = 0;
+    for round in 1..=ROUNDS {
+        accepted.write_all(b"s").unwrap();
+        far_udp.send_to(b"d", local).unwrap();
+        while endpoint.machine().received.len() < 2 * round {
+            let now = endpoint.last_turn();
+            endpoint.step(Wait::Never, now, &mut |()| {}).unwrap();
+            turns += 1;
+        }
+    }
+    assert!(turns < ROUNDS * 5 / 4, "{turns} turns for {ROUNDS} rounds");
+}

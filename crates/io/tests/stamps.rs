@@ -1,7 +1,9 @@
 //! An endpoint stamps a mark with the moment that it names: before the write, after it, or what the machine knew.
 
+mod echo;
 mod stopping;
 
+use echo::Echo;
 use hodo_io::{Clock, Endpoint, ServeOptions, Server, SocketSettings, Sockets};
 use hodo_machine::{Address, Driver, Input, Instant, Machine, Moment, Outbox, Output, Peer, Stamp, Wait};
 use std::sync::atomic::AtomicBool;
@@ -72,27 +74,6 @@ impl Machine for Pinger {
 
     fn stamped(&mut self, stamp: Stamp) {
         self.stamps.push(stamp);
-    }
-}
-
-/// An echo of each datagram to its sender.
-#[derive(Default)]
-struct Echo(Vec<(Peer, Vec<u8>)>);
-
-impl Machine for Echo {
-    type Command = ();
-    type Event = ();
-
-    fn handle(&mut self, _: Instant, input: Input<'_, ()>) {
-        if let Input::Received(peer, bytes) = input {
-            self.0.push((peer, bytes.to_vec()));
-        }
-    }
-
-    fn poll(&mut self, _: Instant, out: &mut Outbox) -> Output<()> {
-        let Some((peer, bytes)) = self.0.pop() else { return Output::Idle(None) };
-        out.copy(&bytes);
-        Output::Send(peer)
     }
 }
 

@@ -2,14 +2,20 @@
 //!
 //! A [`Case`] says how to make the two machines, what the client is asked, and what must hold in the end. Beside that,
 //! each run must not panic, must come to its end in bounded virtual time and in bounded steps, must keep the bytes that
-//! it has the network hold bounded, and must go the same way again with the same seed.
+//! it has the network hold bounded, must cost no more than its [`Allowance`], and must go the same way again with the same
+//! seed. A [`Crowd`] says how several clients share a server, and that one of them holds up no other.
 
+mod crowd;
+
+use crate::cost::Allowance;
 use crate::{Counters, Network, Sim, Transport};
 use hodo_machine::{Driver, DriverError, Instant, Machine, Wait};
 use std::fmt::Debug;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
+
+pub use crowd::Crowd;
 
 /// The networks, as options of a URI: to see one run again, add them and the seed to the protocol's `sim+…` URI.
 ///
@@ -48,12 +54,22 @@ pub struct Bounds {
     pub steps: u64,
     /// Bytes of payload that the network holds.
     pub outstanding_bytes: usize,
+    /// The cost of the client. What it sends again while nothing comes is counted too.
+    pub client: Allowance,
+    /// The cost of the server.
+    pub server: Allowance,
 }
 
 impl Default for Bounds {
     /// Returns two minutes of virtual time, two million steps, 16 MiB.
     fn default() -> Self {
-        Bounds { time: Duration::from_secs(120), steps: 2_000_000, outstanding_bytes: 16 << 20 }
+        Bounds {
+            time: Duration::from_secs(120),
+            steps: 2_000_000,
+            outstanding_bytes: 16 << 20,
+            client: Allowance::default(),
+            server: Allowance::default(),
+        }
     }
 }
 
@@ -147,6 +163,8 @@ where
         let (client, server) = ((self.client)(seed), (self.server)(seed));
         let mut sim = Sim::new(self.transport, (&out, &back), client, vec![server], self.answer);
         sim.set_tracing();
+        sim.set_allowance(0, self.bounds.client);
+        sim.set_allowance(1, self.bounds.server);
         let mut events = Vec::new();
         for command in (self.commands)(seed) {
             sim.command(command);
@@ -179,7 +197,7 @@ where
         }
         let now = sim.now();
         events.extend(told.into_iter().map(|event| (now, event)));
-        let Bounds { time, steps, outstanding_bytes } = self.bounds;
+        let Bounds { time, steps, outstanding_bytes, .. } = self.bounds;
         if left && now >= end {
             return Err(format!("not finished after {time:?} of virtual time, with {} events", events.len()));
         }

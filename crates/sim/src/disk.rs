@@ -305,6 +305,15 @@ impl DiskFile {
         Ok(())
     }
 
+    /// Drops the bytes before this place from the system's memory, but those that were written since the last sync: from now on
+    /// they are as the disk has them.
+    pub fn forget(&self, up_to: u64) {
+        let mut state = self.disk.state();
+        if state.power == self.power {
+            state.files[self.node].forget(up_to as usize);
+        }
+    }
+
     /// Reads some bytes as the disk has them, whatever the system keeps in memory; none at the end.
     ///
     /// # Errors
@@ -392,6 +401,14 @@ impl Content {
     fn set_length(&mut self, length: u64) {
         Write::Length(length).apply(&mut self.bytes);
         self.dirty.push(Write::Length(length));
+    }
+
+    fn forget(&mut self, up_to: usize) {
+        let mut kept = self.durable.clone();
+        self.dirty.iter().for_each(|write| write.apply(&mut kept));
+        let length = self.bytes.len().min(up_to);
+        kept.resize(kept.len().max(length), 0);
+        self.bytes[..length].copy_from_slice(&kept[..length]);
     }
 
     /// Lets any sectors of what was written reach the disk; the rest is forgotten there.
@@ -517,6 +534,27 @@ mod tests {
             forgotten += u32::from(there != [1; 700]);
         }
         assert!(forgotten > 30, "{forgotten}");
+    }
+
+    #[test]
+    fn what_the_system_forgets_is_as_the_disk_has_it() {
+        let disk = Disk::new(1);
+        let file = disk.create(&Path::new(FOLDER).join("file")).unwrap();
+        file.write_at(&[1; 600], 0).unwrap();
+        file.sync().unwrap();
+        file.write_at(&[2; 600], 600).unwrap();
+        file.forget(1200);
+        assert_eq!(
+            read(&disk, "file").unwrap(),
+            [[1; 600], [2; 600]].concat(),
+            "nothing is lost that is to be written"
+        );
+        disk.set_faults(DiskFaults { sync: 1.0, ..DiskFaults::default() });
+        file.sync().unwrap_err();
+        let mut there = [0; 1200];
+        file.read_disk_at(&mut there, 0).unwrap();
+        file.forget(1200);
+        assert_eq!(read(&disk, "file").unwrap(), there, "what a sync could not write is");
     }
 
     #[test]

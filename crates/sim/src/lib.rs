@@ -13,6 +13,7 @@ pub mod conformance;
 mod congestion;
 mod connect;
 mod connection;
+pub mod cost;
 mod counters;
 mod datagram;
 mod disk;

@@ -1,3 +1,4 @@
+use crate::cost::Allowance;
 use crate::world::Site;
 use crate::{Counters, Model, Network, Transport, World};
 use hodo_machine::{Driver, DriverError, Instant, Machine, Wait};
@@ -114,6 +115,11 @@ where
     /// Sets whether a node accepts what connects to it. At first servers do and the client does not.
     pub fn set_listening(&mut self, node: u32, listening: bool) {
         self.world.set_listening(node, listening);
+    }
+
+    /// Holds the machine at a node to an allowance: a run in which it costs more panics.
+    pub fn set_allowance(&mut self, node: u32, allowance: Allowance) {
+        self.world.set_allowance(node, allowance);
     }
 
     /// Sets the transport of what a node opens from now on: a hub is connected to by streams, and reaches others by

@@ -1,9 +1,10 @@
+use crate::cost::{Allowance, Cost};
 use crate::fabric::{Call, Fabric, Notice};
 use crate::host::Power;
 use crate::program::{Application, Program, Running};
 use crate::{Counters, Network, Transport};
-use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer};
-use std::collections::VecDeque;
+use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Peer};
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -77,6 +78,11 @@ struct Place {
     program: Option<Box<dyn Program>>,
     /// Outputs since the machine was last idle.
     outputs: u32,
+    cost: Cost,
+    /// The most that the machine may cost, if it is held to it.
+    allowance: Option<Allowance>,
+    /// Strangers that were answered without becoming peers.
+    answered: HashSet<Address>,
 }
 
 impl World {
@@ -147,9 +153,15 @@ impl World {
     {
         assert!(!self.is_running(node), "a machine runs at node {node}");
         let program = Running { machine, events: VecDeque::new(), application };
-        self.places[node as usize] = Place { program: Some(Box::new(program)), outputs: 0 };
+        self.places[node as usize].program = Some(Box::new(program));
         self.fabric.hosts[node as usize].power = Power::Running;
         self.continue_later(node);
+    }
+
+    /// Returns the number of nodes.
+    #[must_use]
+    pub fn nodes(&self) -> u32 {
+        self.places.len() as u32
     }
 
     /// Returns whether a machine runs at this node, stopped or not.
@@ -174,8 +186,17 @@ impl World {
     /// runs there.
     pub fn command<M: Machine + 'static>(&mut self, site: Site<M>, command: M::Command) -> bool {
         let now = self.fabric.now;
-        let Some(running) = self.running(site) else { return false };
-        running.machine.handle(now, Input::Command(command));
+        let mut cost = std::mem::take(&mut self.places[site.node as usize].cost);
+        let running = self.running(site);
+        let runs = running.is_some();
+        if let Some(running) = running {
+            cost.inputs += 1;
+            cost.of(|| running.machine.handle(now, Input::Command(command)));
+        }
+        self.places[site.node as usize].cost = cost;
+        if !runs {
+            return false;
+        }
         self.continue_later(site.node);
         true
     }
@@ -192,7 +213,8 @@ impl World {
 
     /// Ends the machine at a node. What it has sent is on its way; what it has not is gone.
     pub fn kill(&mut self, node: u32, death: Death) {
-        self.places[node as usize] = Place::default();
+        let allowance = self.places[node as usize].allowance;
+        self.places[node as usize] = Place { allowance, ..Place::default() };
         self.unfinished.retain(|unfinished| *unfinished != node);
         self.fabric.end_host(node, death);
     }
@@ -258,6 +280,11 @@ impl World {
     /// Sets how many bytes a node's machine may have unsent to one peer before it is told to hold back.
     pub fn set_backlog(&mut self, node: u32, bytes: usize) {
         self.fabric.hosts[node as usize].backlog = bytes;
+    }
+
+    /// Holds the machines at a node to an allowance: a run in which one costs more panics.
+    pub fn set_allowance(&mut self, node: u32, allowance: Allowance) {
+        self.places[node as usize].allowance = Some(allowance);
     }
 
     /// Lets a node be late: with this probability its machine is polled later, by up to this much, with all that came
@@ -397,22 +424,26 @@ impl World {
     /// Carries out what a machine wants until it is idle, or has an event.
     pub(crate) fn carry_out(&mut self, node: u32) -> Option<u32> {
         let (now, fabric) = (self.fabric.now, &mut self.fabric);
-        let place = &mut self.places[node as usize];
-        let program = place.program.as_mut()?;
+        let Place { program, outputs, cost, allowance, .. } = &mut self.places[node as usize];
+        let program = program.as_mut()?;
         loop {
-            place.outputs += 1;
+            *outputs += 1;
             assert!(
-                place.outputs <= OUTPUTS_MAX,
+                *outputs <= OUTPUTS_MAX,
                 "the machine at node {node} does not become idle: {OUTPUTS_MAX} outputs at {now:?}"
             );
-            match program.poll(now, &mut self.outbox) {
+            let output = cost.of(|| program.poll(now, &mut self.outbox));
+            cost.outputs += u64::from(!matches!(output, Output::Idle(_)));
+            match output {
                 Output::Send(peer) => {
                     let sending = fabric.free_at(node);
                     let blocked = fabric.send(node, peer, &self.outbox);
-                    self.outbox.clear();
+                    cost.sent(peer, self.outbox.len());
+                    cost.of(|| self.outbox.clear());
                     stamp(&mut **program, &mut self.outbox, sending, fabric.free_at(node));
                     if blocked {
-                        program.handle(now, &Input::Blocked(peer));
+                        cost.inputs += 1;
+                        cost.of(|| program.handle(now, &Input::Blocked(peer)));
                     }
                 }
                 Output::Event(()) if program.has_events() => {
@@ -421,10 +452,16 @@ impl World {
                 }
                 Output::Event(()) => {}
                 Output::Open(peer, address) => fabric.open(node, peer, &address),
-                Output::Close(peer) => fabric.close(node, peer),
+                Output::Close(peer) => {
+                    cost.closed(peer);
+                    fabric.close(node, peer);
+                }
                 Output::Idle(deadline) => {
                     stamp(&mut **program, &mut self.outbox, now, now);
-                    place.outputs = 0;
+                    *outputs = 0;
+                    if let Some(Err(over)) = allowance.as_ref().map(|allowance| cost.check(allowance)) {
+                        panic!("the machine at node {node} costs too much: {over}");
+                    }
                     fabric.flush(node);
                     fabric.set_deadline(node, deadline);
                     fabric.notice_done(node);
@@ -435,9 +472,23 @@ impl World {
     }
 
     fn handle(&mut self, node: u32, input: &Input<'_, std::convert::Infallible>) {
-        if let Some(program) = &mut self.places[node as usize].program {
-            program.handle(self.fabric.now, input);
+        let Place { program: Some(program), cost, .. } = &mut self.places[node as usize] else { return };
+        cost.inputs += 1;
+        match *input {
+            Input::Received(peer, bytes) => cost.received(peer, bytes.len()),
+            Input::Closed(peer, _) => cost.closed(peer),
+            _ => {}
         }
+        cost.of(|| program.handle(self.fabric.now, input));
+    }
+
+    /// Tells a machine of a peer, whose address is proven by a connection, by having been asked, or by an answer that it got.
+    fn tell_opened(&mut self, node: u32, peer: Peer, ends: &Ends, by_datagram: bool) {
+        let place = &mut self.places[node as usize];
+        let is_proven = !by_datagram || !peer.is_accepted() || place.answered.contains(&ends.remote);
+        place.cost.opened(peer, is_proven);
+        self.fabric.note(node, "opened", peer, &[]);
+        self.handle(node, &Input::Opened(peer, ends));
     }
 
     /// Tells a machine of the next notice in its inbox.
@@ -447,8 +498,7 @@ impl World {
             Some(Notice::Readable(end)) => self.read(node, end),
             Some(Notice::Opened(end)) => {
                 if let (Some(peer), Some(ends)) = (self.fabric.peer(end), self.fabric.ends(end)) {
-                    self.fabric.note(node, "opened", peer, &[]);
-                    self.handle(node, &Input::Opened(peer, &ends));
+                    self.tell_opened(node, peer, &ends, false);
                 }
             }
             Some(Notice::Closed(end, why)) => {
@@ -469,10 +519,18 @@ impl World {
 
     fn receive(&mut self, node: u32, key: u32) {
         if let Some((end, ends)) = self.fabric.stranger(node, key)
-            && let Some(program) = &mut self.places[node as usize].program
+            && let Place { program: Some(program), cost, allowance, answered, .. } = &mut self.places[node as usize]
         {
             let (now, bytes) = (self.fabric.now, &self.fabric.datagrams.at(key).bytes);
-            if !program.admits(now, &ends, bytes, &mut self.outbox) {
+            if !cost.of(|| program.admits(now, &ends, bytes, &mut self.outbox)) {
+                let (came, went) = (bytes.len(), self.outbox.len());
+                assert!(
+                    allowance.is_none() || went <= came,
+                    "the machine at node {node} answers {came} bytes of a stranger with {went}"
+                );
+                if went > 0 {
+                    answered.insert(ends.remote);
+                }
                 self.fabric.turn_away(node, key, end, &self.outbox);
                 self.outbox.clear();
                 return;
@@ -481,8 +539,7 @@ impl World {
         }
         let Some(claim) = self.fabric.claim(node, key) else { return };
         if let Some(ends) = claim.opened {
-            self.fabric.note(node, "opened", claim.peer, &[]);
-            self.handle(node, &Input::Opened(claim.peer, &ends));
+            self.tell_opened(node, claim.peer, &ends, true);
         }
         // Taken out for the call, so that noting it can borrow the rest.
         let bytes = std::mem::take(&mut self.fabric.datagrams.at(key).bytes);
@@ -493,23 +550,24 @@ impl World {
     }
 
     fn read(&mut self, node: u32, end: crate::connection::End) {
-        let (Some(peer), Some(program)) = (self.fabric.peer(end), &mut self.places[node as usize].program) else {
-            return;
-        };
+        let Place { program: Some(program), cost, .. } = &mut self.places[node as usize] else { return };
+        let Some(peer) = self.fabric.peer(end) else { return };
         let fabric = &mut self.fabric;
         let mut count = fabric.portion(end);
         if count == 0 {
             return;
         }
         let lands = fabric.random.chance(LANDINGS);
-        let place = if lands { program.landing(peer).filter(|place| !place.is_empty()) } else { None };
+        let place = if lands { cost.of(|| program.landing(peer).filter(|place| !place.is_empty())) } else { None };
         if let Some(place) = place {
             count = count.min(place.len());
             place[..count].copy_from_slice(fabric.front(end, count));
-            program.handle(fabric.now, &Input::Landed(peer, count));
+            cost.of(|| program.handle(fabric.now, &Input::Landed(peer, count)));
         } else {
-            program.handle(fabric.now, &Input::Received(peer, fabric.front(end, count)));
+            cost.of(|| program.handle(fabric.now, &Input::Received(peer, fabric.front(end, count))));
         }
+        cost.inputs += 1;
+        cost.received(peer, count);
         fabric.note_read(node, peer, end, count);
         fabric.consumed(end, count);
     }

@@ -5,6 +5,7 @@ use common::{Ask, Caller, CallerEvent, Echo, PEER};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output};
 use hodo_sim::Transport;
 use hodo_sim::conformance::{Bounds, Case, Run};
+use hodo_sim::cost::Allowance;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -105,7 +106,12 @@ fn verdict(network: Option<&str>, fault: &dyn Fn() -> Fault) -> Option<String> {
         commands: &|_| (0..20).collect(),
         finished: &|_| false,
         check: &each_number_once,
-        bounds: Bounds { steps: 100_000, ..Bounds::default() },
+        // It asks again for all twenty at a time.
+        bounds: Bounds {
+            steps: 100_000,
+            client: Allowance { outputs: 20, ..Allowance::default() },
+            ..Bounds::default()
+        },
     };
     let cause = catch_unwind(AssertUnwindSafe(|| match network {
         Some(network) => case.conforms_on(network, 0..20),

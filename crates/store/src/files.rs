@@ -4,6 +4,7 @@ use crate::scan::Source;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -100,6 +101,13 @@ pub trait OpenFile: Source + fmt::Debug + Send {
     /// # Errors
     /// As [`OpenFile::sync_data`].
     fn sync_all(&mut self) -> io::Result<()>;
+
+    /// Allows the system to use the memory in which it keeps the bytes before this place for others. The disk has them: a
+    /// sync has ended well since they were written.
+    ///
+    /// Memory that was just in use is much cheaper to write to than memory that the host of a virtual machine has to find
+    /// first (5 and 17 to 80 us for 32 KiB), and what is stored is not read soon.
+    fn forget(&mut self, _up_to: u64) {}
 }
 
 /// The operating system's files.
@@ -187,5 +195,13 @@ impl OpenFile for File {
 
     fn sync_all(&mut self) -> io::Result<()> {
         Self::sync_all(self)
+    }
+
+    fn forget(&mut self, up_to: u64) {
+        use rustix::fs::{Advice, fadvise};
+        // From the start, as a piece of memory that lies across an earlier `up_to` was kept then. No length would be all.
+        let Some(length) = NonZeroU64::new(up_to) else { return };
+        // Where the system does not take the advice, it keeps the bytes.
+        let _ = fadvise(self, 0, Some(length), Advice::DontNeed);
     }
 }

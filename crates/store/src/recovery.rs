@@ -116,7 +116,7 @@ pub fn recover(files: &dyn Files, options: &Options) -> Result<State, Error> {
     if options.durability == Durability::Disk {
         // Those in the ledger were synced, but perhaps not where they are now: in a copy they were not.
         let known = there.iter().filter(|(number, _)| *number <= contents.last);
-        known.map(|(_, path)| path).try_for_each(|path| sync_file(files, path))?;
+        known.map(|(_, path)| path).try_for_each(|path| sync_file(files, path).map(drop))?;
     }
     let mut ledger = Ledger::resume(files, path, &contents)?;
     let Contents { verdicts: mut all, last, .. } = contents;

@@ -153,17 +153,18 @@ impl Sync {
     }
 
     fn sync(&self) -> Result<(), Error> {
-        sync_file(&*self.files, &directory::segment(&self.folder, self.segment))?;
+        sync_file(&*self.files, &directory::segment(&self.folder, self.segment))?.forget(self.mark.end);
         match sync_file(&*self.files, &directory::ledger(&self.folder)) {
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
-            other => other?,
+            other => other.map(drop)?,
         }
         self.files.sync_folder(&self.folder).map_err(Error::io("sync", &self.folder))
     }
 }
 
-/// Makes a file durable.
-pub fn sync_file(files: &dyn Files, path: &Path) -> Result<(), Error> {
+/// Makes a file durable, and returns it.
+pub fn sync_file(files: &dyn Files, path: &Path) -> Result<Box<dyn OpenFile>, Error> {
     let mut file = files.read(path).map_err(Error::io("open", path))?;
-    file.sync_all().map_err(Error::io("sync", path))
+    file.sync_all().map_err(Error::io("sync", path))?;
+    Ok(file)
 }

@@ -239,6 +239,12 @@ impl Store {
         Some(Sync { files, folder, segment, mark })
     }
 
+    /// Returns the bytes that were committed and that the disk may not have; those in closed segments are not counted.
+    #[must_use]
+    pub fn unsynced_bytes(&self) -> u64 {
+        self.active.as_ref().map_or(0, |active| active.written.end - active.synced.end)
+    }
+
     /// Takes the outcome of [`Store::next_sync`]. After an error nothing more is committed before all that is in doubt could
     /// be written again.
     ///

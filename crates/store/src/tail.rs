@@ -95,13 +95,15 @@ impl Tail {
                 Err(error) => return Err(Error::io("write to", &self.path)(error)),
             }
         }
-        if durability == Durability::Disk
-            && let Err(error) = file.sync_data()
-        {
-            self.in_doubt = true;
-            return Err(Error::io("sync", &self.path)(error));
+        let end = self.start + self.bytes.len() as u64;
+        if durability == Durability::Disk {
+            if let Err(error) = file.sync_data() {
+                self.in_doubt = true;
+                return Err(Error::io("sync", &self.path)(error));
+            }
+            file.forget(end);
         }
-        self.start += self.bytes.len() as u64;
+        self.start = end;
         self.bytes.clear();
         self.written = 0;
         Ok(())

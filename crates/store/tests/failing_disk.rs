@@ -101,6 +101,10 @@ impl OpenFile for SimulatedFile {
     fn sync_all(&mut self) -> io::Result<()> {
         self.0.sync()
     }
+
+    fn forget(&mut self, up_to: u64) {
+        self.0.forget(up_to);
+    }
 }
 
 fn verdict_of(event: u64) -> Verdict {

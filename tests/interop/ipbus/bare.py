@@ -8,8 +8,10 @@ import time
 
 HEADER = 0x200000F0
 STATUS = 0x200000F1
-READ, WRITE, FIFO_READ, SUM = 0, 1, 2, 5
+READ, WRITE, FIFO_READ, FIFO_WRITE, SUM = 0, 1, 2, 3, 5
 BUFFERS = 16
+# Headers of packets received, and of replies sent, that the status tells.
+HEADERS = 4
 
 
 def control(transactions, number=0, first=0):
@@ -33,17 +35,18 @@ def add(address, addend=1):
 
 
 class Board:
-    """A board with memory. It keeps the rules of the protocol, and does what else it is told to do to a packet."""
+    """A board with memory; whoever reads an address as a FIFO takes numbers, one after the other. It keeps the rules of the protocol, and does what else it is told to do to a packet."""
 
     def __init__(self):
         self.line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.line.bind(("127.0.0.1", 0))
         self.at = f"127.0.0.1:{self.line.getsockname()[1]}"
         self.memory = collections.Counter()
-        self.next, self.kept = 1, collections.OrderedDict()
+        self.restart()
         # When status requests came, and how many control packets were dropped for their number.
         self.statuses, self.refused = [], 0
-        self.written = []
+        # Each word that was written, and each that was put into a FIFO.
+        self.written, self.fifo = [], []
         self.away = False
         # From a request and its reply to the datagrams that are sent back.
         self.mangle = lambda _, reply: [reply]
@@ -62,6 +65,7 @@ class Board:
     def restart(self):
         """Forgets numbers and replies, and keeps its memory so that what was done can be counted."""
         self.next, self.kept = 1, collections.OrderedDict()
+        self.received, self.sent = (collections.deque([0] * HEADERS, HEADERS) for _ in range(2))
 
     def run(self):
         while True:
@@ -85,12 +89,15 @@ class Board:
         kind, number = words[0] & 0xF, words[0] >> 8 & 0xFFFF
         self.note(datagram)
         if kind == 1:
-            return struct.pack(">16I", STATUS, 2040, BUFFERS, HEADER | self.next << 8, *[0] * 12)
+            told = [2040, BUFFERS, HEADER | self.next << 8, *[0] * 4, *self.received, *self.sent]
+            return struct.pack(">16I", STATUS, *told)
         if kind == 2:
             return self.kept.get(number)
+        self.received.append(words[0])
         if number not in (0, self.next):
             self.refused += 1
             return None
+        self.sent.append(words[0])
         done = [words[0], *self.carry_out(words[1:])]
         reply = struct.pack(f"{order}{len(done)}I", *done)
         if number:
@@ -105,15 +112,24 @@ class Board:
             header, address = words[0], words[1]
             count, kind = header >> 8 & 0xFF, header >> 4 & 0xF
             yield header & ~0xF
-            if kind in (READ, FIFO_READ):
+            if kind == READ:
                 yield from (self.memory[address + place] for place in range(count))
                 words = words[2:]
+            elif kind == FIFO_READ:
+                for _ in range(count):
+                    yield self.memory[address]
+                    self.memory[address] += 1
+                words = words[2:]
+            elif kind == FIFO_WRITE:
+                self.fifo += words[2 : 2 + count]
+                words = words[2 + count :]
             elif kind == WRITE:
                 for place, word in enumerate(words[2 : 2 + count]):
                     self.memory[address + place] = word
                     self.written.append(word)
                 words = words[2 + count :]
             else:
+                assert kind == SUM, f"a transaction of type {kind}"
                 yield self.memory[address]
                 self.memory[address] = (self.memory[address] + words[2]) & 0xFFFFFFFF
                 words = words[3:]

@@ -1,102 +1,100 @@
-"""uHAL through two hubs at once and beside them, on one board of nobody's here that counts: each addition is done once, and told as
-it was; also where the board comes and goes."""
+"""uHAL through two hubs at once and beside them, with `hodo ipbus`, on boards of nobody's here: every operation is accounted for
+at its board, also where boards come and go each second."""
 
-import contextlib
-import multiprocessing
+import concurrent.futures
+import threading
 import time
 
 import command
-import uhal
 from bare import Board
-from boards import board, through
+from boards import through
+from traffic import SUMS, Worker, account, clock, working
 
-COUNTER, ROUNDS = 0x5, 100
-# What a hub takes to tell that a board is away, or find that it is back, on a loaded machine.
+# What a probe, or the first look at a board's status, may take on a loaded machine.
 AROUND_S = 0.5
+# A register that `hodo ipbus` adds to.
+OURS = 0x180
 
 
-def clock():
-    """The same for every process."""
-    return time.clock_gettime(time.CLOCK_MONOTONIC)
+def ours(uri, stop):
+    """Adds one with `hodo ipbus` until it is told to stop; how often it asked, and how often it was told that it is done."""
+    asked = done = 0
+    while not stop.is_set():
+        asked += 1
+        done += command.hodo("ipbus", "rmw", "sum", uri, hex(OURS), 1, "--timeout", "300ms").returncode == 0
+    return asked, done
 
 
-def count(uri, stop, pipe):
-    """Adds to the register for a number of rounds, or until it is told to stop; tells when each began and ended, and whether it
-    was done."""
-    hardware, told = board(uri, patience_ms=5000), []
-    while len(told) < ROUNDS if stop is None else not stop.is_set():
-        began, done = clock(), True
-        hardware.getClient().rmw_sum(COUNTER, 1)
-        try:
-            hardware.dispatch()
-        except uhal.exception:
-            done = False
-        told.append((began, clock(), done))
-    pipe.send(told)
-
-
-@contextlib.contextmanager
-def counting(uris, stop=None):
-    """uHAL in a process for each URI; a function to what all of them tell."""
-    # uHAL lets no other thread run while it waits.
-    context = multiprocessing.get_context("spawn")
-    pipes = [context.Pipe(duplex=False) for _ in uris]
-    workers = [
-        context.Process(target=count, args=(uri, stop, far), daemon=True)
-        for uri, (_, far) in zip(uris, pipes, strict=True)
-    ]
-    for worker in workers:
-        worker.start()
-
-    def told():
-        found = []
-        for near, _ in pipes:
-            assert near.poll(command.BOUND_S), "uHAL is done"
-            found += near.recv()
-        return found
-
-    try:
-        yield told
-    finally:
-        for worker in workers:
-            worker.kill()
-            worker.join()
-
-
-def test_uhal_through_two_hubs_and_direct_does_nothing_twice_and_is_told_nothing_that_was_not():
-    with command.hub("--patience", "2s") as one, command.hub("--patience", "2s") as other, Board() as device:
+def test_uhal_through_two_hubs_and_direct_loses_nothing_and_nobody_is_left_waiting():
+    with command.hub("--patience", "4s") as one, command.hub("--patience", "4s") as other, Board() as device:
         direct = f"ipbusudp-2.0://{device.at}"
-        with counting([through(one.at, direct), through(other.at, direct), direct]) as told:
-            rounds = told()
-        done = sum(done for _, _, done in rounds)
-        assert done <= device.memory[COUNTER] <= len(rounds) == 3 * ROUNDS
-        assert len(rounds) - done <= len(rounds) // 50, "none is refused that could be served"
+        hubs = [Worker(through(hub.at, direct), words) for hub in (one, other) for words in (1, 800)]
+        with working([*hubs, Worker(direct)]) as rounds:
+            command.wait_until(lambda: all(device.memory[SUMS + place] for place in range(5)), "all of them are served")
+            time.sleep(3)
+            by_place = rounds()
+        account(device, dict(enumerate(by_place)))
+        assert device.refused > 0, "the hubs were in each other's way"
+        assert not any(each.failed for each in by_place[-1]), "what has no number loses nothing"
+        for each in by_place:
+            refused = sum(round_.failed for round_ in each)
+            assert refused <= 2 + len(each) // 100, f"{refused} of {len(each)} were refused, which could be served"
+            assert max(round_.ended - round_.began for round_ in each) < 2, "half of the hub's patience"
 
 
-def test_uhal_through_a_hub_fails_only_while_its_board_is_away():
-    stop = multiprocessing.get_context("spawn").Event()
-    with command.hub("--patience", "400ms") as hub, Board() as device:
-        with counting([through(hub.at, f"ipbusudp-2.0://{device.at}")], stop) as told:
-            command.wait_until(lambda: device.memory[COUNTER], "uHAL counts")
-            absences = [come_and_go(device) for _ in range(2)]
-            stop.set()
-            rounds = told()
-        done = [(began, ended) for began, ended, done in rounds if done]
-        failed = [(began, ended) for began, ended, done in rounds if not done]
-        assert len(done) <= device.memory[COUNTER] <= len(rounds)
-        for left, back in absences:
-            assert any(left < began and ended < back + AROUND_S for began, ended in failed), "it was away"
-            assert any(back < began < back + AROUND_S for began, _ in done), "it is served when it is back"
-        for began, ended in failed:
-            assert any(left - AROUND_S < ended and began < back + AROUND_S for left, back in absences)
+def test_boards_that_come_and_go_each_second_do_nothing_twice_and_serve_all_that_they_can():
+    """Two boards, and for each uHAL through one hub and the other, with one packet and with several, uHAL and `hodo ipbus` beside
+    them. A request can be served if the board is there from when it is made to when it is answered; the first one after the
+    board's return is served within `AROUND_S`."""
+    with command.hub("--patience", "400ms") as one, command.hub("--patience", "400ms") as other:
+        with Board() as first, Board() as second:
+            hold_to_account((one, other), (first, second))
 
 
-def come_and_go(device):
-    """The board is away for half of a second, and has restarted when it is back; tells from when to when."""
+def hold_to_account(hubs, devices):
+    workers = []
+    for device in devices:
+        direct = f"ipbusudp-2.0://{device.at}"
+        workers += [Worker(through(hubs[0].at, direct)), Worker(through(hubs[1].at, direct), words=800)]
+        workers += [Worker(through(hubs[1].at, direct)), Worker(direct, patience_ms=300)]
+    each = len(workers) // len(devices)
+    stop = threading.Event()
+    with working(workers) as rounds, concurrent.futures.ThreadPoolExecutor() as pool:
+        places = [(device, at * each + place) for at, device in enumerate(devices) for place in range(each)]
+        command.wait_until(lambda: all(device.memory[SUMS + place] for device, place in places), "all of them are served")
+        tasks = [pool.submit(ours, f"ipbusudp-2.0://{device.at}", stop) for device in devices]
+        absences = [[] for _ in devices]
+        for away_s in (0.1, 0.5) * 4:
+            for device, absent in zip(devices, absences, strict=True):
+                absent.append(come_and_go(device, away_s))
+            time.sleep(1 - 2 * away_s if away_s < 0.5 else 0.5)
+        stop.set()
+        told_ours, by_place = [task.result() for task in tasks], rounds()
+    for at, device in enumerate(devices):
+        mine = {place: by_place[place] for place in range(at * each, (at + 1) * each)}
+        account(device, mine)
+        asked, done = told_ours[at]
+        assert 0 < done <= device.memory[OURS] <= asked
+        through_hubs = list(mine.values())[:-1]
+        for place_rounds in through_hubs:
+            served_whenever_it_could_be(place_rounds, absences[at])
+
+
+def served_whenever_it_could_be(rounds, absences):
+    for left, back in absences:
+        assert any(back < each.ended < back + AROUND_S for each in rounds if not each.failed), "it is served when it is back"
+    there = zip([back for _, back in absences], [left for left, _ in absences[1:]], strict=False)
+    for back, left in there:
+        within = [each for each in rounds if back + AROUND_S < each.began and each.ended < left]
+        refused = sum(each.failed for each in within)
+        assert refused <= 1 + len(within) // 100, f"{refused} of {len(within)} were refused while the board was there"
+
+
+def come_and_go(device, away_s):
+    """The board is away for some time, and has restarted when it is back; from when to when."""
     left = clock()
     device.away = True
-    time.sleep(0.5)
+    time.sleep(away_s)
     device.restart()
     device.away, back = False, clock()
-    time.sleep(0.5)
     return left, back

@@ -78,6 +78,7 @@ fn store(options: &ControllerOptions, directory: PathBuf) -> StoreSettings {
         },
         commit_every: options.commit_every,
         sync_every: options.sync_every,
+        sync_bytes: options.sync_bytes,
         upload: options.upload.to(),
     }
 }
@@ -101,6 +102,10 @@ pub struct ControllerOptions {
     /// With `--durability process`: how long the disk may lag behind the commits.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::span)]
     pub sync_every: Duration,
+    /// With `--durability process`: bytes after which the disk is asked for them sooner. What it has leaves the system's
+    /// memory.
+    #[arg(long, value_name = "BYTES", default_value = "32M", value_parser = units::bytes)]
+    pub sync_bytes: u64,
     /// Number of verdicts that may wait for their commit; beyond it no more events are dispatched.
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(1..))]
     pub uncommitted: u64,

@@ -47,6 +47,7 @@ impl Datagrams {
                 Source::Opened(number) => {
                     if let Some(Some(opened)) = self.opened.get_mut(number as usize) {
                         self.owed -= usize::from(std::mem::take(&mut opened.owes));
+                        self.in_flight = self.in_flight.saturating_sub(1);
                     }
                     Peer(number)
                 }

@@ -19,6 +19,9 @@ pub(crate) const LINGER: Duration = Duration::from_micros(50);
 
 /// The bytes that count as a little: the window of a device, or a few requests.
 pub(crate) const LITTLE: usize = 64 << 10;
+/// The datagrams in flight at most at which a thread between datagrams and streams looks for a while. With more, one comes soon,
+/// and a sleep gathers more of them, and of what comes on the other side.
+const FEW: usize = 2;
 
 /// The only socket, which is received from directly.
 #[derive(Clone, Copy)]
@@ -139,9 +142,20 @@ impl Sockets {
         let seen = match self.solo() {
             None if self.streams.count == 1 || self.datagrams.solo().is_some() => {
                 let first = self.expected;
-                match self.glance(first, clock, machine)? {
-                    None => self.glance(first.other(), clock, machine)?,
-                    seen => seen,
+                let seen = self.glance(first, clock, machine)?;
+                if seen.is_none() {
+                    self.glance(first.other(), clock, machine)?
+                } else if self.both.is_worth_a_look() {
+                    // What came on both sides is answered by one turn, with fewer sends.
+                    let more = self.glance(first.other(), clock, machine)?;
+                    match more {
+                        // One turn for both sides keeps them in step.
+                        Some(_) => self.both.found_for_sure(),
+                        None => self.both.looked(false),
+                    }
+                    more.or(seen)
+                } else {
+                    seen
                 }
             }
             Some(Solo::Stream(peer)) => {
@@ -253,7 +267,8 @@ impl Sockets {
                 return Ok(seen);
             }
         }
-        self.let_others_run(is_owed && sent <= LITTLE, clock, machine)
+        let is_alone = self.streams.count == 0 || self.datagrams.in_flight <= FEW;
+        self.let_others_run(is_owed && is_alone && sent <= LITTLE, clock, machine)
     }
 
     /// Lets other threads run and looks again: once, or for a while if the reply to a little is pending. On one
@@ -302,7 +317,12 @@ impl Sockets {
             }
             span = span_until(until, clock.now());
         }
-        self.poll(span, clock, machine)
+        let seen = self.poll(span, clock, machine)?;
+        if seen.is_none_or(|seen| seen - now > 2 * LINGER) {
+            // What has not come by now is lost, or takes so long that looking for it does not pay.
+            self.datagrams.in_flight = 0;
+        }
+        Ok(seen)
     }
 
     /// Polls all sockets, and sleeps in the poller for at most `span`.

@@ -48,8 +48,8 @@ impl Streams {
         self.heard = now;
         for (token, arrivals) in (ARRIVALS..).zip(&mut self.arrivals) {
             let rested = arrivals.rests();
-            let room = self.settings.peers_max.saturating_sub(self.count + self.arrived.len());
-            let taken = arrivals.take(now, room, &self.settings)?;
+            let places = self.settings.peers_max.saturating_sub(self.count + self.arrived.len());
+            let taken = arrivals.take(now, places, self.arrived.is_empty(), &self.settings)?;
             if !taken.is_empty() {
                 self.unsettled_until = now + SETTLED;
             }

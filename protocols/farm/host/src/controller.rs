@@ -157,7 +157,8 @@ fn start_storage(settings: &ControllerSettings, store: Store, health: &Arc<Healt
     let asked = settings.store.as_ref().expect("there is a store");
     let uploader = asked.upload.as_ref().map(|to| upload::start(&asked.options.directory, to, health)).transpose()?;
     let upload = uploader.map(|uploader| Upload { uploader, within: settings.drain });
-    let pace = StoragePace { commit_every: asked.commit_every, sync_every: asked.sync_every };
+    let pace =
+        StoragePace { commit_every: asked.commit_every, sync_every: asked.sync_every, sync_bytes: asked.sync_bytes };
     Storage::start(store, settings.threads, pace, upload, health)
         .map_err(|why| Error::run("starting the threads of the store", &why))
 }

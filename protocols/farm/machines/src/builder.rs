@@ -152,6 +152,7 @@ impl Builder {
                         self.drain_sources(false);
                     }
                 }
+                SenderEvent::Opened(run) => self.opened_run(run),
                 SenderEvent::Left(error) => self.events.push_back(Event::Lost(error)),
                 SenderEvent::Draining => self.drain_sources(true),
                 SenderEvent::TooLarge { run, event, size, max } => {
@@ -160,6 +161,15 @@ impl Builder {
                 }
                 SenderEvent::Answered(token) => self.answered(&token),
             }
+        }
+    }
+
+    /// Takes fragments of a run from now on: until the first one, sources were told to give nothing.
+    fn opened_run(&mut self, run: u32) {
+        let is_first = !self.assembly.has_runs();
+        self.assembly.open(run);
+        if is_first && self.draining.is_none() {
+            self.drain_sources(false);
         }
     }
 

@@ -246,12 +246,7 @@ impl<S: Supply> Controller<S> {
             Command::Pause if self.state == State::Running => self.state = State::Paused,
             Command::Resume => self.resume(now),
             Command::Pause => {}
-            // One that cannot be opened is not begun: the pages say which run goes on.
-            Command::Run(run) => {
-                if self.ledger.open(run).is_ok() {
-                    self.run = run;
-                }
-            }
+            Command::Run(run) => self.begin_run(run),
             Command::Drain => {
                 if self.state == State::Draining {
                     return;
@@ -414,7 +409,8 @@ impl<S: Supply> Controller<S> {
             Role::Node => {
                 let max = self.config.nodes_max;
                 if self.queue.nodes().len() as u32 >= max {
-                    return Err(Error::Full { max });
+                    let useless = self.queue.of_no_use(&mut self.lines).ok_or(Error::Full { max })?;
+                    self.end(now, useless, Error::NoCredits { max });
                 }
                 if hello.flags & FLAG_NO_TOKENS != 0 && !self.config.without_tokens {
                     return Err(Error::NoTokens);

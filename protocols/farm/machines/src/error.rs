@@ -140,6 +140,14 @@ pub enum Error {
         /// The bound.
         max: u32,
     },
+    /// A node that can never take an event, whose place another took.
+    #[error(
+        "it had no event and no credit left to take one, and another node needed one of the {max} places; give it credits"
+    )]
+    NoCredits {
+        /// The bound.
+        max: u32,
+    },
 }
 
 impl Error {
@@ -171,11 +179,12 @@ impl Error {
             Error::NoTokens => 22,
             Error::OverData { .. } => 23,
             Error::Idle { .. } => 24,
+            Error::NoCredits { .. } => 25,
         }
     }
 
     /// The name of each code in counters; there is none with the code 0.
-    pub const REASONS: [&'static str; 25] = [
+    pub const REASONS: [&'static str; 26] = [
         "none",
         "another-protocol",
         "version",
@@ -201,6 +210,7 @@ impl Error {
         "no-tokens",
         "over-data",
         "idle",
+        "no-credits",
     ];
 
     /// Turns the error of a peer that has not greeted into [`Error::NotFarm`] if the first bytes are text.

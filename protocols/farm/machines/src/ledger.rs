@@ -163,6 +163,11 @@ impl Ledger {
         self.index(run).map(|_| ())
     }
 
+    /// Returns the numbers of the runs that are open.
+    pub fn runs(&self) -> impl Iterator<Item = u32> + '_ {
+        self.runs.iter().map(|entry| entry.number)
+    }
+
     /// Closes this run and all before it that are not open: they may not come again.
     pub fn forget(&mut self, run: u32) {
         self.forgotten = self.forgotten.max(Some(run));

@@ -98,6 +98,8 @@ pub(crate) enum SenderEvent {
     Answered(Token),
     /// The far end takes nothing new.
     Draining,
+    /// The controller of a builder takes events of this run.
+    Opened(u32),
     /// An event that the far end would refuse for its size.
     TooLarge { run: u32, event: u64, size: u32, max: u32 },
 }
@@ -259,6 +261,10 @@ impl Sender {
                 if let Some(index) = self.sent(run, event) {
                     self.arrived(now, index);
                 }
+                Ok(())
+            }
+            Message::Run(run) if self.config.role == Role::Builder => {
+                told(SenderEvent::Opened(run));
                 Ok(())
             }
             Message::Refused(code) => Err(Error::RefusedBy { code }),

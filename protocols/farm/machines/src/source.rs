@@ -156,7 +156,7 @@ impl<S: Supply> Source<S> {
         events.push_back(match told {
             SenderEvent::Joined(hello) => Event::Joined(hello),
             SenderEvent::Left(error) => Event::Left(error),
-            SenderEvent::Draining => return,
+            SenderEvent::Draining | SenderEvent::Opened(_) => return,
             SenderEvent::TooLarge { event, size, max, .. } => Event::TooLarge { event, size, max },
             SenderEvent::Answered(token) => {
                 *answered += 1;

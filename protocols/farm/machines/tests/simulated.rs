@@ -1,14 +1,20 @@
-//! A controller and nodes over the simulated network: whatever it does, every event has exactly one verdict.
+//! A controller and nodes over the simulated network: whatever it does, every event has exactly one verdict, and no source
+//! waits for others.
+
+#[path = "../../../../crates/measure/tests/counting/mod.rs"]
+mod counting;
 
 use bytes::Bytes;
 use core::time::Duration;
 use hodo_farm::controller::{Command, Event, Final};
 use hodo_farm::emulation::{Accept, Decisions, Spread};
 use hodo_farm::node::{self, Decide};
+use hodo_farm::source::{Command as Give, Event as Given};
 use hodo_farm::wire::Verdict;
-use hodo_farm::{Controller, ControllerConfig, Ledger, NoSupply, Node, NodeConfig, Policy};
+use hodo_farm::{Controller, ControllerConfig, Ledger, NoSupply, Node, NodeConfig, Policy, Source, SourceConfig};
 use hodo_machine::{Address, Instant};
-use hodo_sim::conformance::{self, Bounds, Case, Run};
+use hodo_sim::conformance::{self, Bounds, Case, Crowd, Run};
+use hodo_sim::cost::{Allowance, measure_by};
 use std::collections::BTreeMap;
 
 const NODES: usize = 3;
@@ -91,6 +97,7 @@ fn answer(event: node::Event) -> Option<node::Command> {
 
 #[test]
 fn every_event_has_one_verdict_over_any_network() {
+    measure_by(counting::bytes_here);
     let finished = |events: &[(Instant, Event)]| verdicts(events).len() as u64 == EVENTS;
     let case = Case {
         transport: hodo_sim::Transport::Stream,
@@ -103,4 +110,30 @@ fn every_event_has_one_verdict_over_any_network() {
         bounds: Bounds { outstanding_bytes: 64 << 20, time: Duration::from_secs(2000), ..Bounds::default() },
     };
     case.conforms(conformance::seeds(4));
+}
+
+#[test]
+fn no_source_waits_for_others() {
+    measure_by(counting::bytes_here);
+    let give = |source: u64, number: u64, size| {
+        vec![Give::Event { number: number * 100 + source, payload: vec![7; size].into() }]
+    };
+    let crowd = Crowd {
+        transport: hodo_sim::Transport::Stream,
+        server: &|world| {
+            let (controller, nodes) = (world.add_site(), [(); NODES].map(|()| world.add_site()));
+            let addresses = nodes.iter().map(|site| Address::Node(site.node)).collect();
+            let config = ControllerConfig { nodes: addresses, event_max: 1 << 20, ..ControllerConfig::default() };
+            nodes.iter().for_each(|site| world.start_with(*site, node(0), answer));
+            world.start_with(controller, Controller::new(config, NoSupply, Ledger::default()), |_| None);
+            controller.node
+        },
+        client: &|node, number| Source::new(SourceConfig::new(Address::Node(node), number as u32, 1), NoSupply),
+        operation: &|source, number| give(source, number, 1000),
+        greedy: &|source, number| give(source, number, 100_000),
+        is_done: |event| matches!(event, Given::Answered { .. }),
+        patience: Duration::from_millis(10),
+        cost: Allowance::default(),
+    };
+    crowd.is_fair();
 }

@@ -53,7 +53,8 @@ pub struct HubConfig {
     pub board_packets: usize,
     /// Bytes of chunks that may wait so. Beyond, a client's are taken in, to the bound of `packets`.
     pub backlog_bytes: usize,
-    /// Packets that the hub holds in all; more are answered by code 2.
+    /// Packets that the hub holds in all. Chunks for which there is no room wait; only where no more may wait are packets
+    /// answered by code 2.
     pub packets: usize,
     /// Bytes of a packet; a longer request or reply is answered by code 2.
     pub packet_bytes: usize,
@@ -262,7 +263,7 @@ impl Machine for Hub {
             Input::Opened(peer, ends) if peer.is_accepted() => self.came(now, peer, &ends.remote),
             Input::Opened(peer, _) => self.router.board_opened(now, peer.0),
             Input::Closed(peer, why) if peer.is_accepted() => self.gone(now, peer, why),
-            Input::Closed(peer, _) => self.router.board_closed(peer.0),
+            Input::Closed(peer, _) => self.router.board_closed(now, peer.0),
             Input::Blocked(peer) => self.router.block(peer, true),
             Input::Drained(peer) => self.router.block(peer, false),
             Input::Command(HubCommand::Allow(list)) => self.router.allow = list,

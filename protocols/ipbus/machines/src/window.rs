@@ -406,7 +406,8 @@ impl Window {
     #[must_use]
     #[inline]
     pub fn room(&self) -> usize {
-        let closed = self.state != State::Open || self.failing > 0 || self.is_greeting();
+        let is_failing = self.failing > 0 || self.after != After::GoOn;
+        let closed = self.state != State::Open || is_failing || self.is_greeting();
         if closed { 0 } else { self.limit().saturating_sub(self.slots.len()) }
     }
 

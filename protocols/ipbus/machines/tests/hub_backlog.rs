@@ -172,3 +172,41 @@ fn bytes_that_wait_are_bounded_and_what_goes_beyond_is_taken_in() {
     rig.wait(MILLI);
     assert!(all_done(&mut rig, client, &writes(0)));
 }
+
+#[test]
+fn clients_of_several_boards_that_ask_for_more_than_the_hub_holds_wait_and_none_is_refused() {
+    const BOARDS: u32 = 3;
+    let mut rig = Rig::new(BOARDS, HubConfig { packets: 20, ..HubConfig::default() });
+    let clients: Vec<Peer> = (0..4 * BOARDS).map(|_| rig.client()).collect();
+    let wishes = |client: u32| -> Vec<Wish> {
+        writes(client).into_iter().map(|wish| Wish { board: client % BOARDS, ..wish }).collect()
+    };
+    for (client, peer) in (0..).zip(&clients) {
+        wishes(client).chunks(IN_CHUNK).for_each(|chunk| rig.ask(*peer, chunk));
+    }
+    assert!((18..=20).contains(&rig.hub.held().0), "{}", rig.hub.held().0);
+    rig.handle(Input::Closed(clients[0], Closed::Finished));
+    assert!(rig.hub.held().0 <= 20);
+    rig.wait(MILLI);
+    for (client, peer) in (0..).zip(&clients).skip(1) {
+        assert!(all_done(&mut rig, *peer, &wishes(client)), "client {client}");
+        let of_client =
+            rig.boards[(client % BOARDS) as usize].written.iter().filter(|word| **word / IN_FLIGHT == client);
+        assert!(of_client.eq(&(client * IN_FLIGHT..(client + 1) * IN_FLIGHT).collect::<Vec<u32>>()), "client {client}");
+    }
+    let of_gone: Vec<u32> = rig.boards[0].written.iter().copied().filter(|word| word / IN_FLIGHT == 0).collect();
+    assert!(!of_gone.is_empty() && of_gone.iter().copied().eq(0..of_gone.len() as u32), "its first ones: {of_gone:?}");
+    assert_eq!(rig.hub.held().0, 0);
+}
+
+#[test]
+fn only_a_chunk_that_the_hub_can_never_hold_is_refused() {
+    let mut rig = Rig::new(1, HubConfig { packets: 20, ..HubConfig::default() });
+    let [client, other] = [rig.client(), rig.client()];
+    rig.ask(client, &writes(0)[..10]);
+    rig.ask(other, &writes(1)[..25]);
+    rig.wait(MILLI);
+    assert_eq!(rig.codes(client, &writes(0)[..10]), [Code::Done; 10]);
+    let codes = rig.codes(other, &writes(1)[..25]);
+    assert_eq!((&codes[..20], &codes[20..]), (&[Code::Done; 20][..], &[Code::HubTimeout; 5][..]));
+}

@@ -7,8 +7,16 @@ use hodo_ipbus::wire::Version;
 use hodo_ipbus::wire::hub::Code;
 use hodo_machine::{Closed, Input, Peer};
 use rack::{Wish, target};
-use rig::{MILLI, Rig, read};
+use rig::{MILLI, NOWHERE, Rig, read};
 use std::time::Duration;
+
+/// Returns a hub with a client, before one board that does not answer.
+fn with_a_dead_board(config: HubConfig) -> (Rig, Peer) {
+    let mut rig = Rig::new(1, config);
+    let client = rig.client();
+    rig.boards[0].dead = true;
+    (rig, client)
+}
 
 /// Status requests that the hub has sent to its one board.
 fn statuses(rig: &Rig) -> u64 {
@@ -17,9 +25,7 @@ fn statuses(rig: &Rig) -> u64 {
 
 #[test]
 fn an_absent_board_is_told_of_after_its_time_and_at_once_from_then_on() {
-    let mut rig = Rig::new(2, HubConfig::default());
-    let client = rig.client();
-    rig.boards[0].dead = true;
+    let (mut rig, client) = with_a_dead_board(HubConfig::default());
     let wishes = [read(0, 1), read(0, 2)];
     rig.ask(client, &wishes);
     rig.wait(90 * MILLI);
@@ -33,9 +39,7 @@ fn an_absent_board_is_told_of_after_its_time_and_at_once_from_then_on() {
 
 #[test]
 fn a_dead_board_is_probed_less_and_less_often_and_found_when_it_is_back() {
-    let mut rig = Rig::new(1, HubConfig { forget: Duration::from_secs(3600), ..HubConfig::default() });
-    let client = rig.client();
-    rig.boards[0].dead = true;
+    let (mut rig, client) = with_a_dead_board(HubConfig { forget: Duration::from_secs(3600), ..HubConfig::default() });
     let wishes = [read(0, 1)];
     rig.ask(client, &wishes);
     rig.wait(200 * MILLI);
@@ -64,6 +68,17 @@ fn where_nothing_listens_the_client_is_told_at_once() {
     assert_eq!(rig.exchange(client, &wishes), [Code::Done], "it was opened again, and there it is");
 }
 
+#[test]
+fn a_board_to_which_no_network_leads_is_tried_less_and_less_often() {
+    let mut rig = Rig::new(0, HubConfig { forget: Duration::from_secs(3600), ..HubConfig::default() });
+    let client = rig.client();
+    let wishes = [read(NOWHERE, 1)];
+    rig.ask(client, &wishes);
+    assert_eq!(rig.codes(client, &wishes), [Code::NoStatusReply]);
+    rig.wait(Duration::from_secs(60));
+    assert!((12..25).contains(&rig.tries), "{}", rig.tries);
+}
+
 /// Waits for longer than the hub probes a board by itself for the first seconds.
 #[test]
 fn the_first_request_after_a_board_is_back_is_served() {
@@ -88,10 +103,8 @@ fn the_first_request_after_a_board_is_back_is_served() {
 #[test]
 fn a_board_that_nobody_has_heard_of_yet_is_served_when_it_comes() {
     for version in [Version::V2_0, Version::V1_3] {
-        let mut rig = Rig::new(1, HubConfig::default());
-        let client = rig.client();
+        let (mut rig, client) = with_a_dead_board(HubConfig::default());
         let wishes = [Wish { version, ..read(0, 1) }];
-        rig.boards[0].dead = true;
         rig.ask(client, &wishes);
         rig.wait(Duration::from_secs(3));
         rig.boards[0].dead = false;
@@ -103,10 +116,8 @@ fn a_board_that_nobody_has_heard_of_yet_is_served_when_it_comes() {
 #[test]
 fn a_flood_of_requests_for_a_dead_board_makes_ten_probes_a_second_and_each_is_answered_soon() {
     for version in [Version::V2_0, Version::V1_3] {
-        let mut rig = Rig::new(1, HubConfig::default());
-        let client = rig.client();
+        let (mut rig, client) = with_a_dead_board(HubConfig::default());
         let wishes = [Wish { version, ..read(0, 1) }];
-        rig.boards[0].dead = true;
         rig.ask(client, &wishes);
         rig.wait(120 * MILLI);
         assert_eq!(rig.codes(client, &wishes), [Code::NoStatusReply]);
@@ -130,9 +141,7 @@ fn a_flood_of_requests_for_a_dead_board_makes_ten_probes_a_second_and_each_is_an
 
 #[test]
 fn what_waits_for_a_probe_is_served_in_its_order_by_the_board_that_came_back() {
-    let mut rig = Rig::new(1, HubConfig::default());
-    let client = rig.client();
-    rig.boards[0].dead = true;
+    let (mut rig, client) = with_a_dead_board(HubConfig::default());
     rig.exchange_with_a_dead_board(client);
     rig.wait(Duration::from_secs(1));
     let wishes: Vec<Wish> = (0..40).map(|word| rig::write(0, word)).collect();

@@ -29,7 +29,7 @@ fn all(faults: bool, cast: impl Fn(u64) -> Cast) -> Observed {
 #[test]
 fn several_hubs_and_direct_clients_share_a_board() {
     let hosts = |seed: u64| ((1 + seed % 2) as u32, (seed / 2 % 3) as u32);
-    for (one_by_one, refused_max) in [(true, 0.02), (false, 0.08)] {
+    for (one_by_one, refused_max) in [(true, 0.012), (false, 0.06)] {
         let seen = all(false, |seed| {
             let (more_hubs, direct) = hosts(seed);
             Cast { boards: 1, more_hubs, direct, one_by_one }

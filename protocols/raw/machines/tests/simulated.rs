@@ -1,4 +1,8 @@
-//! Both machines over the simulated network: whatever it does, every operation is accounted for exactly once.
+//! Both machines over the simulated network: whatever it does, every operation is accounted for exactly once, and nobody who
+//! keeps the rules waits for others.
+
+#[path = "../../../../crates/measure/tests/counting/mod.rs"]
+mod counting;
 
 use core::time::Duration;
 use hodo_machine::{Address, Instant, Sampling};
@@ -6,7 +10,8 @@ use hodo_raw::{
     Client, ClientConfig, Command, Counters, Direction, Event, Server, ServerCommand, ServerConfig, ServerEvent,
     Transport,
 };
-use hodo_sim::conformance::{self, Bounds, Case, Run};
+use hodo_sim::conformance::{self, Bounds, Case, Crowd, Run};
+use hodo_sim::cost::{Allowance, measure_by};
 use std::collections::HashMap;
 
 const CHANNELS: u32 = 3;
@@ -120,6 +125,7 @@ fn streams_lose_nothing(run: &Run<Event>) -> Result<(), String> {
 }
 
 fn conforms(transport: Transport, reconnect: bool, directions: &'static [Direction], seeds: u64) {
+    measure_by(counting::bytes_here);
     let carrier = match transport {
         Transport::Stream => hodo_sim::Transport::Stream,
         Transport::Datagram => hodo_sim::Transport::Datagram,
@@ -152,4 +158,44 @@ fn datagrams_account_for_every_operation() {
 #[test]
 fn a_connection_for_each_operation() {
     conforms(Transport::Stream, true, &ALL, 2);
+}
+
+#[test]
+fn nobody_who_keeps_the_rules_waits_for_others() {
+    measure_by(counting::bytes_here);
+    for (transport, carrier) in
+        [(Transport::Stream, hodo_sim::Transport::Stream), (Transport::Datagram, hodo_sim::Transport::Datagram)]
+    {
+        let operation = |tag, size, direction| vec![Command::Operation { tag, channel: 0, size, direction }];
+        let crowd = Crowd {
+            transport: carrier,
+            server: &|world| {
+                let site = world.add_site();
+                world.set_opening(site.node, carrier);
+                world.start_with(site, server(transport), answer);
+                site.node
+            },
+            client: &|node, _| {
+                Client::new(ClientConfig {
+                    transport,
+                    address: Address::Node(node),
+                    channels: 1,
+                    size_max: 1 << 20,
+                    acknowledge_every: 4,
+                    greeting_timeout: Duration::from_secs(5),
+                    timeout: Duration::from_secs(1),
+                    reconnect: false,
+                })
+            },
+            operation: &|_, tag| operation(tag, 64, Direction::Both),
+            greedy: &|_, tag| match transport {
+                Transport::Stream => operation(tag, 200_000, Direction::Receive),
+                Transport::Datagram => operation(tag, 1000, Direction::Receive),
+            },
+            is_done: |event| matches!(event, Event::Done(_)),
+            patience: Duration::from_millis(2),
+            cost: Allowance::default(),
+        };
+        crowd.is_fair();
+    }
 }

@@ -40,6 +40,8 @@ pub struct StoreSettings {
     pub commit_every: Duration,
     /// The time after which the disk is asked for what was committed, where a commit does not wait for it.
     pub sync_every: Duration,
+    /// The bytes with which the disk is asked for them sooner.
+    pub sync_bytes: u64,
     /// Where closed segments are copied to.
     pub upload: Option<UploadTo>,
 }
@@ -79,13 +81,14 @@ impl Default for ControllerSettings {
 }
 
 impl StoreSettings {
-    /// Creates a store in this folder that commits each millisecond, is on the disk after two seconds, and copies nothing.
+    /// Creates a store in this folder that commits each millisecond, is on the disk after two seconds or 32 MiB, and copies nothing.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         StoreSettings {
             options: hodo_store::Options::new(directory),
             commit_every: Duration::from_millis(1),
             sync_every: Duration::from_secs(2),
+            sync_bytes: 32 << 20,
             upload: None,
         }
     }

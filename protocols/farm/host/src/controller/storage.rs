@@ -31,6 +31,8 @@ pub struct StoragePace {
     pub commit_every: Duration,
     /// The most time that the disk may lag behind, where a commit does not wait for it.
     pub sync_every: Duration,
+    /// The bytes of the open segment with which the disk is asked for them at once.
+    pub sync_bytes: u64,
 }
 
 struct Shared {

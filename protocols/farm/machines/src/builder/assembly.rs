@@ -117,6 +117,17 @@ impl Assembly {
         (self.open, self.events.len())
     }
 
+    /// Opens a run that the controller has opened, in the place of the oldest one if there are many.
+    pub(crate) fn open(&mut self, run: u32) {
+        // Where that fails there is too much in hand of others, and fragments of it are refused.
+        let _ = self.ledger.open(run);
+    }
+
+    /// Returns whether any run is open.
+    pub(crate) fn has_runs(&self) -> bool {
+        self.ledger.runs().next().is_some()
+    }
+
     /// Bytes of a source's fragments.
     pub(crate) fn in_hand(&self, source: u32) -> u64 {
         self.in_hand.get(source as usize).copied().unwrap_or(0)
@@ -151,7 +162,6 @@ impl Assembly {
     ) -> Result<Outcome, Error> {
         let index = claim.source as usize;
         let held = self.in_hand.get_mut(index).ok_or(Error::Unexpected { kind: kind.code() })?;
-        self.ledger.open(run)?;
         match self.ledger.offer(claim.source, run, event)? {
             Standing::Decided => return Ok(Outcome::Decided),
             Standing::InHand => {}

@@ -30,6 +30,10 @@ impl Builder {
                 (Member::Source(giver), Message::Hello(hello)) if giver.hello == hello => self.greet(peer),
                 // It has started again at the same address.
                 (Member::Source(_), Message::Hello(hello)) => self.source_came(now, peer, hello)?,
+                // It greets again until it is answered, and nobody has to tell it to come anew.
+                (Member::Greeting { .. }, Message::Hello(_)) if !self.assembly.has_runs() => {
+                    self.lines.say(peer, &Header::new(Kind::Pong, 0, 0).encode());
+                }
                 (Member::Greeting { .. }, message @ Message::Hello(_)) => {
                     if let Err(error) = self.message(now, peer, message) {
                         self.end(peer, error);

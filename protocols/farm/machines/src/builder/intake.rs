@@ -5,7 +5,7 @@ use crate::controller::sources::Giver;
 use crate::inbound::{Intake, Message};
 use crate::wire::{FLAG_DUPLICATE, Header, Hello, Kind, Role, Verdict};
 use bytes::Bytes;
-use hodo_machine::{Instant, Peer};
+use hodo_machine::{Closed, Instant, Peer};
 
 impl Builder {
     pub(super) fn received(&mut self, now: Instant, peer: Peer, mut bytes: &[u8]) {
@@ -67,7 +67,7 @@ impl Builder {
         }
         self.serials += 1;
         let (serial, credits, window) = (self.serials, self.config.source_credits, self.config.window());
-        let is_draining = self.draining.is_some() || self.sender.is_draining();
+        let is_draining = self.draining.is_some() || self.sender.is_draining() || !self.assembly.has_runs();
         self.segments.forget(number);
         if let Some(line) = self.lines.at(peer) {
             line.intake = Intake { event_max: self.config.fragment_max, data_max: 0, keep: true };
@@ -114,6 +114,10 @@ impl Builder {
         let max = 2 * (self.config.window() + u64::from(self.config.source_credits) * HELD);
         if self.assembly.in_hand(claim.source) + u64::from(claim.length) > max {
             return Err(Error::OverCredit { max });
+        }
+        if !self.assembly.has_runs() {
+            // It was on its way when its source was told to wait, and comes again.
+            return Err(Error::Closed(Closed::Finished));
         }
         let outcome = self.assembly.offer(now, (run, event), claim, kind, payload);
         match outcome.inspect_err(|_| self.counters.unexpected_fragments += 1)? {

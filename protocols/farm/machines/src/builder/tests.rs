@@ -32,6 +32,7 @@ fn reach(rig: &mut Rig<Builder>) {
     assert!(matches!(rig.take(UP)[..], [Message::Hello(Hello { role: Role::Builder, number: 7, .. })]));
     let event_max = rig.machine.config.fragment_max + 100;
     rig.say(UP, &Hello { event_max, ..hello(Role::Controller, 0, 100) }.encode());
+    rig.say(UP, &plain(Kind::Run, 1));
 }
 
 fn source_at(rig: &mut Rig<Builder>, number: u32, place: u32) -> Peer {
@@ -92,6 +93,29 @@ fn an_event_is_its_fragments_in_order_and_each_source_gets_its_token() {
     let counters = rig.machine.counters();
     assert_eq!((counters.complete, counters.fragments, counters.answered), (1, 2, 1));
     assert_eq!((counters.events_open, counters.events_waiting, counters.sources), (0, 0, 2));
+}
+
+#[test]
+fn fragments_are_of_runs_that_the_controller_has_opened() {
+    let mut rig = Rig::new(Builder::new(config()));
+    let early = source_at(&mut rig, 0, 0);
+    assert!(matches!(rig.take(early)[..], [Message::Hello(_), Message::Drain]), "no run is open yet");
+    rig.say(early, &event(5, b"a"));
+    assert!(!rig.is_open(early), "what was on its way comes again");
+    let early = source_at(&mut rig, 0, 1);
+    reach(&mut rig);
+    assert!(!rig.is_open(early), "it is told to give by a new connection");
+    errors(&mut rig);
+    let [first, second] = sources(&mut rig);
+    rig.say(first, &plain(Kind::Run, 2));
+    rig.say(first, &event(5, b"a"));
+    assert_eq!(errors(&mut rig), [Error::NoSuchRun { run: 2 }]);
+    assert_eq!(rig.machine.counters().events_open, 0);
+    rig.say(UP, &plain(Kind::Run, 2));
+    assert!(rig.is_open(second), "others go on");
+    rig.say(second, &plain(Kind::Run, 2));
+    rig.say(second, &event(5, b"a"));
+    assert_eq!((errors(&mut rig), rig.machine.counters().events_open), (vec![], 1));
 }
 
 #[test]

@@ -146,9 +146,9 @@ impl NodeLine {
         length <= self.hello.event_max as usize
     }
 
-    /// Tells whether the node will ever take an event again.
+    /// Tells whether the node will ever take an event again: a credit comes with the answer to an event alone.
     fn is_alive(&self) -> bool {
-        self.credits > 0 || !self.given.is_empty()
+        self.credits > 0 || !self.given.is_empty() || !self.answers()
     }
 
     /// Returns the place of the event that a token answers.
@@ -270,6 +270,18 @@ impl Queue {
         }
     }
 
+    /// Returns the node that has been without credits and events for longest, and so for good.
+    pub(crate) fn of_no_use(&self, lines: &mut Lines<Member>) -> Option<Peer> {
+        let mut useless: Option<(Instant, Peer)> = None;
+        for peer in &self.ring {
+            let Some((_, node)) = node(lines, *peer) else { continue };
+            if !node.is_alive() && useless.is_none_or(|(since, _)| node.answered_at < since) {
+                useless = Some((node.answered_at, *peer));
+            }
+        }
+        useless.map(|(_, peer)| peer)
+    }
+
     /// Picks the node that gets the next event, of this length, by the policy, and takes a credit from it.
     #[inline]
     pub(crate) fn pick(&mut self, lines: &mut Lines<Member>, length: usize) -> Option<Peer> {
@@ -314,8 +326,8 @@ impl Queue {
             }
             let peer = *self.ring.get(self.next)?;
             let (blocked, node) = node(lines, peer)?;
-            if node.reserved.is_some() || node.alone || node.draining || !node.takes(length) {
-                // One that is set apart, or too small, does not hold up the others.
+            if node.reserved.is_some() || node.alone || node.draining || !node.takes(length) || !node.is_alive() {
+                // One that is set apart, too small, or without credits for good does not hold up the others.
                 self.next += 1;
                 continue;
             }

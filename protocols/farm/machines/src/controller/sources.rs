@@ -5,7 +5,7 @@ use crate::inbound::Intake;
 use crate::ledger::Standing;
 use crate::lines::Lines;
 use crate::supply::Supply;
-use crate::wire::{FLAG_DUPLICATE, Header, Hello, Kind, Token, Verdict};
+use crate::wire::{FLAG_DUPLICATE, HEADER, Header, Hello, Kind, Role, Token, Verdict};
 use bytes::Bytes;
 use hodo_machine::{Instant, Peer};
 
@@ -106,6 +106,11 @@ impl<S: Supply> Controller<S> {
         let (serial, run) = (self.accounts.serials, self.run);
         let answer = self.hello(credits, window);
         self.lines.say(peer, &answer.encode());
+        if hello.role == Role::Builder {
+            for run in self.ledger.runs() {
+                self.lines.say(peer, &opened(run));
+            }
+        }
         if let Some(line) = self.lines.at(peer) {
             line.intake = Intake { event_max: self.config.event_max, data_max: 0, keep: true };
             line.state = Member::Giver(Giver { active: now, ..Giver::new(hello, serial, run, credits, window) });
@@ -114,6 +119,20 @@ impl<S: Supply> Controller<S> {
             self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
         }
         Ok(())
+    }
+
+    /// Opens a run, and begins it where that can be done: the pages say which run goes on.
+    pub(super) fn begin_run(&mut self, run: u32) {
+        if self.ledger.open(run).is_err() {
+            return;
+        }
+        self.run = run;
+        for peer in self.giver_peers() {
+            if matches!(self.lines.at(peer).map(|line| &line.state), Some(Member::Giver(giver)) if giver.hello.role == Role::Builder)
+            {
+                self.lines.say(peer, &opened(run));
+            }
+        }
     }
 
     /// Ends the source that has been idle longest, if it was so for long enough: those that never gave an event come first.
@@ -176,6 +195,11 @@ impl<S: Supply> Controller<S> {
         }
         self.lines.check_owed(peer)
     }
+}
+
+/// Returns the message that tells a builder of an open run.
+fn opened(run: u32) -> [u8; HEADER] {
+    Header::new(Kind::Run, 0, u64::from(run)).encode()
 }
 
 /// Returns a giver while it has the connection with this serial number.

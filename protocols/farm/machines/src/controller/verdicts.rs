@@ -2,6 +2,7 @@ use super::nodes::{Dispatched, Origin, PendingEvent, node};
 use super::sources::{HELD, giver};
 use super::{Controller, Event, Final, Owed};
 use crate::Error;
+use crate::pool::Pool;
 use crate::supply::Supply;
 use crate::wire::{FLAG_DUPLICATE, FLAG_OUTPUT, Kind, Token, Verdict};
 use alloc::collections::VecDeque;
@@ -11,8 +12,8 @@ use hodo_machine::{Instant, Peer};
 /// The data of verdicts that are not committed, which is to be stored.
 #[derive(Debug, Default)]
 pub(super) struct Uncommitted {
-    /// The verdict's place in order, and its bytes.
-    with_data: VecDeque<(u64, u64)>,
+    /// The verdict's place in order, and its data.
+    with_data: VecDeque<(u64, Bytes)>,
     bytes: u64,
 }
 
@@ -24,20 +25,21 @@ impl Uncommitted {
     }
 
     #[inline]
-    fn add(&mut self, sequence: u64, length: usize) {
-        if length > 0 {
-            self.with_data.push_back((sequence, length as u64));
-            self.bytes += length as u64;
+    fn add(&mut self, sequence: u64, data: &Bytes) {
+        if !data.is_empty() {
+            self.bytes += data.len() as u64;
+            self.with_data.push_back((sequence, data.clone()));
         }
     }
 
+    /// Drops what is committed; its memory serves the next events, where the application has let go of it.
     #[inline]
-    fn commit(&mut self, up_to: u64) {
-        while let Some((sequence, bytes)) = self.with_data.front()
-            && *sequence <= up_to
+    fn commit(&mut self, up_to: u64, pool: &mut Pool) {
+        while self.with_data.front().is_some_and(|(sequence, _)| *sequence <= up_to)
+            && let Some((_, data)) = self.with_data.pop_front()
         {
-            self.bytes -= bytes;
-            self.with_data.pop_front();
+            self.bytes -= data.len() as u64;
+            pool.give(data);
         }
     }
 }
@@ -148,7 +150,7 @@ impl<S: Supply> Controller<S> {
             self.lines.pool.give(payload);
         }
         if self.config.uncommitted_max.is_some() {
-            self.commits.uncommitted.add(sequence, data.len());
+            self.commits.uncommitted.add(sequence, &data);
         }
         let partial = kind != Kind::Event;
         self.events.push_back(Event::Verdict(Final { run, event, verdict, partial, node, attempts, data }));
@@ -160,7 +162,7 @@ impl<S: Supply> Controller<S> {
     /// Verdicts up to this one are committed: who gave their events is told.
     pub(super) fn commit(&mut self, count: u64) {
         self.commits.committed = self.commits.committed.max(count.min(self.commits.told));
-        self.commits.uncommitted.commit(self.commits.committed);
+        self.commits.uncommitted.commit(self.commits.committed, &mut self.lines.pool);
         while let Some(owed) = self.commits.owed.front()
             && owed.sequence <= self.commits.committed
             && let Some(Owed { peer, serial, token, length, .. }) = self.commits.owed.pop_front()
@@ -170,5 +172,27 @@ impl<S: Supply> Controller<S> {
                 self.lines.say(peer, &token.encode());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_what_is_committed_serves_the_next_events() {
+        let (mut uncommitted, mut pool) = (Uncommitted::default(), Pool::default());
+        let stored = [1, 2].map(|sequence| {
+            let data = pool.take(5000).freeze();
+            uncommitted.add(sequence, &data);
+            data
+        });
+        let places = stored.each_ref().map(|data| data.as_ptr());
+        drop(stored);
+        uncommitted.commit(1, &mut pool);
+        assert_eq!(uncommitted.bytes(), 5000);
+        assert_eq!(pool.take(5000).as_ptr(), places[0]);
+        uncommitted.commit(2, &mut pool);
+        assert_eq!((pool.take(5000).as_ptr(), uncommitted.bytes()), (places[1], 0));
     }
 }

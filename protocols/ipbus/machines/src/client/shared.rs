@@ -1,9 +1,8 @@
 use super::carrier::{Move, OnReply, clear};
 use super::plain::Plain;
-use crate::Error;
-use crate::window::{Cause, Step, Window, WindowConfig, WindowCounters};
+use crate::window::{Cause, Heard, Step, Window, WindowConfig, WindowCounters};
 use crate::wire::packet::Header;
-use crate::wire::status::{self, Status};
+use crate::wire::status::Status;
 use alloc::vec::Vec;
 use hodo_machine::{Instant, Outbox};
 
@@ -15,7 +14,6 @@ use hodo_machine::{Instant, Outbox};
 /// Otherwise none has, and what is lost fails.
 #[derive(Debug)]
 pub(super) struct Shared {
-    config: WindowConfig,
     state: State,
     plain: Plain,
     window: Window,
@@ -23,15 +21,14 @@ pub(super) struct Shared {
     held: Option<(u64, Vec<u8>)>,
     /// Whether somebody else was found to send packets with ids since ours have them.
     contended: bool,
-    statuses: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Nothing but harmless reads has been asked for.
     Undecided,
-    /// The status is asked for since the first instant, and again at the second.
-    Asking(Instant, Instant),
+    /// The window asks for the status, which decides.
+    Asking,
     /// The device is not used by others.
     Numbered,
     /// Others have sent packets with ids.
@@ -46,8 +43,6 @@ impl Shared {
             window: Window::new(config),
             held: None,
             contended: false,
-            statuses: 0,
-            config,
         }
     }
 
@@ -67,7 +62,7 @@ impl Shared {
         match self.state {
             _ if self.held.is_some() => 0,
             State::Undecided | State::Unnumbered => self.plain.room(),
-            State::Asking(..) => 0,
+            State::Asking => 0,
             State::Numbered => self.window.room(),
         }
     }
@@ -90,12 +85,14 @@ impl Shared {
             State::Undecided | State::Unnumbered => {
                 self.plain.received(bytes, &mut |answer| told(answer.key, Ok(answer)));
             }
-            State::Asking(..) => {
-                let Ok(status) = Status::decode(bytes) else { return };
-                if is_unused(&status) {
+            State::Asking => {
+                if self.window.received(now, bytes, |_| false) != Heard::Status {
+                    return;
+                }
+                if is_unused(self.window.device()) {
                     self.state = State::Numbered;
-                    self.window.open(now);
                 } else {
+                    self.close_window(now);
                     self.state = State::Unnumbered;
                 }
             }
@@ -109,25 +106,20 @@ impl Shared {
                 State::Undecided | State::Unnumbered if self.held.is_none() || !self.plain.is_empty() => {
                     return self.plain.poll(now, out);
                 }
-                State::Undecided => self.state = State::Asking(now, now),
+                State::Undecided => {
+                    self.window.open(now);
+                    self.state = State::Asking;
+                }
                 State::Unnumbered => {
                     if let Some((key, mut packet)) = self.held.take() {
                         self.plain.push(key, &mut packet, false);
                     }
                 }
-                State::Asking(since, _) if now >= since + self.config.patience => return Move::Down(Error::NoAnswer),
-                State::Asking(since, again) if now >= again => {
-                    self.state = State::Asking(since, now + self.config.late_max());
-                    self.statuses += 1;
-                    out.copy(&status::REQUEST);
-                    return Move::Send;
-                }
-                State::Asking(since, again) => return Move::Idle(Some(again.min(since + self.config.patience))),
                 State::Numbered if self.contended && self.window.is_empty() => {
                     self.close_window(now);
                     self.state = State::Unnumbered;
                 }
-                State::Numbered => return self.poll_window(now, out),
+                State::Asking | State::Numbered => return self.poll_window(now, out),
             }
         }
     }
@@ -159,7 +151,6 @@ impl Shared {
     pub(super) fn counters(&self) -> WindowCounters {
         let mut counters = self.plain.counters();
         counters += self.window.counters();
-        counters.statuses += self.statuses;
         counters
     }
 }

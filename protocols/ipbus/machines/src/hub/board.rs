@@ -139,11 +139,17 @@ impl Board {
 
     /// Sends one probe to a board that is dead.
     pub(super) fn probe(&mut self, now: Instant, last: Duration) {
-        if let Health::Dead(death) = &mut self.health {
-            (death.probed, death.probe_at) = (now, now + death.wait);
-            death.wait = (death.wait * 2).min(last);
+        if self.probed(now, last) {
             self.link.probe(now);
         }
+    }
+
+    /// Sets when a board that is dead is probed next; returns whether it is dead.
+    pub(super) fn probed(&mut self, now: Instant, last: Duration) -> bool {
+        let Health::Dead(death) = &mut self.health else { return false };
+        (death.probed, death.probe_at) = (now, now + death.wait);
+        death.wait = (death.wait * 2).min(last);
+        true
     }
 
     /// Returns when the board is to be probed, if it is dead and not being opened.
@@ -233,7 +239,7 @@ impl Link {
 
     /// Puts a packet into flight; its buffer goes with it, and another comes back in its place.
     pub(super) fn push(&mut self, now: Instant, number: u32, packets: &mut Packets) {
-        let chain = packets[number].client;
+        let chain = packets[number].chain;
         let fill = |buffer: &mut Vec<u8>| swap(buffer, &mut packets[number].bytes);
         match self {
             Link::Current(window) => {

@@ -22,8 +22,8 @@ pub(super) struct Client {
     pub(super) backlog: VecDeque<Box<[u8]>>,
     /// Packets in them; a chunk without any counts as one.
     pub(super) backlog_packets: usize,
-    /// The full board that the first of them is for.
-    pub(super) waits_for: Option<u32>,
+    /// Where the first of them waits for room.
+    pub(super) waits_for: Option<Full>,
     /// When the last byte of it came.
     pub(super) heard: Instant,
     entries: VecDeque<Entry>,
@@ -39,6 +39,15 @@ pub(super) struct Client {
     /// Whether it is in the queue of those that can be answered.
     pub(super) ready: bool,
     pub(super) counters: ClientCounters,
+}
+
+/// A queue without room for a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Full {
+    /// The queue of this board.
+    Board(u32),
+    /// The packets of all boards together.
+    Hub,
 }
 
 /// The answer to one packet.

@@ -16,6 +16,8 @@ pub(super) struct Packet {
     pub(super) target: SocketAddrV4,
     /// The client that sent it; [`NONE`] once the client has gone.
     pub(super) client: u32,
+    /// The client that sent it, whether it has gone or not: its packets keep their order.
+    pub(super) chain: u32,
     /// The number of its chunk among the client's.
     pub(super) chunk: u32,
     pub(super) stage: Stage,
@@ -53,7 +55,7 @@ impl Packets {
             return None;
         }
         let (stage, code, times) = (Stage::Queued, Code::Done, Times::default());
-        let packet = |bytes| Packet { bytes, target, client, chunk, stage, code, next: NONE, times };
+        let packet = |bytes| Packet { bytes, target, client, chain: client, chunk, stage, code, next: NONE, times };
         let number = self.slab.take(|| packet(Vec::new()));
         let mut bytes = core::mem::take(&mut self[number].bytes);
         bytes.clear();

@@ -32,6 +32,8 @@ pub(super) struct Router {
     pub(super) lanes: Lanes,
     /// Bytes of the chunks that wait for room.
     pub(super) backlog_bytes: usize,
+    /// Clients whose next chunk waits for room among the packets of all boards, in turn.
+    pub(super) waiting: VecDeque<u32>,
     /// Boards that have something to do.
     work: VecDeque<u32>,
     pub(super) timers: Timers<Timer>,
@@ -63,6 +65,7 @@ impl Router {
             packets: Packets::new(config.packets),
             lanes: Lanes::default(),
             backlog_bytes: 0,
+            waiting: VecDeque::new(),
             work: VecDeque::new(),
             timers: Timers::default(),
             ready: VecDeque::new(),
@@ -189,10 +192,14 @@ impl Router {
         }
     }
 
-    /// Notes that a board cannot be reached at all.
-    pub(super) fn board_closed(&mut self, number: u32) {
+    /// Notes that a board cannot be reached at all. For one that is dead it is the answer to a probe, which is repeated as late as
+    /// any other.
+    pub(super) fn board_closed(&mut self, now: Instant, number: u32) {
+        let last = self.config.probe_last;
         if let Some(board) = self.boards.at(number) {
-            board.socket = Socket::Closed;
+            if core::mem::replace(&mut board.socket, Socket::Closed) == Socket::Opening {
+                board.probed(now, last);
+            }
             board.link.give_up();
             self.set_to_work(number);
         }
@@ -278,7 +285,8 @@ impl Router {
                     return Output::Send(peer);
                 }
             }
-            if self.events.is_empty() && self.carry.is_empty() {
+            self.admit_to_hub(now);
+            if self.events.is_empty() && self.carry.is_empty() && self.work.is_empty() && self.ready.is_empty() {
                 return Output::Idle(self.timers.next());
             }
         }

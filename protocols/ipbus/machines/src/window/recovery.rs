@@ -262,12 +262,14 @@ impl Window {
             State::Down | State::Opening => self.resume(now, status.next_id),
             _ if self.sharing.checks => self.checked(now, status.next_id, asked.at),
             _ if ahead <= self.sent() => self.recover(ahead, asked),
+            State::Open if self.is_surely_overtaken(status.next_id) => self.overtaken(now, status.next_id),
             State::Open => {
                 self.state = State::Doubtful(now + self.until_late_ones_have_come());
                 self.status.asked.clear();
             }
             State::Doubtful(_) => self.believe_the_next(now, status.next_id),
         }
+        self.give_up_unproven(now);
         Heard::Status
     }
 
@@ -310,13 +312,23 @@ impl Window {
     /// Takes the device's next id for true, which is none of ours for the second time: it has restarted, or others have
     /// sent packets.
     fn believe_the_next(&mut self, now: Instant, next_id: u16) {
-        let is_behind = next_id == 1 || distance(next_id, self.next) < u16::MAX / 2;
+        let is_behind = self.is_behind(next_id);
         let greets = self.slots.iter().all(|slot| slot.key.is_none());
         match (is_behind, greets) {
             (true, _) => self.lost_track(next_id, Cause::Restarted),
             (false, true) => self.fail(self.slots.len(), Cause::Contended, After::Resume(next_id)),
             (false, false) => self.overtaken(now, next_id),
         }
+    }
+
+    /// Tells whether a next id is not beyond all that were sent, but of before: the device has restarted.
+    fn is_behind(&self, next_id: u16) -> bool {
+        next_id == 1 || distance(next_id, self.base) < u16::MAX / 2
+    }
+
+    /// Tells whether a next id beyond all that were sent needs no second look: no status of long ago may still come.
+    fn is_surely_overtaken(&self, next_id: u16) -> bool {
+        self.status.due == 0 && !self.is_behind(next_id) && self.slots.iter().any(|slot| slot.key.is_some())
     }
 
     /// Fails all packets: nobody can say which were done.

@@ -7,11 +7,12 @@
 //! |---|---|
 //! | the device keeps another host's reply under the number | the packet was not done, if the device has not restarted since |
 //! | it keeps a reply that was there before, the *witness* | it has not restarted |
+//! | another's reply, asked for right behind a packet that was sent once | it has not restarted since: there was no time |
 //! | its next number is beyond all that were sent | others send packets too |
 //! | its next number, asked for before anything was sent | the number to go on with |
 //!
-//! While others are at it, one packet is in flight, so that none overtakes another of its client, and after each a random
-//! pause leaves the others a turn.
+//! While others are at it, one packet is in flight, so that none overtakes another of its client. Its reply is asked for right
+//! behind it, before others have sent more than the device keeps, and after each a random pause leaves the others a turn.
 
 use super::{Cause, RESTART, Slot, Stage, State, StatusRequest, Window};
 use crate::wire::operation::{Mode, Operation, Request};
@@ -170,7 +171,7 @@ impl Window {
     pub(super) fn is_held_back(&self, now: Instant) -> bool {
         let before = self.unsent.checked_sub(1).and_then(|before| self.slots.get(before));
         let greets = before.is_some_and(|slot| slot.key.is_none() && slot.stage != Stage::Answered);
-        greets || self.sharing.contended > 0 && now < self.sharing.pause
+        greets || self.sharing.contended > 0 && (now < self.sharing.pause || self.unsent > self.done)
     }
 
     /// Returns when the next packet need not wait for others any more, if that is what it waits for.
@@ -202,6 +203,7 @@ impl Window {
                 self.ask(index);
             }
         }
+        self.sharing.ask |= self.slots.iter().any(|slot| slot.stage == Stage::ToAsk);
         self.drop_answered(now);
         self.renumber_if_resolved(now);
     }
@@ -224,17 +226,38 @@ impl Window {
         true
     }
 
-    /// Takes packets for not done whose numbers others have taken, if the device has not restarted since they were sent.
+    /// Takes packets for not done whose numbers others have taken, if the device has not restarted since they were sent: what
+    /// was sent once has had its reply asked for right behind it.
     fn believe(&mut self, now: Instant) {
+        let mut newest = None;
         for slot in &mut self.slots {
             let Stage::Anothers(told) = slot.stage else { continue };
-            if slot.key.is_none() || self.sharing.is_certain(slot.sent) {
+            if slot.key.is_none() || slot.once || self.sharing.is_certain(slot.sent) {
                 slot.stage = Stage::NotDone;
-                self.sharing.witness = Some((slot.id, told));
-            } else {
-                self.sharing.ask = self.sharing.asked.is_none();
+                newest = Some((slot.id, told));
             }
         }
+        if self.slots.iter().any(|slot| matches!(slot.stage, Stage::Anothers(_))) {
+            self.sharing.ask = self.sharing.asked.is_none();
+        } else {
+            self.sharing.witness = newest.or(self.sharing.witness);
+        }
+        self.renumber_if_resolved(now);
+    }
+
+    /// Gives up packets whose numbers others have taken, where the device may have restarted since, and keeps no reply any more
+    /// that would show that it has not.
+    pub(super) fn give_up_unproven(&mut self, now: Instant) {
+        if self.sharing.witness.is_some_and(|(id, _)| self.keeps(id)) {
+            return;
+        }
+        for slot in &mut self.slots {
+            if matches!(slot.stage, Stage::Anothers(_)) {
+                slot.stage = Stage::Answered;
+                self.sharing.lost.extend(slot.key);
+            }
+        }
+        self.drop_answered(now);
         self.renumber_if_resolved(now);
     }
 
@@ -319,7 +342,8 @@ impl Window {
     /// nothing else shows, where others have brought the numbers back to where they were.
     pub(super) fn may_send_again(&mut self, asked: StatusRequest) -> bool {
         let Some((id, _)) = self.sharing.witness else { return true };
-        if self.sharing.is_certain(asked.at) {
+        let is_young = |slot: &Slot| slot.once && asked.at <= slot.sent + RESTART;
+        if self.sharing.is_certain(asked.at) || self.slots.get(self.done).is_some_and(is_young) {
             return true;
         }
         if !self.keeps(id) {

@@ -55,6 +55,19 @@ impl Board {
         self.next = next;
     }
 
+    /// Does so many packets of another host, each with the next number.
+    pub fn serve_another(&mut self, packets: u32) {
+        for _ in 0..packets {
+            let wish = Wish { id: self.next, ..Wish::new(self.number, Deed::Read(0, 1)) };
+            self.answer(&wish.request()).expect("it has the next number");
+        }
+    }
+
+    /// Forgets the reply of this number.
+    pub fn forget(&mut self, id: u16) {
+        self.kept.retain(|(kept, _)| *kept != id);
+    }
+
     /// Returns the answer to a datagram.
     pub fn answer(&mut self, datagram: &[u8]) -> Option<Vec<u8>> {
         if self.dead {

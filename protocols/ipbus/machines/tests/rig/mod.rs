@@ -5,7 +5,7 @@ use crate::rack::{Board, Deed, Wish, chunk_of, codes_of};
 use hodo_ipbus::hub::{AllowList, Hub, HubCommand, HubConfig, HubEvent};
 use hodo_ipbus::wire::chunk;
 use hodo_ipbus::wire::hub::Code;
-use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,6 +15,9 @@ pub const MILLI: Duration = Duration::from_millis(1);
 pub const ADDRESS: Address = Address::Node(7);
 /// How long the driver takes to get to writing, and to write.
 pub const WRITING: Duration = Duration::from_micros(10);
+
+/// The number of a board to which no network leads.
+pub const NOWHERE: u32 = 255;
 
 /// A hub, with boards that answer when they are told to.
 pub struct Rig {
@@ -32,6 +35,8 @@ pub struct Rig {
     pub closed: Vec<Peer>,
     pub deadline: Option<Instant>,
     pub clients: u32,
+    /// Attempts to reach the board that is [`NOWHERE`].
+    pub tries: u32,
 }
 
 impl Rig {
@@ -48,6 +53,7 @@ impl Rig {
             closed: Vec::new(),
             deadline: None,
             clients: 0,
+            tries: 0,
         }
     }
 
@@ -74,7 +80,13 @@ impl Rig {
                 Output::Event(event) => self.events.push(event),
                 Output::Open(peer, address) => {
                     let Some(SocketAddr::V4(board)) = address.ip() else { panic!("{address}") };
-                    self.peers.insert(peer.0, u32::from(board.ip().octets()[3]));
+                    let number = u32::from(board.ip().octets()[3]);
+                    if number == NOWHERE {
+                        self.tries += 1;
+                        self.hub.handle(self.now, Input::Closed(peer, Closed::Unreachable));
+                        continue;
+                    }
+                    self.peers.insert(peer.0, number);
                     self.hub.handle(self.now, Input::Opened(peer, &Ends::new(Address::Node(0), address)));
                 }
                 Output::Close(peer) => {

@@ -9,6 +9,7 @@ use hodo_ipbus::wire::chunk::Chunks;
 use hodo_ipbus::wire::hub::Code;
 use hodo_ipbus::wire::{Order, Version};
 use hodo_machine::{Address, Driver, Input, Instant, Machine, Outbox, Output, Peer, Wait};
+use hodo_sim::cost::Allowance;
 use hodo_sim::{Congestion, Network, Random, Sim, Transport};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -383,7 +384,10 @@ pub fn scene(seed: u64, faults: bool, cast: Cast) -> Scene {
     for node in (0..hubs).chain(first_direct..first_board) {
         sim.set_opening(node, Transport::Datagram);
     }
-    (0..hubs).for_each(|node| sim.set_listening(node, true));
+    for node in 0..hubs {
+        sim.set_listening(node, true);
+        sim.set_allowance(node, Allowance::default());
+    }
     (hubs..first_board).for_each(|node| sim.set_listening(node, false));
     let mut fates = Vec::new();
     for node in first_board..first_board + boards {

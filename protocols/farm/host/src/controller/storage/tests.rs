@@ -94,7 +94,7 @@ fn dies(name: &str, writes: bool) -> (String, String, String) {
     let (store, _) = Store::open_on(Arc::new(files.clone()), Options::new(&folder)).expect("the folder can be made");
     files.is_armed.store(true, Ordering::Relaxed);
     let health = Arc::new(Health::new(Duration::from_secs(3600)));
-    let pace = StoragePace { commit_every: Duration::ZERO, sync_every: Duration::ZERO };
+    let pace = StoragePace { commit_every: Duration::ZERO, sync_every: Duration::ZERO, sync_bytes: 0 };
     let storage = Storage::start(store, 1, pace, None, &health).expect("a thread");
     let queue = storage.queue(0);
     let verdict = |event| Final {

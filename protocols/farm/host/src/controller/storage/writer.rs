@@ -102,7 +102,7 @@ impl Writer {
             return true;
         }
         let now = self.clock.now();
-        let is_due = now >= self.sync_at;
+        let is_due = now >= self.sync_at || self.store.unsynced_bytes() >= self.pace.sync_bytes;
         if is_due {
             self.sync_at = now + self.pace.sync_every;
         }
@@ -167,8 +167,10 @@ fn acknowledge(shared: &Shared, queue: &Queue, verdicts: &mut Vec<Final>) {
     let (events, bytes) = kept.fold((0, 0), |(events, bytes), kept| (events + 1, bytes + kept.data.len() as u64));
     shared.stored.fetch_add(events, Ordering::Relaxed);
     shared.stored_bytes.fetch_add(bytes, Ordering::Relaxed);
-    queue.committed.fetch_add(verdicts.len() as u64, Ordering::Release);
+    let committed = verdicts.len() as u64;
+    // First, so that the thread that serves has the memory for itself again.
     verdicts.clear();
+    queue.committed.fetch_add(committed, Ordering::Release);
     if let Some(waker) = &*queue.waker.lock().unwrap_or_else(PoisonError::into_inner) {
         waker.wake();
     }

@@ -132,7 +132,7 @@ fn idle_sources_make_room_when_all_places_are_taken_and_can_come_again() {
     come(&mut farm, 0);
     assert_eq!(farm.closed, [accepted(104)], "who was ended can come again");
     assert!(
-        Error::Idle { max: 3 }.code() as usize == Error::REASONS.len() - 1 && !Error::Idle { max: 3 }.is_misbehaviour()
+        Error::REASONS[Error::Idle { max: 3 }.code() as usize] == "idle" && !Error::Idle { max: 3 }.is_misbehaviour()
     );
 }
 
@@ -149,6 +149,39 @@ fn paused_it_gives_nothing_and_takes_tokens() {
     farm.handle(Input::Command(Command::Resume));
     assert_eq!(farm.given(node), [1, 2]);
     assert!(farm.machine.counters().dead_time_ns >= 1_000_000_000);
+}
+
+#[test]
+fn nodes_without_credits_make_room_when_all_places_are_taken() {
+    let mut farm = farm(ControllerConfig { nodes_max: 3, ..config() });
+    let [spent, empty, busy] = [(0, 1), (1, 0), (2, 1)].map(|(number, credits)| node(&mut farm, number, credits));
+    let giver = source(&mut farm, 0);
+    give(&mut farm, giver, [0, 1]);
+    assert_eq!((farm.given(spent), farm.given(busy)), (vec![0], vec![1]));
+    let come = |farm: &mut Farm, number: u32| {
+        farm.open(accepted(100 + number));
+        farm.say(accepted(100 + number), &hello(Role::Node, number, 1).encode());
+    };
+    come(&mut farm, 3);
+    assert_eq!(farm.closed, [empty], "it can never take an event");
+    assert_eq!(why_left(&mut farm, empty), Some(Error::NoCredits { max: 3 }));
+    come(&mut farm, 4);
+    assert_eq!(farm.closed[1..], [accepted(104)], "the others have an event or a credit");
+    let last = Token { credits: 0, ..token_of(1, 0, ACCEPTED) };
+    farm.say(spent, &last.encode());
+    come(&mut farm, 5);
+    assert_eq!(farm.closed[2..], [spent], "nor can one that has answered its last");
+    let no_credits = Error::NoCredits { max: 3 };
+    assert_eq!((Error::REASONS[no_credits.code() as usize], no_credits.is_misbehaviour()), ("no-credits", false));
+}
+
+#[test]
+fn in_turn_nodes_without_credits_hold_up_nobody() {
+    let mut farm = farm(ControllerConfig { policy: Policy::RoundRobin, ..config() });
+    let [_, node] = [(0, 0), (1, 2)].map(|(number, credits)| node(&mut farm, number, credits));
+    let giver = source(&mut farm, 0);
+    give(&mut farm, giver, [0, 1]);
+    assert_eq!(farm.given(node), [0, 1]);
 }
 
 #[test]
