@@ -10,6 +10,7 @@ mod ipbus;
 mod ipbus_client;
 mod ipbus_hub;
 mod metered;
+mod pva;
 mod raw;
 mod shared;
 mod store;
@@ -46,6 +47,10 @@ pub const TARGETS: &[Target] = &[
     Target { name: "farm_node", run: farm::node, slowness: 10 },
     Target { name: "farm_source", run: farm::source, slowness: 10 },
     Target { name: "farm_builder", run: farm::builder, slowness: 10 },
+    Target { name: "pva_value", run: pva::value, slowness: 2 },
+    Target { name: "pva_stream", run: pva::stream, slowness: 4 },
+    Target { name: "pva_server", run: pva::server, slowness: 10 },
+    Target { name: "pva_request", run: pva::request, slowness: 2 },
     Target { name: "http", run: http::server, slowness: 2 },
     Target { name: "uri", run: text::uri, slowness: 1 },
     Target { name: "address_table", run: device_files::address_table, slowness: 4 },

@@ -1,0 +1,218 @@
+use crate::data::{Array, BitSet, Item, Plan, Scalar, Step, Text, Type};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// A value of a type, and which of its fields have changed.
+///
+/// Numbers and bools are in one run of words; texts keep their room and arrays are shared, so that a value that is read again and
+/// again allocates nothing for them.
+#[derive(Clone)]
+pub struct Value {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) words: Box<[u64]>,
+    pub(crate) objects: Box<[Object]>,
+    pub(crate) changed: BitSet,
+}
+
+/// A leaf of a value that is not a word.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Object {
+    Text(Text),
+    Array(Array),
+    /// The chosen member of a union, and its value.
+    Union(Option<(u32, Box<Value>)>),
+    Any(Option<Box<Value>>),
+    Elements(Vec<Option<Box<Value>>>),
+}
+
+impl Value {
+    /// Creates a value whose numbers are 0, and whose other fields are empty. Nothing of it has changed.
+    #[must_use]
+    pub fn new(plan: &Arc<Plan>) -> Self {
+        let objects = plan.leaves().iter().filter_map(|leaf| {
+            Some(match &leaf.step {
+                Step::Word(_) => return None,
+                Step::Text => Object::Text(Text::default()),
+                Step::Array(scalar, _) => Object::Array(Array::empty(*scalar)),
+                Step::Union(_) => Object::Union(None),
+                Step::Any => Object::Any(None),
+                Step::Elements(_) => Object::Elements(Vec::new()),
+            })
+        });
+        Value {
+            words: core::iter::repeat_n(0, plan.words()).collect(),
+            objects: objects.collect(),
+            changed: BitSet::new(),
+            plan: plan.clone(),
+        }
+    }
+
+    /// Creates a value of a type.
+    #[must_use]
+    pub fn of(of: Type) -> Self {
+        Value::new(&Plan::new(of))
+    }
+
+    /// Returns the plan of the type.
+    #[must_use]
+    pub const fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// Returns the bytes of memory that a new value of this plan takes.
+    pub(crate) fn memory(plan: &Plan) -> usize {
+        size_of::<Value>() + size_of::<u64>() * plan.words() + size_of::<Object>() * plan.objects()
+    }
+
+    /// Returns the numbers of the fields that have changed. A structure's number stands for all that it contains.
+    #[must_use]
+    pub const fn changed(&self) -> &BitSet {
+        &self.changed
+    }
+
+    /// Says that a field has changed, with all that it contains.
+    pub fn mark(&mut self, number: usize) {
+        if number < self.plan.len() {
+            self.changed.insert(number);
+        }
+    }
+
+    /// Says that all fields have changed.
+    pub fn mark_all(&mut self) {
+        self.changed.clear();
+        self.changed.insert(0);
+    }
+
+    /// Says that no field has changed.
+    pub fn unmark(&mut self) {
+        self.changed.clear();
+    }
+
+    /// Tells whether a field has changed: itself, one that contains it, or one in it.
+    #[must_use]
+    pub fn has_changed(&self, number: usize) -> bool {
+        let mut at = 0;
+        while let Some(found) = self.changed.next(at) {
+            if found >= self.plan.end(number) {
+                return false;
+            }
+            if self.plan.end(found) > number {
+                return true;
+            }
+            at = self.plan.end(found);
+        }
+        false
+    }
+
+    /// Returns a field by its number.
+    #[must_use]
+    pub fn at(&self, number: usize) -> Option<Item<'_>> {
+        let of = self.plan.field(number)?;
+        let Some(leaf) = self.plan.leaf(number) else { return Some(Item::Structure(self, number)) };
+        let place = leaf.place as usize;
+        if let Step::Word(scalar) = leaf.step {
+            return Some(Item::of_word(scalar, self.words[place]));
+        }
+        Some(match (&self.objects[place], of) {
+            (Object::Text(text), _) => Item::Text(text),
+            (Object::Array(array), _) => Item::Array(array),
+            (Object::Any(value), _) => Item::Any(value.as_deref()),
+            (Object::Elements(elements), _) => Item::Elements(elements),
+            (Object::Union(Some((selector, value))), Type::Union(members)) => {
+                let name = members.fields().get(*selector as usize).map_or("", |field| &field.name);
+                Item::Union(Some((name, value)))
+            }
+            (Object::Union(_), _) => Item::Union(None),
+        })
+    }
+
+    /// Returns a field by its path, as `alarm.severity`. A path goes on through what a union or an any-field holds.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<Item<'_>> {
+        let mut number = 0;
+        let mut rest = path;
+        while !rest.is_empty() {
+            let (name, behind) = rest.split_once('.').unwrap_or((rest, ""));
+            match self.plan.child(number, name) {
+                Some(child) => number = child,
+                None => {
+                    return match self.at(number)? {
+                        Item::Union(Some((selected, value))) if selected == name => value.get(behind),
+                        Item::Any(Some(value)) | Item::Union(Some((_, value))) => value.get(rest),
+                        _ => None,
+                    };
+                }
+            }
+            rest = behind;
+        }
+        self.at(number)
+    }
+
+    /// Takes over the fields of another value of the same type that a set names, and marks them as changed.
+    ///
+    /// Fields that had been marked already are put into `overrun`: who has not read their former content never will. Nothing
+    /// is allocated once the sets have grown. A value of another type changes nothing.
+    pub fn merge(&mut self, from: &Value, set: &BitSet, overrun: &mut BitSet) {
+        let Value { plan, words, objects, changed } = self;
+        if !is_same(plan, &from.plan) {
+            return;
+        }
+        plan.expand(changed);
+        let mut at = 0;
+        while let Some(number) = set.next(at) {
+            for leaf in plan.leaves_of(number) {
+                let (node, place) = (leaf.node as usize, leaf.place as usize);
+                match leaf.step {
+                    Step::Word(_) => words[place] = from.words[place],
+                    _ => objects[place].clone_from(&from.objects[place]),
+                }
+                if changed.has(node) {
+                    overrun.insert(node);
+                }
+                changed.insert(node);
+            }
+            at = plan.end(number);
+        }
+    }
+}
+
+/// Tells whether values of two plans have the same type.
+#[inline]
+pub(crate) fn is_same(one: &Arc<Plan>, other: &Arc<Plan>) -> bool {
+    Arc::ptr_eq(one, other) || one.of() == other.of()
+}
+
+impl fmt::Debug for Value {
+    /// Shows the identifier of the type, and each leaf with its path; `*` marks those that have changed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.plan.of().id())?;
+        let mut fields = f.debug_map();
+        for leaf in self.plan.leaves() {
+            let number = leaf.node as usize;
+            let mark = if self.has_changed(number) { "*" } else { "" };
+            fields.entry(&format_args!("{}{mark}", self.plan.path(number)), &self.at(number).ok_or(fmt::Error)?);
+        }
+        fields.finish()
+    }
+}
+
+impl PartialEq for Value {
+    /// Compares types and contents. Bools and numbers are equal if their bits are.
+    fn eq(&self, other: &Self) -> bool {
+        is_same(&self.plan, &other.plan) && self.words == other.words && self.objects == other.objects
+    }
+}
+
+impl Item<'_> {
+    fn of_word(scalar: Scalar, word: u64) -> Item<'static> {
+        match scalar {
+            Scalar::Bool => Item::Bool(word != 0),
+            Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => Item::Int(word as i64),
+            Scalar::F32 => Item::Float(f32::from_bits(word as u32).into()),
+            Scalar::F64 => Item::Float(f64::from_bits(word)),
+            _ => Item::Uint(word),
+        }
+    }
+}

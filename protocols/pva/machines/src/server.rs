@@ -1,0 +1,355 @@
+//! The server: channels with values, and the clients that read, write, subscribe to and call them.
+//!
+//! A channel's current value is kept here, so that gets and monitors are answered without asking anyone. What is put to a channel becomes
+//! its value at once if it is [`Access::Mailbox`], and is the application's decision if it is [`Access::Handled`]. While a client does not
+//! read, it is owed its replies, and updates of its subscriptions are merged; its requests are read on.
+
+mod client;
+mod operation;
+mod subscription;
+
+use crate::data::{BitSet, Value};
+use crate::session::SessionConfig;
+use crate::wire::Status;
+use crate::wire::discovery::Guid;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
+use alloc::vec::Vec;
+use client::Client;
+use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer, Peers, Slab, Timers};
+
+/// The settings of a server.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Settings of each connection.
+    pub session: SessionConfig,
+    /// Channels that one client may have open.
+    pub channels_max: usize,
+    /// Operations that one client may have.
+    pub operations_max: usize,
+    /// Updates that may wait for one subscription.
+    pub queue_max: u32,
+    /// Identity of the server, another one each time it starts.
+    pub guid: Guid,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        ServerConfig {
+            session: SessionConfig::default(),
+            channels_max: 100_000,
+            operations_max: 100_000,
+            queue_max: 1000,
+            guid: [0; 12],
+        }
+    }
+}
+
+/// The one who decides about what is put to a channel, and answers calls of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Nobody: it can only be read.
+    ReadOnly,
+    /// This server: what is put becomes the value. It cannot be called.
+    Mailbox,
+    /// The application, which answers each [`Event::Put`] and [`Event::Call`].
+    Handled,
+}
+
+/// A command of the application to a server.
+#[derive(Debug)]
+pub enum Command {
+    /// Serve a channel of this name, in place of one that there may be.
+    Serve {
+        /// Name of the channel.
+        name: String,
+        /// The value, whose type is the channel's.
+        value: Box<Value>,
+        /// The one who decides about what is put.
+        access: Access,
+    },
+    /// Serve this channel no more: its clients are told.
+    Remove {
+        /// Name of the channel.
+        name: String,
+    },
+    /// Take over the changed fields of a value of the channel's type, and tell the subscribers.
+    Post {
+        /// Name of the channel.
+        name: String,
+        /// The value.
+        value: Box<Value>,
+    },
+    /// Answer an [`Event::Put`] or an [`Event::Call`].
+    Answer {
+        /// Number of the event.
+        call: u64,
+        /// The value that a call returns, or nothing; or why it is refused.
+        result: Result<Option<Box<Value>>, Status>,
+    },
+}
+
+/// An event that a server reports to the application.
+#[derive(Debug, PartialEq)]
+pub enum Event {
+    /// A client puts the changed fields of a value. To be answered.
+    Put {
+        /// Number of the event.
+        call: u64,
+        /// Name of the channel.
+        name: String,
+        /// The value; only its changed fields were put.
+        value: Box<Value>,
+    },
+    /// A client calls a channel. To be answered.
+    Call {
+        /// Number of the event.
+        call: u64,
+        /// Name of the channel.
+        name: String,
+        /// The argument, or nothing.
+        argument: Option<Box<Value>>,
+    },
+}
+
+/// A channel that is served.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    name: String,
+    value: Value,
+    access: Access,
+    /// Subscribed clients, and their operations.
+    subscribers: Vec<(Peer, u32)>,
+}
+
+/// The channels, and what clients cause beside their replies.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    channels: Slab<Option<Channel>>,
+    names: BTreeMap<String, u32>,
+    events: VecDeque<Event>,
+    /// Clients and operations that wait for an answer of the application.
+    calls: BTreeMap<u64, (Peer, u32)>,
+    next_call: u64,
+    /// Posts of clients to be told to the subscribers: channel, and what has changed.
+    posted: VecDeque<(u32, BitSet)>,
+}
+
+/// A server, for any number of clients.
+#[derive(Debug)]
+pub struct Server {
+    config: ServerConfig,
+    shared: Shared,
+    clients: Peers<Client>,
+    ready: VecDeque<Peer>,
+    closing: VecDeque<Peer>,
+    timers: Timers<Peer>,
+}
+
+impl Server {
+    /// Creates a server without channels.
+    #[must_use]
+    pub fn new(config: ServerConfig) -> Self {
+        Server {
+            config,
+            shared: Shared::default(),
+            clients: Peers::default(),
+            ready: VecDeque::new(),
+            closing: VecDeque::new(),
+            timers: Timers::default(),
+        }
+    }
+
+    /// Returns the current value of a channel.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        self.shared.channel(*self.shared.names.get(name)?).map(|channel| &channel.value)
+    }
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::Serve { name, mut value, access } => {
+                self.remove(&name);
+                value.unmark();
+                let channel = Channel { name: name.clone(), value: *value, access, subscribers: Vec::new() };
+                let number = self.shared.channels.insert(Some(channel));
+                self.shared.names.insert(name, number);
+            }
+            Command::Remove { name } => self.remove(&name),
+            Command::Post { name, value } => {
+                if let Some(number) = self.shared.names.get(&name).copied() {
+                    self.shared.post(number, &value);
+                }
+            }
+            Command::Answer { call, result } => {
+                let called = self.shared.calls.remove(&call);
+                if let Some((peer, ioid)) = called
+                    && let Some(client) = self.clients.at(peer)
+                {
+                    client.answered(ioid, result);
+                    self.wake(peer);
+                }
+            }
+        }
+        self.tell_subscribers();
+    }
+
+    fn remove(&mut self, name: &str) {
+        let Some(number) = self.shared.names.remove(name) else { return };
+        let peers: Vec<Peer> = self.clients.iter().map(|(peer, _)| peer).collect();
+        for peer in peers {
+            if self.clients.at(peer).is_some_and(|client| client.removed(number, &mut self.shared)) {
+                self.wake(peer);
+            }
+        }
+        // Nobody refers to the number any more.
+        self.shared.channels[number] = None;
+        self.shared.channels.release(number);
+    }
+
+    /// Hands what was posted to the subscriptions.
+    fn tell_subscribers(&mut self) {
+        while let Some((number, set)) = self.shared.posted.pop_front() {
+            let Some(Some(channel)) = self.shared.channels.at(number) else { continue };
+            let mut subscribers = core::mem::take(&mut channel.subscribers);
+            subscribers.retain(|(peer, ioid)| {
+                let Some(client) = self.clients.at(*peer) else { return false };
+                let Some(has_news) = client.update(*ioid, &channel.value, &set) else { return false };
+                if has_news && !core::mem::replace(&mut client.is_queued, true) {
+                    self.ready.push_back(*peer);
+                }
+                true
+            });
+            channel.subscribers = subscribers;
+        }
+    }
+
+    fn wake(&mut self, peer: Peer) {
+        let Some(client) = self.clients.at(peer) else { return };
+        if !core::mem::replace(&mut client.is_queued, true) {
+            self.ready.push_back(peer);
+        }
+    }
+
+    fn forget(&mut self, peer: Peer) {
+        if let Some(mut client) = self.clients.remove(peer) {
+            client.end(&mut self.shared);
+        }
+        self.timers.set(peer, None);
+    }
+}
+
+impl Shared {
+    pub(crate) fn channel(&self, number: u32) -> Option<&Channel> {
+        self.channels.get(number)?.as_ref()
+    }
+
+    /// Takes over the changed fields of a value of the same type.
+    pub(crate) fn post(&mut self, number: u32, value: &Value) {
+        let Some(Some(channel)) = self.channels.at(number) else { return };
+        let mut set = value.changed().clone();
+        channel.value.merge(value, &set, &mut BitSet::new());
+        channel.value.unmark();
+        value.plan().expand(&mut set);
+        if !set.is_empty() {
+            self.posted.push_back((number, set));
+        }
+    }
+
+    pub(crate) fn call(&mut self, peer: Peer, ioid: u32) -> u64 {
+        let call = self.next_call;
+        self.next_call += 1;
+        self.calls.insert(call, (peer, ioid));
+        call
+    }
+}
+
+impl Machine for Server {
+    type Command = Command;
+    type Event = Event;
+
+    fn handle(&mut self, now: Instant, input: Input<'_, Command>) {
+        let peer = match input {
+            Input::Command(command) => return self.command(command),
+            Input::Elapsed => {
+                while let Some(peer) = self.timers.pop_due(now) {
+                    let Some(client) = self.clients.at(peer) else { continue };
+                    client.elapsed(now);
+                    self.timers.set(peer, client.deadline());
+                    self.wake(peer);
+                }
+                return;
+            }
+            Input::Opened(peer, _) => {
+                self.clients.insert(peer, Client::new(peer, &self.config, now));
+                peer
+            }
+            Input::Closed(peer, _) => return self.forget(peer),
+            Input::Blocked(peer) => {
+                if let Some(client) = self.clients.at(peer) {
+                    client.is_blocked = true;
+                }
+                return;
+            }
+            Input::Drained(peer) => {
+                if let Some(client) = self.clients.at(peer) {
+                    client.is_blocked = false;
+                }
+                peer
+            }
+            Input::Received(peer, bytes) => {
+                if let Some(client) = self.clients.at(peer) {
+                    client.received(now, bytes, &mut self.shared, &self.config);
+                }
+                peer
+            }
+            Input::Landed(peer, count) => {
+                if let Some(client) = self.clients.at(peer) {
+                    client.landed(now, count, &mut self.shared, &self.config);
+                }
+                peer
+            }
+        };
+        self.tell_subscribers();
+        if let Some(client) = self.clients.at(peer) {
+            self.timers.set(peer, client.deadline());
+        }
+        self.wake(peer);
+    }
+
+    fn poll(&mut self, _now: Instant, out: &mut Outbox) -> Output<Event> {
+        if let Some(event) = self.shared.events.pop_front() {
+            return Output::Event(event);
+        }
+        if let Some(peer) = self.closing.pop_front() {
+            self.forget(peer);
+            return Output::Close(peer);
+        }
+        while let Some(peer) = self.ready.pop_front() {
+            let Some(client) = self.clients.at(peer) else { continue };
+            client.is_queued = false;
+            let has_more = client.write(&self.shared);
+            let (is_over, has_bytes) = (client.is_over, !client.is_empty());
+            client.flush(out);
+            if has_more {
+                self.wake(peer);
+            }
+            match (has_bytes, is_over) {
+                (true, true) => self.closing.push_back(peer),
+                (true, false) => {}
+                (false, true) => {
+                    self.forget(peer);
+                    return Output::Close(peer);
+                }
+                (false, false) => continue,
+            }
+            return Output::Send(peer);
+        }
+        Output::Idle(self.timers.next())
+    }
+
+    fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
+        self.clients.at(peer)?.landing()
+    }
+}

@@ -1,0 +1,314 @@
+use crate::data::{BitSet, Plan, Value};
+use crate::request::{Delivery, Request};
+use crate::server::client::Talk;
+use crate::server::subscription::Subscription;
+use crate::server::{Access, Event, ServerConfig, Shared};
+use crate::wire::operation::{Operation as Front, Reply, Subcommand};
+use crate::wire::{Command, Status};
+use crate::{Error, Reader};
+use alloc::boxed::Box;
+use hodo_machine::Peer;
+
+/// An operation that a client has set up.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    kind: Command,
+    pub(crate) sid: u32,
+    channel: u32,
+    /// The leaves that the client asked for.
+    mask: BitSet,
+    subscription: Option<Subscription>,
+    /// Whether it waits among the monitors that have something to send.
+    is_running: bool,
+    /// The event that the application has to answer.
+    call: Option<u64>,
+    /// The subcommand of the request that is being answered.
+    subcommand: Subcommand,
+}
+
+impl Operation {
+    /// Frees what others keep for it.
+    pub(crate) fn end(self, peer: Peer, ioid: u32, shared: &mut Shared) {
+        if let Some(call) = self.call {
+            shared.calls.remove(&call);
+        }
+        if self.subscription.is_some()
+            && let Some(Some(channel)) = shared.channels.at(self.channel)
+        {
+            channel.subscribers.retain(|one| *one != (peer, ioid));
+        }
+    }
+}
+
+impl Talk {
+    /// Takes in a message about an operation.
+    pub(crate) fn operation(
+        &mut self,
+        command: Command,
+        reader: &mut Reader<'_>,
+        shared: &mut Shared,
+        config: &ServerConfig,
+    ) -> Result<(), Error> {
+        let front = Front::decode(reader)?;
+        let Front { ioid, subcommand, .. } = front;
+        let outcome = if subcommand.has(Subcommand::INIT) {
+            self.set_up(command, &front, reader, shared, config)?
+        } else {
+            match self.operations.get(&ioid) {
+                Some(operation) if operation.kind == command => self.execute(&front, reader, shared)?,
+                _ => Err(Status::error("there is no such operation: set it up first")),
+            }
+        };
+        if let Err(status) = outcome {
+            // An update of a monitor has no status, but for the last.
+            let is_update = command == Command::Monitor && !subcommand.has(Subcommand::INIT);
+            let subcommand = if is_update { Subcommand::DESTROY } else { subcommand };
+            Reply { ioid, subcommand, status }.encode(command, &mut self.session.writer);
+            if is_update || subcommand.has(Subcommand::DESTROY) {
+                self.destroy(ioid, shared);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_up(
+        &mut self,
+        kind: Command,
+        front: &Front,
+        reader: &mut Reader<'_>,
+        shared: &mut Shared,
+        config: &ServerConfig,
+    ) -> Result<Result<(), Status>, Error> {
+        let request = Value::decode_any(reader, &mut self.session.types)?;
+        let request = request.as_ref().map(Request::from_value).unwrap_or_default();
+        let pipelined = kind == Command::Monitor && front.subcommand.has(Subcommand::PIPELINE);
+        let allowed = if pipelined { reader.u32()? } else { 0 };
+        let refuse = |why| Ok(Err(Status::error(why)));
+        if self.operations.contains_key(&front.ioid) {
+            return refuse("an operation of that number is set up already");
+        }
+        if self.operations.len() >= config.operations_max {
+            return refuse("too many operations are set up on this connection");
+        }
+        if kind == Command::Array {
+            return refuse("parts of arrays are not served: read or write the field");
+        }
+        let number = self.number(front.sid);
+        let Some((number, channel)) = number.and_then(|number| Some((number, shared.channel(number)?))) else {
+            return refuse("there is no such channel");
+        };
+        let plan = channel.value.plan().clone();
+        let Ok(mask) = request.get_field.as_ref().unwrap_or(&request.field).mask(&plan) else {
+            return refuse("none of the requested fields exists");
+        };
+        let mut delivery = Delivery::of(&request, config.queue_max);
+        delivery.pipeline = pipelined;
+        let subscription =
+            (kind == Command::Monitor).then(|| Subscription::new(delivery, allowed, &channel.value, &mask));
+        if subscription.is_some()
+            && let Some(Some(channel)) = shared.channels.at(number)
+        {
+            channel.subscribers.push((self.peer, front.ioid));
+        }
+        let operation = Operation {
+            kind,
+            sid: front.sid,
+            channel: number,
+            mask,
+            subscription,
+            is_running: false,
+            call: None,
+            subcommand: Subcommand::NONE,
+        };
+        self.operations.insert(front.ioid, operation);
+        self.tell_type(kind, front, &plan);
+        Ok(Ok(()))
+    }
+
+    fn tell_type(&mut self, kind: Command, front: &Front, plan: &Plan) {
+        let writer = &mut self.session.writer;
+        Reply { ioid: front.ioid, subcommand: front.subcommand, status: Status::OK }.begin(kind, writer);
+        let times = match kind {
+            Command::Process | Command::Rpc => 0,
+            Command::PutGet => 2,
+            _ => 1,
+        };
+        for _ in 0..times {
+            plan.of().encode(writer);
+        }
+        writer.end();
+    }
+
+    fn execute(
+        &mut self,
+        front: &Front,
+        reader: &mut Reader<'_>,
+        shared: &mut Shared,
+    ) -> Result<Result<(), Status>, Error> {
+        let (ioid, at) = (front.ioid, front.subcommand);
+        let Some(operation) = self.operations.get_mut(&ioid) else { return Ok(Ok(())) };
+        let number = operation.channel;
+        let Some(channel) = shared.channel(number) else { return Ok(Err(Status::error("there is no such channel"))) };
+        let (access, plan) = (channel.access, channel.value.plan().clone());
+        if operation.kind == Command::Monitor {
+            return self.steer(front, reader, shared).map(Ok);
+        }
+        if operation.call.is_some() {
+            return Ok(Err(Status::error("the operation is not over yet")));
+        }
+        operation.subcommand = at;
+        let puts = matches!(operation.kind, Command::Put | Command::PutGet);
+        if operation.kind == Command::Get || (puts && at.0 & 0xC0 != 0) {
+            self.owed.push_back((ioid, at));
+        } else if puts {
+            let mut value = Box::new(Value::new(&plan));
+            value.decode_changed(reader, &mut self.session.types)?;
+            plan.expand(&mut value.changed);
+            value.changed.intersect(&operation.mask);
+            match access {
+                Access::ReadOnly => return Ok(Err(Status::error("the channel can only be read"))),
+                Access::Mailbox => {
+                    shared.post(number, &value);
+                    self.answered(ioid, Ok(None));
+                }
+                Access::Handled => {
+                    let name = channel.name.clone();
+                    let call = shared.call(self.peer, ioid);
+                    operation.call = Some(call);
+                    shared.events.push_back(Event::Put { call, name, value });
+                }
+            }
+        } else if operation.kind == Command::Rpc {
+            let argument = Value::decode_any(reader, &mut self.session.types)?.map(Box::new);
+            if access != Access::Handled {
+                return Ok(Err(Status::error("the channel cannot be called")));
+            }
+            let name = channel.name.clone();
+            let call = shared.call(self.peer, ioid);
+            operation.call = Some(call);
+            shared.events.push_back(Event::Call { call, name, argument });
+        } else {
+            // To process a channel that has no record behind it is to do nothing.
+            self.answered(ioid, Ok(None));
+        }
+        Ok(Ok(()))
+    }
+
+    /// Starts and stops a monitor, and allows further updates.
+    fn steer(&mut self, front: &Front, reader: &mut Reader<'_>, shared: &mut Shared) -> Result<(), Error> {
+        let at = front.subcommand;
+        let Some(operation) = self.operations.get_mut(&front.ioid) else { return Ok(()) };
+        if let Some(subscription) = &mut operation.subscription {
+            if at.has(Subcommand::PIPELINE) {
+                subscription.allow(reader.u32()?);
+            }
+            if at.has(Subcommand::PROCESS) {
+                subscription.run(at.has(Subcommand::START));
+            }
+        }
+        self.queue(front.ioid);
+        if at.has(Subcommand::DESTROY) {
+            self.destroy(front.ioid, shared);
+        }
+        Ok(())
+    }
+
+    /// Puts a monitor among those that have something to send, if it has.
+    fn queue(&mut self, ioid: u32) -> bool {
+        let Some(operation) = self.operations.get_mut(&ioid) else { return false };
+        let has_next = operation.subscription.as_ref().is_some_and(Subscription::has_next);
+        if has_next && !core::mem::replace(&mut operation.is_running, true) {
+            self.running.push_back(ioid);
+        }
+        has_next
+    }
+
+    pub(crate) fn update(&mut self, ioid: u32, value: &Value, set: &BitSet) -> Option<bool> {
+        let operation = self.operations.get_mut(&ioid)?;
+        let subscription = operation.subscription.as_mut()?;
+        let wanted = set.common(&operation.mask);
+        if !wanted.is_empty() {
+            subscription.push(value, &wanted);
+        }
+        Some(self.queue(ioid))
+    }
+
+    /// Replies to a put, a call or a request to process.
+    pub(crate) fn answered(&mut self, ioid: u32, result: Result<Option<Box<Value>>, Status>) {
+        let Some(operation) = self.operations.get_mut(&ioid) else { return };
+        operation.call = None;
+        let (kind, subcommand) = (operation.kind, operation.subcommand);
+        if kind == Command::PutGet && result.is_ok() {
+            return self.owed.push_back((ioid, subcommand));
+        }
+        let (status, value) = match result {
+            Ok(value) => (Status::OK, value),
+            Err(status) => (status, None),
+        };
+        let is_success = status.is_success();
+        let writer = &mut self.session.writer;
+        Reply { ioid, subcommand, status }.begin(kind, writer);
+        if kind == Command::Rpc && is_success {
+            Value::encode_any(value.as_deref(), writer);
+        }
+        writer.end();
+        if subcommand.has(Subcommand::DESTROY) {
+            self.operations.remove(&ioid);
+        }
+    }
+
+    /// Writes the next reply or update that holds a value; returns whether there was one.
+    pub(crate) fn write_next(&mut self, shared: &Shared) -> bool {
+        if let Some((ioid, subcommand)) = self.owed.pop_front() {
+            self.write_owed(ioid, subcommand, shared);
+            return true;
+        }
+        let Some(ioid) = self.running.pop_front() else { return false };
+        let Some(operation) = self.operations.get_mut(&ioid) else { return true };
+        operation.is_running = false;
+        let Some(subscription) = &mut operation.subscription else { return true };
+        if let Some(update) = subscription.next() {
+            let writer = &mut self.session.writer;
+            Reply { ioid, subcommand: Subcommand::NONE, status: Status::OK }.begin(Command::Monitor, writer);
+            update.value.encode_changed(writer);
+            update.overrun.encode(writer);
+            writer.end();
+            subscription.recycle(update);
+        }
+        self.queue(ioid);
+        true
+    }
+
+    fn write_owed(&mut self, ioid: u32, subcommand: Subcommand, shared: &Shared) {
+        let Some(operation) = self.operations.get(&ioid) else { return };
+        let writer = &mut self.session.writer;
+        let channel = shared.channel(operation.channel);
+        let status = if channel.is_some() { Status::OK } else { Status::error("the channel is served no more") };
+        Reply { ioid, subcommand, status }.begin(operation.kind, writer);
+        if let Some(channel) = channel {
+            channel.value.encode_set(&operation.mask, writer);
+        }
+        writer.end();
+        if subcommand.has(Subcommand::DESTROY) {
+            self.operations.remove(&ioid);
+        }
+    }
+
+    /// Ends an operation; nothing more is said about it.
+    pub(crate) fn destroy(&mut self, ioid: u32, shared: &mut Shared) {
+        if let Some(operation) = self.operations.remove(&ioid) {
+            operation.end(self.peer, ioid, shared);
+        }
+    }
+
+    /// Stops an operation, which may be executed again.
+    pub(crate) fn cancel(&mut self, ioid: u32, shared: &mut Shared) {
+        let Some(operation) = self.operations.get_mut(&ioid) else { return };
+        if let Some(call) = operation.call.take() {
+            shared.calls.remove(&call);
+        }
+        if let Some(subscription) = &mut operation.subscription {
+            subscription.run(false);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+use crate::data::{BitSet, Plan, Value};
+use crate::request::Delivery;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// The updates that wait for one subscriber. One more than the queue takes becomes part of the last one, and what it overwrites
+/// is told as overrun.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    delivery: Delivery,
+    waiting: VecDeque<Update>,
+    spare: Vec<Update>,
+    is_running: bool,
+    /// Updates that the subscriber has allowed, where it says so.
+    allowed: u32,
+}
+
+/// One update: a value whose changed fields are sent, and the fields of it that overwrote others.
+#[derive(Debug)]
+pub(crate) struct Update {
+    pub(crate) value: Value,
+    pub(crate) overrun: BitSet,
+}
+
+impl Subscription {
+    /// Creates a subscription that does not run yet, whose first update is the whole value.
+    pub(crate) fn new(delivery: Delivery, allowed: u32, now: &Value, mask: &BitSet) -> Self {
+        let allowed = if allowed == 0 { delivery.queue } else { allowed };
+        let mut fresh =
+            Subscription { delivery, waiting: VecDeque::new(), spare: Vec::new(), is_running: false, allowed };
+        fresh.push(now, mask);
+        fresh
+    }
+
+    /// Sends updates from now on, or no more.
+    pub(crate) fn run(&mut self, runs: bool) {
+        self.is_running = runs;
+    }
+
+    /// Allows so many further updates.
+    pub(crate) fn allow(&mut self, updates: u32) {
+        self.allowed = self.allowed.saturating_add(updates);
+    }
+
+    /// Takes in fields of a value that have changed.
+    pub(crate) fn push(&mut self, from: &Value, set: &BitSet) {
+        if self.waiting.len() < self.delivery.queue as usize {
+            let plan: &Arc<Plan> = from.plan();
+            let fresh = || Update { value: Value::new(plan), overrun: BitSet::new() };
+            let mut update = self.spare.pop().unwrap_or_else(fresh);
+            update.value.unmark();
+            update.overrun.clear();
+            update.value.merge(from, set, &mut update.overrun);
+            self.waiting.push_back(update);
+        } else if let Some(last) = self.waiting.back_mut() {
+            last.value.merge(from, set, &mut last.overrun);
+        }
+    }
+
+    /// Tells whether an update may be sent.
+    pub(crate) fn has_next(&self) -> bool {
+        self.is_running && !self.waiting.is_empty() && (self.allowed > 0 || !self.delivery.pipeline)
+    }
+
+    /// Returns the next update that may be sent.
+    pub(crate) fn next(&mut self) -> Option<Update> {
+        if !self.has_next() {
+            return None;
+        }
+        self.allowed -= u32::from(self.delivery.pipeline);
+        self.waiting.pop_front()
+    }
+
+    /// Takes an update back whose room is used again.
+    pub(crate) fn recycle(&mut self, update: Update) {
+        if self.spare.len() < 2 {
+            self.spare.push(update);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normative::Normative;
+    use crate::{Item, Scalar};
+
+    fn value(number: f64) -> Value {
+        let mut value = Value::of(Normative::scalar(Scalar::F64).alarm().build());
+        value.set("value", number).expect("it fits");
+        value
+    }
+
+    fn subscription(queue: u32, pipeline: bool) -> Subscription {
+        let first = value(0.0);
+        let mut made =
+            Subscription::new(Delivery { queue, pipeline, acknowledge_every: 1 }, 0, &first, &first.plan().all());
+        made.run(true);
+        made
+    }
+
+    fn sent(subscription: &mut Subscription) -> Vec<(f64, bool)> {
+        let mut all = Vec::new();
+        while let Some(update) = subscription.next() {
+            let number = update.value.get("value").and_then(Item::as_f64).expect("a number");
+            all.push((number, update.overrun.has(1)));
+            subscription.recycle(update);
+        }
+        all
+    }
+
+    #[test]
+    fn what_does_not_fit_is_merged_into_the_last_and_told_as_overrun() {
+        let mut subscription = subscription(2, false);
+        for number in 1..=4 {
+            subscription.push(&value(number.into()), &BitSet::from_iter([1]));
+        }
+        assert_eq!(sent(&mut subscription), [(0.0, false), (4.0, true)]);
+        subscription.push(&value(5.0), &BitSet::from_iter([1]));
+        assert_eq!(sent(&mut subscription), [(5.0, false)]);
+    }
+
+    #[test]
+    fn a_subscriber_who_counts_gets_as_many_as_it_allowed() {
+        let mut subscription = subscription(3, true);
+        assert_eq!(sent(&mut subscription).len(), 1);
+        for number in 1..=3 {
+            subscription.push(&value(number.into()), &BitSet::from_iter([1]));
+        }
+        assert_eq!(sent(&mut subscription), [(1.0, false), (2.0, false)]);
+        subscription.allow(1);
+        assert_eq!(sent(&mut subscription), [(3.0, false)]);
+    }
+
+    #[test]
+    fn a_stopped_one_keeps_its_updates() {
+        let mut subscription = subscription(4, false);
+        subscription.run(false);
+        assert!(sent(&mut subscription).is_empty());
+        subscription.run(true);
+        assert_eq!(sent(&mut subscription).len(), 1);
+    }
+}
