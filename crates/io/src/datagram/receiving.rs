@@ -47,7 +47,6 @@ impl Datagrams {
                 Source::Opened(number) => {
                     if let Some(Some(opened)) = self.opened.get_mut(number as usize) {
                         self.owed -= usize::from(std::mem::take(&mut opened.owes));
-                        self.in_flight = self.in_flight.saturating_sub(1);
                     }
                     Peer(number)
                 }
@@ -65,6 +64,9 @@ impl Datagrams {
                 datagrams += 1;
                 machine.handle(now, Input::Received(peer, datagram));
             }
+        }
+        if matches!(source, Source::Opened(_)) {
+            self.in_flight = self.in_flight.saturating_sub(datagrams as usize);
         }
         if self.joining.note(datagrams) {
             self.set_joining(source, false);
