@@ -42,11 +42,13 @@ impl Hunch {
         self.found = self.found - self.found / WEIGHT + if found { 256 / WEIGHT } else { 0 };
     }
 
-    /// Records a look that found something, where the next ones will too if looking goes on.
+    /// Records whether a look found something, where a find shows that the next looks will find something too.
     #[inline]
-    pub(crate) fn found_for_sure(&mut self) {
-        self.looked(true);
-        self.found = 256;
+    pub(crate) fn learned(&mut self, found: bool) {
+        self.looked(found);
+        if found {
+            self.found = 256;
+        }
     }
 }
 
@@ -77,10 +79,10 @@ mod tests {
     #[test]
     fn one_find_is_enough_where_the_next_follow_from_it() {
         let mut hunch = Hunch::new();
-        hunch.found_for_sure();
+        hunch.learned(true);
         assert!((0..8).all(|_| {
             let looks = hunch.is_worth_a_look();
-            hunch.looked(false);
+            hunch.learned(false);
             looks
         }));
         assert!(!hunch.is_worth_a_look());

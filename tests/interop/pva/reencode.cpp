@@ -1,6 +1,5 @@
 // Decodes types and values with pvDataCPP, and encodes them in both byte orders: reads lines of a name and a type with its value,
 // little-endian in hexadecimal digits. See golden.py beside this file.
-#include <cstdio>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -8,6 +7,8 @@
 #include <pv/pvData.h>
 #include <pv/pvIntrospect.h>
 #include <pv/serialize.h>
+
+#include "hexadecimal.h"
 
 using namespace epics::pvData;
 using std::string;
@@ -20,18 +21,6 @@ struct Whole : public DeserializableControl {
         return getFieldCreate()->deserialize(buffer, this);
     }
 };
-
-static string hex(const Serializable* what, int order) {
-    std::vector<epicsUInt8> bytes;
-    serializeToVector(what, order, bytes);
-    string text;
-    char digits[3];
-    for (size_t i = 0; i < bytes.size(); i++) {
-        snprintf(digits, sizeof digits, "%02X", bytes[i]);
-        text += digits;
-    }
-    return text;
-}
 
 static void reencode(const string& name, std::vector<char>& bytes) {
     ByteBuffer buffer(&bytes[0], bytes.size(), EPICS_ENDIAN_LITTLE);

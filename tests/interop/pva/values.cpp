@@ -1,6 +1,5 @@
 // Prints types and values as pvDataCPP encodes them, in both byte orders: the file that protocols/pva/machines/tests/golden/values.txt
 // is made of. See golden.py beside this file.
-#include <cstdio>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -12,23 +11,18 @@
 #include <pv/standardField.h>
 #include <pv/status.h>
 
+#include "hexadecimal.h"
+
 using namespace epics::pvData;
 using std::string;
 
-static string hex(const Serializable* what, int order) {
-    std::vector<epicsUInt8> bytes;
-    serializeToVector(what, order, bytes);
-    string text;
-    char digits[3];
-    for (size_t i = 0; i < bytes.size(); i++) {
-        snprintf(digits, sizeof digits, "%02X", bytes[i]);
-        text += digits;
-    }
-    return text.empty() ? "-" : text;
-}
-
 static void show(const string& name, const Serializable* what) {
-    std::cout << name << " " << hex(what, EPICS_ENDIAN_LITTLE) << " " << hex(what, EPICS_ENDIAN_BIG) << "\n";
+    std::cout << name;
+    for (int order : {EPICS_ENDIAN_LITTLE, EPICS_ENDIAN_BIG}) {
+        string text = hex(what, order);
+        std::cout << " " << (text.empty() ? "-" : text);
+    }
+    std::cout << "\n";
 }
 
 static void both(const string& name, const PVStructurePtr& value) {

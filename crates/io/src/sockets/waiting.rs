@@ -146,13 +146,9 @@ impl Sockets {
                 if seen.is_none() {
                     self.glance(first.other(), clock, machine)?
                 } else if self.both.is_worth_a_look() {
-                    // What came on both sides is answered by one turn, with fewer sends.
+                    // What came on both sides is answered by one turn, with fewer sends, and that keeps them in step.
                     let more = self.glance(first.other(), clock, machine)?;
-                    match more {
-                        // One turn for both sides keeps them in step.
-                        Some(_) => self.both.found_for_sure(),
-                        None => self.both.looked(false),
-                    }
+                    self.both.learned(more.is_some());
                     more.or(seen)
                 } else {
                     seen
