@@ -6,9 +6,11 @@
 
 mod client;
 mod operation;
+mod source;
 mod statistics;
 mod subscription;
 
+pub use source::{Source, Sourced};
 pub use statistics::{ClientStatistics, Ended, ServerCounters};
 
 use crate::data::{BitSet, Value};
@@ -35,6 +37,8 @@ pub struct ServerConfig {
     pub queue_max: u32,
     /// Identity of the server, another one each time it starts.
     pub guid: Guid,
+    /// Where channels come from that are not served yet.
+    pub source: Sourced,
 }
 
 impl Default for ServerConfig {
@@ -45,6 +49,7 @@ impl Default for ServerConfig {
             operations_max: 100_000,
             queue_max: 1000,
             guid: [0; 12],
+            source: Sourced::default(),
         }
     }
 }
@@ -136,6 +141,8 @@ pub(crate) struct Channel {
     access: Access,
     /// Subscribed clients, and their operations.
     subscribers: Vec<(Peer, u32)>,
+    /// How many clients have it open, if it was made for them.
+    made_for: Option<u32>,
 }
 
 /// The channels, and what clients cause beside their replies.
@@ -199,7 +206,7 @@ impl Server {
     pub fn serve(&mut self, name: String, mut value: Value, access: Access) -> u32 {
         self.remove(&name);
         value.unmark();
-        let channel = Channel { name: name.clone(), value, access, subscribers: Vec::new() };
+        let channel = Channel { name: name.clone(), value, access, subscribers: Vec::new(), made_for: None };
         let number = self.shared.channels.insert(Some(channel));
         self.shared.names.insert(name, number);
         number
@@ -252,8 +259,9 @@ impl Server {
             |event| !matches!(event, Event::Put { channel, .. } | Event::Call { channel, .. } if *channel == number),
         );
         // Nobody refers to the number any more.
-        self.shared.channels[number] = None;
-        self.shared.channels.release(number);
+        if self.shared.channels[number].take().is_some() {
+            self.shared.channels.release(number);
+        }
     }
 
     /// Hands what a client has put to the subscriptions.
