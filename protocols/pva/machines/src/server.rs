@@ -7,7 +7,10 @@
 mod client;
 mod discovery;
 mod operation;
+mod statistics;
 mod subscription;
+
+pub use statistics::{ClientStatistics, Ended, ServerCounters};
 
 use crate::data::{BitSet, Value};
 use crate::session::SessionConfig;
@@ -20,7 +23,7 @@ use alloc::vec::Vec;
 use client::Client;
 use discovery::Discovery;
 pub use discovery::{DiscoveryConfig, DiscoveryCounters, LONGER_MAX};
-use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers, Slab, Timers};
+use hodo_machine::{Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers, Slab, Timers};
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
@@ -87,6 +90,10 @@ pub enum Command {
         /// The value.
         value: Box<Value>,
     },
+    /// Send what [`Server::post`] has left to send. A driver that was asleep notices it by this command.
+    Publish,
+    /// Accept no more puts and calls, because the server is to stop.
+    Drain,
     /// Answer an [`Event::Put`] or an [`Event::Call`].
     Answer {
         /// Number of the event.
@@ -103,8 +110,10 @@ pub enum Event {
     Put {
         /// Number of the event.
         call: u64,
-        /// Name of the channel.
-        name: String,
+        /// The client: [`Server::client`].
+        peer: Peer,
+        /// Number of the channel, as [`Server::serve`] returned it.
+        channel: u32,
         /// The value; only its changed fields were put.
         value: Box<Value>,
     },
@@ -112,11 +121,17 @@ pub enum Event {
     Call {
         /// Number of the event.
         call: u64,
-        /// Name of the channel.
-        name: String,
+        /// The client: [`Server::client`].
+        peer: Peer,
+        /// Number of the channel, as [`Server::serve`] returned it.
+        channel: u32,
         /// The argument, or nothing.
         argument: Option<Box<Value>>,
     },
+    /// A client is connected and has made its claim.
+    Connected(Peer),
+    /// A client is gone.
+    Disconnected(Box<ClientStatistics>, Ended),
 }
 
 /// A channel that is served.
@@ -138,8 +153,10 @@ pub(crate) struct Shared {
     /// Clients and operations that wait for an answer of the application.
     calls: BTreeMap<u64, (Peer, u32)>,
     next_call: u64,
-    /// Posts of clients to be told to the subscribers: channel, and what has changed.
-    posted: VecDeque<(u32, BitSet)>,
+    /// A put of a client to be told to the subscribers: channel, and what has changed.
+    posted: Option<(u32, BitSet)>,
+    counters: ServerCounters,
+    is_draining: bool,
 }
 
 /// A server, for any number of clients.
@@ -152,6 +169,9 @@ pub struct Server {
     ready: VecDeque<Peer>,
     closing: VecDeque<Peer>,
     timers: Timers<Timer>,
+    /// Sets that keep their room.
+    changed: BitSet,
+    selected: BitSet,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -177,6 +197,8 @@ impl Server {
             ready: VecDeque::new(),
             closing: VecDeque::new(),
             timers,
+            changed: BitSet::new(),
+            selected: BitSet::new(),
         }
     }
 
@@ -192,22 +214,46 @@ impl Server {
         self.shared.channel(*self.shared.names.get(name)?).map(|channel| &channel.value)
     }
 
+    /// Returns the name of a channel.
+    #[must_use]
+    pub fn name(&self, channel: u32) -> Option<&str> {
+        self.shared.channel(channel).map(|channel| channel.name.as_str())
+    }
+
+    /// Serves a channel of this name, in place of one that there may be, and returns its number.
+    pub fn serve(&mut self, name: String, mut value: Value, access: Access) -> u32 {
+        self.remove(&name);
+        value.unmark();
+        let channel = Channel { name: name.clone(), value, access, subscribers: Vec::new() };
+        let number = self.shared.channels.insert(Some(channel));
+        self.shared.names.insert(name, number);
+        self.discovery.changed();
+        number
+    }
+
+    /// Takes over the changed fields of a value of the channel's type, for all subscribers. `overrun` names those fields that
+    /// overwrote others which no subscriber was told.
+    ///
+    /// A driver that waits learns of it by [`Command::Publish`].
+    pub fn post(&mut self, channel: u32, value: &Value, overrun: &BitSet) {
+        let mut changed = core::mem::take(&mut self.changed);
+        if self.shared.merge(channel, value, &mut changed) {
+            self.tell(channel, &changed, overrun);
+        }
+        self.changed = changed;
+    }
+
     fn command(&mut self, command: Command) {
         match command {
-            Command::Serve { name, mut value, access } => {
-                self.remove(&name);
-                value.unmark();
-                let channel = Channel { name: name.clone(), value: *value, access, subscribers: Vec::new() };
-                let number = self.shared.channels.insert(Some(channel));
-                self.shared.names.insert(name, number);
-                self.discovery.changed();
-            }
+            Command::Serve { name, value, access } => _ = self.serve(name, *value, access),
             Command::Remove { name } => self.remove(&name),
             Command::Post { name, value } => {
                 if let Some(number) = self.shared.names.get(&name).copied() {
-                    self.shared.post(number, &value);
+                    self.post(number, &value, &BitSet::new());
                 }
             }
+            Command::Publish => {}
+            Command::Drain => self.shared.is_draining = true,
             Command::Answer { call, result } => {
                 let called = self.shared.calls.remove(&call);
                 if let Some((peer, ioid)) = called
@@ -218,7 +264,6 @@ impl Server {
                 }
             }
         }
-        self.tell_subscribers();
     }
 
     fn remove(&mut self, name: &str) {
@@ -230,26 +275,36 @@ impl Server {
             }
         }
         self.discovery.changed();
+        self.shared.events.retain(
+            |event| !matches!(event, Event::Put { channel, .. } | Event::Call { channel, .. } if *channel == number),
+        );
         // Nobody refers to the number any more.
         self.shared.channels[number] = None;
         self.shared.channels.release(number);
     }
 
-    /// Hands what was posted to the subscriptions.
+    /// Hands what a client has put to the subscriptions.
     fn tell_subscribers(&mut self) {
-        while let Some((number, set)) = self.shared.posted.pop_front() {
-            let Some(Some(channel)) = self.shared.channels.at(number) else { continue };
-            let mut subscribers = core::mem::take(&mut channel.subscribers);
-            subscribers.retain(|(peer, ioid)| {
-                let Some(client) = self.clients.at(*peer) else { return false };
-                let Some(has_news) = client.update(*ioid, &channel.value, &set) else { return false };
-                if has_news && !core::mem::replace(&mut client.is_queued, true) {
-                    self.ready.push_back(*peer);
-                }
-                true
-            });
-            channel.subscribers = subscribers;
+        if let Some((number, set)) = self.shared.posted.take() {
+            self.tell(number, &set, &BitSet::new());
         }
+    }
+
+    /// Hands what has changed of a channel to the subscriptions.
+    fn tell(&mut self, number: u32, set: &BitSet, overrun: &BitSet) {
+        let Server { shared, clients, ready, selected, .. } = self;
+        let Shared { channels, counters, .. } = shared;
+        let Some(Some(channel)) = channels.at(number) else { return };
+        let Channel { value, subscribers, .. } = channel;
+        subscribers.retain(|(peer, ioid)| {
+            let Some(client) = clients.at(*peer) else { return false };
+            let Some(outcome) = client.update(*ioid, value, set, overrun, selected) else { return false };
+            counters.merged += u64::from(outcome.is_merged);
+            if outcome.has_news && !core::mem::replace(&mut client.is_queued, true) {
+                ready.push_back(*peer);
+            }
+            true
+        });
     }
 
     fn wake(&mut self, peer: Peer) {
@@ -259,9 +314,9 @@ impl Server {
         }
     }
 
-    fn forget(&mut self, peer: Peer) {
+    fn forget(&mut self, peer: Peer, why: Option<Closed>) {
         if let Some(mut client) = self.clients.remove(peer) {
-            client.end(&mut self.shared);
+            client.end(why, &mut self.shared);
         }
         self.timers.cancel(Timer::Silence(peer));
     }
@@ -286,15 +341,19 @@ impl Shared {
         self.channels.get(number)?.as_ref()
     }
 
-    /// Takes over the changed fields of a value of the same type.
+    /// Takes over the changed fields of a value of the same type, and returns whether there are any; `changed` is then the set of them.
+    fn merge(&mut self, number: u32, value: &Value, changed: &mut BitSet) -> bool {
+        let Some(Some(channel)) = self.channels.at(number) else { return false };
+        changed.assign(value.changed());
+        value.plan().expand(changed);
+        channel.value.take(value, changed) && !changed.is_empty()
+    }
+
+    /// Takes over what a client has put.
     pub(crate) fn post(&mut self, number: u32, value: &Value) {
-        let Some(Some(channel)) = self.channels.at(number) else { return };
-        let mut set = value.changed().clone();
-        channel.value.merge(value, &set, &mut BitSet::new());
-        channel.value.unmark();
-        value.plan().expand(&mut set);
-        if !set.is_empty() {
-            self.posted.push_back((number, set));
+        let mut changed = BitSet::new();
+        if self.merge(number, value, &mut changed) {
+            self.posted = Some((number, changed));
         }
     }
 
@@ -314,13 +373,13 @@ impl Machine for Server {
         let peer = match input {
             Input::Command(command) => return self.command(command),
             Input::Elapsed => return self.elapsed(now),
-            Input::Opened(peer, _) if peer.is_accepted() => {
-                self.clients.insert(peer, Client::new(peer, &self.config, now));
+            Input::Opened(peer, ends) if peer.is_accepted() => {
+                self.clients.insert(peer, Client::new(peer, ends, &self.config, now));
                 peer
             }
             // A datagram's way out, which is closed as soon as it is sent.
             Input::Opened(..) => return,
-            Input::Closed(peer, _) => return self.forget(peer),
+            Input::Closed(peer, why) => return self.forget(peer, Some(why)),
             Input::Blocked(peer) => {
                 if let Some(client) = self.clients.at(peer) {
                     client.is_blocked = true;
@@ -334,8 +393,12 @@ impl Machine for Server {
                 peer
             }
             Input::Received(peer, bytes) => {
-                if let Some(client) = self.clients.at(peer) {
-                    client.received(now, bytes, &mut self.shared, &self.config);
+                let mut rest = bytes;
+                // Subscribers are told of each put before the next one.
+                while let Some(client) = self.clients.at(peer)
+                    && client.received(now, &mut rest, &mut self.shared, &self.config)
+                {
+                    self.tell_subscribers();
                 }
                 peer
             }
@@ -358,13 +421,13 @@ impl Machine for Server {
             return Output::Event(event);
         }
         if let Some(peer) = self.closing.pop_front() {
-            self.forget(peer);
+            self.forget(peer, None);
             return Output::Close(peer);
         }
         while let Some(peer) = self.ready.pop_front() {
             let Some(client) = self.clients.at(peer) else { continue };
             client.is_queued = false;
-            let has_more = client.write(&self.shared);
+            let has_more = client.write(&mut self.shared);
             let (is_over, has_bytes) = (client.is_over, !client.is_empty());
             client.flush(out);
             if has_more {
@@ -374,7 +437,7 @@ impl Machine for Server {
                 (true, true) => self.closing.push_back(peer),
                 (true, false) => {}
                 (false, true) => {
-                    self.forget(peer);
+                    self.forget(peer, None);
                     return Output::Close(peer);
                 }
                 (false, false) => continue,

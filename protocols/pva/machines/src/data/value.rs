@@ -184,6 +184,29 @@ pub(crate) fn is_same(one: &Arc<Plan>, other: &Arc<Plan>) -> bool {
     Arc::ptr_eq(one, other) || one.of() == other.of()
 }
 
+impl Value {
+    /// Takes over the fields of another value that a set of leaves names, and marks nothing. Returns `false` if the other value has
+    /// another type, which changes nothing.
+    pub fn take(&mut self, from: &Value, leaves: &BitSet) -> bool {
+        let Value { plan, words, objects, .. } = self;
+        if !is_same(plan, &from.plan) {
+            return false;
+        }
+        let mut at = 0;
+        while let Some(number) = leaves.next(at) {
+            if let Some(leaf) = plan.leaf(number) {
+                let place = leaf.place as usize;
+                match leaf.step {
+                    Step::Word(_) => words[place] = from.words[place],
+                    _ => objects[place].clone_from(&from.objects[place]),
+                }
+            }
+            at = number + 1;
+        }
+        true
+    }
+}
+
 impl fmt::Debug for Value {
     /// Shows the identifier of the type, and each leaf with its path; `*` marks those that have changed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
