@@ -5,6 +5,7 @@
 //! read, it is owed its replies, and updates of its subscriptions are merged; its requests are read on.
 
 mod client;
+mod discovery;
 mod operation;
 mod source;
 mod statistics;
@@ -22,7 +23,9 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use client::Client;
-use hodo_machine::{Closed, Input, Instant, Machine, Outbox, Output, Peer, Peers, Slab, Timers};
+use discovery::Discovery;
+pub use discovery::{DiscoveryConfig, DiscoveryCounters, LONGER_MAX};
+use hodo_machine::{Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers, Slab, Timers};
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
@@ -39,6 +42,8 @@ pub struct ServerConfig {
     pub guid: Guid,
     /// Where channels come from that are not served yet.
     pub source: Sourced,
+    /// Settings of searches that come as datagrams, and of beacons.
+    pub discovery: DiscoveryConfig,
 }
 
 impl Default for ServerConfig {
@@ -50,6 +55,7 @@ impl Default for ServerConfig {
             queue_max: 1000,
             guid: [0; 12],
             source: Sourced::default(),
+            discovery: DiscoveryConfig::default(),
         }
     }
 }
@@ -165,29 +171,48 @@ pub(crate) struct Shared {
 pub struct Server {
     config: ServerConfig,
     shared: Shared,
+    discovery: Discovery,
     clients: Peers<Client>,
     ready: VecDeque<Peer>,
     closing: VecDeque<Peer>,
-    timers: Timers<Peer>,
+    timers: Timers<Timer>,
     /// Sets that keep their room.
     changed: BitSet,
     selected: BitSet,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Timer {
+    /// A client may have been silent for too long.
+    Silence(Peer),
+    /// The next beacon is due.
+    Beacon,
 }
 
 impl Server {
     /// Creates a server without channels.
     #[must_use]
     pub fn new(config: ServerConfig) -> Self {
+        let discovery = Discovery::new(config.guid, config.discovery.clone());
+        let mut timers = Timers::default();
+        timers.set(Timer::Beacon, discovery.has_beacons().then_some(Instant::ZERO));
         Server {
             config,
             shared: Shared::default(),
+            discovery,
             clients: Peers::default(),
             ready: VecDeque::new(),
             closing: VecDeque::new(),
-            timers: Timers::default(),
+            timers,
             changed: BitSet::new(),
             selected: BitSet::new(),
         }
+    }
+
+    /// Returns what was counted of searches in datagrams, and of beacons.
+    #[must_use]
+    pub const fn discovery(&self) -> DiscoveryCounters {
+        self.discovery.counters()
     }
 
     /// Returns the current value of a channel.
@@ -209,6 +234,7 @@ impl Server {
         let channel = Channel { name: name.clone(), value, access, subscribers: Vec::new(), made_for: None };
         let number = self.shared.channels.insert(Some(channel));
         self.shared.names.insert(name, number);
+        self.discovery.changed();
         number
     }
 
@@ -255,6 +281,7 @@ impl Server {
                 self.wake(peer);
             }
         }
+        self.discovery.changed();
         self.shared.events.retain(
             |event| !matches!(event, Event::Put { channel, .. } | Event::Call { channel, .. } if *channel == number),
         );
@@ -299,7 +326,21 @@ impl Server {
         if let Some(mut client) = self.clients.remove(peer) {
             client.end(why, &mut self.shared);
         }
-        self.timers.set(peer, None);
+        self.timers.cancel(Timer::Silence(peer));
+    }
+
+    fn elapsed(&mut self, now: Instant) {
+        while let Some(timer) = self.timers.pop_due(now) {
+            match timer {
+                Timer::Silence(peer) => {
+                    let Some(client) = self.clients.at(peer) else { continue };
+                    client.elapsed(now);
+                    self.timers.set(timer, client.deadline());
+                    self.wake(peer);
+                }
+                Timer::Beacon => self.timers.arm(timer, self.discovery.beacon(now)),
+            }
+        }
     }
 }
 
@@ -339,19 +380,13 @@ impl Machine for Server {
     fn handle(&mut self, now: Instant, input: Input<'_, Command>) {
         let peer = match input {
             Input::Command(command) => return self.command(command),
-            Input::Elapsed => {
-                while let Some(peer) = self.timers.pop_due(now) {
-                    let Some(client) = self.clients.at(peer) else { continue };
-                    client.elapsed(now);
-                    self.timers.set(peer, client.deadline());
-                    self.wake(peer);
-                }
-                return;
-            }
-            Input::Opened(peer, ends) => {
+            Input::Elapsed => return self.elapsed(now),
+            Input::Opened(peer, ends) if peer.is_accepted() => {
                 self.clients.insert(peer, Client::new(peer, ends, &self.config, now));
                 peer
             }
+            // A datagram's way out, which is closed as soon as it is sent.
+            Input::Opened(..) => return,
             Input::Closed(peer, why) => return self.forget(peer, Some(why)),
             Input::Blocked(peer) => {
                 if let Some(client) = self.clients.at(peer) {
@@ -384,7 +419,7 @@ impl Machine for Server {
         };
         self.tell_subscribers();
         if let Some(client) = self.clients.at(peer) {
-            self.timers.set(peer, client.deadline());
+            self.timers.set(Timer::Silence(peer), client.deadline());
         }
         self.wake(peer);
     }
@@ -417,7 +452,17 @@ impl Machine for Server {
             }
             return Output::Send(peer);
         }
+        if let Some(output) = self.discovery.poll(out) {
+            return output;
+        }
         Output::Idle(self.timers.next())
+    }
+
+    fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], out: &mut Outbox) -> bool {
+        let (shared, config) = (&self.shared, &self.config);
+        let has = |name: &[u8]| core::str::from_utf8(name).is_ok_and(|name| shared.has(name, config));
+        self.discovery.datagram(now, ends, datagram, has, out);
+        false
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
