@@ -1,8 +1,15 @@
 //! pvAccess on a host: clients and servers for applications, the daemon, links for the tester.
 
+mod far_end;
+mod link;
+mod open;
 pub mod parse;
+mod protocol;
 pub mod show;
+mod suite;
+mod wire;
 
 /// Values, types, requests and machines.
 pub use hodo_pva as machines;
+pub use protocol::{PVA, Pva};
 pub use show::{Form, Show};
