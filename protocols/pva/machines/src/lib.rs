@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`wire`] | headers, segments, and the typed messages of every command |
 //! | [`data`] | types, values with a set of changed fields, arrays, and their encoding |
+//! | [`client`] | channels on any number of servers, and operations on them |
 //! | [`normative`] | the types that the field agreed on, and their alarm and time stamp |
 //! | [`server`] | channels with values, and the clients that read, write, subscribe to and call them |
 //! | [`session`] | the beginning, the pulse and the end of a connection |
@@ -12,6 +13,7 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+pub mod client;
 pub mod data;
 mod error;
 mod limits;
@@ -21,6 +23,7 @@ pub mod server;
 pub mod session;
 pub mod wire;
 
+pub use client::{Client, ClientConfig};
 pub use data::{Array, BitSet, Datum, Item, Plan, Scalar, Type, TypeCache, Value};
 pub use error::Error;
 pub use limits::Limits;
