@@ -1,5 +1,6 @@
 //! pvAccess on a host: clients and servers for applications, the daemon, links for the tester.
 
+pub mod environment;
 pub mod parse;
 pub mod show;
 
