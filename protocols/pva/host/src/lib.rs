@@ -1,6 +1,9 @@
 //! pvAccess on a host: clients and servers for applications, the daemon, links for the tester.
 
+pub mod parse;
 pub mod server;
+pub mod show;
 
 /// Values, types, requests and machines.
 pub use hodo_pva as machines;
+pub use show::{Form, Show};

@@ -127,13 +127,15 @@ pub struct ServerState {
     pub counters: ServerCounters,
     /// Updates that were merged before the serving thread took them, because it did not keep up.
     pub merged_posts: u64,
+    /// Puts and calls that wait for a worker.
+    pub waiting: usize,
     /// Puts and calls that were refused because too many were waiting.
     pub overloaded: u64,
     /// Clients that are connected.
     pub clients: Vec<ClientStatistics>,
 }
 
-/// What the handles of a server share.
+/// The state that the handles of a server share.
 pub(crate) struct Core {
     pub(crate) orders: Orders,
     pub(crate) workers: Workers,

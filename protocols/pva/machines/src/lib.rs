@@ -5,6 +5,7 @@
 //! | [`wire`] | headers, segments, and the typed messages of every command |
 //! | [`data`] | types, values with a set of changed fields, arrays, and their encoding |
 //! | [`normative`] | the types that the field agreed on, and their alarm and time stamp |
+//! | [`discovery`] | the datagrams by which clients find servers |
 //! | [`server`] | channels with values, and the clients that read, write, subscribe to and call them |
 //! | [`session`] | the beginning, the pulse and the end of a connection |
 //! | [`request`] | which fields a client asks for, and with which options |
@@ -13,6 +14,7 @@
 extern crate alloc;
 
 pub mod data;
+pub mod discovery;
 mod error;
 mod limits;
 pub mod normative;

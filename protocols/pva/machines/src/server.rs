@@ -5,6 +5,7 @@
 //! read, it is owed its replies, and updates of its subscriptions are merged; its requests are read on.
 
 mod client;
+mod discovery;
 mod operation;
 mod statistics;
 mod subscription;
@@ -20,7 +21,9 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use client::Client;
-use hodo_machine::{Closed, Input, Instant, Machine, Outbox, Output, Peer, Peers, Slab, Timers};
+use discovery::Discovery;
+pub use discovery::{DiscoveryConfig, DiscoveryCounters, LONGER_MAX};
+use hodo_machine::{Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers, Slab, Timers};
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
@@ -35,6 +38,8 @@ pub struct ServerConfig {
     pub queue_max: u32,
     /// Identity of the server, another one each time it starts.
     pub guid: Guid,
+    /// Settings of searches that come as datagrams, and of beacons.
+    pub discovery: DiscoveryConfig,
 }
 
 impl Default for ServerConfig {
@@ -45,6 +50,7 @@ impl Default for ServerConfig {
             operations_max: 100_000,
             queue_max: 1000,
             guid: [0; 12],
+            discovery: DiscoveryConfig::default(),
         }
     }
 }
@@ -158,29 +164,48 @@ pub(crate) struct Shared {
 pub struct Server {
     config: ServerConfig,
     shared: Shared,
+    discovery: Discovery,
     clients: Peers<Client>,
     ready: VecDeque<Peer>,
     closing: VecDeque<Peer>,
-    timers: Timers<Peer>,
+    timers: Timers<Timer>,
     /// Sets that keep their room.
     changed: BitSet,
     selected: BitSet,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Timer {
+    /// A client may have been silent for too long.
+    Silence(Peer),
+    /// The next beacon is due.
+    Beacon,
 }
 
 impl Server {
     /// Creates a server without channels.
     #[must_use]
     pub fn new(config: ServerConfig) -> Self {
+        let discovery = Discovery::new(config.guid, config.discovery.clone());
+        let mut timers = Timers::default();
+        timers.set(Timer::Beacon, discovery.has_beacons().then_some(Instant::ZERO));
         Server {
             config,
             shared: Shared::default(),
+            discovery,
             clients: Peers::default(),
             ready: VecDeque::new(),
             closing: VecDeque::new(),
-            timers: Timers::default(),
+            timers,
             changed: BitSet::new(),
             selected: BitSet::new(),
         }
+    }
+
+    /// Returns what was counted of searches in datagrams, and of beacons.
+    #[must_use]
+    pub const fn discovery(&self) -> DiscoveryCounters {
+        self.discovery.counters()
     }
 
     /// Returns the current value of a channel.
@@ -208,6 +233,7 @@ impl Server {
         let channel = Channel { name: name.clone(), value, access, subscribers: Vec::new() };
         let number = self.shared.channels.insert(Some(channel));
         self.shared.names.insert(name, number);
+        self.discovery.changed();
         number
     }
 
@@ -255,6 +281,7 @@ impl Server {
                 self.wake(peer);
             }
         }
+        self.discovery.changed();
         self.shared.events.retain(
             |event| !matches!(event, Event::Put { channel, .. } | Event::Call { channel, .. } if *channel == number),
         );
@@ -298,7 +325,21 @@ impl Server {
         if let Some(mut client) = self.clients.remove(peer) {
             client.end(why, &mut self.shared);
         }
-        self.timers.set(peer, None);
+        self.timers.cancel(Timer::Silence(peer));
+    }
+
+    fn elapsed(&mut self, now: Instant) {
+        while let Some(timer) = self.timers.pop_due(now) {
+            match timer {
+                Timer::Silence(peer) => {
+                    let Some(client) = self.clients.at(peer) else { continue };
+                    client.elapsed(now);
+                    self.timers.set(timer, client.deadline());
+                    self.wake(peer);
+                }
+                Timer::Beacon => self.timers.arm(timer, self.discovery.beacon(now)),
+            }
+        }
     }
 }
 
@@ -338,19 +379,13 @@ impl Machine for Server {
     fn handle(&mut self, now: Instant, input: Input<'_, Command>) {
         let peer = match input {
             Input::Command(command) => return self.command(command),
-            Input::Elapsed => {
-                while let Some(peer) = self.timers.pop_due(now) {
-                    let Some(client) = self.clients.at(peer) else { continue };
-                    client.elapsed(now);
-                    self.timers.set(peer, client.deadline());
-                    self.wake(peer);
-                }
-                return;
-            }
-            Input::Opened(peer, ends) => {
+            Input::Elapsed => return self.elapsed(now),
+            Input::Opened(peer, ends) if peer.is_accepted() => {
                 self.clients.insert(peer, Client::new(peer, ends, &self.config, now));
                 peer
             }
+            // A datagram's way out, which is closed as soon as it is sent.
+            Input::Opened(..) => return,
             Input::Closed(peer, why) => return self.forget(peer, Some(why)),
             Input::Blocked(peer) => {
                 if let Some(client) = self.clients.at(peer) {
@@ -383,7 +418,7 @@ impl Machine for Server {
         };
         self.tell_subscribers();
         if let Some(client) = self.clients.at(peer) {
-            self.timers.set(peer, client.deadline());
+            self.timers.set(Timer::Silence(peer), client.deadline());
         }
         self.wake(peer);
     }
@@ -416,7 +451,17 @@ impl Machine for Server {
             }
             return Output::Send(peer);
         }
+        if let Some(output) = self.discovery.poll(out) {
+            return output;
+        }
         Output::Idle(self.timers.next())
+    }
+
+    fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], out: &mut Outbox) -> bool {
+        let names = &self.shared.names;
+        let has = |name: &[u8]| core::str::from_utf8(name).is_ok_and(|name| names.contains_key(name));
+        self.discovery.datagram(now, ends, datagram, has, out);
+        false
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {

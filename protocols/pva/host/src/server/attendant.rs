@@ -160,6 +160,7 @@ impl<W: Watch> Attendant for Serving<W> {
             pvs: machine.channels(),
             counters: machine.counters(),
             merged_posts: self.merged,
+            waiting: self.core.workers.waiting(),
             overloaded: self.core.workers.overloaded.load(Ordering::Relaxed),
             clients: machine.clients().collect(),
         });

@@ -1,4 +1,4 @@
-//! What a program does with puts and calls.
+//! The handlers of puts and calls.
 
 use super::Core;
 use super::orders::Order;
@@ -23,7 +23,7 @@ pub(crate) struct Handlers {
     pub(crate) call: Option<Box<dyn Fn(Call) + Send + Sync>>,
 }
 
-/// Who a client says it is, and where it is connected from.
+/// The name that a client claims, and the address that it is connected from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientName {
     /// The address.

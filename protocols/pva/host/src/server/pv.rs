@@ -25,7 +25,7 @@ pub struct Pv {
     shared: Arc<Shared>,
 }
 
-/// What the handles of a PV and the serving thread share.
+/// The state that the handles of a PV and the serving thread share.
 pub(crate) struct Shared {
     pub(crate) name: String,
     pub(crate) handlers: Handlers,

@@ -68,6 +68,11 @@ impl Workers {
         Ok(crew)
     }
 
+    /// Returns the number of puts and calls that wait for a thread.
+    pub(crate) fn waiting(&self) -> usize {
+        self.ready().waiting
+    }
+
     /// Leaves a job of a PV. Refuses it if too many are waiting.
     pub(crate) fn push(&self, pv: &Arc<Shared>, job: Job) {
         let mut ready = self.ready();
