@@ -198,6 +198,9 @@ impl Client {
         while let Some((ioid, operation)) = self.talk.operations.pop_first() {
             operation.end(self.talk.peer, ioid, shared);
         }
+        for (_, opened) in self.talk.opened.iter() {
+            opened.iter().for_each(|opened| shared.closed(opened.number));
+        }
     }
 }
 
@@ -280,17 +283,17 @@ impl Talk {
         Ok(reader.first_share())
     }
 
-    fn create(&mut self, reader: &mut Reader<'_>, shared: &Shared, config: &ServerConfig) -> Result<(), Error> {
+    fn create(&mut self, reader: &mut Reader<'_>, shared: &mut Shared, config: &ServerConfig) -> Result<(), Error> {
         let Talk { opened, session, .. } = self;
         CreateChannel::decode(reader, |asked| {
             let name = String::from_utf8_lossy(asked.name);
             let mut reply = ChannelCreated { cid: asked.cid, sid: 0, status: Status::OK };
-            match shared.names.get(&*name) {
-                None => reply.status = Status::error("this server has no channel of that name"),
-                Some(_) if opened.len() >= config.channels_max => {
-                    reply.status = Status::error("too many channels are open on this connection");
-                }
-                Some(number) => reply.sid = opened.insert(Some(Opened { cid: asked.cid, number: *number })),
+            if opened.len() >= config.channels_max {
+                reply.status = Status::error("too many channels are open on this connection");
+            } else if let Some(number) = shared.opened(&name, config) {
+                reply.sid = opened.insert(Some(Opened { cid: asked.cid, number }));
+            } else {
+                reply.status = Status::error("this server has no channel of that name");
             }
             reply.encode(&mut session.writer);
         })
@@ -299,8 +302,7 @@ impl Talk {
     /// Replies to a search that came over the connection, as from a client that uses this server as its name server.
     fn search(&mut self, reader: &mut Reader<'_>, shared: &Shared, config: &ServerConfig) -> Result<(), Error> {
         let search = Search::decode(reader)?;
-        let is_here =
-            |(_, name): &(u32, &[u8])| core::str::from_utf8(name).is_ok_and(|name| shared.names.contains_key(name));
+        let is_here = |(_, name): &(u32, &[u8])| core::str::from_utf8(name).is_ok_and(|name| shared.has(name, config));
         let found: Vec<u32> = search.channels().filter(is_here).map(|(cid, _)| cid).collect();
         if found.is_empty() && search.flags & REPLY_REQUIRED == 0 {
             return Ok(());
@@ -341,14 +343,13 @@ impl Talk {
 
     /// Closes a channel with all its operations.
     fn close(&mut self, sid: u32, shared: &mut Shared) {
-        if self.opened.at(sid).and_then(Option::take).is_none() {
-            return;
-        }
+        let Some(Opened { number, .. }) = self.opened.at(sid).and_then(Option::take) else { return };
         self.opened.release(sid);
         let of_it = |(ioid, operation): (&u32, &Operation)| (operation.sid == sid).then_some(*ioid);
         let ended: Vec<u32> = self.operations.iter().filter_map(of_it).collect();
         for ioid in ended {
             self.destroy(ioid, shared);
         }
+        shared.closed(number);
     }
 }
