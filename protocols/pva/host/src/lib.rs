@@ -2,6 +2,7 @@
 
 pub mod environment;
 pub mod parse;
+pub mod server;
 pub mod show;
 
 /// Values, types, requests and machines.

@@ -7,9 +7,11 @@
 mod client;
 mod discovery;
 mod operation;
+mod source;
 mod statistics;
 mod subscription;
 
+pub use source::{Source, Sourced};
 pub use statistics::{ClientStatistics, Ended, ServerCounters};
 
 use crate::data::{BitSet, Value};
@@ -38,6 +40,8 @@ pub struct ServerConfig {
     pub queue_max: u32,
     /// Identity of the server, another one each time it starts.
     pub guid: Guid,
+    /// Where channels come from that are not served yet.
+    pub source: Sourced,
     /// Settings of searches that come as datagrams, and of beacons.
     pub discovery: DiscoveryConfig,
 }
@@ -50,6 +54,7 @@ impl Default for ServerConfig {
             operations_max: 100_000,
             queue_max: 1000,
             guid: [0; 12],
+            source: Sourced::default(),
             discovery: DiscoveryConfig::default(),
         }
     }
@@ -129,9 +134,9 @@ pub enum Event {
         argument: Option<Box<Value>>,
     },
     /// A client is connected and has made its claim.
-    Connected(Peer),
+    Connected(Peer, Box<ClientStatistics>),
     /// A client is gone.
-    Disconnected(Box<ClientStatistics>, Ended),
+    Disconnected(Peer, Box<ClientStatistics>, Ended),
 }
 
 /// A channel that is served.
@@ -142,6 +147,8 @@ pub(crate) struct Channel {
     access: Access,
     /// Subscribed clients, and their operations.
     subscribers: Vec<(Peer, u32)>,
+    /// How many clients have it open, if it was made for them.
+    made_for: Option<u32>,
 }
 
 /// The channels, and what clients cause beside their replies.
@@ -214,6 +221,12 @@ impl Server {
         self.shared.channel(*self.shared.names.get(name)?).map(|channel| &channel.value)
     }
 
+    /// Returns the number of the channel of this name.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u32> {
+        self.shared.names.get(name).copied()
+    }
+
     /// Returns the name of a channel.
     #[must_use]
     pub fn name(&self, channel: u32) -> Option<&str> {
@@ -224,7 +237,7 @@ impl Server {
     pub fn serve(&mut self, name: String, mut value: Value, access: Access) -> u32 {
         self.remove(&name);
         value.unmark();
-        let channel = Channel { name: name.clone(), value, access, subscribers: Vec::new() };
+        let channel = Channel { name: name.clone(), value, access, subscribers: Vec::new(), made_for: None };
         let number = self.shared.channels.insert(Some(channel));
         self.shared.names.insert(name, number);
         self.discovery.changed();
@@ -266,7 +279,8 @@ impl Server {
         }
     }
 
-    fn remove(&mut self, name: &str) {
+    /// Serves a channel no more: its clients are told.
+    pub fn remove(&mut self, name: &str) {
         let Some(number) = self.shared.names.remove(name) else { return };
         let peers: Vec<Peer> = self.clients.iter().map(|(peer, _)| peer).collect();
         for peer in peers {
@@ -279,8 +293,9 @@ impl Server {
             |event| !matches!(event, Event::Put { channel, .. } | Event::Call { channel, .. } if *channel == number),
         );
         // Nobody refers to the number any more.
-        self.shared.channels[number] = None;
-        self.shared.channels.release(number);
+        if self.shared.channels[number].take().is_some() {
+            self.shared.channels.release(number);
+        }
     }
 
     /// Hands what a client has put to the subscriptions.
@@ -451,8 +466,8 @@ impl Machine for Server {
     }
 
     fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], out: &mut Outbox) -> bool {
-        let names = &self.shared.names;
-        let has = |name: &[u8]| core::str::from_utf8(name).is_ok_and(|name| names.contains_key(name));
+        let (shared, config) = (&self.shared, &self.config);
+        let has = |name: &[u8]| core::str::from_utf8(name).is_ok_and(|name| shared.has(name, config));
         self.discovery.datagram(now, ends, datagram, has, out);
         false
     }

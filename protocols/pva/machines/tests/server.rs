@@ -1,8 +1,8 @@
 //! A server answers every operation, tells its subscribers what they missed, and owes a client that does not read no more than it asked for.
 
-use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer};
 use hodo_pva::normative::Normative;
-use hodo_pva::server::{Access, Command as Ask, Ended, Event, Server, ServerConfig};
+use hodo_pva::server::{Access, Command as Ask, Ended, Event, Server, ServerConfig, Source};
 use hodo_pva::session::{Session, SessionConfig};
 use hodo_pva::wire::connection::{ChannelCreated, CreateChannel, DestroyChannel};
 use hodo_pva::wire::discovery::{SearchFront, SearchResponse};
@@ -123,10 +123,23 @@ fn sample() -> Value {
     value
 }
 
+/// Makes every channel whose name begins with `made:`.
+struct Made;
+
+impl Source for Made {
+    fn has(&self, name: &str) -> bool {
+        name.starts_with("made:")
+    }
+
+    fn make(&self, name: &str) -> Option<(Value, Access)> {
+        self.has(name).then(|| (sample(), Access::Mailbox))
+    }
+}
+
 impl Scene {
     fn new(clients: u32) -> Self {
         let mut scene = Scene {
-            server: Server::new(ServerConfig { queue_max: 100, ..ServerConfig::default() }),
+            server: Server::new(ServerConfig { queue_max: 100, source: Made.into(), ..ServerConfig::default() }),
             clients: Vec::new(),
             events: Vec::new(),
             closed: Vec::new(),
@@ -509,13 +522,13 @@ fn what_a_source_has_merged_is_told_as_overrun() {
 #[test]
 fn the_application_learns_who_comes_and_why_one_goes() {
     let mut scene = Scene::new(1);
-    assert_eq!(scene.events, [Event::Connected(peer(0))]);
+    assert!(matches!(&scene.events[..], [Event::Connected(of, _)] if *of == peer(0)), "{:?}", scene.events);
     assert_eq!(scene.set_up(0, "box", Command::Monitor, 9, "value"), Status::OK);
     let client = scene.server.client(peer(0)).expect("it is there");
     assert_eq!((client.claim, client.channels, client.operations, client.subscriptions), (None, 1, 1, 1));
     scene.server.handle(scene.now, Input::Received(peer(0), b"GET / HTTP/1.1\r\n"));
     scene.settle();
-    let Some(Event::Disconnected(client, Ended::Wrong(why))) = scene.events.pop() else { panic!("no end") };
+    let Some(Event::Disconnected(_, client, Ended::Wrong(why))) = scene.events.pop() else { panic!("no end") };
     assert_eq!((client.ends, why), (Ends::nodes(0, 0), hodo_pva::Error::NotPva { first: b'G' }));
     assert_eq!((scene.closed.len(), scene.server.clients().count(), scene.server.counters().clients), (1, 0, 1));
 }
@@ -534,4 +547,38 @@ fn a_server_that_is_to_stop_answers_what_it_has_and_accepts_no_more() {
     assert!(scene.clients[0].said.pop().is_some_and(|said| said.status.is_success()) && scene.server.is_drained());
     assert!(!scene.put(0, Command::Put, 1, 3.0)[0].status.is_success(), "no more");
     assert_eq!(numbers(&scene.execute(0, Command::Get, 2, Subcommand::NONE)), [Some(1.5)]);
+}
+
+#[test]
+fn a_channel_of_a_source_lives_as_long_as_a_client_has_it_open() {
+    let mut scene = Scene::new(2);
+    let sids = [scene.open(0, "made:1"), scene.open(1, "made:1")];
+    assert_eq!(scene.set_up(0, "made:1", Command::Put, 1, ""), Status::OK);
+    assert!(scene.put(0, Command::Put, 1, 8.5)[0].status.is_success());
+    assert_eq!(scene.set_up(1, "made:1", Command::Get, 1, ""), Status::OK);
+    assert_eq!(numbers(&scene.execute(1, Command::Get, 1, Subcommand::NONE)), [Some(8.5)], "it is one channel");
+    scene.server.handle(scene.now, Input::Closed(peer(0), Closed::Reset));
+    scene.settle();
+    assert!(scene.server.value("made:1").is_some(), "the other client has it open twice");
+    let sid = sids[1];
+    scene.say(1, |writer| DestroyChannel { sid, cid: 7 }.encode(writer));
+    assert!(scene.server.value("made:1").is_some(), "and now once");
+    scene.server.handle(scene.now, Input::Closed(peer(1), Closed::Reset));
+    scene.settle();
+    assert!(scene.server.value("made:1").is_none());
+    let refused = Scene::new(1).say(0, |writer| CreateChannel { cid: 7, name: b"absent" }.encode(writer));
+    assert!(!refused[0].status.is_success());
+}
+
+#[test]
+fn a_removed_channel_of_a_source_is_made_anew() {
+    let mut scene = Scene::new(1);
+    scene.open(0, "made:1");
+    scene.command(Ask::Remove { name: "made:1".into() });
+    assert!(scene.server.value("made:1").is_none());
+    scene.open(0, "made:1");
+    assert_eq!(scene.server.value("made:1").and_then(|value| value.get("value")?.as_f64()), Some(1.5));
+    scene.command(Ask::Serve { name: "made:1".into(), value: Box::new(sample()), access: Access::ReadOnly });
+    scene.server.handle(scene.now, Input::Closed(peer(0), Closed::Reset));
+    assert!(scene.server.value("made:1").is_some(), "the application serves it now");
 }

@@ -153,11 +153,11 @@ impl Value {
     /// Takes over the fields of another value of the same type that a set names, and marks them as changed.
     ///
     /// Fields that had been marked already are put into `overrun`: who has not read their former content never will. Nothing
-    /// is allocated once the sets have grown. A value of another type changes nothing.
-    pub fn merge(&mut self, from: &Value, set: &BitSet, overrun: &mut BitSet) {
+    /// is allocated once the sets have grown. Returns `false` if the other value has another type, which changes nothing.
+    pub fn merge(&mut self, from: &Value, set: &BitSet, overrun: &mut BitSet) -> bool {
         let Value { plan, words, objects, changed } = self;
         if !is_same(plan, &from.plan) {
-            return;
+            return false;
         }
         plan.expand(changed);
         let mut at = 0;
@@ -175,6 +175,7 @@ impl Value {
             }
             at = plan.end(number);
         }
+        true
     }
 }
 

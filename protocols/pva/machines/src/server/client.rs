@@ -172,17 +172,7 @@ impl Client {
 
     /// Returns who the client is and what it has.
     pub(crate) fn statistics(&self) -> ClientStatistics {
-        let Talk { ends, claim, opened, operations, owed, .. } = &self.talk;
-        let subscriptions = operations.values().filter(|operation| operation.is_subscription()).count();
-        ClientStatistics {
-            ends: ends.clone(),
-            claim: claim.clone(),
-            channels: opened.len(),
-            operations: operations.len(),
-            subscriptions,
-            owed: owed.len(),
-            is_blocked: self.is_blocked,
-        }
+        self.talk.statistics(self.is_blocked)
     }
 
     /// Tells of a channel that is no longer served; returns whether the client had it open.
@@ -204,14 +194,31 @@ impl Client {
             (None, Some(closed)) => Ended::Closed(closed),
             (None, None) => Ended::Closed(Closed::Finished),
         };
-        shared.events.push_back(Event::Disconnected(Box::new(self.statistics()), why));
+        shared.events.push_back(Event::Disconnected(self.talk.peer, Box::new(self.statistics()), why));
         while let Some((ioid, operation)) = self.talk.operations.pop_first() {
             operation.end(self.talk.peer, ioid, shared);
+        }
+        for (_, opened) in self.talk.opened.iter() {
+            opened.iter().for_each(|opened| shared.closed(opened.number));
         }
     }
 }
 
 impl Talk {
+    fn statistics(&self, is_blocked: bool) -> ClientStatistics {
+        let Talk { ends, claim, opened, operations, owed, .. } = self;
+        let subscriptions = operations.values().filter(|operation| operation.is_subscription()).count();
+        ClientStatistics {
+            ends: ends.clone(),
+            claim: claim.clone(),
+            channels: opened.len(),
+            operations: operations.len(),
+            subscriptions,
+            owed: owed.len(),
+            is_blocked,
+        }
+    }
+
     /// Takes in a message; returns where in it the first long array lay.
     fn take(
         &mut self,
@@ -225,7 +232,7 @@ impl Talk {
                 self.claim = claimed(&credentials);
                 self.session.decide(&Status::OK);
                 shared.counters.clients += 1;
-                shared.events.push_back(Event::Connected(self.peer));
+                shared.events.push_back(Event::Connected(self.peer, Box::new(self.statistics(false))));
                 return Ok(None);
             }
             (Step::Pass, Incoming::Message(message)) => return self.message(message, shared, config),
@@ -276,17 +283,17 @@ impl Talk {
         Ok(reader.first_share())
     }
 
-    fn create(&mut self, reader: &mut Reader<'_>, shared: &Shared, config: &ServerConfig) -> Result<(), Error> {
+    fn create(&mut self, reader: &mut Reader<'_>, shared: &mut Shared, config: &ServerConfig) -> Result<(), Error> {
         let Talk { opened, session, .. } = self;
         CreateChannel::decode(reader, |asked| {
             let name = String::from_utf8_lossy(asked.name);
             let mut reply = ChannelCreated { cid: asked.cid, sid: 0, status: Status::OK };
-            match shared.names.get(&*name) {
-                None => reply.status = Status::error("this server has no channel of that name"),
-                Some(_) if opened.len() >= config.channels_max => {
-                    reply.status = Status::error("too many channels are open on this connection");
-                }
-                Some(number) => reply.sid = opened.insert(Some(Opened { cid: asked.cid, number: *number })),
+            if opened.len() >= config.channels_max {
+                reply.status = Status::error("too many channels are open on this connection");
+            } else if let Some(number) = shared.opened(&name, config) {
+                reply.sid = opened.insert(Some(Opened { cid: asked.cid, number }));
+            } else {
+                reply.status = Status::error("this server has no channel of that name");
             }
             reply.encode(&mut session.writer);
         })
@@ -295,8 +302,7 @@ impl Talk {
     /// Replies to a search that came over the connection, as from a client that uses this server as its name server.
     fn search(&mut self, reader: &mut Reader<'_>, shared: &Shared, config: &ServerConfig) -> Result<(), Error> {
         let search = Search::decode(reader)?;
-        let is_here =
-            |(_, name): &(u32, &[u8])| core::str::from_utf8(name).is_ok_and(|name| shared.names.contains_key(name));
+        let is_here = |(_, name): &(u32, &[u8])| core::str::from_utf8(name).is_ok_and(|name| shared.has(name, config));
         let found: Vec<u32> = search.channels().filter(is_here).map(|(cid, _)| cid).collect();
         if found.is_empty() && search.flags & REPLY_REQUIRED == 0 {
             return Ok(());
@@ -337,14 +343,13 @@ impl Talk {
 
     /// Closes a channel with all its operations.
     fn close(&mut self, sid: u32, shared: &mut Shared) {
-        if self.opened.at(sid).and_then(Option::take).is_none() {
-            return;
-        }
+        let Some(Opened { number, .. }) = self.opened.at(sid).and_then(Option::take) else { return };
         self.opened.release(sid);
         let of_it = |(ioid, operation): (&u32, &Operation)| (operation.sid == sid).then_some(*ioid);
         let ended: Vec<u32> = self.operations.iter().filter_map(of_it).collect();
         for ioid in ended {
             self.destroy(ioid, shared);
         }
+        shared.closed(number);
     }
 }
