@@ -2,7 +2,7 @@ use super::*;
 use hodo_machine::Address;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// A host with a loopback and two interfaces, one of which has an address of IPv6, too.
+/// Returns the interfaces of a host: a loopback and two others, one of which has an address of IPv6, too.
 fn host() -> Vec<Interface> {
     let one = |name: &str, index, address: &str, prefix, broadcast: Option<&str>| Interface {
         name: name.to_owned(),
