@@ -16,7 +16,7 @@ const BUFFER_BYTES: u32 = 256;
 pub fn packet(input: &[u8]) {
     let Ok(packet) = Packet::decode(input) else { return };
     assert_eq!(Version::of(input), Some((Version::V2_0, packet.order)));
-    assert!(input.starts_with(&packet.order.bytes(packet.header.encode())));
+    assert!(input.starts_with(&packet.order.bytes_32(packet.header.encode())));
     let (mut requests, mut replies) = (Vec::new(), Vec::new());
     packet.requests().flatten().for_each(|request| request.encode(packet.order, &mut requests));
     packet.replies().flatten().for_each(|reply| reply.encode(packet.order, &mut replies));
@@ -109,7 +109,7 @@ fn newcomer(transport: Transport, version: Version) -> Accepts {
     let mut packet = Vec::new();
     match version {
         Version::V2_0 => {
-            packet.extend(Order::Big.bytes(Header { id: 0, kind: Kind::Control }.encode()));
+            packet.extend(Order::Big.bytes_32(Header { id: 0, kind: Kind::Control }.encode()));
             operation::Request::new(0, read).encode(Order::Big, &mut packet);
         }
         Version::V1_3 => {

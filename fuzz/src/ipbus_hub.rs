@@ -119,7 +119,7 @@ impl Floor {
         for [which, words] in bytes.as_chunks().0 {
             self.asked += 1;
             let target = target(which % BOARDS);
-            let order = Order::BOTH[usize::from(which >> 6 & 1)];
+            let order = Order::BOTH[usize::from(which >> 6 & 1 ^ 1)];
             let operation: Operation<&[u32]> = if words % 2 == 0 {
                 Operation::Read { mode: Mode::Incrementing, address: self.asked, words: u16::from(*words) }
             } else {
@@ -280,9 +280,9 @@ fn answer(request: &[u8]) -> Vec<u8> {
     let mut reply = request.to_vec();
     if let Ok(packet) = legacy::Packet::decode(request)
         && let Some(first) = reply.first_chunk_mut::<WORD>()
-        && let Ok(header) = legacy::Header::decode(packet.order.word(*first))
+        && let Ok(header) = legacy::Header::decode(packet.order.u32(*first))
     {
-        *first = packet.order.bytes(legacy::Header { reply: true, ..header }.encode());
+        *first = packet.order.bytes_32(legacy::Header { reply: true, ..header }.encode());
     }
     reply
 }
@@ -292,7 +292,7 @@ fn target(board: u8) -> SocketAddrV4 {
 }
 
 fn current(id: u32, order: Order, operation: Operation<&[u32]>) -> Vec<u8> {
-    let mut packet = order.bytes(Header { id: id as u16 ^ 0x55, kind: Kind::Control }.encode()).to_vec();
+    let mut packet = order.bytes_32(Header { id: id as u16 ^ 0x55, kind: Kind::Control }.encode()).to_vec();
     operation::Request::new(id as u16, operation).encode(order, &mut packet);
     packet
 }

@@ -12,7 +12,7 @@ use crate::transport::{Message, Run};
 use crate::{Clock, SocketSettings, connect};
 use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Peer, Piece};
 pub(crate) use port::Arrival;
-pub use port::{Port, PortOptions};
+pub use port::{Multicast, Port, PortOptions};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;

@@ -43,7 +43,7 @@ pub use attended::{Attendant, Waker};
 pub use bell::Bell;
 pub use clock::{Clock, sleep, unix_time_ns};
 pub use connect::check_congestion;
-pub use datagram::{Port, PortOptions};
+pub use datagram::{Multicast, Port, PortOptions};
 pub use endpoint::Endpoint;
 pub use listener::Listener;
 pub use mailbox::Mailbox;

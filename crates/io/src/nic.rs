@@ -1,13 +1,12 @@
 //! The network interface that a link leaves by, and its settings. A setting that cannot be known is `None`.
-#![allow(unsafe_code)]
 
 mod ethtool;
+mod interfaces;
 
+pub use interfaces::{Interface, interfaces};
 use serde::{Deserialize, Serialize};
-use std::ffi::CStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
-use std::ptr;
 
 /// A network interface and its settings, as documents have them too.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -95,14 +94,6 @@ impl Nic {
     }
 }
 
-/// One address of an interface; an interface without addresses has one entry as well.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Interface {
-    name: String,
-    is_loopback: bool,
-    address: Option<IpAddr>,
-}
-
 fn facts(interface: &Interface) -> Nic {
     let name = &interface.name;
     let mut facts = Nic {
@@ -124,56 +115,6 @@ fn facts(interface: &Interface) -> Nic {
     }
     facts.offloads = ethtool.offloads().into_iter().map(String::from).collect();
     facts
-}
-
-fn interfaces() -> Vec<Interface> {
-    let mut first: *mut libc::ifaddrs = ptr::null_mut();
-    // SAFETY: the pointer is to a pointer that outlives the call.
-    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
-        return Vec::new();
-    }
-    let mut found = Vec::new();
-    let mut next = first;
-    // SAFETY: getifaddrs has made a list that ends with null and that lives, with all it points to, until freeifaddrs;
-    // what is kept of it is copied.
-    while let Some(entry) = unsafe { next.as_ref() } {
-        // SAFETY: ifa_name is a string of that list.
-        let name = unsafe { CStr::from_ptr(entry.ifa_name) };
-        found.push(Interface {
-            name: name.to_string_lossy().into_owned(),
-            is_loopback: entry.ifa_flags & libc::IFF_LOOPBACK as u32 != 0,
-            // SAFETY: ifa_addr is null or a socket address of that list, as long as its family says.
-            address: unsafe { ip_of(entry.ifa_addr) },
-        });
-        next = entry.ifa_next;
-    }
-    // SAFETY: the list of getifaddrs, freed once; no reference into it is left.
-    unsafe { libc::freeifaddrs(first) };
-    found
-}
-
-/// Reads the IP address of a socket address, if it has one.
-///
-/// # Safety
-/// `address` is null or points to a socket address that is as long as its family says.
-unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
-    // SAFETY: the caller's promise; reads are unaligned because nobody promised an alignment.
-    unsafe {
-        if address.is_null() {
-            return None;
-        }
-        match libc::c_int::from(address.read_unaligned().sa_family) {
-            libc::AF_INET => {
-                let v4 = address.cast::<libc::sockaddr_in>().read_unaligned();
-                Some(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)).into())
-            }
-            libc::AF_INET6 => {
-                let v6 = address.cast::<libc::sockaddr_in6>().read_unaligned();
-                Some(Ipv6Addr::from(v6.sin6_addr.s6_addr).into())
-            }
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -412,6 +412,32 @@ pub(crate) fn join_group(fd: BorrowedFd<'_>, group: IpAddr, interface: u32) -> i
     }
 }
 
+/// Lets a socket receive only from the groups that it has joined itself; otherwise it would from those of any socket of the host.
+pub(crate) fn receive_from_own_groups(fd: BorrowedFd<'_>, is_ipv4: bool) -> io::Result<()> {
+    const IPV6_MULTICAST_ALL: c_int = 29;
+    set_option(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, 0)?;
+    if !is_ipv4 {
+        // A kernel before 4.20 does not know it.
+        let _ = set_option(fd, libc::IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+    }
+    Ok(())
+}
+
+/// Sets the interface by which what is sent to a group leaves, and how many hops it may go. The groups of this host receive it, too.
+pub(crate) fn set_multicast(fd: BorrowedFd<'_>, is_ipv4: bool, interface: u32, hops: u8) -> io::Result<()> {
+    let (index, hops) = (interface as c_int, c_int::from(hops));
+    if !is_ipv4 {
+        set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_IF, index)?;
+        set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_HOPS, hops)?;
+        return set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_LOOP, 1);
+    }
+    let any = libc::in_addr { s_addr: 0 };
+    let request = libc::ip_mreqn { imr_multiaddr: any, imr_address: any, imr_ifindex: index };
+    set_value(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)?;
+    set_option(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_TTL, hops)?;
+    set_option(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP, 1)
+}
+
 /// Sets an option that is a structure of the kernel's.
 fn set_value<T: Copy>(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> io::Result<()> {
     let size = size_of::<T>() as libc::socklen_t;

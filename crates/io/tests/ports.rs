@@ -4,7 +4,7 @@ mod echo;
 mod stopping;
 
 use echo::{Echo, TIMEOUT, anywhere, drive, udp};
-use hodo_io::{Clock, Endpoint, Port, PortOptions, ServeOptions, Server, SocketSettings, Sockets};
+use hodo_io::{Clock, Endpoint, Multicast, Port, PortOptions, ServeOptions, Server, SocketSettings, Sockets};
 use hodo_machine::{Address, Apart, Driver, Ends, Peer, Wait};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
@@ -149,4 +149,39 @@ fn two_servers_of_several_threads_do_not_share_a_port_without_a_word() {
     let first = Server::bind(&Address::Udp(([127, 0, 0, 1], 0).into()), options.clone()).expect("a free port");
     let second = Server::bind(first.address(), options).err().expect("it is taken");
     assert_eq!(second.kind(), std::io::ErrorKind::AddrInUse);
+}
+
+#[test]
+fn programs_share_a_port_and_pass_on_to_a_group_on_the_loopback_what_only_one_receives() {
+    let loopback = hodo_io::nic::interfaces().into_iter().find(|one| one.is_loopback).expect("it is there").index;
+    let group = Ipv4Addr::new(224, 0, 0, 128);
+    let options = PortOptions {
+        common: true,
+        broadcast: true,
+        tells_arrival: true,
+        groups: vec![(group.into(), loopback)],
+        ..PortOptions::default()
+    };
+    let (mut first, number) = at_port("0.0.0.0:0", &options, Echo { is_silent: true, ..Echo::default() });
+    let shared = format!("0.0.0.0:{number}");
+    let (mut second, _) = at_port(&shared, &options, Echo { is_silent: true, ..Echo::default() });
+    // One of IPv6 stands beside them, and takes nothing of theirs; neither does one that has joined no group.
+    let beside = PortOptions { only_ipv6: true, ..options.clone() };
+    let beside = PortOptions { groups: Vec::new(), ..beside };
+    let (mut sixth, _) = at_port(&format!("[::]:{number}"), &beside, Echo { is_silent: true, ..Echo::default() });
+    let out = PortOptions { multicast: Some(Multicast { interface: loopback, hops: 1 }), ..PortOptions::default() };
+    let (mut passing, from) = at_port("127.0.0.1:0", &out, Echo::default());
+    passing.machine_mut().to_open.push_back((Peer(0), Address::UdpFrom(from, (group, number).into())));
+    passing.machine_mut().to_send.push_back((Peer(0), b"to the group".to_vec()));
+    drive(&mut passing, |machine| machine.opened.len() == 1);
+    for endpoint in [&mut first, &mut second] {
+        drive(endpoint, |machine| machine.received.len() == 1);
+        let ends = &endpoint.machine().opened[0].1;
+        assert_eq!(ends.local, Address::Udp((group, number).into()));
+        assert_eq!(ends.remote, Address::Udp((Ipv4Addr::LOCALHOST, from).into()));
+        assert_eq!(ends.interface, Some(loopback));
+    }
+    UdpSocket::bind("[::1]:0").unwrap().send_to(b"six", ("::1", number)).unwrap();
+    drive(&mut sixth, |machine| machine.received.len() == 1);
+    assert_eq!(sixth.machine().received[0].1, b"six");
 }

@@ -19,15 +19,31 @@ pub struct Port {
 /// The options with which a [`Port`] is bound.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PortOptions {
-    /// Whether other sockets may be bound to the same address: each gets a share of the senders.
+    /// Whether other sockets of this user may be bound to the same address: each gets a share of the senders.
     pub shared: bool,
+    /// Whether any program may be bound to the same address: each receives what is sent to a group or a broadcast address, one of them
+    /// what is sent to this host alone.
+    pub common: bool,
+    /// Whether a port of all addresses of IPv6 leaves those of IPv4 to another port of the same number.
+    pub only_ipv6: bool,
     /// Whether datagrams may be sent to broadcast addresses.
     pub broadcast: bool,
     /// Multicast groups to receive from, each on the interface of this index; 0 means the one that the routes select.
     pub groups: Vec<(IpAddr, u32)>,
+    /// How what is sent to a group leaves, if not as the routes say.
+    pub multicast: Option<Multicast>,
     /// Whether senders are distinguished by the address and interface where their datagrams arrived, and receive
     /// replies from there.
     pub tells_arrival: bool,
+}
+
+/// The way on which what is sent to a multicast group leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Multicast {
+    /// The index of the interface; 0 means the one that the routes select.
+    pub interface: u32,
+    /// How many hops it may go: 1 is the subnet.
+    pub hops: u8,
 }
 
 /// The address and interface where a datagram arrived.
@@ -50,8 +66,14 @@ impl Port {
         let (fd, raw) = socket_for(address, libc::SOCK_DGRAM)?;
         let is_ipv4 = matches!(address.ip(), Some(SocketAddr::V4(_)));
         let on = |level, name| sys::set_option(fd.as_fd(), level, name, 1);
-        if options.shared {
+        if options.shared || options.common {
             on(libc::SOL_SOCKET, libc::SO_REUSEPORT)?;
+        }
+        if options.common {
+            on(libc::SOL_SOCKET, libc::SO_REUSEADDR)?;
+        }
+        if options.only_ipv6 && !is_ipv4 {
+            on(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY)?;
         }
         if options.broadcast {
             on(libc::SOL_SOCKET, libc::SO_BROADCAST)?;
@@ -62,6 +84,10 @@ impl Port {
             (false, _) => {}
         }
         sys::bind(fd.as_fd(), &raw)?;
+        sys::receive_from_own_groups(fd.as_fd(), is_ipv4)?;
+        if let Some(Multicast { interface, hops }) = options.multicast {
+            sys::set_multicast(fd.as_fd(), is_ipv4, interface, hops)?;
+        }
         for (group, interface) in &options.groups {
             sys::join_group(fd.as_fd(), *group, *interface)?;
         }

@@ -1,4 +1,5 @@
 //! Queries to the driver by `ioctl`: they see this network namespace, which `/sys` may not, and need no privilege.
+#![allow(unsafe_code)]
 
 use std::mem::zeroed;
 use std::net::UdpSocket;

@@ -162,12 +162,12 @@ impl Single {
         let packet = Packet::decode(&self.packet).expect("a packet begins with its byte order");
         (self.order, self.harmless) = (packet.order, packet.requests().all(is_harmless));
         let (first, _) = self.packet.split_first_chunk_mut::<WORD>().expect("it was decoded");
-        self.header = Header::decode(self.order.word(*first)).expect("it was decoded");
+        self.header = Header::decode(self.order.u32(*first)).expect("it was decoded");
         self.key = key;
         self.state = State::InFlight;
         self.begin(now);
         let (first, _) = self.packet.split_first_chunk_mut::<WORD>().expect("it was decoded");
-        *first = self.order.bytes(Header { id: self.id, ..self.header }.encode());
+        *first = self.order.bytes_32(Header { id: self.id, ..self.header }.encode());
         if self.order != self.spoken {
             swap(&mut self.packet);
         }
@@ -186,7 +186,7 @@ impl Single {
                 return Heard::Malformed(error);
             }
         };
-        let header = packet.bytes.first_chunk().and_then(|first| Header::decode(packet.order.word(*first)).ok());
+        let header = packet.bytes.first_chunk().and_then(|first| Header::decode(packet.order.u32(*first)).ok());
         let Some(header) = header.filter(|header| header.reply && header.id == self.id && waits) else {
             self.refused(now, waits);
             self.counters.strays += 1;
@@ -195,7 +195,7 @@ impl Single {
         if asks {
             self.spoken = packet.order;
         } else {
-            let due = self.order.bytes(Header { id: self.header.id, ..header }.encode());
+            let due = self.order.bytes_32(Header { id: self.header.id, ..header }.encode());
             let bytes = if packet.order == self.order {
                 bytes
             } else {

@@ -59,7 +59,7 @@ fn rounds(device: &mut Device, packets: &mut [Vec<u8>], numbered: Option<Order>,
         for peer in 0..PEERS {
             if let Some(order) = numbered {
                 let header = packet::Header { id: device.status().next_id, kind: packet::Kind::Control };
-                packets[0][..packet::HEADER].copy_from_slice(&order.bytes(header.encode()));
+                packets[0][..packet::HEADER].copy_from_slice(&order.bytes_32(header.encode()));
             }
             let packets = &*packets;
             for packet in packets {

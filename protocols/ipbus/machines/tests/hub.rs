@@ -172,7 +172,7 @@ fn a_packet_that_cannot_be_read_is_refused_at_once_and_holds_up_nobody() {
     let [client, other] = [rig.client(), rig.client()];
     rig.exchange(other, &[read(0, 0)]);
     for body in [&[0x3000_010F, 0x10][..], &[0x2000_021F, 0x10, 1], &[0x2000_018F, 0x10], &[0x2000_0100, 0x10]] {
-        let mut packet = Order::Big.bytes(0x2000_00F0).to_vec();
+        let mut packet = Order::Big.bytes_32(0x2000_00F0).to_vec();
         Order::Big.append(body, &mut packet);
         rig.handle(Input::Received(client, &chunk_of_packets([(0, packet)])));
         let refused = rig.chunk(client).expect("it is told at once");

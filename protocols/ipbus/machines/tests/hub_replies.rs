@@ -14,7 +14,7 @@ use rig::{MILLI, Rig, read, write};
 fn another_host(board: &mut Board, id: u16, wish: &Wish) {
     let mut packet = wish.request();
     let header = Header { id, kind: Kind::Control };
-    packet[..WORD].copy_from_slice(&wish.order.bytes(header.encode()));
+    packet[..WORD].copy_from_slice(&wish.order.bytes_32(header.encode()));
     assert!(board.answer(&packet).is_some(), "it is the next");
 }
 

@@ -6,6 +6,7 @@
 //! | [`data`] | types, values with a set of changed fields, arrays, and their encoding |
 //! | [`client`] | channels on any number of servers, and operations on them |
 //! | [`normative`] | the types that the field agreed on, and their alarm and time stamp |
+//! | [`discovery`] | the datagrams by which clients find servers |
 //! | [`server`] | channels with values, and the clients that read, write, subscribe to and call them |
 //! | [`session`] | the beginning, the pulse and the end of a connection |
 //! | [`request`] | which fields a client asks for, and with which options |
@@ -15,6 +16,7 @@ extern crate alloc;
 
 pub mod client;
 pub mod data;
+pub mod discovery;
 mod error;
 mod limits;
 pub mod normative;

@@ -5,8 +5,14 @@
 //! read, it is owed its replies, and updates of its subscriptions are merged; its requests are read on.
 
 mod client;
+mod discovery;
 mod operation;
+mod source;
+mod statistics;
 mod subscription;
+
+pub use source::{Source, Sourced};
+pub use statistics::{ClientStatistics, Ended, ServerCounters};
 
 use crate::data::{BitSet, Value};
 use crate::session::SessionConfig;
@@ -17,7 +23,9 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use client::Client;
-use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer, Peers, Slab, Timers};
+use discovery::Discovery;
+pub use discovery::{DiscoveryConfig, DiscoveryCounters, LONGER_MAX};
+use hodo_machine::{Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers, Slab, Timers};
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
@@ -32,6 +40,10 @@ pub struct ServerConfig {
     pub queue_max: u32,
     /// Identity of the server, another one each time it starts.
     pub guid: Guid,
+    /// Where channels come from that are not served yet.
+    pub source: Sourced,
+    /// Settings of searches that come as datagrams, and of beacons.
+    pub discovery: DiscoveryConfig,
 }
 
 impl Default for ServerConfig {
@@ -42,6 +54,8 @@ impl Default for ServerConfig {
             operations_max: 100_000,
             queue_max: 1000,
             guid: [0; 12],
+            source: Sourced::default(),
+            discovery: DiscoveryConfig::default(),
         }
     }
 }
@@ -81,6 +95,10 @@ pub enum Command {
         /// The value.
         value: Box<Value>,
     },
+    /// Send what [`Server::post`] has left to send. A driver that was asleep notices it by this command.
+    Publish,
+    /// Accept no more puts and calls, because the server is to stop.
+    Drain,
     /// Answer an [`Event::Put`] or an [`Event::Call`].
     Answer {
         /// Number of the event.
@@ -97,8 +115,10 @@ pub enum Event {
     Put {
         /// Number of the event.
         call: u64,
-        /// Name of the channel.
-        name: String,
+        /// The client: [`Server::client`].
+        peer: Peer,
+        /// Number of the channel, as [`Server::serve`] returned it.
+        channel: u32,
         /// The value; only its changed fields were put.
         value: Box<Value>,
     },
@@ -106,11 +126,17 @@ pub enum Event {
     Call {
         /// Number of the event.
         call: u64,
-        /// Name of the channel.
-        name: String,
+        /// The client: [`Server::client`].
+        peer: Peer,
+        /// Number of the channel, as [`Server::serve`] returned it.
+        channel: u32,
         /// The argument, or nothing.
         argument: Option<Box<Value>>,
     },
+    /// A client is connected and has made its claim.
+    Connected(Peer, Box<ClientStatistics>),
+    /// A client is gone.
+    Disconnected(Peer, Box<ClientStatistics>, Ended),
 }
 
 /// A channel that is served.
@@ -121,6 +147,8 @@ pub(crate) struct Channel {
     access: Access,
     /// Subscribed clients, and their operations.
     subscribers: Vec<(Peer, u32)>,
+    /// How many clients have it open, if it was made for them.
+    made_for: Option<u32>,
 }
 
 /// The channels, and what clients cause beside their replies.
@@ -132,8 +160,10 @@ pub(crate) struct Shared {
     /// Clients and operations that wait for an answer of the application.
     calls: BTreeMap<u64, (Peer, u32)>,
     next_call: u64,
-    /// Posts of clients to be told to the subscribers: channel, and what has changed.
-    posted: VecDeque<(u32, BitSet)>,
+    /// A put of a client to be told to the subscribers: channel, and what has changed.
+    posted: Option<(u32, BitSet)>,
+    counters: ServerCounters,
+    is_draining: bool,
 }
 
 /// A server, for any number of clients.
@@ -141,24 +171,48 @@ pub(crate) struct Shared {
 pub struct Server {
     config: ServerConfig,
     shared: Shared,
+    discovery: Discovery,
     clients: Peers<Client>,
     ready: VecDeque<Peer>,
     closing: VecDeque<Peer>,
-    timers: Timers<Peer>,
+    timers: Timers<Timer>,
+    /// Sets that keep their room.
+    changed: BitSet,
+    selected: BitSet,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Timer {
+    /// A client may have been silent for too long.
+    Silence(Peer),
+    /// The next beacon is due.
+    Beacon,
 }
 
 impl Server {
     /// Creates a server without channels.
     #[must_use]
     pub fn new(config: ServerConfig) -> Self {
+        let discovery = Discovery::new(config.guid, config.discovery.clone());
+        let mut timers = Timers::default();
+        timers.set(Timer::Beacon, discovery.has_beacons().then_some(Instant::ZERO));
         Server {
             config,
             shared: Shared::default(),
+            discovery,
             clients: Peers::default(),
             ready: VecDeque::new(),
             closing: VecDeque::new(),
-            timers: Timers::default(),
+            timers,
+            changed: BitSet::new(),
+            selected: BitSet::new(),
         }
+    }
+
+    /// Returns what was counted of searches in datagrams, and of beacons.
+    #[must_use]
+    pub const fn discovery(&self) -> DiscoveryCounters {
+        self.discovery.counters()
     }
 
     /// Returns the current value of a channel.
@@ -167,21 +221,52 @@ impl Server {
         self.shared.channel(*self.shared.names.get(name)?).map(|channel| &channel.value)
     }
 
+    /// Returns the number of the channel of this name.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u32> {
+        self.shared.names.get(name).copied()
+    }
+
+    /// Returns the name of a channel.
+    #[must_use]
+    pub fn name(&self, channel: u32) -> Option<&str> {
+        self.shared.channel(channel).map(|channel| channel.name.as_str())
+    }
+
+    /// Serves a channel of this name, in place of one that there may be, and returns its number.
+    pub fn serve(&mut self, name: String, mut value: Value, access: Access) -> u32 {
+        self.remove(&name);
+        value.unmark();
+        let channel = Channel { name: name.clone(), value, access, subscribers: Vec::new(), made_for: None };
+        let number = self.shared.channels.insert(Some(channel));
+        self.shared.names.insert(name, number);
+        self.discovery.changed();
+        number
+    }
+
+    /// Takes over the changed fields of a value of the channel's type, for all subscribers. `overrun` names those fields that
+    /// overwrote others which no subscriber was told.
+    ///
+    /// A driver that waits learns of it by [`Command::Publish`].
+    pub fn post(&mut self, channel: u32, value: &Value, overrun: &BitSet) {
+        let mut changed = core::mem::take(&mut self.changed);
+        if self.shared.merge(channel, value, &mut changed) {
+            self.tell(channel, &changed, overrun);
+        }
+        self.changed = changed;
+    }
+
     fn command(&mut self, command: Command) {
         match command {
-            Command::Serve { name, mut value, access } => {
-                self.remove(&name);
-                value.unmark();
-                let channel = Channel { name: name.clone(), value: *value, access, subscribers: Vec::new() };
-                let number = self.shared.channels.insert(Some(channel));
-                self.shared.names.insert(name, number);
-            }
+            Command::Serve { name, value, access } => _ = self.serve(name, *value, access),
             Command::Remove { name } => self.remove(&name),
             Command::Post { name, value } => {
                 if let Some(number) = self.shared.names.get(&name).copied() {
-                    self.shared.post(number, &value);
+                    self.post(number, &value, &BitSet::new());
                 }
             }
+            Command::Publish => {}
+            Command::Drain => self.shared.is_draining = true,
             Command::Answer { call, result } => {
                 let called = self.shared.calls.remove(&call);
                 if let Some((peer, ioid)) = called
@@ -192,10 +277,10 @@ impl Server {
                 }
             }
         }
-        self.tell_subscribers();
     }
 
-    fn remove(&mut self, name: &str) {
+    /// Serves a channel no more: its clients are told.
+    pub fn remove(&mut self, name: &str) {
         let Some(number) = self.shared.names.remove(name) else { return };
         let peers: Vec<Peer> = self.clients.iter().map(|(peer, _)| peer).collect();
         for peer in peers {
@@ -203,26 +288,38 @@ impl Server {
                 self.wake(peer);
             }
         }
+        self.discovery.changed();
+        self.shared.events.retain(
+            |event| !matches!(event, Event::Put { channel, .. } | Event::Call { channel, .. } if *channel == number),
+        );
         // Nobody refers to the number any more.
-        self.shared.channels[number] = None;
-        self.shared.channels.release(number);
+        if self.shared.channels[number].take().is_some() {
+            self.shared.channels.release(number);
+        }
     }
 
-    /// Hands what was posted to the subscriptions.
+    /// Hands what a client has put to the subscriptions.
     fn tell_subscribers(&mut self) {
-        while let Some((number, set)) = self.shared.posted.pop_front() {
-            let Some(Some(channel)) = self.shared.channels.at(number) else { continue };
-            let mut subscribers = core::mem::take(&mut channel.subscribers);
-            subscribers.retain(|(peer, ioid)| {
-                let Some(client) = self.clients.at(*peer) else { return false };
-                let Some(has_news) = client.update(*ioid, &channel.value, &set) else { return false };
-                if has_news && !core::mem::replace(&mut client.is_queued, true) {
-                    self.ready.push_back(*peer);
-                }
-                true
-            });
-            channel.subscribers = subscribers;
+        if let Some((number, set)) = self.shared.posted.take() {
+            self.tell(number, &set, &BitSet::new());
         }
+    }
+
+    /// Hands what has changed of a channel to the subscriptions.
+    fn tell(&mut self, number: u32, set: &BitSet, overrun: &BitSet) {
+        let Server { shared, clients, ready, selected, .. } = self;
+        let Shared { channels, counters, .. } = shared;
+        let Some(Some(channel)) = channels.at(number) else { return };
+        let Channel { value, subscribers, .. } = channel;
+        subscribers.retain(|(peer, ioid)| {
+            let Some(client) = clients.at(*peer) else { return false };
+            let Some(outcome) = client.update(*ioid, value, set, overrun, selected) else { return false };
+            counters.merged += u64::from(outcome.is_merged);
+            if outcome.has_news && !core::mem::replace(&mut client.is_queued, true) {
+                ready.push_back(*peer);
+            }
+            true
+        });
     }
 
     fn wake(&mut self, peer: Peer) {
@@ -232,11 +329,25 @@ impl Server {
         }
     }
 
-    fn forget(&mut self, peer: Peer) {
+    fn forget(&mut self, peer: Peer, why: Option<Closed>) {
         if let Some(mut client) = self.clients.remove(peer) {
-            client.end(&mut self.shared);
+            client.end(why, &mut self.shared);
         }
-        self.timers.set(peer, None);
+        self.timers.cancel(Timer::Silence(peer));
+    }
+
+    fn elapsed(&mut self, now: Instant) {
+        while let Some(timer) = self.timers.pop_due(now) {
+            match timer {
+                Timer::Silence(peer) => {
+                    let Some(client) = self.clients.at(peer) else { continue };
+                    client.elapsed(now);
+                    self.timers.set(timer, client.deadline());
+                    self.wake(peer);
+                }
+                Timer::Beacon => self.timers.arm(timer, self.discovery.beacon(now)),
+            }
+        }
     }
 }
 
@@ -245,15 +356,19 @@ impl Shared {
         self.channels.get(number)?.as_ref()
     }
 
-    /// Takes over the changed fields of a value of the same type.
+    /// Takes over the changed fields of a value of the same type, and returns whether there are any; `changed` is then the set of them.
+    fn merge(&mut self, number: u32, value: &Value, changed: &mut BitSet) -> bool {
+        let Some(Some(channel)) = self.channels.at(number) else { return false };
+        changed.assign(value.changed());
+        value.plan().expand(changed);
+        channel.value.take(value, changed) && !changed.is_empty()
+    }
+
+    /// Takes over what a client has put.
     pub(crate) fn post(&mut self, number: u32, value: &Value) {
-        let Some(Some(channel)) = self.channels.at(number) else { return };
-        let mut set = value.changed().clone();
-        channel.value.merge(value, &set, &mut BitSet::new());
-        channel.value.unmark();
-        value.plan().expand(&mut set);
-        if !set.is_empty() {
-            self.posted.push_back((number, set));
+        let mut changed = BitSet::new();
+        if self.merge(number, value, &mut changed) {
+            self.posted = Some((number, changed));
         }
     }
 
@@ -272,20 +387,14 @@ impl Machine for Server {
     fn handle(&mut self, now: Instant, input: Input<'_, Command>) {
         let peer = match input {
             Input::Command(command) => return self.command(command),
-            Input::Elapsed => {
-                while let Some(peer) = self.timers.pop_due(now) {
-                    let Some(client) = self.clients.at(peer) else { continue };
-                    client.elapsed(now);
-                    self.timers.set(peer, client.deadline());
-                    self.wake(peer);
-                }
-                return;
-            }
-            Input::Opened(peer, _) => {
-                self.clients.insert(peer, Client::new(peer, &self.config, now));
+            Input::Elapsed => return self.elapsed(now),
+            Input::Opened(peer, ends) if peer.is_accepted() => {
+                self.clients.insert(peer, Client::new(peer, ends, &self.config, now));
                 peer
             }
-            Input::Closed(peer, _) => return self.forget(peer),
+            // A datagram's way out, which is closed as soon as it is sent.
+            Input::Opened(..) => return,
+            Input::Closed(peer, why) => return self.forget(peer, Some(why)),
             Input::Blocked(peer) => {
                 if let Some(client) = self.clients.at(peer) {
                     client.is_blocked = true;
@@ -299,8 +408,12 @@ impl Machine for Server {
                 peer
             }
             Input::Received(peer, bytes) => {
-                if let Some(client) = self.clients.at(peer) {
-                    client.received(now, bytes, &mut self.shared, &self.config);
+                let mut rest = bytes;
+                // Subscribers are told of each put before the next one.
+                while let Some(client) = self.clients.at(peer)
+                    && client.received(now, &mut rest, &mut self.shared, &self.config)
+                {
+                    self.tell_subscribers();
                 }
                 peer
             }
@@ -313,7 +426,7 @@ impl Machine for Server {
         };
         self.tell_subscribers();
         if let Some(client) = self.clients.at(peer) {
-            self.timers.set(peer, client.deadline());
+            self.timers.set(Timer::Silence(peer), client.deadline());
         }
         self.wake(peer);
     }
@@ -323,13 +436,13 @@ impl Machine for Server {
             return Output::Event(event);
         }
         if let Some(peer) = self.closing.pop_front() {
-            self.forget(peer);
+            self.forget(peer, None);
             return Output::Close(peer);
         }
         while let Some(peer) = self.ready.pop_front() {
             let Some(client) = self.clients.at(peer) else { continue };
             client.is_queued = false;
-            let has_more = client.write(&self.shared);
+            let has_more = client.write(&mut self.shared);
             let (is_over, has_bytes) = (client.is_over, !client.is_empty());
             client.flush(out);
             if has_more {
@@ -339,14 +452,24 @@ impl Machine for Server {
                 (true, true) => self.closing.push_back(peer),
                 (true, false) => {}
                 (false, true) => {
-                    self.forget(peer);
+                    self.forget(peer, None);
                     return Output::Close(peer);
                 }
                 (false, false) => continue,
             }
             return Output::Send(peer);
         }
+        if let Some(output) = self.discovery.poll(out) {
+            return output;
+        }
         Output::Idle(self.timers.next())
+    }
+
+    fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], out: &mut Outbox) -> bool {
+        let (shared, config) = (&self.shared, &self.config);
+        let has = |name: &[u8]| core::str::from_utf8(name).is_ok_and(|name| shared.has(name, config));
+        self.discovery.datagram(now, ends, datagram, has, out);
+        false
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {

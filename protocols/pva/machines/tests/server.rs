@@ -1,8 +1,8 @@
 //! A server answers every operation, tells its subscribers what they missed, and owes a client that does not read no more than it asked for.
 
-use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer};
 use hodo_pva::normative::Normative;
-use hodo_pva::server::{Access, Command as Ask, Event, Server, ServerConfig};
+use hodo_pva::server::{Access, Command as Ask, Ended, Event, Server, ServerConfig, Source};
 use hodo_pva::session::{Session, SessionConfig};
 use hodo_pva::wire::connection::{ChannelCreated, CreateChannel, DestroyChannel};
 use hodo_pva::wire::discovery::{SearchFront, SearchResponse};
@@ -123,10 +123,23 @@ fn sample() -> Value {
     value
 }
 
+/// Makes every channel whose name begins with `made:`.
+struct Made;
+
+impl Source for Made {
+    fn has(&self, name: &str) -> bool {
+        name.starts_with("made:")
+    }
+
+    fn make(&self, name: &str) -> Option<(Value, Access)> {
+        self.has(name).then(|| (sample(), Access::Mailbox))
+    }
+}
+
 impl Scene {
     fn new(clients: u32) -> Self {
         let mut scene = Scene {
-            server: Server::new(ServerConfig { queue_max: 100, ..ServerConfig::default() }),
+            server: Server::new(ServerConfig { queue_max: 100, source: Made.into(), ..ServerConfig::default() }),
             clients: Vec::new(),
             events: Vec::new(),
             closed: Vec::new(),
@@ -291,10 +304,10 @@ fn the_application_answers_puts_and_calls_of_a_handled_channel() {
     let mut scene = Scene::new(1);
     assert_eq!(scene.set_up(0, "asked", Command::Put, 1, ""), Status::OK);
     assert!(scene.put(0, Command::Put, 1, 2.0).is_empty(), "not before the application has answered");
-    let Some(Event::Put { call, name, value }) = scene.events.pop() else { panic!("no event") };
+    let Some(Event::Put { call, channel, value, .. }) = scene.events.pop() else { panic!("no event") };
     assert_eq!(
-        (name.as_str(), value.get("value").and_then(Item::as_f64), value.changed().len()),
-        ("asked", Some(2.0), 1)
+        (scene.server.name(channel), value.get("value").and_then(Item::as_f64), value.changed().len()),
+        (Some("asked"), Some(2.0), 1)
     );
     assert!(!scene.put(0, Command::Put, 1, 3.0)[0].status.is_success(), "one at a time");
     scene.command(Ask::Answer { call, result: Err(Status::error("not now")) });
@@ -466,4 +479,106 @@ fn big_endian_servers_are_understood() {
     assert_eq!(scene.set_up(0, "fixed", Command::Get, 1, ""), Status::OK);
     assert_eq!(numbers(&scene.execute(0, Command::Get, 1, Subcommand::NONE)), [Some(1.5)]);
     assert_eq!(scene.clients[0].session.writer.order(), Order::Big);
+}
+
+#[test]
+fn puts_that_arrive_together_are_one_update_each() {
+    let mut scene = Scene::new(2);
+    assert_eq!(scene.set_up(1, "box", Command::Monitor, 9, "record[queueSize=10]"), Status::OK);
+    scene.execute(1, Command::Monitor, 9, Subcommand::START);
+    assert_eq!(scene.set_up(0, "box", Command::Put, 1, "field(value)"), Status::OK);
+    let mut value = Value::new(&scene.clients[0].plans[&1]);
+    scene.say(0, |writer| {
+        for number in 1..=5 {
+            value.set("value", f64::from(number)).expect("it fits");
+            Operation { sid: 0, ioid: 1, subcommand: Subcommand::NONE }.begin(Command::Put, writer);
+            value.encode_changed(writer);
+            writer.end();
+        }
+    });
+    assert_eq!(numbers(&scene.clients[1].said), [1.0, 2.0, 3.0, 4.0, 5.0].map(Some));
+    assert!(scene.clients[1].said.iter().all(|update| update.overrun.is_empty()), "nothing is lost");
+}
+
+#[test]
+fn what_a_source_has_merged_is_told_as_overrun() {
+    let mut scene = Scene::new(1);
+    assert_eq!(scene.set_up(0, "box", Command::Monitor, 9, "value"), Status::OK);
+    scene.execute(0, Command::Monitor, 9, Subcommand::START);
+    let mut value = sample();
+    value.unmark();
+    value.set("value", 3.0).expect("it fits");
+    let number = (0..9).find(|number| scene.server.name(*number) == Some("box")).expect("it is served");
+    scene.server.post(number, &value, &BitSet::from_iter([1, 3]));
+    scene.command(Ask::Publish);
+    let update = scene.clients[0].said.pop().expect("an update");
+    assert_eq!(
+        (update.number("value"), update.overrun),
+        (Some(3.0), BitSet::from_iter([1])),
+        "only of what is selected"
+    );
+}
+
+#[test]
+fn the_application_learns_who_comes_and_why_one_goes() {
+    let mut scene = Scene::new(1);
+    assert!(matches!(&scene.events[..], [Event::Connected(of, _)] if *of == peer(0)), "{:?}", scene.events);
+    assert_eq!(scene.set_up(0, "box", Command::Monitor, 9, "value"), Status::OK);
+    let client = scene.server.client(peer(0)).expect("it is there");
+    assert_eq!((client.claim, client.channels, client.operations, client.subscriptions), (None, 1, 1, 1));
+    scene.server.handle(scene.now, Input::Received(peer(0), b"GET / HTTP/1.1\r\n"));
+    scene.settle();
+    let Some(Event::Disconnected(_, client, Ended::Wrong(why))) = scene.events.pop() else { panic!("no end") };
+    assert_eq!((client.ends, why), (Ends::nodes(0, 0), hodo_pva::Error::NotPva { first: b'G' }));
+    assert_eq!((scene.closed.len(), scene.server.clients().count(), scene.server.counters().clients), (1, 0, 1));
+}
+
+#[test]
+fn a_server_that_is_to_stop_answers_what_it_has_and_accepts_no_more() {
+    let mut scene = Scene::new(1);
+    assert_eq!(scene.set_up(0, "asked", Command::Put, 1, ""), Status::OK);
+    assert_eq!(scene.set_up(0, "asked", Command::Get, 2, ""), Status::OK);
+    assert!(scene.server.is_drained());
+    scene.put(0, Command::Put, 1, 2.0);
+    let Some(Event::Put { call, .. }) = scene.events.pop() else { panic!("no event") };
+    scene.command(Ask::Drain);
+    assert!(!scene.server.is_drained(), "a put is not answered");
+    scene.command(Ask::Answer { call, result: Ok(None) });
+    assert!(scene.clients[0].said.pop().is_some_and(|said| said.status.is_success()) && scene.server.is_drained());
+    assert!(!scene.put(0, Command::Put, 1, 3.0)[0].status.is_success(), "no more");
+    assert_eq!(numbers(&scene.execute(0, Command::Get, 2, Subcommand::NONE)), [Some(1.5)]);
+}
+
+#[test]
+fn a_channel_of_a_source_lives_as_long_as_a_client_has_it_open() {
+    let mut scene = Scene::new(2);
+    let sids = [scene.open(0, "made:1"), scene.open(1, "made:1")];
+    assert_eq!(scene.set_up(0, "made:1", Command::Put, 1, ""), Status::OK);
+    assert!(scene.put(0, Command::Put, 1, 8.5)[0].status.is_success());
+    assert_eq!(scene.set_up(1, "made:1", Command::Get, 1, ""), Status::OK);
+    assert_eq!(numbers(&scene.execute(1, Command::Get, 1, Subcommand::NONE)), [Some(8.5)], "it is one channel");
+    scene.server.handle(scene.now, Input::Closed(peer(0), Closed::Reset));
+    scene.settle();
+    assert!(scene.server.value("made:1").is_some(), "the other client has it open twice");
+    let sid = sids[1];
+    scene.say(1, |writer| DestroyChannel { sid, cid: 7 }.encode(writer));
+    assert!(scene.server.value("made:1").is_some(), "and now once");
+    scene.server.handle(scene.now, Input::Closed(peer(1), Closed::Reset));
+    scene.settle();
+    assert!(scene.server.value("made:1").is_none());
+    let refused = Scene::new(1).say(0, |writer| CreateChannel { cid: 7, name: b"absent" }.encode(writer));
+    assert!(!refused[0].status.is_success());
+}
+
+#[test]
+fn a_removed_channel_of_a_source_is_made_anew() {
+    let mut scene = Scene::new(1);
+    scene.open(0, "made:1");
+    scene.command(Ask::Remove { name: "made:1".into() });
+    assert!(scene.server.value("made:1").is_none());
+    scene.open(0, "made:1");
+    assert_eq!(scene.server.value("made:1").and_then(|value| value.get("value")?.as_f64()), Some(1.5));
+    scene.command(Ask::Serve { name: "made:1".into(), value: Box::new(sample()), access: Access::ReadOnly });
+    scene.server.handle(scene.now, Input::Closed(peer(0), Closed::Reset));
+    assert!(scene.server.value("made:1").is_some(), "the application serves it now");
 }

@@ -130,7 +130,7 @@ impl Flight {
             Version::V2_0 => Packet::decode(packet).and_then(|packet| {
                 self.check(packet.header)?;
                 let told = packet.replies().map(|reply| reply.map(Answered::from));
-                let mut first = first.map(|first| transaction::Header::decode(packet.order.word(first)));
+                let mut first = first.map(|first| transaction::Header::decode(packet.order.u32(first)));
                 let told = told.map(|told| {
                     let first = first.take().transpose()?;
                     told.map(|told| Answered { id: first.map_or(told.id, |first| first.id), ..told })

@@ -20,7 +20,7 @@ fn opened(path: Path, version: Version) -> Client {
     assert!(sent.is_empty() && events.is_empty());
     client.handle(Instant::ZERO, Input::Opened(PEER, &Ends::nodes(0, 1)));
     if version == Version::V1_3 {
-        assert_eq!(pump(&mut client).0[0][..WORD], Order::NATIVE.bytes(0x1002_00F8), "a packet that does nothing");
+        assert_eq!(pump(&mut client).0[0][..WORD], Order::NATIVE.bytes_32(0x1002_00F8), "a packet that does nothing");
         // From a device that knows big-endian words only.
         receive(&mut client, &bytes(&[0x1002_00FC]));
     } else if path == UDP {
@@ -39,7 +39,7 @@ fn opened(path: Path, version: Version) -> Client {
 /// Returns the reply to a greeting: reads of no words.
 pub(super) fn greeted(packet: &[u8]) -> Vec<u8> {
     let headers =
-        packet[WORD..].chunks(2 * WORD).map(|read| Order::NATIVE.word(read[..WORD].try_into().unwrap()) & !0xF);
+        packet[WORD..].chunks(2 * WORD).map(|read| Order::NATIVE.u32(read[..WORD].try_into().unwrap()) & !0xF);
     let words: Vec<u32> = headers.collect();
     let mut reply = packet[..WORD].to_vec();
     Order::NATIVE.append(&words, &mut reply);

@@ -174,7 +174,7 @@ impl Board {
             let carried = self.bus.carry_out(&request.operation, self.version, order, out);
             let told = told_by_firmware(carried, header.kind, order, out);
             let reply = header.answered(told as u8, carried.info());
-            out[place..place + WORD].copy_from_slice(&order.bytes(reply.encode()));
+            out[place..place + WORD].copy_from_slice(&order.bytes_32(reply.encode()));
             if carried.failed.is_some() {
                 self.counters.failed += 1;
                 return;
@@ -226,7 +226,7 @@ impl Board {
             order.push(0, out);
             let carried = self.bus.carry_out(&operation, self.version, order, out);
             let reply = legacy_reply(header, kind, carried);
-            out[place..place + WORD].copy_from_slice(&order.bytes(reply.encode()));
+            out[place..place + WORD].copy_from_slice(&order.bytes_32(reply.encode()));
             if carried.failed.is_some() {
                 self.counters.failed += 1;
                 return;
@@ -264,7 +264,7 @@ fn legacy_reply(header: legacy::Header, kind: transaction::Kind, carried: Carrie
 
 /// Returns the word at an offset of a packet, if it is whole.
 fn word_at(bytes: &[u8], at: usize, order: Order) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|word| order.word(*word))
+    bytes.get(at..)?.first_chunk().map(|word| order.u32(*word))
 }
 
 #[cfg(test)]

@@ -208,7 +208,7 @@ impl FaultyDevice {
         {
             self.counters.wrong_ids += 1;
             let wrong = packet::Header { id: packet::following(header.id), ..header };
-            let mut renamed = order.bytes(wrong.encode()).to_vec();
+            let mut renamed = order.bytes_32(wrong.encode()).to_vec();
             renamed.extend_from_slice(body);
             return self.travel(now, Toward::Peer, peer, &renamed);
         }

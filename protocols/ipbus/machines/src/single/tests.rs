@@ -28,8 +28,8 @@ fn write() -> Vec<u8> {
 /// Returns a device's reply to the first word of a datagram.
 fn reply_to(datagram: &[u8]) -> Vec<u8> {
     let order = Packet::decode(datagram).expect("a packet").order;
-    let first = Header::decode(order.word(*datagram.first_chunk().expect("a word"))).expect("a header");
-    let mut reply = order.bytes(first.answered(0, Info::Done).encode()).to_vec();
+    let first = Header::decode(order.u32(*datagram.first_chunk().expect("a word"))).expect("a header");
+    let mut reply = order.bytes_32(first.answered(0, Info::Done).encode()).to_vec();
     reply.extend_from_slice(&[7; 8]);
     reply
 }
@@ -65,7 +65,7 @@ fn a_packet_has_an_id_of_its_own_and_its_reply_the_clients() {
         assert_eq!(datagram[4..], packet[4..]);
         let due = Header::request(5, Kind::ByteOrder, 0).answered(0, Info::Done).encode();
         let take = |answer: Answer<'_>| {
-            assert_eq!((answer.key, answer.header, &answer.packet[4..]), (9, order.bytes(due), &[7; 8][..]));
+            assert_eq!((answer.key, answer.header, &answer.packet[4..]), (9, order.bytes_32(due), &[7; 8][..]));
             true
         };
         let reply = reply_to(&datagram);
@@ -158,7 +158,7 @@ fn device_of(order: Order, datagram: &[u8]) -> Vec<u8> {
     if Packet::decode(datagram).is_ok_and(|packet| packet.order == order) {
         reply_to(datagram)
     } else {
-        order.bytes(Header::request(0, Kind::Read, 0).answered(0, Info::Other).encode()).to_vec()
+        order.bytes_32(Header::request(0, Kind::Read, 0).answered(0, Info::Other).encode()).to_vec()
     }
 }
 
@@ -226,11 +226,11 @@ fn a_client_of_the_other_order_is_translated_there_and_back() {
         let mut datagram = sent(&mut single, Instant::ZERO);
         let mut reply = device_of(order, &datagram);
         reply.truncate(WORD);
-        reply.extend_from_slice(&order.bytes(0x0102_0304));
+        reply.extend_from_slice(&order.bytes_32(0x0102_0304));
         swap(&mut datagram);
         assert_eq!(datagram[WORD..], packet[WORD..]);
         let taken = single.received(Instant::ZERO, &reply, |answer| {
-            assert_eq!(answer.packet[WORD..], asked.bytes(0x0102_0304));
+            assert_eq!(answer.packet[WORD..], asked.bytes_32(0x0102_0304));
             true
         });
         assert_eq!(taken, Heard::Reply);

@@ -49,7 +49,7 @@ impl Window {
     /// Gives a packet another number.
     pub(super) fn number(&self, slot: &mut Slot, id: u16) {
         let order = slot.order();
-        slot.packet[..HEADER].copy_from_slice(&order.bytes(Header { id, kind: Kind::Control }.encode()));
+        slot.packet[..HEADER].copy_from_slice(&order.bytes_32(Header { id, kind: Kind::Control }.encode()));
         (slot.id, slot.stage, slot.once) = (id, Stage::New, false);
         self.mark(id, order, &mut slot.packet);
     }
@@ -60,8 +60,8 @@ impl Window {
     pub(super) fn mark(&self, id: u16, order: Order, packet: &mut [u8]) -> Option<u32> {
         let own = self.own.as_ref()?;
         let first = packet.get_mut(HEADER..)?.first_chunk_mut::<WORD>()?;
-        let asked = order.word(*first);
-        *first = order.bytes(own.write(asked, id));
+        let asked = order.u32(*first);
+        *first = order.bytes_32(own.write(asked, id));
         Some(asked)
     }
 }
@@ -70,18 +70,18 @@ impl Slot {
     /// Returns the header of the first transaction as it was sent.
     #[inline]
     pub(super) fn first_header(&self) -> Option<u32> {
-        Some(self.order().word(*self.packet.get(HEADER..)?.first_chunk()?))
+        Some(self.order().u32(*self.packet.get(HEADER..)?.first_chunk()?))
     }
 
     fn order(&self) -> Order {
-        if is_header(Order::Big.word(self.header)) { Order::Big } else { Order::Little }
+        if is_header(Order::Big.u32(self.header)) { Order::Big } else { Order::Little }
     }
 
     /// Returns the header of a reply's first transaction, with the number that its caller chose.
     #[inline]
     pub(super) fn unmarked(&self, reply: &Packet<'_>) -> Option<[u8; WORD]> {
-        let told = reply.order.word(*reply.body.first_chunk()?);
-        Some(reply.order.bytes(told & !ID | self.first? & ID))
+        let told = reply.order.u32(*reply.body.first_chunk()?);
+        Some(reply.order.bytes_32(told & !ID | self.first? & ID))
     }
 
     /// Tells whether a reply is this packet's: each transaction is its request's and has its data, up to the first that

@@ -48,9 +48,9 @@ impl Window {
         let id = self.next;
         let begun = packet.first_chunk_mut::<HEADER>().expect("a packet has a header");
         let header = *begun;
-        let order = Order::BOTH.into_iter().find(|order| is_header(order.word(header)));
+        let order = Order::BOTH.into_iter().find(|order| is_header(order.u32(header)));
         let order = order.expect("a packet begins with its header");
-        *begun = order.bytes(Header { id, kind: Kind::Control }.encode());
+        *begun = order.bytes_32(Header { id, kind: Kind::Control }.encode());
         let first = self.mark(id, order, &mut packet);
         self.slots.push_back(Slot {
             id,

@@ -325,7 +325,7 @@ impl Window {
         }
         let Some(told) = reply.body.first_chunk::<WORD>() else { return false };
         self.sharing.asked = None;
-        if is_alike(first, reply.order.word(*told)) {
+        if is_alike(first, reply.order.u32(*told)) {
             self.sharing.certain = self.sharing.certain.max(asked);
             let ahead = usize::from(distance(self.base, self.device.next_id));
             if let Some(asked) = self.sharing.suspect.take().filter(|_| ahead <= self.sent()) {
@@ -412,7 +412,7 @@ impl Window {
 
 /// Returns the header of a reply's first transaction, if it can be read.
 fn first_of(reply: &Packet<'_>) -> Option<u32> {
-    let first = reply.order.word(*reply.body.first_chunk::<WORD>()?);
+    let first = reply.order.u32(*reply.body.first_chunk::<WORD>()?);
     let header = transaction::Header::decode(first).ok()?;
     (header.info != Info::BadHeader).then_some(first)
 }

@@ -247,7 +247,7 @@ impl<'a> Packet<'a> {
     #[inline]
     pub fn decode(bytes: &'a [u8]) -> Result<Packet<'a>, Error> {
         let first = *bytes.first_chunk::<WORD>().ok_or(Error::Truncated { need: WORD, have: bytes.len() })?;
-        let found = Order::BOTH.into_iter().find(|order| is_byte_order(order.word(first)));
+        let found = Order::BOTH.into_iter().find(|order| is_byte_order(order.u32(first)));
         let order = found.ok_or(Error::NotIpbus { first: u32::from_be_bytes(first) })?;
         Ok(Packet { order, bytes })
     }

@@ -62,7 +62,7 @@ impl Version {
     #[must_use]
     pub fn of(packet: &[u8]) -> Option<(Version, Order)> {
         let first = *packet.first_chunk::<WORD>()?;
-        let order_of = |is: fn(u32) -> bool| Order::BOTH.into_iter().find(|order| is(order.word(first)));
+        let order_of = |is: fn(u32) -> bool| Order::BOTH.into_iter().find(|order| is(order.u32(first)));
         let current = order_of(packet::is_header).map(|order| (Version::V2_0, order));
         current.or_else(|| order_of(legacy::is_byte_order).map(|order| (Version::V1_3, order)))
     }

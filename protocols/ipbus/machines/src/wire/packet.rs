@@ -74,7 +74,7 @@ pub const fn is_header(word: u32) -> bool {
 /// Returns the whole packet that asks for a reply once more.
 #[must_use]
 pub const fn resend(id: u16) -> [u8; HEADER] {
-    Order::Big.bytes(Header { id, kind: Kind::Resend }.encode())
+    Order::Big.bytes_32(Header { id, kind: Kind::Resend }.encode())
 }
 
 /// Returns the id that follows: 0 is never a turn's.
@@ -112,9 +112,9 @@ impl<'a> Packet<'a> {
         let Some((first, body)) = bytes.split_first_chunk::<HEADER>() else {
             return Err(Error::Truncated { need: HEADER, have: bytes.len() });
         };
-        let found = Order::BOTH.into_iter().find(|order| is_header(order.word(*first)));
+        let found = Order::BOTH.into_iter().find(|order| is_header(order.u32(*first)));
         let order = found.ok_or(Error::NotIpbus { first: u32::from_be_bytes(*first) })?;
-        let header = Header::decode(order.word(*first))?;
+        let header = Header::decode(order.u32(*first))?;
         if header.kind != Kind::Control && order != Order::Big {
             return Err(Error::LittleEndian { kind: header.kind });
         }
@@ -149,7 +149,7 @@ mod tests {
         ];
         for (bytes, order, id, kind) in cases {
             let header = Header { id, kind };
-            assert_eq!(order.bytes(header.encode()), bytes);
+            assert_eq!(order.bytes_32(header.encode()), bytes);
             let packet = Packet::decode(&bytes).expect("it is a packet");
             assert_eq!((packet.header, packet.order, packet.body), (header, order, &[][..]));
         }

@@ -22,7 +22,7 @@ impl<'a> Reader<'a> {
     /// [`Error::Truncated`] if fewer bytes are left.
     #[inline]
     pub fn word(&mut self) -> Result<u32, Error> {
-        Ok(self.order.word(self.cursor.array()?))
+        Ok(self.order.u32(self.cursor.array()?))
     }
 
     /// Takes the next words, as they are.

@@ -29,7 +29,7 @@ const HEADER: packet::Header = packet::Header { id: 0, kind: packet::Kind::Statu
 
 /// The packet that asks for a device's status.
 pub const REQUEST: [u8; LENGTH] = {
-    let [a, b, c, d] = Order::Big.bytes(HEADER.encode());
+    let [a, b, c, d] = Order::Big.bytes_32(HEADER.encode());
     let mut bytes = [0; LENGTH];
     (bytes[0], bytes[1], bytes[2], bytes[3]) = (a, b, c, d);
     bytes

@@ -3,98 +3,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::iter::FusedIterator;
 
-/// The order of the bytes in every word of a packet. A reply has its request's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Order {
-    /// Most significant byte first.
-    Big,
-    /// Least significant byte first.
-    Little,
-}
-
-impl Order {
-    /// Both.
-    pub const BOTH: [Order; 2] = [Order::Big, Order::Little];
-    /// That of this processor: words need no work.
-    pub const NATIVE: Order = if cfg!(target_endian = "big") { Order::Big } else { Order::Little };
-
-    /// Returns the other one.
-    #[must_use]
-    pub const fn other(self) -> Order {
-        match self {
-            Order::Big => Order::Little,
-            Order::Little => Order::Big,
-        }
-    }
-
-    /// Returns the word of these bytes.
-    #[must_use]
-    #[inline]
-    pub const fn word(self, bytes: [u8; WORD]) -> u32 {
-        match self {
-            Order::Big => u32::from_be_bytes(bytes),
-            Order::Little => u32::from_le_bytes(bytes),
-        }
-    }
-
-    /// Returns the bytes of this word.
-    #[must_use]
-    #[inline]
-    pub const fn bytes(self, word: u32) -> [u8; WORD] {
-        match self {
-            Order::Big => word.to_be_bytes(),
-            Order::Little => word.to_le_bytes(),
-        }
-    }
-
-    /// Reads words, as many as there are whole ones in `bytes` and places in `words`; answers how many.
-    #[inline]
-    pub fn read(self, bytes: &[u8], words: &mut [u32]) -> usize {
-        let (bytes, _) = bytes.as_chunks::<WORD>();
-        let count = bytes.len().min(words.len());
-        // One loop for each order, so that each is a block copy or a block swap.
-        match self {
-            Order::Big => bytes.iter().zip(words).for_each(|(bytes, word)| *word = u32::from_be_bytes(*bytes)),
-            Order::Little => bytes.iter().zip(words).for_each(|(bytes, word)| *word = u32::from_le_bytes(*bytes)),
-        }
-        count
-    }
-
-    /// Writes words, as many as there are in `words` and whole places in `bytes`; answers how many.
-    #[inline]
-    pub fn write(self, words: &[u32], bytes: &mut [u8]) -> usize {
-        let (bytes, _) = bytes.as_chunks_mut::<WORD>();
-        let count = bytes.len().min(words.len());
-        match self {
-            Order::Big => bytes.iter_mut().zip(words).for_each(|(bytes, word)| *bytes = word.to_be_bytes()),
-            Order::Little => bytes.iter_mut().zip(words).for_each(|(bytes, word)| *bytes = word.to_le_bytes()),
-        }
-        count
-    }
-
-    /// Appends one word.
-    #[inline]
-    pub fn push(self, word: u32, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.bytes(word));
-    }
-
-    /// Appends words.
-    #[inline]
-    pub fn append(self, words: &[u32], out: &mut Vec<u8>) {
-        let start = out.len();
-        out.resize(start + words.len() * WORD, 0);
-        self.write(words, &mut out[start..]);
-    }
-}
-
-impl fmt::Display for Order {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Order::Big => "big-endian",
-            Order::Little => "little-endian",
-        })
-    }
-}
+pub use hodo_machine::Order;
 
 /// Turns every whole word of `bytes` into the other byte order.
 #[inline]
@@ -143,7 +52,7 @@ impl<'a> Words<'a> {
     #[must_use]
     #[inline]
     pub fn at(&self, index: usize) -> Option<u32> {
-        self.bytes.get(index).map(|bytes| self.order.word(*bytes))
+        self.bytes.get(index).map(|bytes| self.order.u32(*bytes))
     }
 
     /// Iterates over the words.
@@ -213,7 +122,7 @@ impl Iterator for Iter<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<u32> {
-        self.bytes.next().map(|bytes| self.order.word(*bytes))
+        self.bytes.next().map(|bytes| self.order.u32(*bytes))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -102,7 +102,7 @@ impl Board {
     }
 
     fn execute(&mut self, packet: &Packet<'_>) -> Vec<u8> {
-        let mut reply = packet.order.bytes(packet.header.encode()).to_vec();
+        let mut reply = packet.order.bytes_32(packet.header.encode()).to_vec();
         for request in packet.requests() {
             let request = request.expect("the clients here send whole transactions");
             let data = self.perform(&request.operation);

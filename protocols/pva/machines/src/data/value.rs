@@ -154,11 +154,11 @@ impl Value {
     /// Takes over the fields of another value of the same type that a set names, and marks them as changed.
     ///
     /// Fields that had been marked already are put into `overrun`: who has not read their former content never will. Nothing
-    /// is allocated once the sets have grown. A value of another type changes nothing.
-    pub fn merge(&mut self, from: &Value, set: &BitSet, overrun: &mut BitSet) {
+    /// is allocated once the sets have grown. Returns `false` if the other value has another type, which changes nothing.
+    pub fn merge(&mut self, from: &Value, set: &BitSet, overrun: &mut BitSet) -> bool {
         let Value { plan, words, objects, changed } = self;
         if !is_same(plan, &from.plan) {
-            return;
+            return false;
         }
         plan.expand(changed);
         let mut at = 0;
@@ -176,6 +176,7 @@ impl Value {
             }
             at = plan.end(number);
         }
+        true
     }
 
     /// Takes over the changed fields of another value of the same plan, and which they are. The other one gets the former contents of
@@ -228,6 +229,29 @@ impl Object {
 #[inline]
 pub(crate) fn is_same(one: &Arc<Plan>, other: &Arc<Plan>) -> bool {
     Arc::ptr_eq(one, other) || one.of() == other.of()
+}
+
+impl Value {
+    /// Takes over the fields of another value that a set of leaves names, and marks nothing. Returns `false` if the other value has
+    /// another type, which changes nothing.
+    pub fn take(&mut self, from: &Value, leaves: &BitSet) -> bool {
+        let Value { plan, words, objects, .. } = self;
+        if !is_same(plan, &from.plan) {
+            return false;
+        }
+        let mut at = 0;
+        while let Some(number) = leaves.next(at) {
+            if let Some(leaf) = plan.leaf(number) {
+                let place = leaf.place as usize;
+                match leaf.step {
+                    Step::Word(_) => words[place] = from.words[place],
+                    _ => objects[place].clone_from(&from.objects[place]),
+                }
+            }
+            at = number + 1;
+        }
+        true
+    }
 }
 
 impl fmt::Debug for Value {

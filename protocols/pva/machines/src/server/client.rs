@@ -1,7 +1,8 @@
 use crate::data::{BitSet, Value};
 use crate::server::operation::Operation;
-use crate::server::{ServerConfig, Shared};
-use crate::session::{Session, Step};
+use crate::server::subscription::Taken;
+use crate::server::{ClientStatistics, Ended, Event, ServerConfig, Shared};
+use crate::session::{Session, Step, claimed};
 use crate::wire::connection::{ChannelCreated, CreateChannel, DestroyChannel};
 use crate::wire::discovery::{REPLY_REQUIRED, ResponseFront, Search};
 use crate::wire::operation::{EndRequest, FieldReply, GetField, Subcommand};
@@ -12,7 +13,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
-use hodo_machine::{Instant, Outbox, Peer, Slab};
+use hodo_machine::{Closed, Ends, Instant, Outbox, Peer, Slab};
 
 /// Bytes that are written for one client before the others have their turn.
 const TURN_BYTES: usize = 64 << 10;
@@ -25,12 +26,17 @@ pub(crate) struct Client {
     pub(crate) is_queued: bool,
     pub(crate) is_blocked: bool,
     pub(crate) is_over: bool,
+    /// The mistake for which the client is closed.
+    wrong: Option<Error>,
 }
 
 /// Everything of a client but the stream that it sends.
 #[derive(Debug)]
 pub(crate) struct Talk {
     pub(crate) peer: Peer,
+    ends: Ends,
+    /// The names of user and host that the client claims.
+    claim: Option<(String, String)>,
     pub(crate) session: Session,
     /// The channels that are open, by the numbers that the client was given.
     opened: Slab<Option<Opened>>,
@@ -49,39 +55,63 @@ struct Opened {
 }
 
 impl Client {
-    pub(crate) fn new(peer: Peer, config: &ServerConfig, now: Instant) -> Self {
+    pub(crate) fn new(peer: Peer, ends: &Ends, config: &ServerConfig, now: Instant) -> Self {
         let talk = Talk {
             peer,
+            ends: ends.clone(),
+            claim: None,
             session: Session::new(Side::Server, config.session.clone(), now),
             opened: Slab::default(),
             operations: BTreeMap::new(),
             owed: VecDeque::new(),
             running: VecDeque::new(),
         };
-        Client { inbound: Inbound::new(Side::Client), talk, is_queued: false, is_blocked: false, is_over: false }
+        Client {
+            inbound: Inbound::new(Side::Client),
+            talk,
+            is_queued: false,
+            is_blocked: false,
+            is_over: false,
+            wrong: None,
+        }
     }
 
-    pub(crate) fn received(&mut self, now: Instant, bytes: &[u8], shared: &mut Shared, config: &ServerConfig) {
-        let mut rest = bytes;
-        while !self.is_over {
-            match self.inbound.next(&mut rest, &config.session.limits) {
-                Ok(None) => return,
-                Ok(Some(incoming)) => match self.talk.take(now, &incoming, shared, config) {
-                    Ok(first_share) => self.inbound.align(first_share),
-                    Err(_) => self.is_over = true,
-                },
-                Err(_) => self.is_over = true,
-            }
+    /// Takes in messages up to one that tells the subscribers something; returns whether there was one.
+    pub(crate) fn received(
+        &mut self,
+        now: Instant,
+        rest: &mut &[u8],
+        shared: &mut Shared,
+        config: &ServerConfig,
+    ) -> bool {
+        while !self.is_over && shared.posted.is_none() {
+            let taken = match self.inbound.next(rest, &config.session.limits) {
+                Ok(None) => return false,
+                Ok(Some(incoming)) => self.talk.take(now, &incoming, shared, config),
+                Err(why) => Err(why),
+            };
+            self.taken(taken);
         }
+        shared.posted.is_some()
     }
 
     pub(crate) fn landed(&mut self, now: Instant, count: usize, shared: &mut Shared, config: &ServerConfig) {
         if let Some(incoming) = self.inbound.landed(count, &config.session.limits) {
-            match self.talk.take(now, &incoming, shared, config) {
-                Ok(first_share) => self.inbound.align(first_share),
-                Err(_) => self.is_over = true,
-            }
+            let taken = self.talk.take(now, &incoming, shared, config);
+            self.taken(taken);
         }
+    }
+
+    fn taken(&mut self, taken: Result<Option<usize>, Error>) {
+        match taken {
+            Ok(first_share) => self.inbound.align(first_share),
+            Err(why) => self.end_for(why),
+        }
+    }
+
+    fn end_for(&mut self, why: Error) {
+        self.is_over = true;
+        self.wrong.get_or_insert(why);
     }
 
     pub(crate) fn landing(&mut self) -> Option<&mut [u8]> {
@@ -89,7 +119,9 @@ impl Client {
     }
 
     pub(crate) fn elapsed(&mut self, now: Instant) {
-        self.is_over |= self.talk.session.elapsed(now).is_err();
+        if let Err(why) = self.talk.session.elapsed(now) {
+            self.end_for(why);
+        }
     }
 
     /// Returns when to look at the client's silence; `None` once it is over.
@@ -98,7 +130,7 @@ impl Client {
     }
 
     /// Writes replies and updates until it is the others' turn; returns whether there are more.
-    pub(crate) fn write(&mut self, shared: &Shared) -> bool {
+    pub(crate) fn write(&mut self, shared: &mut Shared) -> bool {
         while !self.is_blocked && !self.is_over && self.talk.session.writer.len() < TURN_BYTES {
             if !self.talk.write_next(shared) {
                 return false;
@@ -121,9 +153,26 @@ impl Client {
         self.talk.answered(ioid, result);
     }
 
-    /// Takes in what has changed of a channel; returns whether there is something to send, or `None` if nobody is subscribed.
-    pub(crate) fn update(&mut self, ioid: u32, value: &Value, set: &BitSet) -> Option<bool> {
-        self.talk.update(ioid, value, set)
+    /// Takes in what has changed of a channel, or returns `None` if nobody is subscribed. `selected` is overwritten.
+    pub(crate) fn update(
+        &mut self,
+        ioid: u32,
+        value: &Value,
+        set: &BitSet,
+        overrun: &BitSet,
+        selected: &mut BitSet,
+    ) -> Option<Taken> {
+        self.talk.update(ioid, value, set, overrun, selected)
+    }
+
+    /// Returns whether replies wait that hold values.
+    pub(crate) fn is_owed(&self) -> bool {
+        !self.talk.owed.is_empty()
+    }
+
+    /// Returns who the client is and what it has.
+    pub(crate) fn statistics(&self) -> ClientStatistics {
+        self.talk.statistics(self.is_blocked)
     }
 
     /// Tells of a channel that is no longer served; returns whether the client had it open.
@@ -138,15 +187,38 @@ impl Client {
         !opened.is_empty()
     }
 
-    /// Ends all operations.
-    pub(crate) fn end(&mut self, shared: &mut Shared) {
+    /// Ends all operations, and reports the end: `closed` if the other side or the driver has closed the connection.
+    pub(crate) fn end(&mut self, closed: Option<Closed>, shared: &mut Shared) {
+        let why = match (self.wrong.take(), closed) {
+            (Some(wrong), _) => Ended::Wrong(wrong),
+            (None, Some(closed)) => Ended::Closed(closed),
+            (None, None) => Ended::Closed(Closed::Finished),
+        };
+        shared.events.push_back(Event::Disconnected(self.talk.peer, Box::new(self.statistics()), why));
         while let Some((ioid, operation)) = self.talk.operations.pop_first() {
             operation.end(self.talk.peer, ioid, shared);
+        }
+        for (_, opened) in self.talk.opened.iter() {
+            opened.iter().for_each(|opened| shared.closed(opened.number));
         }
     }
 }
 
 impl Talk {
+    fn statistics(&self, is_blocked: bool) -> ClientStatistics {
+        let Talk { ends, claim, opened, operations, owed, .. } = self;
+        let subscriptions = operations.values().filter(|operation| operation.is_subscription()).count();
+        ClientStatistics {
+            ends: ends.clone(),
+            claim: claim.clone(),
+            channels: opened.len(),
+            operations: operations.len(),
+            subscriptions,
+            owed: owed.len(),
+            is_blocked,
+        }
+    }
+
     /// Takes in a message; returns where in it the first long array lay.
     fn take(
         &mut self,
@@ -156,7 +228,13 @@ impl Talk {
         config: &ServerConfig,
     ) -> Result<Option<usize>, Error> {
         match (self.session.take(now, incoming)?, incoming) {
-            (Step::Claim(_), _) => self.session.decide(&Status::OK),
+            (Step::Claim(credentials), _) => {
+                self.claim = claimed(&credentials);
+                self.session.decide(&Status::OK);
+                shared.counters.clients += 1;
+                shared.events.push_back(Event::Connected(self.peer, Box::new(self.statistics(false))));
+                return Ok(None);
+            }
             (Step::Pass, Incoming::Message(message)) => return self.message(message, shared, config),
             _ => {}
         }
@@ -205,17 +283,17 @@ impl Talk {
         Ok(reader.first_share())
     }
 
-    fn create(&mut self, reader: &mut Reader<'_>, shared: &Shared, config: &ServerConfig) -> Result<(), Error> {
+    fn create(&mut self, reader: &mut Reader<'_>, shared: &mut Shared, config: &ServerConfig) -> Result<(), Error> {
         let Talk { opened, session, .. } = self;
         CreateChannel::decode(reader, |asked| {
             let name = String::from_utf8_lossy(asked.name);
             let mut reply = ChannelCreated { cid: asked.cid, sid: 0, status: Status::OK };
-            match shared.names.get(&*name) {
-                None => reply.status = Status::error("this server has no channel of that name"),
-                Some(_) if opened.len() >= config.channels_max => {
-                    reply.status = Status::error("too many channels are open on this connection");
-                }
-                Some(number) => reply.sid = opened.insert(Some(Opened { cid: asked.cid, number: *number })),
+            if opened.len() >= config.channels_max {
+                reply.status = Status::error("too many channels are open on this connection");
+            } else if let Some(number) = shared.opened(&name, config) {
+                reply.sid = opened.insert(Some(Opened { cid: asked.cid, number }));
+            } else {
+                reply.status = Status::error("this server has no channel of that name");
             }
             reply.encode(&mut session.writer);
         })
@@ -224,8 +302,7 @@ impl Talk {
     /// Replies to a search that came over the connection, as from a client that uses this server as its name server.
     fn search(&mut self, reader: &mut Reader<'_>, shared: &Shared, config: &ServerConfig) -> Result<(), Error> {
         let search = Search::decode(reader)?;
-        let is_here =
-            |(_, name): &(u32, &[u8])| core::str::from_utf8(name).is_ok_and(|name| shared.names.contains_key(name));
+        let is_here = |(_, name): &(u32, &[u8])| core::str::from_utf8(name).is_ok_and(|name| shared.has(name, config));
         let found: Vec<u32> = search.channels().filter(is_here).map(|(cid, _)| cid).collect();
         if found.is_empty() && search.flags & REPLY_REQUIRED == 0 {
             return Ok(());
@@ -266,14 +343,13 @@ impl Talk {
 
     /// Closes a channel with all its operations.
     fn close(&mut self, sid: u32, shared: &mut Shared) {
-        if self.opened.at(sid).and_then(Option::take).is_none() {
-            return;
-        }
+        let Some(Opened { number, .. }) = self.opened.at(sid).and_then(Option::take) else { return };
         self.opened.release(sid);
         let of_it = |(ioid, operation): (&u32, &Operation)| (operation.sid == sid).then_some(*ioid);
         let ended: Vec<u32> = self.operations.iter().filter_map(of_it).collect();
         for ioid in ended {
             self.destroy(ioid, shared);
         }
+        shared.closed(number);
     }
 }

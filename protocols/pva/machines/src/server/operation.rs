@@ -1,7 +1,7 @@
 use crate::data::{BitSet, Plan, Value};
 use crate::request::{Delivery, Request};
 use crate::server::client::Talk;
-use crate::server::subscription::Subscription;
+use crate::server::subscription::{Subscription, Taken};
 use crate::server::{Access, Event, ServerConfig, Shared};
 use crate::wire::operation::{Operation as Front, Reply, Subcommand};
 use crate::wire::{Command, Status};
@@ -27,6 +27,10 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
+    pub(crate) const fn is_subscription(&self) -> bool {
+        self.subscription.is_some()
+    }
+
     /// Frees what others keep for it.
     pub(crate) fn end(self, peer: Peer, ioid: u32, shared: &mut Shared) {
         if let Some(call) = self.call {
@@ -60,6 +64,7 @@ impl Talk {
             }
         };
         if let Err(status) = outcome {
+            shared.counters.refused += 1;
             // An update of a monitor has no status, but for the last.
             let is_update = command == Command::Monitor && !subcommand.has(Subcommand::INIT);
             let subcommand = if is_update { Subcommand::DESTROY } else { subcommand };
@@ -157,12 +162,16 @@ impl Talk {
             return Ok(Err(Status::error("the operation is not over yet")));
         }
         operation.subcommand = at;
+        if shared.is_draining && operation.kind != Command::Get {
+            return Ok(Err(Status::error("the server is about to stop: try again in a moment")));
+        }
         let puts = matches!(operation.kind, Command::Put | Command::PutGet);
         if operation.kind == Command::Get || (puts && at.0 & 0xC0 != 0) {
             self.owed.push_back((ioid, at));
         } else if puts {
             let mut value = Box::new(Value::new(&plan));
             value.decode_changed(reader, &mut self.session.types)?;
+            shared.counters.puts += 1;
             plan.expand(&mut value.changed);
             value.changed.intersect(&operation.mask);
             match access {
@@ -172,21 +181,20 @@ impl Talk {
                     self.answered(ioid, Ok(None));
                 }
                 Access::Handled => {
-                    let name = channel.name.clone();
                     let call = shared.call(self.peer, ioid);
                     operation.call = Some(call);
-                    shared.events.push_back(Event::Put { call, name, value });
+                    shared.events.push_back(Event::Put { call, peer: self.peer, channel: number, value });
                 }
             }
         } else if operation.kind == Command::Rpc {
             let argument = Value::decode_any(reader, &mut self.session.types)?.map(Box::new);
+            shared.counters.calls += 1;
             if access != Access::Handled {
                 return Ok(Err(Status::error("the channel cannot be called")));
             }
-            let name = channel.name.clone();
             let call = shared.call(self.peer, ioid);
             operation.call = Some(call);
-            shared.events.push_back(Event::Call { call, name, argument });
+            shared.events.push_back(Event::Call { call, peer: self.peer, channel: number, argument });
         } else {
             // To process a channel that has no record behind it is to do nothing.
             self.answered(ioid, Ok(None));
@@ -223,14 +231,23 @@ impl Talk {
         has_next
     }
 
-    pub(crate) fn update(&mut self, ioid: u32, value: &Value, set: &BitSet) -> Option<bool> {
+    pub(crate) fn update(
+        &mut self,
+        ioid: u32,
+        value: &Value,
+        set: &BitSet,
+        overrun: &BitSet,
+        selected: &mut BitSet,
+    ) -> Option<Taken> {
         let operation = self.operations.get_mut(&ioid)?;
         let subscription = operation.subscription.as_mut()?;
-        let wanted = set.common(&operation.mask);
-        if !wanted.is_empty() {
-            subscription.push(value, &wanted);
+        selected.assign(set);
+        selected.intersect(&operation.mask);
+        if selected.is_empty() {
+            return Some(Taken { has_news: false, is_merged: false });
         }
-        Some(self.queue(ioid))
+        let is_merged = subscription.push(value, selected, overrun);
+        Some(Taken { has_news: self.queue(ioid), is_merged })
     }
 
     /// Replies to a put, a call or a request to process.
@@ -258,7 +275,7 @@ impl Talk {
     }
 
     /// Writes the next reply or update that holds a value; returns whether there was one.
-    pub(crate) fn write_next(&mut self, shared: &Shared) -> bool {
+    pub(crate) fn write_next(&mut self, shared: &mut Shared) -> bool {
         if let Some((ioid, subcommand)) = self.owed.pop_front() {
             self.write_owed(ioid, subcommand, shared);
             return true;
@@ -268,6 +285,7 @@ impl Talk {
         operation.is_running = false;
         let Some(subscription) = &mut operation.subscription else { return true };
         if let Some(update) = subscription.next() {
+            shared.counters.updates += 1;
             let writer = &mut self.session.writer;
             Reply { ioid, subcommand: Subcommand::NONE, status: Status::OK }.begin(Command::Monitor, writer);
             update.value.encode_changed(writer);
@@ -279,7 +297,8 @@ impl Talk {
         true
     }
 
-    fn write_owed(&mut self, ioid: u32, subcommand: Subcommand, shared: &Shared) {
+    fn write_owed(&mut self, ioid: u32, subcommand: Subcommand, shared: &mut Shared) {
+        shared.counters.reads += 1;
         let Some(operation) = self.operations.get(&ioid) else { return };
         let writer = &mut self.session.writer;
         let channel = shared.channel(operation.channel);

@@ -23,13 +23,22 @@ pub(crate) struct Update {
     pub(crate) overrun: BitSet,
 }
 
+/// The outcome of a change for a subscription.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken {
+    /// Whether there is something to send.
+    pub(crate) has_news: bool,
+    /// Whether it became part of an update that waits already.
+    pub(crate) is_merged: bool,
+}
+
 impl Subscription {
     /// Creates a subscription that does not run yet, whose first update is the whole value.
     pub(crate) fn new(delivery: Delivery, allowed: u32, now: &Value, mask: &BitSet) -> Self {
         let allowed = if allowed == 0 { delivery.queue } else { allowed };
         let mut fresh =
             Subscription { delivery, waiting: VecDeque::new(), spare: Vec::new(), is_running: false, allowed };
-        fresh.push(now, mask);
+        fresh.push(now, mask, &BitSet::new());
         fresh
     }
 
@@ -43,19 +52,23 @@ impl Subscription {
         self.allowed = self.allowed.saturating_add(updates);
     }
 
-    /// Takes in fields of a value that have changed.
-    pub(crate) fn push(&mut self, from: &Value, set: &BitSet) {
-        if self.waiting.len() < self.delivery.queue as usize {
+    /// Takes in fields of a value that have changed, and returns whether they became part of an update that waits already. `overrun`
+    /// names fields whose former content is missing.
+    pub(crate) fn push(&mut self, from: &Value, set: &BitSet, overrun: &BitSet) -> bool {
+        let is_merged = self.waiting.len() >= self.delivery.queue as usize;
+        if !is_merged {
             let plan: &Arc<Plan> = from.plan();
             let fresh = || Update { value: Value::new(plan), overrun: BitSet::new() };
             let mut update = self.spare.pop().unwrap_or_else(fresh);
             update.value.unmark();
             update.overrun.clear();
-            update.value.merge(from, set, &mut update.overrun);
             self.waiting.push_back(update);
-        } else if let Some(last) = self.waiting.back_mut() {
-            last.value.merge(from, set, &mut last.overrun);
         }
+        if let Some(last) = self.waiting.back_mut() {
+            last.value.merge(from, set, &mut last.overrun);
+            overrun.iter().filter(|number| set.has(*number)).for_each(|number| last.overrun.insert(number));
+        }
+        is_merged
     }
 
     /// Tells whether an update may be sent.
@@ -114,10 +127,10 @@ mod tests {
     fn what_does_not_fit_is_merged_into_the_last_and_told_as_overrun() {
         let mut subscription = subscription(2, false);
         for number in 1..=4 {
-            subscription.push(&value(number.into()), &BitSet::from_iter([1]));
+            subscription.push(&value(number.into()), &BitSet::from_iter([1]), &BitSet::new());
         }
         assert_eq!(sent(&mut subscription), [(0.0, false), (4.0, true)]);
-        subscription.push(&value(5.0), &BitSet::from_iter([1]));
+        subscription.push(&value(5.0), &BitSet::from_iter([1]), &BitSet::new());
         assert_eq!(sent(&mut subscription), [(5.0, false)]);
     }
 
@@ -126,7 +139,7 @@ mod tests {
         let mut subscription = subscription(3, true);
         assert_eq!(sent(&mut subscription).len(), 1);
         for number in 1..=3 {
-            subscription.push(&value(number.into()), &BitSet::from_iter([1]));
+            subscription.push(&value(number.into()), &BitSet::from_iter([1]), &BitSet::new());
         }
         assert_eq!(sent(&mut subscription), [(1.0, false), (2.0, false)]);
         subscription.allow(1);

@@ -26,7 +26,6 @@ pub mod connection;
 pub mod discovery;
 pub mod header;
 pub mod operation;
-mod order;
 mod reader;
 mod status;
 mod stream;
@@ -34,7 +33,7 @@ mod writer;
 
 pub use command::Command;
 pub use header::{Control, HEADER, Header, Segment, Side};
-pub use order::Order;
+pub use hodo_machine::Order;
 pub use reader::Reader;
 pub(crate) use reader::SHARE_FROM;
 pub use status::{Severity, Status};

@@ -56,6 +56,12 @@ enum Payload<'a> {
 }
 
 impl<'a> Message<'a> {
+    /// Returns the message of a header and the payload that stands behind it.
+    #[must_use]
+    pub const fn new(header: &Header, payload: &'a [u8]) -> Self {
+        Message { command: header.command, order: header.order, payload: Payload::Here(payload) }
+    }
+
     /// Returns the payload.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {

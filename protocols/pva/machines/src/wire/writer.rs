@@ -118,9 +118,7 @@ impl Writer {
             from = until;
         }
         out.copy(&self.bytes[from..]);
-        self.bytes.clear();
-        self.shared_bytes = 0;
-        self.message = Start::default();
+        self.clear();
     }
 
     /// Appends bytes.
@@ -190,10 +188,29 @@ impl Writer {
         self.bytes(text);
     }
 
-    /// Returns what waits to be sent as one run of bytes. For tests, and for datagrams.
+    /// Returns what waits to be sent as one run of bytes. For tests.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
         let mut all = Vec::with_capacity(self.len());
+        self.append_to(&mut all);
+        all
+    }
+
+    /// Appends the messages to a datagram, and keeps the room.
+    pub fn move_to(&mut self, datagram: &mut Vec<u8>) {
+        self.append_to(datagram);
+        self.clear();
+    }
+
+    /// Drops what waits to be sent, and keeps the room.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.shares.clear();
+        self.shared_bytes = 0;
+        self.message = Start::default();
+    }
+
+    fn append_to(&self, all: &mut Vec<u8>) {
         let mut from = 0;
         for (until, segment) in &self.shares {
             all.extend_from_slice(&self.bytes[from..*until]);
@@ -201,7 +218,6 @@ impl Writer {
             from = *until;
         }
         all.extend_from_slice(&self.bytes[from..]);
-        all
     }
 
     fn header(&self, command: u8, is_control: bool, segment: Segment, size: usize) -> Header {

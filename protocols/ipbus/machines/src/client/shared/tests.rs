@@ -55,7 +55,7 @@ impl Bench {
             match self.client.poll(self.now, &mut out) {
                 Output::Send(_) => {
                     let bytes: Vec<u8> = out.pieces().iter().flat_map(|piece| out.bytes(piece).to_vec()).collect();
-                    sent.push(bytes.chunks(4).map(|word| Order::Big.word(word.try_into().unwrap())).collect());
+                    sent.push(bytes.chunks(4).map(|word| Order::Big.u32(word.try_into().unwrap())).collect());
                     out.clear();
                 }
                 Output::Event(event) => self.events.push(event),

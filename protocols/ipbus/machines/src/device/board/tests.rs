@@ -297,7 +297,7 @@ fn any_bytes_are_answered_within_the_bounds() {
             order.append(&[&[first], transactions].concat(), &mut bytes);
             if version == Version::V1_3 {
                 let kind = [0x18, 0x20, 0x28, 0x30, 0x40, 0x48, 0xF0, 0xF8][random.below(8) as usize];
-                bytes[4..8].copy_from_slice(&order.bytes(0x1002_0000 | (random.bits() as u32 & 0x3FF) << 8 | kind));
+                bytes[4..8].copy_from_slice(&order.bytes_32(0x1002_0000 | (random.bits() as u32 & 0x3FF) << 8 | kind));
             }
             for _ in 0..random.below(4) {
                 let at = random.below(bytes.len() as u64) as usize;

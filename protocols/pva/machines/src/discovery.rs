@@ -1,0 +1,49 @@
+//! Parts that both sides of discovery share: the messages of a datagram, near subnets, a budget, and datagrams on their way out.
+
+mod budget;
+mod mail;
+mod passing;
+pub(crate) mod subnet;
+
+pub use budget::Budget;
+pub use subnet::Subnet;
+
+pub(crate) use mail::Mail;
+pub(crate) use passing::{Way, passed_on, way};
+
+use crate::wire::HEADER;
+use crate::wire::{Header, Message, Segment, Side};
+
+/// The group on the loopback interface by which the programs of a host that share a port pass searches on to each other.
+pub const LOCAL_GROUP: core::net::Ipv4Addr = core::net::Ipv4Addr::new(224, 0, 0, 128);
+
+/// The messages of one datagram that are looked at.
+const MESSAGES: usize = 16;
+
+/// A message of a datagram, with its bytes.
+#[derive(Debug)]
+pub(crate) struct Piece<'a> {
+    pub(crate) from: Side,
+    pub(crate) message: Message<'a>,
+    /// The message with its header.
+    pub(crate) bytes: &'a [u8],
+}
+
+/// Returns the messages of a datagram, up to the first that is none: there are no control messages and no segments in datagrams.
+pub(crate) fn messages(datagram: &[u8]) -> impl Iterator<Item = Piece<'_>> {
+    let mut rest = datagram;
+    let next = move || {
+        let header = Header::decode(rest.first_chunk::<HEADER>()?).ok()?;
+        if header.is_control || header.segment != Segment::Whole {
+            return None;
+        }
+        let length = HEADER.checked_add(usize::try_from(header.size).ok()?)?;
+        let (bytes, behind) = rest.split_at_checked(length)?;
+        rest = behind;
+        Some(Piece { from: header.from, message: Message::new(&header, &bytes[HEADER..]), bytes })
+    };
+    core::iter::from_fn(next).take(MESSAGES)
+}
+
+#[cfg(test)]
+mod tests;

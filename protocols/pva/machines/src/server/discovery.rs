@@ -1,0 +1,294 @@
+//! The server's side of discovery: answers to searches that come as datagrams, and beacons.
+//!
+//! Nobody proves the address that a datagram says it comes from, so an answer goes to its source or to a near address, is no longer than the
+//! request (for a near address, up to [`LONGER_MAX`] bytes longer), and there are only so many a second.
+
+use crate::discovery::subnet::is_on_link;
+use crate::discovery::{Budget, Mail, Piece, Subnet, Way, messages, passed_on, way};
+use crate::wire::discovery::{Beacon, Guid, REPLY_REQUIRED, ResponseFront, Search, UNICAST, decode_origin_tag};
+use crate::wire::{Command, SERVER_PORT, Side};
+use crate::{Limits, Order, Writer};
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::time::Duration;
+use hodo_machine::{Address, Ends, Instant, Outbox, Output, Peer, Random, between};
+
+/// The bytes that an answer to a near address may have more than the request: what the headers of the two differ by.
+pub const LONGER_MAX: usize = 8;
+
+/// Beacons that are sent soon after each other, and the periods of those and of the later ones.
+const EARLY: u32 = 10;
+const EARLY_PERIOD: Duration = Duration::from_secs(15);
+const PERIOD: Duration = Duration::from_secs(180);
+/// The most by which a beacon comes before its period is over, so that servers that started together do not stay together.
+const JITTER_MS: u32 = 1000;
+
+/// The settings of a server's discovery.
+#[derive(Debug, Clone)]
+pub struct DiscoveryConfig {
+    /// The address that answers and beacons state: that of a server behind an address translator, or unspecified, which stands for the
+    /// one that the datagram comes from.
+    pub address: IpAddr,
+    /// The TCP port that answers and beacons state.
+    pub port: u16,
+    /// The UDP port that answers leave from if they do not go back to the sender of the datagram.
+    pub from: u16,
+    /// The subnets of this host's interfaces.
+    pub near: Vec<Subnet>,
+    /// The addresses that searches may have been sent to: those where the server is found, their broadcast addresses, and groups; none
+    /// for all.
+    pub interfaces: Vec<IpAddr>,
+    /// Senders that are not answered, from any port for port 0.
+    pub ignored: Vec<SocketAddr>,
+    /// The most answers, and searches passed on, in a second. What is beyond gets nothing: clients search again.
+    pub answers_per_second: u64,
+    /// Where a search that was sent to this host alone is passed on to the other programs that share the port.
+    pub group: Option<Address>,
+    /// Where beacons are sent to.
+    pub beacons: Vec<Address>,
+    /// The seed of the beacons' jitter.
+    pub seed: u64,
+}
+
+impl Default for DiscoveryConfig {
+    fn default() -> Self {
+        DiscoveryConfig {
+            address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            port: SERVER_PORT,
+            from: 0,
+            near: Vec::new(),
+            interfaces: Vec::new(),
+            ignored: Vec::new(),
+            answers_per_second: 10_000,
+            group: None,
+            beacons: Vec::new(),
+            seed: 0,
+        }
+    }
+}
+
+/// Counters of a server's discovery.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DiscoveryCounters {
+    /// Searches in datagrams.
+    pub searches: u64,
+    /// The answers to them.
+    pub answers: u64,
+    /// Searches that were passed on to other programs of this host.
+    pub passed_on: u64,
+    /// The answers that were not given, because the budget was spent or too much waited to be sent.
+    pub over_budget: u64,
+    /// The answers that were not given, because they would be longer than the request.
+    pub too_long: u64,
+    /// Datagrams without a search, to addresses where the server is not found, and from ignored senders.
+    pub foreign: u64,
+    /// Beacons.
+    pub beacons: u64,
+}
+
+/// The part of a server that answers searches and sends beacons.
+#[derive(Debug)]
+pub(crate) struct Discovery {
+    guid: Guid,
+    config: DiscoveryConfig,
+    counters: DiscoveryCounters,
+    budget: Budget,
+    writer: Writer,
+    mail: Mail,
+    random: Random,
+    /// How many times the list of channels has changed.
+    changes: u16,
+}
+
+/// A search, and where it came from.
+struct Query<'a> {
+    piece: Piece<'a>,
+    search: Search<'a>,
+    ends: &'a Ends,
+    way: Way,
+}
+
+impl Discovery {
+    pub(crate) fn new(guid: Guid, config: DiscoveryConfig) -> Self {
+        Discovery {
+            guid,
+            counters: DiscoveryCounters::default(),
+            budget: Budget::new(config.answers_per_second),
+            // As pvxs does on any host.
+            writer: Writer::new(Side::Server, Order::Big),
+            mail: Mail::new(Peer(0)),
+            random: Random::new(config.seed),
+            changes: 0,
+            config,
+        }
+    }
+
+    pub(crate) const fn counters(&self) -> DiscoveryCounters {
+        self.counters
+    }
+
+    /// Notes that the list of channels has changed.
+    pub(crate) fn changed(&mut self) {
+        self.changes = self.changes.wrapping_add(1);
+    }
+
+    /// Takes in a datagram, and puts an answer that goes back to its sender into `out`. `has` tells which channels there are.
+    pub(crate) fn datagram(
+        &mut self,
+        now: Instant,
+        ends: &Ends,
+        datagram: &[u8],
+        has: impl Fn(&[u8]) -> bool,
+        out: &mut Outbox,
+    ) {
+        let way = way(ends, self.config.group.as_ref());
+        if way == Way::Own {
+            return;
+        }
+        let has_come_here = way == Way::PassedOn || ends.local.ip().is_none_or(|to| self.takes(to.ip()));
+        if !has_come_here || self.is_ignored(ends) {
+            self.counters.foreign += 1;
+            return;
+        }
+        let limits = Limits::DEFAULT;
+        let mut is_tagged = false;
+        let before = self.counters.searches;
+        for piece in messages(datagram) {
+            let mut reader = piece.message.reader(&limits);
+            match Command::from_code(piece.message.command) {
+                // Only what was passed on has a tag, and only one.
+                Command::OriginTag if way == Way::PassedOn && !is_tagged => {
+                    is_tagged = true;
+                    if !decode_origin_tag(&mut reader).is_ok_and(|to| self.takes(to)) {
+                        break;
+                    }
+                }
+                Command::OriginTag => break,
+                Command::Search if piece.from == Side::Client => {
+                    let Ok(search) = Search::decode(&mut reader) else { break };
+                    self.counters.searches += 1;
+                    self.search(now, &Query { piece, search, ends, way }, &has, out);
+                }
+                _ => {}
+            }
+        }
+        self.counters.foreign += u64::from(self.counters.searches == before);
+    }
+
+    fn search(&mut self, now: Instant, query: &Query<'_>, has: &impl Fn(&[u8]) -> bool, out: &mut Outbox) {
+        let Query { piece, search, ends, way } = query;
+        if search.address.is_multicast() || (search.address.is_unspecified() && *way == Way::PassedOn) {
+            return;
+        }
+        let to = self.target(query);
+        if search.flags & UNICAST != 0
+            && *way == Way::Direct
+            && let (Some(group), Some(answer), Some(local)) = (&self.config.group, to.ip(), ends.local.ip())
+            && !local.ip().is_multicast()
+        {
+            let group = group.clone();
+            let write = |into: &mut Vec<u8>| passed_on(&piece.message, piece.bytes, local.ip(), answer, into);
+            let is_done = self.budget.take(now, 1) && self.mail.post(group, write);
+            *(if is_done { &mut self.counters.passed_on } else { &mut self.counters.over_budget }) += 1;
+        }
+        let mut protocols = search.protocols().peekable();
+        if protocols.peek().is_some() && !protocols.any(|protocol| protocol == b"tcp") {
+            return;
+        }
+        let found = search.channels().filter(|(_, name)| has(name)).count();
+        if found > 0 || search.flags & REPLY_REQUIRED != 0 {
+            self.answer(now, query, to, has, out);
+        }
+    }
+
+    /// Returns where the answer goes: to the address that the search names, if that is near or its sender's, and otherwise to its sender.
+    fn target(&self, query: &Query<'_>) -> Address {
+        let Query { search, ends, way, .. } = query;
+        let Some(sender) = ends.remote.ip() else { return ends.remote.clone() };
+        let named = if search.address.is_unspecified() { sender.ip() } else { search.address };
+        let may_name = *way == Way::PassedOn || self.is_near(named);
+        let to = if search.port != 0 && may_name { SocketAddr::new(named, search.port) } else { sender };
+        Address::UdpFrom(self.config.from, to)
+    }
+
+    fn answer(&mut self, now: Instant, query: &Query<'_>, to: Address, has: &impl Fn(&[u8]) -> bool, out: &mut Outbox) {
+        let found: Vec<u32> = query.search.channels().filter(|(_, name)| has(name)).map(|(cid, _)| cid).collect();
+        let front = ResponseFront {
+            guid: self.guid,
+            sequence: query.search.sequence,
+            address: self.config.address,
+            port: self.config.port,
+            protocol: "tcp",
+            found: !found.is_empty(),
+        };
+        front.encode(found.into_iter(), &mut self.writer);
+        let (length, came) = (self.writer.len(), query.piece.bytes.len());
+        let is_near = to.ip().is_none_or(|to| self.is_near(to.ip()));
+        let counter = if length > came && !(is_near && length <= came + LONGER_MAX) {
+            &mut self.counters.too_long
+        } else if !self.budget.take(now, 1) {
+            &mut self.counters.over_budget
+        } else if out.is_empty() && length <= came && query.way == Way::Direct && to.ip() == query.ends.remote.ip() {
+            // From the address that was asked.
+            self.writer.flush(out);
+            &mut self.counters.answers
+        } else if self.mail.post(to, |into| self.writer.move_to(into)) {
+            &mut self.counters.answers
+        } else {
+            &mut self.counters.over_budget
+        };
+        *counter += 1;
+        self.writer.clear();
+    }
+
+    /// Returns whether searches that were sent to this address are taken.
+    fn takes(&self, to: IpAddr) -> bool {
+        self.config.interfaces.is_empty() || self.config.interfaces.contains(&to)
+    }
+
+    fn is_near(&self, address: IpAddr) -> bool {
+        is_on_link(address) || self.config.near.iter().any(|subnet| subnet.contains(address))
+    }
+
+    fn is_ignored(&self, ends: &Ends) -> bool {
+        let Some(sender) = ends.remote.ip() else { return false };
+        let is_it = |one: &SocketAddr| {
+            one.ip() == sender.ip().to_canonical() && (one.port() == 0 || one.port() == sender.port())
+        };
+        sender.ip().is_multicast() || self.config.ignored.iter().any(is_it)
+    }
+
+    /// Tells whether beacons are to be sent.
+    pub(crate) fn has_beacons(&self) -> bool {
+        !self.config.beacons.is_empty()
+    }
+
+    /// Sends a beacon to each target; returns when the next is due.
+    pub(crate) fn beacon(&mut self, now: Instant) -> Instant {
+        let number = self.counters.beacons;
+        let beacon = Beacon {
+            guid: self.guid,
+            flags: 0,
+            sequence: number as u8,
+            changes: self.changes,
+            address: self.config.address,
+            port: self.config.port,
+            protocol: b"tcp",
+            state: None,
+        };
+        beacon.encode(&mut self.writer);
+        let bytes = self.writer.to_vec();
+        self.writer.clear();
+        for target in &self.config.beacons {
+            self.mail.post(target.clone(), |into| into.extend_from_slice(&bytes));
+        }
+        self.counters.beacons += 1;
+        let period = if number < u64::from(EARLY) { EARLY_PERIOD } else { PERIOD };
+        now + (period - Duration::from_millis(between(self.random.bits(), 0, JITTER_MS).into()))
+    }
+
+    /// Returns the next thing to be done for datagrams on their way out.
+    pub(crate) fn poll<E>(&mut self, out: &mut Outbox) -> Option<Output<E>> {
+        self.mail.poll(out)
+    }
+}

@@ -1,0 +1,74 @@
+use crate::data::Value;
+use crate::server::{Access, Channel, ServerConfig, Shared};
+use alloc::string::ToString;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Channels that are made when a client opens them, and dropped when the last one has closed them.
+///
+/// Both functions are called while a message is taken in, so that they have to be quick.
+pub trait Source: Send + Sync {
+    /// Tells whether there is a channel of this name. Anyone who searches is answered by this.
+    fn has(&self, name: &str) -> bool;
+
+    /// Makes a channel: its value, and who decides about what is put. `None` if there is none of this name.
+    fn make(&self, name: &str) -> Option<(Value, Access)>;
+}
+
+/// A [`Source`] in the settings of a server; none at first.
+#[derive(Clone, Default)]
+pub struct Sourced(Option<Arc<dyn Source>>);
+
+impl<S: Source + 'static> From<S> for Sourced {
+    fn from(source: S) -> Self {
+        Sourced(Some(Arc::new(source)))
+    }
+}
+
+impl fmt::Debug for Sourced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "a source" } else { "none" })
+    }
+}
+
+impl Shared {
+    /// Tells whether a channel of this name is served, or can be made.
+    pub(crate) fn has(&self, name: &str, config: &ServerConfig) -> bool {
+        self.names.contains_key(name) || config.source.0.as_ref().is_some_and(|source| source.has(name))
+    }
+
+    /// Returns the number of a channel for a client that opens it. It is made if it can be.
+    pub(crate) fn opened(&mut self, name: &str, config: &ServerConfig) -> Option<u32> {
+        let number = match self.names.get(name) {
+            Some(number) => *number,
+            None => {
+                let (mut value, access) = config.source.0.as_ref()?.make(name)?;
+                value.unmark();
+                let name = name.to_string();
+                let made = Channel { name: name.clone(), value, access, subscribers: Vec::new(), made_for: Some(0) };
+                let number = self.channels.insert(Some(made));
+                self.names.insert(name, number);
+                number
+            }
+        };
+        if let Some(Some(Channel { made_for: Some(clients), .. })) = self.channels.at(number) {
+            *clients += 1;
+        }
+        Some(number)
+    }
+
+    /// Notes that a client has closed a channel, and drops it if it was made for those who have closed it.
+    pub(crate) fn closed(&mut self, number: u32) {
+        let Some(Some(channel)) = self.channels.at(number) else { return };
+        let Some(clients) = &mut channel.made_for else { return };
+        *clients -= 1;
+        if *clients == 0 {
+            if self.names.get(&channel.name) == Some(&number) {
+                self.names.remove(&channel.name);
+            }
+            self.channels[number] = None;
+            self.channels.release(number);
+        }
+    }
+}
