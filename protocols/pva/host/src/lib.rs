@@ -1,10 +1,12 @@
 //! pvAccess on a host: clients and servers for applications, the daemon, links for the tester.
 
+pub mod environment;
 mod far_end;
 mod link;
 mod open;
 pub mod parse;
 mod protocol;
+pub mod server;
 pub mod show;
 mod suite;
 mod wire;

@@ -134,9 +134,9 @@ pub enum Event {
         argument: Option<Box<Value>>,
     },
     /// A client is connected and has made its claim.
-    Connected(Peer),
+    Connected(Peer, Box<ClientStatistics>),
     /// A client is gone.
-    Disconnected(Box<ClientStatistics>, Ended),
+    Disconnected(Peer, Box<ClientStatistics>, Ended),
 }
 
 /// A channel that is served.
@@ -221,6 +221,12 @@ impl Server {
         self.shared.channel(*self.shared.names.get(name)?).map(|channel| &channel.value)
     }
 
+    /// Returns the number of the channel of this name.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u32> {
+        self.shared.names.get(name).copied()
+    }
+
     /// Returns the name of a channel.
     #[must_use]
     pub fn name(&self, channel: u32) -> Option<&str> {
@@ -273,7 +279,8 @@ impl Server {
         }
     }
 
-    fn remove(&mut self, name: &str) {
+    /// Serves a channel no more: its clients are told.
+    pub fn remove(&mut self, name: &str) {
         let Some(number) = self.shared.names.remove(name) else { return };
         let peers: Vec<Peer> = self.clients.iter().map(|(peer, _)| peer).collect();
         for peer in peers {

@@ -172,17 +172,7 @@ impl Client {
 
     /// Returns who the client is and what it has.
     pub(crate) fn statistics(&self) -> ClientStatistics {
-        let Talk { ends, claim, opened, operations, owed, .. } = &self.talk;
-        let subscriptions = operations.values().filter(|operation| operation.is_subscription()).count();
-        ClientStatistics {
-            ends: ends.clone(),
-            claim: claim.clone(),
-            channels: opened.len(),
-            operations: operations.len(),
-            subscriptions,
-            owed: owed.len(),
-            is_blocked: self.is_blocked,
-        }
+        self.talk.statistics(self.is_blocked)
     }
 
     /// Tells of a channel that is no longer served; returns whether the client had it open.
@@ -204,7 +194,7 @@ impl Client {
             (None, Some(closed)) => Ended::Closed(closed),
             (None, None) => Ended::Closed(Closed::Finished),
         };
-        shared.events.push_back(Event::Disconnected(Box::new(self.statistics()), why));
+        shared.events.push_back(Event::Disconnected(self.talk.peer, Box::new(self.statistics()), why));
         while let Some((ioid, operation)) = self.talk.operations.pop_first() {
             operation.end(self.talk.peer, ioid, shared);
         }
@@ -215,6 +205,20 @@ impl Client {
 }
 
 impl Talk {
+    fn statistics(&self, is_blocked: bool) -> ClientStatistics {
+        let Talk { ends, claim, opened, operations, owed, .. } = self;
+        let subscriptions = operations.values().filter(|operation| operation.is_subscription()).count();
+        ClientStatistics {
+            ends: ends.clone(),
+            claim: claim.clone(),
+            channels: opened.len(),
+            operations: operations.len(),
+            subscriptions,
+            owed: owed.len(),
+            is_blocked,
+        }
+    }
+
     /// Takes in a message; returns where in it the first long array lay.
     fn take(
         &mut self,
@@ -228,7 +232,7 @@ impl Talk {
                 self.claim = claimed(&credentials);
                 self.session.decide(&Status::OK);
                 shared.counters.clients += 1;
-                shared.events.push_back(Event::Connected(self.peer));
+                shared.events.push_back(Event::Connected(self.peer, Box::new(self.statistics(false))));
                 return Ok(None);
             }
             (Step::Pass, Incoming::Message(message)) => return self.message(message, shared, config),

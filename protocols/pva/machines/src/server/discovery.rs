@@ -35,7 +35,8 @@ pub struct DiscoveryConfig {
     pub from: u16,
     /// The subnets of this host's interfaces.
     pub near: Vec<Subnet>,
-    /// The addresses of this host that the server listens at; none for all.
+    /// The addresses that searches may have been sent to: those where the server is found, their broadcast addresses, and groups; none
+    /// for all.
     pub interfaces: Vec<IpAddr>,
     /// Senders that are not answered, from any port for port 0.
     pub ignored: Vec<SocketAddr>,
@@ -79,7 +80,7 @@ pub struct DiscoveryCounters {
     pub over_budget: u64,
     /// The answers that were not given, because they would be longer than the request.
     pub too_long: u64,
-    /// Datagrams without a message that a server takes, and those from ignored senders.
+    /// Datagrams without a search, to addresses where the server is not found, and from ignored senders.
     pub foreign: u64,
     /// Beacons.
     pub beacons: u64,
@@ -144,7 +145,8 @@ impl Discovery {
         if way == Way::Own {
             return;
         }
-        if self.is_ignored(ends) {
+        let has_come_here = way == Way::PassedOn || ends.local.ip().is_none_or(|to| self.takes(to.ip()));
+        if !has_come_here || self.is_ignored(ends) {
             self.counters.foreign += 1;
             return;
         }
@@ -157,9 +159,7 @@ impl Discovery {
                 // Only what was passed on has a tag, and only one.
                 Command::OriginTag if way == Way::PassedOn && !is_tagged => {
                     is_tagged = true;
-                    let is_here =
-                        |to: IpAddr| self.config.interfaces.is_empty() || self.config.interfaces.contains(&to);
-                    if !decode_origin_tag(&mut reader).is_ok_and(is_here) {
+                    if !decode_origin_tag(&mut reader).is_ok_and(|to| self.takes(to)) {
                         break;
                     }
                 }
@@ -239,6 +239,11 @@ impl Discovery {
         };
         *counter += 1;
         self.writer.clear();
+    }
+
+    /// Returns whether searches that were sent to this address are taken.
+    fn takes(&self, to: IpAddr) -> bool {
+        self.config.interfaces.is_empty() || self.config.interfaces.contains(&to)
     }
 
     fn is_near(&self, address: IpAddr) -> bool {

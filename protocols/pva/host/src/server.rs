@@ -1,0 +1,323 @@
+//! A server that a program embeds: channels (PVs) with values, posted from any thread, and handlers for what clients put and call.
+//!
+//! One thread serves all clients. It never runs a handler that may take long: those run on a few workers, and answer when they are done.
+//!
+//! ```
+//! use hodo_pva_host::machines::normative::Normative;
+//! use hodo_pva_host::machines::{Scalar, Value};
+//! use hodo_pva_host::server::{Server, ServerOptions};
+//!
+//! # fn main() -> Result<(), hodo_pva_host::server::ServerError> {
+//! # let options = ServerOptions { listen: ([127, 0, 0, 1], 0).into(), ..ServerOptions::default() };
+//! let server = Server::start(options)?;
+//! let pv = server.pv("DEMO:POSITION", Value::of(Normative::scalar(Scalar::F64).time_stamp().build())).accept_puts().serve();
+//! pv.update(|value| value.set("value", 1.5))?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod attendant;
+mod handlers;
+mod orders;
+mod pv;
+mod workers;
+
+pub use crate::machines::server::{ClientStatistics, Ended, ServerCounters};
+pub use attendant::{Quiet, Watch};
+pub use handlers::{Call, ClientName, Put};
+pub use pv::{PostError, Posted, Pv, PvOptions};
+
+use crate::machines::data::SetError;
+use crate::machines::server::Server as ServerMachine;
+use crate::machines::wire::discovery::Guid;
+use crate::machines::{ServerConfig, Value};
+use attendant::Serving;
+use hodo_daemon::Snapshot;
+use hodo_io::{Bell, ServeOptions, SocketSettings, Stop};
+use hodo_machine::{Address, Wait};
+use orders::Orders;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+use workers::Workers;
+
+/// The TCP port of a server if it is free; if not, any other one is.
+pub const PORT: u16 = 5075;
+
+/// The options of a server.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// The address for clients. Port 0 is any free one; [`PORT`] is too if it is in use.
+    pub listen: SocketAddr,
+    /// Bounds on each client, and the byte order. The identity is set when the server starts.
+    pub config: ServerConfig,
+    /// Clients at once.
+    pub clients_max: usize,
+    /// Threads for handlers that may take long.
+    pub workers: usize,
+    /// Puts and calls that may wait for a worker; further ones are refused.
+    pub waiting_max: usize,
+    /// Updates of one PV that may wait for the serving thread; further ones are merged into the last.
+    pub posts_max: usize,
+    /// How long puts and calls under way may take when the server stops.
+    pub drain: Duration,
+    /// The way in which the serving thread waits.
+    pub wait: Wait,
+    /// The processor of the serving thread; `None` leaves the choice to the kernel.
+    pub cpu: Option<usize>,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        ServerOptions {
+            listen: (Ipv4Addr::LOCALHOST, PORT).into(),
+            config: ServerConfig::default(),
+            clients_max: 10_000,
+            workers: 4,
+            waiting_max: 10_000,
+            posts_max: 64,
+            drain: Duration::from_secs(5),
+            wait: Wait::Block,
+            cpu: None,
+        }
+    }
+}
+
+/// Why a server cannot serve.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {at}: {why}; choose another address or port, or stop the process that holds it")]
+    Listen {
+        /// The address.
+        at: SocketAddr,
+        /// The message of the system.
+        why: String,
+    },
+    /// A thread cannot be started.
+    #[error("no thread can be started: {0}; raise the limit on threads or memory")]
+    NoThread(String),
+    /// The network failed under the server.
+    #[error("serving {at}: {why}")]
+    Run {
+        /// Where it listens.
+        at: String,
+        /// The message of the system.
+        why: String,
+    },
+    /// A value does not fit into its PV.
+    #[error("the value does not fit into the PV: {0}")]
+    Value(#[from] SetError),
+    /// The serving thread has not answered in time.
+    #[error("the serving thread has not answered within {0:?}: it has not started, has ended or is stuck")]
+    Stuck(Duration),
+}
+
+/// The state of a server at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServerState {
+    /// PVs that are served.
+    pub pvs: usize,
+    /// The work so far.
+    pub counters: ServerCounters,
+    /// Updates that were merged before the serving thread took them, because it did not keep up.
+    pub merged_posts: u64,
+    /// Puts and calls that wait for a worker.
+    pub waiting: usize,
+    /// Puts and calls that were refused because too many were waiting.
+    pub overloaded: u64,
+    /// Clients that are connected.
+    pub clients: Vec<ClientStatistics>,
+}
+
+/// The state that the handles of a server share.
+pub(crate) struct Core {
+    pub(crate) orders: Orders,
+    pub(crate) workers: Workers,
+    pub(crate) posts_max: usize,
+    snapshot: Snapshot<ServerState>,
+    stop: Arc<Stop>,
+    bell: Bell,
+}
+
+/// A server whose address is bound. Nothing is served before [`Bound::run`].
+pub struct Bound {
+    core: Arc<Core>,
+    options: ServerOptions,
+    server: hodo_io::Server,
+}
+
+/// A server that runs on a thread of its own. It ends with the last of its clones.
+#[derive(Clone)]
+pub struct Server(Arc<Running>);
+
+struct Running {
+    core: Arc<Core>,
+    at: SocketAddr,
+    thread: Mutex<Option<JoinHandle<Result<(), ServerError>>>>,
+}
+
+impl Bound {
+    /// Binds the address.
+    ///
+    /// # Errors
+    /// [`ServerError::Listen`] if the address is in use or does not belong to this host.
+    pub fn new(mut options: ServerOptions) -> Result<Self, ServerError> {
+        options.config.guid = guid();
+        let serve = ServeOptions {
+            threads: 1,
+            cpus: options.cpu.into_iter().collect(),
+            wait: options.wait,
+            settings: SocketSettings { peers_max: options.clients_max, ..SocketSettings::default() },
+        };
+        let at = options.listen;
+        let bind = |at| hodo_io::Server::bind(&Address::Tcp(at), serve.clone());
+        let bound = match bind(at) {
+            Err(why) if why.kind() == io::ErrorKind::AddrInUse && at.port() == PORT => bind((at.ip(), 0).into()),
+            outcome => outcome,
+        };
+        let server = bound.map_err(|why| ServerError::Listen { at, why: why.to_string() })?;
+        let bell = Bell::default();
+        let core = Core {
+            orders: Orders::default(),
+            workers: Workers::new(options.waiting_max),
+            posts_max: options.posts_max.max(1),
+            snapshot: Snapshot::with_bell(&bell),
+            stop: Arc::default(),
+            bell: bell.clone(),
+        };
+        let server = server.with_drain(options.drain).with_bell(&bell);
+        Ok(Bound { core: Arc::new(core), options, server })
+    }
+
+    /// Returns the address on which clients connect.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.server.address().ip().unwrap_or(self.options.listen)
+    }
+
+    /// Returns a handle that adds PVs.
+    #[must_use]
+    pub fn pvs(&self) -> Pvs {
+        Pvs(Arc::clone(&self.core))
+    }
+
+    /// Serves on the caller's thread until `stop` is set, then until every put and call is answered or the time for that is over.
+    /// `watch` is told what happens.
+    ///
+    /// # Errors
+    /// [`ServerError::Run`] if the network fails, [`ServerError::NoThread`] if no thread can be started.
+    pub fn run<W: Watch>(self, watch: W, stop: &Stop) -> Result<(), ServerError> {
+        let Bound { core, options, server } = self;
+        let at = server.address().to_string();
+        let _ = hodo_io::host::raise_descriptor_limit();
+        let workers = Workers::start(&core, options.workers)?;
+        let ran = server.attend_here_woken(
+            |waker| {
+                core.orders.serve_with(waker);
+                (ServerMachine::new(options.config), Serving::new(Arc::clone(&core), watch))
+            },
+            stop,
+        );
+        core.workers.end();
+        drop(workers);
+        ran.map_err(|why| ServerError::Run { at, why: why.to_string() })
+    }
+}
+
+impl Server {
+    /// Binds the address, and serves on a thread of its own.
+    ///
+    /// # Errors
+    /// [`ServerError::Listen`] if the address is in use or does not belong to this host, [`ServerError::NoThread`] if no thread can be
+    /// started.
+    pub fn start(options: ServerOptions) -> Result<Self, ServerError> {
+        let bound = Bound::new(options)?;
+        let (core, at) = (Arc::clone(&bound.core), bound.address());
+        let stop = Arc::clone(&core.stop);
+        let thread = Builder::new().name("pva server".to_owned()).spawn(move || bound.run(Quiet, &stop));
+        let thread = thread.map_err(|why| ServerError::NoThread(why.to_string()))?;
+        Ok(Server(Arc::new(Running { core, at, thread: Mutex::new(Some(thread)) })))
+    }
+
+    /// Returns the address on which clients connect.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.0.at
+    }
+
+    /// Begins a PV with this value, whose type it keeps. It takes the place of one that has the name already.
+    pub fn pv(&self, name: impl Into<String>, value: Value) -> PvOptions {
+        Pvs(Arc::clone(&self.0.core)).pv(name, value)
+    }
+
+    /// Returns clients and counters, as they are now.
+    ///
+    /// # Errors
+    /// [`ServerError::Stuck`] if the serving thread does not answer in time.
+    pub fn state(&self, within: Duration) -> Result<Arc<ServerState>, ServerError> {
+        self.0.core.snapshot.ask(within).ok_or(ServerError::Stuck(within))
+    }
+
+    /// Stops the server in order: puts and calls under way are answered first. A stopped one stays stopped.
+    ///
+    /// # Errors
+    /// The reason why it had ended before, if it had.
+    pub fn stop(&self) -> Result<(), ServerError> {
+        self.0.stop()
+    }
+}
+
+impl Running {
+    fn stop(&self) -> Result<(), ServerError> {
+        self.core.stop.store(true, Ordering::Relaxed);
+        self.core.bell.ring();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match thread.map(JoinHandle::join) {
+            Some(Ok(ran)) => ran,
+            Some(Err(_)) => {
+                Err(ServerError::Run { at: self.at.to_string(), why: "the serving thread panicked".into() })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+/// A handle that adds PVs to a server.
+#[derive(Clone)]
+pub struct Pvs(Arc<Core>);
+
+impl Pvs {
+    /// Begins a PV with this value, whose type it keeps. It takes the place of one that has the name already.
+    pub fn pv(&self, name: impl Into<String>, value: Value) -> PvOptions {
+        PvOptions::new(Arc::clone(&self.0), name.into(), value)
+    }
+
+    /// Returns clients and counters, as they are now, or `None` if the serving thread does not answer in time.
+    #[must_use]
+    pub fn state(&self, within: Duration) -> Option<Arc<ServerState>> {
+        self.0.snapshot.ask(within)
+    }
+
+    /// Calls the serving thread, so that it notices at once that it is to stop.
+    pub fn ring(&self) {
+        self.0.bell.ring();
+    }
+}
+
+/// Returns an identity that no other server has.
+fn guid() -> Guid {
+    let random = [(); 2].map(|()| RandomState::new().build_hasher().finish().to_ne_bytes());
+    std::array::from_fn(|at| random[at / 8][at % 8])
+}
