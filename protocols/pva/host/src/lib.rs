@@ -1,5 +1,6 @@
 //! pvAccess on a host: clients and servers for applications, the daemon, links for the tester.
 
+pub mod client;
 pub mod environment;
 mod far_end;
 mod link;
@@ -11,6 +12,7 @@ pub mod show;
 mod suite;
 mod wire;
 
+pub use client::{Client, ClientError, ClientOptions};
 /// Values, types, requests and machines.
 pub use hodo_pva as machines;
 pub use protocol::{PVA, Pva};

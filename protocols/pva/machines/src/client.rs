@@ -143,6 +143,13 @@ impl Client {
         Some(value)
     }
 
+    /// Tells whether an update of a monitor waits.
+    #[must_use]
+    pub fn has_update(&self, operation: u32) -> bool {
+        let known = self.tables.operation(operation).and_then(|operation| operation.subscription.as_ref());
+        known.is_some_and(|subscription| subscription.has_update())
+    }
+
     /// Takes the next update of a monitor; `None` if none waits. With a pipeline the server may then send further ones.
     pub fn next_update(&mut self, operation: u32) -> Option<Update<'_>> {
         let known = self.tables.operation_at(operation)?;

@@ -132,6 +132,11 @@ impl Subscription {
         }
     }
 
+    /// Tells whether an update waits.
+    pub(crate) fn has_update(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// Takes the next update, which is then the [current](Subscription::current) one; returns whether there was one.
     pub(crate) fn advance(&mut self) -> bool {
         let Some(mut delta) = self.waiting.pop_front() else { return false };
