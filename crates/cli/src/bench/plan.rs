@@ -49,7 +49,8 @@ pub fn this_program() -> Result<Host, Error> {
 fn preset(link: &Uri, name: &str) -> Result<&'static Preset, Error> {
     let all = link.protocol.presets();
     all.iter().find(|preset| preset.name == name).ok_or_else(|| {
-        let known: Vec<&str> = hodo_catalog::protocols().flat_map(|protocol| protocol.presets()).map(|preset| preset.name).collect();
+        let known: Vec<&str> =
+            hodo_catalog::protocols().flat_map(|protocol| protocol.presets()).map(|preset| preset.name).collect();
         Error::Usage(format!("--preset {name}: there is none for {link}; the known ones are {}", known.join(", ")))
     })
 }

@@ -10,7 +10,7 @@
 
 use crate::machines::normative::Normative;
 use crate::machines::server::{Access, Source};
-use crate::machines::{Array, Scalar, Value};
+use crate::machines::{Array, Datum, Scalar, Value};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -69,7 +69,7 @@ impl Source for FarEnd {
     }
 
     fn make(&self, name: &str) -> Option<(Value, Access)> {
-        let (of, content) = match self.asked(name)? {
+        let (of, content): (Normative, Datum) = match self.asked(name)? {
             Asked::Double => (Normative::scalar(Scalar::F64), 1.5.into()),
             Asked::Doubles(count) => (Normative::scalar_array(Scalar::F64), self.array(true, count).into()),
             Asked::Bytes(count) => (Normative::scalar_array(Scalar::U8), self.array(false, count).into()),

@@ -9,9 +9,9 @@
 //! A channel of the link has, for each size and mode, a PV and as many operations on it as are in flight at once. They are set up when they
 //! are first needed, and used again and again.
 
-use crate::machines::client::{Client, Command, Event, Failure, Kind};
+use crate::machines::client::{Client, Command, Event, Failure, Kind, Lost};
 use crate::machines::{Datum, Item, Request};
-use hodo_machine::{Address, Closed, Driver, Instant, Wait};
+use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Mode, Operation, Outcome, TcpTimes, Usage};
 use hodo_tester::{ended, until_ready};
 use std::sync::atomic::AtomicBool;
@@ -42,6 +42,7 @@ pub(crate) struct PvaLink<D: Driver<Machine = Client>> {
     /// The channel of this link that each channel of the client belongs to.
     owners: Vec<u32>,
     open: u32,
+    sampling: Sampling,
     failed: Option<LinkError>,
 }
 
@@ -93,6 +94,7 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
             slots: Vec::new(),
             owners: Vec::new(),
             open: 0,
+            sampling: Sampling::NONE,
             failed: None,
         };
         for channel in 0..channels.len() as u32 {
@@ -158,7 +160,7 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
             Mode::Send => Kind::Put,
             Mode::Both => Kind::PutGet,
         };
-        self.driver.command(Command::Prepare { operation, channel: pv, kind, request: self.request.clone() });
+        self.driver.command(Command::Prepare { operation, channel: pv, kind, request: Box::new(self.request.clone()) });
         operation
     }
 
@@ -167,6 +169,9 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
     fn execute(&mut self, operation: u32) {
         let slot = &mut self.slots[operation as usize];
         slot.step = Step::InFlight;
+        if self.sampling.takes(slot.tag) {
+            self.driver.machine_mut().follow(operation);
+        }
         if slot.mode == Mode::Receive {
             return self.driver.command(Command::Execute { operation });
         }
@@ -217,15 +222,18 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
             }
             Event::Disconnected { channel, why } => {
                 let channel = *first + owners[channel as usize];
-                failed.get_or_insert(match why {
-                    crate::machines::client::Lost::Closed(why) => LinkError::Closed { channel, why },
-                    other => LinkError::PeerMisbehaved { channel, what: other.to_string() },
-                });
+                failed.get_or_insert(link_error(channel, why));
             }
             _ => {}
         });
         for operation in set_up {
             self.execute(operation);
+        }
+        // The client itself would try again and again.
+        if self.open < self.channels.len() as u32
+            && let Some(why) = self.driver.machine_mut().trouble(0)
+        {
+            self.failed.get_or_insert(link_error(self.first, why.clone()));
         }
         ended(outcome, self.failed.as_ref())
     }
@@ -260,6 +268,26 @@ impl<D: Driver<Machine = Client>> Link for PvaLink<D> {
 
     fn tcp(&self) -> Option<TcpTimes> {
         (self.tcp)(&self.driver)
+    }
+
+    fn sample_stages(&mut self, taken: Sampling) -> bool {
+        self.sampling = taken;
+        true
+    }
+
+    fn stamps(&mut self, stamps: &mut Vec<Stamp>) {
+        let before = stamps.len();
+        self.driver.machine_mut().stamps().hand_over(stamps);
+        for stamp in &mut stamps[before..] {
+            stamp.tag = self.slots[stamp.tag as usize].tag;
+        }
+    }
+}
+
+fn link_error(channel: u32, why: Lost) -> LinkError {
+    match why {
+        Lost::Closed(why) => LinkError::Closed { channel, why },
+        other => LinkError::PeerMisbehaved { channel, what: other.to_string() },
     }
 }
 

@@ -63,9 +63,9 @@ fn check_size_there(
     let there = link.size_there(settings.timeout, stop).map_err(|why| cannot(uri, &why))?;
     match there {
         Some(bytes) if bytes == u64::from(settings.size_max) => Ok(()),
-        Some(bytes) => {
-            Err(Error::Usage(format!("the field `value` of `{uri}` has {bytes} bytes now: measure it with --sizes {bytes}")))
-        }
+        Some(bytes) => Err(Error::Usage(format!(
+            "the field `value` of `{uri}` has {bytes} bytes now: measure it with --sizes {bytes}"
+        ))),
         None => Err(Error::Usage(format!("`{uri}` has no field `value` that is a scalar or an array of scalars"))),
     }
 }

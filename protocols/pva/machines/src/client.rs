@@ -20,7 +20,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use connection::Connection;
 use core::time::Duration;
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Slab, Timers};
+use hodo_machine::{Address, Input, Instant, Machine, Moment, Outbox, Output, Peer, Slab, Stamp, Stamps, Timers};
 use operation::State;
 use tables::{Step, Tables};
 
@@ -84,7 +84,15 @@ pub struct Client {
     timers: Timers<Timer>,
     /// How many seeds were used.
     seeds: u64,
+    stamps: Stamps,
 }
+
+/// From its start until the system call that writes the request.
+pub const QUEUE: &str = "queue";
+/// That system call, with all that it writes.
+pub const SEND: &str = "send";
+/// From then on until the reply is received: the network both ways, the server, and waking up.
+pub const AWAY: &str = "wire and server";
 
 impl Client {
     /// Creates a client without channels.
@@ -101,6 +109,7 @@ impl Client {
             ready: VecDeque::new(),
             timers: Timers::default(),
             seeds: 0,
+            stamps: Stamps::default(),
         }
     }
 
@@ -160,6 +169,18 @@ impl Client {
             self.queue(operation);
         }
         self.tables.operation(operation)?.subscription.as_ref()?.current()
+    }
+
+    /// Has the stages of an operation's next execution stamped. Their tag is the operation's number.
+    pub fn follow(&mut self, operation: u32) {
+        if let Some(operation) = self.tables.operation_at(operation) {
+            operation.is_followed = true;
+        }
+    }
+
+    /// Returns the stamps that were made.
+    pub fn stamps(&mut self) -> &mut Stamps {
+        &mut self.stamps
     }
 
     /// Tells whether a channel is open.
@@ -229,6 +250,12 @@ impl Machine for Client {
     #[inline]
     fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Event> {
         if let Some(event) = self.tables.next_event() {
+            if let Event::Done { operation } = event
+                && let Some(known) = self.tables.operation_at(operation)
+                && core::mem::take(&mut known.is_followed)
+            {
+                out.mark(AWAY, operation.into(), Moment::At(now));
+            }
             return Output::Event(event);
         }
         if let Some(peer) = self.closing.pop_front() {
@@ -246,6 +273,10 @@ impl Machine for Client {
             let has_more = link.talk.write(&mut self.tables);
             let has_bytes = !link.talk.session.writer.is_empty();
             link.talk.session.writer.flush(out);
+            for operation in link.talk.written.drain(..) {
+                out.mark(QUEUE, operation.into(), Moment::Sending);
+                out.mark(SEND, operation.into(), Moment::Sent);
+            }
             if has_more {
                 self.wake(number);
             }
@@ -262,5 +293,9 @@ impl Machine for Client {
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
         self.link(peer.0)?.landing()
+    }
+
+    fn stamped(&mut self, stamp: Stamp) {
+        self.stamps.keep(stamp);
     }
 }

@@ -195,7 +195,10 @@ impl Array {
             None => texts_size(length, reader)?,
         };
         self.bytes = match reader.share(size)? {
-            Some(shared) => shared,
+            Some(shared) => {
+                reader.give_back(core::mem::take(&mut self.bytes));
+                shared
+            }
             None => replaced(core::mem::take(&mut self.bytes), reader.bytes(size)?),
         };
         (self.length, self.order) = (length, reader.order());

@@ -6,7 +6,7 @@ use crate::session::{Session, Step, claimed};
 use crate::wire::connection::{ChannelCreated, CreateChannel, DestroyChannel};
 use crate::wire::discovery::{REPLY_REQUIRED, ResponseFront, Search};
 use crate::wire::operation::{EndRequest, FieldReply, GetField, Subcommand};
-use crate::wire::{Command, Inbound, Incoming, Message, Side, Status};
+use crate::wire::{Command, Inbound, Incoming, LeftOver, Message, Side, Status};
 use crate::{Error, Limits, Reader};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -96,15 +96,15 @@ impl Client {
     }
 
     pub(crate) fn landed(&mut self, now: Instant, count: usize, shared: &mut Shared, config: &ServerConfig) {
-        if let Some(incoming) = self.inbound.landed(count, &config.session.limits) {
+        if let Some(incoming) = self.inbound.landed(count) {
             let taken = self.talk.take(now, &incoming, shared, config);
             self.taken(taken);
         }
     }
 
-    fn taken(&mut self, taken: Result<Option<usize>, Error>) {
+    fn taken(&mut self, taken: Result<LeftOver, Error>) {
         match taken {
-            Ok(first_share) => self.inbound.align(first_share),
+            Ok(left_over) => self.inbound.recycle(left_over, self.talk.session.limits()),
             Err(why) => self.end_for(why),
         }
     }
@@ -219,26 +219,26 @@ impl Talk {
         }
     }
 
-    /// Takes in a message; returns where in it the first long array lay.
+    /// Takes in a message; returns what its reading leaves for the next one.
     fn take(
         &mut self,
         now: Instant,
         incoming: &Incoming<'_>,
         shared: &mut Shared,
         config: &ServerConfig,
-    ) -> Result<Option<usize>, Error> {
+    ) -> Result<LeftOver, Error> {
         match (self.session.take(now, incoming)?, incoming) {
             (Step::Claim(credentials), _) => {
                 self.claim = claimed(&credentials);
                 self.session.decide(&Status::OK);
                 shared.counters.clients += 1;
                 shared.events.push_back(Event::Connected(self.peer, Box::new(self.statistics(false))));
-                return Ok(None);
+                return Ok(LeftOver::default());
             }
             (Step::Pass, Incoming::Message(message)) => return self.message(message, shared, config),
             _ => {}
         }
-        Ok(None)
+        Ok(LeftOver::default())
     }
 
     fn message(
@@ -246,7 +246,7 @@ impl Talk {
         message: &Message<'_>,
         shared: &mut Shared,
         config: &ServerConfig,
-    ) -> Result<Option<usize>, Error> {
+    ) -> Result<LeftOver, Error> {
         let limits: Limits = config.session.limits;
         let mut reader = message.reader(&limits);
         let command = Command::from_code(message.command);
@@ -280,7 +280,7 @@ impl Talk {
             let (count, max) = (self.owed.len() as u64, 2 * config.operations_max as u64);
             return Err(Error::OverLimit { what: "replies that a client does not read", count, max });
         }
-        Ok(reader.first_share())
+        Ok(reader.into_left_over())
     }
 
     fn create(&mut self, reader: &mut Reader<'_>, shared: &mut Shared, config: &ServerConfig) -> Result<(), Error> {

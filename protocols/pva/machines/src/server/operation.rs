@@ -20,6 +20,8 @@ pub(crate) struct Operation {
     subscription: Option<Subscription>,
     /// Whether it waits among the monitors that have something to send.
     is_running: bool,
+    /// The value of the last put to a mailbox, whose memory the next one takes.
+    put: Option<Box<Value>>,
     /// The event that the application has to answer.
     call: Option<u64>,
     /// The subcommand of the request that is being answered.
@@ -122,6 +124,7 @@ impl Talk {
             mask,
             subscription,
             is_running: false,
+            put: None,
             call: None,
             subcommand: Subcommand::NONE,
         };
@@ -169,7 +172,7 @@ impl Talk {
         if operation.kind == Command::Get || (puts && at.0 & 0xC0 != 0) {
             self.owed.push_back((ioid, at));
         } else if puts {
-            let mut value = Box::new(Value::new(&plan));
+            let mut value = operation.put.take().unwrap_or_else(|| Box::new(Value::new(&plan)));
             value.decode_changed(reader, &mut self.session.types)?;
             shared.counters.puts += 1;
             plan.expand(&mut value.changed);
@@ -178,6 +181,7 @@ impl Talk {
                 Access::ReadOnly => return Ok(Err(Status::error("the channel can only be read"))),
                 Access::Mailbox => {
                     shared.post(number, &value);
+                    operation.put = Some(value);
                     self.answered(ioid, Ok(None));
                 }
                 Access::Handled => {

@@ -14,7 +14,16 @@ pub struct Reader<'a> {
     limits: &'a Limits,
     left: usize,
     fields_left: usize,
-    first_share: Option<usize>,
+    left_over: LeftOver,
+}
+
+/// What the reading of a message leaves for the next one: see [`Inbound::recycle`](crate::wire::Inbound::recycle).
+#[derive(Debug, Clone, Default)]
+pub struct LeftOver {
+    /// The place in the payload of the first array that was shared out of it.
+    pub(crate) first_share: Option<usize>,
+    /// The memory of an array that was replaced.
+    pub(crate) memory: Bytes,
 }
 
 impl<'a> Reader<'a> {
@@ -28,7 +37,7 @@ impl<'a> Reader<'a> {
             limits,
             left: limits.value_bytes,
             fields_left: limits.fields.saturating_add(bytes.len()),
-            first_share: None,
+            left_over: LeftOver { first_share: None, memory: Bytes::new() },
         }
     }
 
@@ -58,10 +67,18 @@ impl<'a> Reader<'a> {
         self.cursor.rest()
     }
 
-    /// Returns where in the payload the first array lies that was shared out of it.
+    /// Returns what the reading leaves for the next message.
     #[must_use]
-    pub const fn first_share(&self) -> Option<usize> {
-        self.first_share
+    pub fn into_left_over(self) -> LeftOver {
+        self.left_over
+    }
+
+    /// Takes the memory of an array that was replaced by a part of this message.
+    #[inline]
+    pub(crate) fn give_back(&mut self, memory: Bytes) {
+        if memory.len() >= self.left_over.memory.len().max(SHARE_FROM) {
+            self.left_over.memory = memory;
+        }
     }
 
     /// Takes the next `length` bytes.
@@ -166,7 +183,7 @@ impl<'a> Reader<'a> {
         let Some(whole) = self.whole.filter(|_| length >= SHARE_FROM) else { return Ok(None) };
         let at = whole.len() - self.rest().len();
         self.bytes(length)?;
-        self.first_share.get_or_insert(at);
+        self.left_over.first_share.get_or_insert(at);
         Ok(Some(whole.slice(at..at + length)))
     }
 
@@ -241,6 +258,6 @@ mod tests {
         reader.bytes(10).expect("they are there");
         let slice = reader.share(SHARE_FROM).expect("it is there").expect("it is long");
         assert_eq!(slice.as_ptr(), whole[10..].as_ptr());
-        assert_eq!((reader.first_share(), reader.rest().len()), (Some(10), 10));
+        assert_eq!((reader.rest().len(), reader.into_left_over().first_share), (10, Some(10)));
     }
 }

@@ -1,15 +1,20 @@
 use crate::wire::header::{HEADER, Header, Segment, Side};
-use crate::wire::reader::SHARE_FROM;
+use crate::wire::reader::{LeftOver, SHARE_FROM};
 use crate::{Error, Limits, Order, Reader};
 use bytes::BytesMut;
 use hodo_machine::{Bytes, FramePiece, Frames};
 
 /// A payload of which at least this many bytes are outstanding is received directly into its place.
 const LANDING_FROM: usize = 4096;
+/// Arrays of a message begin at a multiple of this.
+const ALIGNED: usize = 8;
 /// The room that a message begins with when it is gathered; more is taken only as bytes come.
 const ROOM: usize = 64 << 10;
-/// Buffers that are kept until the values that were read from them are gone.
+/// Buffers that are kept for later messages.
 const SPENT: usize = 2;
+/// Room behind a long message. Its memory comes back as that of its array, which begins behind the front of the message; with this room the
+/// next message of the same length fits behind that place, and not only at the front of the memory, which then has to be cleared.
+const SLACK: usize = 4096;
 
 /// Finds the messages in what one peer sends.
 ///
@@ -143,7 +148,7 @@ impl Inbound {
                 }
             }
         };
-        Ok(Some(self.incoming(complete, limits)))
+        Ok(Some(self.incoming(complete)))
     }
 
     /// Returns where the next bytes may be received directly, while much of a payload is outstanding.
@@ -159,16 +164,24 @@ impl Inbound {
     }
 
     /// Notes that so many bytes were received at [`Inbound::landing`]; returns the message if they ended it.
-    pub fn landed(&mut self, count: usize, limits: &Limits) -> Option<Incoming<'_>> {
+    pub fn landed(&mut self, count: usize) -> Option<Incoming<'_>> {
         let left = self.frames.landed(count);
         self.filled += count;
-        (left == 0 && self.ends()).then(|| self.incoming(Complete::Gathered, limits))
+        (left == 0 && self.ends()).then(|| self.incoming(Complete::Gathered))
     }
 
-    /// Notes where the [first shared array](Reader::first_share) of the last message lay, so that the next one's is aligned.
-    pub fn align(&mut self, first_share: Option<usize>) {
-        if let Some(at) = first_share.filter(|_| self.filled == 0) {
-            self.pad = at.wrapping_neg() % 8;
+    /// Takes what the reading of the last message has left: memory for a later one, and where its first long array lay, so that the next
+    /// one's is aligned.
+    #[inline]
+    pub fn recycle(&mut self, left_over: LeftOver, limits: &Limits) {
+        if let Some(at) = left_over.first_share.filter(|_| self.filled == 0) {
+            self.pad = at.wrapping_neg() % ALIGNED;
+        }
+        if self.whole.len() > limits.recycled_bytes {
+            self.whole = Bytes::new();
+        }
+        if !left_over.memory.is_empty() {
+            self.keep(left_over.memory, limits);
         }
     }
 
@@ -218,20 +231,34 @@ impl Inbound {
             self.buffer = self.recycled();
         }
         let used = self.pad + self.filled;
-        if self.buffer.len() < used + need {
-            let length = used + likely.min(need.max(used).max(ROOM));
-            self.buffer.resize(length, 0);
+        if self.buffer.len() >= used + need {
+            return;
         }
+        let length = used + likely.min(need.max(used).max(ROOM));
+        if self.buffer.capacity() < length {
+            if self.filled == 0 {
+                // Nothing to be moved, and the memory in front of it is used again.
+                self.buffer.clear();
+            }
+            let slack = if length - used == likely { SLACK } else { 0 };
+            self.buffer.reserve(length + slack - self.buffer.len());
+        }
+        self.buffer.resize(length, 0);
     }
 
     /// Returns the largest buffer that nobody else reads any more.
     fn recycled(&mut self) -> BytesMut {
-        let free = self.spent.iter_mut().filter(|spent| spent.is_unique());
-        let best = free.max_by_key(|spent| spent.len());
-        best.and_then(|spent| core::mem::take(spent).try_into_mut().ok()).unwrap_or_default()
+        let last = core::mem::take(&mut self.whole);
+        let spent = self.spent.iter_mut().max_by_key(|spent| spent.len()).map(core::mem::take).unwrap_or_default();
+        let (best, other) = if last.is_unique() && last.len() >= spent.len() { (last, spent) } else { (spent, last) };
+        if let Some(place) = self.spent.iter_mut().find(|place| place.is_empty()).filter(|_| other.is_unique()) {
+            *place = other;
+        }
+        let found = best.try_into_mut().unwrap_or_default();
+        if (found.as_ptr() as usize).is_multiple_of(ALIGNED) { found } else { BytesMut::new() }
     }
 
-    fn incoming<'s, 'a: 's>(&'s mut self, complete: Complete<'a>, limits: &Limits) -> Incoming<'s> {
+    fn incoming<'s, 'a: 's>(&'s mut self, complete: Complete<'a>) -> Incoming<'s> {
         let Header { command, order, .. } = self.header;
         let payload = match complete {
             Complete::Control => return Incoming::Control(self.header),
@@ -243,9 +270,10 @@ impl Inbound {
                     // The next message overwrites it, after this one was read.
                     Payload::Here(&self.buffer[from..until])
                 } else {
-                    let buffer = core::mem::take(&mut self.buffer).freeze();
-                    self.whole = buffer.slice(from..until);
-                    self.keep(buffer, limits);
+                    let mut buffer = core::mem::take(&mut self.buffer);
+                    // Memory that has been split counts its users in one place for ever; other memory would allocate that place each time.
+                    drop(buffer.split_off(buffer.len()));
+                    self.whole = buffer.freeze().slice(from..until);
                     Payload::Shared(&self.whole)
                 }
             }
@@ -254,9 +282,9 @@ impl Inbound {
         Incoming::Message(Message { command, order, payload })
     }
 
-    /// Keeps a buffer for a later message, in place of the smallest.
+    /// Keeps a buffer that nobody else reads for a later message, in place of the smallest.
     fn keep(&mut self, buffer: Bytes, limits: &Limits) {
-        if buffer.len() > limits.recycled_bytes / SPENT {
+        if buffer.len() > limits.recycled_bytes / SPENT || !buffer.is_unique() {
             return;
         }
         if let Some(place) = self.spent.iter_mut().min_by_key(|spent| spent.len()) {
