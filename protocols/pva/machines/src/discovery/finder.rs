@@ -128,13 +128,13 @@ pub enum Found {
 pub struct FinderCounters {
     /// Datagrams with searches.
     pub datagrams: u64,
-    /// Their bytes, with what Ethernet, IP and UDP add.
+    /// The bytes of these datagrams, with what Ethernet, IP and UDP add.
     pub bytes: u64,
     /// Names that were asked for, each time counted.
     pub asked: u64,
     /// Names that were found.
     pub found: u64,
-    /// Answers that nobody had asked for, or that came late.
+    /// The answers that nobody had asked for, or that came late.
     pub unasked: u64,
     /// Beacons.
     pub beacons: u64,
@@ -238,7 +238,7 @@ impl Finder {
         self.names.cancel(number);
     }
 
-    /// Asks all servers to answer, once.
+    /// Requests an answer of every server, once.
     pub fn list(&mut self) {
         let front = SearchFront { flags: REPLY_REQUIRED, sequence: self.sequence + 1, ..self.front() };
         front.encode(core::iter::empty(), &mut self.writer);
@@ -389,7 +389,7 @@ impl Finder {
         self.resumes <= now
     }
 
-    /// Asks for the names that have waited longest, as many as one datagram takes.
+    /// Searches for the names that have waited longest, as many as one datagram takes.
     fn ask(&mut self, now: Instant) {
         self.batch.clear();
         let mut length = FRONT;
@@ -412,7 +412,10 @@ impl Finder {
             return;
         }
         for queue in self.name_servers.iter_mut().flatten() {
-            queue.extend(&self.batch);
+            // One that does not take them is not asked anew.
+            if queue.len() <= self.names.searching {
+                queue.extend(&self.batch);
+            }
         }
         self.counters.asked += self.batch.len() as u64;
         let front = self.front();

@@ -31,9 +31,9 @@ pub(crate) enum State {
     /// No name has it.
     #[default]
     Free,
-    /// Its name is searched for.
+    /// The name is searched for.
     Searching(Searching),
-    /// Its name was found, at this server.
+    /// The name was found, at this server.
     Found {
         /// Identity of the server.
         guid: Guid,

@@ -127,6 +127,7 @@ mod tests {
             }
         }
         assert_eq!(added, 500);
+        assert!(asked[&0].len() > 60);
         for times in asked.values() {
             for (number, pair) in times.windows(2).enumerate() {
                 let wait = (pair[1] - pair[0]).as_millis() as u64;
@@ -136,7 +137,7 @@ mod tests {
                 };
                 assert!((least..=most).contains(&wait), "attempt {number}: {wait} ms");
             }
-            assert!(times.len() > 60);
+            assert!(times.len() > 10);
         }
     }
 
