@@ -364,10 +364,12 @@ impl Shared {
         channel.value.take(value, changed) && !changed.is_empty()
     }
 
-    /// Takes over what a client has put.
-    pub(crate) fn post(&mut self, number: u32, value: &Value) {
-        let mut changed = BitSet::new();
-        if self.merge(number, value, &mut changed) {
+    /// Takes over what a client has put, whose value gets what was there.
+    pub(crate) fn put(&mut self, number: u32, value: &mut Value) {
+        let Some(Some(channel)) = self.channels.at(number) else { return };
+        let mut changed = value.changed().clone();
+        value.plan().expand(&mut changed);
+        if channel.value.exchange(value, &changed) && !changed.is_empty() {
             self.posted = Some((number, changed));
         }
     }

@@ -1,9 +1,10 @@
 use crate::data::{Scalar, Text};
-use crate::wire::SHARE_FROM;
+use crate::wire::{SHARE_FROM, frozen, slack};
 use crate::{Error, Limits, Order, Reader, Writer};
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use bytemuck::Pod;
+use bytes::BytesMut;
 use core::fmt;
 use hodo_machine::Bytes;
 
@@ -273,9 +274,14 @@ fn replaced(old: Bytes, bytes: &[u8]) -> Bytes {
         Ok(mut memory) if (bytes.len()..=2 * bytes.len() + SHARE_FROM).contains(&memory.capacity()) => {
             memory.clear();
             memory.extend_from_slice(bytes);
-            memory.freeze()
+            frozen(memory)
         }
-        _ => Bytes::copy_from_slice(bytes),
+        _ if bytes.len() < SHARE_FROM => Bytes::copy_from_slice(bytes),
+        _ => {
+            let mut memory = BytesMut::with_capacity(bytes.len() + slack(bytes.len()));
+            memory.extend_from_slice(bytes);
+            frozen(memory)
+        }
     }
 }
 

@@ -180,7 +180,7 @@ impl Talk {
             match access {
                 Access::ReadOnly => return Ok(Err(Status::error("the channel can only be read"))),
                 Access::Mailbox => {
-                    shared.post(number, &value);
+                    shared.put(number, &mut value);
                     operation.put = Some(value);
                     self.answered(ioid, Ok(None));
                 }

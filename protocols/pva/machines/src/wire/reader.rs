@@ -1,9 +1,25 @@
 use crate::{Error, Limits, Order};
+use bytes::BytesMut;
 use hodo_machine::{Bytes, Cursor, Truncated};
 
 /// Arrays of at least this many bytes are shared out of a message that is itself shared; smaller ones are copied, so that they
 /// do not keep the message in memory.
 pub(crate) const SHARE_FROM: usize = 4096;
+
+/// Returns the room behind a long array of so many bytes, or behind its message.
+///
+/// The memory of a message comes back as that of its array, which begins behind the front of the message. With this room the next message
+/// of the same length fits behind that place again and again, and not only at the front of the memory, which then has to be cleared.
+pub(crate) const fn slack(bytes: usize) -> usize {
+    if bytes / 16 < SHARE_FROM { bytes / 16 } else { SHARE_FROM }
+}
+
+/// Returns shared memory that can be taken back and frozen again without an allocation: once it was split, its users are counted in one
+/// place for ever.
+pub(crate) fn frozen(mut memory: BytesMut) -> Bytes {
+    drop(memory.split_off(memory.len()));
+    memory.freeze()
+}
 
 /// Reads the payload of one message.
 #[derive(Debug, Clone)]

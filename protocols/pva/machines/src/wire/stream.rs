@@ -1,5 +1,5 @@
 use crate::wire::header::{HEADER, Header, Segment, Side};
-use crate::wire::reader::{LeftOver, SHARE_FROM};
+use crate::wire::reader::{LeftOver, SHARE_FROM, frozen, slack};
 use crate::{Error, Limits, Order, Reader};
 use bytes::BytesMut;
 use hodo_machine::{Bytes, FramePiece, Frames};
@@ -12,10 +12,6 @@ const ALIGNED: usize = 8;
 const ROOM: usize = 64 << 10;
 /// Buffers that are kept for later messages.
 const SPENT: usize = 2;
-/// Room behind a long message. Its memory comes back as that of its array, which begins behind the front of the message; with this room the
-/// next message of the same length fits behind that place, and not only at the front of the memory, which then has to be cleared.
-const SLACK: usize = 4096;
-
 /// Finds the messages in what one peer sends.
 ///
 /// A message that lies whole in the received bytes is read where it is. Any other is gathered, with the segments of a
@@ -240,7 +236,7 @@ impl Inbound {
                 // Nothing to be moved, and the memory in front of it is used again.
                 self.buffer.clear();
             }
-            let slack = if length - used == likely { SLACK } else { 0 };
+            let slack = if length - used == likely { slack(length) } else { 0 };
             self.buffer.reserve(length + slack - self.buffer.len());
         }
         self.buffer.resize(length, 0);
@@ -270,10 +266,7 @@ impl Inbound {
                     // The next message overwrites it, after this one was read.
                     Payload::Here(&self.buffer[from..until])
                 } else {
-                    let mut buffer = core::mem::take(&mut self.buffer);
-                    // Memory that has been split counts its users in one place for ever; other memory would allocate that place each time.
-                    drop(buffer.split_off(buffer.len()));
-                    self.whole = buffer.freeze().slice(from..until);
+                    self.whole = frozen(core::mem::take(&mut self.buffer)).slice(from..until);
                     Payload::Shared(&self.whole)
                 }
             }

@@ -168,7 +168,7 @@ fn buffers_are_used_again_and_arrays_become_aligned() {
     }
     assert!(places[1..].iter().all(|place| place % 8 == 0), "{places:X?}");
     places.sort_unstable();
-    let buffers = 1 + places.windows(2).filter(|pair| pair[1] - pair[0] > SLACK).count();
+    let buffers = 1 + places.windows(2).filter(|pair| pair[1] - pair[0] > SHARE_FROM).count();
     assert!(buffers <= SPENT + 1, "{places:X?}");
     assert_eq!(kept.len(), 80_000);
 }
