@@ -1,6 +1,6 @@
 //! The command `hodo`: how fast a link is, how fast it could be, and what binds.
 
-#[cfg(any(feature = "ipbus", feature = "farm"))]
+#[cfg(any(feature = "ipbus", feature = "farm", feature = "pva"))]
 mod announce;
 mod bench;
 mod command_line;
@@ -18,6 +18,8 @@ mod ipbus;
 mod limits;
 mod logging;
 mod output;
+#[cfg(feature = "pva")]
+mod pva;
 mod report;
 mod serve;
 mod terminal;
@@ -72,5 +74,7 @@ fn run(cli: Cli) -> Result<Outcome, Error> {
         Some(Command::Compare(compare)) => compare::run(&compare),
         #[cfg(feature = "ipbus")]
         Some(Command::Ipbus(ipbus)) => ipbus::run(&ipbus),
+        #[cfg(feature = "pva")]
+        Some(Command::Pva(pva)) => pva::run(&pva),
     }
 }

@@ -1,6 +1,7 @@
 //! pvAccess on a host: clients and servers for applications, the daemon, links for the tester.
 
 pub mod parse;
+pub mod serve;
 pub mod server;
 pub mod show;
 
