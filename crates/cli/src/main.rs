@@ -33,7 +33,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let ran = match Cli::try_parse() {
+    let ran = match Cli::try_parse_from(arguments()) {
         Ok(cli) => run(cli),
         Err(said) => return usage(&said),
     };
@@ -46,6 +46,14 @@ fn main() -> ExitCode {
     };
     log::close();
     code
+}
+
+/// Returns the arguments: those that a link of another name stands for come first.
+fn arguments() -> Vec<std::ffi::OsString> {
+    let given = std::env::args_os();
+    #[cfg(feature = "pva")]
+    let given = pva::arguments(given);
+    given.into_iter().collect()
 }
 
 /// Prints a help text, the version, or the mistake in a command line.

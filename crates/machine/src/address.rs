@@ -31,7 +31,7 @@ impl Peer {
 }
 
 /// Where a peer is, and how it is reached.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Address {
     /// A TCP stream to an IP address and port.

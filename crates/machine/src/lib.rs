@@ -7,6 +7,7 @@ extern crate alloc;
 
 mod address;
 mod apart;
+mod back_off;
 mod codes;
 mod cursor;
 mod driver;
@@ -29,6 +30,7 @@ use thiserror::Error;
 
 pub use address::{Address, Peer};
 pub use apart::Apart;
+pub use back_off::BackOff;
 pub use bytes::Bytes;
 pub use cursor::{Cursor, Truncated};
 pub use driver::{Driver, DriverError, Wait};

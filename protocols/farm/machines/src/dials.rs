@@ -1,39 +1,10 @@
 use alloc::vec::Vec;
 use core::time::Duration;
-use hodo_machine::{Instant, Peer, Random, Timers};
+use hodo_machine::{BackOff, Instant, Peer, Timers};
 
 /// How long to wait before a connection is tried again, at first and at most.
 const AGAIN: Duration = Duration::from_millis(100);
 const AGAIN_MAX: Duration = Duration::from_secs(2);
-
-/// How long to wait before something is tried again: each time twice as long, up to a bound, less up to a quarter, so that
-/// many who have lost the same far end do not all come at once.
-#[derive(Debug, Clone)]
-pub(crate) struct BackOff {
-    first: Duration,
-    max: Duration,
-    next: Duration,
-    random: Random,
-}
-
-impl BackOff {
-    /// Begins with `first`. Who has another seed waits differently.
-    pub(crate) fn new(first: Duration, max: Duration, seed: u64) -> Self {
-        BackOff { first, max, next: first, random: Random::new(seed) }
-    }
-
-    /// Returns the time until the next try, after a failure.
-    pub(crate) fn failed(&mut self) -> Duration {
-        let wait = self.next;
-        self.next = (wait * 2).min(self.max);
-        wait - Duration::from_nanos(self.random.below(wait.as_nanos() as u64 / 4))
-    }
-
-    /// Begins with the first time again, after a success.
-    pub(crate) const fn succeeded(&mut self) {
-        self.next = self.first;
-    }
-}
 
 /// The connections that a machine opens, by their numbers, and when.
 #[derive(Debug)]

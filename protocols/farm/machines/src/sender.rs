@@ -1,7 +1,6 @@
 mod datagrams;
 
 use crate::Error;
-use crate::dials::BackOff;
 use crate::inbound::{Inbound, Intake, Message};
 use crate::lines::{Gone, Lines, Silence};
 use crate::wire::{Header, Hello, Kind, Role, Token};
@@ -9,7 +8,7 @@ use alloc::collections::VecDeque;
 use bytes::Bytes;
 use core::time::Duration;
 use datagrams::{Amid, Flow, Way};
-use hodo_machine::{Address, Closed, Input, Instant, Outbox, Output, Peer, Timers};
+use hodo_machine::{Address, BackOff, Closed, Input, Instant, Outbox, Output, Peer, Timers};
 
 /// The only peer.
 const PEER: Peer = Peer(0);

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`wire`] | headers, segments, and the typed messages of every command |
 //! | [`data`] | types, values with a set of changed fields, arrays, and their encoding |
+//! | [`client`] | channels on any number of servers, and operations on them |
 //! | [`normative`] | the types that the field agreed on, and their alarm and time stamp |
 //! | [`discovery`] | the datagrams by which clients find servers |
 //! | [`server`] | channels with values, and the clients that read, write, subscribe to and call them |
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+pub mod client;
 pub mod data;
 pub mod discovery;
 mod error;
@@ -23,6 +25,7 @@ pub mod server;
 pub mod session;
 pub mod wire;
 
+pub use client::{Client, ClientConfig};
 pub use data::{Array, BitSet, Datum, Item, Plan, Scalar, Type, TypeCache, Value};
 pub use error::Error;
 pub use limits::Limits;

@@ -267,7 +267,8 @@ fn a_tag_is_taken_only_from_the_group_once_and_for_an_address_of_the_server() {
         (&local, [tag("10.0.7.1"), named.clone()].concat(), false),
         (&local, [tag("10.0.0.1"), unnamed].concat(), false),
         (&ends("10.0.0.9:7000", "10.0.0.1"), [tag("10.0.0.1"), named.clone()].concat(), false),
-        (&ends("10.0.0.9:7000", "255.255.255.255"), named, true),
+        (&ends("10.0.0.9:7000", "255.255.255.255"), named.clone(), false),
+        (&ends("10.0.0.9:7000", "10.0.0.1"), named, true),
     ] {
         assert_eq!(!scene.datagram(ends, &datagram).is_nothing(), is_answered, "{ends:?} {datagram:02x?}");
     }

@@ -42,3 +42,4 @@ pub use plan::{Plan, Step};
 pub use text::Text;
 pub use types::{Field, Length, Members, Scalar, Type};
 pub use value::Value;
+pub(crate) use value::is_same;

@@ -1,4 +1,5 @@
 use crate::data::{Array, BitSet, Item, Plan, Scalar, Step, Text, Type};
+use crate::wire::SHARE_FROM;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -176,6 +177,51 @@ impl Value {
             at = plan.end(number);
         }
         true
+    }
+
+    /// Takes over the changed fields of another value of the same plan, and which they are. The other one gets the former contents of
+    /// the small ones, so that neither allocates anything; large ones are dropped.
+    pub(crate) fn take_changed(&mut self, from: &mut Value) {
+        let Value { plan, words, objects, changed } = self;
+        let mut at = 0;
+        while let Some(number) = from.changed.next(at) {
+            for leaf in plan.leaves_of(number) {
+                let place = leaf.place as usize;
+                if let Step::Word(_) = leaf.step {
+                    words[place] = from.words[place];
+                    continue;
+                }
+                core::mem::swap(&mut objects[place], &mut from.objects[place]);
+                if from.objects[place].is_large() {
+                    from.objects[place] = from.objects[place].empty();
+                }
+            }
+            at = plan.end(number);
+        }
+        core::mem::swap(changed, &mut from.changed);
+    }
+}
+
+impl Object {
+    /// Tells whether it holds much memory that others may share.
+    fn is_large(&self) -> bool {
+        match self {
+            Object::Text(text) => text.as_bytes().len() >= SHARE_FROM,
+            Object::Array(array) => array.bytes().len() >= SHARE_FROM,
+            Object::Union(Some((_, value))) | Object::Any(Some(value)) => value.objects.iter().any(Object::is_large),
+            Object::Union(None) | Object::Any(None) => false,
+            Object::Elements(elements) => !elements.is_empty(),
+        }
+    }
+
+    fn empty(&self) -> Object {
+        match self {
+            Object::Text(_) => Object::Text(Text::default()),
+            Object::Array(array) => Object::Array(Array::empty(array.scalar())),
+            Object::Union(_) => Object::Union(None),
+            Object::Any(_) => Object::Any(None),
+            Object::Elements(_) => Object::Elements(Vec::new()),
+        }
     }
 }
 

@@ -1,0 +1,92 @@
+use hodo_machine::DriverError;
+use hodo_pva::wire::Status;
+use std::time::Duration;
+use thiserror::Error;
+
+/// An error of a client, which names the channel.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// Something went wrong with one channel.
+    #[error("{name}: {why}")]
+    Channel {
+        /// Name of the channel, as it was asked for.
+        name: Box<str>,
+        /// The reason.
+        why: Trouble,
+    },
+    /// The operating system refuses what is needed.
+    #[error("sockets: {0}")]
+    System(DriverError),
+    /// A socket could not be made.
+    #[error("sockets: {0}")]
+    Sockets(String),
+}
+
+/// The trouble with one channel, or with one execution.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// The text is no name of a channel.
+    #[error("{0}")]
+    Name(String),
+    /// No server is named.
+    #[error("no server is known for it: name one with --server HOST or as pva://HOST/NAME")]
+    NoServer,
+    /// The server has not been reached.
+    #[error("server {server} is not reached: {why}; check host and port, and that the server runs")]
+    Unreachable {
+        /// Address of the server.
+        server: String,
+        /// The reason.
+        why: String,
+    },
+    /// The channel was not opened in time.
+    #[error("not connected within {} s: check the name, and that its server runs and can be reached", within.as_secs_f64())]
+    NotConnected {
+        /// The time that was given.
+        within: Duration,
+    },
+    /// The server refuses the channel.
+    #[error("the server does not open it: {0}")]
+    NotOpened(Box<Status>),
+    /// The channel was lost.
+    #[error("{0}")]
+    Lost(String),
+    /// The connection was lost before the reply. Whether the server has done it is not known.
+    #[error("the connection was lost before the reply; the server may have done it or not")]
+    Disconnected,
+    /// The channel is open, and the server has not replied in time.
+    #[error("no reply within {} s: a longer timeout may help", within.as_secs_f64())]
+    NoReply {
+        /// The time that was given.
+        within: Duration,
+    },
+    /// The server refuses the operation.
+    #[error("{0}")]
+    Refused(Box<Status>),
+    /// The execution could not be done.
+    #[error("{0}")]
+    Failed(String),
+    /// The value could not be made.
+    #[error("{0}")]
+    Value(String),
+    /// The server has replied with nothing.
+    #[error("the server has replied without a value")]
+    Nothing,
+}
+
+impl ClientError {
+    pub(super) fn new(name: &str, why: Trouble) -> Self {
+        ClientError::Channel { name: name.into(), why }
+    }
+
+    /// Returns the trouble with a channel, if it is that.
+    #[must_use]
+    pub const fn trouble(&self) -> Option<&Trouble> {
+        match self {
+            ClientError::Channel { why, .. } => Some(why),
+            _ => None,
+        }
+    }
+}

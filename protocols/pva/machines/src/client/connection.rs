@@ -1,0 +1,262 @@
+use crate::client::command::{Event, Lost};
+use crate::client::reply;
+use crate::client::tables::{Step, Tables};
+use crate::session::{self, Session, SessionConfig};
+use crate::wire::connection::{ChannelCreated, CreateChannel, DestroyChannel, Note};
+use crate::wire::operation::EndRequest;
+use crate::wire::{Command, Inbound, Incoming, Message, Side};
+use crate::{Error, Limits};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use hodo_machine::{Address, BackOff, Instant};
+
+/// Bytes that are written to one server before the others have their turn.
+const TURN_BYTES: usize = 64 << 10;
+
+/// The step that a connection has reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It waits for its next try.
+    Waiting,
+    /// It waits for its turn to be opened.
+    Queued,
+    Opening,
+    Open,
+}
+
+/// The connection to one server, for all channels there.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) address: Address,
+    pub(crate) phase: Phase,
+    pub(crate) link: Option<Box<Link>>,
+    pub(crate) channels: Vec<u32>,
+    pub(crate) back_off: BackOff,
+    /// Whether it waits among those that may have something to send.
+    pub(crate) is_queued: bool,
+    /// When to close it, if no channel needs it until then.
+    pub(crate) idle_until: Option<Instant>,
+    /// The reason of the last failure, until the server is reached again.
+    pub(crate) trouble: Option<Lost>,
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    inbound: Inbound,
+    pub(crate) talk: Talk,
+}
+
+/// Everything of an open connection but the stream that it receives.
+#[derive(Debug)]
+pub(crate) struct Talk {
+    number: u32,
+    limits: Limits,
+    pub(crate) session: Session,
+    /// Channels to be opened.
+    pub(crate) to_create: VecDeque<u32>,
+    /// Operations that have something to say.
+    jobs: VecDeque<u32>,
+    /// Channels that were closed before the server had opened them.
+    abandoned: BTreeSet<u32>,
+    pub(crate) is_blocked: bool,
+}
+
+impl Link {
+    pub(crate) fn new(number: u32, config: &SessionConfig, channels: &[u32], now: Instant) -> Self {
+        let talk = Talk {
+            number,
+            limits: config.limits,
+            session: Session::new(Side::Client, config.clone(), now),
+            to_create: channels.iter().copied().collect(),
+            jobs: VecDeque::new(),
+            abandoned: BTreeSet::new(),
+            is_blocked: false,
+        };
+        Link { inbound: Inbound::new(Side::Server), talk }
+    }
+
+    /// Takes in bytes of the server.
+    ///
+    /// # Errors
+    /// The reason why the connection is to be closed.
+    #[inline]
+    pub(crate) fn received(&mut self, now: Instant, bytes: &[u8], tables: &mut Tables) -> Result<(), Lost> {
+        let Link { inbound, talk } = self;
+        let mut rest = bytes;
+        while let Some(incoming) = inbound.next(&mut rest, &talk.limits)? {
+            let first_share = talk.take(now, &incoming, tables)?;
+            inbound.align(first_share);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn landed(&mut self, now: Instant, count: usize, tables: &mut Tables) -> Result<(), Lost> {
+        let Link { inbound, talk } = self;
+        if let Some(incoming) = inbound.landed(count, &talk.limits) {
+            let first_share = talk.take(now, &incoming, tables)?;
+            inbound.align(first_share);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn landing(&mut self) -> Option<&mut [u8]> {
+        self.inbound.landing()
+    }
+}
+
+impl Talk {
+    /// Takes in a message; returns where in it the first long array lay.
+    #[inline]
+    fn take(&mut self, now: Instant, incoming: &Incoming<'_>, tables: &mut Tables) -> Result<Option<usize>, Lost> {
+        match (self.session.take(now, incoming)?, incoming) {
+            (session::Step::Refused(status), _) => Err(Lost::Denied(Box::new(status))),
+            (session::Step::Pass, Incoming::Message(message)) => Ok(self.message(message, tables)?),
+            _ => Ok(None),
+        }
+    }
+
+    #[inline]
+    fn message(&mut self, message: &Message<'_>, tables: &mut Tables) -> Result<Option<usize>, Error> {
+        let limits = self.limits;
+        let mut reader = message.reader(&limits);
+        let command = Command::from_code(message.command);
+        match command {
+            Command::Get
+            | Command::Put
+            | Command::PutGet
+            | Command::Monitor
+            | Command::Array
+            | Command::Process
+            | Command::Rpc
+            | Command::GetField => {
+                let types = &mut self.session.types;
+                let number = reply::take(self.number, command, &mut reader, types, tables)?;
+                if let Some(number) = number {
+                    self.queue(number, tables);
+                }
+            }
+            Command::CreateChannel => self.created(ChannelCreated::decode(&mut reader)?, tables),
+            Command::DestroyChannel => {
+                let DestroyChannel { sid, cid } = DestroyChannel::decode(&mut reader)?;
+                // The server also confirms so what the application has closed, whose number is another one by then.
+                if let Some((number, channel)) = tables.channel_of(cid, self.number)
+                    && channel.step == Step::Open(sid)
+                {
+                    // As a client of pvxs does.
+                    DestroyChannel { sid, cid }.encode(&mut self.session.writer);
+                    tables.lost(number, Step::Refused, &Lost::Removed);
+                    tables.again.push(number);
+                }
+            }
+            Command::Message => {
+                let Note { ioid, severity, text } = Note::decode(&mut reader)?;
+                if let Some(operation) = reply::operation_of(ioid, self.number, tables) {
+                    tables.tell(Event::Message { operation, severity, text: text.into() });
+                }
+            }
+            // Commands that are not known, or of no use to a client.
+            _ => {}
+        }
+        Ok(reader.first_share())
+    }
+
+    fn created(&mut self, created: ChannelCreated, tables: &mut Tables) {
+        let ChannelCreated { cid, sid, status } = created;
+        if self.abandoned.remove(&cid) {
+            if status.is_success() {
+                DestroyChannel { sid, cid }.encode(&mut self.session.writer);
+            }
+            return;
+        }
+        let Some((number, channel)) = tables.channel_of(cid, self.number) else { return };
+        if channel.step != Step::Creating {
+            return;
+        }
+        if !status.is_success() {
+            channel.step = Step::Refused;
+            tables.again.push(number);
+            return tables.tell(Event::Refused { channel: number, status: Box::new(status) });
+        }
+        channel.step = Step::Open(sid);
+        channel.back_off = None;
+        tables.tell(Event::Connected { channel: number });
+        tables.awakened(number, |operation| self.jobs.push_back(operation));
+    }
+
+    /// Puts an operation among those that have something to say.
+    #[inline]
+    pub(crate) fn queue(&mut self, number: u32, tables: &mut Tables) {
+        let Some(operation) = tables.operation_at(number) else { return };
+        if !core::mem::replace(&mut operation.is_queued, true) {
+            self.jobs.push_back(number);
+        }
+    }
+
+    /// Writes what there is to say until it is the others' turn; returns whether there is more.
+    #[inline]
+    pub(crate) fn write(&mut self, tables: &mut Tables) -> bool {
+        if !self.session.is_ready() {
+            return false;
+        }
+        while !self.is_blocked {
+            if self.session.writer.len() >= TURN_BYTES {
+                return !self.jobs.is_empty() || !self.to_create.is_empty();
+            }
+            if let Some(number) = self.to_create.pop_front() {
+                self.create(number, tables);
+            } else if let Some(number) = self.jobs.pop_front() {
+                self.write_operation(number, tables);
+            } else {
+                break;
+            }
+        }
+        false
+    }
+
+    fn create(&mut self, number: u32, tables: &mut Tables) {
+        let Some(channel) = tables.channel_at(number) else { return };
+        if channel.step == Step::Waiting && channel.connection == Some(self.number) {
+            channel.step = Step::Creating;
+            CreateChannel { cid: channel.cid, name: channel.name.as_bytes() }.encode(&mut self.session.writer);
+        }
+    }
+
+    #[inline]
+    fn write_operation(&mut self, number: u32, tables: &mut Tables) {
+        let Some((connection, sid)) = tables.route(number) else { return };
+        let Some(operation) = tables.operation_at(number) else { return };
+        // It may have been ended, and its number used again, since it was put here.
+        if connection != self.number || !core::mem::take(&mut operation.is_queued) {
+            return;
+        }
+        if let Some(why) = operation.write(sid, &mut self.session.writer) {
+            tables.tell(Event::Failed { operation: number, why });
+        }
+    }
+
+    /// Tells the server that an operation has ended, after its execution was stopped if there is one.
+    pub(crate) fn end(&mut self, sid: u32, ioid: u32, is_executing: bool) {
+        let end = EndRequest { sid, ioid };
+        if is_executing {
+            end.encode(Command::CancelRequest, &mut self.session.writer);
+        }
+        end.encode(Command::DestroyRequest, &mut self.session.writer);
+    }
+
+    /// Tells the server that a channel is closed.
+    pub(crate) fn close(&mut self, step: Step, cid: u32) {
+        match step {
+            Step::Open(sid) => DestroyChannel { sid, cid }.encode(&mut self.session.writer),
+            Step::Creating => _ = self.abandoned.insert(cid),
+            _ => {}
+        }
+    }
+}
+
+impl From<Error> for Lost {
+    fn from(error: Error) -> Self {
+        Lost::Misbehaved(Box::new(error))
+    }
+}
