@@ -582,34 +582,3 @@ fn a_removed_channel_of_a_source_is_made_anew() {
     scene.server.handle(scene.now, Input::Closed(peer(0), Closed::Reset));
     assert!(scene.server.value("made:1").is_some(), "the application serves it now");
 }
-
-#[test]
-fn a_request_of_an_unknown_kind_about_an_open_channel_is_answered_and_any_other_passed_over() {
-    let mut scene = Scene::new(1);
-    let sid = scene.open(0, "fixed");
-    let ask = |scene: &mut Scene, command: u8, sid: u32| {
-        let writer = &mut scene.clients[0].session.writer;
-        writer.begin(command);
-        writer.u32(sid);
-        writer.u32(77);
-        writer.u8(0x08);
-        writer.end();
-        let asked = taken(writer);
-        scene.server.handle(scene.now, Input::Received(peer(0), &asked));
-        let mut out = Outbox::new();
-        let output = scene.server.poll(scene.now, &mut out);
-        let bytes: Vec<u8> = out.pieces().iter().flat_map(|piece| out.bytes(piece).to_vec()).collect();
-        assert!(matches!((output, bytes.is_empty()), (Output::Send(_), false) | (Output::Idle(_), true)));
-        bytes
-    };
-    for command in [19, 23, 200] {
-        let said = ask(&mut scene, command, sid);
-        assert_eq!(said.get(3), Some(&command));
-        let mut reader = Reader::new(&said[8..], Order::NATIVE, &LIMITS);
-        let reply = Reply::decode(Command::Get, &mut reader).expect("it is one");
-        assert_eq!((reply.ioid, reply.subcommand, reply.status.is_success()), (77, Subcommand::INIT, false));
-        assert!(ask(&mut scene, command, sid + 1).is_empty(), "no channel of the client");
-    }
-    assert_eq!(scene.server.counters().refused, 3);
-    assert_eq!(scene.set_up(0, "fixed", Command::Get, 1, ""), Status::OK, "the connection goes on");
-}
