@@ -7,6 +7,7 @@ mod link;
 mod open;
 pub mod parse;
 mod protocol;
+pub mod serve;
 pub mod server;
 pub mod show;
 mod suite;

@@ -4,6 +4,7 @@
 //! its value at once if it is [`Access::Mailbox`], and is the application's decision if it is [`Access::Handled`]. While a client does not
 //! read, it is owed its replies, and updates of its subscriptions are merged; its requests are read on.
 
+mod array;
 mod client;
 mod discovery;
 mod operation;
@@ -160,8 +161,10 @@ pub(crate) struct Shared {
     /// Clients and operations that wait for an answer of the application.
     calls: BTreeMap<u64, (Peer, u32)>,
     next_call: u64,
-    /// A put of a client to be told to the subscribers: channel, and what has changed.
-    posted: Option<(u32, BitSet)>,
+    /// The channel of a put of a client that is to be told to the subscribers.
+    posted: Option<u32>,
+    /// The fields that it has changed.
+    posted_fields: BitSet,
     counters: ServerCounters,
     is_draining: bool,
 }
@@ -300,8 +303,10 @@ impl Server {
 
     /// Hands what a client has put to the subscriptions.
     fn tell_subscribers(&mut self) {
-        if let Some((number, set)) = self.shared.posted.take() {
-            self.tell(number, &set, &BitSet::new());
+        if let Some(number) = self.shared.posted.take() {
+            let fields = core::mem::take(&mut self.shared.posted_fields);
+            self.tell(number, &fields, &BitSet::new());
+            self.shared.posted_fields = fields;
         }
     }
 
@@ -367,10 +372,10 @@ impl Shared {
     /// Takes over what a client has put, whose value gets what was there.
     pub(crate) fn put(&mut self, number: u32, value: &mut Value) {
         let Some(Some(channel)) = self.channels.at(number) else { return };
-        let mut changed = value.changed().clone();
-        value.plan().expand(&mut changed);
-        if channel.value.exchange(value, &changed) && !changed.is_empty() {
-            self.posted = Some((number, changed));
+        self.posted_fields.assign(value.changed());
+        value.plan().expand(&mut self.posted_fields);
+        if channel.value.exchange(value, &self.posted_fields) && !self.posted_fields.is_empty() {
+            self.posted = Some(number);
         }
     }
 

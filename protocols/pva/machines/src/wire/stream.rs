@@ -173,11 +173,10 @@ impl Inbound {
         if let Some(at) = left_over.first_share.filter(|_| self.filled == 0) {
             self.pad = at.wrapping_neg() % ALIGNED;
         }
-        if self.whole.len() > limits.recycled_bytes {
-            self.whole = Bytes::new();
-        }
-        if !left_over.memory.is_empty() {
-            self.keep(left_over.memory, limits);
+        // Whoever has the array of the message is from now on the only one.
+        let whole = core::mem::take(&mut self.whole);
+        for memory in [whole, left_over.memory] {
+            self.keep(memory, limits);
         }
     }
 
@@ -232,26 +231,25 @@ impl Inbound {
         }
         let length = used + likely.min(need.max(used).max(ROOM));
         if self.buffer.capacity() < length {
-            if self.filled == 0 {
-                // Nothing to be moved, and the memory in front of it is used again.
-                self.buffer.clear();
-            }
             let slack = if length - used == likely { slack(length) } else { 0 };
-            self.buffer.reserve(length + slack - self.buffer.len());
+            if self.filled > 0 {
+                self.buffer.reserve(length + slack - self.buffer.len());
+            } else {
+                // Nothing has to be moved, and the memory in front of it is used again.
+                self.buffer.clear();
+                if !self.buffer.try_reclaim(length) {
+                    self.buffer = BytesMut::with_capacity(length + slack);
+                }
+            }
         }
         self.buffer.resize(length, 0);
     }
 
-    /// Returns the largest buffer that nobody else reads any more.
+    /// Returns the largest buffer that was kept.
     fn recycled(&mut self) -> BytesMut {
-        let last = core::mem::take(&mut self.whole);
         let spent = self.spent.iter_mut().max_by_key(|spent| spent.len()).map(core::mem::take).unwrap_or_default();
-        let (best, other) = if last.is_unique() && last.len() >= spent.len() { (last, spent) } else { (spent, last) };
-        if let Some(place) = self.spent.iter_mut().find(|place| place.is_empty()).filter(|_| other.is_unique()) {
-            *place = other;
-        }
-        let found = best.try_into_mut().unwrap_or_default();
-        if (found.as_ptr() as usize).is_multiple_of(ALIGNED) { found } else { BytesMut::new() }
+        let memory = spent.try_into_mut().unwrap_or_default();
+        if (memory.as_ptr() as usize).is_multiple_of(ALIGNED) { memory } else { BytesMut::new() }
     }
 
     fn incoming<'s, 'a: 's>(&'s mut self, complete: Complete<'a>) -> Incoming<'s> {
