@@ -158,7 +158,7 @@ pub struct Measurement {
     pub verdict: Verdict,
     /// The run over time, at most 200 entries.
     pub intervals: Vec<Interval>,
-    /// What a study published for the same plan on another machine, if this repeats one.
+    /// The figures that a study published for the same plan, if this repeats one. They are another machine's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
     /// The share of each node of a link that deals its operations over several; empty for other links.

@@ -14,7 +14,7 @@ use std::time::Duration;
 #[command(after_help = NETPERF)]
 pub struct BenchOptions {
     /// A URI such as tcp://host:4242 or 'sim+udp://?delay=5us&loss=0.01', or the name of a protocol: tcp, udp, unix,
-    /// ipbus, chtcp-2.0 (IPbus through a hub), farm. With a bare name, the far end is started on this host, in its
+    /// ipbus, chtcp-2.0 (IPbus through a hub), farm, pva. With a bare name, the far end is started on this host, in its
     /// own process, and stopped at the end.
     #[arg(value_name = "LINK", value_parser = hodo_catalog::uri)]
     pub link: Uri,

@@ -4,7 +4,7 @@ use super::options::{BenchOptions, MeasuringOptions};
 use crate::Error;
 use hodo_measure::units::Cpus;
 use hodo_measure::{Repeats, Until};
-use hodo_tester::{Benchmark, Choice, Conditions, Host, Preset, Timing, Uri};
+use hodo_tester::{Benchmark, Choice, Conditions, Host, Preset, Protocol, Timing, Uri};
 
 /// Returns the benchmark that the options ask for. A far end that is started is this program in a process of its own.
 ///
@@ -50,7 +50,7 @@ fn preset(link: &Uri, name: &str) -> Result<&'static Preset, Error> {
     let all = link.protocol.presets();
     all.iter().find(|preset| preset.name == name).ok_or_else(|| {
         let known: Vec<&str> =
-            hodo_catalog::protocols().flat_map(|protocol| protocol.presets()).map(|preset| preset.name).collect();
+            hodo_catalog::protocols().flat_map(Protocol::presets).map(|preset| preset.name).collect();
         Error::Usage(format!("--preset {name}: there is none for {link}; the known ones are {}", known.join(", ")))
     })
 }

@@ -24,9 +24,9 @@ pub(crate) struct FarEnd {
     arrays: Mutex<BTreeMap<(bool, usize), Array>>,
 }
 
-/// What the name of a PV says.
+/// The value that the name of a PV asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum Content {
     Double,
     Doubles(usize),
     Bytes(usize),
@@ -38,7 +38,7 @@ impl FarEnd {
         FarEnd { size_max: size_max as usize, arrays: Mutex::default() }
     }
 
-    fn asked(&self, name: &str) -> Option<Asked> {
+    fn asked(&self, name: &str) -> Option<Content> {
         let mut parts = name.strip_prefix("hodo:")?.split(':');
         let (kind, first, second) = (parts.next()?, parts.next()?, parts.next());
         if parts.next().is_some() || second.unwrap_or(first).parse::<u32>().is_err() {
@@ -46,9 +46,9 @@ impl FarEnd {
         }
         let count = second.and_then(|_| first.parse::<usize>().ok());
         match (kind, second, count) {
-            ("double", None, _) => Some(Asked::Double),
-            ("double", _, Some(count)) if count <= self.size_max / size_of::<f64>() => Some(Asked::Doubles(count)),
-            ("ubyte", _, Some(count)) if count <= self.size_max => Some(Asked::Bytes(count)),
+            ("double", None, _) => Some(Content::Double),
+            ("double", _, Some(count)) if count <= self.size_max / size_of::<f64>() => Some(Content::Doubles(count)),
+            ("ubyte", _, Some(count)) if count <= self.size_max => Some(Content::Bytes(count)),
             _ => None,
         }
     }
@@ -70,9 +70,9 @@ impl Source for FarEnd {
 
     fn make(&self, name: &str) -> Option<(Value, Access)> {
         let (of, content): (Normative, Datum) = match self.asked(name)? {
-            Asked::Double => (Normative::scalar(Scalar::F64), 1.5.into()),
-            Asked::Doubles(count) => (Normative::scalar_array(Scalar::F64), self.array(true, count).into()),
-            Asked::Bytes(count) => (Normative::scalar_array(Scalar::U8), self.array(false, count).into()),
+            Content::Double => (Normative::scalar(Scalar::F64), 1.5.into()),
+            Content::Doubles(count) => (Normative::scalar_array(Scalar::F64), self.array(true, count).into()),
+            Content::Bytes(count) => (Normative::scalar_array(Scalar::U8), self.array(false, count).into()),
         };
         let mut value = Value::of(of.build());
         value.set_at(1, content).ok()?;

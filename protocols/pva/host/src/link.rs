@@ -37,7 +37,7 @@ pub(crate) struct PvaLink<D: Driver<Machine = Client>> {
     /// The number of the first channel of this link, and the PVs of each.
     first: u32,
     channels: Vec<Vec<Family>>,
-    /// What each operation is for, by its number.
+    /// The operations of the client, by their numbers.
     slots: Vec<Slot>,
     /// The channel of this link that each channel of the client belongs to.
     owners: Vec<u32>,

@@ -33,7 +33,7 @@ pub struct Reader<'a> {
     left_over: LeftOver,
 }
 
-/// What the reading of a message leaves for the next one: see [`Inbound::recycle`](crate::wire::Inbound::recycle).
+/// The remains of a message that the next one can use: see [`Inbound::recycle`](crate::wire::Inbound::recycle).
 #[derive(Debug, Clone, Default)]
 pub struct LeftOver {
     /// The place in the payload of the first array that was shared out of it.
