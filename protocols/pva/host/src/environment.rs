@@ -18,12 +18,15 @@
 //! server prefers its own. As in pvxs, `EPICS_PVA_MAX_ARRAY_BYTES`, `EPICS_PVA_BEACON_PERIOD` and `EPICS_PVAS_PROVIDER_NAMES` mean nothing.
 
 mod addresses;
+mod client;
+mod ports;
 mod server;
 
 pub use addresses::{AddressEntry, EntryError};
 use hodo_io::nic::{Interface, interfaces};
 use hodo_pva::SessionConfig;
 use hodo_pva::wire::{DISCOVERY_PORT, SERVER_PORT};
+pub use ports::BindPort;
 use std::net::SocketAddr;
 use std::time::Duration;
 use thiserror::Error;

@@ -1,15 +1,22 @@
-//! Parts that both sides of discovery share: the messages of a datagram, near subnets, a budget, and datagrams on their way out.
+//! The datagrams by which clients find servers: the client's side, and what it shares with the server's.
 
+mod beacons;
 mod budget;
+mod finder;
 mod mail;
-mod passing;
-pub(crate) mod subnet;
+mod names;
+mod relay;
+mod schedule;
+mod searcher;
+mod subnet;
 
 pub use budget::Budget;
+pub use finder::{Finder, FinderConfig, FinderCounters, Found, Target};
+pub use searcher::{Searcher, SearcherCommand};
 pub use subnet::Subnet;
 
 pub(crate) use mail::Mail;
-pub(crate) use passing::{Way, passed_on, way};
+pub(crate) use relay::{Relay, Way};
 
 use crate::wire::HEADER;
 use crate::wire::{Header, Message, Segment, Side};

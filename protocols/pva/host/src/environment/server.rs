@@ -1,20 +1,12 @@
 //! The sockets of a server as its settings ask for them.
 
+use crate::environment::ports::{BindPort, Ways, broadcasts, common, group, groups, near};
 use crate::environment::{AddressEntry, ServerNetwork};
 use hodo_io::nic::Interface;
-use hodo_io::{Multicast, PortOptions};
 use hodo_machine::Address;
-use hodo_pva::discovery::{LOCAL_GROUP, Subnet};
 use hodo_pva::server::DiscoveryConfig;
-use std::collections::HashMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-
-/// Binds a port for datagrams, and returns the address that it is bound to.
-pub type BindPort<'a> = dyn FnMut(&Address, &PortOptions) -> io::Result<Address> + 'a;
-
-/// The broadcast address of the loopback, which no interface is known by.
-const LOOPBACK_BROADCAST: Ipv4Addr = Ipv4Addr::new(127, 255, 255, 255);
 
 impl ServerNetwork {
     /// Returns the same settings for a server that is found on this host alone, if no interface is set.
@@ -60,29 +52,10 @@ impl ServerNetwork {
     /// # Errors
     /// Returns the error of `bind`.
     pub fn bind(&self, host: &[Interface], tcp_port: u16, bind: &mut BindPort<'_>) -> io::Result<DiscoveryConfig> {
-        let loopback = host.iter().find(|one| one.is_loopback).map(|one| one.index);
-        let mut groups = self.groups(host);
-        groups.extend(loopback.map(|index| (IpAddr::V4(LOCAL_GROUP), index)));
-        let (groups, groups_of_6) = groups.into_iter().partition(|(group, _)| group.is_ipv4());
-        let options = PortOptions { common: true, broadcast: true, tells_arrival: true, ..PortOptions::default() };
-        let any = |ip: IpAddr, port| Address::Udp(SocketAddr::new(ip, port));
-        let options_of_4 = PortOptions { groups, ..options.clone() };
-        let from = number(&bind(&any(Ipv4Addr::UNSPECIFIED.into(), self.broadcast_port), &options_of_4)?);
-        if self.addresses(host).iter().any(IpAddr::is_ipv6) || !groups_of_6.is_empty() {
-            let options = PortOptions { only_ipv6: true, groups: groups_of_6, ..options };
-            bind(&any(Ipv6Addr::UNSPECIFIED.into(), from), &options)?;
-        }
-        let group = match loopback {
-            None => None,
-            Some(interface) => {
-                let multicast = Some(Multicast { interface, hops: 1 });
-                // Bound to the loopback's address, since programs take what is passed on only from there.
-                let options = PortOptions { multicast, ..PortOptions::default() };
-                let port = number(&bind(&any(Ipv4Addr::LOCALHOST.into(), 0), &options)?);
-                Some(Address::UdpFrom(port, (LOCAL_GROUP, from).into()))
-            }
-        };
-        let mut ways = Ways { from, ports: HashMap::new() };
+        let has_ipv6 = self.addresses(host).iter().any(IpAddr::is_ipv6);
+        let from = common(host, self.broadcast_port, groups(&self.interfaces, host), has_ipv6, bind)?;
+        let group = group(host, from, bind)?;
+        let mut ways = Ways::new(from);
         let targets = self.beacon_targets(host, from);
         let beacons = targets.iter().map(|entry| ways.to(entry, bind)).collect::<io::Result<_>>()?;
         Ok(DiscoveryConfig {
@@ -108,21 +81,6 @@ impl ServerNetwork {
             return vec![any];
         }
         listed
-    }
-
-    /// Returns the groups that are listed, each with an interface: with none given, all that take part in multicast.
-    fn groups(&self, host: &[Interface]) -> Vec<(IpAddr, u32)> {
-        let mut groups = Vec::new();
-        for entry in self.interfaces.iter().filter(|entry| entry.address.ip().is_multicast()) {
-            let all = || host.iter().filter(|one| one.is_up && one.has_multicast && !one.is_loopback);
-            match entry.interface {
-                Some(index) => groups.push((entry.address.ip(), index)),
-                None => groups.extend(all().map(|one| (entry.address.ip(), one.index))),
-            }
-        }
-        groups.sort_unstable();
-        groups.dedup();
-        groups
     }
 
     /// Returns the addresses that searches may come to; none for all.
@@ -159,53 +117,4 @@ impl ServerNetwork {
         });
         targets
     }
-}
-
-/// Returns the subnets of the interfaces that are up.
-fn near(host: &[Interface]) -> Vec<Subnet> {
-    let up = host.iter().filter(|one| one.is_up);
-    up.filter_map(|one| Some(Subnet::new(one.address?, one.prefix))).collect()
-}
-
-/// Returns the broadcast addresses of the subnets of these addresses of this host.
-fn broadcasts(of: &[IpAddr], host: &[Interface]) -> Vec<IpAddr> {
-    let all = of.iter().any(IpAddr::is_unspecified);
-    let is_in = |one: &&Interface| one.is_up && (all || one.address.is_some_and(|ip| of.contains(&ip)));
-    let mut found: Vec<IpAddr> = host.iter().filter(is_in).filter_map(|one| one.broadcast).collect();
-    if !all && of.iter().any(|ip| ip.is_ipv4() && ip.is_loopback()) {
-        found.push(LOOPBACK_BROADCAST.into());
-    }
-    found.sort_unstable();
-    found.dedup();
-    found
-}
-
-/// The ports that datagrams leave by: groups with an interface or a number of hops have ports of their own.
-struct Ways {
-    from: u16,
-    ports: HashMap<(bool, Multicast), u16>,
-}
-
-impl Ways {
-    /// Returns the address by which an entry is reached.
-    fn to(&mut self, entry: &AddressEntry, bind: &mut BindPort<'_>) -> io::Result<Address> {
-        let AddressEntry { address, hops, interface } = *entry;
-        if !address.ip().is_multicast() {
-            return Ok(Address::UdpFrom(self.from, address));
-        }
-        let multicast = Multicast { interface: interface.unwrap_or(0), hops: hops.unwrap_or(1) };
-        let key = (address.is_ipv4(), multicast);
-        if let Some(port) = self.ports.get(&key) {
-            return Ok(Address::UdpFrom(*port, address));
-        }
-        let ip: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        let options = PortOptions { multicast: Some(multicast), ..PortOptions::default() };
-        let port = number(&bind(&Address::Udp(SocketAddr::new(ip, 0)), &options)?);
-        self.ports.insert(key, port);
-        Ok(Address::UdpFrom(port, address))
-    }
-}
-
-fn number(bound: &Address) -> u16 {
-    bound.ip().map_or(0, |ip| ip.port())
 }

@@ -186,3 +186,50 @@ fn a_server_of_one_interface_takes_what_comes_there() {
     assert_eq!(taken.expect("another port is free"), [Address::Tcp("127.0.0.1:41000".parse().unwrap())]);
     assert_eq!(asked, ["127.0.0.1:5075", "127.0.0.1:0"]);
 }
+
+#[test]
+fn a_client_searches_by_broadcast_on_every_interface_and_on_this_host() {
+    let client = ClientNetwork {
+        targets: vec![entry("192.0.2.7:99", None, None), entry("239.1.2.3:5076", None, Some(3))],
+        ..Environment::default().client
+    };
+    let bound = |client: &ClientNetwork, hears: bool| {
+        let mut ports: Vec<(String, hodo_io::PortOptions)> = Vec::new();
+        let mut bind = |address: &Address, options: &hodo_io::PortOptions| {
+            let mut ip = address.ip().expect("it has one");
+            ports.push((address.to_string(), options.clone()));
+            if ip.port() == 0 {
+                ip.set_port(40_000 + ports.len() as u16);
+            }
+            Ok(Address::Udp(ip))
+        };
+        let config = client.bind(&host(), hears, &mut bind).expect("nothing can fail");
+        (ports, config)
+    };
+    let (ports, config) = bound(&client, true);
+    let addresses: Vec<&str> = ports.iter().map(|port| port.0.as_str()).collect();
+    assert_eq!(addresses, ["0.0.0.0:0", "0.0.0.0:5076", "[::]:5076", "127.0.0.1:0", "0.0.0.0:0"]);
+    let groups = [(ip("239.1.2.3"), 3), (ip("224.0.0.128"), 1)];
+    assert_eq!(ports[1].1.groups, groups);
+    let target = |port, to: &str, is_unicast| hodo_pva::discovery::Target {
+        address: Address::UdpFrom(port, to.parse().unwrap()),
+        is_unicast,
+    };
+    let expected = [
+        target(40_001, "192.0.2.7:99", true),
+        target(40_005, "239.1.2.3:5076", false),
+        target(40_001, "10.0.0.255:5076", false),
+        target(40_001, "10.1.255.255:5076", false),
+        target(40_001, "127.255.255.255:5076", false),
+    ];
+    assert_eq!(config.targets, expected);
+    assert_eq!(
+        (config.from, config.group),
+        (40_001, Some(Address::UdpFrom(40_004, "224.0.0.128:5076".parse().unwrap())))
+    );
+
+    let one = ClientNetwork { interfaces: vec![entry("10.0.0.1:0", None, None)], targets: Vec::new(), ..client };
+    let (ports, config) = bound(&one, false);
+    assert_eq!(ports.len(), 1, "nobody else's port is shared");
+    assert_eq!(config.targets, [target(40_001, "10.0.0.255:5076", false)]);
+}

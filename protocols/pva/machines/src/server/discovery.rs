@@ -3,9 +3,8 @@
 //! Nobody proves the address that a datagram says it comes from, so an answer goes to its source or to a near address, is no longer than the
 //! request (for a near address, up to [`LONGER_MAX`] bytes longer), and there are only so many a second.
 
-use crate::discovery::subnet::is_on_link;
-use crate::discovery::{Budget, Mail, Piece, Subnet, Way, messages, passed_on, way};
-use crate::wire::discovery::{Beacon, Guid, REPLY_REQUIRED, ResponseFront, Search, UNICAST, decode_origin_tag};
+use crate::discovery::{Budget, Mail, Piece, Relay, Subnet, Way, messages};
+use crate::wire::discovery::{Beacon, Guid, REPLY_REQUIRED, ResponseFront, Search, decode_origin_tag};
 use crate::wire::{Command, SERVER_PORT, Side};
 use crate::{Limits, Order, Writer};
 use alloc::vec::Vec;
@@ -92,6 +91,7 @@ pub(crate) struct Discovery {
     guid: Guid,
     config: DiscoveryConfig,
     counters: DiscoveryCounters,
+    relay: Relay,
     budget: Budget,
     writer: Writer,
     mail: Mail,
@@ -113,6 +113,7 @@ impl Discovery {
         Discovery {
             guid,
             counters: DiscoveryCounters::default(),
+            relay: Relay { group: config.group.clone(), near: config.near.clone() },
             budget: Budget::new(config.answers_per_second),
             // As pvxs does on any host.
             writer: Writer::new(Side::Server, Order::Big),
@@ -141,7 +142,7 @@ impl Discovery {
         has: impl Fn(&[u8]) -> bool,
         out: &mut Outbox,
     ) {
-        let way = way(ends, self.config.group.as_ref());
+        let way = self.relay.way(ends);
         if way == Way::Own {
             return;
         }
@@ -177,19 +178,16 @@ impl Discovery {
 
     fn search(&mut self, now: Instant, query: &Query<'_>, has: &impl Fn(&[u8]) -> bool, out: &mut Outbox) {
         let Query { piece, search, ends, way } = query;
-        if search.address.is_multicast() || (search.address.is_unspecified() && *way == Way::PassedOn) {
-            return;
-        }
-        let to = self.target(query);
-        if search.flags & UNICAST != 0
-            && *way == Way::Direct
-            && let (Some(group), Some(answer), Some(local)) = (&self.config.group, to.ip(), ends.local.ip())
-            && !local.ip().is_multicast()
-        {
-            let group = group.clone();
-            let write = |into: &mut Vec<u8>| passed_on(&piece.message, piece.bytes, local.ip(), answer, into);
-            let is_done = self.budget.take(now, 1) && self.mail.post(group, write);
-            *(if is_done { &mut self.counters.passed_on } else { &mut self.counters.over_budget }) += 1;
+        let to = match self.relay.target(search, ends, *way) {
+            Some(to) => Address::UdpFrom(self.config.from, to),
+            None if ends.remote.ip().is_none() => ends.remote.clone(),
+            None => return,
+        };
+        let budget = &mut self.budget;
+        match self.relay.pass_on(piece, search, ends, &mut self.mail, || budget.take(now, 1)) {
+            Some(true) => self.counters.passed_on += 1,
+            Some(false) => self.counters.over_budget += 1,
+            None => {}
         }
         let mut protocols = search.protocols().peekable();
         if protocols.peek().is_some() && !protocols.any(|protocol| protocol == b"tcp") {
@@ -199,16 +197,6 @@ impl Discovery {
         if found > 0 || search.flags & REPLY_REQUIRED != 0 {
             self.answer(now, query, to, has, out);
         }
-    }
-
-    /// Returns where the answer goes: to the address that the search names, if that is near or its sender's, and otherwise to its sender.
-    fn target(&self, query: &Query<'_>) -> Address {
-        let Query { search, ends, way, .. } = query;
-        let Some(sender) = ends.remote.ip() else { return ends.remote.clone() };
-        let named = if search.address.is_unspecified() { sender.ip() } else { search.address };
-        let may_name = *way == Way::PassedOn || self.is_near(named);
-        let to = if search.port != 0 && may_name { SocketAddr::new(named, search.port) } else { sender };
-        Address::UdpFrom(self.config.from, to)
     }
 
     fn answer(&mut self, now: Instant, query: &Query<'_>, to: Address, has: &impl Fn(&[u8]) -> bool, out: &mut Outbox) {
@@ -223,7 +211,7 @@ impl Discovery {
         };
         front.encode(found.into_iter(), &mut self.writer);
         let (length, came) = (self.writer.len(), query.piece.bytes.len());
-        let is_near = to.ip().is_none_or(|to| self.is_near(to.ip()));
+        let is_near = to.ip().is_none_or(|to| self.relay.is_near(to.ip()));
         let counter = if length > came && !(is_near && length <= came + LONGER_MAX) {
             &mut self.counters.too_long
         } else if !self.budget.take(now, 1) {
@@ -244,10 +232,6 @@ impl Discovery {
     /// Returns whether searches that were sent to this address are taken.
     fn takes(&self, to: IpAddr) -> bool {
         self.config.interfaces.is_empty() || self.config.interfaces.contains(&to)
-    }
-
-    fn is_near(&self, address: IpAddr) -> bool {
-        is_on_link(address) || self.config.near.iter().any(|subnet| subnet.contains(address))
     }
 
     fn is_ignored(&self, ends: &Ends) -> bool {

@@ -146,6 +146,16 @@ pub struct SearchFront<'a> {
 impl SearchFront<'_> {
     /// Writes the message.
     pub fn encode<'n>(&self, channels: impl ExactSizeIterator<Item = (u32, &'n [u8])>, writer: &mut Writer) {
+        self.begin(channels.len() as u16, writer);
+        for (cid, name) in channels {
+            writer.u32(cid);
+            writer.text(name);
+        }
+        writer.end();
+    }
+
+    /// Begins the message; so many numbers and names follow.
+    pub fn begin(&self, count: u16, writer: &mut Writer) {
         writer.begin(Command::Search.code());
         writer.u32(self.sequence);
         writer.u8(self.flags);
@@ -156,12 +166,7 @@ impl SearchFront<'_> {
         for protocol in self.protocols {
             writer.text(protocol.as_bytes());
         }
-        writer.u16(channels.len() as u16);
-        for (cid, name) in channels {
-            writer.u32(cid);
-            writer.text(name);
-        }
-        writer.end();
+        writer.u16(count);
     }
 }
 
