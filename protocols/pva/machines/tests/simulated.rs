@@ -11,7 +11,7 @@ use hodo_pva::server::ServerConfig;
 use hodo_sim::Transport;
 use hodo_sim::conformance::{self, Bounds, Case, Crowd, Run};
 use hodo_sim::cost::{Allowance, measure_by};
-use simulation::{App, Source, Told, answer, ends, in_order, operation};
+use simulation::{App, AppEvent, Source, answer, ends, in_order, operation};
 use std::time::Duration;
 
 const EXECUTIONS: u32 = 60;
@@ -36,12 +36,12 @@ fn commands(seed: u64) -> Vec<Command> {
 }
 
 /// Tells whether all executions have ended, and the source has had its time.
-fn finished(events: &[(Instant, Told)]) -> bool {
+fn finished(events: &[(Instant, AppEvent)]) -> bool {
     let all = ends(events.iter().map(|(_, told)| told), EXECUTIONS).is_ok_and(|count| count == EXECUTIONS as usize);
     all && events.last().is_some_and(|(at, _)| *at >= Instant::ZERO + TICKS * TICK)
 }
 
-fn check(run: &Run<Told>) -> Result<(), String> {
+fn check(run: &Run<AppEvent>) -> Result<(), String> {
     let told = || run.events.iter().map(|(_, told)| told);
     let count = ends(told(), EXECUTIONS)?;
     if count != EXECUTIONS as usize {
@@ -63,7 +63,7 @@ fn every_execution_ends_once_and_updates_are_in_order() {
     let case = Case {
         transport: Transport::Stream,
         client: &|seed| App::new(ClientConfig { seed, ..ClientConfig::default() }, EXECUTIONS),
-        server: &|_| Source::new(ServerConfig::default(), Instant::ZERO, TICK, Instant::ZERO + TICKS * TICK),
+        server: &|_| Source::new(ServerConfig::default(), Instant::ZERO, TICK, Instant::ZERO + TICKS * TICK, ""),
         answer,
         commands: &commands,
         finished: &finished,
@@ -86,7 +86,7 @@ fn nobody_who_keeps_the_rules_waits_for_others() {
         server: &|world| {
             let site = world.add_site();
             world.set_opening(site.node, Transport::Stream);
-            let source = Source::new(ServerConfig::default(), Instant::ZERO, TICK, Instant::ZERO);
+            let source = Source::new(ServerConfig::default(), Instant::ZERO, TICK, Instant::ZERO, "");
             world.start_with(site, source, answer);
             assert_eq!(site.node, 0, "the clients look for it there");
             site.node

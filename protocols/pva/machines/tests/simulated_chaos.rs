@@ -8,10 +8,11 @@ mod simulation;
 
 use hodo_machine::{Address, Instant, Random};
 use hodo_pva::client::{ClientConfig, Command, Event, Failure, Kind};
+use hodo_pva::discovery::{FinderConfig, Target};
 use hodo_pva::server::ServerConfig;
 use hodo_sim::cost::{Allowance, measure_by};
-use hodo_sim::{Death, Site, World, conformance};
-use simulation::{App, Source, Told, answer, in_order, number};
+use hodo_sim::{BROADCAST, Death, Site, World, conformance};
+use simulation::{App, AppEvent, Source, answer, in_order, number};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -24,8 +25,8 @@ const CHANNELS: u32 = 8;
 /// Operations of which each channel has as many.
 const OPERATIONS: u32 = 24;
 const TICK: Duration = Duration::from_millis(20);
-/// The time in which all is well again: the silence after which a connection counts as dead, and a few retries.
-const RECOVERY: Duration = Duration::from_secs(70);
+/// The time in which all is well again: the silence after which a connection counts as dead, and the longest wait of a search.
+const RECOVERY: Duration = Duration::from_secs(110);
 const NETWORKS: [&str; 5] = [
     "delay=50us",
     "delay=1ms&jitter=2ms",
@@ -48,9 +49,12 @@ struct Scene {
     servers: Vec<Site<Source>>,
     is_cut: [bool; SERVERS as usize],
     client: Site<App>,
+    /// Whether the client finds the servers by itself.
+    searches: bool,
+    lives: u8,
     open: Vec<bool>,
     uses: Vec<Use>,
-    told: Vec<Told>,
+    told: Vec<AppEvent>,
     /// Ends of executions: done, and failed.
     ends: (u64, u64),
     monitors: u32,
@@ -63,9 +67,10 @@ impl Scene {
         let (network, _) = conformance::networks(options, seed).expect("it is a network");
         let mut world = World::new(&network);
         let client = world.add_site();
-        world.set_listening(client.node, false);
         let servers: Vec<Site<Source>> = (0..SERVERS).map(|_| world.add_site()).collect();
-        let config = ClientConfig { seed, ..ClientConfig::default() };
+        let target = Target { address: Address::Node(BROADCAST), is_unicast: false };
+        let search = FinderConfig { targets: vec![target], seed, ..FinderConfig::default() };
+        let config = ClientConfig { seed, search, ..ClientConfig::default() };
         world.start(client, App::new(config, 0));
         world.set_allowance(client.node, Allowance { memory: 2 << 20, ..Allowance::default() });
         let open = vec![false; CHANNELS as usize];
@@ -76,6 +81,8 @@ impl Scene {
             servers,
             is_cut: [false; SERVERS as usize],
             client,
+            searches: seed % 2 == 1,
+            lives: 0,
             open,
             uses,
             told: Vec::new(),
@@ -90,7 +97,10 @@ impl Scene {
     fn start(&mut self, server: u32) {
         let site = self.servers[server as usize];
         if !self.world.is_running(site.node) {
-            let source = Source::new(ServerConfig::default(), self.world.now(), TICK, Instant::MAX);
+            self.lives += 1;
+            let mut config = ServerConfig { guid: [self.lives; 12], ..ServerConfig::default() };
+            config.discovery.beacons = vec![Address::Node(BROADCAST)];
+            let source = Source::new(config, self.world.now(), TICK, Instant::MAX, &suffix(server));
             self.world.start_with(site, source, answer);
         }
     }
@@ -100,8 +110,9 @@ impl Scene {
     }
 
     fn open(&mut self, channel: u32) {
-        let name = ["count", "box", "asked", "wave"][channel as usize / 2].into();
-        let server = Some(Address::Node(self.servers[(channel % SERVERS) as usize].node));
+        let (name, server) = (["count", "box", "asked", "wave"][channel as usize / 2], channel % SERVERS);
+        let name = format!("{name}{}", suffix(server));
+        let server = (!self.searches).then(|| Address::Node(self.servers[server as usize].node));
         self.command(Command::Open { channel, name, server });
         self.open[channel as usize] = true;
         let each = OPERATIONS / CHANNELS;
@@ -118,7 +129,8 @@ impl Scene {
             (2, _) => Kind::Call,
             _ => Kind::Get,
         };
-        let text = if operation % 2 == 0 { "record[queueSize=2]" } else { "record[queueSize=4,pipeline=true]" };
+        let text =
+            if operation.is_multiple_of(2) { "record[queueSize=2]" } else { "record[queueSize=4,pipeline=true]" };
         let request = Box::new(text.parse().expect("a request"));
         self.command(Command::Prepare { operation, channel, kind, request });
         self.uses[operation as usize] = Use::Idle(kind);
@@ -148,19 +160,19 @@ impl Scene {
 
     fn hear(&mut self) {
         while let Some(told) = self.world.take_event(self.client) {
-            if let Told::Client(Event::Done { operation } | Event::Failed { operation, .. }) = &told {
+            if let AppEvent::Client(Event::Done { operation } | Event::Failed { operation, .. }) = &told {
                 let known = &mut self.uses[*operation as usize];
                 match *known {
                     Use::Executing(kind) => {
                         *known = Use::Idle(kind);
-                        let is_done = matches!(told, Told::Client(Event::Done { .. }));
+                        let is_done = matches!(told, AppEvent::Client(Event::Done { .. }));
                         self.ends.0 += u64::from(is_done);
                         self.ends.1 += u64::from(!is_done);
                     }
                     other => panic!("{told:?}, but it is {other:?}"),
                 }
             }
-            if let Told::Update { operation, .. } = &told {
+            if let AppEvent::Update { operation, .. } = &told {
                 assert!(matches!(self.uses[*operation as usize], Use::Idle(Kind::Monitor)), "{told:?}");
             }
             self.told.push(told);
@@ -220,8 +232,8 @@ impl Scene {
             self.monitors += 1;
         }
         self.uses[operation] = Use::Free;
-        let is_other = |told: &Told| match told {
-            Told::Update { operation: number, .. } | Told::Client(Event::Ready { operation: number }) => {
+        let is_other = |told: &AppEvent| match told {
+            AppEvent::Update { operation: number, .. } | AppEvent::Client(Event::Ready { operation: number }) => {
                 *number as usize != operation
             }
             _ => true,
@@ -275,7 +287,8 @@ impl Scene {
                 self.open(channel);
             }
         }
-        self.pass(Duration::from_secs(1));
+        // A search or its answer may be lost a few times.
+        self.pass(Duration::from_secs(20));
         self.told.clear();
         let executing = (0..OPERATIONS).filter(|operation| self.uses[*operation as usize] != Use::Free).count() as u64;
         let monitors = self.uses.iter().filter(|known| **known == Use::Idle(Kind::Monitor)).count() as u64;
@@ -283,18 +296,24 @@ impl Scene {
         (0..OPERATIONS).for_each(|operation| self.execute(operation));
         self.pass(Duration::from_secs(1));
         assert_eq!((executing, self.ends.0 + self.ends.1), (OPERATIONS.into(), executing - monitors));
-        let refused = |told: &&Told| matches!(told, Told::Client(Event::Failed { why: Failure::Refused(_), .. }));
+        let refused =
+            |told: &&AppEvent| matches!(told, AppEvent::Client(Event::Failed { why: Failure::Refused(_), .. }));
         assert_eq!(self.told.iter().filter(refused).count() as u64, self.ends.1, "{:?}", self.told);
         let now = (self.world.now().as_nanos() / TICK.as_nanos() as u64) as f64;
         for operation in (0..OPERATIONS).filter(|operation| self.uses[*operation as usize] == Use::Idle(Kind::Monitor))
         {
             let last = self.told.iter().rev().find_map(|told| match told {
-                Told::Update { operation: known, number, .. } if *known == operation => Some(*number),
+                AppEvent::Update { operation: known, number, .. } if *known == operation => Some(*number),
                 _ => None,
             });
             assert!(last.is_some_and(|last| now - last <= 40.0), "monitor {operation}: {last:?} at {now}");
         }
     }
+}
+
+/// Returns the end of the names of a server. They are so long that an answer to a search is no longer than it.
+fn suffix(server: u32) -> String {
+    format!(":of:server:{server}")
 }
 
 #[test]

@@ -16,7 +16,7 @@ const LAZINESS: Duration = Duration::from_millis(7);
 
 /// An event of the application.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum AppEvent {
     Client(Event),
     /// An update that was taken: the value, and whether it overwrote another.
     Update {
@@ -30,12 +30,14 @@ pub enum Told {
 #[derive(Debug)]
 pub struct App {
     client: Client,
-    told: VecDeque<Told>,
+    told: VecDeque<AppEvent>,
     /// Monitors with updates that were left for later.
     left: Vec<u32>,
     take_at: Option<Instant>,
     give_up_at: Option<Instant>,
     operations: u32,
+    /// The channel of each operation.
+    channels: HashMap<u32, u32>,
     random: Random,
 }
 
@@ -50,6 +52,7 @@ impl App {
             take_at: None,
             give_up_at: Some(Instant::ZERO + PATIENCE),
             operations,
+            channels: HashMap::new(),
         }
     }
 
@@ -59,12 +62,26 @@ impl App {
         self
     }
 
+    /// Forgets the updates of monitors that end.
+    fn note(&mut self, command: &Command) {
+        let channels = &mut self.channels;
+        let mut ends = |is_it: &dyn Fn(u32) -> bool| {
+            self.told.retain(|told| !matches!(told, AppEvent::Update { operation, .. } if is_it(*operation)));
+        };
+        match command {
+            Command::Prepare { operation, channel, .. } => _ = channels.insert(*operation, *channel),
+            Command::Finish { operation } => ends(&|other| other == *operation),
+            Command::Close { channel } => ends(&|other| channels.get(&other) == Some(channel)),
+            _ => {}
+        }
+    }
+
     fn take(&mut self) {
         self.take_at = None;
         for operation in std::mem::take(&mut self.left) {
             while let Some(update) = self.client.next_update(operation) {
                 let number = update.value.get("value").and_then(Item::as_f64).expect("a number");
-                self.told.push_back(Told::Update { operation, number, overrun: update.overrun.has(1) });
+                self.told.push_back(AppEvent::Update { operation, number, overrun: update.overrun.has(1) });
             }
         }
     }
@@ -72,9 +89,12 @@ impl App {
 
 impl Machine for App {
     type Command = Command;
-    type Event = Told;
+    type Event = AppEvent;
 
     fn handle(&mut self, now: Instant, input: Input<'_, Command>) {
+        if let Input::Command(command) = &input {
+            self.note(command);
+        }
         self.client.handle(now, input);
         if self.take_at.is_some_and(|at| at <= now) {
             self.take();
@@ -86,7 +106,7 @@ impl Machine for App {
         }
     }
 
-    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Told> {
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<AppEvent> {
         loop {
             if let Some(told) = self.told.pop_front() {
                 return Output::Event(told);
@@ -100,7 +120,7 @@ impl Machine for App {
                         self.take_at.get_or_insert(now + LAZINESS);
                     }
                 }
-                Output::Event(event) => return Output::Event(Told::Client(event)),
+                Output::Event(event) => return Output::Event(AppEvent::Client(event)),
                 Output::Idle(at) => {
                     return Output::Idle([at, self.take_at, self.give_up_at].into_iter().flatten().min());
                 }
@@ -124,6 +144,8 @@ impl Machine for App {
 #[derive(Debug)]
 pub struct Source {
     server: Server,
+    /// Name of the counter.
+    count: String,
     every: Duration,
     next_at: Option<Instant>,
     last_at: Instant,
@@ -132,7 +154,9 @@ pub struct Source {
 impl Source {
     /// Creates a server whose counter grows from `now` on. It says how many times it would have grown since the beginning of time, so that
     /// one which is started again goes on.
-    pub fn new(config: ServerConfig, now: Instant, every: Duration, last_at: Instant) -> Self {
+    ///
+    /// `suffix` stands behind the name of each channel.
+    pub fn new(config: ServerConfig, now: Instant, every: Duration, last_at: Instant, suffix: &str) -> Self {
         let mut server = Server::new(config);
         let mut wave = Value::of(Normative::scalar_array(Scalar::F64).build());
         wave.set("value", Datum::Array(Array::from(vec![0.5; 20_000]))).expect("it fits");
@@ -143,10 +167,10 @@ impl Source {
             ("wave", Access::ReadOnly, wave),
         ];
         for (name, access, value) in channels {
-            let serve = Ask::Serve { name: name.into(), value: Box::new(value), access };
+            let serve = Ask::Serve { name: format!("{name}{suffix}"), value: Box::new(value), access };
             server.handle(now, Input::Command(serve));
         }
-        Source { server, every, next_at: Some(now + every), last_at }
+        Source { server, count: format!("count{suffix}"), every, next_at: Some(now + every), last_at }
     }
 
     fn tick(&mut self, now: Instant) {
@@ -155,7 +179,7 @@ impl Source {
             let mut value = number((at.as_nanos() / self.every.as_nanos() as u64) as f64);
             value.unmark();
             value.mark(1);
-            self.server.handle(now, Input::Command(Ask::Post { name: "count".into(), value: Box::new(value) }));
+            self.server.handle(now, Input::Command(Ask::Post { name: self.count.clone(), value: Box::new(value) }));
         }
     }
 }
@@ -167,7 +191,7 @@ pub fn number(number: f64) -> Value {
     value
 }
 
-/// Answers puts and calls as an application of the server would: every third is refused.
+/// Returns the answer of an application of the server to a put or a call: every third is refused.
 pub fn answer(event: Asked) -> Option<Ask> {
     let (Asked::Put { call, .. } | Asked::Call { call, .. }) = &event else { return None };
     let call = *call;
@@ -215,17 +239,17 @@ pub fn operation(operation: u32, seed: u64) -> [Command; 2] {
     let execute = match kind {
         Kind::Call => Command::Call { operation, argument: Some(Box::new(number(4.0))) },
         Kind::Put => Command::Put { operation, value: Box::new(number(5.0)) },
-        Kind::PutGet if seed % 2 == 0 => Command::Put { operation, value: Box::new(number(6.0)) },
+        Kind::PutGet if seed.is_multiple_of(2) => Command::Put { operation, value: Box::new(number(6.0)) },
         _ => Command::Execute { operation },
     };
     [prepare, execute]
 }
 
 /// Checks that each of so many operations has ended once; returns how many have.
-pub fn ends<'a>(told: impl Iterator<Item = &'a Told>, operations: u32) -> Result<usize, String> {
+pub fn ends<'a>(told: impl Iterator<Item = &'a AppEvent>, operations: u32) -> Result<usize, String> {
     let mut ends: HashMap<u32, u32> = HashMap::new();
     for told in told {
-        if let Told::Client(Event::Done { operation } | Event::Failed { operation, .. }) = told
+        if let AppEvent::Client(Event::Done { operation } | Event::Failed { operation, .. }) = told
             && *operation < operations
         {
             *ends.entry(*operation).or_default() += 1;
@@ -238,12 +262,12 @@ pub fn ends<'a>(told: impl Iterator<Item = &'a Told>, operations: u32) -> Result
 }
 
 /// Checks that the updates of a monitor are in order, and that none is missing in silence but where it began anew.
-pub fn in_order<'a>(told: impl Iterator<Item = &'a Told>, monitor: u32) -> Result<usize, String> {
+pub fn in_order<'a>(told: impl Iterator<Item = &'a AppEvent>, monitor: u32) -> Result<usize, String> {
     let (mut last, mut count, mut gaps, mut beginnings) = (None, 0, 0, 0);
     for told in told {
         match told {
-            Told::Client(Event::Ready { operation }) if *operation == monitor => beginnings += 1,
-            Told::Update { operation, number, overrun } if *operation == monitor => {
+            AppEvent::Client(Event::Ready { operation }) if *operation == monitor => beginnings += 1,
+            AppEvent::Update { operation, number, overrun } if *operation == monitor => {
                 count += 1;
                 if let Some(before) = last.replace(*number) {
                     if *number < before {
