@@ -10,6 +10,8 @@ use crate::hub::HubOptions;
 #[cfg(feature = "ipbus")]
 use crate::ipbus::IpbusOptions;
 use crate::limits::LimitsOptions;
+#[cfg(feature = "pva")]
+use crate::pva::PvaOptions;
 use crate::report::ReportOptions;
 use crate::serve::ServeOptions;
 use clap::{Parser, Subcommand};
@@ -48,6 +50,9 @@ pub enum Command {
     /// Read and write the registers of IPbus devices, by address and by name.
     #[cfg(feature = "ipbus")]
     Ipbus(IpbusOptions),
+    /// Read, write, watch, call and serve the channels of EPICS pvAccess.
+    #[cfg(feature = "pva")]
+    Pva(Box<PvaOptions>),
     /// Run a part of an event farm, or a whole one.
     #[cfg(feature = "farm")]
     Farm(Box<FarmOptions>),

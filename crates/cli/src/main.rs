@@ -1,6 +1,6 @@
 //! The command `hodo`: how fast a link is, how fast it could be, and what binds.
 
-#[cfg(any(feature = "ipbus", feature = "farm"))]
+#[cfg(any(feature = "ipbus", feature = "farm", feature = "pva"))]
 mod announce;
 mod bench;
 mod command_line;
@@ -18,6 +18,8 @@ mod ipbus;
 mod limits;
 mod logging;
 mod output;
+#[cfg(feature = "pva")]
+mod pva;
 mod report;
 mod serve;
 mod terminal;
@@ -31,7 +33,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let ran = match Cli::try_parse() {
+    let ran = match Cli::try_parse_from(arguments()) {
         Ok(cli) => run(cli),
         Err(said) => return usage(&said),
     };
@@ -44,6 +46,14 @@ fn main() -> ExitCode {
     };
     log::close();
     code
+}
+
+/// Returns the arguments: those that a link of another name stands for come first.
+fn arguments() -> Vec<std::ffi::OsString> {
+    let given = std::env::args_os();
+    #[cfg(feature = "pva")]
+    let given = pva::arguments(given);
+    given.into_iter().collect()
 }
 
 /// Prints a help text, the version, or the mistake in a command line.
@@ -72,5 +82,7 @@ fn run(cli: Cli) -> Result<Outcome, Error> {
         Some(Command::Compare(compare)) => compare::run(&compare),
         #[cfg(feature = "ipbus")]
         Some(Command::Ipbus(ipbus)) => ipbus::run(&ipbus),
+        #[cfg(feature = "pva")]
+        Some(Command::Pva(pva)) => pva::run(&pva),
     }
 }

@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("listening on {}", server.address());
     for count in 0_i64.. {
         pv.update(|value| value.set("value", count))?;
-        std::thread::sleep(Duration::from_millis(100));
+        hodo_io::sleep(Duration::from_millis(100));
     }
     Ok(())
 }

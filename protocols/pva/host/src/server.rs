@@ -25,7 +25,7 @@ mod workers;
 pub use crate::machines::server::{ClientStatistics, Ended, ServerCounters};
 pub use attendant::{Quiet, Watch};
 pub use handlers::{Call, ClientName, Put};
-pub use pv::{PostError, Posted, Pv, PvOptions};
+pub use pv::{PostError, Posted, Pv, PvOptions, now};
 
 use crate::machines::data::SetError;
 use crate::machines::server::Server as ServerMachine;

@@ -311,7 +311,7 @@ fn mistakes_of_the_application_are_told() {
 }
 
 #[test]
-fn parts_of_arrays_are_refused_by_our_server_with_an_error() {
+fn an_operation_on_parts_of_a_number_is_refused() {
     let mut rig = Served::pair();
     rig.open(0, "box", 1);
     rig.prepare(1, 0, Kind::Array, "value");

@@ -168,7 +168,7 @@ fn answer(writer: &mut Writer, sequence: u32, port: Option<u16>, cid: u32) {
 
 /// Either of the two far ends.
 enum End {
-    Names(NameServer),
+    Names(Box<NameServer>),
     Channels(Box<(Server, Vec<hodo_pva::server::Event>)>),
 }
 
@@ -213,7 +213,10 @@ fn a_name_server_is_kept_and_says_where_channels_are() {
         channels.serve(name.into(), sample(1.5), Access::ReadOnly);
     }
     let config = ClientConfig { name_servers: vec![at(1), at(1)], ..ClientConfig::default() };
-    let far = vec![End::Names(NameServer { link: None, asked: 0 }), End::Channels(Box::new((channels, Vec::new())))];
+    let far = vec![
+        End::Names(Box::new(NameServer { link: None, asked: 0 })),
+        End::Channels(Box::new((channels, Vec::new()))),
+    ];
     let mut rig = Rig::new(config, far);
     rig.pass(Duration::from_secs(60));
     assert_eq!(rig.open.len(), 1, "it is connected to without a channel");

@@ -1,4 +1,6 @@
 use super::{Client, ClientError, Machine, Place};
+use crate::environment::Environment;
+use crate::machines::SessionConfig;
 use crate::machines::client::ClientConfig;
 use hodo_io::{Clock, Endpoint, SocketSettings, Sockets};
 use hodo_machine::Address;
@@ -18,9 +20,21 @@ pub struct ClientOptions {
 
 impl Default for ClientOptions {
     fn default() -> Self {
-        let mut protocol = ClientConfig::default();
-        protocol.session.claim = Some((user(), hodo_io::host::name().unwrap_or_default()));
-        protocol.seed = std::hash::RandomState::new().hash_one(());
+        ClientOptions::with(SessionConfig::default())
+    }
+}
+
+impl ClientOptions {
+    /// Creates the options that the variables of EPICS ask for.
+    #[must_use]
+    pub fn of(environment: &Environment) -> Self {
+        ClientOptions::with(environment.client.session())
+    }
+
+    fn with(mut session: SessionConfig) -> Self {
+        session.claim = Some((user(), hodo_io::host::name().unwrap_or_default()));
+        let protocol =
+            ClientConfig { session, seed: std::hash::RandomState::new().hash_one(()), ..ClientConfig::default() };
         ClientOptions { protocol, timeout: Duration::from_secs(5), server: None }
     }
 }

@@ -1,0 +1,57 @@
+//! `hodo pva get`: which values do PVs have?
+
+use super::options::{ConnectOptions, NameOptions, RequestOptions, ShowOptions, failed};
+use crate::{Error, Outcome, terminal};
+use clap::Args;
+
+/// Bytes of text that are gathered before they are written.
+const AT_ONCE: usize = 64 << 10;
+
+/// Reads all at once, and shows each as soon as those before it are there.
+pub fn run(options: &GetOptions) -> Result<Outcome, Error> {
+    let names = options.names.all()?;
+    let mut client = options.connect.open()?;
+    let (mut text, mut outcome, mut written) = (String::new(), Outcome::Done, Ok(()));
+    let mut flush = |text: &mut String| {
+        if written.is_ok() {
+            written = terminal::print(text);
+        }
+        text.clear();
+    };
+    // Names that are waited for are not held back by those that are there.
+    let is_few = names.len() < 100;
+    let done = client.read_each(&names, &options.request.request, |at, value| match value {
+        Ok(value) => {
+            options.show.write(&names[at], value, &mut text);
+            if is_few || text.len() >= AT_ONCE {
+                flush(&mut text);
+            }
+        }
+        Err(why) => {
+            flush(&mut text);
+            outcome = Outcome::Failed;
+            terminal::remark(&why.to_string());
+        }
+    });
+    flush(&mut text);
+    written?;
+    done.map_err(failed)?;
+    Ok(outcome)
+}
+
+/// PVs to read.
+#[derive(Debug, Args)]
+pub struct GetOptions {
+    /// The names.
+    #[command(flatten)]
+    pub names: NameOptions,
+    /// The fields.
+    #[command(flatten)]
+    pub request: RequestOptions,
+    /// The way to the servers.
+    #[command(flatten)]
+    pub connect: ConnectOptions,
+    /// How the values are shown.
+    #[command(flatten)]
+    pub show: ShowOptions,
+}

@@ -1,0 +1,78 @@
+"""Servers of the field's own software, started by the tests, and our command against them."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import command
+import golden
+
+HERE = Path(__file__).resolve().parent
+# No server of ours or theirs is found by others, or finds them.
+ALONE = {"EPICS_PVAS_INTF_ADDR_LIST": "127.0.0.1", "EPICS_PVAS_AUTO_BEACON_ADDR_LIST": "NO", "EPICS_PVA_AUTO_ADDR_LIST": "NO"}
+
+
+class Peer:
+    """A server in a process of its own."""
+
+    def __init__(self, process, port):
+        self.process, self.port = process, port
+
+    def run(self, verb, *arguments, **options):
+        """Runs `hodo pva VERB` on this server."""
+        return command.hodo("pva", verb, "-S", f"127.0.0.1:{self.port}", *arguments, **options)
+
+    def said(self, verb, *arguments, status=0):
+        """What a command that has to end with this status writes on standard output, or on standard error if it fails."""
+        done = self.run(verb, *arguments)
+        assert done.returncode == status, f"{done.args} ended with {done.returncode}: {done.stdout}{done.stderr}"
+        return done.stderr if status else done.stdout
+
+    def get(self, *names):
+        """The values of PVs, as Python reads JSON."""
+        lines = self.said("get", "-M", "json", "-t", *names).splitlines()
+        values = [json.loads(line) for line in lines]
+        return values if len(names) > 1 else values[0]
+
+    def put(self, name, *words):
+        self.said("put", "-q", name, "--", *words)
+
+
+def port_of(process, prefix="port "):
+    """Reads the port that a server prints."""
+    for line in process.stdout:
+        if line.startswith(prefix):
+            return int(line.removeprefix(prefix))
+    raise AssertionError("the server has ended before it was there")
+
+
+@contextlib.contextmanager
+def served(arguments, prefix="port ", **environment):
+    """A server that prints `port N` once it is there, and ends with its standard input."""
+    environment = {**os.environ, **ALONE, "EPICS_PVAS_SERVER_PORT": "0", "EPICS_PVAS_BROADCAST_PORT": "0", **environment}
+    process = subprocess.Popen(
+        [*map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        yield Peer(process, port_of(process, prefix))
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def p4p_server(port=0):
+    """The server of serve_p4p.py."""
+    return served([sys.executable, HERE / "serve_p4p.py"], EPICS_PVAS_SERVER_PORT=str(port))
+
+
+@contextlib.contextmanager
+def compiled_server(name, *arguments):
+    """A server in C++, compiled against the field's libraries."""
+    with tempfile.TemporaryDirectory() as folder, served([golden.compiled(name, folder), *arguments]) as peer:
+        yield peer
