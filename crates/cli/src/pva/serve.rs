@@ -24,6 +24,7 @@ pub fn run(options: &ServeOptions) -> Result<Outcome, Error> {
     let daemon = ServeDaemon::start(&ServeSettings {
         file: options.file.clone(),
         listen: options.listen,
+        is_found: !options.tcp_only,
         daemon: Options {
             http: (!options.no_metrics).then_some(options.metrics),
             names: options.pages_name.clone(),
@@ -51,10 +52,13 @@ pub struct ServeOptions {
     /// Check the file and serve nothing.
     #[arg(long)]
     pub check: bool,
-    /// Address for clients; 0.0.0.0:5075 admits everybody who can reach this host. If port 5075 is in use, another one is
-    /// taken.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5075", value_parser = units::socket_address)]
-    pub listen: SocketAddr,
+    /// Address for clients; 0.0.0.0:5075 admits everybody who can reach this host [default: what EPICS_PVAS_INTF_ADDR_LIST
+    /// and EPICS_PVAS_SERVER_PORT say, otherwise 127.0.0.1:5075]. If the port is in use, another one is taken.
+    #[arg(long, value_name = "ADDR", value_parser = units::socket_address)]
+    pub listen: Option<SocketAddr>,
+    /// Answer no searches over UDP and send no beacons: clients name this server in EPICS_PVA_NAME_SERVERS.
+    #[arg(long)]
+    pub tcp_only: bool,
     /// Address of its pages: /metrics for Prometheus, /health, /stats, /puts.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9205", value_parser = units::socket_address)]
     pub metrics: SocketAddr,

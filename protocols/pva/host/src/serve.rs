@@ -19,7 +19,7 @@ use hodo_machine::{Address, Closed, Instant, Wait};
 use puts::PutLog;
 use rules::{Beyond, Rules};
 use sources::{Recipe, Source};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -37,8 +37,10 @@ const WORKERS_MAX: usize = 64;
 pub struct ServeSettings {
     /// The file of PVs.
     pub file: PathBuf,
-    /// The address for clients. Port 0 is any free one; the usual port is too if it is in use.
-    pub listen: SocketAddr,
+    /// The address for clients instead of those that the environment names. Port 0 is any free one.
+    pub listen: Option<SocketAddr>,
+    /// Whether it answers searches over UDP and sends beacons.
+    pub is_found: bool,
     /// Pages, and the file with the process number.
     pub daemon: Options,
     /// The way in which the serving thread waits.
@@ -58,7 +60,8 @@ impl Default for ServeSettings {
         let ServerOptions { clients_max, drain, wait, cpu, .. } = ServerOptions::default();
         ServeSettings {
             file: PathBuf::new(),
-            listen: (Ipv4Addr::LOCALHOST, crate::server::PORT).into(),
+            listen: None,
+            is_found: true,
             daemon: Options::default(),
             wait,
             cpu,
@@ -121,14 +124,17 @@ impl ServeDaemon {
     pub fn start(settings: &ServeSettings) -> Result<Self, ServeError> {
         let plan = Plan::read(&settings.file)?;
         let mut options = ServerOptions {
-            listen: settings.listen,
+            is_found: settings.is_found,
             clients_max: settings.clients,
             workers: plan.workers(),
             drain: settings.drain,
             wait: settings.wait,
             cpu: settings.cpu,
-            ..ServerOptions::default()
+            ..ServerOptions::from_environment()?
         };
+        if let Some(listen) = settings.listen {
+            options = options.at(listen);
+        }
         options.config.session.order = settings.order;
         let bound = Bound::new(options)?;
         let log = Arc::new(PutLog::default());

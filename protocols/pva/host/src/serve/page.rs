@@ -1,6 +1,6 @@
 //! The pages of the daemon, and its metrics.
 
-use crate::server::{ClientName, ServerCounters, ServerState};
+use crate::server::{ClientName, DiscoveryCounters, ServerCounters, ServerState};
 use hodo_daemon::Exposition;
 use std::fmt::Write;
 
@@ -14,13 +14,17 @@ const SHOWN: usize = 1000;
 /// Returns the state of a server for people.
 #[must_use]
 pub fn text(state: &ServerState) -> String {
-    let ServerState { pvs, counters, merged_posts, waiting, overloaded, clients } = state;
+    let ServerState { pvs, counters, discovery, merged_posts, waiting, overloaded, clients } = state;
     let ServerCounters { clients: came, reads, puts, calls, updates, merged, refused } = counters;
+    let DiscoveryCounters { searches, answers, passed_on, over_budget, too_long, foreign, beacons } = discovery;
     let mut text = format!("{pvs} PVs; {came} clients connected so far, {} now\n", clients.len());
     let _ = writeln!(text, "{reads} values read, {puts} puts, {calls} calls, {refused} requests refused");
     let _ =
         writeln!(text, "{updates} updates sent, {merged} merged for slow subscribers, {merged_posts} merged before");
     let _ = writeln!(text, "{waiting} requests wait for a handler, {overloaded} were refused because too many did");
+    let _ =
+        writeln!(text, "{searches} searches over UDP, {answers} answered, {passed_on} passed on; {beacons} beacons");
+    let _ = writeln!(text, "{foreign} foreign datagrams, {over_budget} answers over the budget, {too_long} too long");
     let _ = writeln!(text, "\nchannels\tsubscriptions\toperations\towed\treads\tclient");
     for client in clients.iter().take(SHOWN) {
         let name = ClientName::of(client);
@@ -39,7 +43,7 @@ pub fn text(state: &ServerState) -> String {
 
 /// Adds the metrics of a server. Clients come and go, and so have no labels of their own.
 pub fn metrics(state: &ServerState, to: &mut Exposition) {
-    let ServerState { pvs, counters, merged_posts, waiting, overloaded, clients } = state;
+    let ServerState { pvs, counters, discovery, merged_posts, waiting, overloaded, clients } = state;
     let ServerCounters { clients: came, reads, puts, calls, updates, merged, refused } = *counters;
     let sum = |count: fn(&crate::server::ClientStatistics) -> usize| clients.iter().map(count).sum::<usize>() as u64;
     for (name, help, value) in [
@@ -61,6 +65,11 @@ pub fn metrics(state: &ServerState, to: &mut Exposition) {
         ("pva_server_merged_updates_total", "Updates merged because a subscriber's queue was full.", merged),
         ("pva_server_merged_posts_total", "Updates merged before the serving thread took them.", *merged_posts),
         ("pva_server_refused_total", "Requests refused with an error.", refused),
+        ("pva_server_searches_total", "Searches over UDP.", discovery.searches),
+        ("pva_server_answers_total", "Searches over UDP that were answered.", discovery.answers),
+        ("pva_server_foreign_datagrams_total", "Datagrams that are no search.", discovery.foreign),
+        ("pva_server_over_budget_total", "Searches not answered because the budget was spent.", discovery.over_budget),
+        ("pva_server_beacons_total", "Beacons.", discovery.beacons),
         ("pva_server_overloaded_total", "Puts and calls refused because too many waited.", *overloaded),
     ] {
         to.counter(name, help, &[], count);
