@@ -46,6 +46,8 @@ pub(crate) struct Talk {
     pub(crate) owed: VecDeque<(u32, Subcommand)>,
     /// Monitors that have something to send, in turn.
     pub(crate) running: VecDeque<u32>,
+    /// Bytes of the updates that wait in all subscriptions.
+    pub(crate) held: usize,
 }
 
 /// A channel that a client has opened.
@@ -68,6 +70,7 @@ impl Client {
             operations: Operations::default(),
             owed: VecDeque::new(),
             running: VecDeque::new(),
+            held: 0,
         };
         Client {
             inbound: Inbound::new(Side::Client),
@@ -164,8 +167,9 @@ impl Client {
         set: &BitSet,
         overrun: &BitSet,
         selected: &mut BitSet,
+        held_max: usize,
     ) -> Option<Taken> {
-        self.talk.update(ioid, value, set, overrun, selected)
+        self.talk.update(ioid, value, set, overrun, selected, held_max)
     }
 
     /// Returns whether replies wait that hold values.

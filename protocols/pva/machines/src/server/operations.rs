@@ -114,9 +114,10 @@ mod tests {
             let mut known: BTreeMap<u32, u32> = BTreeMap::new();
             for round in 0..4000_u32 {
                 let ioid = 0x1000_2000_u32.wrapping_add((random.below(500) as u32) << shift);
-                if known.contains_key(&ioid) && random.chance(0.7) {
+                let is_known = known.contains_key(&ioid);
+                if is_known && random.chance(0.7) {
                     assert_eq!(operations.remove(ioid).map(|operation| operation.sid), known.remove(&ioid));
-                } else if !known.contains_key(&ioid) {
+                } else if !is_known {
                     operations.insert(ioid, Operation::sample(round));
                     known.insert(ioid, round);
                 }
