@@ -8,6 +8,7 @@ mod array;
 mod client;
 mod discovery;
 mod operation;
+mod operations;
 mod source;
 mod statistics;
 mod subscription;
@@ -150,9 +151,20 @@ pub(crate) struct Channel {
     value: Value,
     access: Access,
     /// Subscribed clients, and their operations.
-    subscribers: Vec<(Peer, u32)>,
+    subscribers: Slab<Option<(Peer, u32)>>,
     /// How many clients have it open, if it was made for them.
     made_for: Option<u32>,
+}
+
+impl Channel {
+    /// Removes a subscriber from its place.
+    fn unsubscribe(&mut self, place: u32) {
+        self.subscribers[place] = None;
+        self.subscribers.release(place);
+        if self.subscribers.is_empty() {
+            self.subscribers = Slab::default();
+        }
+    }
 }
 
 /// The channels, and what clients cause beside their replies.
@@ -243,7 +255,7 @@ impl Server {
     pub fn serve(&mut self, name: String, mut value: Value, access: Access) -> u32 {
         self.remove(&name);
         value.unmark();
-        let channel = Channel { name: name.clone(), value, access, subscribers: Vec::new(), made_for: None };
+        let channel = Channel { name: name.clone(), value, access, subscribers: Slab::default(), made_for: None };
         let number = self.shared.channels.insert(Some(channel));
         self.shared.names.insert(name, number);
         self.discovery.changed();
@@ -319,17 +331,16 @@ impl Server {
         let Shared { channels, counters, .. } = shared;
         let Some(Some(channel)) = channels.at(number) else { return };
         let Channel { value, subscribers, .. } = channel;
-        subscribers.retain(|(peer, ioid)| {
-            let Some(client) = clients.at(*peer) else { return false };
-            let Some(outcome) = client.update(*ioid, value, set, overrun, selected, config.queued_bytes_max) else {
-                return false;
+        for (peer, ioid) in subscribers.iter().filter_map(|(_, one)| *one) {
+            let Some(client) = clients.at(peer) else { continue };
+            let Some(outcome) = client.update(ioid, value, set, overrun, selected, config.queued_bytes_max) else {
+                continue;
             };
             counters.merged += u64::from(outcome.is_merged);
             if outcome.has_news && !core::mem::replace(&mut client.is_queued, true) {
-                ready.push_back(*peer);
+                ready.push_back(peer);
             }
-            true
-        });
+        }
     }
 
     fn wake(&mut self, peer: Peer) {

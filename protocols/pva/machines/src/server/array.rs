@@ -47,7 +47,7 @@ impl Talk {
         shared: &mut Shared,
     ) -> Result<Result<(), Status>, Error> {
         let at = front.subcommand;
-        let Some(operation) = self.operations.get_mut(&front.ioid) else { return Ok(Ok(())) };
+        let Some(operation) = self.operations.at(front.ioid) else { return Ok(Ok(())) };
         let Some(slicing) = &mut operation.slicing else { return Ok(Ok(())) };
         if at.has(Subcommand::GET) {
             slicing.slice = ArraySlice::decode(reader)?;
@@ -104,7 +104,7 @@ impl Talk {
             }
             Some(Access::Handled) => {
                 let call = shared.call(self.peer, ioid);
-                if let Some(operation) = self.operations.get_mut(&ioid) {
+                if let Some(operation) = self.operations.at(ioid) {
                     operation.call = Some(call);
                 }
                 shared.events.push_back(crate::server::Event::Put { call, peer: self.peer, channel: number, value });

@@ -1,5 +1,6 @@
 use crate::data::{BitSet, Value};
-use crate::server::operation::Operation;
+use crate::server::operation::{Neighbours, Operation};
+use crate::server::operations::Operations;
 use crate::server::subscription::Taken;
 use crate::server::{ClientStatistics, Ended, Event, ServerConfig, Shared};
 use crate::session::{Session, Step, claimed};
@@ -9,7 +10,7 @@ use crate::wire::operation::{EndRequest, FieldReply, GetField, Operation as Fron
 use crate::wire::{Command, Inbound, Incoming, LeftOver, Message, Side, Status};
 use crate::{Error, Limits, Reader};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
@@ -40,7 +41,7 @@ pub(crate) struct Talk {
     pub(crate) session: Session,
     /// The channels that are open, by the numbers that the client was given.
     opened: Slab<Option<Opened>>,
-    pub(crate) operations: BTreeMap<u32, Operation>,
+    pub(crate) operations: Operations,
     /// Replies that hold values, in the order in which they are owed.
     pub(crate) owed: VecDeque<(u32, Subcommand)>,
     /// Monitors that have something to send, in turn.
@@ -54,6 +55,8 @@ pub(crate) struct Talk {
 struct Opened {
     cid: u32,
     number: u32,
+    /// The last operation on it that was set up.
+    last: Option<u32>,
 }
 
 impl Client {
@@ -64,7 +67,7 @@ impl Client {
             claim: None,
             session: Session::new(Side::Server, config.session.clone(), now),
             opened: Slab::default(),
-            operations: BTreeMap::new(),
+            operations: Operations::default(),
             owed: VecDeque::new(),
             running: VecDeque::new(),
             held: 0,
@@ -199,9 +202,7 @@ impl Client {
             (None, None) => Ended::Closed(Closed::Finished),
         };
         shared.events.push_back(Event::Disconnected(self.talk.peer, Box::new(self.statistics()), why));
-        while let Some((ioid, operation)) = self.talk.operations.pop_first() {
-            operation.end(self.talk.peer, ioid, shared);
-        }
+        self.talk.operations.drain().for_each(|(_, operation)| operation.end(shared));
         for (_, opened) in self.talk.opened.iter() {
             opened.iter().for_each(|opened| shared.closed(opened.number));
         }
@@ -211,7 +212,7 @@ impl Client {
 impl Talk {
     fn statistics(&self, is_blocked: bool) -> ClientStatistics {
         let Talk { ends, claim, opened, operations, owed, .. } = self;
-        let subscriptions = operations.values().filter(|operation| operation.is_subscription()).count();
+        let subscriptions = operations.iter().filter(|(_, operation)| operation.is_subscription()).count();
         ClientStatistics {
             ends: ends.clone(),
             claim: claim.clone(),
@@ -306,7 +307,7 @@ impl Talk {
             if opened.len() >= config.channels_max {
                 reply.status = Status::error("too many channels are open on this connection");
             } else if let Some(number) = shared.opened(&name, config) {
-                reply.sid = opened.insert(Some(Opened { cid: asked.cid, number }));
+                reply.sid = opened.insert(Some(Opened { cid: asked.cid, number, last: None }));
             } else {
                 reply.status = Status::error("this server has no channel of that name");
             }
@@ -358,13 +359,38 @@ impl Talk {
 
     /// Closes a channel with all its operations.
     fn close(&mut self, sid: u32, shared: &mut Shared) {
-        let Some(Opened { number, .. }) = self.opened.at(sid).and_then(Option::take) else { return };
-        self.opened.release(sid);
-        let of_it = |(ioid, operation): (&u32, &Operation)| (operation.sid == sid).then_some(*ioid);
-        let ended: Vec<u32> = self.operations.iter().filter_map(of_it).collect();
-        for ioid in ended {
+        while let Some(Some(Opened { last: Some(ioid), .. })) = self.opened.get(sid).copied() {
             self.destroy(ioid, shared);
         }
+        let Some(Opened { number, .. }) = self.opened.at(sid).and_then(Option::take) else { return };
+        self.opened.release(sid);
         shared.closed(number);
+    }
+
+    /// Adds an operation to those of its channel.
+    pub(crate) fn link(&mut self, ioid: u32, mut operation: Operation) {
+        if let Some(Some(opened)) = self.opened.at(operation.sid) {
+            let next = opened.last.replace(ioid);
+            operation.neighbours = Neighbours { previous: None, next };
+            if let Some(next) = next.and_then(|next| self.operations.at(next)) {
+                next.neighbours.previous = Some(ioid);
+            }
+        }
+        self.operations.insert(ioid, operation);
+    }
+
+    /// Takes an operation from those of its channel.
+    pub(crate) fn unlink(&mut self, ioid: u32) -> Option<Operation> {
+        let operation = self.operations.remove(ioid)?;
+        let Neighbours { previous, next } = operation.neighbours;
+        if let Some(next) = next.and_then(|next| self.operations.at(next)) {
+            next.neighbours.previous = previous;
+        }
+        if let Some(previous) = previous.and_then(|previous| self.operations.at(previous)) {
+            previous.neighbours.next = next;
+        } else if let Some(Some(opened)) = self.opened.at(operation.sid) {
+            opened.last = next;
+        }
+        Some(operation)
     }
 }
