@@ -54,7 +54,7 @@ pub struct ServerConfig {
     pub guid: Guid,
     /// Where channels come from that are not served yet.
     pub source: Sourced,
-    /// Who may do what.
+    /// The rules about who may do what.
     pub rules: Ruled,
     /// Clients that may be connected. One more takes the place of one that has been silent and has nothing open, or is closed.
     pub clients_max: usize,
