@@ -97,7 +97,7 @@ impl Talk {
             Some(Access::ReadOnly) => return Err(Status::error("the channel can only be read")),
             Some(Access::Mailbox) => {
                 shared.put(number, &mut value);
-                if let Some(operation) = self.operations.get_mut(&ioid) {
+                if let Some(operation) = self.operations.at(ioid) {
                     operation.put = Some(value);
                 }
                 self.answered(ioid, Ok(None));
