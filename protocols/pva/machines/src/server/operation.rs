@@ -69,6 +69,7 @@ impl Operation {
             place: None,
             is_running: false,
             slicing: None,
+            put: None,
             call: None,
             subcommand: Subcommand::NONE,
         }
