@@ -189,7 +189,10 @@ impl Client {
         let operation = self.prepared(channel, Kind::Call, &Request::default());
         self.command(Command::Call { operation: operation.0, argument: argument.map(Box::new) });
         self.finish_one(operation)?;
-        Ok(self.value(operation).cloned())
+        let mut returned = self.value(operation).cloned();
+        // It is sent whole, without a set of changed fields.
+        returned.iter_mut().for_each(Value::mark_all);
+        Ok(returned)
     }
 
     /// Returns the type of a channel, or of one of its fields.
