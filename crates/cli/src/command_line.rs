@@ -50,7 +50,7 @@ pub enum Command {
     /// Read and write the registers of IPbus devices, by address and by name.
     #[cfg(feature = "ipbus")]
     Ipbus(IpbusOptions),
-    /// Read, write, watch and call the channels of EPICS pvAccess.
+    /// Read, write, watch, call and serve the channels of EPICS pvAccess.
     #[cfg(feature = "pva")]
     Pva(Box<PvaOptions>),
     /// Run a part of an event farm, or a whole one.

@@ -1,6 +1,8 @@
 use hodo_catalog as catalog;
 #[cfg(feature = "ipbus")]
 use hodo_ipbus_host::daemon::HubError;
+#[cfg(feature = "pva")]
+use hodo_pva_host::serve::ServeError;
 use std::process::ExitCode;
 
 /// The reason why a command failed.
@@ -54,6 +56,16 @@ impl From<HubError> for Error {
     fn from(error: HubError) -> Self {
         match error {
             HubError::AllowList { .. } | HubError::Trace { .. } => Error::Usage(error.to_string()),
+            other => Error::Failed(other.to_string()),
+        }
+    }
+}
+
+#[cfg(feature = "pva")]
+impl From<ServeError> for Error {
+    fn from(error: ServeError) -> Self {
+        match error {
+            ServeError::File(why) => Error::Usage(why),
             other => Error::Failed(other.to_string()),
         }
     }

@@ -1,6 +1,6 @@
 //! The command `hodo`: how fast a link is, how fast it could be, and what binds.
 
-#[cfg(any(feature = "ipbus", feature = "farm"))]
+#[cfg(any(feature = "ipbus", feature = "farm", feature = "pva"))]
 mod announce;
 mod bench;
 mod command_line;

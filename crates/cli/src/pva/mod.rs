@@ -1,4 +1,4 @@
-//! `hodo pva`: read, write, watch and call the channels of pvAccess.
+//! `hodo pva`: read, write, watch, call and serve the channels of pvAccess.
 
 mod alias;
 mod call;
@@ -7,6 +7,7 @@ mod info;
 mod monitor;
 mod options;
 mod put;
+mod serve;
 mod writer;
 
 use crate::{Error, Outcome};
@@ -22,10 +23,11 @@ pub fn run(pva: &PvaOptions) -> Result<Outcome, Error> {
         PvaCommand::Monitor(options) => monitor::run(options),
         PvaCommand::Info(options) => info::run(options),
         PvaCommand::Call(options) => call::run(options),
+        PvaCommand::Serve(options) => serve::run(options),
     }
 }
 
-/// Channels of EPICS pvAccess (PVs): read, write, watch and call them.
+/// Channels of EPICS pvAccess (PVs): read, write, watch, call and serve them.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PvaOptions {
@@ -47,6 +49,8 @@ pub enum PvaCommand {
     Info(info::InfoOptions),
     /// Call a PV with arguments, and show what it returns.
     Call(call::CallOptions),
+    /// Serve the PVs of a file.
+    Serve(Box<serve::ServeOptions>),
 }
 
 const EXAMPLES: &str = "\
@@ -59,6 +63,7 @@ Examples:
   hodo pva put -S ioc1 SETPOINT '{\"value\": 20.5, \"alarm\": {\"severity\": 1}}'
   hodo pva monitor -S ioc1 TEMPERATURE PRESSURE --for 10
   hodo pva call -S archiver history name=TEMPERATURE count=100
+  hodo pva serve pvs.toml
 Under the names pvget, pvput, pvmonitor, pvinfo and pvcall, as links to it, hodo is that command.
 
 Exit status: 0 success; 1 something failed, and the message names the PV and the reason; 2 usage error.";

@@ -6,13 +6,13 @@ use hodo_pva_host::server::{Server, ServerOptions};
 use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let server = Server::start(ServerOptions::default())?;
+    let server = Server::start(ServerOptions::from_environment()?)?;
     let value = Value::of(Normative::scalar(Scalar::I64).alarm().time_stamp().build());
     let pv = server.pv("DEMO:COUNT", value).accept_puts().serve();
     println!("listening on {}", server.address());
     for count in 0_i64.. {
         pv.update(|value| value.set("value", count))?;
-        std::thread::sleep(Duration::from_millis(100));
+        hodo_io::sleep(Duration::from_millis(100));
     }
     Ok(())
 }

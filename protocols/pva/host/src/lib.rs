@@ -3,6 +3,7 @@
 pub mod client;
 pub mod environment;
 pub mod parse;
+pub mod serve;
 pub mod server;
 pub mod show;
 

@@ -14,7 +14,8 @@ mod scalar;
 
 use crate::show::is_choice;
 use hodo_pva::data::SetError;
-use hodo_pva::{Array, Item, Scalar, Type, Value};
+use hodo_pva::normative::Normative;
+use hodo_pva::{Array, Datum, Item, Scalar, Type, Value};
 use thiserror::Error;
 
 pub use call::uri;
@@ -109,6 +110,28 @@ pub fn json(value: &mut Value, path: &str, text: &str) -> Result<(), ParseError>
     let number =
         value.plan().number(path).ok_or(SetError::NoField).map_err(|error| ParseError::from(error).within(path))?;
     json::fill(value, number, text).map_err(|error| error.within(path))
+}
+
+/// Returns the value that a reply in JSON stands for, whose types nobody states: an object is a structure, a single number, bool or text
+/// an NTScalar, and an array an NTScalarArray. `null` is nothing.
+///
+/// # Errors
+/// A [`ParseError`] for JSON that is none.
+pub fn reply(text: &str) -> Result<Option<Value>, ParseError> {
+    let datum = json::infer(text)?;
+    let of = match (&datum, call::type_of(&datum)) {
+        (Datum::Nothing, _) => return Ok(None),
+        (Datum::Value(_), _) => {
+            let Datum::Value(value) = datum else { return Ok(None) };
+            return Ok(Some(value));
+        }
+        (_, Type::Scalar(of)) => Normative::scalar(of).build(),
+        (_, Type::Array(of, _)) => Normative::scalar_array(of).build(),
+        (_, of) => Type::structure("", [("value", of)]),
+    };
+    let mut value = Value::of(of);
+    value.set("value", datum)?;
+    Ok(Some(value))
 }
 
 /// Sets fields from the words of a command line, and marks them as changed.

@@ -8,7 +8,7 @@
 //! use hodo_pva_host::server::{Server, ServerOptions};
 //!
 //! # fn main() -> Result<(), hodo_pva_host::server::ServerError> {
-//! # let options = ServerOptions { listen: ([127, 0, 0, 1], 0).into(), ..ServerOptions::default() };
+//! # let options = ServerOptions { is_found: false, ..ServerOptions::default() }.at(([127, 0, 0, 1], 0).into());
 //! let server = Server::start(options)?;
 //! let pv = server.pv("DEMO:POSITION", Value::of(Normative::scalar(Scalar::F64).time_stamp().build())).accept_puts().serve();
 //! pv.update(|value| value.set("value", 1.5))?;
@@ -20,40 +20,40 @@ mod attendant;
 mod handlers;
 mod orders;
 mod pv;
+mod sockets;
 mod workers;
 
-pub use crate::machines::server::{ClientStatistics, Ended, ServerCounters};
+pub use crate::machines::server::{ClientStatistics, DiscoveryCounters, Ended, ServerCounters};
 pub use attendant::{Quiet, Watch};
 pub use handlers::{Call, ClientName, Put};
-pub use pv::{PostError, Posted, Pv, PvOptions};
+pub use pv::{PostError, Posted, Pv, PvOptions, now};
 
+use crate::environment::{AddressEntry, Environment, EnvironmentError, ServerNetwork};
 use crate::machines::data::SetError;
 use crate::machines::server::Server as ServerMachine;
 use crate::machines::wire::discovery::Guid;
 use crate::machines::{ServerConfig, Value};
 use attendant::Serving;
 use hodo_daemon::Snapshot;
-use hodo_io::{Bell, ServeOptions, SocketSettings, Stop};
-use hodo_machine::{Address, Wait};
+use hodo_io::{Bell, Stop};
+use hodo_machine::Wait;
 use orders::Orders;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use workers::Workers;
 
-/// The TCP port of a server if it is free; if not, any other one is.
-pub const PORT: u16 = 5075;
-
 /// The options of a server.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// The address for clients. Port 0 is any free one; [`PORT`] is too if it is in use.
-    pub listen: SocketAddr,
-    /// Bounds on each client, and the byte order. The identity is set when the server starts.
+    /// Where the server listens, and how it is found. Another TCP port is taken if that one is in use.
+    pub network: ServerNetwork,
+    /// Whether it answers searches over UDP and sends beacons. Without, clients name it as their name server.
+    pub is_found: bool,
+    /// Bounds on each client, and the byte order. The identity is set when the server starts, and the discovery from `network`.
     pub config: ServerConfig,
     /// Clients at once.
     pub clients_max: usize,
@@ -74,7 +74,8 @@ pub struct ServerOptions {
 impl Default for ServerOptions {
     fn default() -> Self {
         ServerOptions {
-            listen: (Ipv4Addr::LOCALHOST, PORT).into(),
+            network: Environment::default().server.or_loopback(),
+            is_found: true,
             config: ServerConfig::default(),
             clients_max: 10_000,
             workers: 4,
@@ -87,6 +88,28 @@ impl Default for ServerOptions {
     }
 }
 
+impl ServerOptions {
+    /// Returns the options that the variables `EPICS_PVAS*` and `EPICS_PVA*` give: on loopback if they name no interface.
+    ///
+    /// # Errors
+    /// [`ServerError::Environment`] with the variable and its mistake.
+    pub fn from_environment() -> Result<Self, ServerError> {
+        let network = Environment::read()?.server.or_loopback();
+        let mut options = ServerOptions { network, ..ServerOptions::default() };
+        options.config.session = options.network.session();
+        Ok(options)
+    }
+
+    /// Returns the same options for a server at one address; port 0 is any free one.
+    #[must_use]
+    pub fn at(mut self, listen: SocketAddr) -> Self {
+        self.network.port = listen.port();
+        let address = SocketAddr::new(listen.ip(), 0);
+        self.network.interfaces = vec![AddressEntry { address, hops: None, interface: None }];
+        self
+    }
+}
+
 /// Why a server cannot serve.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -95,10 +118,13 @@ pub enum ServerError {
     #[error("cannot listen on {at}: {why}; choose another address or port, or stop the process that holds it")]
     Listen {
         /// The address.
-        at: SocketAddr,
+        at: String,
         /// The message of the system.
         why: String,
     },
+    /// A variable of the environment is wrong.
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
     /// A thread cannot be started.
     #[error("no thread can be started: {0}; raise the limit on threads or memory")]
     NoThread(String),
@@ -125,6 +151,8 @@ pub struct ServerState {
     pub pvs: usize,
     /// The work so far.
     pub counters: ServerCounters,
+    /// Searches and beacons so far.
+    pub discovery: DiscoveryCounters,
     /// Updates that were merged before the serving thread took them, because it did not keep up.
     pub merged_posts: u64,
     /// Puts and calls that wait for a worker.
@@ -150,6 +178,7 @@ pub struct Bound {
     core: Arc<Core>,
     options: ServerOptions,
     server: hodo_io::Server,
+    at: SocketAddr,
 }
 
 /// A server that runs on a thread of its own. It ends with the last of its clones.
@@ -163,25 +192,13 @@ struct Running {
 }
 
 impl Bound {
-    /// Binds the address.
+    /// Binds the addresses.
     ///
     /// # Errors
-    /// [`ServerError::Listen`] if the address is in use or does not belong to this host.
+    /// [`ServerError::Listen`] if an address is in use or does not belong to this host.
     pub fn new(mut options: ServerOptions) -> Result<Self, ServerError> {
         options.config.guid = guid();
-        let serve = ServeOptions {
-            threads: 1,
-            cpus: options.cpu.into_iter().collect(),
-            wait: options.wait,
-            settings: SocketSettings { peers_max: options.clients_max, ..SocketSettings::default() },
-        };
-        let at = options.listen;
-        let bind = |at| hodo_io::Server::bind(&Address::Tcp(at), serve.clone());
-        let bound = match bind(at) {
-            Err(why) if why.kind() == io::ErrorKind::AddrInUse && at.port() == PORT => bind((at.ip(), 0).into()),
-            outcome => outcome,
-        };
-        let server = bound.map_err(|why| ServerError::Listen { at, why: why.to_string() })?;
+        let (server, at) = sockets::bind(&mut options)?;
         let bell = Bell::default();
         let core = Core {
             orders: Orders::default(),
@@ -192,13 +209,13 @@ impl Bound {
             bell: bell.clone(),
         };
         let server = server.with_drain(options.drain).with_bell(&bell);
-        Ok(Bound { core: Arc::new(core), options, server })
+        Ok(Bound { core: Arc::new(core), options, server, at })
     }
 
     /// Returns the address on which clients connect.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.server.address().ip().unwrap_or(self.options.listen)
+        self.at
     }
 
     /// Returns a handle that adds PVs.
@@ -213,8 +230,8 @@ impl Bound {
     /// # Errors
     /// [`ServerError::Run`] if the network fails, [`ServerError::NoThread`] if no thread can be started.
     pub fn run<W: Watch>(self, watch: W, stop: &Stop) -> Result<(), ServerError> {
-        let Bound { core, options, server } = self;
-        let at = server.address().to_string();
+        let Bound { core, options, server, at } = self;
+        let at = at.to_string();
         let _ = hodo_io::host::raise_descriptor_limit();
         let workers = Workers::start(&core, options.workers)?;
         let ran = server.attend_here_woken(

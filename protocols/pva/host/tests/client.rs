@@ -10,7 +10,7 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(20);
 
 fn server() -> Server {
-    let options = ServerOptions { listen: ([127, 0, 0, 1], 0).into(), ..ServerOptions::default() };
+    let options = ServerOptions { is_found: false, ..ServerOptions::default() }.at(([127, 0, 0, 1], 0).into());
     Server::start(options).unwrap()
 }
 
@@ -64,7 +64,7 @@ fn a_monitor_goes_on_over_a_restart_of_the_server() {
         client.next_notice(SOON).unwrap();
     }
     assert!(matches!(client.trouble(channel), Some(Trouble::Lost(_))), "{:?}", client.trouble(channel));
-    let again = Server::start(ServerOptions { listen: at, ..ServerOptions::default() }).unwrap();
+    let again = Server::start(ServerOptions { is_found: false, ..ServerOptions::default() }.at(at)).unwrap();
     assert_eq!(again.address(), at);
     let mut value = double();
     value.set("value", 7.0).unwrap();

@@ -15,7 +15,7 @@ use talk::Talk;
 const LONG: Duration = Duration::from_secs(20);
 
 fn options() -> ServerOptions {
-    ServerOptions { listen: ([127, 0, 0, 1], 0).into(), ..ServerOptions::default() }
+    ServerOptions { is_found: false, ..ServerOptions::default() }.at(([127, 0, 0, 1], 0).into())
 }
 
 fn server() -> Server {
@@ -201,7 +201,12 @@ fn a_removed_pv_is_gone_and_its_name_is_free() {
 #[test]
 fn the_smallest_example_serves() {
     let example = std::env::current_exe().expect("a test").with_file_name("../examples/serve_one");
-    let mut process = std::process::Command::new(example).stdout(Stdio::piped()).spawn().expect("tests build examples");
+    let mut process = std::process::Command::new(example)
+        .env("EPICS_PVAS_SERVER_PORT", "0")
+        .env("EPICS_PVAS_BROADCAST_PORT", "0")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("tests build examples");
     let mut line = String::new();
     BufReader::new(process.stdout.take().expect("a pipe")).read_line(&mut line).expect("it says where it listens");
     let at = line.trim().rsplit(' ').next().expect("an address").parse().expect("an address");

@@ -1,6 +1,6 @@
 //! The client: channels on any number of servers, and operations that are set up once and executed again and again.
 //!
-//! All channels of a server share one connection. A channel that is lost is opened again, its operations are set up again, and its monitors
+//! All channels of a server share one connection, whether the application states the server or it is [searched](crate::discovery) for. A channel that is lost is opened again, its operations are set up again, and its monitors
 //! start again with a whole value. An execution that was asked for and not sent waits for that; one that was sent has failed, since the
 //! server may have done it.
 
@@ -14,13 +14,15 @@ mod subscription;
 mod tables;
 
 use crate::data::{Plan, Value};
+use crate::discovery::{Finder, FinderConfig};
 use crate::session::SessionConfig;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use connection::Connection;
 use core::time::Duration;
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Slab, Timers};
+use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Peer, Slab, Timers};
 use operation::State;
 use tables::{Step, Tables};
 
@@ -45,6 +47,10 @@ pub struct ClientConfig {
     pub idle_timeout: Duration,
     /// Two clients with different seeds wait differently.
     pub seed: u64,
+    /// How channels are searched for whose server is not stated.
+    pub search: FinderConfig,
+    /// Servers that are asked for channels over a connection which is kept.
+    pub name_servers: Vec<Address>,
 }
 
 impl Default for ClientConfig {
@@ -58,6 +64,8 @@ impl Default for ClientConfig {
             retry_refused: (Duration::from_millis(500), Duration::from_secs(30)),
             idle_timeout: Duration::from_secs(10),
             seed: 0,
+            search: FinderConfig::default(),
+            name_servers: Vec::new(),
         }
     }
 }
@@ -90,10 +98,13 @@ impl Client {
     /// Creates a client without channels.
     #[must_use]
     pub fn new(config: ClientConfig) -> Self {
-        Client {
+        let mut connections = Slab::default();
+        // The number is that of the peer by which searches leave.
+        let searching = connections.insert(None);
+        let mut client = Client {
+            tables: Tables::new(Finder::new(config.search.clone(), Peer(searching))),
             config,
-            tables: Tables::default(),
-            connections: Slab::default(),
+            connections,
             addresses: BTreeMap::new(),
             to_open: VecDeque::new(),
             opening: 0,
@@ -101,7 +112,20 @@ impl Client {
             ready: VecDeque::new(),
             timers: Timers::default(),
             seeds: 0,
+        };
+        let mut name_servers = client.config.name_servers.clone();
+        name_servers.sort();
+        name_servers.dedup();
+        for (number, address) in name_servers.into_iter().enumerate() {
+            client.connect(address, Some(number));
         }
+        client
+    }
+
+    /// Returns the part that searches, which has counters.
+    #[must_use]
+    pub const fn finder(&self) -> &Finder {
+        &self.tables.finder
     }
 
     /// Returns the type of what an operation reads, or of what was described; `None` until it is set up.
@@ -216,10 +240,11 @@ impl Machine for Client {
             Input::Blocked(peer) => self.block(peer.0, true),
             Input::Drained(peer) => self.block(peer.0, false),
             Input::Elapsed => {
+                self.search_elapsed(now);
                 while let Some(timer) = self.timers.pop_due(now) {
                     match timer {
                         Timer::Connection(number) => self.connection_elapsed(now, number),
-                        Timer::Channel(number) => self.ask_again(number),
+                        Timer::Channel(number) => self.ask_again(now, number),
                     }
                 }
             }
@@ -228,8 +253,14 @@ impl Machine for Client {
 
     #[inline]
     fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Event> {
+        while let Some(found) = self.tables.finder.event() {
+            self.found(found);
+        }
         if let Some(event) = self.tables.next_event() {
             return Output::Event(event);
+        }
+        if let Some(output) = self.tables.finder.poll(out) {
+            return output;
         }
         if let Some(peer) = self.closing.pop_front() {
             return Output::Close(peer);
@@ -257,10 +288,15 @@ impl Machine for Client {
                 return Output::Event(event);
             }
         }
-        Output::Idle(self.timers.next())
+        Output::Idle([self.timers.next(), self.tables.finder.deadline()].into_iter().flatten().min())
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
         self.link(peer.0)?.landing()
+    }
+
+    fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], _out: &mut Outbox) -> bool {
+        self.tables.finder.datagram(now, ends, datagram);
+        false
     }
 }

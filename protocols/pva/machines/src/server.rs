@@ -4,6 +4,7 @@
 //! its value at once if it is [`Access::Mailbox`], and is the application's decision if it is [`Access::Handled`]. While a client does not
 //! read, it is owed its replies, and updates of its subscriptions are merged; its requests are read on.
 
+mod array;
 mod client;
 mod discovery;
 mod operation;

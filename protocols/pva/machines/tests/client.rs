@@ -311,7 +311,7 @@ fn mistakes_of_the_application_are_told() {
 }
 
 #[test]
-fn parts_of_arrays_are_refused_by_our_server_with_an_error() {
+fn an_operation_on_parts_of_a_number_is_refused() {
     let mut rig = Served::pair();
     rig.open(0, "box", 1);
     rig.prepare(1, 0, Kind::Array, "value");
@@ -351,14 +351,14 @@ fn a_server_that_reads_nothing_is_not_asked_for_more() {
         rig.prepare(operation, 0, Kind::Get, "");
     }
     rig.told();
-    rig.client.handle(rig.now, Input::Blocked(Peer(0)));
+    rig.client.handle(rig.now, Input::Blocked(Peer(1)));
     let sent = rig.sent_bytes;
     for operation in 0..100 {
         rig.command(Command::Execute { operation });
     }
     assert!(rig.told().is_empty());
     assert_eq!(rig.sent_bytes, sent);
-    rig.client.handle(rig.now, Input::Drained(Peer(0)));
+    rig.client.handle(rig.now, Input::Drained(Peer(1)));
     assert_eq!(rig.told().len(), 100);
 }
 
@@ -423,11 +423,4 @@ fn a_connection_is_kept_alive_and_closed_when_nobody_needs_it() {
     assert!(rig.open.is_empty());
     rig.open(0, "box", 1);
     assert_eq!((rig.told(), rig.tries.len()), (vec![CONNECTED(0)], 2));
-}
-
-#[test]
-fn a_channel_without_a_server_is_refused() {
-    let mut rig = Served::pair();
-    rig.command(Command::Open { channel: 0, name: "box".into(), server: None });
-    assert!(matches!(&rig.told()[..], [Event::Refused { channel: 0, .. }]));
 }

@@ -29,9 +29,9 @@ fn repeat(rig: &mut Served, command: impl Fn(&mut Client) -> Command, event: &Ev
     rig.command(first);
     assert_eq!(drained(&mut rig.client, &mut out), None);
     let bytes: Vec<u8> = out.pieces().iter().flat_map(|piece| out.bytes(piece).to_vec()).collect();
-    rig.far[0].received(rig.now, Peer::accepted(0), &bytes);
+    rig.far[0].received(rig.now, Peer::accepted(1), &bytes);
     let (_, reply) = rig.far[0].say(rig.now).expect("a reply");
-    rig.client.handle(Instant::ZERO, Input::Received(Peer(0), &reply));
+    rig.client.handle(Instant::ZERO, Input::Received(Peer(1), &reply));
     assert_eq!(drained(&mut rig.client, &mut out).as_ref(), Some(event));
     let mut round = || {
         out.clear();
@@ -39,7 +39,7 @@ fn repeat(rig: &mut Served, command: impl Fn(&mut Client) -> Command, event: &Ev
         rig.client.handle(Instant::ZERO, Input::Command(command));
         assert_eq!(drained(&mut rig.client, &mut out), None);
         assert_eq!(out.len(), bytes.len());
-        rig.client.handle(Instant::ZERO, Input::Received(Peer(0), &reply));
+        rig.client.handle(Instant::ZERO, Input::Received(Peer(1), &reply));
         assert_eq!(drained(&mut rig.client, &mut out).as_ref(), Some(event));
     };
     (0..10).for_each(|_| round());
@@ -79,7 +79,7 @@ fn updates_in_steady_state_allocate_nothing() {
     }
     let mut out = Outbox::new();
     let mut round = || {
-        rig.client.handle(Instant::ZERO, Input::Received(Peer(0), &updates));
+        rig.client.handle(Instant::ZERO, Input::Received(Peer(1), &updates));
         assert_eq!(drained(&mut rig.client, &mut out), Some(Event::Updates { operation: 1 }));
         let mut count = 0;
         while rig.client.next_update(1).is_some() {

@@ -334,7 +334,7 @@ fn a_server_of_pvxs_closes_a_channel() {
         let mut bytes = rig.far[0].said[closing].1.clone();
         rig.far[0].renumber(&mut bytes);
         rig.far[0].at = closing + 1;
-        rig.arrive(Peer(0), &bytes);
+        rig.arrive(Peer(1), &bytes);
         assert_eq!(rig.told(), [Event::Disconnected { channel: 3, why: Lost::Removed }]);
         rig.pass(std::time::Duration::from_secs(1));
         assert_eq!(rig.told(), [Event::Connected { channel: 3 }]);

@@ -266,7 +266,7 @@ impl Tables {
                 self.note_channel(channel, Some(why.clone()));
                 self.fail_all(channel, &why);
             }
-            Event::Ready { .. } => {}
+            Event::Ready { .. } | Event::Found(_) => {}
             Event::Done { operation } => self.over(operation, Outcome::Done),
             Event::Failed { operation, why: Failure::Disconnected } => self.cut(operation),
             Event::Failed { operation, why } => {

@@ -159,6 +159,7 @@ impl<W: Watch> Attendant for Serving<W> {
         self.core.snapshot.offer(|| ServerState {
             pvs: machine.channels(),
             counters: machine.counters(),
+            discovery: machine.discovery(),
             merged_posts: self.merged,
             waiting: self.core.workers.waiting(),
             overloaded: self.core.workers.overloaded.load(Ordering::Relaxed),

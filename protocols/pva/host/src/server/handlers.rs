@@ -35,7 +35,9 @@ pub struct ClientName {
 }
 
 impl ClientName {
-    pub(crate) fn of(client: &ClientStatistics) -> Self {
+    /// Returns the name of a client.
+    #[must_use]
+    pub fn of(client: &ClientStatistics) -> Self {
         let (user, host) = client.claim.clone().unwrap_or_default();
         let remote = &client.ends.remote;
         ClientName { address: remote.ip().map_or_else(|| remote.to_string(), |ip| ip.to_string()), user, host }

@@ -324,7 +324,8 @@ pub(crate) fn stamp(value: &mut Value) -> Result<(), SetError> {
 }
 
 /// Returns the time of day.
-pub(crate) fn now() -> TimeStamp {
+#[must_use]
+pub fn now() -> TimeStamp {
     let now = hodo_io::unix_time_ns();
     let (seconds, nanoseconds) = ((now / SECOND_NS) as i64, (now % SECOND_NS) as i32);
     TimeStamp { seconds, nanoseconds, user_tag: 0 }

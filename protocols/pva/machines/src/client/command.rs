@@ -1,3 +1,4 @@
+use crate::discovery::Found;
 use crate::wire::operation::{ArrayPlace, ArraySlice};
 use crate::wire::{Severity, Status};
 use crate::{Array, BitSet, Error, Request, Value, wire};
@@ -50,7 +51,7 @@ pub enum Command {
         channel: u32,
         /// Name of the channel.
         name: String,
-        /// The server that has it. The client does not search: without one the channel is refused.
+        /// The server that has it. Without one it is searched for, again and again until one answers, and when that is lost.
         server: Option<Address>,
     },
     /// Close a channel with all its operations. Nothing more is told of it and of them, and their numbers are free.
@@ -125,6 +126,8 @@ pub enum Command {
         /// The operation.
         operation: u32,
     },
+    /// Ask all servers to answer, once: each is an [`Event::Found`].
+    List,
 }
 
 /// A request to an array.
@@ -200,12 +203,15 @@ pub enum Event {
         /// The text.
         text: Box<str>,
     },
+    /// A server has answered [`Command::List`], sent a beacon or none for long, or has a name that another one has, too.
+    Found(Box<Found>),
 }
 
 /// The channel or the operation of an event.
 pub(crate) enum Subject {
     Channel(u32),
     Operation(u32),
+    None,
 }
 
 impl Event {
@@ -220,6 +226,7 @@ impl Event {
             | Event::Updates { operation }
             | Event::Ended { operation, .. }
             | Event::Message { operation, .. } => Subject::Operation(operation),
+            Event::Found(_) => Subject::None,
         }
     }
 }

@@ -16,7 +16,7 @@ impl Client {
             Command::ReadBack { operation } => self.execute(operation, Job::ReadBack),
             Command::Call { operation, argument } => self.execute(operation, Job::Call(argument)),
             Command::Array { operation, request } => self.execute(operation, Job::Array(request)),
-            Command::Open { channel, name, server } => self.open(channel, name, server),
+            Command::Open { channel, name, server } => self.open(now, channel, name, server),
             Command::Close { channel } => self.close(now, channel),
             Command::Prepare { operation, channel, kind, request } => {
                 let subscription = (kind == Kind::Monitor)
@@ -44,6 +44,7 @@ impl Client {
             }
             Command::Cancel { operation } => self.cancel(operation),
             Command::Finish { operation } => self.finish(operation),
+            Command::List => self.tables.finder.list(),
         }
     }
 
@@ -58,7 +59,7 @@ impl Client {
         }
     }
 
-    fn open(&mut self, number: u32, name: String, server: Option<Address>) {
+    fn open(&mut self, now: Instant, number: u32, name: String, server: Option<Address>) {
         let max = self.config.channels_max.min(1 << NUMBER_BITS);
         let refused = |why: &str| Event::Refused { channel: number, status: Box::new(Status::error(why)) };
         if number >= max {
@@ -73,20 +74,18 @@ impl Client {
             return self.tables.tell(refused("the number is that of an open channel: close it first"));
         }
         channel.cid = next_number(channel.cid, number);
-        (channel.name, channel.server, channel.step) = (name, server, Step::Waiting);
-        self.attach(number);
+        (channel.name, channel.server, channel.step) = (name, server.clone(), Step::Waiting);
+        match server {
+            Some(server) => self.attach(number, server),
+            None => self.search(now, number, false),
+        }
     }
 
-    /// Puts a channel on the connection to its server.
-    fn attach(&mut self, number: u32) {
-        let Some(channel) = self.tables.channel(number) else { return };
-        let Some(address) = channel.server.clone() else {
-            let status = Box::new(Status::error("no server is stated for the channel"));
-            return self.tables.tell(Event::Refused { channel: number, status });
-        };
+    /// Puts a channel on the connection to a server.
+    pub(super) fn attach(&mut self, number: u32, address: Address) {
         let connection = match self.addresses.get(&address) {
             Some(connection) => *connection,
-            None => self.connect(address),
+            None => self.connect(address, None),
         };
         if let (Some(Some(known)), Some(channel)) = (self.connections.at(connection), self.tables.channel_at(number)) {
             channel.connection = Some(connection);
@@ -110,6 +109,7 @@ impl Client {
             link.talk.close(step, cid);
         }
         self.detach(now, number);
+        self.tables.finder.cancel(number);
         let channel = &mut self.tables.channels[number as usize];
         *channel = Channel { epoch: channel.epoch + 1, cid: next_number(cid, number), ..Channel::default() };
         self.timers.cancel(Timer::Channel(number));

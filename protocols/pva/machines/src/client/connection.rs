@@ -3,6 +3,7 @@ use crate::client::reply;
 use crate::client::tables::{Step, Tables};
 use crate::session::{self, Session, SessionConfig};
 use crate::wire::connection::{ChannelCreated, CreateChannel, DestroyChannel, Note};
+use crate::wire::discovery::SearchResponse;
 use crate::wire::operation::EndRequest;
 use crate::wire::{Command, Inbound, Incoming, Message, Side};
 use crate::{Error, Limits};
@@ -32,9 +33,13 @@ pub(crate) struct Connection {
     pub(crate) phase: Phase,
     pub(crate) link: Option<Box<Link>>,
     pub(crate) channels: Vec<u32>,
+    /// Number of the name server that it is, if it is one.
+    pub(crate) name_server: Option<usize>,
     pub(crate) back_off: BackOff,
     /// Whether it waits among those that may have something to send.
     pub(crate) is_queued: bool,
+    /// Whether the server has accepted it.
+    pub(crate) was_reached: bool,
     /// When to close it, if no channel needs it until then.
     pub(crate) idle_until: Option<Instant>,
     /// The reason of the last failure, until the server is reached again.
@@ -52,6 +57,8 @@ pub(crate) struct Link {
 #[derive(Debug)]
 pub(crate) struct Talk {
     number: u32,
+    /// The name server at the other end, and its address.
+    name_server: Option<(usize, Address)>,
     limits: Limits,
     pub(crate) session: Session,
     /// Channels to be opened.
@@ -64,12 +71,13 @@ pub(crate) struct Talk {
 }
 
 impl Link {
-    pub(crate) fn new(number: u32, config: &SessionConfig, channels: &[u32], now: Instant) -> Self {
+    pub(crate) fn new(number: u32, config: &SessionConfig, connection: &Connection, now: Instant) -> Self {
         let talk = Talk {
             number,
+            name_server: connection.name_server.map(|number| (number, connection.address.clone())),
             limits: config.limits,
             session: Session::new(Side::Client, config.clone(), now),
-            to_create: channels.iter().copied().collect(),
+            to_create: connection.channels.iter().copied().collect(),
             jobs: VecDeque::new(),
             abandoned: BTreeSet::new(),
             is_blocked: false,
@@ -156,6 +164,11 @@ impl Talk {
                     tables.tell(Event::Message { operation, severity, text: text.into() });
                 }
             }
+            Command::SearchResponse => {
+                if let Some((_, address)) = &self.name_server {
+                    tables.finder.response(&SearchResponse::decode(&mut reader)?, address);
+                }
+            }
             // Commands that are not known, or of no use to a client.
             _ => {}
         }
@@ -202,17 +215,23 @@ impl Talk {
         }
         while !self.is_blocked {
             if self.session.writer.len() >= TURN_BYTES {
-                return !self.jobs.is_empty() || !self.to_create.is_empty();
+                return true;
             }
             if let Some(number) = self.to_create.pop_front() {
                 self.create(number, tables);
             } else if let Some(number) = self.jobs.pop_front() {
                 self.write_operation(number, tables);
-            } else {
+            } else if !self.search(tables) {
                 break;
             }
         }
         false
+    }
+
+    /// Writes the next search for a name server; returns whether there was one.
+    fn search(&mut self, tables: &mut Tables) -> bool {
+        let Some((number, _)) = self.name_server else { return false };
+        tables.finder.write_searches(number, &mut self.session.writer)
     }
 
     fn create(&mut self, number: u32, tables: &mut Tables) {

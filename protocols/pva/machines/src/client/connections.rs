@@ -1,6 +1,7 @@
 use crate::client::connection::{Connection, Link, Phase};
 use crate::client::tables::{Step, Tables};
-use crate::client::{Client, Lost, Timer};
+use crate::client::{Client, Event, Lost, Timer};
+use crate::discovery::Found;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use hodo_machine::{Address, BackOff, Closed, Instant, Peer};
@@ -22,15 +23,17 @@ impl Client {
     }
 
     /// Begins to connect to a server, and returns the number of the connection.
-    pub(super) fn connect(&mut self, address: Address) -> u32 {
+    pub(super) fn connect(&mut self, address: Address, name_server: Option<usize>) -> u32 {
         let (first, max) = self.config.retry;
         let connection = Connection {
             address: address.clone(),
             phase: Phase::Queued,
             link: None,
             channels: Vec::new(),
+            name_server,
             back_off: BackOff::new(first, max, self.seed()),
             is_queued: false,
+            was_reached: false,
             idle_until: None,
             trouble: None,
         };
@@ -67,7 +70,7 @@ impl Client {
         }
         self.opening -= 1;
         connection.phase = Phase::Open;
-        let link = Link::new(number, &self.config.session, &connection.channels, now);
+        let link = Link::new(number, &self.config.session, connection, now);
         self.timers.arm(Timer::Connection(number), link.talk.session.deadline());
         connection.link = Some(Box::new(link));
     }
@@ -87,6 +90,10 @@ impl Client {
         if !was_ready && link.talk.session.is_ready() {
             connection.back_off.succeeded();
             connection.trouble = None;
+            connection.was_reached = true;
+            if let Some(name_server) = connection.name_server {
+                self.tables.finder.set_name_server(name_server, true);
+            }
         }
         self.wake(number);
         for channel in core::mem::take(&mut self.tables.again) {
@@ -112,20 +119,39 @@ impl Client {
         connection.phase = Phase::Waiting;
         connection.link = None;
         connection.is_queued = false;
-        let channels = core::mem::take(&mut connection.channels);
-        for channel in &channels {
-            if self.tables.channel(*channel).is_some_and(|channel| channel.step == Step::Refused) {
-                self.timers.cancel(Timer::Channel(*channel));
-            }
-            self.tables.lost(*channel, Step::Waiting, &why);
+        let was_reached = core::mem::take(&mut connection.was_reached);
+        if let Some(name_server) = connection.name_server {
+            self.tables.finder.set_name_server(name_server, false);
         }
+        let mut channels = core::mem::take(&mut connection.channels);
+        channels.retain(|channel| self.lose_channel(now, *channel, was_reached, &why));
+        (0..).zip(&channels).for_each(|(place, channel)| self.tables.channels[*channel as usize].place = place);
         let Some(Some(connection)) = self.connections.at(number) else { return };
-        if channels.is_empty() {
+        if channels.is_empty() && connection.name_server.is_none() {
             return self.forget(number);
         }
         connection.channels = channels;
         connection.trouble = Some(why);
         self.timers.arm(Timer::Connection(number), now + connection.back_off.failed());
+    }
+
+    /// Takes a channel from a connection that is lost; returns whether it waits there for the next one.
+    fn lose_channel(&mut self, now: Instant, number: u32, was_reached: bool, why: &Lost) -> bool {
+        self.timers.cancel(Timer::Channel(number));
+        self.tables.lost(number, Step::Waiting, why);
+        let Some(channel) = self.tables.channel_at(number) else { return false };
+        if channel.server.is_some() {
+            return true;
+        }
+        channel.connection = None;
+        if was_reached {
+            self.search(now, number, true);
+        } else {
+            // It answers searches, but cannot be connected to.
+            channel.step = Step::Refused;
+            self.ask_later(now, number);
+        }
+        false
     }
 
     fn forget(&mut self, number: u32) {
@@ -177,7 +203,7 @@ impl Client {
         if let Some(moved) = connection.channels.get(place) {
             self.tables.channels[*moved as usize].place = place as u32;
         }
-        if !connection.channels.is_empty() {
+        if !connection.channels.is_empty() || connection.name_server.is_some() {
             return self.wake(at);
         }
         if connection.phase == Phase::Open {
@@ -202,15 +228,51 @@ impl Client {
         }
     }
 
-    pub(super) fn ask_again(&mut self, number: u32) {
+    pub(super) fn ask_again(&mut self, now: Instant, number: u32) {
         let Some(channel) = self.tables.channel_at(number).filter(|channel| channel.step == Step::Refused) else {
             return;
         };
+        if channel.server.is_none() {
+            self.detach(now, number);
+            return self.search(now, number, true);
+        }
         channel.step = Step::Waiting;
         let Some(at) = channel.connection else { return };
         if let Some(link) = self.link(at) {
             link.talk.to_create.push_back(number);
         }
         self.wake(at);
+    }
+
+    /// Searches for the server of a channel.
+    pub(super) fn search(&mut self, now: Instant, number: u32, is_lost: bool) {
+        let Tables { channels, finder, .. } = &mut self.tables;
+        if let Some(channel) = channels.get_mut(number as usize) {
+            channel.step = Step::Searching;
+            finder.search(now, number, &channel.name, is_lost);
+        }
+    }
+
+    /// Takes in what the search has found.
+    pub(super) fn found(&mut self, found: Found) {
+        match found {
+            Found::Name { number, server, .. } => {
+                if let Some(channel) = self.tables.channel_at(number)
+                    && channel.step == Step::Searching
+                {
+                    channel.step = Step::Waiting;
+                    self.attach(number, server);
+                }
+            }
+            other => self.tables.tell(Event::Found(Box::new(other))),
+        }
+    }
+
+    /// Lets the search do what is due, and name servers be asked.
+    pub(super) fn search_elapsed(&mut self, now: Instant) {
+        self.tables.finder.elapsed(now);
+        for number in 1..=self.config.name_servers.len() as u32 {
+            self.wake(number);
+        }
     }
 }

@@ -1,5 +1,6 @@
 use crate::client::command::{Event, Lost, Subject};
 use crate::client::operation::{Operation, State};
+use crate::discovery::Finder;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -21,13 +22,14 @@ pub(crate) const fn next_number(id: u32, number: u32) -> u32 {
 }
 
 /// The channels and operations of a client by their numbers, and what it has to tell of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tables {
     pub(crate) channels: Vec<Channel>,
     pub(crate) operations: Vec<Operation>,
     events: VecDeque<(u32, Event)>,
     /// Channels that their server has refused or closed, and that are to be opened again later.
     pub(crate) again: Vec<u32>,
+    pub(crate) finder: Finder,
 }
 
 /// The step that a channel has reached.
@@ -36,11 +38,13 @@ pub(crate) enum Step {
     /// The number is free.
     #[default]
     Free,
+    /// No server is known to have it, and it is searched for.
+    Searching,
     /// To be opened as soon as there is a connection.
     Waiting,
     /// The server has been asked to open it.
     Creating,
-    /// The server has not opened it, or has closed it. It is asked again later.
+    /// The server has not opened it, or has closed it, or is not reached. It is asked, or searched for, again later.
     Refused,
     /// Open, with this number of the server.
     Open(u32),
@@ -54,6 +58,7 @@ pub(crate) struct Channel {
     /// Number on the wire, another one each time that the channel is opened.
     pub(crate) cid: u32,
     pub(crate) name: String,
+    /// The server that the application has stated.
     pub(crate) server: Option<Address>,
     pub(crate) step: Step,
     /// The connection to its server, and the place among the channels there.
@@ -65,6 +70,10 @@ pub(crate) struct Channel {
 }
 
 impl Tables {
+    pub(crate) const fn new(finder: Finder) -> Self {
+        Tables { channels: Vec::new(), operations: Vec::new(), events: VecDeque::new(), again: Vec::new(), finder }
+    }
+
     /// Reports an event.
     pub(crate) fn tell(&mut self, event: Event) {
         let epoch = self.epoch(&event).unwrap_or_default();
@@ -85,6 +94,7 @@ impl Tables {
         match event.subject() {
             Subject::Channel(number) => self.channels.get(number as usize).map(|channel| channel.epoch),
             Subject::Operation(number) => self.operations.get(number as usize).map(|operation| operation.epoch),
+            Subject::None => None,
         }
     }
 

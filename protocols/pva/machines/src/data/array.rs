@@ -1,3 +1,5 @@
+mod part;
+
 use crate::data::{Scalar, Text};
 use crate::wire::SHARE_FROM;
 use crate::{Error, Limits, Order, Reader, Writer};

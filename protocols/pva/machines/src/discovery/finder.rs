@@ -11,7 +11,7 @@ use crate::wire::discovery::{
     Beacon, Guid, REPLY_REQUIRED, Search, SearchFront, SearchResponse, UNICAST, decode_origin_tag,
 };
 use crate::wire::{Command, HEADER, Side};
-use crate::{Limits, Order, TypeCache, Writer};
+use crate::{Limits, Order, Writer};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -281,7 +281,7 @@ impl Finder {
                     self.response(&response, &ends.remote);
                 }
                 (Command::Beacon, Side::Server) => {
-                    let Ok(beacon) = Beacon::decode(&mut reader, &mut TypeCache::new()) else { break };
+                    let Ok(beacon) = Beacon::decode_front(&mut reader) else { break };
                     is_foreign = false;
                     self.beacon(now, &beacon, &ends.remote);
                 }

@@ -5,7 +5,7 @@ use crate::server::{ClientStatistics, Ended, Event, ServerConfig, Shared};
 use crate::session::{Session, Step, claimed};
 use crate::wire::connection::{ChannelCreated, CreateChannel, DestroyChannel};
 use crate::wire::discovery::{REPLY_REQUIRED, ResponseFront, Search};
-use crate::wire::operation::{EndRequest, FieldReply, GetField, Subcommand};
+use crate::wire::operation::{EndRequest, FieldReply, GetField, Operation as Front, Reply, Subcommand};
 use crate::wire::{Command, Inbound, Incoming, Message, Side, Status};
 use crate::{Error, Limits, Reader};
 use alloc::boxed::Box;
@@ -274,6 +274,7 @@ impl Talk {
             | Command::Array
             | Command::Process
             | Command::Rpc => self.operation(command, &mut reader, shared, config)?,
+            Command::MultipleData | Command::Other(_) => self.unknown(command, &mut reader, shared),
             _ => {}
         }
         if self.owed.len() > 2 * config.operations_max {
@@ -281,6 +282,16 @@ impl Talk {
             return Err(Error::OverLimit { what: "replies that a client does not read", count, max });
         }
         Ok(reader.first_share())
+    }
+
+    /// Replies to a request of an unknown kind about an open channel, so that nobody waits for an answer. Any other is passed over.
+    fn unknown(&mut self, command: Command, reader: &mut Reader<'_>, shared: &mut Shared) {
+        let Ok(front) = Front::decode(reader) else { return };
+        if self.number(front.sid).is_some() {
+            shared.counters.refused += 1;
+            let status = Status::error("this server does not know that request");
+            Reply { ioid: front.ioid, subcommand: front.subcommand, status }.encode(command, &mut self.session.writer);
+        }
     }
 
     fn create(&mut self, reader: &mut Reader<'_>, shared: &mut Shared, config: &ServerConfig) -> Result<(), Error> {

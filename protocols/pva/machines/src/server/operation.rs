@@ -1,5 +1,6 @@
-use crate::data::{BitSet, Plan, Value};
+use crate::data::{BitSet, Type, Value};
 use crate::request::{Delivery, Request};
+use crate::server::array::Slicing;
 use crate::server::client::Talk;
 use crate::server::subscription::{Subscription, Taken};
 use crate::server::{Access, Event, ServerConfig, Shared};
@@ -14,14 +15,16 @@ use hodo_machine::Peer;
 pub(crate) struct Operation {
     kind: Command,
     pub(crate) sid: u32,
-    channel: u32,
+    pub(crate) channel: u32,
     /// The leaves that the client asked for.
     mask: BitSet,
     subscription: Option<Subscription>,
     /// Whether it waits among the monitors that have something to send.
     is_running: bool,
+    /// The array of an operation on parts of one.
+    pub(crate) slicing: Option<Slicing>,
     /// The event that the application has to answer.
-    call: Option<u64>,
+    pub(crate) call: Option<u64>,
     /// The subcommand of the request that is being answered.
     subcommand: Subcommand,
 }
@@ -95,9 +98,6 @@ impl Talk {
         if self.operations.len() >= config.operations_max {
             return refuse("too many operations are set up on this connection");
         }
-        if kind == Command::Array {
-            return refuse("parts of arrays are not served: read or write the field");
-        }
         let number = self.number(front.sid);
         let Some((number, channel)) = number.and_then(|number| Some((number, shared.channel(number)?))) else {
             return refuse("there is no such channel");
@@ -106,6 +106,10 @@ impl Talk {
         let Ok(mask) = request.get_field.as_ref().unwrap_or(&request.field).mask(&plan) else {
             return refuse("none of the requested fields exists");
         };
+        let slicing = if kind == Command::Array { Slicing::of(&plan, &mask) } else { None };
+        if kind == Command::Array && slicing.is_none() {
+            return refuse("none of the requested fields is an array of numbers, bools or texts");
+        }
         let mut delivery = Delivery::of(&request, config.queue_max);
         delivery.pipeline = pipelined;
         let subscription =
@@ -122,15 +126,17 @@ impl Talk {
             mask,
             subscription,
             is_running: false,
+            slicing,
             call: None,
             subcommand: Subcommand::NONE,
         };
         self.operations.insert(front.ioid, operation);
-        self.tell_type(kind, front, &plan);
+        let of = slicing.and_then(|slicing| plan.field(slicing.field)).unwrap_or_else(|| plan.of());
+        self.tell_type(kind, front, of);
         Ok(Ok(()))
     }
 
-    fn tell_type(&mut self, kind: Command, front: &Front, plan: &Plan) {
+    fn tell_type(&mut self, kind: Command, front: &Front, of: &Type) {
         let writer = &mut self.session.writer;
         Reply { ioid: front.ioid, subcommand: front.subcommand, status: Status::OK }.begin(kind, writer);
         let times = match kind {
@@ -139,7 +145,7 @@ impl Talk {
             _ => 1,
         };
         for _ in 0..times {
-            plan.of().encode(writer);
+            of.encode(writer);
         }
         writer.end();
     }
@@ -162,8 +168,12 @@ impl Talk {
             return Ok(Err(Status::error("the operation is not over yet")));
         }
         operation.subcommand = at;
-        if shared.is_draining && operation.kind != Command::Get {
+        let reads = operation.kind == Command::Get || (operation.kind == Command::Array && at.reads_array());
+        if shared.is_draining && !reads {
             return Ok(Err(Status::error("the server is about to stop: try again in a moment")));
+        }
+        if operation.kind == Command::Array {
+            return self.slice(front, reader, shared);
         }
         let puts = matches!(operation.kind, Command::Put | Command::PutGet);
         if operation.kind == Command::Get || (puts && at.0 & 0xC0 != 0) {
@@ -171,21 +181,9 @@ impl Talk {
         } else if puts {
             let mut value = Box::new(Value::new(&plan));
             value.decode_changed(reader, &mut self.session.types)?;
-            shared.counters.puts += 1;
             plan.expand(&mut value.changed);
             value.changed.intersect(&operation.mask);
-            match access {
-                Access::ReadOnly => return Ok(Err(Status::error("the channel can only be read"))),
-                Access::Mailbox => {
-                    shared.post(number, &value);
-                    self.answered(ioid, Ok(None));
-                }
-                Access::Handled => {
-                    let call = shared.call(self.peer, ioid);
-                    operation.call = Some(call);
-                    shared.events.push_back(Event::Put { call, peer: self.peer, channel: number, value });
-                }
-            }
+            return Ok(self.put(ioid, number, value, shared));
         } else if operation.kind == Command::Rpc {
             let argument = Value::decode_any(reader, &mut self.session.types)?.map(Box::new);
             shared.counters.calls += 1;
@@ -304,8 +302,13 @@ impl Talk {
         let channel = shared.channel(operation.channel);
         let status = if channel.is_some() { Status::OK } else { Status::error("the channel is served no more") };
         Reply { ioid, subcommand, status }.begin(operation.kind, writer);
-        if let Some(channel) = channel {
-            channel.value.encode_set(&operation.mask, writer);
+        match (channel, &operation.slicing) {
+            (None, _) => {}
+            (Some(channel), None) => channel.value.encode_set(&operation.mask, writer),
+            (Some(channel), Some(slicing)) if subcommand.has(Subcommand::GET) => {
+                slicing.read(&channel.value).encode_counted(writer);
+            }
+            (Some(channel), Some(slicing)) => writer.size(slicing.array(&channel.value).len() as u64),
         }
         writer.end();
         if subcommand.has(Subcommand::DESTROY) {

@@ -48,6 +48,15 @@ impl<'a> Beacon<'a> {
     /// # Errors
     /// An [`Error`] for what is none.
     pub fn decode(reader: &mut Reader<'a>, types: &mut TypeCache) -> Result<Self, Error> {
+        let front = Beacon::decode_front(reader)?;
+        Ok(Beacon { state: Value::decode_any(reader, types)?, ..front })
+    }
+
+    /// Decodes the payload but for the state of the server, which any stranger may make large.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`].
+    pub fn decode_front(reader: &mut Reader<'a>) -> Result<Self, Error> {
         Ok(Beacon {
             guid: reader.array()?,
             flags: reader.u8()?,
@@ -56,7 +65,7 @@ impl<'a> Beacon<'a> {
             address: address(reader)?,
             port: reader.u16()?,
             protocol: reader.text()?,
-            state: Value::decode_any(reader, types)?,
+            state: None,
         })
     }
 

@@ -66,6 +66,12 @@ impl Subcommand {
         self.0 & bits.0 == bits.0
     }
 
+    /// Tells whether this is a step of an array operation that only reads.
+    #[must_use]
+    pub const fn reads_array(self) -> bool {
+        self.has(Self::GET) || self.has(Self::PROCESS)
+    }
+
     /// Returns one with the bits of both.
     #[must_use]
     pub const fn with(self, bits: Subcommand) -> Subcommand {

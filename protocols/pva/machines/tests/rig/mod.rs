@@ -107,7 +107,8 @@ impl<F: Far> Rig<F> {
                     }
                 }
                 Output::Open(peer, Address::Node(node)) => self.connect(peer, node),
-                Output::Open(_, address) => panic!("{address}"),
+                // An IP address stands for the node of its port.
+                Output::Open(peer, address) => self.connect(peer, address.ip().expect("an IP address").port().into()),
                 Output::Idle(deadline) => {
                     self.deadline = deadline;
                     if !self.far_ends_say() {
