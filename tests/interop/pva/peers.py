@@ -108,13 +108,13 @@ def ioc(port=0):
         process.stdout.close()
 
 
-def p4p_server(port=0):
+def p4p_server(port=0, **environment):
     """The server of serve_p4p.py."""
-    return served([sys.executable, HERE / "serve_p4p.py"], EPICS_PVAS_SERVER_PORT=str(port))
+    return served([sys.executable, HERE / "serve_p4p.py"], **{"EPICS_PVAS_SERVER_PORT": str(port), **environment})
 
 
 @contextlib.contextmanager
-def compiled_server(name, *arguments):
+def compiled_server(name, *arguments, **environment):
     """A server in C++, compiled against the field's libraries."""
-    with tempfile.TemporaryDirectory() as folder, served([golden.compiled(name, folder), *arguments]) as peer:
+    with tempfile.TemporaryDirectory() as folder, served([golden.compiled(name, folder), *arguments], **environment) as peer:
         yield peer
