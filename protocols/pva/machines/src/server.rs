@@ -39,6 +39,8 @@ pub struct ServerConfig {
     pub operations_max: usize,
     /// Updates that may wait for one subscription.
     pub queue_max: u32,
+    /// Bytes of updates that may wait for one client in all its subscriptions; beyond, one waits in each.
+    pub queued_bytes_max: usize,
     /// Identity of the server, another one each time it starts.
     pub guid: Guid,
     /// Where channels come from that are not served yet.
@@ -54,6 +56,7 @@ impl Default for ServerConfig {
             channels_max: 100_000,
             operations_max: 100_000,
             queue_max: 1000,
+            queued_bytes_max: 64 << 20,
             guid: [0; 12],
             source: Sourced::default(),
             discovery: DiscoveryConfig::default(),
@@ -308,13 +311,15 @@ impl Server {
 
     /// Hands what has changed of a channel to the subscriptions.
     fn tell(&mut self, number: u32, set: &BitSet, overrun: &BitSet) {
-        let Server { shared, clients, ready, selected, .. } = self;
+        let Server { config, shared, clients, ready, selected, .. } = self;
         let Shared { channels, counters, .. } = shared;
         let Some(Some(channel)) = channels.at(number) else { return };
         let Channel { value, subscribers, .. } = channel;
         subscribers.retain(|(peer, ioid)| {
             let Some(client) = clients.at(*peer) else { return false };
-            let Some(outcome) = client.update(*ioid, value, set, overrun, selected) else { return false };
+            let Some(outcome) = client.update(*ioid, value, set, overrun, selected, config.queued_bytes_max) else {
+                return false;
+            };
             counters.merged += u64::from(outcome.is_merged);
             if outcome.has_news && !core::mem::replace(&mut client.is_queued, true) {
                 ready.push_back(*peer);

@@ -232,6 +232,22 @@ pub(crate) fn is_same(one: &Arc<Plan>, other: &Arc<Plan>) -> bool {
 }
 
 impl Value {
+    /// Returns the bytes of memory of a value in which only a set of fields has texts, arrays and elements.
+    pub(crate) fn bytes(&self, set: &BitSet) -> usize {
+        let (mut bytes, mut at) = (Value::memory(&self.plan), 0);
+        while let Some(number) = set.next(at) {
+            let objects = self.plan.leaves_of(number).iter().filter(|leaf| !matches!(leaf.step, Step::Word(_)));
+            bytes += objects.map(|leaf| self.objects[leaf.place as usize].bytes()).sum::<usize>();
+            at = self.plan.end(number);
+        }
+        bytes
+    }
+
+    /// Returns the bytes of a value that another one holds.
+    fn held_bytes(&self) -> usize {
+        Value::memory(&self.plan) + self.objects.iter().map(Object::bytes).sum::<usize>()
+    }
+
     /// Takes over the fields of another value that a set of leaves names, and marks nothing. Returns `false` if the other value has
     /// another type, which changes nothing.
     pub fn take(&mut self, from: &Value, leaves: &BitSet) -> bool {
@@ -251,6 +267,22 @@ impl Value {
             at = number + 1;
         }
         true
+    }
+}
+
+impl Object {
+    /// Returns the bytes of memory that it refers to.
+    fn bytes(&self) -> usize {
+        match self {
+            Object::Text(text) => text.as_bytes().len(),
+            Object::Array(array) => array.bytes().len(),
+            Object::Union(held) => held.as_ref().map_or(0, |(_, value)| value.held_bytes()),
+            Object::Any(held) => held.as_ref().map_or(0, |value| value.held_bytes()),
+            Object::Elements(elements) => {
+                let held = elements.iter().flatten().map(|value| value.held_bytes()).sum::<usize>();
+                held + size_of::<Option<Box<Value>>>() * elements.len()
+            }
+        }
     }
 }
 

@@ -45,6 +45,8 @@ pub(crate) struct Talk {
     pub(crate) owed: VecDeque<(u32, Subcommand)>,
     /// Monitors that have something to send, in turn.
     pub(crate) running: VecDeque<u32>,
+    /// Bytes of the updates that wait in all subscriptions.
+    pub(crate) held: usize,
 }
 
 /// A channel that a client has opened.
@@ -65,6 +67,7 @@ impl Client {
             operations: BTreeMap::new(),
             owed: VecDeque::new(),
             running: VecDeque::new(),
+            held: 0,
         };
         Client {
             inbound: Inbound::new(Side::Client),
@@ -161,8 +164,9 @@ impl Client {
         set: &BitSet,
         overrun: &BitSet,
         selected: &mut BitSet,
+        held_max: usize,
     ) -> Option<Taken> {
-        self.talk.update(ioid, value, set, overrun, selected)
+        self.talk.update(ioid, value, set, overrun, selected, held_max)
     }
 
     /// Returns whether replies wait that hold values.

@@ -112,8 +112,8 @@ impl Talk {
         }
         let mut delivery = Delivery::of(&request, config.queue_max);
         delivery.pipeline = pipelined;
-        let subscription =
-            (kind == Command::Monitor).then(|| Subscription::new(delivery, allowed, &channel.value, &mask));
+        let subscription = (kind == Command::Monitor)
+            .then(|| Subscription::new(delivery, allowed, &channel.value, &mask, &mut self.held));
         if subscription.is_some()
             && let Some(Some(channel)) = shared.channels.at(number)
         {
@@ -236,6 +236,7 @@ impl Talk {
         set: &BitSet,
         overrun: &BitSet,
         selected: &mut BitSet,
+        held_max: usize,
     ) -> Option<Taken> {
         let operation = self.operations.get_mut(&ioid)?;
         let subscription = operation.subscription.as_mut()?;
@@ -244,7 +245,7 @@ impl Talk {
         if selected.is_empty() {
             return Some(Taken { has_news: false, is_merged: false });
         }
-        let is_merged = subscription.push(value, selected, overrun);
+        let is_merged = subscription.push(value, selected, overrun, &mut self.held, held_max);
         Some(Taken { has_news: self.queue(ioid), is_merged })
     }
 
@@ -282,7 +283,7 @@ impl Talk {
         let Some(operation) = self.operations.get_mut(&ioid) else { return true };
         operation.is_running = false;
         let Some(subscription) = &mut operation.subscription else { return true };
-        if let Some(update) = subscription.next() {
+        if let Some(update) = subscription.next(&mut self.held) {
             shared.counters.updates += 1;
             let writer = &mut self.session.writer;
             Reply { ioid, subcommand: Subcommand::NONE, status: Status::OK }.begin(Command::Monitor, writer);
@@ -319,6 +320,7 @@ impl Talk {
     /// Ends an operation; nothing more is said about it.
     pub(crate) fn destroy(&mut self, ioid: u32, shared: &mut Shared) {
         if let Some(operation) = self.operations.remove(&ioid) {
+            self.held -= operation.subscription.as_ref().map_or(0, Subscription::bytes);
             operation.end(self.peer, ioid, shared);
         }
     }

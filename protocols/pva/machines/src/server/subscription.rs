@@ -4,8 +4,8 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// The updates that wait for one subscriber. One more than the queue takes becomes part of the last one, and what it overwrites
-/// is told as overrun.
+/// The updates that wait for one subscriber. One more than the queue takes, or than the client has room for, becomes part of the last one,
+/// and what it overwrites is told as overrun.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     delivery: Delivery,
@@ -21,6 +21,8 @@ pub(crate) struct Subscription {
 pub(crate) struct Update {
     pub(crate) value: Value,
     pub(crate) overrun: BitSet,
+    /// The bytes of memory that it takes.
+    bytes: usize,
 }
 
 /// The outcome of a change for a subscription.
@@ -34,11 +36,11 @@ pub(crate) struct Taken {
 
 impl Subscription {
     /// Creates a subscription that does not run yet, whose first update is the whole value.
-    pub(crate) fn new(delivery: Delivery, allowed: u32, now: &Value, mask: &BitSet) -> Self {
+    pub(crate) fn new(delivery: Delivery, allowed: u32, now: &Value, mask: &BitSet, held: &mut usize) -> Self {
         let allowed = if allowed == 0 { delivery.queue } else { allowed };
         let mut fresh =
             Subscription { delivery, waiting: VecDeque::new(), spare: Vec::new(), is_running: false, allowed };
-        fresh.push(now, mask, &BitSet::new());
+        fresh.push(now, mask, &BitSet::new(), held, 0);
         fresh
     }
 
@@ -53,19 +55,33 @@ impl Subscription {
     }
 
     /// Takes in fields of a value that have changed, and returns whether they became part of an update that waits already. `overrun`
-    /// names fields whose former content is missing.
-    pub(crate) fn push(&mut self, from: &Value, set: &BitSet, overrun: &BitSet) -> bool {
-        let is_merged = self.waiting.len() >= self.delivery.queue as usize;
+    /// names fields whose former content is missing. `held` counts the bytes of what waits for the client in all its subscriptions; with
+    /// `held_max` of them, each holds no more than one update.
+    pub(crate) fn push(
+        &mut self,
+        from: &Value,
+        set: &BitSet,
+        overrun: &BitSet,
+        held: &mut usize,
+        held_max: usize,
+    ) -> bool {
+        let bytes = from.bytes(set);
+        let is_full = self.waiting.len() >= self.delivery.queue as usize;
+        let is_merged = is_full || !self.waiting.is_empty() && held.saturating_add(bytes) > held_max;
         if !is_merged {
             let plan: &Arc<Plan> = from.plan();
-            let fresh = || Update { value: Value::new(plan), overrun: BitSet::new() };
+            let fresh = || Update { value: Value::new(plan), overrun: BitSet::new(), bytes: 0 };
             let mut update = self.spare.pop().unwrap_or_else(fresh);
             update.value.unmark();
             update.overrun.clear();
+            update.bytes = 0;
             self.waiting.push_back(update);
         }
         if let Some(last) = self.waiting.back_mut() {
             last.value.merge(from, set, &mut last.overrun);
+            let bytes = if is_merged { last.value.bytes(last.value.changed()) } else { bytes };
+            *held = *held - last.bytes + bytes;
+            last.bytes = bytes;
             overrun.iter().filter(|number| set.has(*number)).for_each(|number| last.overrun.insert(number));
         }
         is_merged
@@ -77,12 +93,19 @@ impl Subscription {
     }
 
     /// Returns the next update that may be sent.
-    pub(crate) fn next(&mut self) -> Option<Update> {
+    pub(crate) fn next(&mut self, held: &mut usize) -> Option<Update> {
         if !self.has_next() {
             return None;
         }
         self.allowed -= u32::from(self.delivery.pipeline);
-        self.waiting.pop_front()
+        let next = self.waiting.pop_front()?;
+        *held -= next.bytes;
+        Some(next)
+    }
+
+    /// Returns the bytes of what waits.
+    pub(crate) fn bytes(&self) -> usize {
+        self.waiting.iter().map(|update| update.bytes).sum()
     }
 
     /// Takes an update back whose room is used again.
@@ -107,15 +130,20 @@ mod tests {
 
     fn subscription(queue: u32, pipeline: bool) -> Subscription {
         let first = value(0.0);
-        let mut made =
-            Subscription::new(Delivery { queue, pipeline, acknowledge_every: 1 }, 0, &first, &first.plan().all());
+        let mut made = Subscription::new(
+            Delivery { queue, pipeline, acknowledge_every: 1 },
+            0,
+            &first,
+            &first.plan().all(),
+            &mut 0,
+        );
         made.run(true);
         made
     }
 
     fn sent(subscription: &mut Subscription) -> Vec<(f64, bool)> {
         let mut all = Vec::new();
-        while let Some(update) = subscription.next() {
+        while let Some(update) = subscription.next(&mut subscription.bytes()) {
             let number = update.value.get("value").and_then(Item::as_f64).expect("a number");
             all.push((number, update.overrun.has(1)));
             subscription.recycle(update);
@@ -127,10 +155,16 @@ mod tests {
     fn what_does_not_fit_is_merged_into_the_last_and_told_as_overrun() {
         let mut subscription = subscription(2, false);
         for number in 1..=4 {
-            subscription.push(&value(number.into()), &BitSet::from_iter([1]), &BitSet::new());
+            subscription.push(
+                &value(number.into()),
+                &BitSet::from_iter([1]),
+                &BitSet::new(),
+                &mut (1 << 30),
+                usize::MAX,
+            );
         }
         assert_eq!(sent(&mut subscription), [(0.0, false), (4.0, true)]);
-        subscription.push(&value(5.0), &BitSet::from_iter([1]), &BitSet::new());
+        subscription.push(&value(5.0), &BitSet::from_iter([1]), &BitSet::new(), &mut (1 << 30), usize::MAX);
         assert_eq!(sent(&mut subscription), [(5.0, false)]);
     }
 
@@ -139,7 +173,13 @@ mod tests {
         let mut subscription = subscription(3, true);
         assert_eq!(sent(&mut subscription).len(), 1);
         for number in 1..=3 {
-            subscription.push(&value(number.into()), &BitSet::from_iter([1]), &BitSet::new());
+            subscription.push(
+                &value(number.into()),
+                &BitSet::from_iter([1]),
+                &BitSet::new(),
+                &mut (1 << 30),
+                usize::MAX,
+            );
         }
         assert_eq!(sent(&mut subscription), [(1.0, false), (2.0, false)]);
         subscription.allow(1);
@@ -153,5 +193,28 @@ mod tests {
         assert!(sent(&mut subscription).is_empty());
         subscription.run(true);
         assert_eq!(sent(&mut subscription).len(), 1);
+    }
+    #[test]
+    fn what_the_client_has_no_room_for_is_merged() {
+        let array = |of: i32| {
+            let mut value = Value::of(Normative::scalar_array(Scalar::I32).build());
+            value.set("value", alloc::vec![of; 1000]).expect("it fits");
+            value
+        };
+        let (first, set) = (array(0), BitSet::from_iter([1]));
+        let delivery = Delivery { queue: 100, pipeline: false, acknowledge_every: 1 };
+        let mut held = 0;
+        let mut subscription = Subscription::new(delivery, 0, &first, &first.plan().all(), &mut held);
+        let merged: Vec<bool> =
+            (1..=4).map(|of| subscription.push(&array(of), &set, &BitSet::new(), &mut held, 10_000)).collect();
+        assert_eq!((merged, held), (alloc::vec![false, true, true, true], subscription.bytes()));
+        assert!((8000..10_000).contains(&held), "{held}");
+        subscription.run(true);
+        let mut seen = Vec::new();
+        while let Some(update) = subscription.next(&mut held) {
+            let of = update.value.get("value").and_then(Item::as_array).and_then(|array| array.iter::<i32>()?.next());
+            seen.push((of, update.overrun.has(1)));
+        }
+        assert_eq!((seen, held), (alloc::vec![(Some(0), false), (Some(4), true)], 0));
     }
 }
