@@ -25,8 +25,8 @@ def port(monkeypatch):
 
 
 def found_by(port):
-    """The settings of a server that is found at a port, and sends its beacons there."""
-    return {"EPICS_PVAS_BROADCAST_PORT": str(port), "EPICS_PVAS_BEACON_ADDR_LIST": "127.0.0.1"}
+    """The settings of a server that is found at a port, and sends its beacons there, to all programs of the host that share it."""
+    return {"EPICS_PVAS_BROADCAST_PORT": str(port), "EPICS_PVAS_BEACON_ADDR_LIST": "127.255.255.255"}
 
 
 def pva(*arguments):
@@ -86,7 +86,7 @@ def test_beacons_are_heard_and_a_server_that_starts_is_found_at_once(port):
             assert monitor.stdout.readline() == "3\n"
             assert time.monotonic() - began < 3
             line = beacons.stdout.readline()
-            assert re.fullmatch(rf"127\.0\.0\.1:{server.port} {GUID} beacon \d+, changes \\d+ new\n", line), line
+            assert re.fullmatch(rf"127\.0\.0\.1:{server.port} {GUID} beacon \d+, changes \d+ new\n", line), line
 
 
 def test_a_searched_monitor_goes_on_over_a_restart_at_another_port(port):
