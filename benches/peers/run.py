@@ -5,6 +5,7 @@
     benches/peers/run.py --only '^udp' --rounds 3 --seconds 1    the cases whose name holds a pattern
     benches/peers/run.py --only ipbus                            IPbus, see ipbus.py
     benches/peers/run.py --only farm                             the event farm, see farm.py
+    benches/peers/run.py --only pva                              pvAccess, see pva.py
     benches/peers/run.py --peers-only                            the peers alone
     benches/peers/run.py --before PATH                           another build of ours, see builds.py
 
@@ -30,6 +31,7 @@ import sys
 import builds
 import farm
 import ipbus
+import pva
 from processes import (
     CONGESTION_CONTROL,
     LOOPBACK,
@@ -124,7 +126,7 @@ def require(options):
 def cases(options):
     if options.before:
         return list(builds.cases(options, links))
-    found = [*links(options), *farm.cases(options)]
+    found = [*links(options), *farm.cases(options), *pva.cases(options)]
     # Without our device and hub nobody has anything to talk to.
     return found if options.peers_only else [*found, *ipbus.cases(options)]
 

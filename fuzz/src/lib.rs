@@ -11,6 +11,7 @@ mod ipbus_client;
 mod ipbus_hub;
 mod metered;
 mod pva;
+mod pva_client;
 mod pva_datagram;
 mod raw;
 mod shared;
@@ -51,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "pva_value", run: pva::value, slowness: 2 },
     Target { name: "pva_stream", run: pva::stream, slowness: 4 },
     Target { name: "pva_server", run: pva::server, slowness: 10 },
+    Target { name: "pva_client", run: pva_client::client, slowness: 10 },
     Target { name: "pva_datagram", run: pva_datagram::datagram, slowness: 4 },
     Target { name: "pva_request", run: pva::request, slowness: 2 },
     Target { name: "http", run: http::server, slowness: 2 },

@@ -81,7 +81,7 @@ fn messages(peer: Side, bytes: &[u8], chunk: usize, lands: bool) -> (Vec<(u8, Ve
             let count = place.len().min(rest.len());
             place[..count].copy_from_slice(&rest[..count]);
             rest = &rest[count..];
-            if let Some(incoming) = inbound.landed(count, &LIMITS) {
+            if let Some(incoming) = inbound.landed(count) {
                 note(&incoming);
             }
         }

@@ -5,6 +5,8 @@ pub use hodo_tester::{Error, Opened, Protocol, ServeSettings, Server, Settings, 
 
 #[cfg(feature = "ipbus")]
 pub use hodo_ipbus_host as ipbus;
+#[cfg(feature = "pva")]
+pub use hodo_pva_host as pva;
 
 /// The event farm for applications.
 #[cfg(feature = "farm")]
@@ -28,6 +30,8 @@ pub const CATALOG: Catalog = Catalog::new(&[
     &hodo_ipbus_host::IPBUS,
     #[cfg(feature = "farm")]
     &hodo_farm_host::FARM,
+    #[cfg(feature = "pva")]
+    &hodo_pva_host::PVA,
 ]);
 
 /// Returns the protocols.

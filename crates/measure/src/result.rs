@@ -158,6 +158,9 @@ pub struct Measurement {
     pub verdict: Verdict,
     /// The run over time, at most 200 entries.
     pub intervals: Vec<Interval>,
+    /// The figures that a study published for the same plan, if this repeats one. They are another machine's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
     /// The share of each node of a link that deals its operations over several; empty for other links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeShare>,
@@ -172,6 +175,15 @@ impl Measurement {
     pub fn schedule_held(&self) -> Option<f64> {
         self.rate_asked.map(|asked| self.rate.operations_per_s.median / asked)
     }
+}
+
+/// A figure that a study published. It is another machine's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    /// The setting in which it was measured.
+    pub setting: String,
+    /// Operations per second.
+    pub operations_per_s: f64,
 }
 
 /// The share of one node in the counted time.

@@ -348,6 +348,7 @@ impl Run {
             stages: self.stages,
             verdict: self.verdict,
             intervals: self.intervals,
+            published: Vec::new(),
             fairness: Fairness::of_nodes(&self.nodes, self.elapsed_s, None).filter(|_| self.nodes.len() > 1),
             nodes: self.nodes,
         }

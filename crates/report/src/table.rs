@@ -62,7 +62,20 @@ pub fn explain(m: &Measurement) -> Vec<String> {
     if m.loss != Loss::default() {
         sentences.push(format!("{row}: {}", losses(m)));
     }
+    if !m.published.is_empty() {
+        sentences.push(format!("{row}: {}", published(m)));
+    }
     sentences
+}
+
+/// Returns what a study published for the same plan.
+fn published(m: &Measurement) -> String {
+    let all = m.published.iter().map(|published| {
+        let ratio = m.rate.operations_per_s.median / published.operations_per_s;
+        let rate = units::operations_per_s(published.operations_per_s);
+        format!("{rate} on {} (here {ratio:.1} times that)", published.setting)
+    });
+    format!("published were {}", all.collect::<Vec<_>>().join(" and "))
 }
 
 fn main_figure(m: &Measurement) -> String {

@@ -38,7 +38,7 @@ pub use output_file::OutputFile;
 pub use outputs::{ONE_FOR_STDOUT, OutputPaths, Outputs};
 pub use plan::{Choice, Timing};
 pub use private_dir::PrivateDir;
-pub use protocol::{Catalog, Description, Protocol, Scenario, TestGroup};
+pub use protocol::{Catalog, Description, Figures, Preset, Protocol, Scenario, TestGroup};
 pub use serve::{LOOPBACK, ServeSettings, Server, Service, serve};
 pub use simulated::{SERVER_NODE, networks, simulated, simulated_far_end};
 pub use uri::Uri;

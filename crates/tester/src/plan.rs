@@ -1,6 +1,6 @@
 //! The measurements of a benchmark, one after the other.
 
-use crate::{Description, Error, TestGroup, Uri};
+use crate::{Description, Error, Preset, TestGroup, Uri};
 use hodo_machine::Wait;
 use hodo_measure::{Mode, Plan, Repeats, Size, Test, Until};
 use std::time::Duration;
@@ -18,8 +18,10 @@ const RANDOM_FACTOR: u32 = 8;
 /// The tests of a benchmark; what is left open is as in the protocol's suite.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
-    /// The test; `None` for the whole suite.
+    /// The test; `None` for the whole suite, or the preset.
     pub test: Option<Test>,
+    /// A published study to repeat.
+    pub preset: Option<&'static Preset>,
     /// The direction of the payload.
     pub mode: Option<Mode>,
     /// Bytes of payload per operation, one measurement each; empty for the suite's.
@@ -92,7 +94,7 @@ pub(crate) fn plans(link: &Uri, choice: &Choice, timing: &Timing) -> Result<Vec<
     match choice.test {
         Some(test) => append(&asked(link, choice, test)?, choice, timing, &mut plans)?,
         None => {
-            for part in protocol.suite {
+            for part in choice.preset.map_or(protocol.suite, |preset| preset.groups) {
                 append(&suited(link, part, choice), choice, timing, &mut plans)?;
             }
         }

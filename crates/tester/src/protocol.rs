@@ -2,7 +2,7 @@
 
 use crate::{Error, FarEnd, Opened, ServeSettings, Server, Settings, Uri};
 use hodo_measure::limits::OnTheWire;
-use hodo_measure::{Mode, Plan, Test};
+use hodo_measure::{Mode, Plan, Published, Size, Test};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -63,6 +63,11 @@ pub trait Protocol: Sync {
 
     /// Returns the measurements of the demonstration beside the suite, as over a path that the suite does not take.
     fn demonstration(&self) -> &'static [Scenario] {
+        &[]
+    }
+
+    /// Returns the published studies that a link of this protocol can repeat.
+    fn presets(&self) -> &'static [Preset] {
         &[]
     }
 
@@ -142,7 +147,7 @@ pub struct Description {
 }
 
 /// One group of tests in a protocol's standard suite.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TestGroup {
     /// The test.
     pub test: Test,
@@ -154,6 +159,41 @@ pub struct TestGroup {
     pub window: u32,
     /// Channels.
     pub channels: u32,
+}
+
+/// A published study that a link can repeat.
+#[derive(Debug, PartialEq)]
+pub struct Preset {
+    /// Name, as `epics-get`.
+    pub name: &'static str,
+    /// The measurements.
+    pub groups: &'static [TestGroup],
+    /// The study's own figures.
+    pub figures: &'static [Figures],
+}
+
+/// Figures of a study in one setting.
+#[derive(Debug, PartialEq)]
+pub struct Figures {
+    /// The setting, as the machine and the network.
+    pub setting: &'static str,
+    /// Channels.
+    pub channels: u32,
+    /// The sizes, and the operations per second of each.
+    pub operations_per_s: &'static [(u32, f64)],
+}
+
+impl Preset {
+    /// Returns what the study published for a plan.
+    #[must_use]
+    pub fn published(&self, plan: &Plan) -> Vec<Published> {
+        let like = self.figures.iter().filter(|figures| figures.channels == plan.channels);
+        let found = like.filter_map(|figures| {
+            let (_, rate) = figures.operations_per_s.iter().find(|(size, _)| plan.size == Size::Fixed(*size))?;
+            Some(Published { setting: figures.setting.to_owned(), operations_per_s: *rate })
+        });
+        found.collect()
+    }
 }
 
 /// Measurements of one link in the demonstration.

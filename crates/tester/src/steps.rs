@@ -30,7 +30,7 @@ impl Steps<'_> {
             self.observer.begin(&self.benchmark.link, plan);
             let step = self.step(plan, &mut far_end);
             let stopped = self.stop.load(Ordering::Relaxed);
-            let (measurement, next) = match step {
+            let (mut measurement, next) = match step {
                 // Nothing that could be measured: the command line is wrong.
                 Err(error @ Error::Usage(_)) => return Err(error),
                 Err(_) if stopped => {
@@ -39,6 +39,9 @@ impl Steps<'_> {
                 Err(error) => (self.unmeasured(plan, State::Failed, &error.to_string()), Next::End(Err(error))),
                 Ok((measurement, error)) => (measurement, self.next(error, stopped)),
             };
+            if let Some(preset) = self.benchmark.choice.preset {
+                measurement.published = preset.published(plan);
+            }
             self.observer.end(&measurement);
             self.document.measurements.push(measurement);
             self.observer.added(self.document);

@@ -14,7 +14,7 @@ use std::time::Duration;
 #[command(after_help = NETPERF)]
 pub struct BenchOptions {
     /// A URI such as tcp://host:4242 or 'sim+udp://?delay=5us&loss=0.01', or the name of a protocol: tcp, udp, unix,
-    /// ipbus, chtcp-2.0 (IPbus through a hub), farm. With a bare name, the far end is started on this host, in its
+    /// ipbus, chtcp-2.0 (IPbus through a hub), farm, pva. With a bare name, the far end is started on this host, in its
     /// own process, and stopped at the end.
     #[arg(value_name = "LINK", value_parser = hodo_catalog::uri)]
     pub link: Uri,
@@ -45,6 +45,9 @@ pub struct TestOptions {
     /// suite].
     #[arg(long, value_name = "TEST", value_parser = test())]
     pub test: Option<Test>,
+    /// A published study to repeat, with its own figures beside: epics-get, the gets of pvAccess over 1 and 1000 channels.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["test", "rate"])]
+    pub preset: Option<String>,
     /// Direction of the payload: both (out and back), send or receive [default: both, or the only one that the
     /// protocol has; in the suite, that of each test].
     #[arg(long, value_name = "MODE", value_parser = mode())]

@@ -4,7 +4,7 @@ use super::options::{BenchOptions, MeasuringOptions};
 use crate::Error;
 use hodo_measure::units::Cpus;
 use hodo_measure::{Repeats, Until};
-use hodo_tester::{Benchmark, Choice, Conditions, Host, Timing};
+use hodo_tester::{Benchmark, Choice, Conditions, Host, Preset, Protocol, Timing, Uri};
 
 /// Returns the benchmark that the options ask for. A far end that is started is this program in a process of its own.
 ///
@@ -15,6 +15,7 @@ pub fn benchmark(bench: &BenchOptions) -> Result<Benchmark, Error> {
         link: link.clone(),
         choice: Choice {
             test: choice.test,
+            preset: choice.preset.as_deref().map(|name| preset(link, name)).transpose()?,
             mode: choice.mode,
             sizes: choice.sizes.as_ref().map_or_else(Vec::new, |sizes| sizes.values().to_vec()),
             windows: choice.window.clone(),
@@ -42,6 +43,16 @@ pub fn benchmark(bench: &BenchOptions) -> Result<Benchmark, Error> {
 pub fn this_program() -> Result<Host, Error> {
     let this = std::env::current_exe();
     this.map(Host::Program).map_err(|why| Error::Failed(format!("the path of this program cannot be read: {why}")))
+}
+
+/// Returns the published study of this name.
+fn preset(link: &Uri, name: &str) -> Result<&'static Preset, Error> {
+    let all = link.protocol.presets();
+    all.iter().find(|preset| preset.name == name).ok_or_else(|| {
+        let known: Vec<&str> =
+            hodo_catalog::protocols().flat_map(Protocol::presets).map(|preset| preset.name).collect();
+        Error::Usage(format!("--preset {name}: there is none for {link}; the known ones are {}", known.join(", ")))
+    })
 }
 
 /// Returns how long and how often is measured.

@@ -64,8 +64,8 @@ pub enum PvaCommand {
 }
 
 const EXAMPLES: &str = "\
-A PV is a name, which is searched for as the variables EPICS_PVA_* say, or pva://HOST:PORT/NAME; the port is 5075
-unless another one is given.
+A PV is a name, which is searched for as the variables EPICS_PVA_* say, or pva://HOST:PORT/NAME;
+the port is 5075 unless another one is given.
 
 Examples:
   hodo pva get TEMPERATURE pva://ioc1/PRESSURE
@@ -77,6 +77,7 @@ Examples:
   hodo pva serve pvs.toml
   hodo pva find TEMPERATURE
   hodo pva list ioc1
-Under the names pvget, pvput, pvmonitor, pvinfo, pvcall and pvlist, as links to it, hodo is that command.
+Under the names pvget, pvput, pvmonitor, pvinfo, pvcall and pvlist, as links to it, hodo is that
+command.
 
 Exit status: 0 success; 1 something failed, and the message names the PV and the reason; 2 usage error.";

@@ -70,6 +70,7 @@ pub fn measurement(of: &str, status: &Status) -> Measurement {
         stages: Vec::new(),
         verdict,
         intervals,
+        published: Vec::new(),
         fairness: Fairness::of(&shares.iter().map(|node| node.events).collect::<Vec<_>>(), elapsed_s, None),
         nodes: shares,
     }

@@ -2,12 +2,19 @@
 
 pub mod client;
 pub mod environment;
+mod far_end;
+mod link;
+mod open;
 pub mod parse;
+mod protocol;
 pub mod serve;
 pub mod server;
 pub mod show;
+mod suite;
+mod wire;
 
 pub use client::{Client, ClientError, ClientOptions};
 /// Values, types, requests and machines.
 pub use hodo_pva as machines;
+pub use protocol::{PVA, Pva};
 pub use show::{Form, Show};

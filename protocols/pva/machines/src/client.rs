@@ -22,7 +22,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use connection::Connection;
 use core::time::Duration;
-use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Peer, Slab, Timers};
+use hodo_machine::{Address, Ends, Input, Instant, Machine, Moment, Outbox, Output, Peer, Slab, Stamp, Stamps, Timers};
 use operation::State;
 use tables::{Step, Tables};
 
@@ -92,7 +92,15 @@ pub struct Client {
     timers: Timers<Timer>,
     /// How many seeds were used.
     seeds: u64,
+    stamps: Stamps,
 }
+
+/// From its start until the system call that writes the request.
+pub const QUEUE: &str = "queue";
+/// That system call, with all that it writes.
+pub const SEND: &str = "send";
+/// From then on until the reply is received: the network both ways, the server, and waking up.
+pub const AWAY: &str = "wire and server";
 
 impl Client {
     /// Creates a client without channels.
@@ -112,6 +120,7 @@ impl Client {
             ready: VecDeque::new(),
             timers: Timers::default(),
             seeds: 0,
+            stamps: Stamps::default(),
         };
         let mut name_servers = client.config.name_servers.clone();
         name_servers.sort();
@@ -186,6 +195,18 @@ impl Client {
         self.tables.operation(operation)?.subscription.as_ref()?.current()
     }
 
+    /// Has the stages of an operation's next execution stamped. Their tag is the operation's number.
+    pub fn follow(&mut self, operation: u32) {
+        if let Some(operation) = self.tables.operation_at(operation) {
+            operation.is_followed = true;
+        }
+    }
+
+    /// Returns the stamps that were made.
+    pub fn stamps(&mut self) -> &mut Stamps {
+        &mut self.stamps
+    }
+
     /// Tells whether a channel is open.
     #[must_use]
     pub fn is_open(&self, channel: u32) -> bool {
@@ -257,6 +278,12 @@ impl Machine for Client {
             self.found(found);
         }
         if let Some(event) = self.tables.next_event() {
+            if let Event::Done { operation } = event
+                && let Some(known) = self.tables.operation_at(operation)
+                && core::mem::take(&mut known.is_followed)
+            {
+                out.mark(AWAY, operation.into(), Moment::At(now));
+            }
             return Output::Event(event);
         }
         if let Some(output) = self.tables.finder.poll(out) {
@@ -277,6 +304,10 @@ impl Machine for Client {
             let has_more = link.talk.write(&mut self.tables);
             let has_bytes = !link.talk.session.writer.is_empty();
             link.talk.session.writer.flush(out);
+            for operation in link.talk.written.drain(..) {
+                out.mark(QUEUE, operation.into(), Moment::Sending);
+                out.mark(SEND, operation.into(), Moment::Sent);
+            }
             if has_more {
                 self.wake(number);
             }
@@ -293,6 +324,10 @@ impl Machine for Client {
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
         self.link(peer.0)?.landing()
+    }
+
+    fn stamped(&mut self, stamp: Stamp) {
+        self.stamps.keep(stamp);
     }
 
     fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], _out: &mut Outbox) -> bool {

@@ -8,6 +8,7 @@ mod array;
 mod client;
 mod discovery;
 mod operation;
+mod operations;
 mod source;
 mod statistics;
 mod subscription;
@@ -150,9 +151,20 @@ pub(crate) struct Channel {
     value: Value,
     access: Access,
     /// Subscribed clients, and their operations.
-    subscribers: Vec<(Peer, u32)>,
+    subscribers: Slab<Option<(Peer, u32)>>,
     /// How many clients have it open, if it was made for them.
     made_for: Option<u32>,
+}
+
+impl Channel {
+    /// Removes a subscriber from its place.
+    fn unsubscribe(&mut self, place: u32) {
+        self.subscribers[place] = None;
+        self.subscribers.release(place);
+        if self.subscribers.is_empty() {
+            self.subscribers = Slab::default();
+        }
+    }
 }
 
 /// The channels, and what clients cause beside their replies.
@@ -164,8 +176,10 @@ pub(crate) struct Shared {
     /// Clients and operations that wait for an answer of the application.
     calls: BTreeMap<u64, (Peer, u32)>,
     next_call: u64,
-    /// A put of a client to be told to the subscribers: channel, and what has changed.
-    posted: Option<(u32, BitSet)>,
+    /// The channel of a put of a client that is to be told to the subscribers.
+    posted: Option<u32>,
+    /// The fields that it has changed.
+    posted_fields: BitSet,
     counters: ServerCounters,
     is_draining: bool,
 }
@@ -241,7 +255,7 @@ impl Server {
     pub fn serve(&mut self, name: String, mut value: Value, access: Access) -> u32 {
         self.remove(&name);
         value.unmark();
-        let channel = Channel { name: name.clone(), value, access, subscribers: Vec::new(), made_for: None };
+        let channel = Channel { name: name.clone(), value, access, subscribers: Slab::default(), made_for: None };
         let number = self.shared.channels.insert(Some(channel));
         self.shared.names.insert(name, number);
         self.discovery.changed();
@@ -304,8 +318,10 @@ impl Server {
 
     /// Hands what a client has put to the subscriptions.
     fn tell_subscribers(&mut self) {
-        if let Some((number, set)) = self.shared.posted.take() {
-            self.tell(number, &set, &BitSet::new());
+        if let Some(number) = self.shared.posted.take() {
+            let fields = core::mem::take(&mut self.shared.posted_fields);
+            self.tell(number, &fields, &BitSet::new());
+            self.shared.posted_fields = fields;
         }
     }
 
@@ -315,17 +331,16 @@ impl Server {
         let Shared { channels, counters, .. } = shared;
         let Some(Some(channel)) = channels.at(number) else { return };
         let Channel { value, subscribers, .. } = channel;
-        subscribers.retain(|(peer, ioid)| {
-            let Some(client) = clients.at(*peer) else { return false };
-            let Some(outcome) = client.update(*ioid, value, set, overrun, selected, config.queued_bytes_max) else {
-                return false;
+        for (peer, ioid) in subscribers.iter().filter_map(|(_, one)| *one) {
+            let Some(client) = clients.at(peer) else { continue };
+            let Some(outcome) = client.update(ioid, value, set, overrun, selected, config.queued_bytes_max) else {
+                continue;
             };
             counters.merged += u64::from(outcome.is_merged);
             if outcome.has_news && !core::mem::replace(&mut client.is_queued, true) {
-                ready.push_back(*peer);
+                ready.push_back(peer);
             }
-            true
-        });
+        }
     }
 
     fn wake(&mut self, peer: Peer) {
@@ -370,11 +385,13 @@ impl Shared {
         channel.value.take(value, changed) && !changed.is_empty()
     }
 
-    /// Takes over what a client has put.
-    pub(crate) fn post(&mut self, number: u32, value: &Value) {
-        let mut changed = BitSet::new();
-        if self.merge(number, value, &mut changed) {
-            self.posted = Some((number, changed));
+    /// Takes over what a client has put, whose value gets what was there.
+    pub(crate) fn put(&mut self, number: u32, value: &mut Value) {
+        let Some(Some(channel)) = self.channels.at(number) else { return };
+        self.posted_fields.assign(value.changed());
+        value.plan().expand(&mut self.posted_fields);
+        if channel.value.exchange(value, &self.posted_fields) && !self.posted_fields.is_empty() {
+            self.posted = Some(number);
         }
     }
 

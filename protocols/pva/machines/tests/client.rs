@@ -339,8 +339,9 @@ fn large_arrays_arrive_whole_and_in_the_same_memory() {
     }
     places.drain(..2);
     places.sort_unstable();
-    places.dedup();
-    assert!(places.len() <= 2, "{places:?}");
+    // Within its buffer an array moves a little each time.
+    let buffers = 1 + places.windows(2).filter(|pair| pair[1] - pair[0] > 4096).count();
+    assert!(buffers <= 2, "{places:?}");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 use crate::client::command::{Event, Lost};
+use crate::client::operation::State;
 use crate::client::reply;
 use crate::client::tables::{Step, Tables};
 use crate::session::{self, Session, SessionConfig};
 use crate::wire::connection::{ChannelCreated, CreateChannel, DestroyChannel, Note};
 use crate::wire::discovery::SearchResponse;
 use crate::wire::operation::EndRequest;
-use crate::wire::{Command, Inbound, Incoming, Message, Side};
+use crate::wire::{Command, Inbound, Incoming, LeftOver, Message, Side};
 use crate::{Error, Limits};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
@@ -68,6 +69,8 @@ pub(crate) struct Talk {
     /// Channels that were closed before the server had opened them.
     abandoned: BTreeSet<u32>,
     pub(crate) is_blocked: bool,
+    /// Followed operations whose executions were written since they were last marked.
+    pub(crate) written: Vec<u32>,
 }
 
 impl Link {
@@ -81,6 +84,7 @@ impl Link {
             jobs: VecDeque::new(),
             abandoned: BTreeSet::new(),
             is_blocked: false,
+            written: Vec::new(),
         };
         Link { inbound: Inbound::new(Side::Server), talk }
     }
@@ -94,17 +98,17 @@ impl Link {
         let Link { inbound, talk } = self;
         let mut rest = bytes;
         while let Some(incoming) = inbound.next(&mut rest, &talk.limits)? {
-            let first_share = talk.take(now, &incoming, tables)?;
-            inbound.align(first_share);
+            let left_over = talk.take(now, &incoming, tables)?;
+            inbound.recycle(left_over, &talk.limits);
         }
         Ok(())
     }
 
     pub(crate) fn landed(&mut self, now: Instant, count: usize, tables: &mut Tables) -> Result<(), Lost> {
         let Link { inbound, talk } = self;
-        if let Some(incoming) = inbound.landed(count, &talk.limits) {
-            let first_share = talk.take(now, &incoming, tables)?;
-            inbound.align(first_share);
+        if let Some(incoming) = inbound.landed(count) {
+            let left_over = talk.take(now, &incoming, tables)?;
+            inbound.recycle(left_over, &talk.limits);
         }
         Ok(())
     }
@@ -115,18 +119,18 @@ impl Link {
 }
 
 impl Talk {
-    /// Takes in a message; returns where in it the first long array lay.
+    /// Takes in a message; returns what its reading leaves for the next one.
     #[inline]
-    fn take(&mut self, now: Instant, incoming: &Incoming<'_>, tables: &mut Tables) -> Result<Option<usize>, Lost> {
+    fn take(&mut self, now: Instant, incoming: &Incoming<'_>, tables: &mut Tables) -> Result<LeftOver, Lost> {
         match (self.session.take(now, incoming)?, incoming) {
             (session::Step::Refused(status), _) => Err(Lost::Denied(Box::new(status))),
             (session::Step::Pass, Incoming::Message(message)) => Ok(self.message(message, tables)?),
-            _ => Ok(None),
+            _ => Ok(LeftOver::default()),
         }
     }
 
     #[inline]
-    fn message(&mut self, message: &Message<'_>, tables: &mut Tables) -> Result<Option<usize>, Error> {
+    fn message(&mut self, message: &Message<'_>, tables: &mut Tables) -> Result<LeftOver, Error> {
         let limits = self.limits;
         let mut reader = message.reader(&limits);
         let command = Command::from_code(message.command);
@@ -172,7 +176,7 @@ impl Talk {
             // Commands that are not known, or of no use to a client.
             _ => {}
         }
-        Ok(reader.first_share())
+        Ok(reader.into_left_over())
     }
 
     fn created(&mut self, created: ChannelCreated, tables: &mut Tables) {
@@ -250,7 +254,11 @@ impl Talk {
         if connection != self.number || !core::mem::take(&mut operation.is_queued) {
             return;
         }
-        if let Some(why) = operation.write(sid, &mut self.session.writer) {
+        let failed = operation.write(sid, &mut self.session.writer);
+        if operation.is_followed && matches!(operation.state, State::Executing(_)) {
+            self.written.push(number);
+        }
+        if let Some(why) = failed {
             tables.tell(Event::Failed { operation: number, why });
         }
     }

@@ -71,6 +71,8 @@ pub(crate) struct Operation {
     pub(crate) place: u32,
     /// Whether it waits among those that have something to say.
     pub(crate) is_queued: bool,
+    /// Whether the stages of its next execution are stamped.
+    pub(crate) is_followed: bool,
     pub(crate) state: State,
     pub(crate) ask: Option<Ask>,
     pub(crate) job: Option<Job>,

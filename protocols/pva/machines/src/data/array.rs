@@ -1,11 +1,12 @@
 mod part;
 
 use crate::data::{Scalar, Text};
-use crate::wire::SHARE_FROM;
+use crate::wire::{SHARE_FROM, frozen, slack};
 use crate::{Error, Limits, Order, Reader, Writer};
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use bytemuck::Pod;
+use bytes::BytesMut;
 use core::fmt;
 use hodo_machine::Bytes;
 
@@ -197,7 +198,10 @@ impl Array {
             None => texts_size(length, reader)?,
         };
         self.bytes = match reader.share(size)? {
-            Some(shared) => shared,
+            Some(shared) => {
+                reader.give_back(core::mem::take(&mut self.bytes));
+                shared
+            }
             None => replaced(core::mem::take(&mut self.bytes), reader.bytes(size)?),
         };
         (self.length, self.order) = (length, reader.order());
@@ -272,9 +276,14 @@ fn replaced(old: Bytes, bytes: &[u8]) -> Bytes {
         Ok(mut memory) if (bytes.len()..=2 * bytes.len() + SHARE_FROM).contains(&memory.capacity()) => {
             memory.clear();
             memory.extend_from_slice(bytes);
-            memory.freeze()
+            frozen(memory)
         }
-        _ => Bytes::copy_from_slice(bytes),
+        _ if bytes.len() < SHARE_FROM => Bytes::copy_from_slice(bytes),
+        _ => {
+            let mut memory = BytesMut::with_capacity(bytes.len() + slack(bytes.len()));
+            memory.extend_from_slice(bytes);
+            frozen(memory)
+        }
     }
 }
 

@@ -232,6 +232,27 @@ pub(crate) fn is_same(one: &Arc<Plan>, other: &Arc<Plan>) -> bool {
 }
 
 impl Value {
+    /// Exchanges the fields that a set of leaves names with those of another value of the same type, and marks nothing. Returns `false` if
+    /// the other value has another type, which changes nothing.
+    pub(crate) fn exchange(&mut self, from: &mut Value, leaves: &BitSet) -> bool {
+        let Value { plan, words, objects, .. } = self;
+        if !is_same(plan, &from.plan) {
+            return false;
+        }
+        let mut at = 0;
+        while let Some(number) = leaves.next(at) {
+            if let Some(leaf) = plan.leaf(number) {
+                let place = leaf.place as usize;
+                match leaf.step {
+                    Step::Word(_) => core::mem::swap(&mut words[place], &mut from.words[place]),
+                    _ => core::mem::swap(&mut objects[place], &mut from.objects[place]),
+                }
+            }
+            at = number + 1;
+        }
+        true
+    }
+
     /// Returns the bytes of memory of a value in which only a set of fields has texts, arrays and elements.
     pub(crate) fn bytes(&self, set: &BitSet) -> usize {
         let (mut bytes, mut at) = (Value::memory(&self.plan), 0);

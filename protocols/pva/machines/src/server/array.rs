@@ -47,7 +47,7 @@ impl Talk {
         shared: &mut Shared,
     ) -> Result<Result<(), Status>, Error> {
         let at = front.subcommand;
-        let Some(operation) = self.operations.get_mut(&front.ioid) else { return Ok(Ok(())) };
+        let Some(operation) = self.operations.at(front.ioid) else { return Ok(Ok(())) };
         let Some(slicing) = &mut operation.slicing else { return Ok(Ok(())) };
         if at.has(Subcommand::GET) {
             slicing.slice = ArraySlice::decode(reader)?;
@@ -84,18 +84,27 @@ impl Talk {
     }
 
     /// Puts the changed fields of a value to a channel, as its access says.
-    pub(crate) fn put(&mut self, ioid: u32, number: u32, value: Box<Value>, shared: &mut Shared) -> Result<(), Status> {
+    pub(crate) fn put(
+        &mut self,
+        ioid: u32,
+        number: u32,
+        mut value: Box<Value>,
+        shared: &mut Shared,
+    ) -> Result<(), Status> {
         shared.counters.puts += 1;
         match shared.channel(number).map(|channel| channel.access) {
             None => return Err(Status::error("there is no such channel")),
             Some(Access::ReadOnly) => return Err(Status::error("the channel can only be read")),
             Some(Access::Mailbox) => {
-                shared.post(number, &value);
+                shared.put(number, &mut value);
+                if let Some(operation) = self.operations.at(ioid) {
+                    operation.put = Some(value);
+                }
                 self.answered(ioid, Ok(None));
             }
             Some(Access::Handled) => {
                 let call = shared.call(self.peer, ioid);
-                if let Some(operation) = self.operations.get_mut(&ioid) {
+                if let Some(operation) = self.operations.at(ioid) {
                     operation.call = Some(call);
                 }
                 shared.events.push_back(crate::server::Event::Put { call, peer: self.peer, channel: number, value });

@@ -1,15 +1,16 @@
 use crate::data::{BitSet, Value};
-use crate::server::operation::Operation;
+use crate::server::operation::{Neighbours, Operation};
+use crate::server::operations::Operations;
 use crate::server::subscription::Taken;
 use crate::server::{ClientStatistics, Ended, Event, ServerConfig, Shared};
 use crate::session::{Session, Step, claimed};
 use crate::wire::connection::{ChannelCreated, CreateChannel, DestroyChannel};
 use crate::wire::discovery::{REPLY_REQUIRED, ResponseFront, Search};
 use crate::wire::operation::{EndRequest, FieldReply, GetField, Operation as Front, Reply, Subcommand};
-use crate::wire::{Command, Inbound, Incoming, Message, Side, Status};
+use crate::wire::{Command, Inbound, Incoming, LeftOver, Message, Side, Status};
 use crate::{Error, Limits, Reader};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
@@ -40,7 +41,7 @@ pub(crate) struct Talk {
     pub(crate) session: Session,
     /// The channels that are open, by the numbers that the client was given.
     opened: Slab<Option<Opened>>,
-    pub(crate) operations: BTreeMap<u32, Operation>,
+    pub(crate) operations: Operations,
     /// Replies that hold values, in the order in which they are owed.
     pub(crate) owed: VecDeque<(u32, Subcommand)>,
     /// Monitors that have something to send, in turn.
@@ -54,6 +55,8 @@ pub(crate) struct Talk {
 struct Opened {
     cid: u32,
     number: u32,
+    /// The last operation on it that was set up.
+    last: Option<u32>,
 }
 
 impl Client {
@@ -64,7 +67,7 @@ impl Client {
             claim: None,
             session: Session::new(Side::Server, config.session.clone(), now),
             opened: Slab::default(),
-            operations: BTreeMap::new(),
+            operations: Operations::default(),
             owed: VecDeque::new(),
             running: VecDeque::new(),
             held: 0,
@@ -99,15 +102,15 @@ impl Client {
     }
 
     pub(crate) fn landed(&mut self, now: Instant, count: usize, shared: &mut Shared, config: &ServerConfig) {
-        if let Some(incoming) = self.inbound.landed(count, &config.session.limits) {
+        if let Some(incoming) = self.inbound.landed(count) {
             let taken = self.talk.take(now, &incoming, shared, config);
             self.taken(taken);
         }
     }
 
-    fn taken(&mut self, taken: Result<Option<usize>, Error>) {
+    fn taken(&mut self, taken: Result<LeftOver, Error>) {
         match taken {
-            Ok(first_share) => self.inbound.align(first_share),
+            Ok(left_over) => self.inbound.recycle(left_over, self.talk.session.limits()),
             Err(why) => self.end_for(why),
         }
     }
@@ -199,9 +202,7 @@ impl Client {
             (None, None) => Ended::Closed(Closed::Finished),
         };
         shared.events.push_back(Event::Disconnected(self.talk.peer, Box::new(self.statistics()), why));
-        while let Some((ioid, operation)) = self.talk.operations.pop_first() {
-            operation.end(self.talk.peer, ioid, shared);
-        }
+        self.talk.operations.drain().for_each(|(_, operation)| operation.end(shared));
         for (_, opened) in self.talk.opened.iter() {
             opened.iter().for_each(|opened| shared.closed(opened.number));
         }
@@ -211,7 +212,7 @@ impl Client {
 impl Talk {
     fn statistics(&self, is_blocked: bool) -> ClientStatistics {
         let Talk { ends, claim, opened, operations, owed, .. } = self;
-        let subscriptions = operations.values().filter(|operation| operation.is_subscription()).count();
+        let subscriptions = operations.iter().filter(|(_, operation)| operation.is_subscription()).count();
         ClientStatistics {
             ends: ends.clone(),
             claim: claim.clone(),
@@ -223,26 +224,26 @@ impl Talk {
         }
     }
 
-    /// Takes in a message; returns where in it the first long array lay.
+    /// Takes in a message; returns what its reading leaves for the next one.
     fn take(
         &mut self,
         now: Instant,
         incoming: &Incoming<'_>,
         shared: &mut Shared,
         config: &ServerConfig,
-    ) -> Result<Option<usize>, Error> {
+    ) -> Result<LeftOver, Error> {
         match (self.session.take(now, incoming)?, incoming) {
             (Step::Claim(credentials), _) => {
                 self.claim = claimed(&credentials);
                 self.session.decide(&Status::OK);
                 shared.counters.clients += 1;
                 shared.events.push_back(Event::Connected(self.peer, Box::new(self.statistics(false))));
-                return Ok(None);
+                return Ok(LeftOver::default());
             }
             (Step::Pass, Incoming::Message(message)) => return self.message(message, shared, config),
             _ => {}
         }
-        Ok(None)
+        Ok(LeftOver::default())
     }
 
     fn message(
@@ -250,7 +251,7 @@ impl Talk {
         message: &Message<'_>,
         shared: &mut Shared,
         config: &ServerConfig,
-    ) -> Result<Option<usize>, Error> {
+    ) -> Result<LeftOver, Error> {
         let limits: Limits = config.session.limits;
         let mut reader = message.reader(&limits);
         let command = Command::from_code(message.command);
@@ -285,7 +286,7 @@ impl Talk {
             let (count, max) = (self.owed.len() as u64, 2 * config.operations_max as u64);
             return Err(Error::OverLimit { what: "replies that a client does not read", count, max });
         }
-        Ok(reader.first_share())
+        Ok(reader.into_left_over())
     }
 
     /// Replies to a request of an unknown kind about an open channel, so that nobody waits for an answer. Any other is passed over.
@@ -306,7 +307,7 @@ impl Talk {
             if opened.len() >= config.channels_max {
                 reply.status = Status::error("too many channels are open on this connection");
             } else if let Some(number) = shared.opened(&name, config) {
-                reply.sid = opened.insert(Some(Opened { cid: asked.cid, number }));
+                reply.sid = opened.insert(Some(Opened { cid: asked.cid, number, last: None }));
             } else {
                 reply.status = Status::error("this server has no channel of that name");
             }
@@ -358,13 +359,38 @@ impl Talk {
 
     /// Closes a channel with all its operations.
     fn close(&mut self, sid: u32, shared: &mut Shared) {
-        let Some(Opened { number, .. }) = self.opened.at(sid).and_then(Option::take) else { return };
-        self.opened.release(sid);
-        let of_it = |(ioid, operation): (&u32, &Operation)| (operation.sid == sid).then_some(*ioid);
-        let ended: Vec<u32> = self.operations.iter().filter_map(of_it).collect();
-        for ioid in ended {
+        while let Some(Some(Opened { last: Some(ioid), .. })) = self.opened.get(sid).copied() {
             self.destroy(ioid, shared);
         }
+        let Some(Opened { number, .. }) = self.opened.at(sid).and_then(Option::take) else { return };
+        self.opened.release(sid);
         shared.closed(number);
+    }
+
+    /// Adds an operation to those of its channel.
+    pub(crate) fn link(&mut self, ioid: u32, mut operation: Operation) {
+        if let Some(Some(opened)) = self.opened.at(operation.sid) {
+            let next = opened.last.replace(ioid);
+            operation.neighbours = Neighbours { previous: None, next };
+            if let Some(next) = next.and_then(|next| self.operations.at(next)) {
+                next.neighbours.previous = Some(ioid);
+            }
+        }
+        self.operations.insert(ioid, operation);
+    }
+
+    /// Takes an operation from those of its channel.
+    pub(crate) fn unlink(&mut self, ioid: u32) -> Option<Operation> {
+        let operation = self.operations.remove(ioid)?;
+        let Neighbours { previous, next } = operation.neighbours;
+        if let Some(next) = next.and_then(|next| self.operations.at(next)) {
+            next.neighbours.previous = previous;
+        }
+        if let Some(previous) = previous.and_then(|previous| self.operations.at(previous)) {
+            previous.neighbours.next = next;
+        } else if let Some(Some(opened)) = self.opened.at(operation.sid) {
+            opened.last = next;
+        }
+        Some(operation)
     }
 }

@@ -8,7 +8,6 @@ use crate::wire::operation::{Operation as Front, Reply, Subcommand};
 use crate::wire::{Command, Status};
 use crate::{Error, Reader};
 use alloc::boxed::Box;
-use hodo_machine::Peer;
 
 /// An operation that a client has set up.
 #[derive(Debug)]
@@ -16,11 +15,16 @@ pub(crate) struct Operation {
     kind: Command,
     pub(crate) sid: u32,
     pub(crate) channel: u32,
+    pub(crate) neighbours: Neighbours,
     /// The leaves that the client asked for.
     mask: BitSet,
     subscription: Option<Subscription>,
+    /// The place among the channel's subscribers.
+    place: Option<u32>,
     /// Whether it waits among the monitors that have something to send.
     is_running: bool,
+    /// The value of the last put to a mailbox, whose memory the next one takes.
+    pub(crate) put: Option<Box<Value>>,
     /// The array of an operation on parts of one.
     pub(crate) slicing: Option<Slicing>,
     /// The event that the application has to answer.
@@ -29,20 +33,45 @@ pub(crate) struct Operation {
     subcommand: Subcommand,
 }
 
+/// The operations beside one in the list of those of its channel.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Neighbours {
+    pub(crate) previous: Option<u32>,
+    pub(crate) next: Option<u32>,
+}
+
 impl Operation {
     pub(crate) const fn is_subscription(&self) -> bool {
         self.subscription.is_some()
     }
 
     /// Frees what others keep for it.
-    pub(crate) fn end(self, peer: Peer, ioid: u32, shared: &mut Shared) {
+    pub(crate) fn end(self, shared: &mut Shared) {
         if let Some(call) = self.call {
             shared.calls.remove(&call);
         }
-        if self.subscription.is_some()
+        if let Some(place) = self.place
             && let Some(Some(channel)) = shared.channels.at(self.channel)
         {
-            channel.subscribers.retain(|one| *one != (peer, ioid));
+            channel.unsubscribe(place);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn sample(sid: u32) -> Self {
+        Operation {
+            kind: Command::Get,
+            sid,
+            channel: 0,
+            neighbours: Neighbours::default(),
+            mask: BitSet::new(),
+            subscription: None,
+            place: None,
+            is_running: false,
+            slicing: None,
+            put: None,
+            call: None,
+            subcommand: Subcommand::NONE,
         }
     }
 }
@@ -61,7 +90,7 @@ impl Talk {
         let outcome = if subcommand.has(Subcommand::INIT) {
             self.set_up(command, &front, reader, shared, config)?
         } else {
-            match self.operations.get(&ioid) {
+            match self.operations.get(ioid) {
                 Some(operation) if operation.kind == command => self.execute(&front, reader, shared)?,
                 _ => Err(Status::error("there is no such operation: set it up first")),
             }
@@ -92,7 +121,7 @@ impl Talk {
         let pipelined = kind == Command::Monitor && front.subcommand.has(Subcommand::PIPELINE);
         let allowed = if pipelined { reader.u32()? } else { 0 };
         let refuse = |why| Ok(Err(Status::error(why)));
-        if self.operations.contains_key(&front.ioid) {
+        if self.operations.get(front.ioid).is_some() {
             return refuse("an operation of that number is set up already");
         }
         if self.operations.len() >= config.operations_max {
@@ -114,23 +143,27 @@ impl Talk {
         delivery.pipeline = pipelined;
         let subscription = (kind == Command::Monitor)
             .then(|| Subscription::new(delivery, allowed, &channel.value, &mask, &mut self.held));
-        if subscription.is_some()
-            && let Some(Some(channel)) = shared.channels.at(number)
-        {
-            channel.subscribers.push((self.peer, front.ioid));
-        }
+        let place = match shared.channels.at(number) {
+            Some(Some(channel)) if subscription.is_some() => {
+                Some(channel.subscribers.insert(Some((self.peer, front.ioid))))
+            }
+            _ => None,
+        };
         let operation = Operation {
             kind,
             sid: front.sid,
             channel: number,
+            neighbours: Neighbours::default(),
             mask,
             subscription,
+            place,
             is_running: false,
+            put: None,
             slicing,
             call: None,
             subcommand: Subcommand::NONE,
         };
-        self.operations.insert(front.ioid, operation);
+        self.link(front.ioid, operation);
         let of = slicing.and_then(|slicing| plan.field(slicing.field)).unwrap_or_else(|| plan.of());
         self.tell_type(kind, front, of);
         Ok(Ok(()))
@@ -157,7 +190,7 @@ impl Talk {
         shared: &mut Shared,
     ) -> Result<Result<(), Status>, Error> {
         let (ioid, at) = (front.ioid, front.subcommand);
-        let Some(operation) = self.operations.get_mut(&ioid) else { return Ok(Ok(())) };
+        let Some(operation) = self.operations.at(ioid) else { return Ok(Ok(())) };
         let number = operation.channel;
         let Some(channel) = shared.channel(number) else { return Ok(Err(Status::error("there is no such channel"))) };
         let (access, plan) = (channel.access, channel.value.plan().clone());
@@ -179,7 +212,7 @@ impl Talk {
         if operation.kind == Command::Get || (puts && at.0 & 0xC0 != 0) {
             self.owed.push_back((ioid, at));
         } else if puts {
-            let mut value = Box::new(Value::new(&plan));
+            let mut value = operation.put.take().unwrap_or_else(|| Box::new(Value::new(&plan)));
             value.decode_changed(reader, &mut self.session.types)?;
             plan.expand(&mut value.changed);
             value.changed.intersect(&operation.mask);
@@ -203,7 +236,7 @@ impl Talk {
     /// Starts and stops a monitor, and allows further updates.
     fn steer(&mut self, front: &Front, reader: &mut Reader<'_>, shared: &mut Shared) -> Result<(), Error> {
         let at = front.subcommand;
-        let Some(operation) = self.operations.get_mut(&front.ioid) else { return Ok(()) };
+        let Some(operation) = self.operations.at(front.ioid) else { return Ok(()) };
         if let Some(subscription) = &mut operation.subscription {
             if at.has(Subcommand::PIPELINE) {
                 subscription.allow(reader.u32()?);
@@ -221,7 +254,7 @@ impl Talk {
 
     /// Puts a monitor among those that have something to send, if it has.
     fn queue(&mut self, ioid: u32) -> bool {
-        let Some(operation) = self.operations.get_mut(&ioid) else { return false };
+        let Some(operation) = self.operations.at(ioid) else { return false };
         let has_next = operation.subscription.as_ref().is_some_and(Subscription::has_next);
         if has_next && !core::mem::replace(&mut operation.is_running, true) {
             self.running.push_back(ioid);
@@ -238,7 +271,7 @@ impl Talk {
         selected: &mut BitSet,
         held_max: usize,
     ) -> Option<Taken> {
-        let operation = self.operations.get_mut(&ioid)?;
+        let operation = self.operations.at(ioid)?;
         let subscription = operation.subscription.as_mut()?;
         selected.assign(set);
         selected.intersect(&operation.mask);
@@ -251,7 +284,7 @@ impl Talk {
 
     /// Replies to a put, a call or a request to process.
     pub(crate) fn answered(&mut self, ioid: u32, result: Result<Option<Box<Value>>, Status>) {
-        let Some(operation) = self.operations.get_mut(&ioid) else { return };
+        let Some(operation) = self.operations.at(ioid) else { return };
         operation.call = None;
         let (kind, subcommand) = (operation.kind, operation.subcommand);
         if kind == Command::PutGet && result.is_ok() {
@@ -269,7 +302,7 @@ impl Talk {
         }
         writer.end();
         if subcommand.has(Subcommand::DESTROY) {
-            self.operations.remove(&ioid);
+            self.unlink(ioid);
         }
     }
 
@@ -280,7 +313,7 @@ impl Talk {
             return true;
         }
         let Some(ioid) = self.running.pop_front() else { return false };
-        let Some(operation) = self.operations.get_mut(&ioid) else { return true };
+        let Some(operation) = self.operations.at(ioid) else { return true };
         operation.is_running = false;
         let Some(subscription) = &mut operation.subscription else { return true };
         if let Some(update) = subscription.next(&mut self.held) {
@@ -298,7 +331,7 @@ impl Talk {
 
     fn write_owed(&mut self, ioid: u32, subcommand: Subcommand, shared: &mut Shared) {
         shared.counters.reads += 1;
-        let Some(operation) = self.operations.get(&ioid) else { return };
+        let Some(operation) = self.operations.get(ioid) else { return };
         let writer = &mut self.session.writer;
         let channel = shared.channel(operation.channel);
         let status = if channel.is_some() { Status::OK } else { Status::error("the channel is served no more") };
@@ -313,21 +346,21 @@ impl Talk {
         }
         writer.end();
         if subcommand.has(Subcommand::DESTROY) {
-            self.operations.remove(&ioid);
+            self.unlink(ioid);
         }
     }
 
     /// Ends an operation; nothing more is said about it.
     pub(crate) fn destroy(&mut self, ioid: u32, shared: &mut Shared) {
-        if let Some(operation) = self.operations.remove(&ioid) {
+        if let Some(operation) = self.unlink(ioid) {
             self.held -= operation.subscription.as_ref().map_or(0, Subscription::bytes);
-            operation.end(self.peer, ioid, shared);
+            operation.end(shared);
         }
     }
 
     /// Stops an operation, which may be executed again.
     pub(crate) fn cancel(&mut self, ioid: u32, shared: &mut Shared) {
-        let Some(operation) = self.operations.get_mut(&ioid) else { return };
+        let Some(operation) = self.operations.at(ioid) else { return };
         if let Some(call) = operation.call.take() {
             shared.calls.remove(&call);
         }

@@ -2,8 +2,8 @@ use crate::data::Value;
 use crate::server::{Access, Channel, ServerConfig, Shared};
 use alloc::string::ToString;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::fmt;
+use hodo_machine::Slab;
 
 /// Channels that are made when a client opens them, and dropped when the last one has closed them.
 ///
@@ -46,7 +46,8 @@ impl Shared {
                 let (mut value, access) = config.source.0.as_ref()?.make(name)?;
                 value.unmark();
                 let name = name.to_string();
-                let made = Channel { name: name.clone(), value, access, subscribers: Vec::new(), made_for: Some(0) };
+                let made =
+                    Channel { name: name.clone(), value, access, subscribers: Slab::default(), made_for: Some(0) };
                 let number = self.channels.insert(Some(made));
                 self.names.insert(name, number);
                 number

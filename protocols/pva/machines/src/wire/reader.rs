@@ -1,9 +1,25 @@
 use crate::{Error, Limits, Order};
+use bytes::BytesMut;
 use hodo_machine::{Bytes, Cursor, Truncated};
 
 /// Arrays of at least this many bytes are shared out of a message that is itself shared; smaller ones are copied, so that they
 /// do not keep the message in memory.
 pub(crate) const SHARE_FROM: usize = 4096;
+
+/// Returns the room behind a long array of so many bytes, or behind its message.
+///
+/// The memory of a message comes back as that of its array, which begins behind the front of the message. With this room the next message
+/// of the same length fits behind that place again and again, and not only at the front of the memory, which then has to be cleared.
+pub(crate) const fn slack(bytes: usize) -> usize {
+    if bytes / 16 < SHARE_FROM { bytes / 16 } else { SHARE_FROM }
+}
+
+/// Returns shared memory that can be taken back and frozen again without an allocation: once it was split, its users are counted in one
+/// place for ever.
+pub(crate) fn frozen(mut memory: BytesMut) -> Bytes {
+    drop(memory.split_off(memory.len()));
+    memory.freeze()
+}
 
 /// Reads the payload of one message.
 #[derive(Debug, Clone)]
@@ -14,7 +30,16 @@ pub struct Reader<'a> {
     limits: &'a Limits,
     left: usize,
     fields_left: usize,
-    first_share: Option<usize>,
+    left_over: LeftOver,
+}
+
+/// The remains of a message that the next one can use: see [`Inbound::recycle`](crate::wire::Inbound::recycle).
+#[derive(Debug, Clone, Default)]
+pub struct LeftOver {
+    /// The place in the payload of the first array that was shared out of it.
+    pub(crate) first_share: Option<usize>,
+    /// The memory of an array that was replaced.
+    pub(crate) memory: Bytes,
 }
 
 impl<'a> Reader<'a> {
@@ -28,7 +53,7 @@ impl<'a> Reader<'a> {
             limits,
             left: limits.value_bytes,
             fields_left: limits.fields.saturating_add(bytes.len()),
-            first_share: None,
+            left_over: LeftOver { first_share: None, memory: Bytes::new() },
         }
     }
 
@@ -58,10 +83,18 @@ impl<'a> Reader<'a> {
         self.cursor.rest()
     }
 
-    /// Returns where in the payload the first array lies that was shared out of it.
+    /// Returns what the reading leaves for the next message.
     #[must_use]
-    pub const fn first_share(&self) -> Option<usize> {
-        self.first_share
+    pub fn into_left_over(self) -> LeftOver {
+        self.left_over
+    }
+
+    /// Takes the memory of an array that was replaced by a part of this message.
+    #[inline]
+    pub(crate) fn give_back(&mut self, memory: Bytes) {
+        if memory.len() >= self.left_over.memory.len().max(SHARE_FROM) {
+            self.left_over.memory = memory;
+        }
     }
 
     /// Takes the next `length` bytes.
@@ -166,7 +199,7 @@ impl<'a> Reader<'a> {
         let Some(whole) = self.whole.filter(|_| length >= SHARE_FROM) else { return Ok(None) };
         let at = whole.len() - self.rest().len();
         self.bytes(length)?;
-        self.first_share.get_or_insert(at);
+        self.left_over.first_share.get_or_insert(at);
         Ok(Some(whole.slice(at..at + length)))
     }
 
@@ -241,6 +274,6 @@ mod tests {
         reader.bytes(10).expect("they are there");
         let slice = reader.share(SHARE_FROM).expect("it is there").expect("it is long");
         assert_eq!(slice.as_ptr(), whole[10..].as_ptr());
-        assert_eq!((reader.first_share(), reader.rest().len()), (Some(10), 10));
+        assert_eq!((reader.rest().len(), reader.into_left_over().first_share), (10, Some(10)));
     }
 }

@@ -1,16 +1,17 @@
 use crate::wire::header::{HEADER, Header, Segment, Side};
-use crate::wire::reader::SHARE_FROM;
+use crate::wire::reader::{LeftOver, SHARE_FROM, frozen, slack};
 use crate::{Error, Limits, Order, Reader};
 use bytes::BytesMut;
 use hodo_machine::{Bytes, FramePiece, Frames};
 
 /// A payload of which at least this many bytes are outstanding is received directly into its place.
 const LANDING_FROM: usize = 4096;
+/// Arrays of a message begin at a multiple of this.
+const ALIGNED: usize = 8;
 /// The room that a message begins with when it is gathered; more is taken only as bytes come.
 const ROOM: usize = 64 << 10;
-/// Buffers that are kept until the values that were read from them are gone.
+/// Buffers that are kept for later messages.
 const SPENT: usize = 2;
-
 /// Finds the messages in what one peer sends.
 ///
 /// A message that lies whole in the received bytes is read where it is. Any other is gathered, with the segments of a
@@ -143,7 +144,7 @@ impl Inbound {
                 }
             }
         };
-        Ok(Some(self.incoming(complete, limits)))
+        Ok(Some(self.incoming(complete)))
     }
 
     /// Returns where the next bytes may be received directly, while much of a payload is outstanding.
@@ -159,16 +160,23 @@ impl Inbound {
     }
 
     /// Notes that so many bytes were received at [`Inbound::landing`]; returns the message if they ended it.
-    pub fn landed(&mut self, count: usize, limits: &Limits) -> Option<Incoming<'_>> {
+    pub fn landed(&mut self, count: usize) -> Option<Incoming<'_>> {
         let left = self.frames.landed(count);
         self.filled += count;
-        (left == 0 && self.ends()).then(|| self.incoming(Complete::Gathered, limits))
+        (left == 0 && self.ends()).then(|| self.incoming(Complete::Gathered))
     }
 
-    /// Notes where the [first shared array](Reader::first_share) of the last message lay, so that the next one's is aligned.
-    pub fn align(&mut self, first_share: Option<usize>) {
-        if let Some(at) = first_share.filter(|_| self.filled == 0) {
-            self.pad = at.wrapping_neg() % 8;
+    /// Takes what the reading of the last message has left: memory for a later one, and where its first long array lay, so that the next
+    /// one's is aligned.
+    #[inline]
+    pub fn recycle(&mut self, left_over: LeftOver, limits: &Limits) {
+        if let Some(at) = left_over.first_share.filter(|_| self.filled == 0) {
+            self.pad = at.wrapping_neg() % ALIGNED;
+        }
+        // Whoever has the array of the message is from now on the only one.
+        let whole = core::mem::take(&mut self.whole);
+        for memory in [whole, left_over.memory] {
+            self.keep(memory, limits);
         }
     }
 
@@ -218,20 +226,33 @@ impl Inbound {
             self.buffer = self.recycled();
         }
         let used = self.pad + self.filled;
-        if self.buffer.len() < used + need {
-            let length = used + likely.min(need.max(used).max(ROOM));
-            self.buffer.resize(length, 0);
+        if self.buffer.len() >= used + need {
+            return;
         }
+        let length = used + likely.min(need.max(used).max(ROOM));
+        if self.buffer.capacity() < length {
+            let slack = if length - used == likely { slack(length) } else { 0 };
+            if self.filled > 0 {
+                self.buffer.reserve(length + slack - self.buffer.len());
+            } else {
+                // Nothing has to be moved, and the memory in front of it is used again.
+                self.buffer.clear();
+                if !self.buffer.try_reclaim(length) {
+                    self.buffer = BytesMut::with_capacity(length + slack);
+                }
+            }
+        }
+        self.buffer.resize(length, 0);
     }
 
-    /// Returns the largest buffer that nobody else reads any more.
+    /// Returns the largest buffer that was kept.
     fn recycled(&mut self) -> BytesMut {
-        let free = self.spent.iter_mut().filter(|spent| spent.is_unique());
-        let best = free.max_by_key(|spent| spent.len());
-        best.and_then(|spent| core::mem::take(spent).try_into_mut().ok()).unwrap_or_default()
+        let spent = self.spent.iter_mut().max_by_key(|spent| spent.len()).map(core::mem::take).unwrap_or_default();
+        let memory = spent.try_into_mut().unwrap_or_default();
+        if (memory.as_ptr() as usize).is_multiple_of(ALIGNED) { memory } else { BytesMut::new() }
     }
 
-    fn incoming<'s, 'a: 's>(&'s mut self, complete: Complete<'a>, limits: &Limits) -> Incoming<'s> {
+    fn incoming<'s, 'a: 's>(&'s mut self, complete: Complete<'a>) -> Incoming<'s> {
         let Header { command, order, .. } = self.header;
         let payload = match complete {
             Complete::Control => return Incoming::Control(self.header),
@@ -243,9 +264,7 @@ impl Inbound {
                     // The next message overwrites it, after this one was read.
                     Payload::Here(&self.buffer[from..until])
                 } else {
-                    let buffer = core::mem::take(&mut self.buffer).freeze();
-                    self.whole = buffer.slice(from..until);
-                    self.keep(buffer, limits);
+                    self.whole = frozen(core::mem::take(&mut self.buffer)).slice(from..until);
                     Payload::Shared(&self.whole)
                 }
             }
@@ -254,9 +273,9 @@ impl Inbound {
         Incoming::Message(Message { command, order, payload })
     }
 
-    /// Keeps a buffer for a later message, in place of the smallest.
+    /// Keeps a buffer that nobody else reads for a later message, in place of the smallest.
     fn keep(&mut self, buffer: Bytes, limits: &Limits) {
-        if buffer.len() > limits.recycled_bytes / SPENT {
+        if buffer.len() > limits.recycled_bytes / SPENT || !buffer.is_unique() {
             return;
         }
         if let Some(place) = self.spent.iter_mut().min_by_key(|spent| spent.len()) {

@@ -1,0 +1,129 @@
+"""pvAccess: our client and server beside pvxs (pva_pvxs.cpp) and pvAccessCPP (pva_pvaccesscpp.cpp), as the published study measures them.
+
+A round is a get on each channel, all answers awaited. Each side is a process of its own on a processor of its own, and all have the same
+values: a structure with the field `value`, a double or an array of doubles. The C++ programs are compiled against the libraries of the
+Python packages pvxslibs and epicscorelibs, with the Python of --python.
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+
+from processes import LOOPBACK, Case, Failed, congestion_control, end, free_port, measurement, output
+
+HERE = pathlib.Path(__file__).resolve().parent
+TARGET = HERE.parents[1] / "target"
+LIBRARIES = "import epicscorelibs, pvxslibs; print(epicscorelibs.__path__[0]); print(pvxslibs.__path__[0])"
+PVXS, OLDER = "pvxs", "pvAccessCPP"
+SCALAR = 0
+# Doubles, and the ratios that are wanted: to pvxs, to pvAccessCPP.
+ARRAYS = ((100_000, 2.5, 1.0), (1_000_000, 5.0, 1.4), (10_000_000, 8.0, 1.6))
+MANY = ((SCALAR, 8.0, 4.0), (1_000, 4.0, 1.5), (10_000, 4.0, 1.5))
+
+
+def cases(options):
+    bench = Bench(options)
+    return [*bench.singles(), *bench.arrays(), *bench.many(), *bench.mixed()]
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.near, self.far = options.cpus
+
+    # The cases
+
+    def singles(self):
+        for peer, target in ((PVXS, 1.1), (OLDER, 1.0)):
+            yield self.case("1 scalar, blocking", 1, SCALAR, peer, target)
+        yield self.case("1 scalar, polling", 1, SCALAR, PVXS, 8.0, "spin")
+
+    def arrays(self):
+        for doubles, *targets in ARRAYS:
+            for peer, target in zip((PVXS, OLDER), targets):
+                yield self.case(f"1 x {doubles}", 1, doubles, peer, target)
+
+    def many(self):
+        for doubles, *targets in MANY:
+            for peer, target in zip((PVXS, OLDER), targets):
+                yield self.case(f"1000 x {doubles or 'scalar'}", 1000, doubles, peer, target)
+
+    def mixed(self):
+        """What our server gains under a client of pvxs."""
+        yield Case(
+            "pva get 1000 scalars, client of pvxs", "k/s", 1.8,
+            lambda: self.with_server(self.ours(), lambda port: self.get(PVXS, port, 1000)["per_s"] / 1e3),
+            lambda: self.peer_per_s(PVXS, 1000, SCALAR) / 1e3, beside="server of pvxs",
+        )  # fmt: skip
+
+    def case(self, name, channels, doubles, peer, target, wait="block"):
+        return Case(
+            f"pva get {name}", "k/s", target,
+            lambda: self.our_per_s(channels, doubles, wait) / 1e3,
+            lambda: self.peer_per_s(peer, channels, doubles) / 1e3, beside=peer,
+        )  # fmt: skip
+
+    # The two sides
+
+    def ours(self, wait="block"):
+        run = [self.options.hodo, "serve", "--cpu", self.far, "--threads", "1", "--wait", wait]
+        return lambda port: [*run, "--congestion", congestion_control(), f"pva://{LOOPBACK}:{port}"]
+
+    def our_per_s(self, channels, doubles, wait):
+        size = 8 if doubles == SCALAR else 8 * doubles
+        test = ["--test", "channels", "--channels", str(channels), "--window", "1", "--mode", "receive", "--sizes", str(size)]
+        run = ["--duration", f"{self.options.seconds}s", "--repeat", "1", "--cpu", self.near, "--wait", wait]
+        run += ["--congestion", congestion_control(), "--json", "-", "--quiet"]
+
+        def bench(port):
+            command = [self.options.hodo, "bench", f"pva://{LOOPBACK}:{port}", *test, *run]
+            found = measurement(output(command, self.options.seconds + 30), timed=False)
+            return found["rate"]["operations_per_s"]["median"]
+
+        return self.with_server(self.ours(wait), bench)
+
+    def peer_per_s(self, peer, channels, doubles):
+        def serve(port):
+            return ["taskset", "-c", self.far, compiled(peer, self.options), "serve", str(port), str(channels), str(doubles)]
+
+        return self.with_server(serve, lambda port: self.get(peer, port, channels)["per_s"])
+
+    def get(self, peer, port, channels):
+        command = ["taskset", "-c", self.near, compiled(peer, self.options), "get", f"{LOOPBACK}:{port}", str(channels)]
+        return json.loads(output([*command, str(self.options.seconds)], self.options.seconds + 60))
+
+    def with_server(self, command, use):
+        """What `use` says of the port of a server, which is ended then."""
+        port = free_port("tcp")
+        command = command(port)
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        try:
+            if not process.stdout.readline():
+                raise Failed(f"`{' '.join(command)}` does not serve")
+            return use(port)
+        finally:
+            process.stdin.close()
+            end(process)
+
+
+def compiled(peer, options):
+    """One of the C++ programs, compiled where it is newer than what is there."""
+    source = HERE / f"pva_{peer.lower()}.cpp"
+    program = TARGET / source.stem
+    if program.exists() and program.stat().st_mtime >= source.stat().st_mtime:
+        return str(program)
+    TARGET.mkdir(exist_ok=True)
+    command = ["g++", "-std=c++11", "-O2", "-w", "-D_GLIBCXX_USE_CXX11_ABI=0", str(source), "-o", str(program)]
+    for package in output([options.python, "-c", LIBRARIES], 60).split():
+        library = pathlib.Path(package) / "lib"
+        command += [f"-I{package}/include", f"-L{library}", f"-Wl,-rpath,{library}"]
+        for found in sorted(library.glob("lib*.so.*")):
+            if re.match(r"lib(pvxs|pvAccess|pvData|Com)\.so", found.name):
+                command.append(f"-l:{found.name}")
+    done = subprocess.run([*command, "-Wl,--allow-shlib-undefined"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Failed(f"{source.name} was not built; `./test tools python` installs what it needs: {done.stderr.strip()[:400]}")
+    return str(program)

@@ -1,0 +1,310 @@
+//! pvAccess links: how an [`Operation`] becomes an execution of the client machine, and its events become completions.
+//!
+//! | mode | an operation is |
+//! |---|---|
+//! | receive | a get of the field `value` |
+//! | send | a put of it |
+//! | both | a put-get |
+//!
+//! A channel of the link has, for each size and mode, a PV and as many operations on it as are in flight at once. They are set up when they
+//! are first needed, and used again and again.
+
+use crate::machines::client::{Client, Command, Event, Failure, Kind, Lost};
+use crate::machines::{Datum, Item, Request};
+use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
+use hodo_measure::{Completion, FarEnd, Link, LinkError, Mode, Operation, Outcome, TcpTimes, Usage};
+use hodo_tester::{ended, until_ready};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The PVs of a link, and how they are reached.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    /// The server.
+    pub(crate) server: Address,
+    /// The name of the PV at a server that is not `hodo serve`, in which `{}` stands for the number of the channel.
+    pub(crate) name: Option<String>,
+    /// The process of the far end, if it is on this host and known.
+    pub(crate) far_process: Option<u32>,
+}
+
+/// A pvAccess client on any driver, as the tester sees it.
+pub(crate) struct PvaLink<D: Driver<Machine = Client>> {
+    driver: D,
+    tcp: fn(&D) -> Option<TcpTimes>,
+    target: Target,
+    request: Request,
+    /// The number of the first channel of this link, and the PVs of each.
+    first: u32,
+    channels: Vec<Vec<Family>>,
+    /// The operations of the client, by their numbers.
+    slots: Vec<Slot>,
+    /// The channel of this link that each channel of the client belongs to.
+    owners: Vec<u32>,
+    open: u32,
+    sampling: Sampling,
+    failed: Option<LinkError>,
+}
+
+/// The PV of a channel for one size, and its operations of one mode.
+struct Family {
+    size: u32,
+    mode: Mode,
+    /// The client's number of the PV.
+    pv: u32,
+    /// Operations that are not in flight.
+    free: Vec<u32>,
+}
+
+/// An operation of the client.
+struct Slot {
+    channel: u32,
+    family: u32,
+    size: u32,
+    mode: Mode,
+    tag: u64,
+    step: Step,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Free,
+    /// Waits for the type of what it puts.
+    Unset,
+    InFlight,
+}
+
+impl<D: Driver<Machine = Client>> PvaLink<D> {
+    /// Connects to the PVs of `channels` channels, of this size, at most for `timeout`, and no longer than until `stop` is set.
+    pub(crate) fn open(
+        driver: D,
+        target: Target,
+        channels: std::ops::Range<u32>,
+        size: u32,
+        timeout: Duration,
+        stop: &AtomicBool,
+    ) -> Result<Self, LinkError> {
+        let mut link = PvaLink {
+            driver,
+            tcp: |_| None,
+            target,
+            request: "field(value)".parse().expect("a request"),
+            first: channels.start,
+            channels: channels.clone().map(|_| Vec::new()).collect(),
+            slots: Vec::new(),
+            owners: Vec::new(),
+            open: 0,
+            sampling: Sampling::NONE,
+            failed: None,
+        };
+        for channel in 0..channels.len() as u32 {
+            link.family(channel, size, Mode::Receive);
+        }
+        until_ready(&mut link, timeout, stop, |link| link.open >= channels.len() as u32)?;
+        Ok(link)
+    }
+
+    /// Returns the link with this way to read what its TCP counts.
+    pub(crate) fn with_tcp(mut self, tcp: fn(&D) -> Option<TcpTimes>) -> Self {
+        self.tcp = tcp;
+        self
+    }
+
+    /// Returns the driver.
+    pub(crate) fn driver(&self) -> &D {
+        &self.driver
+    }
+
+    /// Reads the PV of the first channel, and returns how many bytes its field `value` has.
+    pub(crate) fn size_there(&mut self, timeout: Duration, stop: &AtomicBool) -> Result<Option<u64>, LinkError> {
+        self.start(Operation { tag: 0, channel: 0, size: self.channels[0][0].size, mode: Mode::Receive });
+        until_ready(self, timeout, stop, |link| link.slots[0].step == Step::Free)?;
+        let value = self.driver.machine_mut().value(0).and_then(|value| value.get("value"));
+        Ok(value.and_then(|item| match item {
+            Item::Array(array) => array.scalar().width().map(|width| (array.len() * width) as u64),
+            Item::Text(text) => Some(text.as_bytes().len() as u64),
+            Item::Bool(_) | Item::Int(_) | Item::Uint(_) | Item::Float(_) => Some(8),
+            _ => None,
+        }))
+    }
+
+    /// Returns the place of the PV of a channel for a size and a mode, and opens it if there is none yet.
+    fn family(&mut self, channel: u32, size: u32, mode: Mode) -> usize {
+        let families = &mut self.channels[channel as usize];
+        if let Some(place) = families.iter().position(|family| (family.size, family.mode) == (size, mode)) {
+            return place;
+        }
+        let known = families.iter().find(|family| family.size == size || self.target.name.is_some());
+        let pv = known.map_or(self.owners.len() as u32, |family| family.pv);
+        if known.is_none() {
+            let number = self.first + channel;
+            let name = match &self.target.name {
+                Some(name) => name.replace("{}", &number.to_string()),
+                None => name_of(size, number),
+            };
+            self.owners.push(channel);
+            self.driver.command(Command::Open { channel: pv, name, server: Some(self.target.server.clone()) });
+        }
+        families.push(Family { size, mode, pv, free: Vec::new() });
+        families.len() - 1
+    }
+
+    /// Sets an operation up, and returns its number.
+    fn prepare(&mut self, channel: u32, family: usize) -> u32 {
+        let Family { size, mode, pv, .. } = self.channels[channel as usize][family];
+        let operation = self.slots.len() as u32;
+        let family = family as u32;
+        self.slots.push(Slot { channel, family, size, mode, tag: 0, step: Step::Unset });
+        let kind = match mode {
+            Mode::Receive => Kind::Get,
+            Mode::Send => Kind::Put,
+            Mode::Both => Kind::PutGet,
+        };
+        self.driver.command(Command::Prepare { operation, channel: pv, kind, request: Box::new(self.request.clone()) });
+        operation
+    }
+
+    /// Executes an operation, if what it puts is known.
+    #[inline]
+    fn execute(&mut self, operation: u32) {
+        let slot = &mut self.slots[operation as usize];
+        slot.step = Step::InFlight;
+        if self.sampling.takes(slot.tag) {
+            self.driver.machine_mut().follow(operation);
+        }
+        if slot.mode == Mode::Receive {
+            return self.driver.command(Command::Execute { operation });
+        }
+        let Some(mut value) = self.driver.machine_mut().blank(operation) else {
+            slot.step = Step::Unset;
+            return;
+        };
+        let number = value.plan().number("value");
+        let is_filled = number.is_some_and(|number| {
+            // What was put before is put again.
+            let is_there = value.at(number).is_some_and(|item| matches!(item, Item::Array(array) if !array.is_empty()));
+            if is_there {
+                value.mark(number);
+            }
+            is_there || value.set_at(number, content(slot.size)).is_ok()
+        });
+        if is_filled {
+            self.driver.command(Command::Put { operation, value });
+        } else {
+            let what = format!("no field `value` that takes {} bytes of doubles", slot.size);
+            self.failed.get_or_insert(LinkError::PeerMisbehaved { channel: slot.channel, what });
+        }
+    }
+
+    #[inline]
+    fn turn(&mut self, wait: Wait, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError> {
+        let PvaLink { driver, channels, slots, owners, open, failed, first, .. } = self;
+        let mut set_up = Vec::new();
+        let outcome = driver.turn(wait, until, &mut |event| match event {
+            Event::Done { operation } => {
+                let slot = &mut slots[operation as usize];
+                slot.step = Step::Free;
+                channels[slot.channel as usize][slot.family as usize].free.push(operation);
+                done.push(Completion { tag: slot.tag, outcome: Outcome::Done });
+            }
+            Event::Failed { operation, why } => {
+                let slot = &mut slots[operation as usize];
+                let outcome = if matches!(why, Failure::Disconnected) { Outcome::Lost } else { Outcome::Refused };
+                slot.step = Step::Free;
+                channels[slot.channel as usize][slot.family as usize].free.push(operation);
+                done.push(Completion { tag: slot.tag, outcome });
+            }
+            Event::Ready { operation } if slots[operation as usize].step == Step::Unset => set_up.push(operation),
+            Event::Connected { .. } => *open += 1,
+            Event::Refused { channel, status } => {
+                let channel = *first + owners[channel as usize];
+                failed.get_or_insert(LinkError::PeerMisbehaved { channel, what: status.to_string() });
+            }
+            Event::Disconnected { channel, why } => {
+                let channel = *first + owners[channel as usize];
+                failed.get_or_insert(link_error(channel, why));
+            }
+            _ => {}
+        });
+        for operation in set_up {
+            self.execute(operation);
+        }
+        // The client itself would try again and again.
+        if self.open < self.channels.len() as u32
+            && let Some(why) = self.driver.machine_mut().trouble(0)
+        {
+            self.failed.get_or_insert(link_error(self.first, why.clone()));
+        }
+        ended(outcome, self.failed.as_ref())
+    }
+}
+
+impl<D: Driver<Machine = Client>> Link for PvaLink<D> {
+    #[inline]
+    fn start(&mut self, operation: Operation) {
+        let Operation { tag, channel, size, mode } = operation;
+        let family = self.family(channel, size, mode);
+        let free = self.channels[channel as usize][family].free.pop();
+        let operation = free.unwrap_or_else(|| self.prepare(channel, family));
+        self.slots[operation as usize].tag = tag;
+        self.execute(operation);
+    }
+
+    #[inline]
+    fn poll(&mut self, wait: Wait, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError> {
+        self.turn(wait, until, done)
+    }
+
+    #[inline]
+    fn now(&self) -> Instant {
+        self.driver.now()
+    }
+
+    /// Returns the usage of the far end's process from the system if it runs on this host.
+    fn far_end(&mut self, _until: Instant, _done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
+        let usage = self.target.far_process.and_then(Usage::of);
+        Ok(usage.map(|usage| FarEnd { usage: Some(usage), ..FarEnd::default() }))
+    }
+
+    fn tcp(&self) -> Option<TcpTimes> {
+        (self.tcp)(&self.driver)
+    }
+
+    fn sample_stages(&mut self, taken: Sampling) -> bool {
+        self.sampling = taken;
+        true
+    }
+
+    fn stamps(&mut self, stamps: &mut Vec<Stamp>) {
+        let before = stamps.len();
+        self.driver.machine_mut().stamps().hand_over(stamps);
+        for stamp in &mut stamps[before..] {
+            stamp.tag = self.slots[stamp.tag as usize].tag;
+        }
+    }
+}
+
+fn link_error(channel: u32, why: Lost) -> LinkError {
+    match why {
+        Lost::Closed(why) => LinkError::Closed { channel, why },
+        other => LinkError::PeerMisbehaved { channel, what: other.to_string() },
+    }
+}
+
+/// Returns the name of the PV of this size and number at `hodo serve`.
+fn name_of(size: u32, number: u32) -> String {
+    match size {
+        8 => format!("hodo:double:{number}"),
+        _ if size.is_multiple_of(8) => format!("hodo:double:{}:{number}", size / 8),
+        _ => format!("hodo:ubyte:{size}:{number}"),
+    }
+}
+
+/// Returns what is put into a field of this size.
+fn content(size: u32) -> Datum {
+    match size {
+        8 => Datum::Float(1.5),
+        _ if size.is_multiple_of(8) => vec![1.5f64; size as usize / 8].into(),
+        _ => vec![1u8; size as usize].into(),
+    }
+}

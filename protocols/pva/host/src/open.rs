@@ -1,0 +1,128 @@
+//! A URI becomes a pvAccess link or its far end, on sockets or simulated.
+
+use crate::far_end::FarEnd;
+use crate::link::{PvaLink, Target};
+use crate::machines::client::{Client, ClientConfig};
+use crate::machines::server::{Server as Machine, ServerConfig, Sourced};
+use crate::machines::wire::SERVER_PORT;
+use crate::machines::{Limits, SessionConfig};
+use hodo_io::{Clock, Endpoint, Sockets};
+use hodo_machine::{Address, Transport};
+use hodo_sim::Sim;
+use hodo_tester::{
+    Error, LOOPBACK, Opened, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri, cannot, in_parts, networks,
+    simulated, socket_settings, tcp_times,
+};
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+/// Bytes of a message beside those of the array in it.
+const MESSAGE_FRONT: usize = 1 << 16;
+
+/// Opens a link over sockets.
+pub(crate) fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error> {
+    if settings.reconnect {
+        return Err(Error::Usage("--reconnect: pvAccess keeps its connections; leave it out".into()));
+    }
+    let target = target(uri, settings)?;
+    in_parts(settings, |channels, clock, opened| open_part(uri, settings, &target, channels, clock, stop, opened))
+}
+
+/// Opens one thread's part of a link.
+fn open_part(
+    uri: &Uri,
+    settings: &Settings,
+    target: &Target,
+    channels: Range<u32>,
+    clock: Clock,
+    stop: &AtomicBool,
+    opened: &mut Opened,
+) -> Result<(), Error> {
+    let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
+    let client = Client::new(ClientConfig { seed: RandomState::new().hash_one(()), ..client_config(settings) });
+    let endpoint = Endpoint::new(client, Sockets::new(socket_settings(settings)).map_err(failed)?, clock);
+    let link = PvaLink::open(endpoint, target.clone(), channels, settings.size_max, settings.timeout, stop);
+    let mut link = link.map_err(|why| cannot(uri, &why))?;
+    if target.name.is_some() {
+        check_size_there(uri, settings, &mut link, stop)?;
+    }
+    let link = link.with_tcp(|endpoint| endpoint.transport().tcp().map(tcp_times));
+    (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
+    opened.links.push(Box::new(link));
+    Ok(())
+}
+
+/// Refuses sizes that the PV of somebody else's server does not have.
+fn check_size_there(
+    uri: &Uri,
+    settings: &Settings,
+    link: &mut PvaLink<Endpoint<Client, Sockets>>,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let there = link.size_there(settings.timeout, stop).map_err(|why| cannot(uri, &why))?;
+    match there {
+        Some(bytes) if bytes == u64::from(settings.size_max) => Ok(()),
+        Some(bytes) => Err(Error::Usage(format!(
+            "the field `value` of `{uri}` has {bytes} bytes now: measure it with --sizes {bytes}"
+        ))),
+        None => Err(Error::Usage(format!("`{uri}` has no field `value` that is a scalar or an array of scalars"))),
+    }
+}
+
+/// Returns what the link reads and writes.
+fn target(uri: &Uri, settings: &Settings) -> Result<Target, Error> {
+    let name = uri.path.strip_prefix('/').filter(|name| !name.is_empty()).map(str::to_owned);
+    let server = Uri { path: String::new(), ..uri.clone() }.socket_address("", SERVER_PORT)?;
+    Ok(Target { server, name, far_process: settings.far_process })
+}
+
+fn client_config(settings: &Settings) -> ClientConfig {
+    ClientConfig { session: session(settings.size_max), ..ClientConfig::default() }
+}
+
+/// Returns the settings of a connection whose arrays have up to so many bytes.
+fn session(size_max: u32) -> SessionConfig {
+    let bytes = size_max as usize + MESSAGE_FRONT;
+    let known = Limits::DEFAULT;
+    let limits = Limits {
+        message_bytes: known.message_bytes.max(bytes),
+        value_bytes: known.value_bytes.max(bytes),
+        recycled_bytes: known.recycled_bytes.max(bytes),
+        ..known
+    };
+    SessionConfig { limits, ..SessionConfig::default() }
+}
+
+/// Opens a link over the simulated network.
+pub(crate) fn simulate(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error> {
+    let (out, back) = networks(uri, &uri.options, settings)?;
+    let client = Client::new(client_config(settings));
+    let server = far_end(settings.size_max, &FarEnd::new(settings.size_max).into());
+    let sim = Sim::new(Transport::Stream, (&out, &back), client, vec![server], |_| None);
+    let target = Target { server: Address::Node(SERVER_NODE), name: None, far_process: None };
+    let link = PvaLink::open(sim, target, 0..settings.channels, settings.size_max, settings.timeout, stop);
+    let link = link.map_err(|why| cannot(uri, &why))?;
+    let model = link.driver().model();
+    Ok(simulated(Box::new(link), model, 1))
+}
+
+/// Binds the far end.
+pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
+    let address = uri.socket_address(LOOPBACK, SERVER_PORT)?;
+    let size_max = settings.size_max;
+    let source = Sourced::from(FarEnd::new(size_max));
+    let service = Service {
+        make: move |_| far_end(size_max, &source),
+        answer: |_| None,
+        transport: Transport::Stream,
+        threads: settings.thread_count(),
+        listeners: 1,
+    };
+    Server::bind(uri, &address, settings, service)
+}
+
+/// Creates the far end of a link, with operations of up to so many bytes.
+fn far_end(size_max: u32, source: &Sourced) -> Machine {
+    Machine::new(ServerConfig { session: session(size_max), source: source.clone(), ..ServerConfig::default() })
+}

@@ -1,0 +1,81 @@
+//! The scheme of pvAccess links and their short standard suite.
+
+use hodo_measure::{Mode, Test};
+use hodo_tester::{Description, Figures, Preset, TestGroup};
+
+pub(crate) const PVA: Description = Description {
+    name: "pva",
+    schemes: &["pva"],
+    about: "EPICS pvAccess: values of channels, read, written and subscribed to",
+    modes: &[Mode::Receive, Mode::Send, Mode::Both],
+    suite: &[
+        TestGroup::new(Test::Latency, Mode::Receive, &[8], 1, 1),
+        TestGroup::new(Test::Rate, Mode::Receive, &[80_000, 8_000_000], 1, 1),
+        TestGroup::new(Test::Rate, Mode::Send, &[800_000], 1, 1),
+        TestGroup::new(Test::Channels, Mode::Receive, &[8], 1, 1000),
+    ],
+    size_max: 1 << 30,
+    batch_max: 1,
+    own: false,
+    is_at_path: false,
+    has_one_thread: false,
+    has_updates: false,
+};
+
+/// The sizes of the published study: 1 to 10,000,000 doubles.
+const SIZES: &[u32] = &[8, 80, 800, 8_000, 80_000, 800_000, 8_000_000, 80_000_000];
+
+/// The study of gets that was published for the C++ implementation: a get on each channel, and all answers awaited.
+pub(crate) const PRESETS: &[Preset] = &[Preset {
+    name: "epics-get",
+    groups: &[
+        TestGroup::new(Test::Rate, Mode::Receive, SIZES, 1, 1),
+        TestGroup::new(Test::Channels, Mode::Receive, SIZES.split_at(5).0, 1, 1000),
+    ],
+    figures: &[
+        Figures {
+            setting: "one host, Core i7-3820",
+            channels: 1,
+            operations_per_s: &[
+                (8, 15_086.0),
+                (80, 15_103.0),
+                (800, 15_500.0),
+                (8_000, 11_927.0),
+                (80_000, 6_744.0),
+                (800_000, 1_780.0),
+                (8_000_000, 235.9),
+                (80_000_000, 31.38),
+            ],
+        },
+        Figures {
+            setting: "two hosts, 1 Gbit/s",
+            channels: 1,
+            operations_per_s: &[
+                (8, 2_465.0),
+                (80, 2_483.0),
+                (800, 2_484.0),
+                (8_000, 2_244.0),
+                (80_000, 753.0),
+                (800_000, 133.0),
+                (8_000_000, 14.5),
+                (80_000_000, 1.46),
+            ],
+        },
+        Figures {
+            setting: "one host, Core i7-3820",
+            channels: 1000,
+            operations_per_s: &[
+                (8, 640_176.0),
+                (80, 668_469.0),
+                (800, 532_530.0),
+                (8_000, 177_632.0),
+                (80_000, 26_601.0),
+            ],
+        },
+        Figures {
+            setting: "two hosts, 1 Gbit/s",
+            channels: 1000,
+            operations_per_s: &[(8, 159_497.0), (80, 154_934.0), (800, 89_621.0), (8_000, 13_780.0), (80_000, 1_454.0)],
+        },
+    ],
+}];

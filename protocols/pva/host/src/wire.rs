@@ -1,0 +1,58 @@
+//! The messages that an operation of a pvAccess link puts on the wire.
+//!
+//! | message | bytes |
+//! |---|---|
+//! | request | header 8, channel 4, operation 4, subcommand 1; of a put also a value |
+//! | reply | header 8, operation 4, subcommand 1, status 1; of a get also a value |
+//! | value | set of changed fields 2, and a scalar's 8 bytes, or an array's count (1 or 5) and elements |
+
+use crate::machines::wire::HEADER;
+use hodo_measure::limits::{Carrier, OnTheWire};
+use hodo_measure::{Mode, Plan};
+
+/// Bytes of a request without a value.
+const REQUEST: u64 = HEADER as u64 + 9;
+/// Bytes of a reply without a value.
+const REPLY: u64 = HEADER as u64 + 6;
+/// Bytes of the set of changed fields: that of one field.
+const CHANGED: u64 = 2;
+/// The count of an array has one byte below this, and five from it on.
+const LONG_FROM: u64 = 254;
+
+/// Returns the messages of a plan: a request and a reply for each operation.
+pub(crate) fn on_the_wire(plan: &Plan) -> OnTheWire {
+    OnTheWire::over_sizes(plan.size, |size| {
+        let value = CHANGED + value_bytes(size);
+        let (out, back) = match plan.mode {
+            Mode::Receive => (REQUEST, REPLY + value),
+            Mode::Send => (REQUEST + value, REPLY),
+            Mode::Both => (REQUEST + value, REPLY + value),
+        };
+        OnTheWire::single(Carrier::Tcp, u64::from(size), out, back)
+    })
+}
+
+/// Returns the bytes of a scalar of 8 bytes, and of an array of any other size.
+fn value_bytes(size: u32) -> u64 {
+    let bytes = u64::from(size);
+    let count = if size.is_multiple_of(8) { bytes / 8 } else { bytes };
+    match (size, count) {
+        (8, _) => bytes,
+        (_, ..LONG_FROM) => bytes + 1,
+        _ => bytes + 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_get_is_as_long_as_one_of_pvxs() {
+        let get = |size| on_the_wire(&Plan::one(Mode::Receive, size)).messages[0];
+        // Seen on the wire: a scalar double, and an array of 1000.
+        assert_eq!((get(8).out_bytes, get(8).back_bytes), (17, 24));
+        assert_eq!(get(8000).back_bytes, 8 + 4 + 1 + 1 + 2 + 5 + 8000);
+        assert_eq!(get(80).back_bytes, 8 + 4 + 1 + 1 + 2 + 1 + 80);
+    }
+}
