@@ -1,7 +1,7 @@
 """pvAccess: our client and server beside pvxs (pva_pvxs.cpp) and pvAccessCPP (pva_pvaccesscpp.cpp), as the published study measures them.
 
 A round is a get on each channel, all answers awaited. Each side is a process of its own on a processor of its own, and all have the same
-values: a structure with the field `value`, a double or an array of doubles. The C++ programs are compiled against the libraries of the
+values: a structure with the field `value`, a double or an array of doubles, under the names that `hodo serve` has for scalars. The C++ programs are compiled against the libraries of the
 Python packages pvxslibs and epicscorelibs, with the Python of --python.
 """
 
@@ -91,7 +91,8 @@ class Bench:
 
     def get(self, peer, port, channels):
         command = ["taskset", "-c", self.near, compiled(peer, self.options), "get", f"{LOOPBACK}:{port}", str(channels)]
-        return json.loads(output([*command, str(self.options.seconds)], self.options.seconds + 60))
+        # pvAccessCPP says other things before.
+        return json.loads(output([*command, str(self.options.seconds)], self.options.seconds + 60).splitlines()[-1])
 
     def with_server(self, command, use):
         """What `use` says of the port of a server, which is ended then."""

@@ -1,7 +1,7 @@
 // A pvAccessCPP server and a pvAccessCPP client that only measure: the peer of `hodo bench pva`. See pva.py beside this file.
 // The server answers a get with the value that it holds, as the test server of the published study does.
 //
-//     pva_pvaccesscpp serve PORT CHANNELS DOUBLES      channels bench:0 to bench:N-1, 0 doubles for a scalar
+//     pva_pvaccesscpp serve PORT CHANNELS DOUBLES      channels hodo:double:0 to hodo:double:N-1, 0 doubles for a scalar
 //     pva_pvaccesscpp get HOST:PORT CHANNELS SECONDS   a get on each channel, wait for all, and again
 #include <algorithm>
 #include <chrono>
@@ -182,7 +182,7 @@ static int get(const string& server, size_t channels, double seconds) {
     gets->seconds = 0;
     gets->left = channels;
     for (size_t number = 0; number < channels; number++)
-        all.push_back(client->createChannel("bench:" + std::to_string(number), gets, ChannelProvider::PRIORITY_DEFAULT, server));
+        all.push_back(client->createChannel("hodo:double:" + std::to_string(number), gets, ChannelProvider::PRIORITY_DEFAULT, server));
     if (!gets->wait()) return 1;
     gets->left = channels;
     for (auto& channel : all)

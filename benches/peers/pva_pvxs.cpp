@@ -1,6 +1,6 @@
 // A pvxs server and a pvxs client that only measure: the peer of `hodo bench pva`. See pva.py beside this file.
 //
-//     pva_pvxs serve PORT CHANNELS DOUBLES              channels bench:0 to bench:N-1, 0 doubles for a scalar
+//     pva_pvxs serve PORT CHANNELS DOUBLES              channels hodo:double:0 to hodo:double:N-1, 0 doubles for a scalar
 //     pva_pvxs spam PORT CHANNELS DOUBLES               the same, whose subscribers get updates as fast as they take them
 //     pva_pvxs get HOST:PORT CHANNELS SECONDS           a get on each channel, wait for all, and again
 //     pva_pvxs monitor HOST:PORT CHANNELS SECONDS QUEUE updates of all channels, none lost
@@ -28,7 +28,7 @@ typedef std::chrono::steady_clock Clock;
 
 static double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-static std::string name(size_t number) { return "bench:" + std::to_string(number); }
+static std::string name(size_t number) { return "hodo:double:" + std::to_string(number); }
 
 static Value served(size_t doubles) {
     const bool scalar = doubles == 0;
@@ -59,7 +59,7 @@ struct Spam : public server::Source {
     Value value;
     Spam(size_t channels, const Value& value) : channels(channels), value(value) {}
     bool has(const std::string& asked) const {
-        return asked.compare(0, 6, "bench:") == 0 && size_t(atol(asked.c_str() + 6)) < channels;
+        return asked.compare(0, 12, "hodo:double:") == 0 && size_t(atol(asked.c_str() + 12)) < channels;
     }
     void onSearch(Search& search) override {
         for (auto& asked : search)

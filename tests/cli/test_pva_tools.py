@@ -53,7 +53,7 @@ def test_names_come_from_files_and_from_standard_input(tmp_path):
     assert done.returncode == 1 and "X: " in done.stderr and "Y: " in done.stderr
 
 
-@pytest.mark.parametrize("name", ["pvget", "pvput", "pvmonitor", "pvinfo", "pvcall", "pvxget"])
+@pytest.mark.parametrize("name", ["pvget", "pvput", "pvmonitor", "pvinfo", "pvcall", "pvlist", "pvxget"])
 def test_links_of_the_fields_names_are_its_commands(tmp_path, name):
     link = tmp_path / name
     os.symlink(command.HODO, link)

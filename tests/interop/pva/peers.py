@@ -3,6 +3,8 @@
 import contextlib
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +16,8 @@ import golden
 HERE = Path(__file__).resolve().parent
 # No server of ours or theirs is found by others, or finds them.
 ALONE = {"EPICS_PVAS_INTF_ADDR_LIST": "127.0.0.1", "EPICS_PVAS_AUTO_BEACON_ADDR_LIST": "NO", "EPICS_PVA_AUTO_ADDR_LIST": "NO"}
+# The state of a listening socket in /proc/net/tcp.
+LISTENS = "0A"
 
 
 class Peer:
@@ -66,13 +70,51 @@ def served(arguments, prefix="port ", **environment):
         process.stdout.close()
 
 
-def p4p_server(port=0):
-    """The server of serve_p4p.py."""
-    return served([sys.executable, HERE / "serve_p4p.py"], EPICS_PVAS_SERVER_PORT=str(port))
+def listening_port(process):
+    """The TCP port of a process where pvAccess is spoken: an IOC speaks Channel Access at another one."""
+    held = {os.readlink(entry.path) for entry in os.scandir(f"/proc/{process.pid}/fd") if os.path.islink(entry.path)}
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == LISTENS and f"socket:[{fields[9]}]" in held:
+            port = int(fields[1].split(":")[1], 16)
+            with socket.create_connection(("127.0.0.1", port), 10) as connection:
+                if connection.recv(1) == b"\xca":
+                    return port
+    raise AssertionError("the process does not listen")
 
 
 @contextlib.contextmanager
-def compiled_server(name, *arguments):
+def ioc(port=0):
+    """A soft IOC with the records of records.db, which ends with its standard input."""
+    ports = {"EPICS_PVAS_SERVER_PORT": str(port), "EPICS_PVAS_BROADCAST_PORT": "0", "EPICS_CAS_INTF_ADDR_LIST": "127.0.0.1"}
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "pvxslibs.ioc", "-d", str(HERE / "records.db")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **ALONE, **ports},
+    )
+    try:
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if "IOC Running" in line:
+                break
+        else:
+            raise AssertionError("".join(said))
+        yield Peer(process, listening_port(process))
+    finally:
+        process.send_signal(signal.SIGCONT)
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def p4p_server(port=0, **environment):
+    """The server of serve_p4p.py."""
+    return served([sys.executable, HERE / "serve_p4p.py"], **{"EPICS_PVAS_SERVER_PORT": str(port), **environment})
+
+
+@contextlib.contextmanager
+def compiled_server(name, *arguments, **environment):
     """A server in C++, compiled against the field's libraries."""
-    with tempfile.TemporaryDirectory() as folder, served([golden.compiled(name, folder), *arguments]) as peer:
+    with tempfile.TemporaryDirectory() as folder, served([golden.compiled(name, folder), *arguments], **environment) as peer:
         yield peer

@@ -8,7 +8,7 @@ pub fn arguments(given: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut given = given.into_iter();
     let Some(program) = given.next() else { return Vec::new() };
     let name = Path::new(&program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let command = ["get", "put", "monitor", "info", "call"]
+    let command = ["get", "put", "monitor", "info", "call", "list"]
         .into_iter()
         .find(|command| ["pv", "pvx"].iter().any(|prefix| name.strip_prefix(prefix) == Some(command)));
     match command {

@@ -2,6 +2,7 @@
 
 mod alias;
 mod call;
+mod find;
 mod get;
 mod info;
 mod monitor;
@@ -23,6 +24,9 @@ pub fn run(pva: &PvaOptions) -> Result<Outcome, Error> {
         PvaCommand::Monitor(options) => monitor::run(options),
         PvaCommand::Info(options) => info::run(options),
         PvaCommand::Call(options) => call::run(options),
+        PvaCommand::List(options) => find::list(options),
+        PvaCommand::Find(options) => find::find(options),
+        PvaCommand::Beacons(options) => find::beacons(options),
         PvaCommand::Serve(options) => serve::run(options),
     }
 }
@@ -49,21 +53,31 @@ pub enum PvaCommand {
     Info(info::InfoOptions),
     /// Call a PV with arguments, and show what it returns.
     Call(call::CallOptions),
+    /// List the servers that answer, or the PVs of servers.
+    List(find::ListOptions),
+    /// Show which servers have PVs: all that answer.
+    Find(find::FindOptions),
+    /// Show the beacons of servers as they come.
+    Beacons(find::BeaconsOptions),
     /// Serve the PVs of a file.
     Serve(Box<serve::ServeOptions>),
 }
 
 const EXAMPLES: &str = "\
-A PV is a name, on the server of --server, or pva://HOST:PORT/NAME; the port is 5075 unless another one is given.
+A PV is a name, which is searched for as the variables EPICS_PVA_* say, or pva://HOST:PORT/NAME;
+the port is 5075 unless another one is given.
 
 Examples:
-  hodo pva get pva://ioc1/TEMPERATURE
+  hodo pva get TEMPERATURE pva://ioc1/PRESSURE
   hodo pva get -S ioc1 -r 'field(value,alarm)' -M json -f names.txt
-  hodo pva put -S ioc1 SETPOINT 20.5
-  hodo pva put -S ioc1 SETPOINT '{\"value\": 20.5, \"alarm\": {\"severity\": 1}}'
-  hodo pva monitor -S ioc1 TEMPERATURE PRESSURE --for 10
-  hodo pva call -S archiver history name=TEMPERATURE count=100
+  hodo pva put SETPOINT 20.5
+  hodo pva put SETPOINT '{\"value\": 20.5, \"alarm\": {\"severity\": 1}}'
+  hodo pva monitor TEMPERATURE PRESSURE --for 10
+  hodo pva call history name=TEMPERATURE count=100
   hodo pva serve pvs.toml
-Under the names pvget, pvput, pvmonitor, pvinfo and pvcall, as links to it, hodo is that command.
+  hodo pva find TEMPERATURE
+  hodo pva list ioc1
+Under the names pvget, pvput, pvmonitor, pvinfo, pvcall and pvlist, as links to it, hodo is that
+command.
 
 Exit status: 0 success; 1 something failed, and the message names the PV and the reason; 2 usage error.";

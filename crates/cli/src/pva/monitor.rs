@@ -20,7 +20,7 @@ const AT_ONCE: usize = 64 << 10;
 pub fn run(options: &MonitorOptions) -> Result<Outcome, Error> {
     let names = options.names.all()?;
     let stop = interrupt::flag()?;
-    let mut client = options.connect.open()?;
+    let mut client = options.connect.open_to_stay()?;
     let mut watch = Watch { options, left: options.count.unwrap_or(u64::MAX), ..Watch::new(options)? };
     for name in &names {
         watch.begin(&mut client, name);
@@ -123,6 +123,12 @@ impl<'a> Watch<'a> {
             Notice::Message(operation, text) => {
                 let channel = client.channel_of(operation);
                 terminal::remark(&format!("{}: {text}", client.name(channel)));
+            }
+            Notice::Twice(channel, server) => {
+                terminal::remark(&format!(
+                    "{}: {server} has it, too; the first that answered is used",
+                    client.name(channel)
+                ));
             }
             _ => {}
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectOptions {
-    /// The server of all names that are no URI.
+    /// The server of all names that are no URI; without it they are searched for.
     #[arg(short = 'S', long, value_name = "HOST[:PORT]")]
     pub server: Option<String>,
     /// How long to wait for connection and reply.
@@ -28,10 +28,19 @@ pub struct ConnectOptions {
 impl ConnectOptions {
     /// Creates a client.
     pub fn open(&self) -> Result<Client, Error> {
+        Client::open(&self.options(false)?).map_err(failed)
+    }
+
+    /// Creates a client that hears of servers that have started.
+    pub fn open_to_stay(&self) -> Result<Client, Error> {
+        Client::open(&self.options(true)?).map_err(failed)
+    }
+
+    /// Returns the options of a client.
+    pub fn options(&self, hears_beacons: bool) -> Result<ClientOptions, Error> {
         let environment = Environment::read().map_err(|why| Error::Usage(why.to_string()))?;
-        let options =
-            ClientOptions { server: self.server.clone(), timeout: self.timeout, ..ClientOptions::of(&environment) };
-        Client::open(&options).map_err(failed)
+        let (server, timeout) = (self.server.clone(), self.timeout);
+        Ok(ClientOptions { server, timeout, hears_beacons, ..ClientOptions::of(environment) })
     }
 }
 
@@ -107,7 +116,9 @@ impl ShowOptions {
     /// Appends a value with its name.
     pub fn write(&self, name: &str, value: &Value, into: &mut String) {
         let form = self.format.unwrap_or(if self.verbose > 0 && self.mode == Form::Nt { Form::Raw } else { self.mode });
-        let show = Show { form, elements: self.elements, only_changed: self.verbose < 2, numbers: self.numbers };
+        // What a call returns has no changed fields: it is whole.
+        let only_changed = self.verbose < 2 && !value.changed().is_empty();
+        let show = Show { form, elements: self.elements, only_changed, numbers: self.numbers };
         if self.terse {
             into.push_str(&if form == Form::Nt { show.terse(value) } else { show.text(value) });
         } else {

@@ -1,6 +1,7 @@
 //! The client for applications, run inline on the caller's thread.
 
 mod error;
+mod lookout;
 mod open;
 mod place;
 mod tables;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use tables::{Outcome, Tables};
 
 pub use error::{ClientError, Trouble};
+pub use lookout::Lookout;
 pub use open::ClientOptions;
 pub use place::{DEFAULT_PORT, Place};
 
@@ -33,6 +35,8 @@ pub enum Notice {
     Monitor(Operation),
     /// A server's text for people.
     Message(Operation, String),
+    /// This server has a channel, too, that was found at another one first.
+    Twice(Channel, Address),
 }
 
 /// A client of any number of channels.
@@ -45,7 +49,7 @@ pub enum Notice {
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use hodo_pva_host::{Client, ClientOptions};
 /// let mut client = Client::open(&ClientOptions::default())?;
-/// let value = client.get("pva://localhost/TEMPERATURE")?;
+/// let value = client.get("TEMPERATURE")?;
 /// println!("{:?} degrees", value.get("value").and_then(|item| item.as_f64()));
 /// # Ok(())
 /// # }
@@ -61,7 +65,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Creates a client on a driver: on sockets, or in a simulated network. Channels that name no server are on this one.
+    /// Creates a client on a driver: on sockets, or in a simulated network. Channels that name no server are on this one, or searched for.
     #[must_use]
     pub fn over(driver: Box<dyn Driver<Machine = Machine> + Send>, server: Option<Address>) -> Self {
         Client { driver, wait: Wait::Block, timeout: Duration::from_secs(5), server, tables: Tables::default() }
@@ -255,9 +259,8 @@ impl Client {
             Some(server) => Some(Address::Tcp(server)),
             None => self.server.clone(),
         };
-        let Some(server) = server else { return Err(wrong(Trouble::NoServer)) };
         let channel = self.tables.open(name);
-        self.driver.command(Command::Open { channel, name: place.name, server: Some(server) });
+        self.driver.command(Command::Open { channel, name: place.name, server });
         Ok(Channel(channel))
     }
 
@@ -405,7 +408,13 @@ impl Client {
         let why = if self.is_open(channel) {
             Trouble::NoReply { within: self.timeout }
         } else {
-            self.trouble(channel).unwrap_or(Trouble::NotConnected { within: self.timeout })
+            let within = self.timeout;
+            let unknown = if self.server(channel).is_some() {
+                Trouble::NotConnected { within }
+            } else {
+                Trouble::NotFound { within }
+            };
+            self.trouble(channel).unwrap_or(unknown)
         };
         self.tables.give_up(operation.0, why);
     }

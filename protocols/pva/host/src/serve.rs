@@ -226,9 +226,8 @@ impl Plan {
                         let log = (puts == Puts::Log).then(|| Arc::clone(log));
                         pv.check_puts(move |latest: &Value, put: &mut Value, client: &ClientName| {
                             rules.check(latest, put)?;
-                            rules.judge(put, Beyond::of(latest)).map_err(|why| why.to_string())?;
                             log.iter().for_each(|log| log.add(&name, client, put));
-                            Ok(())
+                            rules.judge(put, Beyond::of(latest)).map_err(|why| why.to_string())
                         })
                     }
                 };

@@ -41,6 +41,8 @@ fn a_time_stamp_without_a_time_says_so_if_it_was_asked_for() {
     assert_eq!(shown(&value, Form::Nt), "0");
     value.mark_all();
     assert_eq!(shown(&value, Form::Nt), "<undefined>              0");
+    value.set("timeStamp.secondsPastEpoch", 631_152_000).unwrap();
+    assert!(shown(&value, Form::Nt).starts_with("<undefined>"), "a record that was never processed");
     value.set("timeStamp.secondsPastEpoch", i64::MAX).unwrap();
     assert!(shown(&value, Form::Nt).starts_with("<undefined>"));
 }

@@ -9,25 +9,33 @@ mod client;
 mod discovery;
 mod operation;
 mod operations;
+mod rights;
 mod source;
 mod statistics;
 mod subscription;
 
+pub use rights::{AccessList, AccessRule, Claimant, Rights, Ruled, Rules};
 pub use source::{Source, Sourced};
 pub use statistics::{ClientStatistics, Ended, ServerCounters};
 
+use crate::Error;
 use crate::data::{BitSet, Value};
 use crate::session::SessionConfig;
-use crate::wire::Status;
 use crate::wire::discovery::Guid;
+use crate::wire::{Severity, Status};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use client::Client;
+use core::time::Duration;
 use discovery::Discovery;
 pub use discovery::{DiscoveryConfig, DiscoveryCounters, LONGER_MAX};
 use hodo_machine::{Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers, Slab, Timers};
+
+/// How long a client has been silent, at least, that makes room for another one; and how long none is looked for after there was none.
+const SILENT_MIN: Duration = Duration::from_secs(5);
+const FULL: Duration = Duration::from_millis(100);
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
@@ -46,6 +54,10 @@ pub struct ServerConfig {
     pub guid: Guid,
     /// Where channels come from that are not served yet.
     pub source: Sourced,
+    /// The rules about who may do what.
+    pub rules: Ruled,
+    /// Clients that may be connected. One more takes the place of one that has been silent and has nothing open, or is closed.
+    pub clients_max: usize,
     /// Settings of searches that come as datagrams, and of beacons.
     pub discovery: DiscoveryConfig,
 }
@@ -60,6 +72,8 @@ impl Default for ServerConfig {
             queued_bytes_max: 64 << 20,
             guid: [0; 12],
             source: Sourced::default(),
+            rules: Ruled::default(),
+            clients_max: 100_000,
             discovery: DiscoveryConfig::default(),
         }
     }
@@ -104,6 +118,15 @@ pub enum Command {
     Publish,
     /// Accept no more puts and calls, because the server is to stop.
     Drain,
+    /// Send a text for people about a put or a call that is not answered yet.
+    Note {
+        /// Number of the event.
+        call: u64,
+        /// How bad it is.
+        severity: Severity,
+        /// The text.
+        text: String,
+    },
     /// Answer an [`Event::Put`] or an [`Event::Call`].
     Answer {
         /// Number of the event.
@@ -194,6 +217,8 @@ pub struct Server {
     ready: VecDeque<Peer>,
     closing: VecDeque<Peer>,
     timers: Timers<Timer>,
+    /// When to look again for a client that makes room for another one.
+    full_until: Instant,
     /// Sets that keep their room.
     changed: BitSet,
     selected: BitSet,
@@ -222,6 +247,7 @@ impl Server {
             ready: VecDeque::new(),
             closing: VecDeque::new(),
             timers,
+            full_until: Instant::ZERO,
             changed: BitSet::new(),
             selected: BitSet::new(),
         }
@@ -285,6 +311,15 @@ impl Server {
             }
             Command::Publish => {}
             Command::Drain => self.shared.is_draining = true,
+            Command::Note { call, severity, text } => {
+                let called = self.shared.calls.get(&call).copied();
+                if let Some((peer, ioid)) = called
+                    && let Some(client) = self.clients.at(peer)
+                {
+                    client.note(ioid, severity, text);
+                    self.wake(peer);
+                }
+            }
             Command::Answer { call, result } => {
                 let called = self.shared.calls.remove(&call);
                 if let Some((peer, ioid)) = called
@@ -357,6 +392,25 @@ impl Server {
         self.timers.cancel(Timer::Silence(peer));
     }
 
+    /// Closes the client that has been silent for longest, of those that have nothing open; returns whether there was one.
+    fn make_room(&mut self, now: Instant) -> bool {
+        if now < self.full_until {
+            return false;
+        }
+        let silent = self.clients.iter().filter_map(|(peer, client)| Some((client.silent_since()?, peer)));
+        let Some((_, peer)) = silent.min().filter(|(heard, _)| *heard + SILENT_MIN <= now) else {
+            self.full_until = now + FULL;
+            return false;
+        };
+        let max = self.config.clients_max as u64;
+        if let Some(client) = self.clients.at(peer) {
+            client.end_for(Error::OverLimit { what: "clients", count: max + 1, max });
+        }
+        self.forget(peer, None);
+        self.closing.push_back(peer);
+        true
+    }
+
     fn elapsed(&mut self, now: Instant) {
         while let Some(timer) = self.timers.pop_due(now) {
             match timer {
@@ -412,6 +466,9 @@ impl Machine for Server {
             Input::Command(command) => return self.command(command),
             Input::Elapsed => return self.elapsed(now),
             Input::Opened(peer, ends) if peer.is_accepted() => {
+                if self.clients.len() >= self.config.clients_max && !self.make_room(now) {
+                    return self.closing.push_back(peer);
+                }
                 self.clients.insert(peer, Client::new(peer, ends, &self.config, now));
                 peer
             }

@@ -113,6 +113,12 @@ impl Session {
         &self.config.limits
     }
 
+    /// Returns when the other side was heard last, or the connection was opened.
+    #[must_use]
+    pub const fn heard(&self) -> Instant {
+        self.heard
+    }
+
     /// Tells whether channels may be opened.
     #[must_use]
     pub fn is_ready(&self) -> bool {

@@ -5,7 +5,7 @@ mod any;
 use any::{any_type, any_value, members};
 use hodo_machine::Random;
 use hodo_pva::data::Item;
-use hodo_pva::{BitSet, Error, Limits, Order, Plan, Reader, Type, TypeCache, Value, Writer, wire::Side};
+use hodo_pva::{BitSet, Error, Limits, Order, Plan, Reader, Scalar, Type, TypeCache, Value, Writer, wire::Side};
 use std::sync::Arc;
 
 fn encoded(order: Order, write: impl Fn(&mut Writer)) -> Vec<u8> {
@@ -107,4 +107,32 @@ fn a_message_with_any_byte_wrong_is_refused_or_understood() {
             }
         }
     }
+}
+
+/// A type that comes again and again is compiled once, in either byte order; and one that has a number is the number's present one.
+#[test]
+fn a_type_that_comes_again_has_the_same_plan() {
+    use hodo_pva::normative::Normative;
+    let limits = Limits::default();
+    let of = Normative::scalar(Scalar::F64).alarm().time_stamp().build();
+    let (mut types, mut plans) = (TypeCache::new(), Vec::new());
+    for order in [Order::Little, Order::Little, Order::Big, Order::Little] {
+        let mut writer = Writer::new(Side::Client, order);
+        of.encode(&mut writer);
+        let bytes = writer.to_vec();
+        let mut reader = Reader::new(&bytes, order, &limits);
+        plans.push(types.decode(&mut reader).expect("a type").expect("one"));
+        assert!(reader.rest().is_empty() && *plans.last().expect("one").of() == of);
+    }
+    assert!(Arc::ptr_eq(&plans[0], &plans[1]) && Arc::ptr_eq(&plans[0], &plans[3]));
+    let inner = [[0xFD, 0, 1, 0x22], [0xFD, 0, 1, 0x43]];
+    let decoded = inner.map(|inner| {
+        // A structure with a long identifier, and one field whose type is given number 1.
+        let bytes = [&b"\x80\x14a:long:identifier:00\x01\x01f"[..], &inner].concat();
+        let again = b"\x80\x14a:long:identifier:00\x01\x01f\xFE\x00\x01";
+        let mut plan = |bytes: &[u8]| types.decode(&mut Reader::new(bytes, Order::Big, &limits)).expect("a type");
+        (plan(&bytes), plan(again))
+    });
+    let of = |index: usize| decoded[index].1.as_ref().and_then(|plan| plan.field(1).cloned());
+    assert_eq!([of(0), of(1)], [Some(Scalar::I32.into()), Some(Scalar::F64.into())]);
 }

@@ -30,9 +30,12 @@ pub enum Trouble {
     /// The text is no name of a channel.
     #[error("{0}")]
     Name(String),
-    /// No server is named.
-    #[error("no server is known for it: name one with --server HOST or as pva://HOST/NAME")]
-    NoServer,
+    /// No server has answered the search.
+    #[error("no server has it: none has answered within {} s; check the name, that its server runs, and EPICS_PVA_ADDR_LIST or EPICS_PVA_NAME_SERVERS", within.as_secs_f64())]
+    NotFound {
+        /// The time that was given.
+        within: Duration,
+    },
     /// The server has not been reached.
     #[error("server {server} is not reached: {why}; check host and port, and that the server runs")]
     Unreachable {

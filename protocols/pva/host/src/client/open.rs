@@ -1,10 +1,12 @@
 use super::{Client, ClientError, Machine, Place};
-use crate::environment::Environment;
-use crate::machines::SessionConfig;
+use crate::environment::{ClientNetwork, Environment};
 use crate::machines::client::ClientConfig;
-use hodo_io::{Clock, Endpoint, SocketSettings, Sockets};
+use crate::machines::discovery::FinderConfig;
+use hodo_io::nic::interfaces;
+use hodo_io::{Clock, Endpoint, Port, SocketSettings, Sockets};
 use hodo_machine::Address;
 use std::hash::BuildHasher;
+use std::io;
 use std::time::Duration;
 
 /// The settings of a client on sockets.
@@ -12,30 +14,38 @@ use std::time::Duration;
 pub struct ClientOptions {
     /// Settings of the protocol: bounds, retries, and the names of user and host that are claimed.
     pub protocol: ClientConfig,
+    /// How servers are found.
+    pub network: ClientNetwork,
+    /// Whether beacons of servers are heard, so that one that has started is found at once. It takes the port of beacons, which the
+    /// programs of a host share.
+    pub hears_beacons: bool,
     /// How long a reply may take.
     pub timeout: Duration,
-    /// Host, and perhaps port, of the server of all channels that name none.
+    /// Host, and perhaps port, of the server of all channels that name none. Without one they are searched for.
     pub server: Option<String>,
 }
 
 impl Default for ClientOptions {
+    /// Returns the options where no variable of EPICS is set.
     fn default() -> Self {
-        ClientOptions::with(SessionConfig::default())
+        ClientOptions::of(Environment::default())
     }
 }
 
 impl ClientOptions {
     /// Creates the options that the variables of EPICS ask for.
     #[must_use]
-    pub fn of(environment: &Environment) -> Self {
-        ClientOptions::with(environment.client.session())
-    }
-
-    fn with(mut session: SessionConfig) -> Self {
+    pub fn of(environment: Environment) -> Self {
+        let network = environment.client;
+        let mut session = network.session();
         session.claim = Some((user(), hodo_io::host::name().unwrap_or_default()));
-        let protocol =
-            ClientConfig { session, seed: std::hash::RandomState::new().hash_one(()), ..ClientConfig::default() };
-        ClientOptions { protocol, timeout: Duration::from_secs(5), server: None }
+        let protocol = ClientConfig {
+            session,
+            seed: std::hash::RandomState::new().hash_one(()),
+            name_servers: network.name_servers.iter().copied().map(Address::Tcp).collect(),
+            ..ClientConfig::default()
+        };
+        ClientOptions { protocol, network, hears_beacons: true, timeout: Duration::from_secs(5), server: None }
     }
 }
 
@@ -46,23 +56,43 @@ fn user() -> String {
 }
 
 impl Client {
-    /// Creates a client on sockets. Nothing is sent before a channel is opened.
+    /// Creates a client on sockets.
     ///
     /// # Errors
-    /// A [`ClientError`] if the server has no address, or no socket is left.
+    /// A [`ClientError`] if the server has no address, or a socket cannot be made.
     pub fn open(options: &ClientOptions) -> Result<Self, ClientError> {
+        let failed = |why: io::Error| ClientError::Sockets(why.to_string());
+        let mut sockets = Sockets::new(SocketSettings::default()).map_err(failed)?;
+        let mut protocol = options.protocol.clone();
         let server = match &options.server {
             Some(server) => {
                 let place = Place { name: String::new(), server: Some(server.clone()) };
+                protocol.name_servers.clear();
                 place.resolved().map_err(ClientError::Sockets)?.map(Address::Tcp)
             }
-            None => None,
+            None => {
+                let search = searching(&options.network, options.hears_beacons, &mut sockets).map_err(failed)?;
+                protocol.search = FinderConfig { seed: protocol.seed, ..search };
+                None
+            }
         };
-        let failed = |why: std::io::Error| ClientError::Sockets(why.to_string());
-        let sockets = Sockets::new(SocketSettings::default()).map_err(failed)?;
-        let endpoint = Endpoint::new(Machine::new(options.protocol.clone()), sockets, Clock::start());
+        let endpoint = Endpoint::new(Machine::new(protocol), sockets, Clock::start());
         let mut client = Client::over(Box::new(endpoint), server);
         client.timeout = options.timeout;
         Ok(client)
     }
+}
+
+/// Binds the ports by which servers are found.
+pub(super) fn searching(
+    network: &ClientNetwork,
+    hears_beacons: bool,
+    sockets: &mut Sockets,
+) -> io::Result<FinderConfig> {
+    network.bind(&interfaces(), hears_beacons, &mut |address, options| {
+        let port = Port::bind(address, options)?;
+        let bound = port.address().clone();
+        sockets.bind(port)?;
+        Ok(bound)
+    })
 }

@@ -2,6 +2,7 @@
 
 use super::{Channel, Notice, Operation, Trouble};
 use crate::machines::client::{Command, Event, Failure, Kind};
+use crate::machines::discovery::Found;
 use hodo_machine::Slab;
 use hodo_pva::Request;
 use std::collections::{HashMap, VecDeque};
@@ -251,7 +252,7 @@ impl Tables {
                     known.is_noticed = false;
                 }
             }
-            Notice::Message(..) => {}
+            Notice::Message(..) | Notice::Twice(..) => {}
         }
         Some(notice)
     }
@@ -266,7 +267,7 @@ impl Tables {
                 self.note_channel(channel, Some(why.clone()));
                 self.fail_all(channel, &why);
             }
-            Event::Ready { .. } | Event::Found(_) => {}
+            Event::Ready { .. } => {}
             Event::Done { operation } => self.over(operation, Outcome::Done),
             Event::Failed { operation, why: Failure::Disconnected } => self.cut(operation),
             Event::Failed { operation, why } => {
@@ -279,13 +280,25 @@ impl Tables {
             Event::Updates { operation } => self.note_monitor(operation),
             Event::Ended { operation, status } if status.is_success() => self.over(operation, Outcome::Done),
             Event::Ended { operation, status } => self.over(operation, Outcome::Failed(Trouble::Refused(status))),
+            Event::Found(found) => self.note_found(*found),
             Event::Message { operation, text, .. } => {
-                if self.messages.len() == MESSAGES_MAX {
-                    self.messages.pop_front();
-                }
-                self.messages.push_back(Notice::Message(Operation(operation), text.into()));
+                self.note_message(Notice::Message(Operation(operation), text.into()));
             }
         }
+    }
+
+    /// Notes that two servers have a name; other finds matter to the machine alone.
+    fn note_found(&mut self, found: Found) {
+        if let Found::Twice { number, server } = found {
+            self.note_message(Notice::Twice(Channel(number), server));
+        }
+    }
+
+    fn note_message(&mut self, notice: Notice) {
+        if self.messages.len() == MESSAGES_MAX {
+            self.messages.pop_front();
+        }
+        self.messages.push_back(notice);
     }
 
     fn note_channel(&mut self, number: u32, trouble: Option<Trouble>) {

@@ -8,8 +8,10 @@ use crate::machines::{Item, Value};
 
 /// The alarm status of what the record itself has found.
 const RECORD: i32 = 3;
-/// Fields that say what a value means. Puts leave them alone.
-const FIXED: [&str; 6] = ["display", "control", "valueAlarm", "alarm", "timeStamp", "value.choices"];
+/// Fields that say what the value means, which puts leave alone.
+const FIXED: [&str; 4] = ["display", "control", "valueAlarm", "value.choices"];
+/// Fields that follow the value: what is put to them is left out, since clients put back all that they have read.
+const FOLLOWING: [&str; 2] = ["alarm", "timeStamp"];
 
 /// The rules of a PV.
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,17 +43,28 @@ impl Rules {
         Rules { control: table.control, alarm: table.alarm }
     }
 
-    /// Checks what is put: numbers within `control`, choices that exist, and no field but those that hold the value.
+    /// Checks what is put: numbers within `control`, choices that exist, and no other content for fields that say what the value means.
+    /// Leaves in `put` only what is new.
     ///
     /// # Errors
     /// A sentence for the client.
-    pub fn check(&self, latest: &Value, put: &Value) -> Result<(), String> {
-        let has = |path| put.plan().number(path).is_some_and(|number| put.has_changed(number));
-        if let Some(fixed) =
-            FIXED.into_iter().find(|fixed| put.plan().number(fixed).is_some_and(|at| is_named(put, at)))
-        {
-            return Err(format!("{fixed} cannot be put: put the value alone"));
+    pub fn check(&self, latest: &Value, put: &mut Value) -> Result<(), String> {
+        let plan = put.plan().clone();
+        let mut leaves = put.changed().clone();
+        plan.expand(&mut leaves);
+        let within = |leaf: usize, path: &str| plan.number(path).is_some_and(|at| (at..plan.end(at)).contains(&leaf));
+        put.unmark();
+        for leaf in leaves.iter() {
+            match FIXED.into_iter().find(|fixed| within(leaf, fixed)) {
+                Some(fixed) if !is_same(latest.at(leaf), put.at(leaf)) => {
+                    return Err(format!("{fixed} cannot be put: put the value alone"));
+                }
+                Some(_) => {}
+                None if FOLLOWING.into_iter().any(|path| within(leaf, path)) => {}
+                None => put.mark(leaf),
+            }
         }
+        let has = |path| plan.number(path).is_some_and(|number| put.has_changed(number));
         if let (Some([low, high]), Some(to)) = (self.control, number(put).filter(|_| has("value")))
             && !(low..=high).contains(&to)
         {
@@ -83,9 +96,12 @@ impl Rules {
     }
 }
 
-/// Tells whether a put names a field, or one in it; a put of everything does not.
-fn is_named(put: &Value, number: usize) -> bool {
-    !put.changed().has(0) && put.has_changed(number) && put.get("value").is_some()
+/// Tells whether two fields hold the same.
+fn is_same(one: Option<Item<'_>>, other: Option<Item<'_>>) -> bool {
+    match (one, other) {
+        (Some(Item::Float(one)), Some(Item::Float(other))) => one.to_bits() == other.to_bits(),
+        (one, other) => one == other,
+    }
 }
 
 impl Beyond {

@@ -70,13 +70,16 @@ fn has(value: &Value, name: &str) -> bool {
     value.has_changed(number) || seconds.is_some_and(|seconds| seconds != 0)
 }
 
+/// The beginning of 1990, which records that were never processed have for their time.
+const EPICS_EPOCH: i64 = 631_152_000;
+
 /// Writes a time stamp in local time, 24 characters wide, and the user's tag if there is one.
 pub(super) fn write_time(value: &Value, path: &str, into: &mut String) {
     let number = |name: &str| value.get(&format!("{path}.{name}")).and_then(Item::as_i64).unwrap_or(0);
     let (seconds, nanoseconds) = (number("secondsPastEpoch"), number("nanoseconds"));
     let at = u32::try_from(nanoseconds).ok().and_then(|nanoseconds| Local.timestamp_opt(seconds, nanoseconds).single());
     let text = match at {
-        Some(at) if seconds != 0 => at.format("%Y-%m-%d %H:%M:%S%.3f").to_string(),
+        Some(at) if seconds > EPICS_EPOCH => at.format("%Y-%m-%d %H:%M:%S%.3f").to_string(),
         _ => "<undefined>".into(),
     };
     let _ = write!(into, "{text:24} ");

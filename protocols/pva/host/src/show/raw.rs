@@ -76,6 +76,7 @@ fn write_field(
             Some(cell) => {
                 into.push(' ');
                 cell.write_plain(into);
+                into.truncate(into.trim_end_matches(' ').len());
             }
             None => into.push_str(" null"),
         },

@@ -1,5 +1,5 @@
 use crate::data::{Field, Length, Members, Plan, Scalar, Type};
-use crate::{Error, Reader, Writer};
+use crate::{Error, Order, Reader, Writer};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -19,10 +19,30 @@ const REMEMBERED: u8 = 0xFE;
 const NONE: u8 = 0xFF;
 
 /// The types that a peer has sent with a number. Each direction of a connection has its own, and begins without any.
+///
+/// Beside them it keeps the last few types that came in full: a peer that numbers none sends the same one for every channel.
 #[derive(Debug, Default)]
 pub struct TypeCache {
     entries: BTreeMap<u16, Entry>,
     weight: usize,
+    recent: [Option<Recent>; RECENT],
+    next: usize,
+    /// Whether the type that is being decoded has, or is, a number.
+    is_numbered: bool,
+}
+
+/// Types in full that are kept, the bytes that one may have, and those that it has for each field: one of very short names would take much
+/// more memory than its bytes.
+const RECENT: usize = 4;
+const RECENT_BYTES: usize = 4096;
+const FIELD_BYTES: usize = 6;
+
+/// A type that came in full: its bytes, in their order.
+#[derive(Debug)]
+struct Recent {
+    order: Order,
+    bytes: Box<[u8]>,
+    plan: Arc<Plan>,
 }
 
 #[derive(Debug)]
@@ -35,7 +55,7 @@ impl TypeCache {
     /// Creates an empty cache.
     #[must_use]
     pub const fn new() -> Self {
-        TypeCache { entries: BTreeMap::new(), weight: 0 }
+        TypeCache { entries: BTreeMap::new(), weight: 0, recent: [const { None }; RECENT], next: 0, is_numbered: false }
     }
 
     /// Decodes a type, and compiles how its values are read and written. `None` is the null type.
@@ -45,11 +65,7 @@ impl TypeCache {
     pub fn decode(&mut self, reader: &mut Reader<'_>) -> Result<Option<Arc<Plan>>, Error> {
         let (code, id) = match *reader.rest() {
             [code @ (REMEMBER | REMEMBERED), first, second, ..] => (code, reader.order().u16([first, second])),
-            _ => {
-                let Some(of) = self.decode_type(reader)? else { return Ok(None) };
-                reader.charge_fields(of.weight())?;
-                return Ok(Some(Plan::new(of)));
-            }
+            _ => return self.decode_full(reader),
         };
         if code == REMEMBER {
             self.decode_type(reader)?;
@@ -63,6 +79,28 @@ impl TypeCache {
         reader.charge_fields(entry.of.weight())?;
         let plan = Plan::new(entry.of.clone());
         entry.plan = Some(plan.clone());
+        Ok(Some(plan))
+    }
+
+    /// Decodes a type that has no number itself.
+    fn decode_full(&mut self, reader: &mut Reader<'_>) -> Result<Option<Arc<Plan>>, Error> {
+        let (order, bytes) = (reader.order(), reader.rest());
+        let is_it = |recent: &&Recent| recent.order == order && bytes.starts_with(&recent.bytes);
+        if let Some(Recent { bytes, plan, .. }) = self.recent.iter().flatten().find(is_it) {
+            reader.bytes(bytes.len())?;
+            reader.charge_fields(plan.of().weight())?;
+            return Ok(Some(plan.clone()));
+        }
+        self.is_numbered = false;
+        let Some(of) = self.decode_type(reader)? else { return Ok(None) };
+        reader.charge_fields(of.weight())?;
+        let plan = Plan::new(of);
+        let bytes = &bytes[..bytes.len() - reader.rest().len()];
+        let is_large = bytes.len() > RECENT_BYTES || bytes.len() < FIELD_BYTES * plan.of().weight();
+        if !self.is_numbered && !is_large {
+            self.recent[self.next] = Some(Recent { order, bytes: bytes.into(), plan: plan.clone() });
+            self.next = (self.next + 1) % RECENT;
+        }
         Ok(Some(plan))
     }
 
@@ -84,12 +122,14 @@ impl TypeCache {
         let found = match code {
             NONE => return Ok(None),
             REMEMBER => {
+                self.is_numbered = true;
                 let id = reader.u16()?;
                 let of = self.node(reader, depth + 1)?.ok_or(Error::Null { what: "a type to be remembered" })?;
                 self.remember(id, of.clone(), reader.limits().cached_fields)?;
                 of
             }
             REMEMBERED => {
+                self.is_numbered = true;
                 let id = reader.u16()?;
                 self.entries.get(&id).ok_or(Error::TypeId { id })?.of.clone()
             }

@@ -2,6 +2,7 @@
 
 use crate::data::{BitSet, Length, Plan, Step, Value};
 use crate::server::client::Talk;
+use crate::server::operation::NOT_ALLOWED;
 use crate::server::{Access, Shared};
 use crate::wire::Status;
 use crate::wire::operation::{ArrayPlace, ArraySlice, Operation as Front, Subcommand, decode_length};
@@ -56,7 +57,10 @@ impl Talk {
             self.owed.push_back((front.ioid, at));
             return Ok(Ok(()));
         }
-        let (slicing, number) = (*slicing, operation.channel);
+        let (slicing, number, sid) = (*slicing, operation.channel, operation.sid);
+        if !self.rights(sid).put {
+            return Ok(Err(Status::error(NOT_ALLOWED)));
+        }
         let Some(channel) = shared.channel(number) else { return Ok(Err(Status::error("there is no such channel"))) };
         let plan = channel.value.plan().clone();
         let before = slicing.array(&channel.value);

@@ -2,12 +2,12 @@ use crate::data::{BitSet, Value};
 use crate::server::operation::{Neighbours, Operation};
 use crate::server::operations::Operations;
 use crate::server::subscription::Taken;
-use crate::server::{ClientStatistics, Ended, Event, ServerConfig, Shared};
+use crate::server::{ClientStatistics, Ended, Event, Rights, ServerConfig, Shared};
 use crate::session::{Session, Step, claimed};
-use crate::wire::connection::{ChannelCreated, CreateChannel, DestroyChannel};
+use crate::wire::connection::{ChannelCreated, CreateChannel, DestroyChannel, Note};
 use crate::wire::discovery::{REPLY_REQUIRED, ResponseFront, Search};
 use crate::wire::operation::{EndRequest, FieldReply, GetField, Operation as Front, Reply, Subcommand};
-use crate::wire::{Command, Inbound, Incoming, LeftOver, Message, Side, Status};
+use crate::wire::{Command, Inbound, Incoming, LeftOver, Message, Severity, Side, Status};
 use crate::{Error, Limits, Reader};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -55,6 +55,7 @@ pub(crate) struct Talk {
 struct Opened {
     cid: u32,
     number: u32,
+    rights: Rights,
     /// The last operation on it that was set up.
     last: Option<u32>,
 }
@@ -115,7 +116,7 @@ impl Client {
         }
     }
 
-    fn end_for(&mut self, why: Error) {
+    pub(crate) fn end_for(&mut self, why: Error) {
         self.is_over = true;
         self.wrong.get_or_insert(why);
     }
@@ -152,6 +153,16 @@ impl Client {
 
     pub(crate) fn flush(&mut self, out: &mut Outbox) {
         self.talk.session.writer.flush(out);
+    }
+
+    /// Returns since when a client has been silent that has nothing open.
+    pub(crate) fn silent_since(&self) -> Option<Instant> {
+        self.talk.opened.is_empty().then(|| self.talk.session.heard())
+    }
+
+    /// Sends a text for people about an operation.
+    pub(crate) fn note(&mut self, ioid: u32, severity: Severity, text: String) {
+        Note { ioid, severity, text }.encode(&mut self.talk.session.writer);
     }
 
     /// Takes the application's answer to a put or a call.
@@ -300,14 +311,17 @@ impl Talk {
     }
 
     fn create(&mut self, reader: &mut Reader<'_>, shared: &mut Shared, config: &ServerConfig) -> Result<(), Error> {
-        let Talk { opened, session, .. } = self;
+        let Talk { opened, session, ends, claim, .. } = self;
         CreateChannel::decode(reader, |asked| {
             let name = String::from_utf8_lossy(asked.name);
             let mut reply = ChannelCreated { cid: asked.cid, sid: 0, status: Status::OK };
+            let rights = config.rules.rights(ends, claim.as_ref(), &name);
             if opened.len() >= config.channels_max {
                 reply.status = Status::error("too many channels are open on this connection");
+            } else if rights == Rights::NONE {
+                reply.status = Status::error("this client may not use the channel");
             } else if let Some(number) = shared.opened(&name, config) {
-                reply.sid = opened.insert(Some(Opened { cid: asked.cid, number, last: None }));
+                reply.sid = opened.insert(Some(Opened { cid: asked.cid, number, rights, last: None }));
             } else {
                 reply.status = Status::error("this server has no channel of that name");
             }
@@ -355,6 +369,11 @@ impl Talk {
     /// Returns the number of the channel that a client has open.
     pub(crate) fn number(&self, sid: u32) -> Option<u32> {
         (*self.opened.get(sid)?).map(|opened| opened.number)
+    }
+
+    /// Returns the rights of the client to a channel that it has open.
+    pub(crate) fn rights(&self, sid: u32) -> Rights {
+        self.opened.get(sid).copied().flatten().map_or(Rights::NONE, |opened| opened.rights)
     }
 
     /// Closes a channel with all its operations.

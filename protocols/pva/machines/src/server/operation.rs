@@ -9,6 +9,9 @@ use crate::wire::{Command, Status};
 use crate::{Error, Reader};
 use alloc::boxed::Box;
 
+/// The error of a client that may not do what it asks for.
+pub(crate) const NOT_ALLOWED: &str = "this client may not do that with the channel";
+
 /// An operation that a client has set up.
 #[derive(Debug)]
 pub(crate) struct Operation {
@@ -131,6 +134,9 @@ impl Talk {
         let Some((number, channel)) = number.and_then(|number| Some((number, shared.channel(number)?))) else {
             return refuse("there is no such channel");
         };
+        if !self.rights(front.sid).allows(kind) {
+            return refuse(NOT_ALLOWED);
+        }
         let plan = channel.value.plan().clone();
         let Ok(mask) = request.get_field.as_ref().unwrap_or(&request.field).mask(&plan) else {
             return refuse("none of the requested fields exists");
@@ -190,6 +196,7 @@ impl Talk {
         shared: &mut Shared,
     ) -> Result<Result<(), Status>, Error> {
         let (ioid, at) = (front.ioid, front.subcommand);
+        let may_read = self.operations.get(ioid).is_some_and(|operation| self.rights(operation.sid).read);
         let Some(operation) = self.operations.at(ioid) else { return Ok(Ok(())) };
         let number = operation.channel;
         let Some(channel) = shared.channel(number) else { return Ok(Err(Status::error("there is no such channel"))) };
@@ -209,6 +216,9 @@ impl Talk {
             return self.slice(front, reader, shared);
         }
         let puts = matches!(operation.kind, Command::Put | Command::PutGet);
+        if puts && at.0 & 0xC0 != 0 && !may_read {
+            return Ok(Err(Status::error(NOT_ALLOWED)));
+        }
         if operation.kind == Command::Get || (puts && at.0 & 0xC0 != 0) {
             self.owed.push_back((ioid, at));
         } else if puts {

@@ -275,10 +275,12 @@ impl Inbound {
 
     /// Keeps a buffer that nobody else reads for a later message, in place of the smallest.
     fn keep(&mut self, buffer: Bytes, limits: &Limits) {
-        if buffer.len() > limits.recycled_bytes / SPENT || !buffer.is_unique() {
+        if buffer.is_empty() || !buffer.is_unique() {
             return;
         }
-        if let Some(place) = self.spent.iter_mut().min_by_key(|spent| spent.len()) {
+        let kept: usize = self.spent.iter().map(Bytes::len).sum();
+        let Some(place) = self.spent.iter_mut().min_by_key(|spent| spent.len()) else { return };
+        if kept - place.len() + buffer.len() <= limits.recycled_bytes {
             *place = buffer;
         }
     }

@@ -60,6 +60,10 @@ pub struct Rig<F> {
     pub chunk: usize,
     /// Nodes that nobody can connect to.
     pub deaf: Vec<usize>,
+    /// Bytes to the far ends, and to the client, after which the connection is cut, once.
+    pub cut_after: [Option<usize>; 2],
+    /// Bytes that went to the far ends, and to the client.
+    pub carried: [usize; 2],
     deadline: Option<Instant>,
 }
 
@@ -76,6 +80,8 @@ impl<F: Far> Rig<F> {
             now: Instant::ZERO,
             chunk: usize::MAX,
             deaf: Vec::new(),
+            cut_after: [None; 2],
+            carried: [0; 2],
             deadline: None,
         }
     }
@@ -94,9 +100,13 @@ impl<F: Far> Rig<F> {
                     let bytes: Vec<u8> = out.pieces().iter().flat_map(|piece| out.bytes(piece).to_vec()).collect();
                     self.writes += 1;
                     self.sent_bytes += bytes.len();
-                    if let Some(node) = self.open.get(&number) {
+                    if let Some(node) = self.open.get(&number).copied() {
+                        let (bytes, is_cut) = self.carry(0, &bytes);
                         for bytes in bytes.chunks(self.chunk) {
-                            self.far[*node - 1].received(self.now, Peer::accepted(number), bytes);
+                            self.far[node - 1].received(self.now, Peer::accepted(number), bytes);
+                        }
+                        if is_cut {
+                            self.break_off(number);
                         }
                     }
                 }
@@ -142,10 +152,37 @@ impl<F: Far> Rig<F> {
                     self.open.remove(&near.0);
                     self.client.handle(self.now, Input::Closed(near, Closed::Finished));
                 }
-                self.arrive(near, &bytes);
+                let (bytes, is_cut) = self.carry(1, &bytes);
+                self.arrive(near, bytes);
+                if is_cut {
+                    self.break_off(near.0);
+                }
             }
         }
         any
+    }
+
+    /// Returns the bytes that arrive one way, and whether the connection is cut behind them.
+    fn carry<'b>(&mut self, way: usize, bytes: &'b [u8]) -> (&'b [u8], bool) {
+        let count = match self.cut_after[way] {
+            Some(left) if left < bytes.len() => {
+                self.cut_after = [None; 2];
+                left
+            }
+            left => {
+                self.cut_after[way] = left.map(|left| left - bytes.len());
+                self.carried[way] += bytes.len();
+                return (bytes, false);
+            }
+        };
+        (&bytes[..count], true)
+    }
+
+    fn break_off(&mut self, number: u32) {
+        if let Some(node) = self.open.remove(&number) {
+            self.far[node - 1].closed(self.now, Peer::accepted(number));
+            self.client.handle(self.now, Input::Closed(Peer(number), Closed::Reset));
+        }
     }
 
     /// Hands bytes to the client, directly into their place where it offers one.
@@ -184,11 +221,7 @@ impl<F: Far> Rig<F> {
     /// Cuts all connections to a node.
     pub fn cut(&mut self, node: usize) {
         let cut: Vec<u32> = self.open.iter().filter(|(_, at)| **at == node).map(|(number, _)| *number).collect();
-        for number in cut {
-            self.open.remove(&number);
-            self.far[node - 1].closed(self.now, Peer::accepted(number));
-            self.client.handle(self.now, Input::Closed(Peer(number), Closed::Reset));
-        }
+        cut.into_iter().for_each(|number| self.break_off(number));
         self.settle();
     }
 

@@ -1,0 +1,43 @@
+// A pvAccessCPP server that prints its port and ends with its standard input: `scalar`, `bytes` (70,000, which it sends in segments), `either`.
+#include <iostream>
+#include <string>
+
+#include <pv/configuration.h>
+#include <pv/pvData.h>
+#include <pv/serverContext.h>
+#include <pv/standardField.h>
+#include <pva/server.h>
+#include <pva/sharedstate.h>
+
+using namespace epics::pvData;
+namespace pva = epics::pvAccess;
+
+static void serve(pvas::StaticProvider& provider, const std::string& name, const PVStructurePtr& value) {
+    pvas::SharedPV::shared_pointer pv(pvas::SharedPV::buildMailbox());
+    BitSet all;
+    all.set(0);
+    pv->open(*value, all);
+    provider.add(name, pv);
+}
+
+int main() {
+    pvas::StaticProvider provider("all");
+    PVStructurePtr scalar = getPVDataCreate()->createPVStructure(getStandardField()->scalar(pvDouble, "alarm,timeStamp"));
+    scalar->getSubFieldT<PVDouble>("value")->put(0.75);
+    serve(provider, "scalar", scalar);
+    PVStructurePtr bytes = getPVDataCreate()->createPVStructure(getStandardField()->scalarArray(pvUByte, "alarm"));
+    PVUByteArray::svector content(70000, 7);
+    bytes->getSubFieldT<PVUByteArray>("value")->replace(freeze(content));
+    serve(provider, "bytes", bytes);
+    PVStructurePtr either = getPVDataCreate()->createPVStructure(
+        getFieldCreate()->createFieldBuilder()->add("n", pvInt)->addNestedUnion("either")->add("number", pvDouble)->add("text", pvString)
+            ->endNested()->add("any", getFieldCreate()->createVariantUnion())->createStructure());
+    either->getSubFieldT<PVUnion>("either")->select<PVString>("text")->put("older");
+    serve(provider, "either", either);
+    pva::ServerContext::shared_pointer server(pva::ServerContext::create(
+        pva::ServerContext::Config().config(pva::ConfigurationBuilder().push_env().build()).provider(provider.provider())));
+    std::cout << "port " << server->getServerPort() << std::endl;
+    std::string line;
+    while (std::getline(std::cin, line)) {
+    }
+}

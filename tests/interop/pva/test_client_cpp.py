@@ -1,0 +1,90 @@
+"""Our client against servers in C++ of pvxs and of pvAccessCPP, which the test compiles."""
+
+import json
+import time
+
+import command
+import peers
+import pytest
+
+NAMES = 10_000
+
+
+@pytest.fixture(scope="module")
+def pvxs():
+    with peers.compiled_server("serve_pvxs", NAMES) as peer:
+        yield peer
+
+
+@pytest.fixture(scope="module")
+def pvaccesscpp():
+    with peers.compiled_server("serve_pvaccesscpp") as peer:
+        yield peer
+
+
+def test_pvxs_is_read_and_written(pvxs):
+    assert pvxs.get("words")["value"] == ["one", "two"]
+    pvxs.put("words", "a", "b c", "")
+    assert pvxs.get("words")["value"] == ["a", "b c", ""]
+    pvxs.put("scalar", "value=2.5", "alarm.severity=2", "alarm.message=hot")
+    assert pvxs.said("get", "scalar").endswith(" 2.5 MAJOR hot\n")
+    pvxs.put("mixed", json.dumps({"n": -1, "choice": {"words": ["x"]}, "any": [1, 2], "rows": [{"n": 1, "s": "r"}, None]}))
+    assert pvxs.get("mixed") == {"n": -1, "choice": {"words": ["x"]}, "any": [1, 2], "rows": [{"n": 1, "s": "r"}, None]}
+    assert pvxs.said("get", "-r", "absent", "scalar", status=1).startswith("hodo: scalar: error: ")
+
+
+def test_pvxs_is_called(pvxs):
+    assert json.loads(pvxs.said("call", "-M", "json", "-t", "echo", "a=1", "b=two"))["query"] == {"a": 1, "b": "two"}
+    assert pvxs.said("call", "echo", "fail=true", status=1) == "hodo: echo: error: refused\n"
+
+
+def test_a_million_doubles_of_pvxs(pvxs):
+    assert pvxs.said("get", "-t", "long") == "[0,1,2,...,999997,999998,999999]\n"
+    assert pvxs.get("long")["value"][-1] == 999_999
+
+
+def test_ten_thousand_names_in_one_get(pvxs, tmp_path):
+    names = tmp_path / "names.txt"
+    names.write_text("\n".join(f"n{at}" for at in range(NAMES)))
+    began = time.monotonic()
+    said = pvxs.said("get", "-f", names, "-r", "value")
+    assert said == "".join(f"n{at} {at}\n" for at in range(NAMES))
+    assert time.monotonic() - began < 20
+
+
+def watched(pvxs, request, batch, batches):
+    """Posts numbers in batches, and reads each batch before the next one."""
+    last = pvxs.get("ticks")["value"]
+    with command.started("pva", "monitor", "-t", "-r", request, "-S", f"127.0.0.1:{pvxs.port}", "ticks") as monitor:
+        assert int(monitor.stdout.readline()) == last
+        for _ in range(batches):
+            numbers = list(range(last + 1, last + 1 + batch))
+            pvxs.process.stdin.write("".join(f"{number}\n" for number in numbers))
+            pvxs.process.stdin.flush()
+            assert [int(monitor.stdout.readline()) for _ in numbers] == numbers
+            last = numbers[-1]
+
+
+def test_a_monitor_of_pvxs_loses_nothing_with_a_long_queue(pvxs):
+    watched(pvxs, "record[queueSize=600]field(value)", 500, 2)
+
+
+def test_a_pipelined_monitor_of_pvxs_is_acknowledged(pvxs):
+    # Without acknowledgements the server would send ten. Once it has, it only looks at them again with the next post.
+    watched(pvxs, "record[queueSize=10,pipeline=true]field(value)", 3, 50)
+
+
+def test_pvaccesscpp_is_read_written_and_described(pvaccesscpp):
+    assert pvaccesscpp.get("scalar")["value"] == 0.75
+    pvaccesscpp.put("scalar", "1e-5")
+    assert pvaccesscpp.said("get", "-t", "scalar") == "1e-5\n"
+    assert pvaccesscpp.get("bytes")["value"] == [7] * 70_000
+    pvaccesscpp.put("bytes", json.dumps([1] * 5000))
+    assert pvaccesscpp.get("bytes")["value"] == [1] * 5000
+    assert pvaccesscpp.get("either")["either"] == {"text": "older"}
+    pvaccesscpp.put("either", json.dumps({"either": {"number": 2.5}, "any": "x", "n": 3}))
+    assert pvaccesscpp.get("either") == {"n": 3, "either": {"number": 2.5}, "any": "x"}
+    assert "    union either\n            double number\n" in pvaccesscpp.said("info", "either")
+    assert pvaccesscpp.said("monitor", "-n", "1", "-t", "scalar") == "1e-5\n"
+    done = pvaccesscpp.run("get", "-w", "1", "absent")
+    assert done.returncode == 1 and done.stderr.startswith("hodo: absent: ")
