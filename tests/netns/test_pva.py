@@ -1,0 +1,58 @@
+"""A server of PVs on another host, found by p4p at the usual ports: alone, by broadcast, by multicast, and over TCP alone."""
+
+import os
+import subprocess
+import sys
+
+import pva
+import shaped
+
+GROUP = "239.255.43.21"
+PVS = '[[pv]]\nname = "FAR:{0..99}"\nvalue = 3\nput = "accept"\n'
+
+# Reads and puts PVs by the variables of its environment.
+CLIENT = """
+from p4p.client.thread import Context
+with Context("pva") as context:
+    names = [f"FAR:{number}" for number in range(100)]
+    assert context.get(names, timeout=20) == [3] * 100
+    context.put(names, [4] * 100, timeout=20)
+    assert context.get(names, timeout=20) == [4] * 100
+print("done")
+"""
+
+WAYS = {
+    "its address": {"EPICS_PVA_ADDR_LIST": "10.99.0.1"},
+    "broadcast": {"EPICS_PVA_ADDR_LIST": "10.99.0.255"},
+    "multicast": {"EPICS_PVA_ADDR_LIST": f"{GROUP},1@10.99.0.2"},
+    "a name server": {"EPICS_PVA_NAME_SERVERS": "10.99.0.1:5075", "EPICS_PVA_ADDR_LIST": ""},
+}
+
+
+def test_a_server_is_found_over_a_wire_in_every_way(tmp_path):
+    file = tmp_path / "pvs.toml"
+    file.write_text(PVS)
+    with shaped.wire() as wire:
+        for name, host in ((wire.near, 2), (wire.far, 1)):
+            # With a broadcast address, which `ip address add` gives to no interface by itself.
+            shaped.ip("-n", name, "address", "del", f"10.99.0.{host}/24", "dev", "wire")
+            shaped.ip("-n", name, "address", "add", f"10.99.0.{host}/24", "broadcast", "10.99.0.255", "dev", "wire")
+        for way, variables in WAYS.items():
+            at = {"EPICS_PVAS_INTF_ADDR_LIST": f"10.99.0.1 {GROUP}@10.99.0.1"}
+            with pva.serving(file, port=5076, listen=None, prefix=wire.at_far(), **at) as server:
+                assert server.at == "10.99.0.1:5075"
+                environment = {**os.environ, "EPICS_PVA_AUTO_ADDR_LIST": "NO", **variables}
+                client = [*wire.at_near(), sys.executable, "-c", CLIENT]
+                done = subprocess.run(client, capture_output=True, text=True, timeout=60, env=environment, check=False)
+                assert done.stdout == "done\n", f"{way}: {done.stderr}"
+
+
+def test_on_loopback_nobody_else_finds_it(tmp_path):
+    file = tmp_path / "pvs.toml"
+    file.write_text(PVS)
+    with shaped.wire() as wire, pva.serving(file, port=5076, listen="127.0.0.1:5075", prefix=wire.at_far()):
+        script = CLIENT.replace("timeout=20", "timeout=1")
+        environment = {**os.environ, "EPICS_PVA_AUTO_ADDR_LIST": "NO", "EPICS_PVA_ADDR_LIST": "10.99.0.1 10.99.0.255"}
+        client = [*wire.at_near(), sys.executable, "-c", script]
+        done = subprocess.run(client, capture_output=True, text=True, timeout=60, env=environment, check=False)
+        assert done.returncode != 0 and "TimeoutError" in done.stderr, done.stderr
