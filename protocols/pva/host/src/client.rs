@@ -45,12 +45,17 @@ pub enum Notice {
 /// [`prepare`](Client::prepare) them once. Nothing happens between calls: there is no thread, so that a call costs one system call to send and
 /// one to receive, and monitors are served while a call waits. It may be sent to another thread.
 ///
-/// ```no_run
+/// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use hodo_pva_host::{machines::{normative::Normative, Scalar, Value}, server::{Server, ServerOptions}};
+/// # let server = Server::start(ServerOptions { is_found: false, ..ServerOptions::default() }.at(([127, 0, 0, 1], 0).into()))?;
+/// # let _pv = server.pv("TEMPERATURE", Value::of(Normative::scalar(Scalar::F64).build())).accept_puts().serve();
+/// # let server = Some(server.address().to_string());
 /// use hodo_pva_host::{Client, ClientOptions};
-/// let mut client = Client::open(&ClientOptions::default())?;
+/// let mut client = Client::open(&ClientOptions { server, ..ClientOptions::default() })?;
+/// client.put("TEMPERATURE", |value| value.set("value", 20.5))?;
 /// let value = client.get("TEMPERATURE")?;
-/// println!("{:?} degrees", value.get("value").and_then(|item| item.as_f64()));
+/// assert_eq!(value.get("value").and_then(|item| item.as_f64()), Some(20.5));
 /// # Ok(())
 /// # }
 /// ```
