@@ -4,7 +4,7 @@ import command
 import contract
 import pytest
 
-PROTOCOLS = {"tcp", "udp", "unix", "ipbusudp-2.0", "chtcp-2.0", "farm"}
+PROTOCOLS = {"tcp", "udp", "unix", "ipbusudp-2.0", "chtcp-2.0", "farm", "pva"}
 
 
 @pytest.mark.release
