@@ -122,7 +122,7 @@ pub(crate) fn attend<A: Attendant, T: Transport>(
         if attendant.is_over(endpoint.machine()) {
             return Ok(());
         }
-        while let Some(command) = attendant.wanted(endpoint.machine_mut()) {
+        while let Some(command) = attendant.wanted(endpoint.attended()) {
             commands.push(command);
         }
         if !commands.is_empty() {

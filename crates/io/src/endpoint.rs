@@ -94,6 +94,22 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         self.has_heard
     }
 
+    /// Has an idle machine polled again, at the time that it is now.
+    #[inline]
+    fn wake(&mut self) {
+        if self.idle {
+            self.idle = false;
+            if !self.asked.get() {
+                self.now.set(self.clock.now());
+            }
+        }
+    }
+
+    /// Returns the machine to an attendant, which changes it by commands only.
+    pub(crate) fn attended(&mut self) -> &mut M {
+        &mut self.machine
+    }
+
     pub(crate) fn transport_mut(&mut self) -> &mut T {
         &mut self.transport
     }
@@ -231,18 +247,15 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
 impl<M: Machine, T: Transport> Driver for Endpoint<M, T> {
     type Machine = M;
 
+    /// Returns the machine, which is polled before the next wait: it may have something to send now.
     fn machine_mut(&mut self) -> &mut M {
+        self.wake();
         &mut self.machine
     }
 
     #[inline]
     fn command(&mut self, command: M::Command) {
-        if self.idle {
-            self.idle = false;
-            if !self.asked.get() {
-                self.now.set(self.clock.now());
-            }
-        }
+        self.wake();
         self.machine.handle(self.now.get(), Input::Command(command));
     }
 

@@ -194,3 +194,32 @@ fn an_error_of_the_transport_ends_the_turn() {
     });
     assert_eq!(outcome, Some(DriverError::System(libc::ENOBUFS)));
 }
+
+/// A machine that tells what it was given.
+#[derive(Default)]
+struct Given(u32);
+
+impl Machine for Given {
+    type Command = ();
+    type Event = u32;
+
+    fn handle(&mut self, _now: Instant, _input: Input<'_, ()>) {}
+
+    fn poll(&mut self, _now: Instant, _out: &mut Outbox) -> Output<u32> {
+        match std::mem::take(&mut self.0) {
+            0 => Output::Idle(None),
+            given => Output::Event(given),
+        }
+    }
+}
+
+#[test]
+fn a_machine_that_was_changed_from_outside_is_polled_before_the_next_wait() {
+    clock::script(Instant::from_nanos(1_000_000_000));
+    let mut endpoint = Endpoint::new(Given::default(), Script::new(0), Clock::start());
+    let mut told = Vec::new();
+    endpoint.step(Wait::Never, Instant::MAX, &mut |event| told.push(event)).expect("the script has no error");
+    endpoint.machine_mut().0 = 7;
+    endpoint.step(Wait::Never, Instant::MAX, &mut |event| told.push(event)).expect("the script has no error");
+    assert_eq!(told, [7]);
+}
