@@ -197,9 +197,9 @@ fn an_error_of_the_transport_ends_the_turn() {
 
 /// A machine that tells what it was given.
 #[derive(Default)]
-struct Given(u32);
+struct Teller(u32);
 
-impl Machine for Given {
+impl Machine for Teller {
     type Command = ();
     type Event = u32;
 
@@ -216,7 +216,7 @@ impl Machine for Given {
 #[test]
 fn a_machine_that_was_changed_from_outside_is_polled_before_the_next_wait() {
     clock::script(Instant::from_nanos(1_000_000_000));
-    let mut endpoint = Endpoint::new(Given::default(), Script::new(0), Clock::start());
+    let mut endpoint = Endpoint::new(Teller::default(), Script::new(0), Clock::start());
     let mut told = Vec::new();
     endpoint.step(Wait::Never, Instant::MAX, &mut |event| told.push(event)).expect("the script has no error");
     endpoint.machine_mut().0 = 7;
