@@ -74,11 +74,6 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         }
     }
 
-    /// Returns the machine.
-    pub fn machine(&self) -> &M {
-        &self.machine
-    }
-
     /// Returns when the last turn ended. The time is fresh enough for deadlines, and spares a reading of the clock.
     pub fn last_turn(&self) -> Instant {
         self.now.get()
@@ -247,7 +242,10 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
 impl<M: Machine, T: Transport> Driver for Endpoint<M, T> {
     type Machine = M;
 
-    /// Returns the machine, which is polled before the next wait: it may have something to send now.
+    fn machine(&self) -> &M {
+        &self.machine
+    }
+
     fn machine_mut(&mut self) -> &mut M {
         self.wake();
         &mut self.machine

@@ -5,7 +5,7 @@ mod stopping;
 
 use echo::Echo;
 use hodo_io::{Clock, Endpoint, ServeOptions, Server, SocketSettings, Sockets};
-use hodo_machine::{Address, Bytes, Input, Instant, Machine, Outbox, Output, Peer, Wait};
+use hodo_machine::{Address, Bytes, Driver, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use stopping::Stopping;

@@ -5,7 +5,7 @@ mod stopping;
 
 use echo::{Echo, TIMEOUT, anywhere, drive, udp};
 use hodo_io::{Clock, Endpoint, Listener, Port, PortOptions, ServeOptions, Server, SocketSettings, Sockets};
-use hodo_machine::{Address, Ends, Peer, Wait};
+use hodo_machine::{Address, Driver, Ends, Peer, Wait};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::AtomicBool;

@@ -3,7 +3,7 @@
 mod stopping;
 
 use hodo_io::{Clock, Endpoint, ServeOptions, Server, SocketSettings, Sockets};
-use hodo_machine::{Address, Bytes, Closed, Input, Instant, Machine, Outbox, Output, Peer, Wait};
+use hodo_machine::{Address, Bytes, Closed, Driver, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Whole buffers from the only peer are all taken in before they are answered.
 
 use hodo_io::{Clock, Endpoint, SocketSettings, Sockets};
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Wait};
+use hodo_machine::{Address, Driver, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;

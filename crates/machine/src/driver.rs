@@ -46,7 +46,10 @@ pub trait Driver {
     /// The machine that is run.
     type Machine: Machine;
 
-    /// Returns the machine, to be asked and set up.
+    /// Returns the machine, to be asked.
+    fn machine(&self) -> &Self::Machine;
+
+    /// Returns the machine, to be set up. It is polled in the next [`Driver::turn`], because it may have something to send then.
     fn machine_mut(&mut self) -> &mut Self::Machine;
 
     /// Hands a command to the machine. Its outputs are carried out by the next [`Driver::turn`].

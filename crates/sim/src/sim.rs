@@ -70,14 +70,6 @@ where
         Sim { world, client, servers: sites, models: (out.model(transport), back.model(transport)) }
     }
 
-    /// Returns the client.
-    ///
-    /// # Panics
-    /// Never: it runs as long as the simulation.
-    pub fn machine(&self) -> &C {
-        self.world.machine(self.client).expect("the client runs as long as the simulation")
-    }
-
     /// Returns the server at this node, from 1.
     ///
     /// # Panics
@@ -209,6 +201,10 @@ where
     S::Event: Send,
 {
     type Machine = C;
+
+    fn machine(&self) -> &C {
+        self.world.machine(self.client).expect("the client runs as long as the simulation")
+    }
 
     fn machine_mut(&mut self) -> &mut C {
         self.world.machine_mut(self.client).expect("the client runs as long as the simulation")

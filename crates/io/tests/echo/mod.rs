@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use hodo_io::{Endpoint, Sockets};
-use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Peer, Wait};
+use hodo_machine::{Address, Driver, Ends, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;

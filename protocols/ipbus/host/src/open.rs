@@ -6,7 +6,7 @@ use crate::link::{self, IpbusLink, noticed};
 use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_ipbus::wire::DEVICE_PORT;
 use hodo_ipbus::{ClientConfig, Clients, Device};
-use hodo_machine::Transport;
+use hodo_machine::{Driver, Transport};
 use hodo_measure::Loss;
 use hodo_sim::Sim;
 use hodo_tester::{

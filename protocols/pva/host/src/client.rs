@@ -176,12 +176,13 @@ impl Client {
     ) -> Result<(), ClientError> {
         let channel = self.channel(name)?;
         let operation = self.prepared(channel, Kind::Put, request);
-        if reads_first || self.machine().put_plan(operation.0).is_none() {
+        if reads_first || self.driver.machine().put_plan(operation.0).is_none() {
             self.command(Command::ReadBack { operation: operation.0 });
             self.finish_one(operation)?;
         }
         let present = self.value(operation).cloned().filter(|_| reads_first);
-        let blank = self.machine().blank(operation.0).ok_or_else(|| self.failed(channel, Trouble::Nothing))?;
+        let blank =
+            self.driver.machine_mut().blank(operation.0).ok_or_else(|| self.failed(channel, Trouble::Nothing))?;
         let mut value = present.map_or(blank, Box::new);
         value.unmark();
         change(&mut value).map_err(|error| self.failed(channel, Trouble::Value(error.to_string())))?;
@@ -210,7 +211,7 @@ impl Client {
         let number = self.tables.operation(channel.0, None);
         self.command(Command::Describe { operation: number, channel: channel.0, field: field.into() });
         let result = self.finish_one(Operation(number));
-        let of = self.machine().plan(number).map(|plan| plan.of().clone());
+        let of = self.driver.machine().plan(number).map(|plan| plan.of().clone());
         self.finish(Operation(number));
         result.and_then(|()| of.ok_or_else(|| self.failed(channel, Trouble::Nothing)))
     }
@@ -232,7 +233,7 @@ impl Client {
     /// A [`ClientError`] if the server refuses the monitor, or the operating system refuses what is needed.
     pub fn next_update(&mut self, monitor: Operation, within: Duration) -> Result<Option<Update<'_>>, ClientError> {
         let until = self.driver.now() + within;
-        while !self.machine().has_update(monitor.0) {
+        while !self.driver.machine().has_update(monitor.0) {
             if self.tables.is_over(monitor) {
                 self.result(monitor)?;
                 return Ok(None);
@@ -288,17 +289,17 @@ impl Client {
     }
 
     /// Tells whether a channel is open.
-    pub fn is_open(&mut self, channel: Channel) -> bool {
-        self.machine().is_open(channel.0)
+    pub fn is_open(&self, channel: Channel) -> bool {
+        self.driver.machine().is_open(channel.0)
     }
 
     /// Returns the server of a channel, if it is known.
-    pub fn server(&mut self, channel: Channel) -> Option<Address> {
-        self.machine().server(channel.0).cloned()
+    pub fn server(&self, channel: Channel) -> Option<Address> {
+        self.driver.machine().server(channel.0).cloned()
     }
 
     /// Returns why a channel is not open; `None` if it is open, or nothing has gone wrong yet.
-    pub fn trouble(&mut self, channel: Channel) -> Option<Trouble> {
+    pub fn trouble(&self, channel: Channel) -> Option<Trouble> {
         if self.is_open(channel) {
             return None;
         }
@@ -306,7 +307,7 @@ impl Client {
             return Some(why.clone());
         }
         let server = self.server(channel)?;
-        let why = self.machine().trouble(channel.0)?.to_string();
+        let why = self.driver.machine().trouble(channel.0)?.to_string();
         Some(Trouble::Unreachable { server: server.to_string(), why })
     }
 
@@ -346,8 +347,8 @@ impl Client {
     }
 
     /// Returns what the last execution brought, or a monitor's value as of the last update that was taken.
-    pub fn value(&mut self, operation: Operation) -> Option<&Value> {
-        self.driver.machine_mut().value(operation.0)
+    pub fn value(&self, operation: Operation) -> Option<&Value> {
+        self.driver.machine().value(operation.0)
     }
 
     /// Sends what was asked for, and takes in what has come, without waiting.
@@ -451,10 +452,6 @@ impl Client {
 
     fn failed(&self, channel: Channel, why: Trouble) -> ClientError {
         ClientError::new(self.name(channel), why)
-    }
-
-    fn machine(&mut self) -> &mut Machine {
-        self.driver.machine_mut()
     }
 
     #[inline]

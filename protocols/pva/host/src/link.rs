@@ -119,7 +119,7 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
     pub(crate) fn size_there(&mut self, timeout: Duration, stop: &AtomicBool) -> Result<Option<u64>, LinkError> {
         self.start(Operation { tag: 0, channel: 0, size: self.channels[0][0].size, mode: Mode::Receive });
         until_ready(self, timeout, stop, |link| link.slots[0].step == Step::Free)?;
-        let value = self.driver.machine_mut().value(0).and_then(|value| value.get("value"));
+        let value = self.driver.machine().value(0).and_then(|value| value.get("value"));
         Ok(value.and_then(|item| match item {
             Item::Array(array) => array.scalar().width().map(|width| (array.len() * width) as u64),
             Item::Text(text) => Some(text.as_bytes().len() as u64),
@@ -231,7 +231,7 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
         }
         // The client itself would try again and again.
         if self.open < self.channels.len() as u32
-            && let Some(why) = self.driver.machine_mut().trouble(0)
+            && let Some(why) = self.driver.machine().trouble(0)
         {
             self.failed.get_or_insert(link_error(self.first, why.clone()));
         }

@@ -4,7 +4,7 @@ use crate::facts;
 use crate::link::{self, RawLink, client_config, secret, server_config};
 use crate::suite;
 use hodo_io::{Clock, Endpoint, Sockets};
-use hodo_machine::{Address, Transport};
+use hodo_machine::{Address, Driver, Transport};
 use hodo_raw::{Client, Counters, Server as Machine, ServerCommand, ServerConfig, ServerEvent};
 use hodo_sim::Sim;
 use hodo_tester::{
