@@ -273,7 +273,7 @@ fn config(settings: &HubSettings) -> HubConfig {
             calm: if settings.wait == Wait::Block { CALM } else { Duration::ZERO },
             ..WindowConfig::default()
         },
-        seed: crate::random(),
+        seed: hodo_io::random_bits(),
         ..HubConfig::default()
     }
 }

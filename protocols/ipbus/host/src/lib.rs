@@ -22,8 +22,6 @@ pub use session::{Access, AccessResult, Action, At, Failure, Queued, Session, Se
 use hodo_measure::Plan;
 use hodo_measure::limits::OnTheWire;
 use hodo_tester::{Description, FarEnd, Opened, Protocol, Scenario, ServeSettings, Server, Settings, Uri};
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
@@ -86,10 +84,4 @@ impl Protocol for Ipbus {
     fn add_stages(&self, uri: &Uri, opened: &mut Opened, pages: Option<SocketAddr>) -> Result<(), String> {
         if boards::is_through_hub(uri) { hub_stages::add(opened, pages) } else { Ok(()) }
     }
-}
-
-/// Returns a number that differs from process to process: the standard library draws it from the system for its hash
-/// tables.
-fn random() -> u64 {
-    RandomState::new().hash_one(())
 }

@@ -36,7 +36,7 @@ fn open_part(
     let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
     let (sockets, timeout) = (socket_settings(settings), settings.timeout);
     let asked = boards.asked(channels.clone(), settings);
-    let client = |channel| ClientConfig { seed: Some(crate::random()), ..boards.client(channel, settings) };
+    let client = |channel| ClientConfig { seed: Some(hodo_io::random_bits()), ..boards.client(channel, settings) };
     let clients = Clients::new(channels.map(client));
     if boards.is_datagrams() {
         let endpoint = Endpoint::new(clients, Sockets::new(sockets).map_err(failed)?, clock);

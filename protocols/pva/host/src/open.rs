@@ -13,7 +13,6 @@ use hodo_tester::{
     Error, LOOPBACK, Opened, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri, cannot, in_parts, networks,
     simulated, socket_settings, tcp_times,
 };
-use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
@@ -40,7 +39,7 @@ fn open_part(
     opened: &mut Opened,
 ) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
-    let client = Client::new(ClientConfig { seed: RandomState::new().hash_one(()), ..client_config(settings) });
+    let client = Client::new(ClientConfig { seed: hodo_io::random_bits(), ..client_config(settings) });
     let endpoint = Endpoint::new(client, Sockets::new(socket_settings(settings)).map_err(failed)?, clock);
     let link = PvaLink::open(endpoint, target.clone(), channels, settings.size_max, settings.timeout, stop);
     let mut link = link.map_err(|why| cannot(uri, &why))?;

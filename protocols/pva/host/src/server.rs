@@ -38,7 +38,6 @@ use hodo_daemon::Snapshot;
 use hodo_io::{Bell, Stop};
 use hodo_machine::Wait;
 use orders::Orders;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -335,6 +334,6 @@ impl Pvs {
 
 /// Returns an identity that no other server has.
 fn guid() -> Guid {
-    let random = [(); 2].map(|()| RandomState::new().build_hasher().finish().to_ne_bytes());
+    let random = [(); 2].map(|()| hodo_io::random_bits().to_ne_bytes());
     std::array::from_fn(|at| random[at / 8][at % 8])
 }

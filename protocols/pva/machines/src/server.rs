@@ -325,7 +325,7 @@ impl Server {
                 if let Some((peer, ioid)) = called
                     && let Some(client) = self.clients.at(peer)
                 {
-                    client.answered(ioid, result);
+                    client.talk.answered(ioid, result);
                     self.wake(peer);
                 }
             }
@@ -368,7 +368,7 @@ impl Server {
         let Channel { value, subscribers, .. } = channel;
         for (peer, ioid) in subscribers.iter().filter_map(|(_, one)| *one) {
             let Some(client) = clients.at(peer) else { continue };
-            let Some(outcome) = client.update(ioid, value, set, overrun, selected, config.queued_bytes_max) else {
+            let Some(outcome) = client.talk.update(ioid, value, set, overrun, selected, config.queued_bytes_max) else {
                 continue;
             };
             counters.merged += u64::from(outcome.is_merged);

@@ -9,7 +9,6 @@ use hodo_raw::{
     Client, ClientConfig, Command, Counters, Direction, Event, ServerCommand, ServerConfig, ServerEvent, Transport,
 };
 use hodo_tester::{ServeSettings, Settings, ended, until_ready};
-use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -61,11 +60,6 @@ pub(crate) fn server_config(settings: &ServeSettings, transport: Transport, secr
         lease: Duration::from_secs(1),
         secret,
     }
-}
-
-/// Returns bits that nobody can guess: the standard library draws them from the system for its hash tables.
-pub(crate) fn secret() -> [u64; 2] {
-    [0, 1].map(|word: u64| RandomState::new().hash_one(word))
 }
 
 /// Returns the command that answers an event of a server: a request for a report gets the usage of its process.

@@ -1,7 +1,7 @@
 //! A URI becomes a raw link or its far end, on sockets or simulated.
 
 use crate::facts;
-use crate::link::{self, RawLink, client_config, secret, server_config};
+use crate::link::{self, RawLink, client_config, server_config};
 use crate::suite;
 use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_machine::{Address, Driver, Transport};
@@ -108,7 +108,10 @@ pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error
     let told = facts::encode(&settings.facts(&address.clone().over(transport)));
     let service = Service {
         // Each has a secret of its own, because each numbers its peers by itself.
-        make: move |_| Machine::new(ServerConfig { secret: secret(), ..config }).telling(told.clone()),
+        make: move |_| {
+            Machine::new(ServerConfig { secret: [(); 2].map(|()| hodo_io::random_bits()), ..config })
+                .telling(told.clone())
+        },
         answer: link::answer,
         transport,
         threads: settings.thread_count(),

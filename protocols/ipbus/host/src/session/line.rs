@@ -46,7 +46,7 @@ fn config(uri: &Uri, settings: &SessionSettings) -> Result<ClientConfig, Session
     let at = if path.is_udp() { Address::Udp(at) } else { Address::Tcp(at) };
     let mut config = ClientConfig::new(path, uri.version, at);
     config.timeout = settings.timeout;
-    config.seed = Some(crate::random());
+    config.seed = Some(hodo_io::random_bits());
     if let Some(bytes) = uri.max_payload_bytes {
         config.payload_max = bytes as usize;
     }

@@ -5,7 +5,6 @@ use crate::machines::discovery::FinderConfig;
 use hodo_io::nic::interfaces;
 use hodo_io::{Clock, Endpoint, Port, SocketSettings, Sockets};
 use hodo_machine::Address;
-use std::hash::BuildHasher;
 use std::io;
 use std::time::Duration;
 
@@ -41,7 +40,7 @@ impl ClientOptions {
         session.claim = Some((user(), hodo_io::host::name().unwrap_or_default()));
         let protocol = ClientConfig {
             session,
-            seed: std::hash::RandomState::new().hash_one(()),
+            seed: hodo_io::random_bits(),
             name_servers: network.name_servers.iter().copied().map(Address::Tcp).collect(),
             ..ClientConfig::default()
         };

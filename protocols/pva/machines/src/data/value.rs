@@ -239,17 +239,9 @@ impl Value {
         if !is_same(plan, &from.plan) {
             return false;
         }
-        let mut at = 0;
-        while let Some(number) = leaves.next(at) {
-            if let Some(leaf) = plan.leaf(number) {
-                let place = leaf.place as usize;
-                match leaf.step {
-                    Step::Word(_) => core::mem::swap(&mut words[place], &mut from.words[place]),
-                    _ => core::mem::swap(&mut objects[place], &mut from.objects[place]),
-                }
-            }
-            at = number + 1;
-        }
+        let swap_word = |place: usize| core::mem::swap(&mut words[place], &mut from.words[place]);
+        let swap_object = |place: usize| core::mem::swap(&mut objects[place], &mut from.objects[place]);
+        each_place(plan, leaves, swap_word, swap_object);
         true
     }
 
@@ -276,18 +268,24 @@ impl Value {
         if !is_same(plan, &from.plan) {
             return false;
         }
-        let mut at = 0;
-        while let Some(number) = leaves.next(at) {
-            if let Some(leaf) = plan.leaf(number) {
-                let place = leaf.place as usize;
-                match leaf.step {
-                    Step::Word(_) => words[place] = from.words[place],
-                    _ => objects[place].clone_from(&from.objects[place]),
-                }
-            }
-            at = number + 1;
-        }
+        let take_word = |place: usize| words[place] = from.words[place];
+        let take_object = |place: usize| objects[place].clone_from(&from.objects[place]);
+        each_place(plan, leaves, take_word, take_object);
         true
+    }
+}
+
+/// Hands on the places of those leaves that a set names: of words, and of what is not a word.
+#[inline]
+fn each_place(plan: &Plan, leaves: &BitSet, mut word: impl FnMut(usize), mut object: impl FnMut(usize)) {
+    let mut at = 0;
+    while let Some(number) = leaves.next(at) {
+        match plan.leaf(number) {
+            Some(leaf) if matches!(leaf.step, Step::Word(_)) => word(leaf.place as usize),
+            Some(leaf) => object(leaf.place as usize),
+            None => {}
+        }
+        at = number + 1;
     }
 }
 

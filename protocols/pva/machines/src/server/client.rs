@@ -1,7 +1,5 @@
-use crate::data::{BitSet, Value};
 use crate::server::operation::{Neighbours, Operation};
 use crate::server::operations::Operations;
-use crate::server::subscription::Taken;
 use crate::server::{ClientStatistics, Ended, Event, Rights, ServerConfig, Shared};
 use crate::session::{Session, Step, claimed};
 use crate::wire::connection::{ChannelCreated, CreateChannel, DestroyChannel, Note};
@@ -23,7 +21,7 @@ const TURN_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Client {
     inbound: Inbound,
-    talk: Talk,
+    pub(crate) talk: Talk,
     pub(crate) is_queued: bool,
     pub(crate) is_blocked: bool,
     pub(crate) is_over: bool,
@@ -163,24 +161,6 @@ impl Client {
     /// Sends a text for people about an operation.
     pub(crate) fn note(&mut self, ioid: u32, severity: Severity, text: String) {
         Note { ioid, severity, text }.encode(&mut self.talk.session.writer);
-    }
-
-    /// Takes the application's answer to a put or a call.
-    pub(crate) fn answered(&mut self, ioid: u32, result: Result<Option<Box<Value>>, Status>) {
-        self.talk.answered(ioid, result);
-    }
-
-    /// Takes in what has changed of a channel, or returns `None` if nobody is subscribed. `selected` is overwritten.
-    pub(crate) fn update(
-        &mut self,
-        ioid: u32,
-        value: &Value,
-        set: &BitSet,
-        overrun: &BitSet,
-        selected: &mut BitSet,
-        held_max: usize,
-    ) -> Option<Taken> {
-        self.talk.update(ioid, value, set, overrun, selected, held_max)
     }
 
     /// Returns whether replies wait that hold values.

@@ -272,6 +272,7 @@ impl Talk {
         has_next
     }
 
+    /// Takes in what has changed of a channel, or returns `None` if nobody is subscribed. `selected` is overwritten.
     pub(crate) fn update(
         &mut self,
         ioid: u32,
