@@ -30,7 +30,7 @@ pub struct CallOptions {
     /// Name, or pva://HOST:PORT/NAME.
     #[arg(value_name = "PV")]
     pub name: String,
-    /// Arguments: numbers, true and false, texts (in double quotes if they look like numbers), [1,2,3] and other JSON.
+    /// Arguments: numbers, true and false, texts (in double quotes if they look like numbers), and JSON such as `[1,2,3]`.
     #[arg(value_name = "NAME=VALUE")]
     pub arguments: Vec<String>,
     /// The way to the server.
