@@ -219,7 +219,7 @@ fn puts_and_gets(rig: &mut Rig<Recorded>) {
 fn parts_of_an_array(rig: &mut Rig<Recorded>) {
     rig.prepare(5, 0, Kind::Array, "value");
     assert_eq!(rig.told(), [Event::Ready { operation: 5 }]);
-    let mut ask = |request| command(rig, Command::Array { operation: 5, request });
+    let mut ask = |request| command(rig, Command::Array { operation: 5, request: Box::new(request) });
     assert_eq!(ask(ArrayRequest::Read(ArraySlice { offset: 1, count: 2, stride: 3 })), [done(5)]);
     assert_eq!(ask(ArrayRequest::Length), [done(5)]);
     assert_eq!(ask(ArrayRequest::SetLength(300)), [done(5)]);
