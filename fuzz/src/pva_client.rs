@@ -96,7 +96,7 @@ fn command(bytes: &[u8]) -> Option<Command> {
                 2 => ArrayRequest::SetLength(5),
                 _ => ArrayRequest::Length,
             };
-            Command::Array { operation, request }
+            Command::Array { operation, request: Box::new(request) }
         }
         10 => Command::Stop { operation },
         11 => Command::Cancel { operation },

@@ -46,7 +46,7 @@ fn a_pv_is_read_updated_and_subscribed_to() {
         assert!(update.value.expect("one").time_stamp().expect("it has one").seconds > 1_700_000_000);
     }
     let said = Talk::begin(server.address(), "A", Command::Put, "").put(3.0);
-    assert_eq!(said.status.message, "the channel can only be read");
+    assert_eq!(said.status.message(), "the channel can only be read");
     assert_eq!(
         pv.update(|value| value.set("absent", 1)).map_err(|why| why.to_string()),
         Err("there is no such field".into())
@@ -65,7 +65,7 @@ fn puts_are_checked_accepted_and_handled() {
     let mut put = Talk::begin(server.address(), "CHECKED", Command::Put, "");
     assert!(put.put(4.0).status.is_success());
     assert_eq!(posted(&pv), 4.0);
-    assert_eq!(put.put(11.0).status.message, "not above 10");
+    assert_eq!(put.put(11.0).status.message(), "not above 10");
     assert_eq!(Talk::begin(server.address(), "CHECKED", Command::Get, "").execute(None).number(), Some(4.0));
     let handler = |mut put: Put| match put.value.get("value").and_then(Item::as_f64) {
         Some(to) if to < 0.0 => put.refuse("not below 0"),
@@ -81,9 +81,9 @@ fn puts_are_checked_accepted_and_handled() {
     let mut put = Talk::begin(server.address(), "HANDLED", Command::Put, "");
     assert!(put.put(4.0).status.is_success());
     assert_eq!(posted(&pv), 8.0);
-    assert_eq!(put.put(-1.0).status.message, "not below 0");
+    assert_eq!(put.put(-1.0).status.message(), "not below 0");
     for to in [60.0, 101.0] {
-        assert!(put.put(to).status.message.starts_with("the server's handler has ended without an answer"));
+        assert!(put.put(to).status.message().starts_with("the server's handler has ended without an answer"));
     }
     assert!(put.put(5.0).status.is_success(), "the worker goes on");
     assert_eq!(Talk::begin(server.address(), "HANDLED", Command::Get, "").execute(None).number(), Some(10.0));
@@ -116,14 +116,14 @@ fn calls_run_at_once_and_what_is_too_much_is_refused() {
             .collect();
         // The third one waits, and there is room for no other.
         while server.state(LONG).expect("it turns").waiting == 0 {}
-        let refused = Talk::begin(at, "ECHO", Command::Rpc, "").execute(None).status.message;
-        assert!(refused.starts_with("too many requests are waiting"), "{refused}");
+        let refused = Talk::begin(at, "ECHO", Command::Rpc, "").execute(None).status;
+        assert!(refused.message().starts_with("too many requests are waiting"), "{refused}");
         (0..3).for_each(|_| go.send(()).expect("it waits"));
         let replies: Vec<_> = calls.into_iter().map(|call| call.join().expect("it is answered").number()).collect();
         assert_eq!(replies, [0.0, 1.0, 2.0].map(Some));
     });
     let said = Talk::begin(at, "ECHO", Command::Put, "").put(1.0);
-    assert_eq!(said.status.message, "the PV can be called, not put");
+    assert_eq!(said.status.message(), "the PV can be called, not put");
 }
 
 #[test]

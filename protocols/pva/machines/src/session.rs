@@ -7,6 +7,7 @@
 use crate::wire::connection::{Credentials, Validation, encode_echo, encode_validated};
 use crate::wire::{Command, Control, Incoming, Message, Side, Status};
 use crate::{Error, Limits, Order, Scalar, Type, TypeCache, Value, Writer};
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -83,7 +84,7 @@ pub enum Step {
     /// The message was for the connection itself.
     Done,
     /// A client makes its claim: [`Session::decide`] on it.
-    Claim(Credentials),
+    Claim(Box<Credentials>),
     /// The server has accepted this client.
     Ready,
     /// The server has not accepted this client, and says why.
@@ -158,7 +159,7 @@ impl Session {
             (Command::Validation, Side::Server, State::Greeting) => {
                 self.state = State::Claimed;
                 let limits = self.config.limits;
-                Ok(Step::Claim(Credentials::decode(&mut message.reader(&limits), &mut self.types)?))
+                Ok(Step::Claim(Box::new(Credentials::decode(&mut message.reader(&limits), &mut self.types)?)))
             }
             (Command::Validated, Side::Client, State::Claimed) => {
                 let limits = self.config.limits;

@@ -122,7 +122,7 @@ fn a_monitor_ends_with_its_last_update_and_is_not_started_again_by_itself() {
     value.unmark();
     value.set("value", 2.5).expect("it fits");
     rig.far[0].update(ioid, Subcommand::DESTROY, Some(&value), &BitSet::from_iter([1]));
-    let ended = Event::Ended { operation: 1, status: Box::new(Status::OK) };
+    let ended = Event::Ended { operation: 1, status: Status::OK };
     assert_eq!(rig.told(), [Event::Updates { operation: 1 }, ended]);
     assert_eq!(rig.updates(1), [(1.5, false), (2.5, true)]);
     let asked = rig.far[0].asked.len();
@@ -256,7 +256,7 @@ fn a_server_that_refuses_this_client_or_says_nothing_is_tried_again() {
     rig.far[0].verdict = Status::error("who are you");
     rig.open(0, "any", 1);
     rig.settle();
-    assert_eq!(rig.client.trouble(0), Some(&Lost::Denied(Box::new(Status::error("who are you")))));
+    assert_eq!(rig.client.trouble(0), Some(&Lost::Denied(Status::error("who are you"))));
     rig.far[0].verdict = Status::OK;
     rig.pass(Duration::from_secs(1));
     assert_eq!(rig.told(), [Event::Connected { channel: 0 }]);

@@ -242,8 +242,8 @@ fn sets_of_bits_are_those_of_the_peer() {
 #[test]
 fn statuses_are_those_of_the_peer() {
     let all = cases("status/");
-    let warning = Status { severity: Severity::Warning, message: "careful".into(), ..Status::OK };
-    let error = Status { trace: "here".into(), ..Status::error("no") };
+    let warning = Status::new(Severity::Warning, "careful", "");
+    let error = Status::new(Severity::Error, "no", "here");
     for (name, expected) in [("ok", Status::OK), ("warning", warning), ("error", error)] {
         for (order, bytes) in Order::BOTH.into_iter().zip(&all[name]) {
             let limits = Limits::default();

@@ -30,7 +30,7 @@ fn scene(value: Box<Value>, access: Access, limits: Limits) -> Served {
 }
 
 fn ask(rig: &mut Served, request: ArrayRequest) -> Vec<Event> {
-    rig.command(Command::Array { operation: 1, request });
+    rig.command(Command::Array { operation: 1, request: Box::new(request) });
     rig.told()
 }
 

@@ -91,9 +91,9 @@ fn reading_back_and_writing_parts_need_the_right_too() {
     let mut rig = scene("guest");
     rig.open(0, "wave", 1);
     rig.prepare(1, 0, Kind::Array, "");
-    rig.command(Command::Array { operation: 1, request: ArrayRequest::Length });
+    rig.command(Command::Array { operation: 1, request: Box::new(ArrayRequest::Length) });
     assert!(rig.told().contains(&Event::Done { operation: 1 }));
-    rig.command(Command::Array { operation: 1, request: ArrayRequest::SetLength(0) });
+    rig.command(Command::Array { operation: 1, request: Box::new(ArrayRequest::SetLength(0)) });
     assert!(refused(&rig.told()));
 }
 

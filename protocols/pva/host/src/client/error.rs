@@ -52,7 +52,7 @@ pub enum Trouble {
     },
     /// The server refuses the channel.
     #[error("the server does not open it: {0}")]
-    NotOpened(Box<Status>),
+    NotOpened(Status),
     /// The channel was lost.
     #[error("{0}")]
     Lost(String),
@@ -67,7 +67,7 @@ pub enum Trouble {
     },
     /// The server refuses the operation.
     #[error("{0}")]
-    Refused(Box<Status>),
+    Refused(Status),
     /// The execution could not be done.
     #[error("{0}")]
     Failed(String),

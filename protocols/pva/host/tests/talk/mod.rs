@@ -51,14 +51,14 @@ impl Talk {
         }
         CreateChannel { cid: 1, name: name.as_bytes() }.encode(&mut talk.session.writer);
         let created = talk.next();
-        assert!(created.status.is_success(), "{name}: {}", created.status.message);
+        assert!(created.status.is_success(), "{name}: {}", created.status.message());
         let request = request.parse::<Request>().expect("it is one").to_value();
         let writer = &mut talk.session.writer;
         Operation { sid: created.sid, ioid: 1, subcommand: Subcommand::INIT }.begin(kind, writer);
         Value::encode_any(Some(&request), writer);
         writer.end();
         let ready = talk.next();
-        assert!(ready.status.is_success(), "{name}: {}", ready.status.message);
+        assert!(ready.status.is_success(), "{name}: {}", ready.status.message());
         talk
     }
 

@@ -109,7 +109,7 @@ pub enum Command {
         /// The operation.
         operation: u32,
         /// The request.
-        request: ArrayRequest,
+        request: Box<ArrayRequest>,
     },
     /// Send no more updates until the monitor is executed again. Those that have come can still be taken.
     Stop {
@@ -163,7 +163,7 @@ pub enum Event {
         /// The channel.
         channel: u32,
         /// The reason.
-        status: Box<Status>,
+        status: Status,
     },
     /// An operation is set up: [`Client::plan`](super::Client::plan) has its type. Told again when the channel was opened again.
     Ready {
@@ -192,7 +192,7 @@ pub enum Event {
         /// The operation.
         operation: u32,
         /// Whether it ended in order.
-        status: Box<Status>,
+        status: Status,
     },
     /// A text for people.
     Message {
@@ -243,7 +243,7 @@ pub enum Lost {
     Misbehaved(Box<Error>),
     /// The server did not accept the claim of user and host.
     #[error("the server does not accept this client: {0}")]
-    Denied(Box<Status>),
+    Denied(Status),
     /// The server closed the channel.
     #[error("the server has closed the channel")]
     Removed,
@@ -255,7 +255,7 @@ pub enum Lost {
 pub enum Failure {
     /// The server refused.
     #[error("{0}")]
-    Refused(Box<Status>),
+    Refused(Status),
     /// The channel was lost before the reply. Whether the server has done it is not known.
     #[error("the connection was lost before the reply")]
     Disconnected,

@@ -61,7 +61,7 @@ impl Client {
 
     fn open(&mut self, now: Instant, number: u32, name: String, server: Option<Address>) {
         let max = self.config.channels_max.min(1 << NUMBER_BITS);
-        let refused = |why: &str| Event::Refused { channel: number, status: Box::new(Status::error(why)) };
+        let refused = |why: &str| Event::Refused { channel: number, status: Status::error(why) };
         if number >= max {
             return self.tables.tell(refused("the number is over the bound of channels: raise channels_max"));
         }

@@ -69,6 +69,8 @@ pub(crate) struct Talk {
     /// Channels that were closed before the server had opened them.
     abandoned: BTreeSet<u32>,
     pub(crate) is_blocked: bool,
+    /// The remains of the last message.
+    left_over: LeftOver,
     /// Followed operations whose executions were written since they were last marked.
     pub(crate) written: Vec<u32>,
 }
@@ -84,6 +86,7 @@ impl Link {
             jobs: VecDeque::new(),
             abandoned: BTreeSet::new(),
             is_blocked: false,
+            left_over: LeftOver::default(),
             written: Vec::new(),
         };
         Link { inbound: Inbound::new(Side::Server), talk }
@@ -98,8 +101,8 @@ impl Link {
         let Link { inbound, talk } = self;
         let mut rest = bytes;
         while let Some(incoming) = inbound.next(&mut rest, &talk.limits)? {
-            let left_over = talk.take(now, &incoming, tables)?;
-            inbound.recycle(left_over, &talk.limits);
+            talk.take(now, &incoming, tables)?;
+            inbound.recycle(&mut talk.left_over, &talk.limits);
         }
         Ok(())
     }
@@ -107,8 +110,8 @@ impl Link {
     pub(crate) fn landed(&mut self, now: Instant, count: usize, tables: &mut Tables) -> Result<(), Lost> {
         let Link { inbound, talk } = self;
         if let Some(incoming) = inbound.landed(count) {
-            let left_over = talk.take(now, &incoming, tables)?;
-            inbound.recycle(left_over, &talk.limits);
+            talk.take(now, &incoming, tables)?;
+            inbound.recycle(&mut talk.left_over, &talk.limits);
         }
         Ok(())
     }
@@ -119,18 +122,18 @@ impl Link {
 }
 
 impl Talk {
-    /// Takes in a message; returns what its reading leaves for the next one.
+    /// Takes in a message.
     #[inline]
-    fn take(&mut self, now: Instant, incoming: &Incoming<'_>, tables: &mut Tables) -> Result<LeftOver, Lost> {
+    fn take(&mut self, now: Instant, incoming: &Incoming<'_>, tables: &mut Tables) -> Result<(), Lost> {
         match (self.session.take(now, incoming)?, incoming) {
-            (session::Step::Refused(status), _) => Err(Lost::Denied(Box::new(status))),
+            (session::Step::Refused(status), _) => Err(Lost::Denied(status)),
             (session::Step::Pass, Incoming::Message(message)) => Ok(self.message(message, tables)?),
-            _ => Ok(LeftOver::default()),
+            _ => Ok(()),
         }
     }
 
     #[inline]
-    fn message(&mut self, message: &Message<'_>, tables: &mut Tables) -> Result<LeftOver, Error> {
+    fn message(&mut self, message: &Message<'_>, tables: &mut Tables) -> Result<(), Error> {
         let limits = self.limits;
         let mut reader = message.reader(&limits);
         let command = Command::from_code(message.command);
@@ -176,7 +179,8 @@ impl Talk {
             // Commands that are not known, or of no use to a client.
             _ => {}
         }
-        Ok(reader.into_left_over())
+        reader.leave(&mut self.left_over);
+        Ok(())
     }
 
     fn created(&mut self, created: ChannelCreated, tables: &mut Tables) {
@@ -194,7 +198,7 @@ impl Talk {
         if !status.is_success() {
             channel.step = Step::Refused;
             tables.again.push(number);
-            return tables.tell(Event::Refused { channel: number, status: Box::new(status) });
+            return tables.tell(Event::Refused { channel: number, status: status });
         }
         channel.step = Step::Open(sid);
         channel.back_off = None;

@@ -15,7 +15,7 @@ pub(crate) enum Job {
     Put(Box<Value>),
     ReadBack,
     Call(Option<Box<Value>>),
-    Array(ArrayRequest),
+    Array(Box<ArrayRequest>),
 }
 
 /// The step that an operation has reached.
@@ -188,38 +188,32 @@ impl Operation {
             (Kind::Process, Job::Execute) => (Subcommand::NONE, Brings::Nothing),
             (Kind::PutGet, Job::Execute) => (Subcommand::GET, Brings::Got),
             (Kind::PutGet, Job::Put(_)) | (_, Job::Execute) => (Subcommand::NONE, Brings::Got),
-            (_, Job::Put(_) | Job::Array(ArrayRequest::Write(..))) => (Subcommand::NONE, Brings::Nothing),
+            (_, Job::Put(_)) => (Subcommand::NONE, Brings::Nothing),
             (Kind::PutGet, Job::ReadBack) => (Subcommand::GET_PUT, Brings::Put),
             (_, Job::ReadBack) => (Subcommand::GET, Brings::Put),
             (_, Job::Call(_)) => (Subcommand::NONE, Brings::Any),
-            (_, Job::Array(ArrayRequest::Read(_))) => (Subcommand::GET, Brings::Elements),
-            (_, Job::Array(ArrayRequest::Length)) => (Subcommand::PROCESS, Brings::Length),
-            (_, Job::Array(ArrayRequest::SetLength(_))) => (Subcommand::GET_PUT, Brings::Nothing),
+            (_, Job::Array(request)) => request.step(),
         };
         if let Job::Put(value) = &job
             && !self.put_plan.as_ref().is_some_and(|plan| is_same(plan, value.plan()))
         {
             return Err(Failure::Unsuitable("the value is not of the type that the server states for this operation"));
         }
-        if let Job::Array(ArrayRequest::Write(_, elements)) = &job
+        if let Job::Array(request) = &job
+            && let ArrayRequest::Write(_, elements) = &**request
             && self.plan.as_ref().map(|plan| plan.of()) != Some(&Type::array(elements.scalar()))
         {
             return Err(Failure::Unsuitable("the elements are not of the type that the server states for the array"));
         }
         Front { sid, ioid: self.ioid, subcommand }.begin(kind.command(), writer);
         match job {
-            Job::Execute | Job::ReadBack | Job::Array(ArrayRequest::Length) => {}
+            Job::Execute | Job::ReadBack => {}
             Job::Put(value) => {
                 value.encode_changed(writer);
                 self.blank = Some(value);
             }
             Job::Call(argument) => Value::encode_any(argument.as_deref(), writer),
-            Job::Array(ArrayRequest::Read(slice)) => slice.encode(writer),
-            Job::Array(ArrayRequest::Write(place, elements)) => {
-                place.encode(writer);
-                elements.encode_counted(writer);
-            }
-            Job::Array(ArrayRequest::SetLength(length)) => writer.size(length),
+            Job::Array(request) => request.encode(writer),
         }
         writer.end();
         self.state = State::Executing(brings);
@@ -237,7 +231,7 @@ impl Operation {
         if !status.is_success() {
             self.state = State::Refused;
             self.job = None;
-            return Ok(Event::Failed { operation: number, why: Failure::Refused(Box::new(status)) });
+            return Ok(Event::Failed { operation: number, why: Failure::Refused(status) });
         }
         let mut plan = || types.decode(reader)?.ok_or(Error::Null { what: "the type of an operation" });
         match self.kind() {
@@ -276,7 +270,7 @@ impl Operation {
     ) -> Result<Event, Error> {
         self.state = State::Ready;
         if !status.is_success() {
-            return Ok(Event::Failed { operation: number, why: Failure::Refused(Box::new(status)) });
+            return Ok(Event::Failed { operation: number, why: Failure::Refused(status) });
         }
         let (got, put) = (&self.plan, &self.put_plan);
         match brings {
@@ -308,7 +302,7 @@ impl Operation {
             subscription.reset();
             self.state = State::Ended;
         }
-        let ended = is_last.then(|| Event::Ended { operation: number, status: Box::new(reply.status) });
+        let ended = is_last.then(|| Event::Ended { operation: number, status: reply.status });
         Ok([is_first.then_some(Event::Updates { operation: number }), ended])
     }
 
@@ -341,6 +335,31 @@ impl Operation {
     /// Tells whether the server knows the number.
     pub(crate) const fn is_at_server(&self) -> bool {
         matches!(self.state, State::SettingUp | State::Ready | State::Executing(_)) && self.kind().is_some()
+    }
+}
+
+impl ArrayRequest {
+    /// Returns the subcommand of the request, and the content of its reply.
+    const fn step(&self) -> (Subcommand, Brings) {
+        match self {
+            ArrayRequest::Read(_) => (Subcommand::GET, Brings::Elements),
+            ArrayRequest::Write(..) => (Subcommand::NONE, Brings::Nothing),
+            ArrayRequest::Length => (Subcommand::PROCESS, Brings::Length),
+            ArrayRequest::SetLength(_) => (Subcommand::GET_PUT, Brings::Nothing),
+        }
+    }
+
+    /// Writes what stands behind the front of the request.
+    fn encode(&self, writer: &mut Writer) {
+        match self {
+            ArrayRequest::Length => {}
+            ArrayRequest::Read(slice) => slice.encode(writer),
+            ArrayRequest::Write(place, elements) => {
+                place.encode(writer);
+                elements.encode_counted(writer);
+            }
+            ArrayRequest::SetLength(length) => writer.size(*length),
+        }
     }
 }
 

@@ -46,6 +46,8 @@ pub(crate) struct Talk {
     pub(crate) running: VecDeque<u32>,
     /// Bytes of the updates that wait in all subscriptions.
     pub(crate) held: usize,
+    /// The remains of the last message.
+    left_over: LeftOver,
 }
 
 /// A channel that a client has opened.
@@ -70,6 +72,7 @@ impl Client {
             owed: VecDeque::new(),
             running: VecDeque::new(),
             held: 0,
+            left_over: LeftOver::default(),
         };
         Client {
             inbound: Inbound::new(Side::Client),
@@ -107,9 +110,9 @@ impl Client {
         }
     }
 
-    fn taken(&mut self, taken: Result<LeftOver, Error>) {
+    fn taken(&mut self, taken: Result<(), Error>) {
         match taken {
-            Ok(left_over) => self.inbound.recycle(left_over, self.talk.session.limits()),
+            Ok(()) => self.inbound.recycle(&mut self.talk.left_over, self.talk.session.limits()),
             Err(why) => self.end_for(why),
         }
     }
@@ -215,34 +218,29 @@ impl Talk {
         }
     }
 
-    /// Takes in a message; returns what its reading leaves for the next one.
+    /// Takes in a message.
     fn take(
         &mut self,
         now: Instant,
         incoming: &Incoming<'_>,
         shared: &mut Shared,
         config: &ServerConfig,
-    ) -> Result<LeftOver, Error> {
+    ) -> Result<(), Error> {
         match (self.session.take(now, incoming)?, incoming) {
             (Step::Claim(credentials), _) => {
                 self.claim = claimed(&credentials);
                 self.session.decide(&Status::OK);
                 shared.counters.clients += 1;
                 shared.events.push_back(Event::Connected(self.peer, Box::new(self.statistics(false))));
-                return Ok(LeftOver::default());
+                return Ok(());
             }
             (Step::Pass, Incoming::Message(message)) => return self.message(message, shared, config),
             _ => {}
         }
-        Ok(LeftOver::default())
+        Ok(())
     }
 
-    fn message(
-        &mut self,
-        message: &Message<'_>,
-        shared: &mut Shared,
-        config: &ServerConfig,
-    ) -> Result<LeftOver, Error> {
+    fn message(&mut self, message: &Message<'_>, shared: &mut Shared, config: &ServerConfig) -> Result<(), Error> {
         let limits: Limits = config.session.limits;
         let mut reader = message.reader(&limits);
         let command = Command::from_code(message.command);
@@ -277,7 +275,8 @@ impl Talk {
             let (count, max) = (self.owed.len() as u64, 2 * config.operations_max as u64);
             return Err(Error::OverLimit { what: "replies that a client does not read", count, max });
         }
-        Ok(reader.into_left_over())
+        reader.leave(&mut self.left_over);
+        Ok(())
     }
 
     /// Replies to a request of an unknown kind about an open channel, so that nobody waits for an answer. Any other is passed over.

@@ -39,7 +39,7 @@ pub struct LeftOver {
     /// The place in the payload of the first array that was shared out of it.
     pub(crate) first_share: Option<usize>,
     /// The memory of an array that was replaced.
-    pub(crate) memory: Bytes,
+    pub(crate) memory: Option<Bytes>,
 }
 
 impl<'a> Reader<'a> {
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
             limits,
             left: limits.value_bytes,
             fields_left: limits.fields.saturating_add(bytes.len()),
-            left_over: LeftOver { first_share: None, memory: Bytes::new() },
+            left_over: LeftOver { first_share: None, memory: None },
         }
     }
 
@@ -83,17 +83,20 @@ impl<'a> Reader<'a> {
         self.cursor.rest()
     }
 
-    /// Returns what the reading leaves for the next message.
-    #[must_use]
-    pub fn into_left_over(self) -> LeftOver {
-        self.left_over
+    /// Hands over what the reading leaves for the next message, if it does.
+    #[inline]
+    pub fn leave(self, left_over: &mut LeftOver) {
+        if self.left_over.first_share.is_some() {
+            *left_over = self.left_over;
+        }
     }
 
     /// Takes the memory of an array that was replaced by a part of this message.
     #[inline]
     pub(crate) fn give_back(&mut self, memory: Bytes) {
-        if memory.len() >= self.left_over.memory.len().max(SHARE_FROM) {
-            self.left_over.memory = memory;
+        let known = self.left_over.memory.as_ref().map_or(SHARE_FROM, Bytes::len);
+        if memory.len() >= known {
+            self.left_over.memory = Some(memory);
         }
     }
 
@@ -274,6 +277,9 @@ mod tests {
         reader.bytes(10).expect("they are there");
         let slice = reader.share(SHARE_FROM).expect("it is there").expect("it is long");
         assert_eq!(slice.as_ptr(), whole[10..].as_ptr());
-        assert_eq!((reader.rest().len(), reader.into_left_over().first_share), (10, Some(10)));
+        let mut left_over = LeftOver::default();
+        assert_eq!(reader.rest().len(), 10);
+        reader.leave(&mut left_over);
+        assert_eq!(left_over.first_share, Some(10));
     }
 }

@@ -5,6 +5,7 @@
 //! | text | trace | where in the peer's program it happened |
 
 use crate::{Error, Reader, Writer};
+use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt;
 
@@ -24,31 +25,57 @@ hodo_machine::codes! {
     }
 }
 
-/// The outcome of a request.
+/// The outcome of a request. It takes memory only if there is something to say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Status {
-    /// How bad it is.
-    pub severity: Severity,
-    /// Text for people.
-    pub message: String,
-    /// Where in the peer's program it happened.
-    pub trace: String,
+pub struct Status(Option<Box<Remark>>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Remark {
+    severity: Severity,
+    message: String,
+    trace: String,
 }
 
 impl Status {
     /// The outcome of a request that was done.
-    pub const OK: Status = Status { severity: Severity::Ok, message: String::new(), trace: String::new() };
+    pub const OK: Status = Status(None);
+
+    /// Creates an outcome with a text for people, and where in the program it happened.
+    #[must_use]
+    pub fn new(severity: Severity, message: impl Into<String>, trace: impl Into<String>) -> Self {
+        let remark = Remark { severity, message: message.into(), trace: trace.into() };
+        Status((remark != Remark::default()).then(|| Box::new(remark)))
+    }
 
     /// Creates the outcome of a request that was not done.
     #[must_use]
     pub fn error(message: impl Into<String>) -> Self {
-        Status { severity: Severity::Error, message: message.into(), trace: String::new() }
+        Status::new(Severity::Error, message, "")
+    }
+
+    /// Returns how bad it is.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        self.0.as_ref().map_or(Severity::Ok, |remark| remark.severity)
+    }
+
+    /// Returns the text for people.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        self.0.as_ref().map_or("", |remark| &remark.message)
+    }
+
+    /// Returns where in the peer's program it happened.
+    #[must_use]
+    pub fn trace(&self) -> &str {
+        self.0.as_ref().map_or("", |remark| &remark.trace)
     }
 
     /// Tells whether the request was done, perhaps with a warning.
     #[must_use]
-    pub const fn is_success(&self) -> bool {
-        matches!(self.severity, Severity::Ok | Severity::Warning)
+    #[inline]
+    pub fn is_success(&self) -> bool {
+        matches!(self.severity(), Severity::Ok | Severity::Warning)
     }
 
     /// Decodes a status.
@@ -64,25 +91,23 @@ impl Status {
         let severity = Severity::from_code(code).ok_or(Error::Code { what: "status", code })?;
         let message = String::from_utf8_lossy(reader.text()?).into_owned();
         let trace = String::from_utf8_lossy(reader.text()?).into_owned();
-        Ok(Status { severity, message, trace })
+        Ok(Status::new(severity, message, trace))
     }
 
     /// Encodes the status.
     #[inline]
     pub fn encode(&self, writer: &mut Writer) {
-        if *self == Status::OK {
-            return writer.u8(0xFF);
-        }
-        writer.u8(self.severity.code());
-        writer.text(self.message.as_bytes());
-        writer.text(self.trace.as_bytes());
+        let Some(remark) = &self.0 else { return writer.u8(0xFF) };
+        writer.u8(remark.severity.code());
+        writer.text(remark.message.as_bytes());
+        writer.text(remark.trace.as_bytes());
     }
 }
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.severity.name())?;
-        if self.message.is_empty() { Ok(()) } else { write!(f, ": {}", self.message) }
+        f.write_str(self.severity().name())?;
+        if self.message().is_empty() { Ok(()) } else { write!(f, ": {}", self.message()) }
     }
 }
 
@@ -95,7 +120,7 @@ mod tests {
     #[test]
     fn literal_statuses_decode_and_encode() {
         let limits = Limits::default();
-        let error = Status { trace: "at".into(), ..Status::error("no") };
+        let error = Status::new(Severity::Error, "no", "at");
         for (bytes, status) in [(&b"\xFF"[..], Status::OK), (&b"\x02\x02no\x02at"[..], error)] {
             assert_eq!(Status::decode(&mut Reader::new(bytes, Order::Little, &limits)), Ok(status.clone()));
             let mut writer = Writer::new(Side::Server, Order::Little);

@@ -169,13 +169,18 @@ impl Inbound {
     /// Takes what the reading of the last message has left: memory for a later one, and where its first long array lay, so that the next
     /// one's is aligned.
     #[inline]
-    pub fn recycle(&mut self, left_over: LeftOver, limits: &Limits) {
-        if let Some(at) = left_over.first_share.filter(|_| self.filled == 0) {
-            self.pad = at.wrapping_neg() % ALIGNED;
+    pub fn recycle(&mut self, left_over: &mut LeftOver, limits: &Limits) {
+        if self.whole.is_empty() {
+            return;
         }
         // Whoever has the array of the message is from now on the only one.
         let whole = core::mem::take(&mut self.whole);
-        for memory in [whole, left_over.memory] {
+        self.keep(whole, limits);
+        let LeftOver { first_share, memory } = core::mem::take(left_over);
+        if let Some(at) = first_share {
+            self.pad = at.wrapping_neg() % ALIGNED;
+        }
+        if let Some(memory) = memory {
             self.keep(memory, limits);
         }
     }
@@ -275,7 +280,7 @@ impl Inbound {
 
     /// Keeps a buffer that nobody else reads for a later message, in place of the smallest.
     fn keep(&mut self, buffer: Bytes, limits: &Limits) {
-        if buffer.is_empty() || !buffer.is_unique() {
+        if !buffer.is_unique() {
             return;
         }
         let kept: usize = self.spent.iter().map(Bytes::len).sum();

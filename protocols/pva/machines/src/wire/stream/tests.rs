@@ -143,7 +143,7 @@ fn buffers_are_used_again_and_arrays_become_aligned() {
     let mut places = Vec::new();
     for _ in 0..8 {
         let mut rest = &stream[..];
-        let left_over = loop {
+        let mut left_over = loop {
             let mut chunk = &rest[..rest.len().min(1000)];
             let landed = inbound.landing().map(|place| {
                 let count = place.len().min(rest.len());
@@ -160,10 +160,12 @@ fn buffers_are_used_again_and_arrays_become_aligned() {
                 reader.bytes(13).expect("it is there");
                 let array = reader.share(80_000).expect("it is there").expect("it is long");
                 reader.give_back(core::mem::replace(&mut kept, array));
-                break reader.into_left_over();
+                let mut left_over = LeftOver::default();
+                reader.leave(&mut left_over);
+                break left_over;
             }
         };
-        inbound.recycle(left_over, &LIMITS);
+        inbound.recycle(&mut left_over, &LIMITS);
         places.push(kept.as_ptr() as usize);
     }
     assert!(places[1..].iter().all(|place| place % 8 == 0), "{places:X?}");
