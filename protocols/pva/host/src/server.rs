@@ -33,11 +33,12 @@ use crate::machines::data::SetError;
 use crate::machines::server::Server as ServerMachine;
 use crate::machines::wire::discovery::Guid;
 use crate::machines::{ServerConfig, Value};
+use crate::orders::Orders;
 use attendant::Serving;
 use hodo_daemon::Snapshot;
 use hodo_io::{Bell, Stop};
 use hodo_machine::Wait;
-use orders::Orders;
+use orders::Order;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -165,7 +166,7 @@ pub struct ServerState {
 
 /// The state that the handles of a server share.
 pub(crate) struct Core {
-    pub(crate) orders: Orders,
+    pub(crate) orders: Orders<Order>,
     pub(crate) workers: Workers,
     pub(crate) posts_max: usize,
     snapshot: Snapshot<ServerState>,

@@ -126,6 +126,8 @@ pub enum Command {
         /// The operation.
         operation: u32,
     },
+    /// Acknowledge the updates that were taken since the last command. A driver does not see that they were.
+    Acknowledge,
     /// Ask all servers to answer, once: each is an [`Event::Found`].
     List,
 }
