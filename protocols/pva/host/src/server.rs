@@ -50,7 +50,7 @@ use workers::Workers;
 /// The options of a server.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// Where the server listens, and how it is found. Another TCP port is taken if that one is in use.
+    /// Where the server listens, and how it is found. Another TCP port is taken if the default one is in use, and nobody has named it.
     pub network: ServerNetwork,
     /// Whether it answers searches over UDP and sends beacons. Without, clients name it as their name server.
     pub is_found: bool,
@@ -105,6 +105,7 @@ impl ServerOptions {
     #[must_use]
     pub fn at(mut self, listen: SocketAddr) -> Self {
         self.network.port = listen.port();
+        self.network.may_move = false;
         let address = SocketAddr::new(listen.ip(), 0);
         self.network.interfaces = vec![AddressEntry { address, hops: None, interface: None }];
         self
