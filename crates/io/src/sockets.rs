@@ -7,7 +7,7 @@ use crate::fairness::Round;
 use crate::hunch::Hunch;
 use crate::stream::{ARRIVALS, Streams};
 use crate::transport::{Batch, Transport};
-use crate::{Clock, Listener, Mailbox, SocketSettings, TcpCounters};
+use crate::{Clock, Listener, Mailbox, SocketSettings, TcpCounters, Waker};
 use hodo_machine::{self as machine, Address, Closed, Instant, Machine, Outbox, Peer, Wait};
 use std::io;
 use std::net::SocketAddr;
@@ -97,6 +97,17 @@ impl Sockets {
         self.datagrams.bind(port)?;
         self.tell_apart();
         Ok(())
+    }
+
+    /// Returns a handle by which other threads end a wait for input.
+    ///
+    /// # Errors
+    /// Returns the operating system's error if no descriptor is left.
+    pub fn waker(&mut self) -> io::Result<Waker> {
+        let mailbox = Arc::new(Mailbox::new()?);
+        self.collect(Arc::clone(&mailbox))?;
+        self.set_woken();
+        Ok(Waker(mailbox))
     }
 
     /// Takes the connections that another thread leaves in this mailbox, too.

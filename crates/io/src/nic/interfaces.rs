@@ -44,6 +44,7 @@ pub fn interfaces() -> Vec<Interface> {
         // SAFETY: each is null or a socket address of that list, as long as its family says.
         let (address, mask, broadcast) =
             unsafe { (ip_of(entry.ifa_addr), ip_of(entry.ifa_netmask), ip_of(entry.ifa_ifu)) };
+        let prefix = mask.map_or(0, bits);
         found.push(Interface {
             // SAFETY: the name ends with a zero.
             index: unsafe { libc::if_nametoindex(name.as_ptr()) },
@@ -52,15 +53,26 @@ pub fn interfaces() -> Vec<Interface> {
             is_up: has(libc::IFF_UP),
             has_multicast: has(libc::IFF_MULTICAST),
             address,
-            prefix: mask.map_or(0, bits),
-            // Otherwise it is the far end of a tunnel.
-            broadcast: broadcast.filter(|_| has(libc::IFF_BROADCAST)),
+            prefix,
+            // Otherwise it is the far end of a tunnel. `ip address add` sets none by itself.
+            broadcast: broadcast
+                .filter(|told| Some(*told) != address && !told.is_unspecified())
+                .or_else(|| address.and_then(|ip| last_of_subnet(ip, prefix)))
+                .filter(|_| has(libc::IFF_BROADCAST)),
         });
         next = entry.ifa_next;
     }
     // SAFETY: the list of getifaddrs, freed once; no reference into it is left.
     unsafe { libc::freeifaddrs(first) };
     found
+}
+
+/// Returns the last address of an IPv4 subnet, which reaches all its hosts; none for subnets of one or two addresses.
+fn last_of_subnet(address: IpAddr, prefix: u8) -> Option<IpAddr> {
+    match address {
+        IpAddr::V4(ip) if (1..31).contains(&prefix) => Some(Ipv4Addr::from(ip.to_bits() | u32::MAX >> prefix).into()),
+        _ => None,
+    }
 }
 
 fn bits(mask: IpAddr) -> u8 {
@@ -98,6 +110,16 @@ unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_subnet_is_reached_at_its_last_address() {
+        let last = |ip: [u8; 4], prefix| last_of_subnet(Ipv4Addr::from(ip).into(), prefix);
+        assert_eq!(last([10, 99, 0, 1], 24), Some(Ipv4Addr::new(10, 99, 0, 255).into()));
+        assert_eq!(last([10, 99, 0, 1], 12), Some(Ipv4Addr::new(10, 111, 255, 255).into()));
+        assert_eq!(last([10, 99, 0, 1], 30), Some(Ipv4Addr::new(10, 99, 0, 3).into()));
+        assert_eq!((last([10, 0, 0, 1], 31), last([10, 0, 0, 1], 32), last([10, 0, 0, 1], 0)), (None, None, None));
+        assert_eq!(last_of_subnet(Ipv6Addr::LOCALHOST.into(), 64), None);
+    }
 
     #[test]
     fn the_loopback_has_its_subnet_and_index() {

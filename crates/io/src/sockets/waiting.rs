@@ -70,8 +70,8 @@ impl Sockets {
     fn take_what_is_known<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> InputTime {
         self.streams.cut_untaken(clock);
         self.streams.look_at_clock(clock);
-        if self.streams.has_arrivals() {
-            self.streams.take_arrivals(clock)?;
+        if self.streams.has_arrivals() && self.take_arrivals(clock)? {
+            return Ok(Some(self.streams.heard));
         }
         if let Some(now) = self.streams.notice(clock, machine) {
             return Ok(Some(now));
@@ -83,6 +83,14 @@ impl Sockets {
             return Ok(self.streams.welcome(clock, machine));
         }
         self.take_ready(clock, machine)
+    }
+
+    /// Takes the connections that have come. Returns whether another thread has woken this one, which then has something to do
+    /// before it sleeps.
+    fn take_arrivals(&mut self, clock: &Clock) -> io::Result<bool> {
+        let woken = self.is_woken && self.streams.is_woken();
+        self.streams.take_arrivals(clock)?;
+        Ok(woken)
     }
 
     /// Receives from the descriptors that the poller found ready: all of them, unless that takes too long.
@@ -108,8 +116,8 @@ impl Sockets {
             return Ok(self.note(Side::Streams, seen));
         }
         if (ARRIVALS..PORTS).contains(&ready.token) {
-            self.streams.take_arrivals(clock)?;
-            return Ok(self.streams.welcome(clock, machine));
+            let woken = self.take_arrivals(clock)?.then_some(self.streams.heard);
+            return Ok(self.streams.welcome(clock, machine).or(woken));
         }
         let source = Datagrams::source_of(ready.token);
         let seen = self.datagrams.read(source, libc::MSG_DONTWAIT, clock, machine)?;
@@ -196,8 +204,8 @@ impl Sockets {
                 return Ok(Some(now));
             }
             if self.streams.has_arrivals() {
-                self.streams.take_arrivals(clock)?;
-                if let Some(now) = self.streams.welcome(clock, machine) {
+                let woken = self.take_arrivals(clock)?.then_some(self.streams.heard);
+                if let Some(now) = self.streams.welcome(clock, machine).or(woken) {
                     return Ok(Some(now));
                 }
             }

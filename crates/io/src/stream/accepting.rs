@@ -68,6 +68,11 @@ impl Streams {
         Ok(())
     }
 
+    /// Returns whether another thread has left something in a mailbox, or has called.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.arrivals.iter().any(|arrivals| matches!(arrivals, Arrivals::Mailbox(mailbox) if mailbox.has_some()))
+    }
+
     /// Returns whether connections have come that the machine has not been notified of.
     #[inline]
     pub(crate) fn has_arrived(&self) -> bool {

@@ -4,6 +4,7 @@ mod error;
 mod lookout;
 mod open;
 mod place;
+mod serving;
 mod tables;
 
 use crate::machines::client::{Client as Machine, Command, Event, Kind, Update};
@@ -19,11 +20,11 @@ pub use place::{DEFAULT_PORT, Place};
 
 /// A channel of a client: a number, which may be copied and sent to other threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Channel(u32);
+pub struct Channel(pub(crate) u32);
 
 /// An operation of a client, which is set up once and executed as often as is wanted: a number, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Operation(u32);
+pub struct Operation(pub(crate) u32);
 
 /// Something that happened while nobody waited for it in particular.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +74,13 @@ impl Client {
     /// Creates a client on a driver: on sockets, or in a simulated network. Channels that name no server are on this one, or searched for.
     #[must_use]
     pub fn over(driver: Box<dyn Driver<Machine = Machine> + Send>, server: Option<Address>) -> Self {
-        Client { driver, wait: Wait::Block, timeout: Duration::from_secs(5), server, tables: Tables::default() }
+        Client {
+            driver,
+            wait: Wait::Block,
+            timeout: Duration::from_secs(5),
+            server,
+            tables: Tables::default(),
+        }
     }
 
     /// Reads all fields of a channel.
@@ -208,11 +215,10 @@ impl Client {
     /// A [`ClientError`] if there is no such channel or field, or no reply.
     pub fn info(&mut self, name: &str, field: &str) -> Result<Type, ClientError> {
         let channel = self.channel(name)?;
-        let number = self.tables.operation(channel.0, None);
-        self.command(Command::Describe { operation: number, channel: channel.0, field: field.into() });
-        let result = self.finish_one(Operation(number));
-        let of = self.driver.machine().plan(number).map(|plan| plan.of().clone());
-        self.finish(Operation(number));
+        let operation = self.describe(channel, field);
+        let result = self.finish_one(operation);
+        let of = self.described(operation);
+        self.finish(operation);
         result.and_then(|()| of.ok_or_else(|| self.failed(channel, Trouble::Nothing)))
     }
 
@@ -243,7 +249,7 @@ impl Client {
             }
             self.turn(self.wait, until)?;
         }
-        Ok(self.driver.machine_mut().next_update(monitor.0))
+        Ok(self.take_update(monitor))
     }
 
     /// Takes an update of a monitor that waits already, without looking at the network.
@@ -261,13 +267,8 @@ impl Client {
         }
         let wrong = |why: Trouble| ClientError::new(name, why);
         let place: Place = name.parse().map_err(|why| wrong(Trouble::Name(why)))?;
-        let server = match place.resolved().map_err(|why| wrong(Trouble::Name(why)))? {
-            Some(server) => Some(Address::Tcp(server)),
-            None => self.server.clone(),
-        };
-        let channel = self.tables.open(name);
-        self.driver.command(Command::Open { channel, name: place.name, server });
-        Ok(Channel(channel))
+        let server = place.resolved().map_err(|why| wrong(Trouble::Name(why)))?;
+        Ok(self.channel_at(name, &place.name, server))
     }
 
     /// Closes a channel and ends its operations.
@@ -410,11 +411,15 @@ impl Client {
     }
 
     fn give_up(&mut self, operation: Operation) {
+        self.give_up_after(operation, self.timeout);
+    }
+
+    /// Gives an execution up that was not over within this time.
+    pub(crate) fn give_up_after(&mut self, operation: Operation, within: Duration) {
         let channel = self.channel_of(operation);
         let why = if self.is_open(channel) {
-            Trouble::NoReply { within: self.timeout }
+            Trouble::NoReply { within }
         } else {
-            let within = self.timeout;
             let unknown = if self.server(channel).is_some() {
                 Trouble::NotConnected { within }
             } else {

@@ -62,8 +62,10 @@ pub struct ClientNetwork {
 pub struct ServerNetwork {
     /// The addresses of this host and the multicast groups at which the server is found; none for all addresses. A port is that of TCP.
     pub interfaces: Vec<AddressEntry>,
-    /// The TCP port where it is found unless another program has it; 0 for any free one.
+    /// The TCP port; 0 for any free one.
     pub port: u16,
+    /// Whether a free port is taken if another program has that one: only if nobody has named it.
+    pub may_move: bool,
     /// The UDP port of searches; 0 for any free one.
     pub broadcast_port: u16,
     /// Clients that are not answered, from any port for port 0.
@@ -156,6 +158,9 @@ impl Environment {
         let server = ServerNetwork {
             interfaces: reader.addresses("EPICS_PVAS_INTF_ADDR_LIST", 0)?.unwrap_or_default(),
             port: reader.port("EPICS_PVAS_SERVER_PORT", port)?,
+            may_move: ["EPICS_PVA_SERVER_PORT", "EPICS_PVAS_SERVER_PORT"]
+                .iter()
+                .all(|name| reader.text(name).is_none()),
             broadcast_port,
             ignored: sockets(reader.addresses("EPICS_PVAS_IGNORE_ADDR_LIST", 0)?),
             beacons,
@@ -181,6 +186,7 @@ impl Default for Environment {
         let server = ServerNetwork {
             interfaces: Vec::new(),
             port: SERVER_PORT,
+            may_move: true,
             broadcast_port: DISCOVERY_PORT,
             ignored: Vec::new(),
             beacons: Vec::new(),

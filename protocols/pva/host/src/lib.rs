@@ -1,10 +1,12 @@
 //! pvAccess on a host: clients and servers for applications, the daemon, links for the tester.
 
 pub mod client;
+pub mod context;
 pub mod environment;
 mod far_end;
 mod link;
 mod open;
+mod orders;
 pub mod parse;
 mod protocol;
 pub mod serve;
@@ -14,6 +16,7 @@ mod suite;
 mod wire;
 
 pub use client::{Client, ClientError, ClientOptions};
+pub use context::{Context, ContextOptions};
 /// Values, types, requests and machines.
 pub use hodo_pva as machines;
 pub use protocol::{PVA, Pva};

@@ -33,11 +33,12 @@ use crate::machines::data::SetError;
 use crate::machines::server::Server as ServerMachine;
 use crate::machines::wire::discovery::Guid;
 use crate::machines::{ServerConfig, Value};
+use crate::orders::Orders;
 use attendant::Serving;
 use hodo_daemon::Snapshot;
 use hodo_io::{Bell, Stop};
 use hodo_machine::Wait;
-use orders::Orders;
+use orders::Order;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,7 +49,7 @@ use workers::Workers;
 /// The options of a server.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// Where the server listens, and how it is found. Another TCP port is taken if that one is in use.
+    /// Where the server listens, and how it is found. Another TCP port is taken if the default one is in use, and nobody has named it.
     pub network: ServerNetwork,
     /// Whether it answers searches over UDP and sends beacons. Without, clients name it as their name server.
     pub is_found: bool,
@@ -103,6 +104,7 @@ impl ServerOptions {
     #[must_use]
     pub fn at(mut self, listen: SocketAddr) -> Self {
         self.network.port = listen.port();
+        self.network.may_move = false;
         let address = SocketAddr::new(listen.ip(), 0);
         self.network.interfaces = vec![AddressEntry { address, hops: None, interface: None }];
         self
@@ -164,7 +166,7 @@ pub struct ServerState {
 
 /// The state that the handles of a server share.
 pub(crate) struct Core {
-    pub(crate) orders: Orders,
+    pub(crate) orders: Orders<Order>,
     pub(crate) workers: Workers,
     pub(crate) posts_max: usize,
     snapshot: Snapshot<ServerState>,

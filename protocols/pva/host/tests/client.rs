@@ -221,3 +221,28 @@ fn a_client_moves_to_another_thread_with_its_handles() {
     let first = std::thread::spawn(move || number(client.next_update(monitor, SOON).unwrap().unwrap().value));
     assert_eq!(first.join().unwrap(), 0.0);
 }
+
+#[test]
+fn a_pipeline_goes_on_as_soon_as_updates_are_taken() {
+    let server = server();
+    let pv = server.pv("A", double()).serve();
+    let mut client = client_of(&server);
+    let monitor = client.monitor("A", &"field(value)record[queueSize=4,pipeline=true]".parse().unwrap()).unwrap();
+    assert_eq!(number(client.next_update(monitor, SOON).unwrap().unwrap().value), 0.0);
+    let mut value = double();
+    for to in 1..=8 {
+        value.unmark();
+        value.set("value", to).unwrap();
+        pv.post(&value).unwrap();
+    }
+    // All that may be sent has come before the first one is taken, and nothing more comes by itself.
+    while server.state(SOON).unwrap().counters.updates < 4 {
+        client.poll().unwrap();
+    }
+    while client.next_notice(Duration::from_millis(50)).unwrap().is_some() {}
+    let mut last = 0.0;
+    while last < 8.0 {
+        let update = client.next_update(monitor, Duration::from_secs(2)).unwrap().expect("the server was told");
+        last = number(update.value);
+    }
+}

@@ -21,6 +21,18 @@ pub enum ClientError {
     /// A socket could not be made.
     #[error("sockets: {0}")]
     Sockets(String),
+    /// A thread cannot be started.
+    #[error("no thread can be started: {0}; raise the limit on threads or memory")]
+    NoThread(String),
+    /// Too many operations are under way.
+    #[error("{max} operations are under way, and no more are allowed: wait for some of them, or raise operations_max")]
+    Overloaded {
+        /// How many may be.
+        max: usize,
+    },
+    /// The context was closed before the operation was over.
+    #[error("the context is closed")]
+    Closed,
 }
 
 /// The trouble with one channel, or with one execution.
@@ -80,7 +92,7 @@ pub enum Trouble {
 }
 
 impl ClientError {
-    pub(super) fn new(name: &str, why: Trouble) -> Self {
+    pub(crate) fn new(name: &str, why: Trouble) -> Self {
         ClientError::Channel { name: name.into(), why }
     }
 

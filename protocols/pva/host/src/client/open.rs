@@ -3,7 +3,7 @@ use crate::environment::{ClientNetwork, Environment};
 use crate::machines::client::ClientConfig;
 use crate::machines::discovery::FinderConfig;
 use hodo_io::nic::interfaces;
-use hodo_io::{Clock, Endpoint, Port, SocketSettings, Sockets};
+use hodo_io::{Clock, Endpoint, Port, SocketSettings, Sockets, Waker};
 use hodo_machine::Address;
 use std::io;
 use std::time::Duration;
@@ -60,8 +60,23 @@ impl Client {
     /// # Errors
     /// A [`ClientError`] if the server has no address, or a socket cannot be made.
     pub fn open(options: &ClientOptions) -> Result<Self, ClientError> {
-        let failed = |why: io::Error| ClientError::Sockets(why.to_string());
+        let sockets = Sockets::new(SocketSettings::default()).map_err(failed)?;
+        Client::on(sockets, options)
+    }
+
+    /// Creates a client on sockets, and a handle by which other threads end its wait.
+    ///
+    /// # Errors
+    /// A [`ClientError`] if the server has no address, or a socket cannot be made.
+    pub(crate) fn open_woken(options: &ClientOptions) -> Result<(Self, Waker), ClientError> {
         let mut sockets = Sockets::new(SocketSettings::default()).map_err(failed)?;
+        let waker = sockets.waker().map_err(failed)?;
+        let mut client = Client::on(sockets, options)?;
+        client.keep_finished();
+        Ok((client, waker))
+    }
+
+    fn on(mut sockets: Sockets, options: &ClientOptions) -> Result<Self, ClientError> {
         let mut protocol = options.protocol.clone();
         let server = match &options.server {
             Some(server) => {
@@ -80,6 +95,11 @@ impl Client {
         client.timeout = options.timeout;
         Ok(client)
     }
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "for map_err")]
+fn failed(why: io::Error) -> ClientError {
+    ClientError::Sockets(why.to_string())
 }
 
 /// Binds the ports by which servers are found.

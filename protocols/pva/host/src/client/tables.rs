@@ -52,6 +52,8 @@ pub(super) struct Tables {
     messages: VecDeque<Notice>,
     /// Commands for the machine that follow from its events.
     commands: Vec<Command>,
+    /// Executions that are over, if somebody takes them.
+    finished: Option<VecDeque<u32>>,
 }
 
 impl Tables {
@@ -216,7 +218,16 @@ impl Tables {
         } else if std::mem::take(&mut known.runs) {
             self.running -= 1;
             known.outcome = outcome;
+            self.finished.iter_mut().for_each(|finished| finished.push_back(number));
         }
+    }
+
+    pub(super) fn keep_finished(&mut self) {
+        self.finished.get_or_insert_default();
+    }
+
+    pub(super) fn next_finished(&mut self) -> Option<u32> {
+        self.finished.as_mut()?.pop_front()
     }
 
     /// Takes in that the connection was lost: a get may be executed again without harm.

@@ -19,8 +19,8 @@ impl ServerNetwork {
         self
     }
 
-    /// Listens at each address of the settings, and returns the addresses, which have one port. It is another one than that of the
-    /// settings if that is in use.
+    /// Listens at each address of the settings, and returns the addresses, which have one port. It is another one than the default port
+    /// if that is in use; a port that the settings name is taken or refused.
     ///
     /// # Errors
     /// Returns the error of `listen`.
@@ -36,7 +36,9 @@ impl ServerNetwork {
             let asked = if own != 0 { own } else { port };
             let at = |port| Address::Tcp(SocketAddr::new(ip, port));
             let address = match listen(&at(asked)) {
-                Err(error) if error.kind() == ErrorKind::AddrInUse && bound.is_empty() => listen(&at(0)),
+                Err(error) if error.kind() == ErrorKind::AddrInUse && bound.is_empty() && own == 0 && self.may_move => {
+                    listen(&at(0))
+                }
                 other => other,
             }?;
             if own == 0 {

@@ -185,6 +185,14 @@ fn a_server_of_one_interface_takes_what_comes_there() {
     });
     assert_eq!(taken.expect("another port is free"), [Address::Tcp("127.0.0.1:41000".parse().unwrap())]);
     assert_eq!(asked, ["127.0.0.1:5075", "127.0.0.1:0"]);
+    // A port that somebody has named is not another one.
+    let named = ServerNetwork { may_move: false, ..network };
+    let mut asked = 0;
+    let refused = named.listen(&host(), &mut |_| {
+        asked += 1;
+        Err(std::io::ErrorKind::AddrInUse.into())
+    });
+    assert_eq!((refused.map_err(|why| why.kind()), asked), (Err(std::io::ErrorKind::AddrInUse), 1));
 }
 
 #[test]

@@ -45,6 +45,7 @@ impl Client {
             Command::Cancel { operation } => self.cancel(operation),
             Command::Finish { operation } => self.finish(operation),
             Command::List => self.tables.finder.list(),
+            // They are queued already; a driver looks after a command.
         }
     }
 
