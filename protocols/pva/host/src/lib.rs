@@ -3,6 +3,7 @@
 pub mod client;
 pub mod environment;
 mod far_end;
+pub mod image;
 mod link;
 mod open;
 pub mod parse;
