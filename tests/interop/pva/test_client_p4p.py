@@ -45,7 +45,7 @@ def test_fields_that_were_not_asked_for_are_not_shown(server):
 
 def test_normative_types_are_shown_for_people(server):
     said = server.said("get", "enum", "table", "image", "empty")
-    assert said == 'enum (1) On it\ntable\na     b\n1     x\n2 "y z"\nimage ubyte[4 x 3] 12 bytes, id 0\nempty []\n'
+    assert said == 'enum (1) On it\ntable\na     b\n1     x\n2 "y z"\nimage ubyte[4 x 3] 12 bytes, from 0 to 0, mean 0, id 0\nempty []\n'
     assert server.said("get", "-t", "--numbers", "enum") == "1\n"
     server.put("enum", "Off")
     assert server.get("enum")["value"]["index"] == 0

@@ -57,6 +57,14 @@ def test_servers_are_listed_and_found_by_name(port):
         assert (done.returncode, done.stderr) == (1, "hodo: absent: no server has answered for it\n")
         names = pva("list", f"127.0.0.1:{second.port}").stdout.splitlines()
         assert "n9" in names and "scalar" in names
+        # Nothing is waited for once all that was asked for has answered; a name without an answer is waited for.
+        for arguments in (["list"], ["find", "enum", "n7"]):
+            begun = time.monotonic()
+            assert pva(*arguments, "-w", "100").stdout.count("0x") == 2
+            assert time.monotonic() - begun < 50
+        begun = time.monotonic()
+        assert pva("find", "-w", "2.5", "enum", "absent").returncode == 1
+        assert time.monotonic() - begun >= 2.5
     done = pva("list", "-w", "0.2")
     assert done.returncode == 1 and "no server has answered" in done.stderr
 

@@ -15,7 +15,10 @@ use std::time::Duration;
 /// How long one wait lasts at most: then signals are looked after.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Lists the servers that answer within the time, or the PVs of the servers that are named.
+/// How long `list` and `find` wait for a further answer, once everything that was asked for has one.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Lists the servers that answer, or the PVs of the servers that are named.
 pub fn list(options: &ListOptions) -> Result<Outcome, Error> {
     if !options.servers.is_empty() {
         return list_pvs(options);
@@ -27,9 +30,10 @@ pub fn list(options: &ListOptions) -> Result<Outcome, Error> {
         if let Found::Server { server, guid } = found
             && known.insert((server.to_string(), guid))
         {
-            return terminal::print(&format!("{server} {}\n", hexadecimal(&guid)));
+            terminal::print(&format!("{server} {}\n", hexadecimal(&guid)))?;
+            return Ok(Heard::Enough);
         }
-        Ok(())
+        Ok(Heard::NotEnough)
     })?;
     if known.is_empty() {
         terminal::remark("no server has answered: check EPICS_PVA_ADDR_LIST, and that one runs");
@@ -63,7 +67,7 @@ fn list_pvs(options: &ListOptions) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-/// Says which servers have names: all that answer within the time.
+/// Says which servers have names: all that answer.
 pub fn find(options: &FindOptions) -> Result<Outcome, Error> {
     let names = options.names.all()?;
     let mut lookout = Lookout::open(&options.connect.options(false)?).map_err(failed)?;
@@ -72,15 +76,17 @@ pub fn find(options: &FindOptions) -> Result<Outcome, Error> {
     }
     let mut known = BTreeSet::new();
     let mut found_names = vec![false; names.len()];
+    let mut left = names.len();
     while_heard(&mut lookout, Some(options.connect.timeout), |found| {
         if let Found::Name { number, server, guid } = found
             && known.insert((number, server.to_string()))
             && let Some(name) = names.get(number as usize)
         {
-            found_names[number as usize] = true;
-            return terminal::print(&format!("{name} {server} {}\n", hexadecimal(&guid)));
+            left -= usize::from(!std::mem::replace(&mut found_names[number as usize], true));
+            terminal::print(&format!("{name} {server} {}\n", hexadecimal(&guid)))?;
+            return Ok(if left == 0 { Heard::Enough } else { Heard::NotEnough });
         }
-        Ok(())
+        Ok(Heard::NotEnough)
     })?;
     let absent: Vec<&String> = names.iter().zip(&found_names).filter(|(_, is)| !**is).map(|(name, _)| name).collect();
     for name in &absent {
@@ -92,34 +98,49 @@ pub fn find(options: &FindOptions) -> Result<Outcome, Error> {
 /// Shows beacons as they come.
 pub fn beacons(options: &BeaconsOptions) -> Result<Outcome, Error> {
     let mut lookout = Lookout::open(&options.connect.options(true)?).map_err(failed)?;
-    while_heard(&mut lookout, options.span, |found| match found {
-        Found::Beacon { is_new: false, .. } if options.new => Ok(()),
-        Found::Beacon { server, guid, sequence, changes, is_new } => {
-            let new = if is_new { " new" } else { "" };
-            terminal::print(&format!("{server} {} beacon {sequence}, changes {changes}{new}\n", hexadecimal(&guid)))
-        }
-        Found::Gone { server, guid } => terminal::print(&format!("{server} {} gone\n", hexadecimal(&guid))),
-        _ => Ok(()),
+    while_heard(&mut lookout, options.span, |found| {
+        let line = match found {
+            Found::Beacon { is_new: false, .. } if options.new => String::new(),
+            Found::Beacon { server, guid, sequence, changes, is_new } => {
+                let new = if is_new { " new" } else { "" };
+                format!("{server} {} beacon {sequence}, changes {changes}{new}\n", hexadecimal(&guid))
+            }
+            Found::Gone { server, guid } => format!("{server} {} gone\n", hexadecimal(&guid)),
+            _ => String::new(),
+        };
+        terminal::print(&line).map(|()| Heard::NotEnough)
     })?;
     Ok(Outcome::Done)
 }
 
-/// Hands on what is heard, until the time is over or a signal comes.
+/// The state of a search after an answer.
+enum Heard {
+    /// Something that was asked for has no answer, or nothing was asked for, or the answer was known.
+    NotEnough,
+    /// Only further answers, which come within [`QUIET`] or not at all.
+    Enough,
+}
+
+/// Hands on what is heard, until the time is over, nothing more is to be expected, or a signal comes.
 fn while_heard(
     lookout: &mut Lookout,
     span: Option<Duration>,
-    mut told: impl FnMut(Found) -> Result<(), Error>,
+    mut told: impl FnMut(Found) -> Result<Heard, Error>,
 ) -> Result<(), Error> {
     let stop = interrupt::flag()?;
     let clock = Clock::start();
     let until = span.map(|span| clock.now() + span);
+    let mut quiet_at = None;
     while !stop.load(Ordering::Relaxed) {
-        let left = until.map_or(LOOK, |until| Duration::from_nanos(until.nanos_since(clock.now())));
+        let end = until.into_iter().chain(quiet_at).min();
+        let left = end.map_or(LOOK, |end| Duration::from_nanos(end.nanos_since(clock.now())));
         if left.is_zero() {
             break;
         }
-        if let Some(found) = lookout.next(left.min(LOOK)).map_err(failed)? {
-            told(found)?;
+        if let Some(found) = lookout.next(left.min(LOOK)).map_err(failed)?
+            && let Heard::Enough = told(found)?
+        {
+            quiet_at = Some(clock.now() + QUIET);
         }
     }
     Ok(())

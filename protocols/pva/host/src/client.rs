@@ -183,9 +183,14 @@ impl Client {
     ) -> Result<(), ClientError> {
         let channel = self.channel(name)?;
         let operation = self.prepared(channel, Kind::Put, request);
-        if reads_first || self.driver.machine().put_plan(operation.0).is_none() {
+        if reads_first {
             self.command(Command::ReadBack { operation: operation.0 });
             self.finish_one(operation)?;
+        } else if self.driver.machine().put_plan(operation.0).is_none() {
+            // The set-up states the type, so that a channel that can only be written is not read.
+            self.tables.awaits_set_up(operation.0);
+            // One that failed is not remembered: it is set up again.
+            self.finish_one(operation).inspect_err(|_| self.finish(operation))?;
         }
         let present = self.value(operation).cloned().filter(|_| reads_first);
         let blank =

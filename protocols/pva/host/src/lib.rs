@@ -4,6 +4,7 @@ pub mod client;
 pub mod context;
 pub mod environment;
 mod far_end;
+pub mod image;
 mod link;
 mod open;
 mod orders;

@@ -3,8 +3,9 @@
 use hodo_pva_host::client::{Client, ClientError, ClientOptions, Notice, Trouble};
 use hodo_pva_host::machines::client::Kind;
 use hodo_pva_host::machines::normative::Normative;
+use hodo_pva_host::machines::server::{AccessList, AccessRule, Rights};
 use hodo_pva_host::machines::{Item, Request, Scalar, Type, Value};
-use hodo_pva_host::server::{Call, Server, ServerOptions};
+use hodo_pva_host::server::{Call, ClientName, Server, ServerOptions};
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(20);
@@ -244,5 +245,34 @@ fn a_pipeline_goes_on_as_soon_as_updates_are_taken() {
     while last < 8.0 {
         let update = client.next_update(monitor, Duration::from_secs(2)).unwrap().expect("the server was told");
         last = number(update.value);
+    }
+}
+
+#[test]
+fn what_can_only_be_written_is_written_without_being_read() {
+    let write = Rights { put: true, ..Rights::NONE };
+    let rule = |channels: &[&str], rights| {
+        let channels = channels.iter().map(ToString::to_string).collect();
+        AccessRule { users: vec![], hosts: vec![], channels, rights }
+    };
+    let mut options = ServerOptions { is_found: false, ..ServerOptions::default() }.at(([127, 0, 0, 1], 0).into());
+    options.config.rules = AccessList(vec![rule(&["W"], write), rule(&["R"], Rights::READ)]).into();
+    let server = Server::start(options).unwrap();
+    let (put, puts) = std::sync::mpsc::channel();
+    let keep =
+        move |_: &Value, value: &mut Value, _: &ClientName| put.send(number(value)).map_err(|why| why.to_string());
+    let _pvs = [server.pv("W", double()).check_puts(keep).serve(), server.pv("R", double()).accept_puts().serve()];
+    let mut client = client_of(&server);
+    let blind = |client: &mut Client, name: &str, to: f64| {
+        client.put_with(name, &Request::default(), false, |value| value.set("value", to))
+    };
+    assert!(client.put("W", |value| value.set("value", 1.0)).is_err(), "it cannot be read first");
+    for to in [2.0, 3.0] {
+        blind(&mut client, "W", to).unwrap();
+        assert_eq!(puts.recv_timeout(SOON).unwrap(), to);
+    }
+    // A refusal is told each time, and at once.
+    for _ in 0..2 {
+        assert!(matches!(blind(&mut client, "R", 4.0).unwrap_err().trouble(), Some(Trouble::Refused(_))));
     }
 }

@@ -35,6 +35,8 @@ struct KnownOperation {
     channel: u32,
     kind: Option<Kind>,
     runs: bool,
+    /// Whether what runs is its set-up alone.
+    sets_up: bool,
     /// Executions that nobody waits for any more, and whose ends are still to come.
     given_up: u32,
     is_noticed: bool,
@@ -96,8 +98,15 @@ impl Tables {
 
     /// Returns the number of a new operation.
     pub(super) fn operation(&mut self, channel: u32, kind: Option<Kind>) -> u32 {
-        let known =
-            KnownOperation { channel, kind, runs: false, given_up: 0, is_noticed: false, outcome: Outcome::None };
+        let known = KnownOperation {
+            channel,
+            kind,
+            runs: false,
+            sets_up: false,
+            given_up: 0,
+            is_noticed: false,
+            outcome: Outcome::None,
+        };
         let number = self.operations.insert(Some(known));
         if let Some(Some(channel)) = self.channels.at(channel) {
             channel.operations.push(number);
@@ -193,10 +202,26 @@ impl Tables {
         }
     }
 
+    /// Notes that the set-up of an operation is waited for.
+    pub(super) fn awaits_set_up(&mut self, number: u32) {
+        let Some(Some(known)) = self.operations.at(number) else { return };
+        known.outcome = Outcome::None;
+        known.sets_up = true;
+        self.running += usize::from(!std::mem::replace(&mut known.runs, true));
+    }
+
+    /// Takes in that an operation is set up.
+    fn set_up(&mut self, number: u32) {
+        if self.operations.get(number).and_then(Option::as_ref).is_some_and(|known| known.sets_up) {
+            self.over(number, Outcome::Done);
+        }
+    }
+
     /// Has the machine give an execution up. However it ends then, it has failed for this reason.
     pub(super) fn give_up(&mut self, number: u32, why: Trouble) {
+        let is_execution = self.operations.get(number).and_then(Option::as_ref).is_some_and(|known| !known.sets_up);
         self.over(number, Outcome::Failed(why));
-        if let Some(Some(known)) = self.operations.at(number) {
+        if let Some(Some(known)) = self.operations.at(number).filter(|_| is_execution) {
             known.given_up += 1;
             self.commands.push(Command::Cancel { operation: number });
         }
@@ -216,6 +241,7 @@ impl Tables {
         if known.given_up > 0 {
             known.given_up -= 1;
         } else if std::mem::take(&mut known.runs) {
+            known.sets_up = false;
             self.running -= 1;
             known.outcome = outcome;
             self.finished.iter_mut().for_each(|finished| finished.push_back(number));
@@ -278,7 +304,7 @@ impl Tables {
                 self.note_channel(channel, Some(why.clone()));
                 self.fail_all(channel, &why);
             }
-            Event::Ready { .. } => {}
+            Event::Ready { operation } => self.set_up(operation),
             Event::Done { operation } => self.over(operation, Outcome::Done),
             Event::Failed { operation, why: Failure::Disconnected } => self.cut(operation),
             Event::Failed { operation, why } => {

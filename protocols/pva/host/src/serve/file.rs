@@ -86,6 +86,9 @@ pub struct PvTable {
     /// The elements of a waveform, or the width and height of an image.
     #[serde(default)]
     pub size: Option<Size>,
+    /// The compression of an image.
+    #[serde(default)]
+    pub codec: Codec,
     /// The file that is replayed, relative to this one.
     #[serde(default)]
     pub file: Option<PathBuf>,
@@ -175,6 +178,19 @@ pub enum SourceName {
     Image,
     /// From a file of JSON lines.
     Replay,
+}
+
+/// The compression of an image.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Codec {
+    /// None.
+    #[default]
+    None,
+    /// LZ4.
+    Lz4,
+    /// zlib.
+    Zlib,
 }
 
 /// The size of what a source makes.

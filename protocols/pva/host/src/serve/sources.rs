@@ -1,18 +1,20 @@
 //! The sources of values: each makes the next value of a PV when it is due, on one thread for all.
 
 use super::ServeError;
-use super::file::{PvTable, Size, SourceName};
+use super::file::{Codec, PvTable, Size, SourceName};
 use super::replay::Replay;
 use super::rules::{Beyond, Rules};
 use super::types::{array_of, set_number};
+use crate::image::type_number;
 use crate::machines::data::SetError;
-use crate::machines::{Array, Datum, Plan, Scalar, Type, Value};
+use crate::machines::{Array, Datum, Order, Plan, Scalar, Type, Value};
 use crate::server::{Pv, now};
 use hodo_io::{Clock, Stop};
 use hodo_machine::{Instant, Random};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::f64::consts::TAU;
+use std::io::Read;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -41,7 +43,7 @@ enum Makes {
     Sine { from: f64, to: f64, period: Duration },
     Random { from: f64, to: f64, random: Random },
     Waveform { from: f64, to: f64, period: Duration, size: usize },
-    Image { size: [usize; 2], scalar: Scalar },
+    Image { size: [usize; 2], scalar: Scalar, codec: Codec },
     Replay(Replay),
 }
 
@@ -108,7 +110,7 @@ impl Recipe {
                     Some(Size::Image(size)) if size[0].saturating_mul(size[1]) <= BYTES_MAX / 8 => size,
                     Some(_) => return Err("size: write width and height, as size = [640, 480]".to_owned()),
                 };
-                Makes::Image { size, scalar: image_scalar(table)? }
+                Makes::Image { size, scalar: image_scalar(table)?, codec: table.codec }
             }
             SourceName::Replay => Makes::Replay(Replay::of(table, value, folder)?),
         };
@@ -174,7 +176,7 @@ impl Source {
                     };
                     waveform(value, make)?;
                 }
-                Makes::Image { size, scalar } => image(value, *size, *scalar, turn)?,
+                Makes::Image { size, scalar, codec } => image(value, *size, *scalar, *codec, turn)?,
                 Makes::Replay(replay) => due = replay.next(value)?,
             }
             rules.judge(value, before)
@@ -223,16 +225,31 @@ fn waveform(value: &mut Value, make: impl Fn(Scalar) -> Option<Array>) -> Result
 }
 
 /// Sets an image with a gradient that moves by one pixel each time.
-fn image(value: &mut Value, [width, height]: [usize; 2], scalar: Scalar, turn: u64) -> Result<(), SetError> {
+fn image(
+    value: &mut Value,
+    [width, height]: [usize; 2],
+    scalar: Scalar,
+    codec: Codec,
+    turn: u64,
+) -> Result<(), SetError> {
     let turn = turn as usize;
     let pixels = (0..height).flat_map(|y| (0..width).map(move |x| ((x + y + turn) % 256) as f64));
-    let array = array_of(scalar, pixels).ok_or(SetError::WrongType)?;
-    let bytes = array.bytes().len() as i64;
-    value.set("value", Datum::Member(format!("{}Value", scalar.name()), Box::new(array.into())))?;
-    value.set("compressedSize", bytes)?;
-    value.set("uncompressedSize", bytes)?;
+    let pixels = array_of(scalar, pixels).ok_or(SetError::WrongType)?;
+    value.set("uncompressedSize", pixels.bytes().len() as i64)?;
+    let (name, sent) = match codec {
+        Codec::None => ("", pixels),
+        Codec::Lz4 => ("lz4", compressed_array(pixels.bytes(), lz4_flex::block::compress)?),
+        Codec::Zlib => ("zlib", compressed_array(pixels.bytes(), zlib)?),
+    };
+    value.set("compressedSize", sent.bytes().len() as i64)?;
+    value.set("value", Datum::Member(format!("{}Value", sent.scalar().name()), Box::new(sent.into())))?;
     value.set("uniqueId", turn as i32)?;
-    value.set("codec.name", "")?;
+    value.set("codec.name", name)?;
+    if codec != Codec::None {
+        let mut number = Value::of(Type::Scalar(Scalar::I32));
+        number.set("", type_number(scalar))?;
+        value.set("codec.parameters", Datum::Value(number))?;
+    }
     let stamp = now();
     value.set("dataTimeStamp.secondsPastEpoch", stamp.seconds)?;
     value.set("dataTimeStamp.nanoseconds", stamp.nanoseconds)?;
@@ -250,6 +267,18 @@ fn image(value: &mut Value, [width, height]: [usize; 2], scalar: Scalar, turn: u
         value.set("dimension", Datum::Elements(dimensions))?;
     }
     Ok(())
+}
+
+/// Returns compressed bytes as detectors send them.
+fn compressed_array(bytes: &[u8], compress: fn(&[u8]) -> Vec<u8>) -> Result<Array, SetError> {
+    Array::from_bytes(Scalar::I8, Order::NATIVE, compress(bytes).into()).ok_or(SetError::WrongType)
+}
+
+fn zlib(bytes: &[u8]) -> Vec<u8> {
+    let mut compressed = Vec::new();
+    let mut reader = flate2::read::ZlibEncoder::new(bytes, flate2::Compression::fast());
+    reader.read_to_end(&mut compressed).expect("memory is read");
+    compressed
 }
 
 /// Posts the values of all sources when they are due, until `stop` is set.
