@@ -7,6 +7,8 @@ mod link;
 mod open;
 pub mod parse;
 mod protocol;
+pub mod record;
+pub mod replay;
 pub mod serve;
 pub mod server;
 pub mod show;
