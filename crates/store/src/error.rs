@@ -97,6 +97,15 @@ pub enum Error {
         /// The library's message.
         reason: String,
     },
+    /// A table cannot be read or written.
+    #[cfg(feature = "parquet")]
+    #[error("{} is not a Parquet file that this version can use: {reason}", .path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
 }
 
 impl Error {

@@ -24,6 +24,8 @@ mod repair;
 mod scan;
 mod settle;
 mod store;
+#[cfg(feature = "parquet")]
+pub mod table;
 mod tail;
 mod upload;
 mod verdicts;

@@ -1,4 +1,4 @@
-//! `hodo pva`: read, write, watch, call and serve the channels of pvAccess.
+//! `hodo pva`: read, write, watch, call, serve, record and replay the channels of pvAccess.
 
 mod alias;
 mod call;
@@ -8,6 +8,8 @@ mod info;
 mod monitor;
 mod options;
 mod put;
+mod record;
+mod replay;
 mod serve;
 mod writer;
 
@@ -28,10 +30,12 @@ pub fn run(pva: &PvaOptions) -> Result<Outcome, Error> {
         PvaCommand::Find(options) => find::find(options),
         PvaCommand::Beacons(options) => find::beacons(options),
         PvaCommand::Serve(options) => serve::run(options),
+        PvaCommand::Record(options) => record::run(options),
+        PvaCommand::Replay(options) => replay::run(options),
     }
 }
 
-/// Channels of EPICS pvAccess (PVs): read, write, watch, call and serve them.
+/// Channels of EPICS pvAccess (PVs): read, write, watch, call, serve, record and replay them.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PvaOptions {
@@ -61,6 +65,10 @@ pub enum PvaCommand {
     Beacons(find::BeaconsOptions),
     /// Serve the PVs of a file.
     Serve(Box<serve::ServeOptions>),
+    /// Write the updates of PVs to Parquet.
+    Record(record::RecordArgs),
+    /// Serve a recording again, with its timing.
+    Replay(replay::ReplayArgs),
 }
 
 const EXAMPLES: &str = "\
@@ -75,6 +83,8 @@ Examples:
   hodo pva monitor TEMPERATURE PRESSURE --for 10
   hodo pva call history name=TEMPERATURE count=100
   hodo pva serve pvs.toml
+  hodo pva record -o run7.parquet TEMPERATURE PRESSURE
+  hodo pva replay run7.parquet --loop
   hodo pva find TEMPERATURE
   hodo pva list ioc1
 Under the names pvget, pvput, pvmonitor, pvinfo, pvcall and pvlist, as links to it, hodo is that

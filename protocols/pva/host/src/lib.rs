@@ -10,6 +10,8 @@ mod open;
 mod orders;
 pub mod parse;
 mod protocol;
+pub mod record;
+pub mod replay;
 pub mod serve;
 pub mod server;
 pub mod show;
