@@ -7,6 +7,7 @@ mod link;
 mod open;
 pub mod parse;
 mod protocol;
+mod report;
 pub mod serve;
 pub mod server;
 pub mod show;

@@ -4,11 +4,12 @@
 //! |---|---|
 //! | request | header 8, channel 4, operation 4, subcommand 1; of a put also a value |
 //! | reply | header 8, operation 4, subcommand 1, status 1; of a get also a value |
+//! | update | header 8, operation 4, subcommand 1, a value, due 8, number 8, set of overrun fields 1 |
 //! | value | set of changed fields 2, and a scalar's 8 bytes, or an array's count (1 or 5) and elements |
 
 use crate::machines::wire::HEADER;
 use hodo_measure::limits::{Carrier, OnTheWire};
-use hodo_measure::{Mode, Plan};
+use hodo_measure::{Mode, Plan, Test};
 
 /// Bytes of a request without a value.
 const REQUEST: u64 = HEADER as u64 + 9;
@@ -16,12 +17,17 @@ const REQUEST: u64 = HEADER as u64 + 9;
 const REPLY: u64 = HEADER as u64 + 6;
 /// Bytes of the set of changed fields: that of one field.
 const CHANGED: u64 = 2;
+/// Bytes of an update without its value: when it was due, its number, and an empty set of fields that were overrun.
+const UPDATE: u64 = HEADER as u64 + 5 + CHANGED + 16 + 1;
 /// The count of an array has one byte below this, and five from it on.
 const LONG_FROM: u64 = 254;
 
 /// Returns the messages of a plan: a request and a reply for each operation.
 pub(crate) fn on_the_wire(plan: &Plan) -> OnTheWire {
     OnTheWire::over_sizes(plan.size, |size| {
+        if plan.test == Test::Updates {
+            return OnTheWire::single(Carrier::Tcp, u64::from(size), 0, UPDATE + value_bytes(size));
+        }
         let value = CHANGED + value_bytes(size);
         let (out, back) = match plan.mode {
             Mode::Receive => (REQUEST, REPLY + value),
