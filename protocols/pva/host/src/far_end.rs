@@ -12,7 +12,7 @@ use posting::Postings;
 use std::sync::Arc;
 
 pub(crate) use posting::{DUE, NUMBER, updates_name};
-pub(crate) use pvs::{Pvs, name_of};
+pub(crate) use pvs::{Pvs, bytes_name, name_of};
 
 /// The channel that returns what it is called with.
 pub(crate) const ECHO: &str = "hodo:echo";

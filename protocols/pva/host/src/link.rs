@@ -2,7 +2,7 @@
 //!
 //! | mode | an operation is |
 //! |---|---|
-//! | receive | a get of the field `value` |
+//! | receive | a get of the field `value`; of another size than that which the link was opened for, of a part of an array |
 //! | send | a put of it |
 //! | both | a put-get |
 //!
@@ -14,8 +14,9 @@ mod reporter;
 #[cfg(test)]
 mod tests;
 
-use crate::far_end::{name_of, updates_name};
-use crate::machines::client::{Client, Command, Event, Failure, Kind, Lost};
+use crate::far_end::{bytes_name, name_of, updates_name};
+use crate::machines::client::{ArrayRequest, Client, Command, Event, Failure, Kind, Lost};
+use crate::machines::wire::operation::ArraySlice;
 use crate::machines::{Datum, Item, Request};
 use crate::report::{self, REPORT};
 use feeds::Feeds;
@@ -47,6 +48,8 @@ pub(crate) struct PvaLink<D: Driver<Machine = Client>> {
     tcp: fn(&D) -> Option<TcpTimes>,
     target: Target,
     request: Request,
+    /// The size that the link was opened for.
+    size: u32,
     /// The number of the first channel of this link, and the PVs of each.
     first: u32,
     channels: Vec<Vec<Family>>,
@@ -65,6 +68,8 @@ pub(crate) struct PvaLink<D: Driver<Machine = Client>> {
 struct Family {
     size: u32,
     mode: Mode,
+    /// Whether parts of the array are read, of any size up to its own.
+    is_part: bool,
     /// The client's number of the PV.
     pv: u32,
     /// Operations that are not in flight.
@@ -77,6 +82,7 @@ struct Slot {
     family: u32,
     size: u32,
     mode: Mode,
+    is_part: bool,
     tag: u64,
     step: Step,
 }
@@ -108,6 +114,7 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
             tcp: |_| None,
             target,
             request: "field(value)".parse().expect("a request"),
+            size,
             first: channels.start,
             channels: channels.clone().map(|_| Vec::new()).collect(),
             slots: Vec::new(),
@@ -160,22 +167,28 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
     /// Returns the place of the PV of a channel for a size and a mode, and opens it if there is none yet.
     fn family(&mut self, channel: u32, size: u32, mode: Mode) -> usize {
         let families = &self.channels[channel as usize];
-        if let Some(place) = families.iter().position(|family| (family.size, family.mode) == (size, mode)) {
+        // A PV for each of many sizes would be opened while the others are measured.
+        let is_part = mode == Mode::Receive && size != self.size && self.target.name.is_none();
+        let size = if is_part { self.size } else { size };
+        let key = (size, mode, is_part);
+        if let Some(place) = families.iter().position(|family| (family.size, family.mode, family.is_part) == key) {
             return place;
         }
-        let known = families.iter().find(|family| family.size == size || self.target.name.is_some());
+        let mut whole = families.iter().filter(|family| !family.is_part && !is_part);
+        let known = whole.find(|family| family.size == size || self.target.name.is_some());
         let pv = known.map_or(self.owners.len() as u32, |family| family.pv);
         if known.is_none() {
             let number = self.first + channel;
             let name = match &self.target.name {
                 Some(name) => name.replace("{}", &number.to_string()),
+                None if is_part => bytes_name(size, number),
                 None => name_of(size, number),
             };
             self.owners.push(channel);
             self.open_pv(pv, name);
         }
         let families = &mut self.channels[channel as usize];
-        families.push(Family { size, mode, pv, free: Vec::new() });
+        families.push(Family { size, mode, is_part, pv, free: Vec::new() });
         families.len() - 1
     }
 
@@ -194,11 +207,12 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
 
     /// Sets an operation up, and returns its number.
     fn prepare(&mut self, channel: u32, family: usize) -> u32 {
-        let Family { size, mode, pv, .. } = self.channels[channel as usize][family];
+        let Family { size, mode, is_part, pv, .. } = self.channels[channel as usize][family];
         let operation = self.slots.len() as u32;
         let family = family as u32;
-        self.slots.push(Slot { channel, family, size, mode, tag: 0, step: Step::Unset });
+        self.slots.push(Slot { channel, family, size, mode, is_part, tag: 0, step: Step::Unset });
         let kind = match mode {
+            Mode::Receive if is_part => Kind::Array,
             Mode::Receive => Kind::Get,
             Mode::Send => Kind::Put,
             Mode::Both => Kind::PutGet,
@@ -214,6 +228,10 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
         slot.step = Step::InFlight;
         if self.sampling.takes(slot.tag) {
             self.driver.machine_mut().follow(operation);
+        }
+        if slot.is_part {
+            let request = ArrayRequest::Read(ArraySlice { offset: 0, count: slot.size.into(), stride: 1 });
+            return self.driver.command(Command::Array { operation, request });
         }
         if slot.mode == Mode::Receive {
             return self.driver.command(Command::Execute { operation });
@@ -333,7 +351,8 @@ impl<D: Driver<Machine = Client>> Link for PvaLink<D> {
         let family = self.family(channel, size, mode);
         let free = self.channels[channel as usize][family].free.pop();
         let operation = free.unwrap_or_else(|| self.prepare(channel, family));
-        self.slots[operation as usize].tag = tag;
+        let slot = &mut self.slots[operation as usize];
+        (slot.tag, slot.size) = (tag, size);
         self.execute(operation);
     }
 
@@ -424,7 +443,7 @@ fn link_error(channel: u32, why: Lost) -> LinkError {
 fn fresh(owners: &mut Vec<u32>, slots: &mut Vec<Slot>, channel: u32, step: Step) -> (u32, u32) {
     let numbers = (owners.len() as u32, slots.len() as u32);
     owners.push(channel);
-    slots.push(Slot { channel, family: u32::MAX, size: 0, mode: Mode::Receive, tag: 0, step });
+    slots.push(Slot { channel, family: u32::MAX, size: 0, mode: Mode::Receive, is_part: false, tag: 0, step });
     numbers
 }
 

@@ -28,6 +28,16 @@ pub(crate) fn on_the_wire(plan: &Plan) -> OnTheWire {
         if plan.test == Test::Updates {
             return OnTheWire::single(Carrier::Tcp, u64::from(size), 0, UPDATE + value_bytes(size));
         }
+        if plan.test == Test::Random && plan.mode == Mode::Receive {
+            // A part of an array of bytes: offset, count and stride, and no set of changed fields.
+            let count = count_bytes(u64::from(size));
+            return OnTheWire::single(
+                Carrier::Tcp,
+                u64::from(size),
+                REQUEST + 2 + count,
+                REPLY + count + u64::from(size),
+            );
+        }
         let value = CHANGED + value_bytes(size);
         let (out, back) = match plan.mode {
             Mode::Receive => (REQUEST, REPLY + value),
@@ -42,11 +52,12 @@ pub(crate) fn on_the_wire(plan: &Plan) -> OnTheWire {
 fn value_bytes(size: u32) -> u64 {
     let bytes = u64::from(size);
     let count = if size.is_multiple_of(8) { bytes / 8 } else { bytes };
-    match (size, count) {
-        (8, _) => bytes,
-        (_, ..LONG_FROM) => bytes + 1,
-        _ => bytes + 5,
-    }
+    if size == 8 { bytes } else { bytes + count_bytes(count) }
+}
+
+/// Returns the bytes that a count takes.
+const fn count_bytes(count: u64) -> u64 {
+    if count < LONG_FROM { 1 } else { 5 }
 }
 
 #[cfg(test)]

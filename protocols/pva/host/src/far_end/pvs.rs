@@ -141,8 +141,13 @@ pub(crate) fn name_of(size: u32, number: u32) -> String {
     match Content::of(size) {
         Content::Double => format!("hodo:double:{number}"),
         Content::Doubles(count) => format!("hodo:double:{count}:{number}"),
-        Content::Bytes(count) => format!("hodo:ubyte:{count}:{number}"),
+        Content::Bytes(_) => bytes_name(size, number),
     }
+}
+
+/// Returns the name of the PV of this number that is an array of `count` bytes.
+pub(crate) fn bytes_name(count: u32, number: u32) -> String {
+    format!("hodo:ubyte:{count}:{number}")
 }
 
 #[cfg(test)]

@@ -1,8 +1,12 @@
 //! Links with their far end, in virtual time and on sockets.
 
 use crate::PVA;
+use crate::machines::normative::Normative;
+use crate::machines::server::{Access, Command, Server, ServerConfig};
+use crate::machines::{Scalar, Value};
+use hodo_io::{ServeOptions, SocketSettings};
 use hodo_machine::{Address, Sampling, Wait};
-use hodo_measure::{Mode, Plan, Run, Side, Test, Until, Unwatched, run};
+use hodo_measure::{Link, Mode, Operation, Plan, Run, Side, Size, Test, Until, Unwatched, run};
 use hodo_tester::{Catalog, Opened, Protocol, ServeSettings, Settings, open};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -83,13 +87,12 @@ fn nothing_is_followed_unless_stages_are_asked_for() {
         let link = opened.links[0].as_mut();
         for (sampling, followed) in [(Sampling::NONE, 0), (Sampling::ALL, 100), (Sampling::NONE, 0)] {
             link.sample_stages(sampling);
-            let ask = |link: &mut dyn hodo_measure::Link| {
+            let ask = |link: &mut dyn Link| {
                 let until = link.now() + Duration::from_secs(5);
                 link.far_end(until, &mut Vec::new()).expect("the link is there").expect("it answers")
             };
             ask(link);
-            let operations =
-                (0..100).map(|tag| hodo_measure::Operation { tag, channel: 0, size: 8, mode: Mode::Receive });
+            let operations = (0..100).map(|tag| Operation { tag, channel: 0, size: 8, mode: Mode::Receive });
             for operation in operations {
                 let mut done = Vec::new();
                 link.start(operation);
@@ -118,28 +121,48 @@ fn updates_are_counted_with_their_age_over_a_simulated_network() {
     assert!(slow.loss.overrun > 100, "{slow:?}");
 }
 
-#[test]
-fn a_server_that_makes_no_reports_is_measured_without() {
-    use crate::machines::server::{Access, Command, Server, ServerConfig};
-    use crate::machines::{Scalar, Value, normative::Normative};
-    let options =
-        hodo_io::ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: Default::default() };
+/// Runs with a server of these PVs alone.
+fn served_alone(pvs: &[(&str, Value)], measure: impl FnOnce(&str)) {
+    let settings = SocketSettings::default();
+    let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings };
     let address = Address::Tcp("127.0.0.1:0".parse().expect("an address"));
     let server = hodo_io::Server::bind(&address, options).expect("a port is free");
-    let uri = format!("pva://{}", server.address());
-    let stop = AtomicBool::new(false);
+    let (uri, stop) = (format!("pva://{}", server.address()), AtomicBool::new(false));
     let make = || {
         let mut machine = Server::new(ServerConfig::default());
-        let value = Value::of(Normative::scalar(Scalar::F64).build());
-        machine.serve("hodo:double:0".to_owned(), value, Access::Mailbox);
+        for (name, value) in pvs {
+            machine.serve((*name).to_owned(), value.clone(), Access::Mailbox);
+        }
         machine
     };
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| server.run(make, |_| None::<Command>, &stop));
-        let plan = Plan { until: Until::Count(100), stages: true, ..Plan::one(Mode::Receive, 8) };
-        let found = measured(&uri, &plan);
-        assert_eq!((found.operations, found.cpu.remote.is_some()), (100, false));
+        measure(&uri);
         stop.store(true, Ordering::Relaxed);
         thread.join().expect("it does not panic").expect("it ends in order");
+    });
+}
+
+#[test]
+fn a_server_that_makes_no_reports_is_measured_without() {
+    let value = Value::of(Normative::scalar(Scalar::F64).build());
+    served_alone(&[("hodo:double:0", value)], |uri| {
+        let plan = Plan { until: Until::Count(100), stages: true, ..Plan::one(Mode::Receive, 8) };
+        let found = measured(uri, &plan);
+        assert_eq!((found.operations, found.cpu.remote.is_some()), (100, false));
+    });
+}
+
+#[test]
+fn any_number_of_sizes_is_read_from_one_array() {
+    let mut doubles = Value::of(Normative::scalar_array(Scalar::F64).build());
+    doubles.set("value", vec![1.5; 512]).expect("it fits");
+    let mut bytes = Value::of(Normative::scalar_array(Scalar::U8).build());
+    bytes.set("value", vec![1_u8; 4096]).expect("it fits");
+    served_alone(&[("hodo:double:512:0", doubles), ("hodo:ubyte:4096:0", bytes)], |uri| {
+        let size = Size::Uniform { min: 1, max: 4096 };
+        let plan = Plan { test: Test::Random, size, until: Until::Count(500), ..Plan::one(Mode::Receive, 4096) };
+        let found = measured(uri, &plan);
+        assert_eq!((found.operations, found.loss.lost, found.loss.refused), (500, 0, 0));
     });
 }
