@@ -1,10 +1,11 @@
-//! The far end of a link: a server of [PVs](Pvs) of any size, which posts updates, reports of itself, and returns what it is called with.
+//! The far end of a link: a server of [PVs](Pvs) of any size, which posts updates and reports of itself.
 
 mod posting;
 mod pvs;
 
 use crate::machines::Value;
 use crate::machines::server::{Access, Command, Event, Server, ServerConfig};
+use crate::machines::wire::Status;
 use crate::report::{self, REPORT};
 use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer, Stamp};
 use hodo_measure::Usage;
@@ -14,18 +15,14 @@ use std::sync::Arc;
 pub(crate) use posting::{DUE, NUMBER, updates_name};
 pub(crate) use pvs::{Pvs, bytes_name, name_of};
 
-/// The channel that returns what it is called with.
-pub(crate) const ECHO: &str = "hodo:echo";
-
 /// The far end of any number of links.
 #[derive(Debug)]
 pub(crate) struct FarEnd {
     server: Server,
     pvs: Arc<Pvs>,
     postings: Postings,
-    /// Numbers of the channels that are called.
+    /// Number of the channel of reports.
     report: u32,
-    echo: u32,
     usage: fn() -> Option<Usage>,
 }
 
@@ -34,23 +31,19 @@ impl FarEnd {
     pub(crate) fn new(config: ServerConfig, pvs: Pvs, usage: fn() -> Option<Usage>) -> Self {
         let pvs = Arc::new(pvs);
         let mut server = Server::new(ServerConfig { source: pvs.clone().into(), ..config });
-        let mut serve = |name: &str| server.serve(name.to_owned(), report::question(false), Access::Handled);
-        let (report, echo) = (serve(REPORT), serve(ECHO));
-        FarEnd { server, pvs, postings: Postings::default(), report, echo, usage }
+        let report = server.serve(REPORT.to_owned(), report::question(false), Access::Handled);
+        FarEnd { server, pvs, postings: Postings::default(), report, usage }
     }
 
     /// Replies to a call.
-    fn called(&mut self, now: Instant, call: u64, peer: Peer, channel: u32, argument: Option<Box<Value>>) {
-        let value = if channel == self.report {
-            let stages = report::asks_for_stages(argument.as_deref());
-            self.server.follow(peer, stages);
-            Some(Box::new(report::reply(now, (self.usage)(), self.server.stages(peer))))
-        } else if channel == self.echo {
-            argument
+    fn called(&mut self, now: Instant, call: u64, peer: Peer, channel: u32, argument: Option<&Value>) {
+        let result = if channel == self.report {
+            self.server.follow(peer, report::asks_for_stages(argument));
+            Ok(Some(Box::new(report::reply(now, (self.usage)(), self.server.stages(peer)))))
         } else {
-            None
+            Err(Status::error("the channel cannot be called"))
         };
-        self.server.handle(now, Input::Command(Command::Answer { call, result: Ok(value) }));
+        self.server.handle(now, Input::Command(Command::Answer { call, result }));
     }
 }
 
@@ -67,7 +60,7 @@ impl Machine for FarEnd {
         loop {
             match self.server.poll(now, out) {
                 Output::Event(Event::Call { call, peer, channel, argument }) => {
-                    self.called(now, call, peer, channel, argument);
+                    self.called(now, call, peer, channel, argument.as_deref());
                 }
                 Output::Idle(deadline) => {
                     if !self.postings.post(now, &mut self.server) {
