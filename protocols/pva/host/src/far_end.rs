@@ -1,99 +1,86 @@
-//! The far end of a link: PVs of any size, made when a client opens them.
-//!
-//! | name | value |
-//! |---|---|
-//! | `hodo:double:N` | a double |
-//! | `hodo:double:COUNT:N` | an array of doubles |
-//! | `hodo:ubyte:COUNT:N` | an array of bytes |
-//!
-//! What is put becomes the value. All that have the same size share one array until they are put to.
+//! The far end of a link: a server of [PVs](Pvs) of any size, which posts updates and reports of itself.
 
-use crate::machines::normative::Normative;
-use crate::machines::server::{Access, Source};
-use crate::machines::{Array, Datum, Scalar, Value};
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+mod posting;
+mod pvs;
 
-/// Sizes of which an array is kept.
-const KEPT: usize = 16;
+use crate::machines::Value;
+use crate::machines::server::{Access, Command, Event, Server, ServerConfig};
+use crate::machines::wire::Status;
+use crate::report::{self, REPORT};
+use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer, Stamp};
+use hodo_measure::Usage;
+use posting::Postings;
+use std::sync::Arc;
 
-/// The PVs of the far end.
+pub(crate) use posting::{DUE, NUMBER, updates_name};
+pub(crate) use pvs::{Pvs, bytes_name, name_of};
+
+/// The far end of any number of links.
 #[derive(Debug)]
 pub(crate) struct FarEnd {
-    size_max: usize,
-    arrays: Mutex<BTreeMap<(bool, usize), Array>>,
-}
-
-/// The value that the name of a PV asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
-    Double,
-    Doubles(usize),
-    Bytes(usize),
+    server: Server,
+    pvs: Arc<Pvs>,
+    postings: Postings,
+    /// Number of the channel of reports.
+    report: u32,
+    usage: fn() -> Option<Usage>,
 }
 
 impl FarEnd {
-    /// Creates PVs of up to so many bytes.
-    pub(crate) fn new(size_max: u32) -> Self {
-        FarEnd { size_max: size_max as usize, arrays: Mutex::default() }
+    /// Creates a far end with these PVs, whose process uses what `usage` returns.
+    pub(crate) fn new(config: ServerConfig, pvs: Pvs, usage: fn() -> Option<Usage>) -> Self {
+        let pvs = Arc::new(pvs);
+        let mut server = Server::new(ServerConfig { source: pvs.clone().into(), ..config });
+        let report = server.serve(REPORT.to_owned(), report::question(false), Access::Handled);
+        FarEnd { server, pvs, postings: Postings::default(), report, usage }
     }
 
-    fn asked(&self, name: &str) -> Option<Content> {
-        let mut parts = name.strip_prefix("hodo:")?.split(':');
-        let (kind, first, second) = (parts.next()?, parts.next()?, parts.next());
-        if parts.next().is_some() || second.unwrap_or(first).parse::<u32>().is_err() {
-            return None;
-        }
-        let count = second.and_then(|_| first.parse::<usize>().ok());
-        match (kind, second, count) {
-            ("double", None, _) => Some(Content::Double),
-            ("double", _, Some(count)) if count <= self.size_max / size_of::<f64>() => Some(Content::Doubles(count)),
-            ("ubyte", _, Some(count)) if count <= self.size_max => Some(Content::Bytes(count)),
-            _ => None,
-        }
-    }
-
-    fn array(&self, is_double: bool, count: usize) -> Array {
-        let mut arrays = self.arrays.lock().unwrap_or_else(PoisonError::into_inner);
-        if arrays.len() >= KEPT {
-            arrays.clear();
-        }
-        let fresh = || if is_double { vec![1.5f64; count].into() } else { vec![1u8; count].into() };
-        arrays.entry((is_double, count)).or_insert_with(fresh).clone()
-    }
-}
-
-impl Source for FarEnd {
-    fn has(&self, name: &str) -> bool {
-        self.asked(name).is_some()
-    }
-
-    fn make(&self, name: &str) -> Option<(Value, Access)> {
-        let (of, content): (Normative, Datum) = match self.asked(name)? {
-            Content::Double => (Normative::scalar(Scalar::F64), 1.5.into()),
-            Content::Doubles(count) => (Normative::scalar_array(Scalar::F64), self.array(true, count).into()),
-            Content::Bytes(count) => (Normative::scalar_array(Scalar::U8), self.array(false, count).into()),
+    /// Replies to a call.
+    fn called(&mut self, now: Instant, call: u64, peer: Peer, channel: u32, argument: Option<&Value>) {
+        let result = if channel == self.report {
+            self.server.follow(peer, report::asks_for_stages(argument));
+            Ok(Some(Box::new(report::reply(now, (self.usage)(), self.server.stages(peer)))))
+        } else {
+            Err(Status::error("the channel cannot be called"))
         };
-        let mut value = Value::of(of.build());
-        value.set_at(1, content).ok()?;
-        Some((value, Access::Mailbox))
+        self.server.handle(now, Input::Command(Command::Answer { call, result }));
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::machines::Item;
+impl Machine for FarEnd {
+    type Command = Command;
+    type Event = Event;
 
-    #[test]
-    fn names_say_what_is_made() {
-        let far_end = FarEnd::new(8000);
-        let value = |name: &str| far_end.make(name).map(|(value, _)| value);
-        assert_eq!(value("hodo:double:7").unwrap().get("value").and_then(Item::as_f64), Some(1.5));
-        let array = value("hodo:double:1000:7").unwrap();
-        assert_eq!(array.get("value").and_then(Item::as_array).unwrap().len(), 1000);
-        assert_eq!(value("hodo:ubyte:3:0").unwrap().get("value").and_then(Item::as_array).unwrap().len(), 3);
-        let none = ["hodo:double:1001:7", "hodo:double", "hodo:double:x", "hodo:text:1", "hodo:double:1:2:3", "other"];
-        assert!(none.iter().all(|name| !far_end.has(name) && value(name).is_none()));
+    fn handle(&mut self, now: Instant, input: Input<'_, Command>) {
+        self.server.handle(now, input);
+        self.postings.look(now, &self.pvs, &self.server);
+    }
+
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Event> {
+        loop {
+            match self.server.poll(now, out) {
+                Output::Event(Event::Call { call, peer, channel, argument }) => {
+                    self.called(now, call, peer, channel, argument.as_deref());
+                }
+                Output::Idle(deadline) => {
+                    if !self.postings.post(now, &mut self.server) {
+                        return Output::Idle([deadline, self.postings.next(now)].into_iter().flatten().min());
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
+        self.server.landing(peer)
+    }
+
+    fn stamped(&mut self, stamp: Stamp) {
+        self.server.stamped(stamp);
+    }
+
+    fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], out: &mut Outbox) -> bool {
+        self.server.admits(now, ends, datagram, out)
     }
 }

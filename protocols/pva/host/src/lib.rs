@@ -12,6 +12,7 @@ pub mod parse;
 mod protocol;
 pub mod record;
 pub mod replay;
+mod report;
 pub mod serve;
 pub mod server;
 pub mod show;

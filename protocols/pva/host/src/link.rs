@@ -2,18 +2,30 @@
 //!
 //! | mode | an operation is |
 //! |---|---|
-//! | receive | a get of the field `value` |
+//! | receive | a get of the field `value`; of another size than that which the link was opened for, of a part of an array |
 //! | send | a put of it |
 //! | both | a put-get |
 //!
 //! A channel of the link has, for each size and mode, a PV and as many operations on it as are in flight at once. They are set up when they
 //! are first needed, and used again and again.
 
-use crate::machines::client::{Client, Command, Event, Failure, Kind, Lost};
+mod feeds;
+mod reporter;
+#[cfg(test)]
+mod tests;
+
+use crate::far_end::{bytes_name, name_of, updates_name};
+use crate::machines::client::{ArrayRequest, Client, Command, Event, Failure, Kind, Lost};
+use crate::machines::wire::operation::ArraySlice;
 use crate::machines::{Datum, Item, Request};
+use crate::report::{self, REPORT};
+use feeds::Feeds;
 use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
-use hodo_measure::{Completion, FarEnd, Link, LinkError, Mode, Operation, Outcome, TcpTimes, Usage};
+use hodo_measure::{
+    Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Subscription, TcpTimes, Usage,
+};
 use hodo_tester::{ended, until_ready};
+use reporter::Reporter;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -26,6 +38,8 @@ pub(crate) struct Target {
     pub(crate) name: Option<String>,
     /// The process of the far end, if it is on this host and known.
     pub(crate) far_process: Option<u32>,
+    /// A number that no other link has: names of PVs with updates begin with it.
+    pub(crate) id: u64,
 }
 
 /// A pvAccess client on any driver, as the tester sees it.
@@ -34,6 +48,8 @@ pub(crate) struct PvaLink<D: Driver<Machine = Client>> {
     tcp: fn(&D) -> Option<TcpTimes>,
     target: Target,
     request: Request,
+    /// The size that the link was opened for.
+    size: u32,
     /// The number of the first channel of this link, and the PVs of each.
     first: u32,
     channels: Vec<Vec<Family>>,
@@ -42,6 +58,8 @@ pub(crate) struct PvaLink<D: Driver<Machine = Client>> {
     /// The channel of this link that each channel of the client belongs to.
     owners: Vec<u32>,
     open: u32,
+    reporter: Reporter,
+    feeds: Feeds,
     sampling: Sampling,
     failed: Option<LinkError>,
 }
@@ -50,6 +68,8 @@ pub(crate) struct PvaLink<D: Driver<Machine = Client>> {
 struct Family {
     size: u32,
     mode: Mode,
+    /// Whether parts of the array are read, of any size up to its own.
+    is_part: bool,
     /// The client's number of the PV.
     pv: u32,
     /// Operations that are not in flight.
@@ -62,6 +82,7 @@ struct Slot {
     family: u32,
     size: u32,
     mode: Mode,
+    is_part: bool,
     tag: u64,
     step: Step,
 }
@@ -72,6 +93,10 @@ enum Step {
     /// Waits for the type of what it puts.
     Unset,
     InFlight,
+    /// Calls for reports.
+    Report,
+    /// Monitors.
+    Feed,
 }
 
 impl<D: Driver<Machine = Client>> PvaLink<D> {
@@ -89,18 +114,29 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
             tcp: |_| None,
             target,
             request: "field(value)".parse().expect("a request"),
+            size,
             first: channels.start,
             channels: channels.clone().map(|_| Vec::new()).collect(),
             slots: Vec::new(),
             owners: Vec::new(),
             open: 0,
+            reporter: Reporter::default(),
+            feeds: Feeds::default(),
             sampling: Sampling::NONE,
             failed: None,
         };
         for channel in 0..channels.len() as u32 {
             link.family(channel, size, Mode::Receive);
         }
-        until_ready(&mut link, timeout, stop, |link| link.open >= channels.len() as u32)?;
+        if link.target.name.is_none() {
+            let (pv, operation) = fresh(&mut link.owners, &mut link.slots, 0, Step::Report);
+            link.reporter = Reporter::new(pv, operation);
+            link.open_pv(pv, REPORT.to_owned());
+            let request = Box::default();
+            link.driver.command(Command::Prepare { operation, channel: pv, kind: Kind::Call, request });
+        }
+        let all = channels.len() as u32;
+        until_ready(&mut link, timeout, stop, |link| link.open >= all + u32::from(link.reporter.is_there()))?;
         Ok(link)
     }
 
@@ -130,32 +166,53 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
 
     /// Returns the place of the PV of a channel for a size and a mode, and opens it if there is none yet.
     fn family(&mut self, channel: u32, size: u32, mode: Mode) -> usize {
-        let families = &mut self.channels[channel as usize];
-        if let Some(place) = families.iter().position(|family| (family.size, family.mode) == (size, mode)) {
+        let families = &self.channels[channel as usize];
+        // A PV for each of many sizes would be opened while the others are measured.
+        let is_part = mode == Mode::Receive && size != self.size && self.target.name.is_none();
+        let size = if is_part { self.size } else { size };
+        let key = (size, mode, is_part);
+        if let Some(place) = families.iter().position(|family| (family.size, family.mode, family.is_part) == key) {
             return place;
         }
-        let known = families.iter().find(|family| family.size == size || self.target.name.is_some());
+        let mut whole = families.iter().filter(|family| !family.is_part && !is_part);
+        let known = whole.find(|family| family.size == size || self.target.name.is_some());
         let pv = known.map_or(self.owners.len() as u32, |family| family.pv);
         if known.is_none() {
             let number = self.first + channel;
             let name = match &self.target.name {
                 Some(name) => name.replace("{}", &number.to_string()),
+                None if is_part => bytes_name(size, number),
                 None => name_of(size, number),
             };
             self.owners.push(channel);
-            self.driver.command(Command::Open { channel: pv, name, server: Some(self.target.server.clone()) });
+            self.open_pv(pv, name);
         }
-        families.push(Family { size, mode, pv, free: Vec::new() });
+        let families = &mut self.channels[channel as usize];
+        families.push(Family { size, mode, is_part, pv, free: Vec::new() });
         families.len() - 1
+    }
+
+    fn open_pv(&mut self, channel: u32, name: String) {
+        self.driver.command(Command::Open { channel, name, server: Some(self.target.server.clone()) });
+    }
+
+    /// Requests a report of the far end, unless one is under way.
+    fn ask_report(&mut self) {
+        let now = self.driver.now();
+        if let Some(operation) = self.reporter.ask(now) {
+            let argument = Some(Box::new(report::question(self.sampling.is_on())));
+            self.driver.command(Command::Call { operation, argument });
+        }
     }
 
     /// Sets an operation up, and returns its number.
     fn prepare(&mut self, channel: u32, family: usize) -> u32 {
-        let Family { size, mode, pv, .. } = self.channels[channel as usize][family];
+        let Family { size, mode, is_part, pv, .. } = self.channels[channel as usize][family];
         let operation = self.slots.len() as u32;
         let family = family as u32;
-        self.slots.push(Slot { channel, family, size, mode, tag: 0, step: Step::Unset });
+        self.slots.push(Slot { channel, family, size, mode, is_part, tag: 0, step: Step::Unset });
         let kind = match mode {
+            Mode::Receive if is_part => Kind::Array,
             Mode::Receive => Kind::Get,
             Mode::Send => Kind::Put,
             Mode::Both => Kind::PutGet,
@@ -171,6 +228,10 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
         slot.step = Step::InFlight;
         if self.sampling.takes(slot.tag) {
             self.driver.machine_mut().follow(operation);
+        }
+        if slot.is_part {
+            let request = ArrayRequest::Read(ArraySlice { offset: 0, count: slot.size.into(), stride: 1 });
+            return self.driver.command(Command::Array { operation, request: Box::new(request) });
         }
         if slot.mode == Mode::Receive {
             return self.driver.command(Command::Execute { operation });
@@ -198,14 +259,28 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
 
     #[inline]
     fn turn(&mut self, wait: Wait, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError> {
-        let PvaLink { driver, channels, slots, owners, open, failed, first, .. } = self;
-        let mut set_up = Vec::new();
+        let PvaLink { driver, channels, slots, owners, open, failed, first, feeds, reporter, .. } = self;
+        let (mut set_up, mut report, mut without_reports) = (Vec::new(), None, None);
+        let has_ended = !feeds.ended.is_empty();
+        done.extend(
+            feeds.ended.drain(..).map(|channel| Completion { tag: u64::from(channel), outcome: Outcome::Unsubscribed }),
+        );
+        let wait = if has_ended { Wait::Never } else { wait };
         let outcome = driver.turn(wait, until, &mut |event| match event {
+            Event::Done { operation } | Event::Failed { operation, .. }
+                if slots[operation as usize].step == Step::Report =>
+            {
+                report = Some((operation, matches!(event, Event::Done { .. })));
+            }
             Event::Done { operation } => {
                 let slot = &mut slots[operation as usize];
                 slot.step = Step::Free;
                 channels[slot.channel as usize][slot.family as usize].free.push(operation);
                 done.push(Completion { tag: slot.tag, outcome: Outcome::Done });
+            }
+            Event::Failed { operation, why } if slots[operation as usize].step == Step::Feed => {
+                let channel = *first + slots[operation as usize].channel;
+                failed.get_or_insert(LinkError::PeerMisbehaved { channel, what: why.to_string() });
             }
             Event::Failed { operation, why } => {
                 let slot = &mut slots[operation as usize];
@@ -214,8 +289,11 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
                 channels[slot.channel as usize][slot.family as usize].free.push(operation);
                 done.push(Completion { tag: slot.tag, outcome });
             }
+            Event::Updates { operation } => feeds.waiting.push(operation),
             Event::Ready { operation } if slots[operation as usize].step == Step::Unset => set_up.push(operation),
             Event::Connected { .. } => *open += 1,
+            // Another server that makes PVs of these names.
+            Event::Refused { channel, .. } if reporter.is_at(channel) => without_reports = Some(channel),
             Event::Refused { channel, status } => {
                 let channel = *first + owners[channel as usize];
                 failed.get_or_insert(LinkError::PeerMisbehaved { channel, what: status.to_string() });
@@ -226,9 +304,14 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
             }
             _ => {}
         });
+        if let Some(channel) = without_reports {
+            reporter.give_up();
+            driver.command(Command::Close { channel });
+        }
         for operation in set_up {
             self.execute(operation);
         }
+        self.updated(report, done);
         // The client itself would try again and again.
         if self.open < self.channels.len() as u32
             && let Some(why) = self.driver.machine().trouble(0)
@@ -236,6 +319,28 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
             self.failed.get_or_insert(link_error(self.first, why.clone()));
         }
         ended(outcome, self.failed.as_ref())
+    }
+
+    /// Takes a report and updates that have come, and asks for the next report while there are subscriptions.
+    #[inline]
+    fn updated(&mut self, report: Option<(u32, bool)>, done: &mut Vec<Completion>) {
+        if report.is_none() && self.feeds.is_idle() {
+            return;
+        }
+        let now = self.driver.now();
+        let client = self.driver.machine_mut();
+        if let Some((operation, is_done)) = report {
+            let reply = if is_done { client.value(operation) } else { None };
+            self.reporter.take(reply, now);
+        }
+        self.feeds.take(client, &self.reporter, now, done);
+        // That the server may send more has to be sent: a command has the driver look at a client that has nothing else to do.
+        for operation in self.feeds.taken.drain(..) {
+            self.driver.command(Command::Execute { operation });
+        }
+        if !self.feeds.is_idle() && self.reporter.is_due(now) {
+            self.ask_report();
+        }
     }
 }
 
@@ -246,7 +351,8 @@ impl<D: Driver<Machine = Client>> Link for PvaLink<D> {
         let family = self.family(channel, size, mode);
         let free = self.channels[channel as usize][family].free.pop();
         let operation = free.unwrap_or_else(|| self.prepare(channel, family));
-        self.slots[operation as usize].tag = tag;
+        let slot = &mut self.slots[operation as usize];
+        (slot.tag, slot.size) = (tag, size);
         self.execute(operation);
     }
 
@@ -260,10 +366,52 @@ impl<D: Driver<Machine = Client>> Link for PvaLink<D> {
         self.driver.now()
     }
 
-    /// Returns the usage of the far end's process from the system if it runs on this host.
-    fn far_end(&mut self, _until: Instant, _done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
-        let usage = self.target.far_process.and_then(Usage::of);
-        Ok(usage.map(|usage| FarEnd { usage: Some(usage), ..FarEnd::default() }))
+    /// Subscribes to a PV that the far end makes for this subscription alone.
+    fn subscribe(&mut self, subscription: Subscription) -> Result<(), LinkError> {
+        let Subscription { channel, size, rate, first_after, queue } = subscription;
+        if !self.reporter.is_there() {
+            let why = "updates are measured from `hodo serve pva://…` alone: start one, and name no PV";
+            return Err(LinkError::Unsupported(why.to_owned()));
+        }
+        let PvaLink { owners, slots, feeds, .. } = self;
+        let (feed, count) = feeds.begin(channel, || fresh(owners, slots, channel, Step::Feed));
+        let (pv, operation) = (feed.pv, feed.operation);
+        self.open_pv(pv, updates_name(size, rate, first_after, &format!("{:x}-{count}", self.target.id)));
+        let request = Box::new(feeds::request(queue));
+        self.driver.command(Command::Prepare { operation, channel: pv, kind: Kind::Monitor, request });
+        self.driver.command(Command::Execute { operation });
+        self.ask_report();
+        Ok(())
+    }
+
+    fn unsubscribe(&mut self) {
+        let PvaLink { driver, feeds, .. } = self;
+        feeds.end(|channel| driver.command(Command::Close { channel }));
+    }
+
+    /// Returns what the far end reports, or the usage of its process if that runs on this host.
+    fn far_end(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
+        if !self.reporter.is_there() {
+            let usage = self.target.far_process.and_then(Usage::of);
+            return Ok(usage.map(|usage| FarEnd { usage: Some(usage), ..FarEnd::default() }));
+        }
+        // One that was asked for earlier does not count.
+        for is_asked in [self.reporter.is_asked(), true] {
+            if is_asked {
+                self.ask_report();
+            }
+            while self.reporter.is_asked() {
+                if self.now() >= until {
+                    return Ok(None);
+                }
+                self.turn(Wait::Block, until, done)?;
+            }
+        }
+        Ok(self.reporter.last())
+    }
+
+    fn losses(&self) -> Loss {
+        Loss { overrun: self.feeds.overrun, ..Loss::default() }
     }
 
     fn tcp(&self) -> Option<TcpTimes> {
@@ -291,13 +439,12 @@ fn link_error(channel: u32, why: Lost) -> LinkError {
     }
 }
 
-/// Returns the name of the PV of this size and number at `hodo serve`.
-fn name_of(size: u32, number: u32) -> String {
-    match size {
-        8 => format!("hodo:double:{number}"),
-        _ if size.is_multiple_of(8) => format!("hodo:double:{}:{number}", size / 8),
-        _ => format!("hodo:ubyte:{size}:{number}"),
-    }
+/// Returns numbers for a PV and an operation of the client beside those of families.
+fn fresh(owners: &mut Vec<u32>, slots: &mut Vec<Slot>, channel: u32, step: Step) -> (u32, u32) {
+    let numbers = (owners.len() as u32, slots.len() as u32);
+    owners.push(channel);
+    slots.push(Slot { channel, family: u32::MAX, size: 0, mode: Mode::Receive, is_part: false, tag: 0, step });
+    numbers
 }
 
 /// Returns what is put into a field of this size.

@@ -1,13 +1,14 @@
 //! A URI becomes a pvAccess link or its far end, on sockets or simulated.
 
-use crate::far_end::FarEnd;
+use crate::far_end::{FarEnd, Pvs};
 use crate::link::{PvaLink, Target};
 use crate::machines::client::{Client, ClientConfig};
-use crate::machines::server::{Server as Machine, ServerConfig, Sourced};
+use crate::machines::server::ServerConfig;
 use crate::machines::wire::SERVER_PORT;
 use crate::machines::{Limits, SessionConfig};
 use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_machine::{Address, Transport};
+use hodo_measure::Usage;
 use hodo_sim::Sim;
 use hodo_tester::{
     Error, LOOPBACK, Opened, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri, cannot, in_parts, networks,
@@ -18,6 +19,8 @@ use std::sync::atomic::AtomicBool;
 
 /// Bytes of a message beside those of the array in it.
 const MESSAGE_FRONT: usize = 1 << 16;
+/// Updates that may wait for one subscriber at the far end.
+const QUEUE_MAX: u32 = 10_000;
 
 /// Opens a link over sockets.
 pub(crate) fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error> {
@@ -39,11 +42,14 @@ fn open_part(
     opened: &mut Opened,
 ) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
-    let client = Client::new(ClientConfig { seed: hodo_io::random_bits(), ..client_config(settings) });
+    let has_name = target.name.is_some();
+    let seed = hodo_io::random_bits();
+    let target = Target { id: seed, ..target.clone() };
+    let client = Client::new(ClientConfig { seed, ..client_config(settings) });
     let endpoint = Endpoint::new(client, Sockets::new(socket_settings(settings)).map_err(failed)?, clock);
-    let link = PvaLink::open(endpoint, target.clone(), channels, settings.size_max, settings.timeout, stop);
+    let link = PvaLink::open(endpoint, target, channels, settings.size_max, settings.timeout, stop);
     let mut link = link.map_err(|why| cannot(uri, &why))?;
-    if target.name.is_some() {
+    if has_name {
         check_size_there(uri, settings, &mut link, stop)?;
     }
     let link = link.with_tcp(|endpoint| endpoint.transport().tcp().map(tcp_times));
@@ -73,7 +79,7 @@ fn check_size_there(
 fn target(uri: &Uri, settings: &Settings) -> Result<Target, Error> {
     let name = uri.path.strip_prefix('/').filter(|name| !name.is_empty()).map(str::to_owned);
     let server = Uri { path: String::new(), ..uri.clone() }.socket_address("", SERVER_PORT)?;
-    Ok(Target { server, name, far_process: settings.far_process })
+    Ok(Target { server, name, far_process: settings.far_process, id: 0 })
 }
 
 fn client_config(settings: &Settings) -> ClientConfig {
@@ -97,9 +103,10 @@ fn session(size_max: u32) -> SessionConfig {
 pub(crate) fn simulate(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error> {
     let (out, back) = networks(uri, &uri.options, settings)?;
     let client = Client::new(client_config(settings));
-    let server = far_end(settings.size_max, &FarEnd::new(settings.size_max).into());
+    // A run has to be the same each time, so it tells of no usage.
+    let server = far_end(settings.size_max, Pvs::new(settings.size_max), || None);
     let sim = Sim::new(Transport::Stream, (&out, &back), client, vec![server], |_| None);
-    let target = Target { server: Address::Node(SERVER_NODE), name: None, far_process: None };
+    let target = Target { server: Address::Node(SERVER_NODE), name: None, far_process: None, id: 0 };
     let link = PvaLink::open(sim, target, 0..settings.channels, settings.size_max, settings.timeout, stop);
     let link = link.map_err(|why| cannot(uri, &why))?;
     let model = link.driver().model();
@@ -110,9 +117,9 @@ pub(crate) fn simulate(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Res
 pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
     let address = uri.socket_address(LOOPBACK, SERVER_PORT)?;
     let size_max = settings.size_max;
-    let source = Sourced::from(FarEnd::new(size_max));
+    let pvs = Pvs::new(size_max);
     let service = Service {
-        make: move |_| far_end(size_max, &source),
+        make: move |_| far_end(size_max, pvs.beside(), || Some(Usage::of_process())),
         answer: |_| None,
         transport: Transport::Stream,
         threads: settings.thread_count(),
@@ -122,6 +129,7 @@ pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error
 }
 
 /// Creates the far end of a link, with operations of up to so many bytes.
-fn far_end(size_max: u32, source: &Sourced) -> Machine {
-    Machine::new(ServerConfig { session: session(size_max), source: source.clone(), ..ServerConfig::default() })
+fn far_end(size_max: u32, pvs: Pvs, usage: fn() -> Option<Usage>) -> FarEnd {
+    let config = ServerConfig { session: session(size_max), queue_max: QUEUE_MAX, ..ServerConfig::default() };
+    FarEnd::new(config, pvs, usage)
 }

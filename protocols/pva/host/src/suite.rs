@@ -19,7 +19,7 @@ pub(crate) const PVA: Description = Description {
     own: false,
     is_at_path: false,
     has_one_thread: false,
-    has_updates: false,
+    has_updates: true,
 };
 
 /// The sizes of the published study: 1 to 10,000,000 doubles.

@@ -11,11 +11,13 @@ mod operation;
 mod operations;
 mod rights;
 mod source;
+mod stages;
 mod statistics;
 mod subscription;
 
 pub use rights::{AccessList, AccessRule, Claimant, Rights, Ruled, Rules};
 pub use source::{Source, Sourced};
+pub use stages::{ANSWER, SEND, Stages};
 pub use statistics::{ClientStatistics, Ended, ServerCounters};
 
 use crate::Error;
@@ -31,7 +33,7 @@ use client::Client;
 use core::time::Duration;
 use discovery::Discovery;
 pub use discovery::{DiscoveryConfig, DiscoveryCounters, LONGER_MAX};
-use hodo_machine::{Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers, Slab, Timers};
+use hodo_machine::{Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers, Slab, Stamp, Timers};
 
 /// How long a client has been silent, at least, that makes room for another one; and how long none is looked for after there was none.
 const SILENT_MIN: Duration = Duration::from_secs(5);
@@ -275,6 +277,27 @@ impl Server {
     #[must_use]
     pub fn name(&self, channel: u32) -> Option<&str> {
         self.shared.channel(channel).map(|channel| channel.name.as_str())
+    }
+
+    /// Follows from now on how long the replies to a client take, or no longer.
+    pub fn follow(&mut self, peer: Peer, is_followed: bool) {
+        if let Some(client) = self.clients.at(peer) {
+            client.follow(is_followed);
+        }
+    }
+
+    /// Returns how long the replies to a client took, if they are followed.
+    #[must_use]
+    pub fn stages(&self, peer: Peer) -> Option<&Stages> {
+        self.clients.get(peer)?.stages()
+    }
+
+    /// Returns how many updates of a channel each running subscriber takes at once, without one that waits or is merged; `None` if there
+    /// is no such subscriber.
+    #[must_use]
+    pub fn room(&self, channel: u32) -> Option<u32> {
+        let subscribers = self.shared.channel(channel)?.subscribers.iter().filter_map(|(_, one)| *one);
+        subscribers.filter_map(|(peer, ioid)| self.clients.get(peer)?.room(ioid)).min()
     }
 
     /// Serves a channel of this name, in place of one that there may be, and returns its number.
@@ -524,7 +547,7 @@ impl Machine for Server {
             client.is_queued = false;
             let has_more = client.write(&mut self.shared);
             let (is_over, has_bytes) = (client.is_over, !client.is_empty());
-            client.flush(out);
+            client.flush(peer, out);
             if has_more {
                 self.wake(peer);
             }
@@ -554,5 +577,11 @@ impl Machine for Server {
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
         self.clients.at(peer)?.landing()
+    }
+
+    fn stamped(&mut self, stamp: Stamp) {
+        if let Some(client) = self.clients.at(Peer(stamp.tag as u32)) {
+            client.stamped(stamp);
+        }
     }
 }

@@ -9,7 +9,6 @@ extern crate alloc;
 
 mod channel;
 mod client;
-mod difference;
 mod error;
 mod lane;
 mod payload;

@@ -1,11 +1,10 @@
 use crate::Error;
 use crate::client::{Event, Noticed, Queues};
-use crate::difference::Difference;
 use crate::tracker::Tracker;
 use crate::wire::updates::{Ended, SUBSCRIBE, Stamp, Subscribe, Subscribed, UNSUBSCRIBE, encode_unsubscribe};
 use crate::wire::{Header, Kind};
 use core::time::Duration;
-use hodo_machine::{Instant, Outbox};
+use hodo_machine::{Difference, Instant, Outbox};
 
 /// A lease is renewed so often while it lasts, because a renewal may be lost.
 const RENEWALS: u32 = 4;

@@ -198,7 +198,7 @@ impl Talk {
         if !status.is_success() {
             channel.step = Step::Refused;
             tables.again.push(number);
-            return tables.tell(Event::Refused { channel: number, status: status });
+            return tables.tell(Event::Refused { channel: number, status });
         }
         channel.step = Step::Open(sid);
         channel.back_off = None;

@@ -302,7 +302,7 @@ impl Operation {
             subscription.reset();
             self.state = State::Ended;
         }
-        let ended = is_last.then(|| Event::Ended { operation: number, status: reply.status });
+        let ended = is_last.then_some(Event::Ended { operation: number, status: reply.status });
         Ok([is_first.then_some(Event::Updates { operation: number }), ended])
     }
 

@@ -1,5 +1,6 @@
 use crate::server::operation::{Neighbours, Operation};
 use crate::server::operations::Operations;
+use crate::server::stages::{Followed, Stages};
 use crate::server::{ClientStatistics, Ended, Event, Rights, ServerConfig, Shared};
 use crate::session::{Session, Step, claimed};
 use crate::wire::connection::{ChannelCreated, CreateChannel, DestroyChannel, Note};
@@ -12,7 +13,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
-use hodo_machine::{Closed, Ends, Instant, Outbox, Peer, Slab};
+use hodo_machine::{Closed, Ends, Instant, Outbox, Peer, Slab, Stamp};
 
 /// Bytes that are written for one client before the others have their turn.
 const TURN_BYTES: usize = 64 << 10;
@@ -48,6 +49,8 @@ pub(crate) struct Talk {
     pub(crate) held: usize,
     /// The remains of the last message.
     left_over: LeftOver,
+    /// The replies, if their stages are followed.
+    pub(crate) followed: Option<Box<Followed>>,
 }
 
 /// A channel that a client has opened.
@@ -73,6 +76,7 @@ impl Client {
             running: VecDeque::new(),
             held: 0,
             left_over: LeftOver::default(),
+            followed: None,
         };
         Client {
             inbound: Inbound::new(Side::Client),
@@ -152,8 +156,34 @@ impl Client {
         self.talk.session.writer.is_empty()
     }
 
-    pub(crate) fn flush(&mut self, out: &mut Outbox) {
+    pub(crate) fn flush(&mut self, peer: Peer, out: &mut Outbox) {
         self.talk.session.writer.flush(out);
+        if let Some(followed) = &mut self.talk.followed {
+            followed.mark(peer, out);
+        }
+    }
+
+    /// Follows the stages of replies from now on, or no longer.
+    pub(crate) fn follow(&mut self, is_followed: bool) {
+        let known = self.talk.followed.take();
+        self.talk.followed = is_followed.then(|| known.unwrap_or_default());
+    }
+
+    /// Returns how long the replies took, if they are followed.
+    pub(crate) fn stages(&self) -> Option<&Stages> {
+        self.talk.followed.as_ref().map(|followed| &followed.stages)
+    }
+
+    pub(crate) fn stamped(&mut self, stamp: Stamp) {
+        if let Some(followed) = &mut self.talk.followed {
+            followed.stamped(stamp);
+        }
+    }
+
+    /// Returns how many updates a subscription takes at once, if it runs.
+    pub(crate) fn room(&self, ioid: u32) -> Option<u32> {
+        let room = self.talk.operations.get(ioid)?.room()?;
+        Some(if self.is_blocked { 0 } else { room })
     }
 
     /// Returns since when a client has been silent that has nothing open.

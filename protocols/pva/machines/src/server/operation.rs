@@ -2,12 +2,14 @@ use crate::data::{BitSet, Type, Value};
 use crate::request::{Delivery, Request};
 use crate::server::array::Slicing;
 use crate::server::client::Talk;
+use crate::server::stages::Followed;
 use crate::server::subscription::{Subscription, Taken};
 use crate::server::{Access, Event, ServerConfig, Shared};
 use crate::wire::operation::{Operation as Front, Reply, Subcommand};
 use crate::wire::{Command, Status};
 use crate::{Error, Reader};
 use alloc::boxed::Box;
+use hodo_machine::Instant;
 
 /// The error of a client that may not do what it asks for.
 pub(crate) const NOT_ALLOWED: &str = "this client may not do that with the channel";
@@ -34,6 +36,8 @@ pub(crate) struct Operation {
     pub(crate) call: Option<u64>,
     /// The subcommand of the request that is being answered.
     subcommand: Subcommand,
+    /// When that request arrived, if its stages are followed.
+    arrived: Option<Instant>,
 }
 
 /// The operations beside one in the list of those of its channel.
@@ -46,6 +50,11 @@ pub(crate) struct Neighbours {
 impl Operation {
     pub(crate) const fn is_subscription(&self) -> bool {
         self.subscription.is_some()
+    }
+
+    /// Returns how many updates its subscription takes at once, if that runs.
+    pub(crate) fn room(&self) -> Option<u32> {
+        self.subscription.as_ref()?.room()
     }
 
     /// Frees what others keep for it.
@@ -75,6 +84,7 @@ impl Operation {
             put: None,
             call: None,
             subcommand: Subcommand::NONE,
+            arrived: None,
         }
     }
 }
@@ -168,6 +178,7 @@ impl Talk {
             slicing,
             call: None,
             subcommand: Subcommand::NONE,
+            arrived: None,
         };
         self.link(front.ioid, operation);
         let of = slicing.and_then(|slicing| plan.field(slicing.field)).unwrap_or_else(|| plan.of());
@@ -208,6 +219,9 @@ impl Talk {
             return Ok(Err(Status::error("the operation is not over yet")));
         }
         operation.subcommand = at;
+        if self.followed.is_some() {
+            operation.arrived = Some(self.session.heard());
+        }
         let reads = operation.kind == Command::Get || (operation.kind == Command::Array && at.reads_array());
         if shared.is_draining && !reads {
             return Ok(Err(Status::error("the server is about to stop: try again in a moment")));
@@ -306,6 +320,7 @@ impl Talk {
             Err(status) => (status, None),
         };
         let is_success = status.is_success();
+        replied(operation, &mut self.followed);
         let writer = &mut self.session.writer;
         Reply { ioid, subcommand, status }.begin(kind, writer);
         if kind == Command::Rpc && is_success {
@@ -342,7 +357,8 @@ impl Talk {
 
     fn write_owed(&mut self, ioid: u32, subcommand: Subcommand, shared: &mut Shared) {
         shared.counters.reads += 1;
-        let Some(operation) = self.operations.get(ioid) else { return };
+        let Some(operation) = self.operations.at(ioid) else { return };
+        replied(operation, &mut self.followed);
         let writer = &mut self.session.writer;
         let channel = shared.channel(operation.channel);
         let status = if channel.is_some() { Status::OK } else { Status::error("the channel is served no more") };
@@ -378,5 +394,13 @@ impl Talk {
         if let Some(subscription) = &mut operation.subscription {
             subscription.run(false);
         }
+    }
+}
+
+/// Notes that the next write holds the reply to an operation, if its stages are followed.
+#[inline]
+fn replied(operation: &mut Operation, followed: &mut Option<Box<Followed>>) {
+    if let (Some(followed), Some(arrived)) = (followed, operation.arrived.take()) {
+        followed.replied(arrived);
     }
 }

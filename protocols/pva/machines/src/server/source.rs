@@ -16,6 +16,16 @@ pub trait Source: Send + Sync {
     fn make(&self, name: &str) -> Option<(Value, Access)>;
 }
 
+impl<S: Source + ?Sized> Source for Arc<S> {
+    fn has(&self, name: &str) -> bool {
+        (**self).has(name)
+    }
+
+    fn make(&self, name: &str) -> Option<(Value, Access)> {
+        (**self).make(name)
+    }
+}
+
 /// A [`Source`] in the settings of a server; none at first.
 #[derive(Clone, Default)]
 pub struct Sourced(Option<Arc<dyn Source>>);

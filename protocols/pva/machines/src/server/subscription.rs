@@ -92,6 +92,12 @@ impl Subscription {
         self.is_running && !self.waiting.is_empty() && (self.allowed > 0 || !self.delivery.pipeline)
     }
 
+    /// Returns how many updates it takes at once, of which none waits or is merged; `None` unless it runs.
+    pub(crate) fn room(&self) -> Option<u32> {
+        let most = if self.delivery.pipeline { self.allowed.min(self.delivery.queue) } else { self.delivery.queue };
+        self.is_running.then(|| most.saturating_sub(self.waiting.len() as u32))
+    }
+
     /// Returns the next update that may be sent.
     pub(crate) fn next(&mut self, held: &mut usize) -> Option<Update> {
         if !self.has_next() {

@@ -1,4 +1,4 @@
-use hodo_machine::{CLOCK_GRID, Instant};
+use crate::{CLOCK_GRID, Instant};
 
 /// Readings that are kept: clocks drift, so that the best one of long ago is worse than a newer one.
 const KEPT: usize = 8;
@@ -8,7 +8,7 @@ const KEPT: usize = 8;
 /// A reading is right to half of its round-trip, so the one with the shortest counts. Two clocks of one host differ by a
 /// multiple of [`CLOCK_GRID`]: where that is within the error, it is the difference.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Difference {
+pub struct Difference {
     readings: [Option<Reading>; KEPT],
     next: usize,
     ahead_ns: Option<i64>,
@@ -22,7 +22,7 @@ struct Reading {
 
 impl Difference {
     /// Takes a reading: asked then on our clock, answered with `theirs_ns`, received now.
-    pub(crate) fn read(&mut self, asked_ns: u64, theirs_ns: u64, now: Instant) {
+    pub fn read(&mut self, asked_ns: u64, theirs_ns: u64, now: Instant) {
         let Some(round_trip_ns) = now.as_nanos().checked_sub(asked_ns) else { return };
         let ahead_ns = theirs_ns.wrapping_sub(asked_ns + round_trip_ns / 2).cast_signed();
         self.readings[self.next % KEPT] = Some(Reading { round_trip_ns, ahead_ns });
@@ -33,8 +33,9 @@ impl Difference {
 
     /// Returns the nanoseconds from `theirs_ns` on the far end's clock to `now` on ours, or 0 where that is before it;
     /// `None` without a reading.
+    #[must_use]
     #[inline]
-    pub(crate) fn since(&self, theirs_ns: u64, now: Instant) -> Option<u64> {
+    pub fn since(&self, theirs_ns: u64, now: Instant) -> Option<u64> {
         let ours_ns = theirs_ns.wrapping_sub(self.ahead_ns?.cast_unsigned());
         Some(u64::try_from(now.as_nanos().wrapping_sub(ours_ns).cast_signed()).unwrap_or(0))
     }
@@ -95,7 +96,7 @@ mod tests {
             [(5, u64::MAX, 4), (0, u64::MAX, u64::MAX), (u64::MAX, 0, u64::MAX), (0, 1 << 63, 9)]
         {
             difference.read(asked, theirs, at(now));
-            difference.since(theirs, at(now));
+            let _ = difference.since(theirs, at(now));
         }
     }
 }
