@@ -1,4 +1,5 @@
 mod accepting;
+mod gathering;
 mod solo;
 
 use crate::backlog::{Backlog, SLICES, write_now};
@@ -61,6 +62,7 @@ pub struct Streams {
     solo: Option<Peer>,
     /// The number of direct receives from the only peer since the last call of the poller.
     pub(crate) direct: u32,
+    gathering: gathering::Gathering,
 }
 
 struct Stream {
@@ -130,6 +132,7 @@ impl Streams {
             unsettled_until: Instant::ZERO,
             solo: None,
             direct: 0,
+            gathering: gathering::Gathering::default(),
         })
     }
 
@@ -176,6 +179,7 @@ impl Streams {
         // Another peer may get the number before these notices are passed on.
         self.notices.retain(|notice| notice.about() != peer);
         self.untaken.forget(peer);
+        self.gather_not(peer);
         if stream.watched {
             self.poller.remove(stream.fd.as_fd(), u64::from(peer.0));
         } else {
@@ -427,6 +431,7 @@ impl Streams {
                 self.heard = now;
                 self.owed -= usize::from(std::mem::take(&mut stream.owes));
                 let landed = room.map_or(0, |room| room.min(count));
+                self.landed(peer, landed, room.map_or(0, |room| room - landed));
                 if landed > 0 {
                     machine.handle(now, Input::Landed(peer, landed));
                 }

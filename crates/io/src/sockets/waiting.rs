@@ -50,7 +50,10 @@ impl Sockets {
                 return Ok(seen);
             }
         }
-        let Some(spins) = wait.polls_for() else { return self.look(clock, machine) };
+        let Some(spins) = wait.polls_for() else {
+            self.streams.gather_no_more();
+            return self.look(clock, machine);
+        };
         if spins.is_zero() {
             if let Some(now) = self.linger(clock, machine)? {
                 return Ok(Some(now));
@@ -321,12 +324,31 @@ impl Sockets {
             }
             span = span_until(until, clock.now());
         }
-        let seen = self.poll(span, clock, machine)?;
+        let seen = self.poll_gathering(span, until, clock, machine)?;
         if seen.is_none_or(|seen| seen - now > 2 * LINGER) {
             // What has not come by now is lost, or takes so long that looking for it does not pay.
             self.datagrams.in_flight = 0;
         }
         Ok(seen)
+    }
+
+    /// Polls all sockets as [`Sockets::poll`] does. If a message stops to come while its bytes are gathered, those that are there are taken.
+    fn poll_gathering<M: Machine>(
+        &mut self,
+        span: Option<Duration>,
+        until: Instant,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> InputTime {
+        if !self.streams.gather() {
+            return self.poll(span, clock, machine);
+        }
+        let seen = self.poll(Some(span.map_or(LOOK_UP, |span| span.min(LOOK_UP))), clock, machine)?;
+        if seen.is_some() {
+            return Ok(seen);
+        }
+        self.streams.gather_no_more();
+        self.poll(span_until(until, clock.now()), clock, machine)
     }
 
     /// Polls all sockets, and sleeps in the poller for at most `span`.

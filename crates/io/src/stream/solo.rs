@@ -60,6 +60,7 @@ impl Streams {
             stream.timed = true;
             sys::set_timeout(stream.fd.as_fd(), libc::SO_RCVTIMEO, LOOK_UP).ok()?;
         }
+        self.gather();
         self.read_on(peer, 0, clock, machine)
     }
 
