@@ -21,11 +21,14 @@ const TURN_BYTES: usize = 4 << 20;
 const TURN_SPAN: Duration = Duration::from_millis(1);
 /// The number of peers opened or closed between two readings of the clock: each may be a system call or two.
 const OUTPUTS: u32 = 64;
+/// The events after which the application has its turn. What it then asks for leaves before all events are told, so that the
+/// peer works meanwhile.
+const EVENTS: u32 = 128;
 
 /// A machine on a transport, run inline on the caller's thread.
 ///
-/// The machine is polled until it is idle, and only then everything that it sent is written, with one system call per
-/// peer. Nothing is allocated per operation once the buffers have grown.
+/// The machine is polled until it is idle or has told some events, and only then everything that it sent is written, with one
+/// system call per peer. Nothing is allocated per operation once the buffers have grown.
 ///
 /// A turn has a limit of bytes, messages and time. A machine that has more to send continues after the endpoint has
 /// checked for input, so that no peer, deadline or command waits for the messages to another peer.
@@ -42,6 +45,8 @@ pub struct Endpoint<M: Machine, T: Transport> {
     idle: bool,
     /// Whether the machine was interrupted, or peers wait for the next round: it continues without a wait.
     goes_on: bool,
+    /// Whether the machine was interrupted among its events: it is polled again before anything is received.
+    has_events: bool,
     /// Whether the machine has nothing more for the peers that have not had their share.
     round_over: bool,
     /// Whether input came in the last turn.
@@ -53,6 +58,7 @@ struct Turn {
     began: Instant,
     bytes: usize,
     outputs: u32,
+    events: u32,
 }
 
 impl<M: Machine, T: Transport> Endpoint<M, T> {
@@ -69,6 +75,7 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
             deadline: None,
             idle: false,
             goes_on: false,
+            has_events: false,
             round_over: false,
             has_heard: false,
         }
@@ -115,9 +122,10 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
     fn pump(&mut self, told: &mut dyn FnMut(M::Event)) -> io::Result<bool> {
         let mut any = false;
         let now = self.now.get();
-        let mut turn = Turn { began: now, bytes: 0, outputs: 0 };
+        let mut turn = Turn { began: now, bytes: 0, outputs: 0, events: 0 };
         let mut previous_length = self.out.len();
         self.goes_on = false;
+        self.has_events = false;
         if std::mem::take(&mut self.round_over) {
             self.transport.release(now, &mut self.machine);
         }
@@ -127,17 +135,25 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
                     let length = self.out.len() - previous_length;
                     previous_length = self.out.len();
                     self.batch.messages.push(Message { peer, pieces_end: self.out.seal(), length });
-                    if previous_length < BATCH_BYTES && self.batch.messages.len() < BATCH_MESSAGES {
+                    let is_full = previous_length >= BATCH_BYTES || self.batch.messages.len() >= BATCH_MESSAGES;
+                    if !is_full && !self.out.is_urgent() {
                         continue;
                     }
                     turn.bytes += std::mem::take(&mut previous_length);
                     turn.outputs = OUTPUTS;
                 }
-                // Events are not counted: they follow from what was received, which is bounded. If more were received before
-                // they are all delivered, they would pile up where they come faster than they are taken.
+                // If more were received before they are all delivered, they would pile up where they come faster than they are
+                // taken.
                 Output::Event(event) => {
                     any = true;
                     told(event);
+                    turn.events += 1;
+                    if turn.events == EVENTS {
+                        self.has_events = true;
+                        self.idle = false;
+                        self.flush()?;
+                        return Ok(true);
+                    }
                 }
                 Output::Open(peer, address) => {
                     turn.outputs += 1;
@@ -220,6 +236,9 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
     pub fn step(&mut self, wait: Wait, until: Instant, told: &mut dyn FnMut(M::Event)) -> io::Result<()> {
         self.asked.set(false);
         let told_some = !self.goes_on && !self.idle && self.pump(told)?;
+        if self.has_events {
+            return Ok(());
+        }
         let wait = if told_some || self.goes_on { Wait::Never } else { wait };
         let until = self.deadline.map_or(until, |deadline| deadline.min(until));
         let received = self.transport.receive(wait, until, &self.clock, &mut self.machine)?;
@@ -228,6 +247,9 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         self.now.set(now);
         if received.is_some() || self.goes_on {
             self.pump(told)?;
+            if self.has_events {
+                return Ok(());
+            }
         }
         // After the input, which may have moved the deadline, as in the simulation.
         if self.deadline.is_some_and(|deadline| now >= deadline) {

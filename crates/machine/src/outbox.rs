@@ -16,6 +16,7 @@ pub struct Outbox {
     pieces: Vec<Piece>,
     sealed: usize,
     length: usize,
+    is_urgent: bool,
     marks: Vec<Mark>,
 }
 
@@ -63,6 +64,19 @@ impl Outbox {
             self.length += segment.len();
             self.pieces.push(Piece::Shared(segment));
         }
+    }
+
+    /// Has a driver send what there is before it polls the machine again: the peer can work on it while the machine goes on.
+    #[inline]
+    pub fn urge(&mut self) {
+        self.is_urgent = true;
+    }
+
+    /// Tells whether what there is has to be sent before the machine is polled again.
+    #[must_use]
+    #[inline]
+    pub const fn is_urgent(&self) -> bool {
+        self.is_urgent
     }
 
     /// Says that a stage of the operation `tag` is over. Only for operations that are to be stamped: a mark costs its
@@ -134,6 +148,7 @@ impl Outbox {
         self.pieces.clear();
         self.sealed = 0;
         self.length = 0;
+        self.is_urgent = false;
     }
 }
 

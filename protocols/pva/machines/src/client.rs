@@ -240,6 +240,34 @@ impl Client {
             self.wake(connection);
         }
     }
+
+    /// Returns the next connection that has something to send, if it has much.
+    #[inline]
+    fn with_much(&mut self) -> Option<u32> {
+        let number = *self.ready.front()?;
+        let connection = self.connections.at(number)?.as_ref()?;
+        connection.link.as_ref().is_some_and(|link| link.has_much()).then_some(number)
+    }
+
+    /// Writes what a connection has to send, as far as its turn goes. Returns its peer if there is something.
+    fn write(&mut self, number: u32, out: &mut Outbox) -> Option<Peer> {
+        let connection = self.connections.at(number)?.as_mut()?;
+        if !core::mem::take(&mut connection.is_queued) {
+            return None;
+        }
+        let link = connection.link.as_mut()?;
+        let has_more = link.talk.write(&mut self.tables);
+        let has_bytes = !link.talk.session.writer.is_empty();
+        link.talk.session.writer.flush(out);
+        for operation in link.talk.written.drain(..) {
+            out.mark(QUEUE, operation.into(), Moment::Sending);
+            out.mark(SEND, operation.into(), Moment::Sent);
+        }
+        if has_more {
+            self.wake(number);
+        }
+        has_bytes.then_some(Peer(number))
+    }
 }
 
 impl Machine for Client {
@@ -277,6 +305,13 @@ impl Machine for Client {
         while let Some(found) = self.tables.finder.event() {
             self.found(found);
         }
+        if let Some(number) = self.with_much() {
+            self.ready.pop_front();
+            if let Some(peer) = self.write(number, out) {
+                out.urge();
+                return Output::Send(peer);
+            }
+        }
         if let Some(event) = self.tables.next_event() {
             if let Event::Done { operation } = event
                 && let Some(known) = self.tables.operation_at(operation)
@@ -296,23 +331,8 @@ impl Machine for Client {
             return Output::Open(Peer(number), address);
         }
         while let Some(number) = self.ready.pop_front() {
-            let Some(Some(connection)) = self.connections.at(number) else { continue };
-            if !core::mem::take(&mut connection.is_queued) {
-                continue;
-            }
-            let Some(link) = &mut connection.link else { continue };
-            let has_more = link.talk.write(&mut self.tables);
-            let has_bytes = !link.talk.session.writer.is_empty();
-            link.talk.session.writer.flush(out);
-            for operation in link.talk.written.drain(..) {
-                out.mark(QUEUE, operation.into(), Moment::Sending);
-                out.mark(SEND, operation.into(), Moment::Sent);
-            }
-            if has_more {
-                self.wake(number);
-            }
-            if has_bytes {
-                return Output::Send(Peer(number));
+            if let Some(peer) = self.write(number, out) {
+                return Output::Send(peer);
             }
             // A put of the wrong type has failed.
             if let Some(event) = self.tables.next_event() {

@@ -16,6 +16,9 @@ use hodo_machine::{Address, BackOff, Instant};
 /// Bytes that are written to one server before the others have their turn.
 const TURN_BYTES: usize = 64 << 10;
 
+/// Operations that are written before all events are told: the server works on them meanwhile.
+const MUCH: usize = 64;
+
 /// The step that a connection has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -90,6 +93,12 @@ impl Link {
             written: Vec::new(),
         };
         Link { inbound: Inbound::new(Side::Server), talk }
+    }
+
+    /// Returns whether so many operations wait to be written that the server would have something to do by itself.
+    #[inline]
+    pub(crate) fn has_much(&self) -> bool {
+        self.talk.jobs.len() >= MUCH && !self.talk.is_blocked
     }
 
     /// Takes in bytes of the server.
