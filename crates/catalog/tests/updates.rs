@@ -56,7 +56,11 @@ fn updates_come_at_the_rate_that_is_asked_for() {
             let found = measured(protocol, &updates(channels, Some(5_000.0)), threads);
             let due = 5_000.0 * found.elapsed_s;
             let counted = (found.operations + found.loss.lost + found.loss.overrun) as f64;
-            assert!((counted - due).abs() < 0.05 * due, "{}: {counted} of {due}: {:?}", protocol.name(), found.loss);
+            // What a machine under load has delayed or skipped may be of before the counted time, or come after it.
+            let latency = found.latency.as_ref().expect("updates came");
+            let late = 5_000.0 * latency.max as f64 / 1e9 + (found.loss.lost + found.loss.overrun) as f64;
+            let off = (counted - due).abs();
+            assert!(off < 0.05 * due + late, "{}: {counted} of {due}, {late}: {:?}", protocol.name(), found.loss);
         }
     }
 }
