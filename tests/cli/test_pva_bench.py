@@ -49,6 +49,7 @@ def test_ten_thousand_connects_at_once_and_one_after_the_other(far_end):
 def test_updates_of_a_thousand_channels(far_end):
     for one in command.bench(far_end, "--test", "updates", "--channels", "1000", *RUN):
         assert one["operations"] > 10_000 and one["loss"]["overrun"] == 0
+        assert one["clock_difference"]["error_ns"] == 0, "two processes of one host"
 
 
 def test_the_suite_of_each_operation_in_every_form(tmp_path):
@@ -58,6 +59,8 @@ def test_the_suite_of_each_operation_in_every_form(tmp_path):
         assert done.returncode == 0, done.stderr
         measurements = contract.parse((folder / "result.json").read_text(encoding="utf-8"))["measurements"]
         assert all(one["operations"] > 0 for one in measurements)
+        page = (folder / "report.html").read_text(encoding="utf-8")
+        assert ("Hodoscope: pva on" if operation == "value" else f"Hodoscope: pva {operation} on") in page
         assert len(contract.parse_tsv((folder / "result.tsv").read_text(encoding="utf-8"))) == len(measurements)
 
 

@@ -83,6 +83,8 @@ fn both_ends_of_a_host_have_one_clock() {
     for protocol in with_updates() {
         // The fastest of many is far under the time for which two clocks of one host would be apart.
         let found = measured(protocol, &updates(1, Some(5_000.0)), 1);
+        let clock = found.clock_difference.expect("its clock was read");
+        assert_eq!(clock.error_ns, 0, "{}", protocol.name());
         let latency = found.latency.expect("updates came");
         assert!((500..500_000).contains(&latency.min), "{}: {latency:?}", protocol.name());
     }

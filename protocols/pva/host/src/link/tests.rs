@@ -103,6 +103,10 @@ fn nothing_is_followed_unless_stages_are_asked_for() {
             }
             let counts: Vec<u64> = ask(link).stages.iter().map(|(_, spans)| spans.count()).collect();
             assert_eq!(counts, [followed, followed]);
+            // Each mark costs readings of the clock: there are none on this side either.
+            let mut stamps = Vec::new();
+            link.stamps(&mut stamps);
+            assert_eq!(stamps.len() as u64, 3 * followed);
         }
     });
 }
