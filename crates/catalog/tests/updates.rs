@@ -56,7 +56,11 @@ fn updates_come_at_the_rate_that_is_asked_for() {
             let found = measured(protocol, &updates(channels, Some(5_000.0)), threads);
             let due = 5_000.0 * found.elapsed_s;
             let counted = (found.operations + found.loss.lost + found.loss.overrun) as f64;
-            assert!((counted - due).abs() < 0.05 * due, "{}: {counted} of {due}: {:?}", protocol.name(), found.loss);
+            // What a machine under load has delayed or skipped may be of before the counted time, or come after it.
+            let latency = found.latency.as_ref().expect("updates came");
+            let late = 5_000.0 * latency.max as f64 / 1e9 + (found.loss.lost + found.loss.overrun) as f64;
+            let off = (counted - due).abs();
+            assert!(off < 0.05 * due + late, "{}: {counted} of {due}, {late}: {:?}", protocol.name(), found.loss);
         }
     }
 }
@@ -79,6 +83,8 @@ fn both_ends_of_a_host_have_one_clock() {
     for protocol in with_updates() {
         // The fastest of many is far under the time for which two clocks of one host would be apart.
         let found = measured(protocol, &updates(1, Some(5_000.0)), 1);
+        let clock = found.clock_difference.expect("its clock was read");
+        assert_eq!(clock.error_ns, 0, "{}", protocol.name());
         let latency = found.latency.expect("updates came");
         assert!((500..500_000).contains(&latency.min), "{}: {latency:?}", protocol.name());
     }

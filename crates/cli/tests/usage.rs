@@ -16,6 +16,7 @@ fn each_mistake_is_named() {
         (&["bench", "tcp", "--window", "-1"], &["-1"]),
         (&["bench", "tcp", "--channels", "0"], &["--channels", "1..=20000"]),
         (&["bench", "tcp", "--channels", "20001"], &["--channels", "20001", "1..=20000"]),
+        (&["bench", "pva", "--channels", "100001"], &["--channels", "100001", "1..=100000"]),
         (
             &["bench", "tcp", "--test", "rate", "--channels", "20000", "--window", "1048576"],
             &["--window", "--channels"],

@@ -11,7 +11,7 @@ const KEPT: usize = 8;
 pub struct Difference {
     readings: [Option<Reading>; KEPT],
     next: usize,
-    ahead_ns: Option<i64>,
+    best: Option<Reading>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,16 @@ impl Difference {
         self.readings[self.next % KEPT] = Some(Reading { round_trip_ns, ahead_ns });
         self.next = (self.next + 1) % KEPT;
         let best = self.readings.iter().flatten().min_by_key(|reading| reading.round_trip_ns);
-        self.ahead_ns = best.map(Reading::on_the_grid);
+        self.best = best.copied();
+    }
+
+    /// Returns how many nanoseconds the far end's clock is ahead, and how far that may be wrong: not at all on one host.
+    #[must_use]
+    pub fn known(&self) -> Option<(i64, u64)> {
+        let best = self.best?;
+        let ahead_ns = best.on_the_grid();
+        let is_exact = ahead_ns.rem_euclid(CLOCK_GRID.as_nanos() as i64) == 0;
+        Some((ahead_ns, if is_exact { 0 } else { best.round_trip_ns / 2 }))
     }
 
     /// Returns the nanoseconds from `theirs_ns` on the far end's clock to `now` on ours, or 0 where that is before it;
@@ -36,7 +45,7 @@ impl Difference {
     #[must_use]
     #[inline]
     pub fn since(&self, theirs_ns: u64, now: Instant) -> Option<u64> {
-        let ours_ns = theirs_ns.wrapping_sub(self.ahead_ns?.cast_unsigned());
+        let ours_ns = theirs_ns.wrapping_sub(self.best?.on_the_grid().cast_unsigned());
         Some(u64::try_from(now.as_nanos().wrapping_sub(ours_ns).cast_signed()).unwrap_or(0))
     }
 }
@@ -68,6 +77,7 @@ mod tests {
         difference.read(100_000, 5_000_000 + 110_000, at(120_000));
         assert_eq!(difference.since(5_200_000, at(207_000)), Some(7_000));
         assert_eq!(difference.since(5_200_000, at(190_000)), Some(0), "never before it was sent");
+        assert_eq!(difference.known(), Some((5_000_000, 10_000)));
         // Eight later ones push it out.
         for n in 1..=8 {
             difference.read(n * 1_000_000, 5_000_000 + n * 1_000_000 + 40_000, at(n * 1_000_000 + 60_000));
@@ -83,6 +93,7 @@ mod tests {
             // The way there takes 3 us and back 17 us: half of it would be wrong by 7 us.
             difference.read(20_000_000, ahead + 20_003_000, at(20_020_000));
             assert_eq!(difference.since(ahead + 30_000_000, at(30_004_000)), Some(4_000));
+            assert_eq!(difference.known(), Some((ahead as i64, 0)));
         }
         let mut behind = Difference::default();
         behind.read(grid + 20_000, 23_000, at(grid + 40_000));

@@ -23,9 +23,9 @@ pub use hodo_io::usage::Usage;
 pub use link::{Completion, FarEnd, Link, LinkError, Operation, Outcome, Subscription};
 pub use plan::{Mode, Plan, Repeats, Size, Test, Until};
 pub use result::{
-    Binding, Clock, Cpu, Document, Environment, Estimate, Fairness, FarEndFacts, Interval, Latency, Limit, LimitKind,
-    Loss, Measurement, NodeShare, ProcessCpu, Published, Rate, SCHEMA, SCHEMA_1, Side, Stage, State, TcpTimes, Tool,
-    Verdict,
+    Binding, Clock, ClockDifference, Cpu, Document, Environment, Estimate, Fairness, FarEndFacts, Interval, Latency,
+    Limit, LimitKind, Loss, Measurement, NodeShare, ProcessCpu, Published, Rate, SCHEMA, SCHEMA_1, Side, Stage, State,
+    TcpTimes, Tool, Verdict,
 };
 pub use run::{Progress, Run, Unwatched, Watch, run};
 pub use sizes::Sizes;

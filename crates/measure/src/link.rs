@@ -1,4 +1,4 @@
-use crate::{Loss, Mode, TcpTimes};
+use crate::{ClockDifference, Loss, Mode, TcpTimes};
 use hodo_io::usage::Usage;
 use hodo_machine::{Closed, Instant, Sampling, Spans, Stamp, Wait};
 use std::time::Duration;
@@ -72,6 +72,8 @@ pub struct FarEnd {
     pub served: Vec<u64>,
     /// Duplicates and reordered ones among what it received; `lost` stays 0, because it cannot know.
     pub loss: Loss,
+    /// How far its clock is ahead, if ages of updates depend on that.
+    pub clock: Option<ClockDifference>,
     /// How long its stages took, by their names and in their order, while this link samples any.
     pub stages: Vec<(&'static str, Spans)>,
 }

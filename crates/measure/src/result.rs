@@ -154,6 +154,9 @@ pub struct Measurement {
     pub share_of_limit: Option<f64>,
     /// Where the time went, where the protocol stamps it.
     pub stages: Vec<Stage>,
+    /// The far end's clock beside ours, where times are counted from its stamps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_difference: Option<ClockDifference>,
     /// Whether the figures can be trusted.
     pub verdict: Verdict,
     /// The run over time, at most 200 entries.
@@ -444,6 +447,16 @@ pub struct Stage {
     /// The part of the mean time of an operation. Those of this side add up to 1; those of the far end to the share of the stage of
     /// this side that stands before them.
     pub share: f64,
+}
+
+/// The difference of the two sides' clocks, as it was measured over the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockDifference {
+    /// How far the far end's clock is ahead of this side's.
+    pub ahead_ns: i64,
+    /// How far that may be wrong either way: half of the shortest round-trip, or 0 on one host. Times that are counted from the far end's
+    /// stamps are off by as much.
+    pub error_ns: u64,
 }
 
 /// Where a stage was stamped.

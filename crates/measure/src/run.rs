@@ -16,10 +16,10 @@ mod updates;
 
 use crate::statistics::estimate;
 use crate::{
-    Cpu, Estimate, Fairness, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, Mode, NodeShare, Plan,
-    Rate, Repeats, Size, Stage, State, TcpTimes, Test, Until, Usage, Verdict, missed, verdict,
+    ClockDifference, Cpu, Estimate, Fairness, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, Mode,
+    NodeShare, Plan, Rate, Repeats, Size, Stage, State, TcpTimes, Test, Until, Usage, Verdict, missed, verdict,
 };
-use accounts::Accounts;
+use accounts::{Accounts, Moment};
 use drive::{Found, drive};
 use recorder::Tally;
 use schedule::Share;
@@ -118,6 +118,8 @@ pub struct Run {
     pub loss: Loss,
     /// Where the time went, where the plan asks for it and the links stamp it.
     pub stages: Vec<Stage>,
+    /// The far end's clock beside ours, where times are counted from its stamps; of several links the least sure.
+    pub clock_difference: Option<ClockDifference>,
     /// The share of each node, if the far end is nodes over which the link distributes operations by itself.
     pub nodes: Vec<NodeShare>,
     /// Whether the figures can be trusted.
@@ -244,6 +246,7 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: &[Found], error: Option<Lin
         cpu: accounts::cpu(first, all.elapsed_s, all.operations),
         tcp: accounts::tcp(found.iter().map(|link| &link.accounts)),
         stages: stages::stages(found),
+        clock_difference: if plan.test == Test::Updates { clock_difference(found) } else { None },
         loss,
         verdict: missed_or(plan, &rate, &intervals, judged(error.as_ref(), all.operations, loss, &intervals))
             .with(&nodes),
@@ -251,6 +254,11 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: &[Found], error: Option<Lin
         intervals,
         error,
     }
+}
+
+fn clock_difference(found: &[Found]) -> Option<ClockDifference> {
+    let known = found.iter().filter_map(|link| link.accounts.far_at(Moment::End)?.clock);
+    known.max_by_key(|clock| clock.error_ns)
 }
 
 fn total(closed: &[Tally], unfinished: Tally) -> Tally {
@@ -346,6 +354,7 @@ impl Run {
             limit: None,
             share_of_limit: None,
             stages: self.stages,
+            clock_difference: self.clock_difference,
             verdict: self.verdict,
             intervals: self.intervals,
             published: Vec::new(),

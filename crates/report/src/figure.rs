@@ -2,7 +2,7 @@
 
 use crate::layout::clean;
 use crate::units;
-use hodo_measure::{Estimate, Measurement, Mode, State, Test, limits};
+use hodo_measure::{ClockDifference, Estimate, Measurement, Mode, State, Test, limits};
 
 /// The figure that a test is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,17 @@ pub(crate) fn half_width(estimate: &Estimate) -> Option<f64> {
 pub(crate) fn protocol_text(measurement: &Measurement) -> String {
     let Measurement { protocol, link, .. } = measurement;
     let simulated = link.strip_prefix("sim+").is_some_and(|rest| rest.starts_with(&format!("{protocol}:")));
-    if simulated { format!("sim+{protocol}") } else { protocol.clone() }
+    let protocol = if simulated { format!("sim+{protocol}") } else { protocol.clone() };
+    // A link may have operations of several kinds.
+    let options = link.split_once('?').map_or("", |(_, options)| options);
+    match options
+        .split('&')
+        .find_map(|option| option.strip_prefix("operation="))
+        .filter(|operation| *operation != "value")
+    {
+        Some(operation) => format!("{protocol} {operation}"),
+        None => protocol,
+    }
 }
 
 /// Returns the plan in a few words: `tcp rate send 1 KiB 64×1 block`.
@@ -199,5 +209,15 @@ pub(crate) const fn mode_text(mode: Mode) -> &'static str {
         Mode::Both => "both",
         Mode::Send => "send",
         Mode::Receive => "receive",
+    }
+}
+/// Returns how far a clock is from ours, and how sure that is.
+pub(crate) fn clock_text(clock: ClockDifference) -> String {
+    let way = if clock.ahead_ns < 0 { "behind" } else { "ahead" };
+    let apart = units::time_ns(clock.ahead_ns.unsigned_abs() as f64);
+    match clock.error_ns {
+        0 if clock.ahead_ns == 0 => "ours".into(),
+        0 => format!("{apart} {way}"),
+        error_ns => format!("{apart} {way}, ± {}", units::time_ns(error_ns as f64)),
     }
 }

@@ -190,6 +190,7 @@ fn plan(protocol: &str, test: Test, mode: Mode, size: u64, rate: f64, share: f64
         }),
         share_of_limit: Some(share),
         stages: Vec::new(),
+        clock_difference: None,
         verdict: Verdict { state: State::Stable, text: "no slope, one level, repeats within 2 %".into() },
         intervals: intervals(2.0, |t| bits * (1.0 + 0.02 * (t * 23.0).sin()), size),
         nodes: Vec::new(),

@@ -62,6 +62,10 @@ pub fn explain(m: &Measurement) -> Vec<String> {
     if m.loss != Loss::default() {
         sentences.push(format!("{row}: {}", losses(m)));
     }
+    if let Some(clock) = m.clock_difference.filter(|clock| clock.error_ns > 0) {
+        let text = figure::clock_text(clock);
+        sentences.push(format!("{row}: the far end's clock is {text}; the times are right to that"));
+    }
     if !m.published.is_empty() {
         sentences.push(format!("{row}: {}", published(m)));
     }
@@ -125,7 +129,7 @@ fn shares(m: &Measurement) -> Option<String> {
 mod tests {
     use super::*;
     use crate::sample;
-    use hodo_measure::{Estimate, Fairness, Mode, NodeShare, State};
+    use hodo_measure::{ClockDifference, Estimate, Fairness, Mode, NodeShare, State};
 
     fn plain(width: usize) -> String {
         table(&sample::document().measurements, Style { width, color: false })
@@ -241,6 +245,17 @@ mod tests {
                 "send 64 B, window 32×1: of 1,000,000 operations, 1,000 lost (0.100 %), 5 out of order (<0.001 %)",
             ]
         );
+    }
+
+    #[test]
+    fn times_between_two_hosts_say_how_far_they_may_be_wrong() {
+        let mut m = sample::latency(64);
+        m.clock_difference = Some(ClockDifference { ahead_ns: -1_500_000, error_ns: 12_000 });
+        let row =
+            "both 64 B, window 1×1: the far end's clock is 1.50 ms behind, ± 12.0 µs; the times are right to that";
+        assert_eq!(explain(&m), [row]);
+        m.clock_difference = Some(ClockDifference { ahead_ns: 0, error_ns: 0 });
+        assert!(explain(&m).is_empty());
     }
 
     #[test]

@@ -114,7 +114,8 @@ impl Benchmark {
         let wanted = u64::from(channels) + DESCRIPTORS_BESIDE;
         let allowed = hodo_io::host::raise_descriptor_limit()
             .map_err(|why| Error::Failed(format!("the limit of open files cannot be read: {why}")))?;
-        if !self.link.simulated && allowed < wanted {
+        let has_many = !self.link.simulated && !self.link.protocol.description().shares_connections;
+        if has_many && allowed < wanted {
             return Err(Error::Usage(format!(
                 "--channels {channels}: that needs {wanted} open files, and this process may have {allowed}; raise the limit with `ulimit -n {wanted}` as root, or take 1..={}",
                 allowed.saturating_sub(DESCRIPTORS_BESIDE)

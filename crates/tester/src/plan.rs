@@ -94,11 +94,12 @@ pub(crate) fn plans(link: &Uri, choice: &Choice, timing: &Timing) -> Result<Vec<
     match choice.test {
         Some(test) => append(&asked(link, choice, test)?, choice, timing, &mut plans)?,
         None => {
-            for part in choice.preset.map_or(protocol.suite, |preset| preset.groups) {
+            for part in choice.preset.map_or_else(|| link.protocol.suite(link), |preset| preset.groups) {
                 append(&suited(link, part, choice), choice, timing, &mut plans)?;
             }
         }
     }
+    plans.iter().try_for_each(|plan| link.protocol.check(link, plan))?;
     Ok(plans)
 }
 
@@ -117,7 +118,7 @@ fn asked(link: &Uri, choice: &Choice, test: Test) -> Result<PlannedGroup, Error>
     let protocol = link.protocol.description();
     let usual = if test == Test::Updates { Mode::Receive } else { protocol.modes[0] };
     let mode = choice.mode.unwrap_or(usual);
-    let like = likeness(protocol, test, mode);
+    let like = likeness(link.protocol.suite(link), test, mode);
     let window = match test {
         Test::Latency => 1,
         Test::Open => like.window.max(OPEN_WINDOW),
@@ -170,13 +171,13 @@ fn given(values: &[u32]) -> Option<Vec<u32>> {
     (!values.is_empty()).then(|| values.to_vec())
 }
 
-/// Returns the part of the suite that is most like a test.
-fn likeness(protocol: &Description, test: Test, mode: Mode) -> &'static TestGroup {
-    let find = |fits: &dyn Fn(&TestGroup) -> bool| protocol.suite.iter().find(|part| fits(part));
+/// Returns the part of a suite that is most like a test.
+fn likeness(suite: &'static [TestGroup], test: Test, mode: Mode) -> &'static TestGroup {
+    let find = |fits: &dyn Fn(&TestGroup) -> bool| suite.iter().find(|part| fits(part));
     find(&|part| part.test == test && part.mode == mode)
         .or_else(|| find(&|part| part.test == test))
         .or_else(|| find(&|part| part.test == Test::Rate && part.mode == mode))
-        .unwrap_or(&protocol.suite[0])
+        .unwrap_or(&suite[0])
 }
 
 fn random_sizes(like: &[u32]) -> Vec<u32> {
@@ -246,6 +247,10 @@ fn check(protocol: &Description, choice: &Choice) -> Result<(), Error> {
     if let Some(size) = choice.sizes.iter().copied().max().filter(|size| *size > protocol.size_max) {
         let max = protocol.size_max;
         return usage(format!("--sizes {size}: an operation of {name} has a size in 1..={max} bytes"));
+    }
+    if let Some(channels) = choice.channels.filter(|channels| !(1..=protocol.channels_max).contains(channels)) {
+        let max = protocol.channels_max;
+        return usage(format!("--channels {channels}: a link of {name} has 1..={max} channels"));
     }
     if let Some(mode) = choice.mode.filter(|mode| !protocol.modes.contains(mode)) {
         let modes: Vec<String> = protocol.modes.iter().map(ToString::to_string).collect();

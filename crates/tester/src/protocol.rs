@@ -36,6 +36,19 @@ pub trait Protocol: Sync {
     /// [`Error::Usage`] if the URI is wrong.
     fn on_the_wire(&self, uri: &Uri, plan: &Plan) -> Result<OnTheWire, Error>;
 
+    /// Returns the short standard suite of a link.
+    fn suite(&self, _link: &Uri) -> &'static [TestGroup] {
+        self.description().suite
+    }
+
+    /// Checks that a link can do what a plan asks, before anything is opened.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the option to change.
+    fn check(&self, _link: &Uri, _plan: &Plan) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Returns what to do where nothing listens at a URI.
     fn remedy(&self, uri: &Uri) -> String {
         format!("start `hodo serve {uri}` there")
@@ -130,10 +143,14 @@ pub struct Description {
     pub about: &'static str,
     /// The directions that the payload of an operation may take, the most usual one first.
     pub modes: &'static [Mode],
-    /// The short standard suite: tests, modes, sizes.
+    /// The short standard suite: tests, modes, sizes; [`Protocol::suite`] may have another one for a link.
     pub suite: &'static [TestGroup],
     /// The largest size of an operation in bytes.
     pub size_max: u32,
+    /// The most channels of a link.
+    pub channels_max: u32,
+    /// Whether the channels of a thread share a connection; otherwise each has one of its own.
+    pub shares_connections: bool,
     /// The most operations in a packet.
     pub batch_max: u32,
     /// Whether both ends are this program's: they greet, and the far end reports its counters, CPU and stages.

@@ -13,6 +13,7 @@ pub fn unmeasured(protocol: &str, link: &str, plan: &Plan, state: State, why: &s
         tcp: None,
         loss: Loss::default(),
         stages: Vec::new(),
+        clock_difference: None,
         nodes: Vec::new(),
         verdict: Verdict { state, text: format!("{}: {why}", state.word()) },
         intervals: Vec::new(),

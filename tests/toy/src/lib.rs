@@ -36,6 +36,8 @@ const DESCRIPTION: Description = Description {
         TestGroup::new(Test::Channels, Mode::Send, &[64], 4, 3),
     ],
     size_max: 1 << 20,
+    channels_max: 20_000,
+    shares_connections: false,
     batch_max: 1,
     own: false,
     is_at_path: false,

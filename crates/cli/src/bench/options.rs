@@ -62,7 +62,7 @@ pub struct TestOptions {
           allow_negative_numbers = true)]
     pub window: Vec<u32>,
     /// Number of channels [default: one per device in the URI; for --test channels, the protocol's].
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=20_000), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32), allow_negative_numbers = true)]
     pub channels: Option<u32>,
     /// Operations per packet, if the protocol can combine them.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=65_535), allow_negative_numbers = true)]

@@ -203,7 +203,7 @@ fn found(m: &Measurement) -> Vec<Fact> {
         named.map(|(name, time)| format!("{name} {}", units::time_ns(time as f64))).join(", ")
     });
     let mean = m.latency_ns.as_ref().map(|l| format!("{} of {}", units::time_ns(l.mean), units::count(l.count)));
-    vec![
+    let facts = [
         fact("operations", format!("{} in {} s", units::count(m.operations), digits(m.elapsed_s, 4))),
         fact("payload", units::bytes(m.payload_bytes)),
         fact("operation rate", estimate(&m.rate.operations_per_s, units::operations_per_s)),
@@ -211,7 +211,11 @@ fn found(m: &Measurement) -> Vec<Fact> {
         fact("time", times),
         fact("mean time", mean),
         fact("loss", loss.join(", ")),
-    ]
+    ];
+    facts
+        .into_iter()
+        .chain(m.clock_difference.map(|clock| fact("far end's clock", figure::clock_text(clock))))
+        .collect()
 }
 
 fn estimate(value: &Estimate, text: fn(f64) -> String) -> String {

@@ -231,6 +231,7 @@ fn watch(
         tcp: None,
         loss: Loss::default(),
         stages: Vec::new(),
+        clock_difference: None,
         nodes: watched.nodes(),
         verdict: verdict(&watched, stop),
         intervals: watched.intervals(),

@@ -68,6 +68,7 @@ pub fn measurement(of: &str, status: &Status) -> Measurement {
         limit: None,
         share_of_limit: None,
         stages: Vec::new(),
+        clock_difference: None,
         verdict,
         intervals,
         published: Vec::new(),

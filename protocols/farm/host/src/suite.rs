@@ -15,6 +15,8 @@ pub(crate) const FARM: Description = Description {
         TestGroup::new(Test::Channels, Mode::Send, &[32_000], 2, 20),
     ],
     size_max: 128 << 20,
+    channels_max: 20_000,
+    shares_connections: false,
     batch_max: 1,
     own: true,
     is_at_path: false,

@@ -23,6 +23,8 @@ pub(crate) const IPBUS: Description = Description {
         TestGroup::new(Test::Channels, Mode::Receive, &[4], 1, 8),
     ],
     size_max: 10 << 20,
+    channels_max: 20_000,
+    shares_connections: false,
     batch_max: 1000,
     own: false,
     is_at_path: false,

@@ -13,7 +13,7 @@ use posting::Postings;
 use std::sync::Arc;
 
 pub(crate) use posting::{DUE, NUMBER, updates_name};
-pub(crate) use pvs::{Pvs, bytes_name, name_of};
+pub(crate) use pvs::{Pvs, any_name, bytes_name, name_of};
 
 /// The far end of any number of links.
 #[derive(Debug)]
@@ -39,10 +39,11 @@ impl FarEnd {
     fn called(&mut self, now: Instant, call: u64, peer: Peer, channel: u32, argument: Option<&Value>) {
         let result = if channel == self.report {
             self.server.follow(peer, report::asks_for_stages(argument));
-            Ok(Some(Box::new(report::reply(now, (self.usage)(), self.server.stages(peer)))))
+            Ok(report::reply(now, (self.usage)(), self.server.stages(peer)))
         } else {
-            Err(Status::error("the channel cannot be called"))
+            self.pvs.called(argument)
         };
+        let result = result.map(|reply| Some(Box::new(reply)));
         self.server.handle(now, Input::Command(Command::Answer { call, result }));
     }
 }
@@ -61,6 +62,10 @@ impl Machine for FarEnd {
             match self.server.poll(now, out) {
                 Output::Event(Event::Call { call, peer, channel, argument }) => {
                     self.called(now, call, peer, channel, argument.as_deref());
+                }
+                Output::Event(Event::Put { call, .. }) => {
+                    let result = Err(Status::error("the channel is only called"));
+                    self.server.handle(now, Input::Command(Command::Answer { call, result }));
                 }
                 Output::Idle(deadline) => {
                     if !self.postings.post(now, &mut self.server) {

@@ -1,5 +1,6 @@
 //! pvAccess on a host: clients and servers for applications, the daemon, links for the tester.
 
+mod call;
 pub mod client;
 pub mod context;
 pub mod environment;
@@ -7,6 +8,7 @@ mod far_end;
 pub mod image;
 mod link;
 mod open;
+mod operation;
 mod orders;
 pub mod parse;
 mod protocol;

@@ -2,29 +2,42 @@
 //!
 //! | mode | an operation is |
 //! |---|---|
-//! | receive | a get of the field `value`; of another size than that which the link was opened for, of a part of an array |
+//! | receive | a get of the field `value` |
 //! | send | a put of it |
 //! | both | a put-get |
+//!
+//! An operation of another size than that which the link was opened for gets a part of an array, or puts bytes to an array of any size: a
+//! PV for each of many sizes would be opened while the others are measured.
+//!
+//! By the option `operation` it is a [call](crate::call) instead, with its payload in the reply, the argument or both; or a channel
+//! that is opened, and closed once it is open.
 //!
 //! A channel of the link has, for each size and mode, a PV and as many operations on it as are in flight at once. They are set up when they
 //! are first needed, and used again and again.
 
+mod connects;
 mod feeds;
+mod payload;
 mod reporter;
 #[cfg(test)]
 mod tests;
 
-use crate::far_end::{bytes_name, name_of, updates_name};
-use crate::machines::client::{ArrayRequest, Client, Command, Event, Failure, Kind, Lost};
+use crate::call::call_name;
+use crate::far_end::{any_name, bytes_name, name_of, updates_name};
+use crate::machines::client::{self, ArrayRequest, Client, Command, Event, Failure, Lost};
+use crate::machines::wire::Status;
 use crate::machines::wire::operation::ArraySlice;
-use crate::machines::{Datum, Item, Request};
+use crate::machines::{Item, Request};
+use crate::operation::Kind;
 use crate::report::{self, REPORT};
+use connects::Connects;
 use feeds::Feeds;
 use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{
     Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Subscription, TcpTimes, Usage,
 };
 use hodo_tester::{ended, until_ready};
+use payload::{Payload, content};
 use reporter::Reporter;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -36,6 +49,8 @@ pub(crate) struct Target {
     pub(crate) server: Address,
     /// The name of the PV at a server that is not `hodo serve`, in which `{}` stands for the number of the channel.
     pub(crate) name: Option<String>,
+    /// The kind of an operation.
+    pub(crate) kind: Kind,
     /// The process of the far end, if it is on this host and known.
     pub(crate) far_process: Option<u32>,
     /// A number that no other link has: names of PVs with updates begin with it.
@@ -57,9 +72,13 @@ pub(crate) struct PvaLink<D: Driver<Machine = Client>> {
     slots: Vec<Slot>,
     /// The channel of this link that each channel of the client belongs to.
     owners: Vec<u32>,
+    /// Channels that were opened so far, and how many have to be before anything can be measured.
     open: u32,
+    needed: u32,
     reporter: Reporter,
     feeds: Feeds,
+    connects: Connects,
+    payload: Payload,
     sampling: Sampling,
     failed: Option<LinkError>,
 }
@@ -68,7 +87,7 @@ pub(crate) struct PvaLink<D: Driver<Machine = Client>> {
 struct Family {
     size: u32,
     mode: Mode,
-    /// Whether parts of the array are read, of any size up to its own.
+    /// Whether its operations have any size up to its own.
     is_part: bool,
     /// The client's number of the PV.
     pv: u32,
@@ -109,6 +128,8 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
         timeout: Duration,
         stop: &AtomicBool,
     ) -> Result<Self, LinkError> {
+        // Channels that are opened as operations need a connection, which one that stays open keeps.
+        let needed = if target.kind == Kind::Connect { 1 } else { channels.len() as u32 };
         let mut link = PvaLink {
             driver,
             tcp: |_| None,
@@ -120,12 +141,15 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
             slots: Vec::new(),
             owners: Vec::new(),
             open: 0,
+            needed,
             reporter: Reporter::default(),
             feeds: Feeds::default(),
+            connects: Connects::default(),
+            payload: Payload::default(),
             sampling: Sampling::NONE,
             failed: None,
         };
-        for channel in 0..channels.len() as u32 {
+        for channel in 0..needed {
             link.family(channel, size, Mode::Receive);
         }
         if link.target.name.is_none() {
@@ -133,10 +157,9 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
             link.reporter = Reporter::new(pv, operation);
             link.open_pv(pv, REPORT.to_owned());
             let request = Box::default();
-            link.driver.command(Command::Prepare { operation, channel: pv, kind: Kind::Call, request });
+            link.driver.command(Command::Prepare { operation, channel: pv, kind: client::Kind::Call, request });
         }
-        let all = channels.len() as u32;
-        until_ready(&mut link, timeout, stop, |link| link.open >= all + u32::from(link.reporter.is_there()))?;
+        until_ready(&mut link, timeout, stop, |link| link.open >= needed + u32::from(link.reporter.is_there()))?;
         Ok(link)
     }
 
@@ -167,9 +190,10 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
     /// Returns the place of the PV of a channel for a size and a mode, and opens it if there is none yet.
     fn family(&mut self, channel: u32, size: u32, mode: Mode) -> usize {
         let families = &self.channels[channel as usize];
-        // A PV for each of many sizes would be opened while the others are measured.
-        let is_part = mode == Mode::Receive && size != self.size && self.target.name.is_none();
-        let size = if is_part { self.size } else { size };
+        let is_value = self.target.kind == Kind::Value;
+        let is_part = is_value && size != self.size && self.target.name.is_none();
+        // Calls of any size are of one channel.
+        let size = if is_part || !is_value { self.size } else { size };
         let key = (size, mode, is_part);
         if let Some(place) = families.iter().position(|family| (family.size, family.mode, family.is_part) == key) {
             return place;
@@ -181,7 +205,9 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
             let number = self.first + channel;
             let name = match &self.target.name {
                 Some(name) => name.replace("{}", &number.to_string()),
-                None if is_part => bytes_name(size, number),
+                None if self.target.kind == Kind::Call => call_name(number),
+                None if is_part && mode == Mode::Receive => bytes_name(size, number),
+                None if is_part => any_name(number),
                 None => name_of(size, number),
             };
             self.owners.push(channel);
@@ -212,10 +238,11 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
         let family = family as u32;
         self.slots.push(Slot { channel, family, size, mode, is_part, tag: 0, step: Step::Unset });
         let kind = match mode {
-            Mode::Receive if is_part => Kind::Array,
-            Mode::Receive => Kind::Get,
-            Mode::Send => Kind::Put,
-            Mode::Both => Kind::PutGet,
+            _ if self.target.kind == Kind::Call => client::Kind::Call,
+            Mode::Receive if is_part => client::Kind::Array,
+            Mode::Receive => client::Kind::Get,
+            Mode::Send => client::Kind::Put,
+            Mode::Both => client::Kind::PutGet,
         };
         self.driver.command(Command::Prepare { operation, channel: pv, kind, request: Box::new(self.request.clone()) });
         operation
@@ -229,7 +256,11 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
         if self.sampling.takes(slot.tag) {
             self.driver.machine_mut().follow(operation);
         }
-        if slot.is_part {
+        if self.target.kind == Kind::Call {
+            let argument = Some(self.payload.argument(slot.mode, slot.size));
+            return self.driver.command(Command::Call { operation, argument });
+        }
+        if slot.is_part && slot.mode == Mode::Receive {
             let request = ArrayRequest::Read(ArraySlice { offset: 0, count: slot.size.into(), stride: 1 });
             return self.driver.command(Command::Array { operation, request: Box::new(request) });
         }
@@ -242,6 +273,9 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
         };
         let number = value.plan().number("value");
         let is_filled = number.is_some_and(|number| {
+            if slot.is_part {
+                return value.set_at(number, self.payload.bytes(slot.size)).is_ok();
+            }
             // What was put before is put again.
             let is_there = value.at(number).is_some_and(|item| matches!(item, Item::Array(array) if !array.is_empty()));
             if is_there {
@@ -259,7 +293,21 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
 
     #[inline]
     fn turn(&mut self, wait: Wait, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError> {
-        let PvaLink { driver, channels, slots, owners, open, failed, first, feeds, reporter, .. } = self;
+        let PvaLink {
+            driver,
+            channels,
+            slots,
+            owners,
+            open,
+            failed,
+            first,
+            feeds,
+            reporter,
+            connects,
+            target,
+            size,
+            ..
+        } = self;
         let (mut set_up, mut report, mut without_reports) = (Vec::new(), None, None);
         let has_ended = !feeds.ended.is_empty();
         done.extend(
@@ -272,31 +320,30 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
             {
                 report = Some((operation, matches!(event, Event::Done { .. })));
             }
-            Event::Done { operation } => {
-                let slot = &mut slots[operation as usize];
-                slot.step = Step::Free;
-                channels[slot.channel as usize][slot.family as usize].free.push(operation);
-                done.push(Completion { tag: slot.tag, outcome: Outcome::Done });
-            }
+            Event::Done { operation } => done.push(finished(slots, channels, operation, Outcome::Done)),
             Event::Failed { operation, why } if slots[operation as usize].step == Step::Feed => {
                 let channel = *first + slots[operation as usize].channel;
                 failed.get_or_insert(LinkError::PeerMisbehaved { channel, what: why.to_string() });
             }
             Event::Failed { operation, why } => {
-                let slot = &mut slots[operation as usize];
                 let outcome = if matches!(why, Failure::Disconnected) { Outcome::Lost } else { Outcome::Refused };
-                slot.step = Step::Free;
-                channels[slot.channel as usize][slot.family as usize].free.push(operation);
-                done.push(Completion { tag: slot.tag, outcome });
+                done.push(finished(slots, channels, operation, outcome));
             }
             Event::Updates { operation } => feeds.waiting.push(operation),
             Event::Ready { operation } if slots[operation as usize].step == Step::Unset => set_up.push(operation),
-            Event::Connected { .. } => *open += 1,
+            Event::Connected { channel } => match connects.end(channel) {
+                Some(tag) => done.push(Completion { tag, outcome: Outcome::Done }),
+                None => *open += 1,
+            },
             // Another server that makes PVs of these names.
             Event::Refused { channel, .. } if reporter.is_at(channel) => without_reports = Some(channel),
             Event::Refused { channel, status } => {
+                if let Some(tag) = connects.end(channel) {
+                    return done.push(Completion { tag, outcome: Outcome::Refused });
+                }
                 let channel = *first + owners[channel as usize];
-                failed.get_or_insert(LinkError::PeerMisbehaved { channel, what: status.to_string() });
+                let what = if target.name.is_some() { status.to_string() } else { not_made(&status, *size) };
+                failed.get_or_insert(LinkError::PeerMisbehaved { channel, what });
             }
             Event::Disconnected { channel, why } => {
                 let channel = *first + owners[channel as usize];
@@ -311,14 +358,36 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
         for operation in set_up {
             self.execute(operation);
         }
+        self.close_opened();
         self.updated(report, done);
         // The client itself would try again and again.
-        if self.open < self.channels.len() as u32
+        if self.open < self.needed
             && let Some(why) = self.driver.machine().trouble(0)
         {
             self.failed.get_or_insert(link_error(self.first, why.clone()));
         }
         ended(outcome, self.failed.as_ref())
+    }
+
+    /// Starts an operation that opens a channel.
+    fn connect(&mut self, channel: u32, tag: u64) {
+        let PvaLink { connects, owners, .. } = self;
+        let number = connects.begin(channel, tag, || {
+            owners.push(channel);
+            owners.len() as u32 - 1
+        });
+        let of = self.first + channel;
+        let name = self.target.name.as_ref().map_or_else(|| name_of(8, of), |name| name.replace("{}", &of.to_string()));
+        self.open_pv(number, name);
+    }
+
+    /// Closes the channels whose operations have ended.
+    #[inline]
+    fn close_opened(&mut self) {
+        while let Some(number) = self.connects.opened.pop() {
+            self.driver.command(Command::Close { channel: number });
+            self.connects.release(self.owners[number as usize], number);
+        }
     }
 
     /// Takes a report and updates that have come, and asks for the next report while there are subscriptions.
@@ -348,6 +417,9 @@ impl<D: Driver<Machine = Client>> Link for PvaLink<D> {
     #[inline]
     fn start(&mut self, operation: Operation) {
         let Operation { tag, channel, size, mode } = operation;
+        if self.target.kind == Kind::Connect {
+            return self.connect(channel, tag);
+        }
         let family = self.family(channel, size, mode);
         let free = self.channels[channel as usize][family].free.pop();
         let operation = free.unwrap_or_else(|| self.prepare(channel, family));
@@ -378,7 +450,7 @@ impl<D: Driver<Machine = Client>> Link for PvaLink<D> {
         let (pv, operation) = (feed.pv, feed.operation);
         self.open_pv(pv, updates_name(size, rate, first_after, &format!("{:x}-{count}", self.target.id)));
         let request = Box::new(feeds::request(queue));
-        self.driver.command(Command::Prepare { operation, channel: pv, kind: Kind::Monitor, request });
+        self.driver.command(Command::Prepare { operation, channel: pv, kind: client::Kind::Monitor, request });
         self.driver.command(Command::Execute { operation });
         self.ask_report();
         Ok(())
@@ -420,7 +492,7 @@ impl<D: Driver<Machine = Client>> Link for PvaLink<D> {
 
     fn sample_stages(&mut self, taken: Sampling) -> bool {
         self.sampling = taken;
-        true
+        self.target.kind != Kind::Connect
     }
 
     fn stamps(&mut self, stamps: &mut Vec<Stamp>) {
@@ -430,6 +502,22 @@ impl<D: Driver<Machine = Client>> Link for PvaLink<D> {
             stamp.tag = self.slots[stamp.tag as usize].tag;
         }
     }
+}
+
+/// Frees an operation of the client that has ended, and returns its completion.
+#[inline]
+fn finished(slots: &mut [Slot], channels: &mut [Vec<Family>], operation: u32, outcome: Outcome) -> Completion {
+    let slot = &mut slots[operation as usize];
+    slot.step = Step::Free;
+    channels[slot.channel as usize][slot.family as usize].free.push(operation);
+    Completion { tag: slot.tag, outcome }
+}
+
+/// Returns what is wrong where a PV of this size was refused that `hodo serve` makes.
+fn not_made(status: &Status, size: u32) -> String {
+    format!(
+        "{status}; PVs of {size} bytes are made by `hodo serve pva://…` alone, with a --size-max as large: start one, or write the name of a PV of this server, pva://host:port/NAME"
+    )
 }
 
 fn link_error(channel: u32, why: Lost) -> LinkError {
@@ -445,13 +533,4 @@ fn fresh(owners: &mut Vec<u32>, slots: &mut Vec<Slot>, channel: u32, step: Step)
     owners.push(channel);
     slots.push(Slot { channel, family: u32::MAX, size: 0, mode: Mode::Receive, is_part: false, tag: 0, step });
     numbers
-}
-
-/// Returns what is put into a field of this size.
-fn content(size: u32) -> Datum {
-    match size {
-        8 => Datum::Float(1.5),
-        _ if size.is_multiple_of(8) => vec![1.5f64; size as usize / 8].into(),
-        _ => vec![1u8; size as usize].into(),
-    }
 }

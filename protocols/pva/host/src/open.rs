@@ -6,9 +6,10 @@ use crate::machines::client::{Client, ClientConfig};
 use crate::machines::server::ServerConfig;
 use crate::machines::wire::SERVER_PORT;
 use crate::machines::{Limits, SessionConfig};
+use crate::operation::Kind;
 use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_machine::{Address, Transport};
-use hodo_measure::Usage;
+use hodo_measure::{Plan, Test, Usage};
 use hodo_sim::Sim;
 use hodo_tester::{
     Error, LOOPBACK, Opened, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri, cannot, in_parts, networks,
@@ -19,13 +20,17 @@ use std::sync::atomic::AtomicBool;
 
 /// Bytes of a message beside those of the array in it.
 const MESSAGE_FRONT: usize = 1 << 16;
+/// Channels, and operations, of one client at the far end: those of the largest link, some of them for several sizes and directions.
+const CHANNELS_MAX: usize = 1_000_000;
 /// Updates that may wait for one subscriber at the far end.
 const QUEUE_MAX: u32 = 10_000;
 
 /// Opens a link over sockets.
 pub(crate) fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error> {
     if settings.reconnect {
-        return Err(Error::Usage("--reconnect: pvAccess keeps its connections; leave it out".into()));
+        return Err(Error::Usage(
+            "--reconnect: pvAccess keeps its connections; `?operation=connect` behind the link opens channels".into(),
+        ));
     }
     let target = target(uri, settings)?;
     in_parts(settings, |channels, clock, opened| open_part(uri, settings, &target, channels, clock, stop, opened))
@@ -42,14 +47,14 @@ fn open_part(
     opened: &mut Opened,
 ) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
-    let has_name = target.name.is_some();
+    let (has_name, kind) = (target.name.is_some(), target.kind);
     let seed = hodo_io::random_bits();
     let target = Target { id: seed, ..target.clone() };
     let client = Client::new(ClientConfig { seed, ..client_config(settings) });
     let endpoint = Endpoint::new(client, Sockets::new(socket_settings(settings)).map_err(failed)?, clock);
     let link = PvaLink::open(endpoint, target, channels, settings.size_max, settings.timeout, stop);
     let mut link = link.map_err(|why| cannot(uri, &why))?;
-    if has_name {
+    if has_name && kind == Kind::Value {
         check_size_there(uri, settings, &mut link, stop)?;
     }
     let link = link.with_tcp(|endpoint| endpoint.transport().tcp().map(tcp_times));
@@ -75,11 +80,33 @@ fn check_size_there(
     }
 }
 
+/// Refuses what operations of this kind cannot do, and sizes that a PV of another server does not have.
+pub(crate) fn check(uri: &Uri, plan: &Plan) -> Result<(), Error> {
+    let refused = |text: String| Err(Error::Usage(text));
+    let (kind, _) = Kind::and_others(uri)?;
+    let (least, most) = plan.size.bounds();
+    match kind {
+        Kind::Call | Kind::Connect if plan.test == Test::Updates => {
+            refused(format!("--test updates: `{uri}` is not about values; leave its option `operation` out"))
+        }
+        Kind::Connect if most > 0 => refused(format!("--sizes {most}: connects have no payload; leave it out")),
+        Kind::Value | Kind::Call if least == 0 => refused("--sizes 0: a value has at least 1 byte".to_owned()),
+        Kind::Call if uri.path.len() > 1 => {
+            refused(format!("`{uri}`: calls are measured at `hodo serve pva://…` alone; leave the PV out"))
+        }
+        Kind::Value if plan.test == Test::Random && uri.path.len() > 1 => {
+            refused(format!("--test random: the PV of `{uri}` has one size; take another test"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns what the link reads and writes.
 fn target(uri: &Uri, settings: &Settings) -> Result<Target, Error> {
     let name = uri.path.strip_prefix('/').filter(|name| !name.is_empty()).map(str::to_owned);
-    let server = Uri { path: String::new(), ..uri.clone() }.socket_address("", SERVER_PORT)?;
-    Ok(Target { server, name, far_process: settings.far_process, id: 0 })
+    let kind = Kind::of(uri)?;
+    let server = Uri { path: String::new(), options: Vec::new(), ..uri.clone() }.socket_address("", SERVER_PORT)?;
+    Ok(Target { server, name, kind, far_process: settings.far_process, id: 0 })
 }
 
 fn client_config(settings: &Settings) -> ClientConfig {
@@ -101,12 +128,13 @@ fn session(size_max: u32) -> SessionConfig {
 
 /// Opens a link over the simulated network.
 pub(crate) fn simulate(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error> {
-    let (out, back) = networks(uri, &uri.options, settings)?;
+    let (kind, others) = Kind::and_others(uri)?;
+    let (out, back) = networks(uri, &others, settings)?;
     let client = Client::new(client_config(settings));
     // A run has to be the same each time, so it tells of no usage.
-    let server = far_end(settings.size_max, Pvs::new(settings.size_max), || None);
+    let server = far_end(settings.size_max, Pvs::new(settings.size_max as usize), || None);
     let sim = Sim::new(Transport::Stream, (&out, &back), client, vec![server], |_| None);
-    let target = Target { server: Address::Node(SERVER_NODE), name: None, far_process: None, id: 0 };
+    let target = Target { server: Address::Node(SERVER_NODE), name: None, kind, far_process: None, id: 0 };
     let link = PvaLink::open(sim, target, 0..settings.channels, settings.size_max, settings.timeout, stop);
     let link = link.map_err(|why| cannot(uri, &why))?;
     let model = link.driver().model();
@@ -117,7 +145,7 @@ pub(crate) fn simulate(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Res
 pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
     let address = uri.socket_address(LOOPBACK, SERVER_PORT)?;
     let size_max = settings.size_max;
-    let pvs = Pvs::new(size_max);
+    let pvs = Pvs::new(size_max as usize);
     let service = Service {
         make: move |_| far_end(size_max, pvs.beside(), || Some(Usage::of_process())),
         answer: |_| None,
@@ -130,6 +158,12 @@ pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error
 
 /// Creates the far end of a link, with operations of up to so many bytes.
 fn far_end(size_max: u32, pvs: Pvs, usage: fn() -> Option<Usage>) -> FarEnd {
-    let config = ServerConfig { session: session(size_max), queue_max: QUEUE_MAX, ..ServerConfig::default() };
+    let config = ServerConfig {
+        session: session(size_max),
+        queue_max: QUEUE_MAX,
+        channels_max: CHANNELS_MAX,
+        operations_max: CHANNELS_MAX,
+        ..ServerConfig::default()
+    };
     FarEnd::new(config, pvs, usage)
 }

@@ -1,9 +1,12 @@
 //! The interface between pvAccess and the tester.
 
+use crate::operation::Kind;
 use crate::{open, suite, wire};
 use hodo_measure::Plan;
 use hodo_measure::limits::OnTheWire;
-use hodo_tester::{Description, Error, Opened, Preset, Protocol, ServeSettings, Server, Settings, Uri};
+use hodo_tester::{
+    Description, Error, FarEnd, Opened, Preset, Protocol, Scenario, ServeSettings, Server, Settings, TestGroup, Uri,
+};
 use std::sync::atomic::AtomicBool;
 
 /// Values of channels, read, written and subscribed to.
@@ -30,8 +33,26 @@ impl Protocol for Pva {
         open::serve(uri, settings)
     }
 
-    fn on_the_wire(&self, _uri: &Uri, plan: &Plan) -> Result<OnTheWire, Error> {
-        Ok(wire::on_the_wire(plan))
+    fn on_the_wire(&self, uri: &Uri, plan: &Plan) -> Result<OnTheWire, Error> {
+        let (kind, _) = Kind::and_others(uri)?;
+        Ok(wire::on_the_wire(kind, plan))
+    }
+
+    fn suite(&self, link: &Uri) -> &'static [TestGroup] {
+        Kind::and_others(link).map_or(suite::PVA.suite, |(kind, _)| kind.suite())
+    }
+
+    fn check(&self, link: &Uri, plan: &Plan) -> Result<(), Error> {
+        open::check(link, plan)
+    }
+
+    fn far_end(&self, link: &Uri, _stages: bool) -> FarEnd {
+        // What an operation is, is nothing that the far end has to know.
+        FarEnd::serve(link.with_options(|_| false))
+    }
+
+    fn demonstration(&self) -> &'static [Scenario] {
+        suite::DEMONSTRATION
     }
 
     fn presets(&self) -> &'static [Preset] {

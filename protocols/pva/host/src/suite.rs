@@ -1,7 +1,7 @@
 //! The scheme of pvAccess links and their short standard suite.
 
 use hodo_measure::{Mode, Test};
-use hodo_tester::{Description, Figures, Preset, TestGroup};
+use hodo_tester::{Description, Figures, Preset, Scenario, TestGroup};
 
 pub(crate) const PVA: Description = Description {
     name: "pva",
@@ -13,14 +13,39 @@ pub(crate) const PVA: Description = Description {
         TestGroup::new(Test::Rate, Mode::Receive, &[80_000, 8_000_000], 1, 1),
         TestGroup::new(Test::Rate, Mode::Send, &[800_000], 1, 1),
         TestGroup::new(Test::Channels, Mode::Receive, &[8], 1, 1000),
+        TestGroup::new(Test::Updates, Mode::Receive, &[8], 64, 100),
     ],
     size_max: 1 << 30,
+    channels_max: 100_000,
+    shares_connections: true,
     batch_max: 1,
+    // Any server of the field is a far end, which greets nobody and counts nothing.
     own: false,
     is_at_path: false,
     has_one_thread: false,
     has_updates: true,
 };
+
+/// The suite of calls.
+pub(crate) const CALLS: &[TestGroup] = &[
+    TestGroup::new(Test::Latency, Mode::Both, &[8], 1, 1),
+    TestGroup::new(Test::Rate, Mode::Receive, &[80_000], 1, 1),
+    TestGroup::new(Test::Rate, Mode::Send, &[80_000], 1, 1),
+    TestGroup::new(Test::Channels, Mode::Both, &[8], 1, 1000),
+];
+
+/// The suite of connects, which have no payload.
+pub(crate) const CONNECTS: &[TestGroup] = &[
+    TestGroup::new(Test::Latency, Mode::Receive, &[0], 1, 1),
+    TestGroup::new(Test::Channels, Mode::Receive, &[0], 1, 10_000),
+];
+
+/// A get in its stages, calls and connects.
+pub(crate) const DEMONSTRATION: &[Scenario] = &[
+    Scenario { link: "pva", group: TestGroup::new(Test::Latency, Mode::Receive, &[800], 1, 1), stages: true },
+    Scenario { link: "pva?operation=call", group: CALLS[0], stages: true },
+    Scenario { link: "pva?operation=connect", group: CONNECTS[1], stages: false },
+];
 
 /// The sizes of the published study: 1 to 10,000,000 doubles.
 const SIZES: &[u32] = &[8, 80, 800, 8_000, 80_000, 800_000, 8_000_000, 80_000_000];

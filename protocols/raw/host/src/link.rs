@@ -3,7 +3,7 @@
 use hodo_io::{Endpoint, Sockets};
 use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{
-    Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Subscription, TcpTimes, Usage,
+    ClockDifference, Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Subscription, TcpTimes, Usage,
 };
 use hodo_raw::{
     Client, ClientConfig, Command, Counters, Direction, Event, ServerCommand, ServerConfig, ServerEvent, Transport,
@@ -199,6 +199,8 @@ impl<D: Driver<Machine = Client>> Link for RawLink<D> {
         }
         let stages = self.driver.machine_mut().far_stages().iter();
         self.far_end.stages = stages.map(|(name, spans)| (name, spans.clone())).collect();
+        let clock = self.driver.machine().far_clock();
+        self.far_end.clock = clock.map(|(ahead_ns, error_ns)| ClockDifference { ahead_ns, error_ns });
         Ok(Some(self.far_end.clone()))
     }
 

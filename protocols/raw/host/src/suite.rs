@@ -44,6 +44,8 @@ const fn streams(name: &'static str, schemes: &'static [&'static str], about: &'
         modes: MODES,
         suite: STREAM_SUITE,
         size_max: 1 << 30,
+        channels_max: 20_000,
+        shares_connections: false,
         batch_max: 1,
         own: true,
         is_at_path: false,

@@ -211,6 +211,13 @@ impl Client {
         &mut self.queues.stamps
     }
 
+    /// Returns how many nanoseconds the far end's clock is ahead, and how far that may be wrong; of several subscriptions the least sure,
+    /// `None` without any.
+    #[must_use]
+    pub fn far_clock(&self) -> Option<(i64, u64)> {
+        self.channels.iter().filter_map(Channel::far_clock).max_by_key(|clock| clock.1)
+    }
+
     /// Returns the stages of the server, of all channels that have answered the last [`Command::Report`].
     #[must_use]
     pub fn far_stages(&self) -> &FarStages {

@@ -99,6 +99,11 @@ impl Subscriber {
         }
     }
 
+    /// Returns how far the far end's clock is ahead, and the error of that.
+    pub(crate) fn far_clock(&self) -> Option<(i64, u64)> {
+        self.difference.known()
+    }
+
     /// Returns when the server is to be asked again: soon where it has not answered, within the lease where it has.
     pub(crate) fn next_check(&self, now: Instant) -> Option<Instant> {
         let from = if self.to_send { now } else { self.asked };

@@ -5,13 +5,17 @@
 //! | `hodo:double:N` | a double |
 //! | `hodo:double:COUNT:N` | an array of doubles |
 //! | `hodo:ubyte:COUNT:N` | an array of bytes |
+//! | `hodo:bytes:N` | an array of bytes, at first none |
+//! | `hodo:call:N` | nothing; it is [called](crate::call) |
 //! | `hodo:updates:…` | a double or an array, to which [updates](super::posting) are posted |
 //!
 //! What is put becomes the value. All that have the same size share one array until they are put to.
 
 use super::posting::Updates;
+use crate::call;
 use crate::machines::normative::Normative;
 use crate::machines::server::{Access, Source};
+use crate::machines::wire::Status;
 use crate::machines::{Array, Datum, Scalar, Type, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,6 +30,8 @@ pub(crate) struct Pvs {
     arrays: Arc<Mutex<BTreeMap<(bool, usize), Array>>>,
     /// Names of those that were made, and that updates are to be posted to.
     made: Mutex<Vec<String>>,
+    /// The reply to a call, without its bytes.
+    reply: Value,
 }
 
 /// The value that the name of a PV asks for.
@@ -38,13 +44,26 @@ enum Content {
 
 impl Pvs {
     /// Creates PVs of up to so many bytes.
-    pub(crate) fn new(size_max: u32) -> Self {
-        Pvs { size_max: size_max as usize, arrays: Arc::default(), made: Mutex::default() }
+    pub(crate) fn new(size_max: usize) -> Self {
+        Pvs { size_max, arrays: Arc::default(), made: Mutex::default(), reply: call::reply() }
     }
 
     /// Returns the PVs of another machine, which share the arrays of these.
     pub(crate) fn beside(&self) -> Self {
-        Pvs { size_max: self.size_max, arrays: self.arrays.clone(), made: Mutex::default() }
+        Pvs { arrays: self.arrays.clone(), ..Pvs::new(self.size_max) }
+    }
+
+    /// Returns the reply to a call: as many bytes as its argument asks for.
+    pub(crate) fn called(&self, argument: Option<&Value>) -> Result<Value, Status> {
+        let back = call::asked(argument).filter(|back| *back <= self.size_max);
+        let back = back.ok_or_else(|| {
+            Status::error(format!("the argument has no field `back` of at most {} bytes", self.size_max))
+        })?;
+        // Sizes that are drawn at random share arrays.
+        let array = self.array(false, back.next_power_of_two().min(self.size_max)).first(back);
+        let mut reply = self.reply.clone();
+        reply.set_at(1, array).expect("the type was made with this field");
+        Ok(reply)
     }
 
     /// Returns the names of PVs to which updates are to be posted, that were made since the last call.
@@ -61,6 +80,7 @@ impl Pvs {
         let count = second.and_then(|_| first.parse::<usize>().ok());
         match (kind, second, count) {
             ("double", None, _) => Some(Content::Double),
+            ("bytes", None, _) => Some(Content::Bytes(0)),
             ("double", _, Some(count)) if count <= self.size_max / size_of::<f64>() => Some(Content::Doubles(count)),
             ("ubyte", _, Some(count)) if count <= self.size_max => Some(Content::Bytes(count)),
             _ => None,
@@ -98,12 +118,15 @@ impl Pvs {
 
 impl Source for Pvs {
     fn has(&self, name: &str) -> bool {
-        self.asked(name).is_some() || Updates::named(name).is_some()
+        self.asked(name).is_some() || call::is_call_name(name) || Updates::named(name).is_some()
     }
 
     fn make(&self, name: &str) -> Option<(Value, Access)> {
         if let Some(value) = self.updated(name) {
             return Some((value, Access::ReadOnly));
+        }
+        if call::is_call_name(name) {
+            return Some((call::reply(), Access::Handled));
         }
         let content = self.asked(name)?;
         let of = match content {
@@ -145,6 +168,11 @@ pub(crate) fn name_of(size: u32, number: u32) -> String {
     }
 }
 
+/// Returns the name of the PV of this number to which any number of bytes can be put.
+pub(crate) fn any_name(number: u32) -> String {
+    format!("hodo:bytes:{number}")
+}
+
 /// Returns the name of the PV of this number that is an array of `count` bytes.
 pub(crate) fn bytes_name(count: u32, number: u32) -> String {
     format!("hodo:ubyte:{count}:{number}")
@@ -163,7 +191,15 @@ mod tests {
         let array = value("hodo:double:1000:7").unwrap();
         assert_eq!(array.get("value").and_then(Item::as_array).unwrap().len(), 1000);
         assert_eq!(value("hodo:ubyte:3:0").unwrap().get("value").and_then(Item::as_array).unwrap().len(), 3);
-        let none = ["hodo:double:1001:7", "hodo:double", "hodo:double:x", "hodo:text:1", "hodo:double:1:2:3", "other"];
+        let none = [
+            "hodo:double:1001:7",
+            "hodo:double",
+            "hodo:double:x",
+            "hodo:text:1",
+            "hodo:double:1:2:3",
+            "hodo:call:x",
+            "other",
+        ];
         assert!(none.iter().all(|name| !far_end.has(name) && value(name).is_none()));
         for (size, count) in [(8, None), (64, Some(8)), (7, Some(7))] {
             let name = crate::far_end::updates_name(size, Some(2.5), std::time::Duration::from_nanos(9), "a-1");

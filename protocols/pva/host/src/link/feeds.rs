@@ -11,6 +11,9 @@ use hodo_measure::{Completion, Outcome};
 #[derive(Debug, Default)]
 pub(super) struct Feeds {
     each: Vec<Feed>,
+    /// The place in `each` of each channel of the link, and of each operation of the client.
+    by_channel: Places,
+    by_operation: Places,
     /// Operations for which updates wait.
     pub(super) waiting: Vec<u32>,
     /// Operations of which updates were taken.
@@ -40,11 +43,13 @@ impl Feeds {
     /// Returns a monitor for a channel, and a number that no other has. `fresh` makes numbers for the client.
     pub(super) fn begin(&mut self, channel: u32, fresh: impl FnOnce() -> (u32, u32)) -> (&Feed, u64) {
         self.count += 1;
-        let known = self.each.iter().position(|feed| feed.channel == channel);
-        let place = known.unwrap_or_else(|| {
+        let place = self.by_channel.get(channel).unwrap_or_else(|| {
             let (pv, operation) = fresh();
             self.each.push(Feed { channel, pv, operation, is_live: false, last: None });
-            self.each.len() - 1
+            let place = self.each.len() - 1;
+            self.by_channel.set(channel, place);
+            self.by_operation.set(operation, place);
+            place
         });
         let feed = &mut self.each[place];
         self.live += u32::from(!feed.is_live);
@@ -71,9 +76,8 @@ impl Feeds {
     /// Takes the updates that wait.
     pub(super) fn take(&mut self, client: &mut Client, reporter: &Reporter, now: Instant, done: &mut Vec<Completion>) {
         for operation in self.waiting.drain(..) {
-            let Some(feed) = self.each.iter_mut().find(|feed| feed.operation == operation && feed.is_live) else {
-                continue;
-            };
+            let Some(place) = self.by_operation.get(operation) else { continue };
+            let Some(feed) = self.each.get_mut(place).filter(|feed| feed.is_live) else { continue };
             self.taken.push(operation);
             while let Some(update) = client.next_update(operation) {
                 let number = |place| match update.value.at(place) {
@@ -88,6 +92,24 @@ impl Feeds {
                 done.push(Completion { tag: u64::from(feed.channel), outcome: Outcome::Update { took_ns } });
             }
         }
+    }
+}
+
+/// Places in a table by small numbers.
+#[derive(Debug, Default)]
+struct Places(Vec<Option<u32>>);
+
+impl Places {
+    #[inline]
+    fn get(&self, number: u32) -> Option<usize> {
+        self.0.get(number as usize).copied().flatten().map(|place| place as usize)
+    }
+
+    fn set(&mut self, number: u32, place: usize) {
+        if self.0.len() <= number as usize {
+            self.0.resize(number as usize + 1, None);
+        }
+        self.0[number as usize] = Some(place as u32);
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::machines::Value;
 use crate::report;
 use hodo_machine::{Difference, Instant};
-use hodo_measure::FarEnd;
+use hodo_measure::{ClockDifference, FarEnd};
 use std::time::Duration;
 
 /// How often the far end's clock is read while updates come.
@@ -63,7 +63,8 @@ impl Reporter {
     pub(super) fn take(&mut self, reply: Option<&Value>, now: Instant) {
         let Some((asked, report)) = self.asked.take().zip(reply.and_then(report::read)) else { return };
         self.difference.read(asked.as_nanos(), report.now_ns, now);
-        self.last = Some(report.far_end);
+        let clock = self.difference.known().map(|(ahead_ns, error_ns)| ClockDifference { ahead_ns, error_ns });
+        self.last = Some(FarEnd { clock, ..report.far_end });
     }
 
     /// Returns the latest report.

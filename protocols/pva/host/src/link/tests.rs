@@ -103,6 +103,10 @@ fn nothing_is_followed_unless_stages_are_asked_for() {
             }
             let counts: Vec<u64> = ask(link).stages.iter().map(|(_, spans)| spans.count()).collect();
             assert_eq!(counts, [followed, followed]);
+            // Each mark costs readings of the clock: there are none on this side either.
+            let mut stamps = Vec::new();
+            link.stamps(&mut stamps);
+            assert_eq!(stamps.len() as u64, 3 * followed);
         }
     });
 }
@@ -164,5 +168,98 @@ fn any_number_of_sizes_is_read_from_one_array() {
         let plan = Plan { test: Test::Random, size, until: Until::Count(500), ..Plan::one(Mode::Receive, 4096) };
         let found = measured(uri, &plan);
         assert_eq!((found.operations, found.loss.lost, found.loss.refused), (500, 0, 0));
+    });
+}
+
+#[test]
+fn any_number_of_sizes_is_put_to_one_pv() {
+    let mut bytes = Value::of(Normative::scalar_array(Scalar::U8).build());
+    bytes.set("value", vec![1_u8; 1]).expect("it fits");
+    let mut doubles = Value::of(Normative::scalar_array(Scalar::F64).build());
+    doubles.set("value", vec![1.5; 512]).expect("it fits");
+    served_alone(&[("hodo:double:512:0", doubles), ("hodo:bytes:0", bytes)], |uri| {
+        let size = Size::Uniform { min: 1, max: 4096 };
+        for mode in [Mode::Send, Mode::Both] {
+            let plan = Plan { test: Test::Random, size, until: Until::Count(500), ..Plan::one(mode, 4096) };
+            let found = measured(uri, &plan);
+            assert_eq!((found.operations, found.loss.lost, found.loss.refused), (500, 0, 0), "{mode}");
+        }
+    });
+}
+
+#[test]
+fn calls_carry_their_payload_in_every_direction_with_their_stages() {
+    served(|uri| {
+        let uri = format!("{uri}?operation=call");
+        for mode in [Mode::Receive, Mode::Send, Mode::Both] {
+            let until = Until::Count(500);
+            let size = Size::Uniform { min: 1, max: 70_000 };
+            let plan = Plan { test: Test::Channels, channels: 5, window: 2, stages: true, until, ..Plan::one(mode, 1) };
+            let found = measured(&uri, &Plan { size, ..plan });
+            assert_eq!((found.operations, found.loss.refused), (500, 0), "{mode}");
+            assert!(found.stages.iter().any(|stage| stage.side == Side::Remote), "{mode}: {:?}", found.stages);
+        }
+    });
+}
+
+#[test]
+fn channels_are_opened_and_closed_again_and_again() {
+    served(|uri| {
+        let uri = format!("{uri}?operation=connect");
+        let plan =
+            Plan { test: Test::Channels, channels: 1000, until: Until::Count(5000), ..Plan::one(Mode::Receive, 0) };
+        let found = measured(&uri, &plan);
+        assert_eq!((found.operations, found.payload_bytes, found.loss.refused), (5000, 0, 0));
+        // As many at once on one channel, whose server has one PV for all.
+        let found = measured(&uri, &Plan { channels: 1, window: 50, until: Until::Count(500), ..plan });
+        assert_eq!((found.operations, found.loss.refused), (500, 0));
+    });
+    let value = Value::of(Normative::scalar(Scalar::F64).build());
+    served_alone(&[("ours:0", value.clone()), ("ours:1", value)], |uri| {
+        let plan = Plan { test: Test::Channels, channels: 2, until: Until::Count(100), ..Plan::one(Mode::Receive, 0) };
+        assert_eq!(measured(&format!("{uri}/ours:{{}}?operation=connect"), &plan).operations, 100);
+    });
+}
+
+#[test]
+fn over_a_simulated_network_each_takes_a_round_trip() {
+    for operation in ["call", "connect"] {
+        let size = if operation == "call" { 64 } else { 0 };
+        let plan = Plan { until: Until::Count(100), ..Plan::one(Mode::Receive, size) };
+        let found = measured(&format!("sim+pva://?delay=2ms&operation={operation}"), &plan);
+        let took = found.latency.expect("they are done");
+        assert!((4_000_000..4_100_000).contains(&took.p50), "{operation}: {took:?}");
+    }
+}
+
+#[test]
+fn what_an_operation_cannot_do_is_refused_before_anything_is_opened() {
+    let refused = |uri: &str, test, size| {
+        let plan = Plan { test, size, ..Plan::one(Mode::Receive, 8) };
+        let error = PVA.check(&CATALOG.uri(uri).expect("a link"), &plan).expect_err(uri);
+        error.to_string()
+    };
+    let drawn = Size::Uniform { min: 1, max: 8 };
+    assert!(refused("pva://a/PV", Test::Random, drawn).contains("--test random"));
+    assert!(refused("pva://a/PV?operation=call", Test::Latency, Size::Fixed(8)).contains("leave the PV out"));
+    assert!(refused("pva://a?operation=connect", Test::Latency, Size::Fixed(8)).contains("--sizes 8"));
+    assert!(refused("pva://a?operation=call", Test::Updates, Size::Fixed(8)).contains("--test updates"));
+    assert!(refused("pva://a", Test::Latency, Size::Fixed(0)).contains("--sizes 0"));
+    assert!(refused("pva://a?operation=search", Test::Latency, drawn).contains("value, call or connect"));
+}
+
+#[test]
+fn a_put_to_what_is_only_called_is_refused_and_not_left_open() {
+    served(|uri| {
+        let options = crate::ClientOptions { timeout: Duration::from_secs(5), ..crate::ClientOptions::default() };
+        let mut client = crate::Client::open(&options).expect("sockets are there");
+        for name in ["hodo:call:0", "hodo:report"] {
+            let put = client.put(&format!("{uri}/{name}"), |value| {
+                value.mark(0);
+                Ok::<(), crate::machines::Error>(())
+            });
+            let why = put.expect_err(name).to_string();
+            assert!(why.contains("only called"), "{why}");
+        }
     });
 }
