@@ -13,6 +13,7 @@ mod metered;
 mod pva;
 mod pva_client;
 mod pva_datagram;
+mod pva_image;
 mod raw;
 mod shared;
 mod store;
@@ -54,6 +55,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "pva_server", run: pva::server, slowness: 10 },
     Target { name: "pva_client", run: pva_client::client, slowness: 10 },
     Target { name: "pva_datagram", run: pva_datagram::datagram, slowness: 4 },
+    Target { name: "pva_image", run: pva_image::image, slowness: 4 },
     Target { name: "pva_request", run: pva::request, slowness: 2 },
     Target { name: "http", run: http::server, slowness: 2 },
     Target { name: "uri", run: text::uri, slowness: 1 },

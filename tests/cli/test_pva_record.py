@@ -136,11 +136,47 @@ def test_nothing_is_lost_and_a_restart_is_told(tmp_path):
     assert stamps.is_monotonic_increasing and abs(stamps.iloc[-1].timestamp() - time.time()) < 60
 
 
-def test_what_a_server_has_merged_is_told(tmp_path):
+def test_a_pipeline_loses_nothing_of_ten_thousand_updates_a_second(tmp_path):
+    file = tmp_path / "count.parquet"
+    # Forty PVs, so that a pause of the recorder is within the queue of each.
+    text = COUNTER.replace('"COUNT"', '"COUNT{0..39}"').replace('"1ms"', '"4ms"')
+    with serving(tmp_path, text) as server:
+        port = int(server.at.split(":")[1])
+        with recording(file, port, *[f"COUNT{number}" for number in range(40)], "--queue", "1000") as process:
+            command.wait_until(lambda: len(updates(file)) > 40 * 1500, "each window was used up and given again")
+            said = ended(process)
+    found = updates(file)
+    assert "0 updates had overwritten others" in said and found.overrun.isnull().all()
+    for _, one in found.groupby("pv"):
+        assert (numpy.diff(one.long.to_numpy().astype(int)) == 1).all()
+
+
+@pytest.mark.parametrize("server", ["p4p", "pvxs"])
+def test_a_pipeline_of_another_server_goes_on_and_loses_nothing(tmp_path, server):
+    file = tmp_path / "ticks.parquet"
+    with peers.p4p_server() if server == "p4p" else peers.compiled_server("serve_pvxs", 0) as peer:
+        with recording(file, peer.port, "ticks", flush="0.02") as process:
+            command.wait_until(lambda: len(updates(file)) == 1, "it is subscribed")
+            posted = 0
+            # Each batch is within what is left of the window of 256 at least, and all are many windows.
+            for _ in range(15):
+                peer.process.stdin.write("".join(f"{number}\n" for number in range(posted + 1, posted + 201)))
+                peer.process.stdin.flush()
+                posted += 200
+                command.wait_until(lambda posted=posted: len(updates(file)) == posted + 1, "all have come")
+            said = ended(process)
+    found = updates(file)
+    numbers = found.double if server == "p4p" else found.long
+    assert [int(number) for number in numbers] == list(range(posted + 1))
+    assert "0 updates had overwritten others" in said
+
+
+@pytest.mark.parametrize("pipeline", ["true", "false"])
+def test_what_a_server_has_merged_is_told(tmp_path, pipeline):
     file = tmp_path / "count.parquet"
     with serving(tmp_path, COUNTER) as server:
         port = int(server.at.split(":")[1])
-        with recording(file, port, "COUNT", "-r", "record[queueSize=2,pipeline=false]") as process:
+        with recording(file, port, "COUNT", "-r", f"record[queueSize=2,pipeline={pipeline}]") as process:
             command.wait_until(lambda: len(updates(file)) > 10, "it records")
             process.send_signal(signal.SIGSTOP)
             seen = updates(file).long.iloc[-1]
@@ -175,7 +211,7 @@ def test_thousands_of_pvs_in_a_folder_of_files(tmp_path):
     assert (total, in_files) == (len(found), len(files))
     assert found.arrived.is_monotonic_increasing
     with replaying(folder, "--speed", "10") as process, pva.client(process.at) as context:
-        assert len(context.get([f"MANY:{number}" for number in range(5000)])) == 5000
+        assert len(context.get([f"MANY:{number}" for number in range(5000)], timeout=30)) == 5000
 
 
 def test_a_full_disk_is_told_and_what_was_written_is_readable(tmp_path):

@@ -21,6 +21,8 @@ mod output;
 #[cfg(feature = "pva")]
 mod pva;
 mod report;
+#[cfg(any(feature = "farm", feature = "pva"))]
+mod screen;
 mod serve;
 mod terminal;
 mod trace;

@@ -5,6 +5,7 @@
 //! it pays once there are panes, scrolling or keys.
 
 use super::operate::FarmStatus;
+use crate::screen::{self, Screen};
 use crate::{Error, Outcome, interrupt, terminal};
 use clap::Args;
 use hodo_farm_host::view::{FarmSnapshot, view};
@@ -32,29 +33,14 @@ pub struct TopOptions {
 const NOTICE: Duration = Duration::from_millis(50);
 /// Rows where there is no terminal to ask.
 const ROWS: usize = 1000;
-/// Rows and columns of a terminal that does not say.
-const SCREEN: (usize, usize) = (24, 80);
-/// The other screen without a cursor, and back; to the first place; the rest of a line, and of the screen, is empty.
-const ENTER: &str = "\x1b[?1049h\x1b[?25l";
-const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-const HOME: &str = "\x1b[H";
-const END_OF_LINE: &str = "\x1b[K\n";
-const END_OF_SCREEN: &str = "\x1b[J";
-
 /// Shows the view until a signal arrives.
 pub fn run(options: &TopOptions) -> Result<Outcome, Error> {
     let stop = interrupt::flag()?;
     let is_live = std::io::stdout().is_terminal() && !options.once;
     // Before the screen is taken, so that a wrong address is told as any error.
     let first = look(options)?;
-    if is_live {
-        terminal::print_bytes(ENTER.as_bytes())?;
-    }
-    let shown = show(options, first, is_live, &stop);
-    if is_live {
-        terminal::print_bytes(LEAVE.as_bytes())?;
-    }
-    shown.map(|()| Outcome::Done)
+    let mut taken = is_live.then(Screen::enter).transpose()?;
+    show(options, first, taken.as_mut(), &stop).map(|()| Outcome::Done)
 }
 
 fn look(options: &TopOptions) -> Result<FarmSnapshot, Error> {
@@ -63,10 +49,15 @@ fn look(options: &TopOptions) -> Result<FarmSnapshot, Error> {
     Ok(FarmSnapshot { controller, builder })
 }
 
-fn show(options: &TopOptions, first: FarmSnapshot, is_live: bool, stop: &AtomicBool) -> Result<(), Error> {
+fn show(
+    options: &TopOptions,
+    first: FarmSnapshot,
+    mut taken: Option<&mut Screen>,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
     let mut before = first;
     while !rest(options.every, stop) {
-        let (rows, columns) = if is_live { screen() } else { (ROWS, usize::MAX) };
+        let rows = if taken.is_some() { screen::size().0 } else { ROWS };
         let text = match look(options) {
             Ok(now) => {
                 let text = view(&options.of.of.pages.to_string(), &before, &now, rows);
@@ -74,15 +65,11 @@ fn show(options: &TopOptions, first: FarmSnapshot, is_live: bool, stop: &AtomicB
                 text
             }
             // It may be started again.
-            Err(error) if is_live => format!("{error}\n"),
+            Err(error) if taken.is_some() => format!("{error}\n"),
             Err(error) => return Err(error),
         };
-        if is_live {
-            // What is longer would take two rows, and move the others.
-            let cut = |line: &str| line.chars().take(columns).collect::<String>();
-            let text = terminal::printable(&text);
-            let lines: String = text.lines().take(rows - 1).map(|line| cut(line) + END_OF_LINE).collect();
-            terminal::print_bytes(format!("{HOME}{lines}{END_OF_SCREEN}").as_bytes())?;
+        if let Some(screen) = &mut taken {
+            screen.show(&text)?;
         } else if options.once {
             return terminal::print(&text);
         } else {
@@ -105,11 +92,4 @@ fn rest(time: Duration, stop: &AtomicBool) -> bool {
         }
         std::thread::sleep(left.min(NOTICE));
     }
-}
-
-/// Returns the rows of the screen, and the columns that a line may have without wrapping.
-fn screen() -> (usize, usize) {
-    let size = terminal_size::terminal_size();
-    let (rows, columns) = size.map_or(SCREEN, |(width, height)| (usize::from(height.0), usize::from(width.0)));
-    (rows.max(1), columns.saturating_sub(1))
 }

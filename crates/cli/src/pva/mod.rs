@@ -7,6 +7,7 @@ mod get;
 mod info;
 mod monitor;
 mod options;
+mod plot;
 mod put;
 mod record;
 mod replay;
@@ -81,6 +82,7 @@ Examples:
   hodo pva put SETPOINT 20.5
   hodo pva put SETPOINT '{\"value\": 20.5, \"alarm\": {\"severity\": 1}}'
   hodo pva monitor TEMPERATURE PRESSURE --for 10
+  hodo pva monitor --plot TEMPERATURE PRESSURE
   hodo pva call history name=TEMPERATURE count=100
   hodo pva serve pvs.toml
   hodo pva record -o run7.parquet TEMPERATURE PRESSURE

@@ -1,6 +1,7 @@
 //! `hodo pva monitor`: each update of PVs as it comes.
 
 use super::options::{ConnectOptions, NameOptions, RequestOptions, ShowOptions, failed, seconds};
+use super::plot;
 use super::writer::Writer;
 use crate::{Error, Outcome, interrupt, terminal};
 use clap::Args;
@@ -18,6 +19,9 @@ const AT_ONCE: usize = 64 << 10;
 
 /// Watches until the end of the time, the number of updates, or a signal.
 pub fn run(options: &MonitorOptions) -> Result<Outcome, Error> {
+    if options.plot {
+        return plot::run(options);
+    }
     let names = options.names.all()?;
     let stop = interrupt::flag()?;
     let mut client = options.connect.open_to_stay()?;
@@ -205,6 +209,12 @@ pub struct MonitorOptions {
     /// End after this time.
     #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
     pub span: Option<Duration>,
+    /// Draw numbers over time, and arrays over their elements, in the terminal.
+    #[arg(long)]
+    pub plot: bool,
+    /// The time that a plot shows.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds, requires = "plot")]
+    pub window: Duration,
     /// The fields.
     #[command(flatten)]
     pub request: RequestOptions,

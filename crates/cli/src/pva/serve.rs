@@ -4,10 +4,8 @@ use crate::announce::announce;
 use crate::logging::LogOptions;
 use crate::{Error, Outcome, terminal};
 use clap::Args;
-use hodo_daemon::Options;
 use hodo_machine::Wait;
 use hodo_measure::units;
-use hodo_pva_host::machines::Order;
 use hodo_pva_host::serve::{self, ServeDaemon, ServeSettings};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,18 +22,16 @@ pub fn run(options: &ServeOptions) -> Result<Outcome, Error> {
     let daemon = ServeDaemon::start(&ServeSettings {
         file: options.file.clone(),
         listen: options.listen,
-        is_found: !options.tcp_only,
-        daemon: Options {
-            http: (!options.no_metrics).then_some(options.metrics),
-            names: options.pages_name.clone(),
-            pid_file: options.pid_file.clone(),
-            catches_signals: true,
-        },
+        is_tcp_only: options.tcp_only,
+        metrics: options.metrics,
+        has_no_metrics: options.no_metrics,
+        pages_names: options.pages_name.clone(),
+        pid_file: options.pid_file.clone(),
         wait: options.wait,
         cpu: options.cpu,
-        clients: options.clients as usize,
+        clients: options.clients.map(|clients| clients as usize),
         drain: options.drain,
-        order: if options.big_endian { Order::Big } else { Order::NATIVE },
+        is_big_endian: options.big_endian,
     })?;
     announce(daemon.daemon(), &daemon.address(), options.until_stdin_closes)?;
     daemon.run()?;
@@ -43,6 +39,8 @@ pub fn run(options: &ServeOptions) -> Result<Outcome, Error> {
 }
 
 /// Options of a server of PVs.
+///
+/// SIGHUP has it read the file again; options win over the table [server] of the file.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ServeOptions {
@@ -60,9 +58,9 @@ pub struct ServeOptions {
     /// Answer no searches over UDP and send no beacons: clients name this server in EPICS_PVA_NAME_SERVERS.
     #[arg(long)]
     pub tcp_only: bool,
-    /// Address of its pages: /metrics for Prometheus, /health, /stats, /puts.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9205", value_parser = units::socket_address)]
-    pub metrics: SocketAddr,
+    /// Address of its pages: /metrics for Prometheus, /health, /stats, /puts [default: 127.0.0.1:9205].
+    #[arg(long, value_name = "ADDR", value_parser = units::socket_address)]
+    pub metrics: Option<SocketAddr>,
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
@@ -72,18 +70,18 @@ pub struct ServeOptions {
     /// Write the process number to this file; a second server with the same file does not start.
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,
-    /// How to wait: block, spin, or spin:50us to spin that long and then block.
-    #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait)]
-    pub wait: Wait,
+    /// How to wait: block, spin, or spin:50us to spin that long and then block [default: block].
+    #[arg(long, value_name = "HOW", value_parser = units::wait)]
+    pub wait: Option<Wait>,
     /// The processor to run on [default: the kernel's choice].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<usize>,
-    /// Largest number of clients; further ones are refused.
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub clients: u32,
-    /// How long puts and calls under way may take when the server stops.
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
-    pub drain: Duration,
+    /// Largest number of clients; further ones are refused [default: 10000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub clients: Option<u32>,
+    /// How long puts and calls under way may take when the server stops [default: 5s].
+    #[arg(long, value_name = "TIME", value_parser = units::span)]
+    pub drain: Option<Duration>,
     /// Send everything big-endian, as servers on some other processors do.
     #[arg(long)]
     pub big_endian: bool,
@@ -102,4 +100,5 @@ const EXAMPLES: &str = "\
 Examples:
   hodo pva serve pvs.toml                           on loopback, for clients on this host
   hodo pva serve pvs.toml --listen 0.0.0.0:5075     for everybody who can reach this host
-  hodo pva serve --check pvs.toml                   only check the file";
+  hodo pva serve --check pvs.toml                   only check the file
+  kill -HUP PID                                     read the file again: what is the same keeps its value and its subscribers";

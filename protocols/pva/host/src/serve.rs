@@ -1,24 +1,29 @@
 //! The daemon that serves the PVs of a file: `hodo pva serve`.
 
+mod access;
+mod catalog;
 mod command;
 mod file;
+mod keys;
 mod names;
 mod page;
+mod place;
+mod plan;
 mod puts;
+mod reload;
 mod replay;
 mod rules;
+mod settings;
 mod sources;
 mod types;
 
-use crate::machines::{Order, Value};
-use crate::server::{Bound, ClientName, ClientStatistics, Ended, Pvs, ServerError, ServerOptions, Watch};
-use command::Program;
-use file::{CallTable, File, Place, Puts, PvTable};
+use crate::server::{Bound, ClientName, ClientStatistics, Ended, Pvs, ServerError, Watch};
+use catalog::Catalog;
 use hodo_daemon::{Daemon, Options, Reply, Rounds};
 use hodo_machine::{Address, Closed, Instant, Wait};
+use plan::Plan;
 use puts::PutLog;
-use rules::{Beyond, Rules};
-use sources::{Recipe, Source};
+use reload::{Reload, Upkeep};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,50 +31,37 @@ use std::time::Duration;
 
 /// How long a page waits for the serving thread.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long the program of a call may take unless the file says otherwise, and how many run at once.
-const TIMEOUT: Duration = Duration::from_secs(10);
-const CONCURRENT: usize = 4;
-/// Programs of all calls that run at once.
+/// The least number of threads for programs, which calls that a later file adds may use, and the most.
+const WORKERS_MIN: usize = 4;
 const WORKERS_MAX: usize = 64;
 
-/// The settings of the daemon.
-#[derive(Debug, Clone)]
+/// The settings of the daemon. What is not set is as the file says, otherwise as the environment says, otherwise as usual.
+#[derive(Debug, Clone, Default)]
 pub struct ServeSettings {
     /// The file of PVs.
     pub file: PathBuf,
-    /// The address for clients instead of those that the environment names. Port 0 is any free one.
+    /// The address for clients. Port 0 is any free one.
     pub listen: Option<SocketAddr>,
-    /// Whether it answers searches over UDP and sends beacons.
-    pub is_found: bool,
-    /// Pages, and the file with the process number.
-    pub daemon: Options,
+    /// Whether it answers no searches over UDP and sends no beacons.
+    pub is_tcp_only: bool,
+    /// The address of the pages.
+    pub metrics: Option<SocketAddr>,
+    /// Whether there are no pages.
+    pub has_no_metrics: bool,
+    /// Names that the pages may be asked for, beside this host's.
+    pub pages_names: Vec<String>,
+    /// The file that the process number is written to.
+    pub pid_file: Option<PathBuf>,
     /// The way in which the serving thread waits.
-    pub wait: Wait,
-    /// The processor of the serving thread; `None` leaves the choice to the kernel.
+    pub wait: Option<Wait>,
+    /// The processor of the serving thread.
     pub cpu: Option<usize>,
     /// Clients at once.
-    pub clients: usize,
+    pub clients: Option<usize>,
     /// How long puts and calls under way may take when the server stops.
-    pub drain: Duration,
-    /// The byte order of what is sent.
-    pub order: Order,
-}
-
-impl Default for ServeSettings {
-    fn default() -> Self {
-        let ServerOptions { clients_max, drain, wait, cpu, .. } = ServerOptions::default();
-        ServeSettings {
-            file: PathBuf::new(),
-            listen: None,
-            is_found: true,
-            daemon: Options::default(),
-            wait,
-            cpu,
-            clients: clients_max,
-            drain,
-            order: Order::NATIVE,
-        }
-    }
+    pub drain: Option<Duration>,
+    /// Whether everything is sent big-endian.
+    pub is_big_endian: bool,
 }
 
 /// Why the daemon cannot serve.
@@ -94,16 +86,7 @@ pub enum ServeError {
 pub struct ServeDaemon {
     bound: Bound,
     daemon: Daemon,
-    sources: Vec<Source>,
-}
-
-/// The contents of a file, checked.
-struct Plan {
-    file: File,
-    place: Place,
-    folder: PathBuf,
-    /// The first value and the source of each table of PVs.
-    values: Vec<(Value, Option<Recipe>)>,
+    upkeep: Upkeep,
 }
 
 /// Checks a file, and returns how many PVs it has.
@@ -112,8 +95,8 @@ struct Plan {
 /// [`ServeError::File`] with the line, the mistake and what to write instead.
 pub fn check(file: &Path) -> Result<usize, ServeError> {
     let plan = Plan::read(file)?;
-    let families = plan.file.pv.iter().map(|table| &table.name).chain(plan.file.call.iter().map(|table| &table.name));
-    Ok(families.map(|family| names::names(family.get_ref()).map_or(0, |names| names.len())).sum())
+    plan.server.options(&ServeSettings::default(), &plan.place)?;
+    Ok(plan.count())
 }
 
 impl ServeDaemon {
@@ -123,24 +106,14 @@ impl ServeDaemon {
     /// A [`ServeError`] for the file, the address or the pages.
     pub fn start(settings: &ServeSettings) -> Result<Self, ServeError> {
         let plan = Plan::read(&settings.file)?;
-        let mut options = ServerOptions {
-            is_found: settings.is_found,
-            clients_max: settings.clients,
-            workers: plan.workers(),
-            drain: settings.drain,
-            wait: settings.wait,
-            cpu: settings.cpu,
-            ..ServerOptions::from_environment()?
-        };
-        if let Some(listen) = settings.listen {
-            options = options.at(listen);
-        }
-        options.config.session.order = settings.order;
+        let mut options = plan.server.options(settings, &plan.place)?;
+        options.workers = plan.workers().clamp(WORKERS_MIN, WORKERS_MAX);
+        options.config.rules = plan.rules.clone();
         let bound = Bound::new(options)?;
         let log = Arc::new(PutLog::default());
-        let daemon = start_daemon(&settings.daemon, &bound.pvs(), &log)?;
-        let sources = plan.serve(&bound.pvs(), &log)?;
-        Ok(ServeDaemon { bound, daemon, sources })
+        let daemon = start_daemon(&plan.server.pages(settings), &bound.pvs(), &log)?;
+        let upkeep = Upkeep::start(settings.file.clone(), plan, Catalog::new(bound.pvs(), log))?;
+        Ok(ServeDaemon { bound, daemon, upkeep })
     }
 
     /// Returns the address on which clients connect.
@@ -160,95 +133,25 @@ impl ServeDaemon {
     /// # Errors
     /// A [`ServeError`] if the network or a source fails.
     pub fn run(self) -> Result<(), ServeError> {
-        let ServeDaemon { bound, daemon, sources } = self;
-        let (stop, pvs) = (Arc::clone(daemon.stop()), bound.pvs());
+        let ServeDaemon { bound, daemon, upkeep } = self;
+        let (stop, pvs, reload) = (Arc::clone(daemon.stop()), bound.pvs(), upkeep.reload_request());
         let failure = Mutex::new(None);
         std::thread::scope(|scope| {
             let (ending, failure) = (&stop, &failure);
             let made = std::thread::Builder::new().name("pva sources".to_owned()).spawn_scoped(scope, move || {
-                if let Err(why) = sources::run(sources, ending) {
+                if let Err(why) = upkeep.run(ending) {
                     *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
                     ending.store(true, std::sync::atomic::Ordering::Relaxed);
                     pvs.ring();
                 }
             });
             made.map_err(|why| ServerError::NoThread(why.to_string()))?;
-            let served = bound.run(Observer { rounds: daemon.rounds("pva server") }, &stop);
+            let served = bound.run(Observer { rounds: daemon.rounds("pva server"), reload }, &stop);
             // The sources end with the server, whatever ended it.
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
             served
         })?;
         failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
-    }
-}
-
-impl Plan {
-    fn read(path: &Path) -> Result<Self, ServeError> {
-        let (file, place) = file::read(path)?;
-        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-        let prepare = |table: &PvTable| {
-            let wrong = |why| place.wrong("[[pv]]", &table.name, why);
-            let value = types::value(table).map_err(wrong)?;
-            let recipe = Recipe::of(table, &value, &folder).map_err(wrong)?;
-            Ok((value, recipe))
-        };
-        let values = file.pv.iter().map(prepare).collect::<Result<Vec<_>, ServeError>>()?;
-        for table in &file.call {
-            if table.command.is_empty() {
-                return Err(place.wrong(
-                    "[[call]]",
-                    &table.name,
-                    "command: write a program and its arguments, as [\"python3\", \"add.py\"]",
-                ));
-            }
-        }
-        Ok(Plan { file, place, folder, values })
-    }
-
-    /// Returns the number of threads that programs need, so that one call does not keep another waiting.
-    fn workers(&self) -> usize {
-        let concurrent = |table: &CallTable| table.concurrent.unwrap_or(CONCURRENT);
-        self.file.call.iter().map(concurrent).sum::<usize>().clamp(1, WORKERS_MAX)
-    }
-
-    /// Adds the PVs to a server, and returns their sources.
-    fn serve(self, pvs: &Pvs, log: &Arc<PutLog>) -> Result<Vec<Source>, ServeError> {
-        let mut sources = Vec::new();
-        for (table, (value, recipe)) in self.file.pv.iter().zip(&self.values) {
-            let rules = Rules::of(table);
-            for name in self.names("[[pv]]", &table.name)? {
-                let mut value = value.clone();
-                rules.judge(&mut value, Beyond::None).map_err(|why| self.place.wrong("[[pv]]", &table.name, why))?;
-                let pv = pvs.pv(&name, value);
-                let pv = match table.put {
-                    Puts::Refuse => pv,
-                    puts => {
-                        let log = (puts == Puts::Log).then(|| Arc::clone(log));
-                        pv.check_puts(move |latest: &Value, put: &mut Value, client: &ClientName| {
-                            rules.check(latest, put)?;
-                            log.iter().for_each(|log| log.add(&name, client, put));
-                            rules.judge(put, Beyond::of(latest)).map_err(|why| why.to_string())
-                        })
-                    }
-                };
-                let pv = pv.serve();
-                sources.extend(recipe.as_ref().map(|recipe| recipe.source(pv, rules)));
-            }
-        }
-        for table in &self.file.call {
-            let (timeout, concurrent) = (table.timeout.unwrap_or(TIMEOUT), table.concurrent.unwrap_or(CONCURRENT));
-            let folder = if self.folder.as_os_str().is_empty() { PathBuf::from(".") } else { self.folder.clone() };
-            let program = Arc::new(Program { command: table.command.clone(), folder, timeout });
-            for name in self.names("[[call]]", &table.name)? {
-                let program = Arc::clone(&program);
-                pvs.pv(name, types::called()).on_call(move |call| program.answer(call)).concurrent(concurrent).serve();
-            }
-        }
-        Ok(sources)
-    }
-
-    fn names(&self, title: &str, family: &toml::Spanned<String>) -> Result<Vec<String>, ServeError> {
-        names::names(family.get_ref()).map_err(|why| self.place.wrong(title, family, why))
     }
 }
 
@@ -274,6 +177,7 @@ fn start_daemon(options: &Options, pvs: &Pvs, log: &Arc<PutLog>) -> Result<Daemo
 /// The log lines of the serving thread, and its rounds.
 struct Observer {
     rounds: Rounds,
+    reload: Arc<Reload>,
 }
 
 impl Watch for Observer {
@@ -291,7 +195,10 @@ impl Watch for Observer {
 
     fn look_in(&mut self, now: Instant) {
         if self.rounds.look_in(now) {
-            self.rounds.reloaded("serving; PVs change only by a restart");
+            self.reload.ask();
+        }
+        if let Some(outcome) = self.reload.outcome() {
+            self.rounds.reloaded(&outcome);
         }
     }
 

@@ -30,7 +30,7 @@ pub use pv::{PostError, Posted, Pv, PvOptions, now};
 
 use crate::environment::{AddressEntry, Environment, EnvironmentError, ServerNetwork};
 use crate::machines::data::SetError;
-use crate::machines::server::Server as ServerMachine;
+use crate::machines::server::{Ruled, Server as ServerMachine};
 use crate::machines::wire::discovery::Guid;
 use crate::machines::{ServerConfig, Value};
 use crate::orders::Orders;
@@ -326,6 +326,11 @@ impl Pvs {
     #[must_use]
     pub fn state(&self, within: Duration) -> Option<Arc<ServerState>> {
         self.0.snapshot.ask(within)
+    }
+
+    /// Goes by other rules about who may do what. Whoever loses a right to an open channel is told that the channel is gone.
+    pub fn rule(&self, rules: Ruled) {
+        self.0.orders.push(Order::Rule(rules));
     }
 
     /// Calls the serving thread, so that it notices at once that it is to stop.

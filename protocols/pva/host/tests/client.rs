@@ -253,7 +253,7 @@ fn what_can_only_be_written_is_written_without_being_read() {
     let write = Rights { put: true, ..Rights::NONE };
     let rule = |channels: &[&str], rights| {
         let channels = channels.iter().map(ToString::to_string).collect();
-        AccessRule { users: vec![], hosts: vec![], channels, rights }
+        AccessRule { users: vec![], hosts: vec![], subnets: vec![], channels, rights }
     };
     let mut options = ServerOptions { is_found: false, ..ServerOptions::default() }.at(([127, 0, 0, 1], 0).into());
     options.config.rules = AccessList(vec![rule(&["W"], write), rule(&["R"], Rights::READ)]).into();

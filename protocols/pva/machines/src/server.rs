@@ -5,6 +5,7 @@
 //! read, it is owed its replies, and updates of its subscriptions are merged; its requests are read on.
 
 mod array;
+mod changes;
 mod client;
 mod discovery;
 mod operation;
@@ -26,9 +27,8 @@ use crate::session::SessionConfig;
 use crate::wire::discovery::Guid;
 use crate::wire::{Severity, Status};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
-use alloc::vec::Vec;
 use client::Client;
 use core::time::Duration;
 use discovery::Discovery;
@@ -109,6 +109,8 @@ pub enum Command {
         /// Name of the channel.
         name: String,
     },
+    /// Go by these rules from now on. Who loses a right to an open channel is told that the channel is gone, and may open it again.
+    Rule(Ruled),
     /// Take over the changed fields of a value of the channel's type, and tell the subscribers.
     Post {
         /// Name of the channel.
@@ -177,11 +179,18 @@ pub(crate) struct Channel {
     access: Access,
     /// Subscribed clients, and their operations.
     subscribers: Slab<Option<(Peer, u32)>>,
-    /// How many clients have it open, if it was made for them.
-    made_for: Option<u32>,
+    /// The clients that have it open, each with its number for it.
+    opened_by: BTreeSet<(Peer, u32)>,
+    /// Whether it was made for them, and goes with the last one.
+    is_made: bool,
 }
 
 impl Channel {
+    fn new(name: String, mut value: Value, access: Access, is_made: bool) -> Self {
+        value.unmark();
+        Channel { name, value, access, subscribers: Slab::default(), opened_by: BTreeSet::new(), is_made }
+    }
+
     /// Removes a subscriber from its place.
     fn unsubscribe(&mut self, place: u32) {
         self.subscribers[place] = None;
@@ -301,11 +310,9 @@ impl Server {
     }
 
     /// Serves a channel of this name, in place of one that there may be, and returns its number.
-    pub fn serve(&mut self, name: String, mut value: Value, access: Access) -> u32 {
+    pub fn serve(&mut self, name: String, value: Value, access: Access) -> u32 {
         self.remove(&name);
-        value.unmark();
-        let channel = Channel { name: name.clone(), value, access, subscribers: Slab::default(), made_for: None };
-        let number = self.shared.channels.insert(Some(channel));
+        let number = self.shared.channels.insert(Some(Channel::new(name.clone(), value, access, false)));
         self.shared.names.insert(name, number);
         self.discovery.changed();
         number
@@ -327,6 +334,7 @@ impl Server {
         match command {
             Command::Serve { name, value, access } => _ = self.serve(name, *value, access),
             Command::Remove { name } => self.remove(&name),
+            Command::Rule(rules) => self.rule(rules),
             Command::Post { name, value } => {
                 if let Some(number) = self.shared.names.get(&name).copied() {
                     self.post(number, &value, &BitSet::new());
@@ -352,25 +360,6 @@ impl Server {
                     self.wake(peer);
                 }
             }
-        }
-    }
-
-    /// Serves a channel no more: its clients are told.
-    pub fn remove(&mut self, name: &str) {
-        let Some(number) = self.shared.names.remove(name) else { return };
-        let peers: Vec<Peer> = self.clients.iter().map(|(peer, _)| peer).collect();
-        for peer in peers {
-            if self.clients.at(peer).is_some_and(|client| client.removed(number, &mut self.shared)) {
-                self.wake(peer);
-            }
-        }
-        self.discovery.changed();
-        self.shared.events.retain(
-            |event| !matches!(event, Event::Put { channel, .. } | Event::Call { channel, .. } if *channel == number),
-        );
-        // Nobody refers to the number any more.
-        if self.shared.channels[number].take().is_some() {
-            self.shared.channels.release(number);
         }
     }
 

@@ -2,11 +2,13 @@
 
 mod rig;
 
-use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Peer};
 use hodo_pva::client::{ArrayRequest, ClientConfig, Command, Event, Failure, Kind};
+use hodo_pva::discovery::Subnet;
 use hodo_pva::normative::Normative;
 use hodo_pva::server::{
-    Access, AccessList, AccessRule, Command as Ask, Ended, Event as Asked, Rights, Server, ServerConfig,
+    Access, AccessList, AccessRule, Claimant, Command as Ask, Ended, Event as Asked, Rights, Rules, Server,
+    ServerConfig,
 };
 use hodo_pva::session::ANONYMOUS;
 use hodo_pva::wire::connection::{CreateChannel, Credentials};
@@ -17,7 +19,7 @@ use std::time::Duration;
 
 fn rule(users: &[&str], channels: &[&str], rights: Rights) -> AccessRule {
     let texts = |all: &[&str]| all.iter().map(ToString::to_string).collect();
-    AccessRule { users: texts(users), hosts: Vec::new(), channels: texts(channels), rights }
+    AccessRule { users: texts(users), hosts: Vec::new(), subnets: Vec::new(), channels: texts(channels), rights }
 }
 
 /// Connects a client that claims to be a user to a server with rules.
@@ -162,4 +164,72 @@ fn a_client_too_many_takes_the_place_of_a_silent_one_that_has_nothing_open() {
     let later = Instant::from_nanos(131_000_000_000) + Duration::from_secs(60);
     server.handle(later, Input::Elapsed);
     assert_eq!(closed(&mut server, later, &mut events).len(), 3, "all have been silent for too long");
+}
+
+#[test]
+fn other_rules_take_the_channels_of_whoever_loses_a_right_and_leave_the_others() {
+    let mut rig = scene("operator");
+    for (channel, name) in [(0, "box"), (1, "wave")] {
+        rig.open(channel, name, 1);
+        rig.prepare(channel, channel, Kind::Monitor, "");
+    }
+    rig.told();
+    // More rights than before disturb nobody.
+    let kept = rule(&[], &["wave"], Rights::ALL);
+    let all = AccessList(vec![rule(&[], &[], Rights::ALL)]);
+    rig.ask(1, Ask::Rule(all.into()));
+    assert!(rig.told().is_empty());
+    let reads = AccessList(vec![kept.clone(), rule(&[], &["box"], Rights::READ)]);
+    rig.ask(1, Ask::Rule(reads.into()));
+    assert!(matches!(rig.told()[..], [Event::Disconnected { channel: 0, .. }]));
+    // It opens again with what is left.
+    rig.pass(Duration::from_secs(40));
+    assert!(rig.told().contains(&Event::Connected { channel: 0 }));
+    rig.prepare(2, 0, Kind::Put, "");
+    assert!(rig.told().iter().any(|event| matches!(event, Event::Failed { operation: 2, .. })));
+    rig.ask(1, Ask::Rule(AccessList(vec![kept]).into()));
+    assert!(rig.told().iter().any(|event| matches!(event, Event::Disconnected { channel: 0, .. })));
+    rig.pass(Duration::from_secs(40));
+    let told = rig.told();
+    assert!(told.iter().any(|event| matches!(event, Event::Refused { channel: 0, .. })), "{told:?}");
+    assert!(!told.iter().any(|event| matches!(event, Event::Disconnected { channel: 1, .. })));
+}
+
+#[test]
+fn an_address_is_no_claim() {
+    let from = |ip: [u8; 4]| Ends { remote: Address::Tcp((ip, 4000).into()), ..Ends::nodes(0, 1) };
+    let inside = AccessRule { subnets: vec![Subnet::new([10, 1, 0, 0].into(), 16)], ..rule(&[], &[], Rights::ALL) };
+    let named = AccessRule { hosts: vec!["console*".into()], ..rule(&[], &[], Rights::READ) };
+    let list = AccessList(vec![inside, named]);
+    for (ip, host, expected) in [
+        ([10, 1, 7, 7], "anything", Rights::ALL),
+        ([10, 2, 7, 7], "10.1.7.7", Rights::NONE),
+        ([10, 2, 7, 7], "console4", Rights::READ),
+    ] {
+        assert_eq!(list.rights(&Claimant { ends: &from(ip), user: "", host }, "pv"), expected, "{ip:?} {host}");
+    }
+}
+
+#[test]
+fn removing_channels_costs_each_its_own_clients() {
+    const CHANNELS: u32 = 40_000;
+    let mut server = Server::new(ServerConfig::default());
+    for number in 0..CHANNELS {
+        server.serve(format!("pv{number}"), sample(1.0), Access::ReadOnly);
+    }
+    let mut rig = Rig::new(ClientConfig::default(), vec![(server, Vec::new())]);
+    for channel in 0..CHANNELS {
+        rig.command(Command::Open { channel, name: format!("pv{channel}"), server: Some(Address::Node(1)) });
+    }
+    rig.settle();
+    assert_eq!(rig.told().len(), CHANNELS as usize);
+    // 800 million steps, were all open channels looked at for each.
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let server = &mut rig.far[0].0;
+        (0..CHANNELS).for_each(|number| server.remove(&format!("pv{number}")));
+        let left = server.clients().next().map(|client| client.channels);
+        done.send((server.channels(), left)).expect("it is waited for");
+    });
+    assert_eq!(is_done.recv_timeout(Duration::from_secs(5)), Ok((0, Some(0))));
 }

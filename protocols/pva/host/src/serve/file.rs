@@ -1,9 +1,12 @@
 //! The file that says which PVs are served.
 
+use super::access::AccessTable;
+use super::place::Place;
+use super::settings::{ServerTable, span};
 use super::{ServeError, names};
-use hodo_measure::units;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
@@ -12,6 +15,12 @@ use toml::Spanned;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
+    /// The settings of the server.
+    #[serde(default)]
+    pub server: ServerTable,
+    /// The rules about who may do what.
+    #[serde(default)]
+    pub access: Vec<AccessTable>,
     /// PVs that have a value.
     #[serde(default)]
     pub pv: Vec<PvTable>,
@@ -127,7 +136,7 @@ pub struct CallTable {
     pub timeout: Option<Duration>,
     /// How many may run at once.
     #[serde(default)]
-    pub concurrent: Option<usize>,
+    pub concurrent: Option<NonZeroUsize>,
 }
 
 /// A type: a name, or the fields of a structure.
@@ -203,49 +212,43 @@ pub enum Size {
     Image([usize; 2]),
 }
 
-fn span<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    let wrong = || serde::de::Error::custom("write a span of time in quotes, as \"100ms\"");
-    let text = String::deserialize(from).map_err(|_: D::Error| wrong())?;
-    units::span(&text).map(Some).map_err(serde::de::Error::custom)
-}
-
-/// The text of a file and its name, for messages with line numbers.
-#[derive(Debug, Clone)]
-pub struct Place {
-    name: String,
-    text: String,
-}
-
-impl Place {
-    /// Makes an error at a table, which is named by its family.
-    pub fn wrong(&self, title: &str, at: &Spanned<String>, why: impl std::fmt::Display) -> ServeError {
-        let line = self.line(at.span().start);
-        ServeError::File(format!("{}:{line}: {title} {}: {why}", self.name, at.get_ref()))
-    }
-
-    fn line(&self, at: usize) -> usize {
-        1 + self.text.bytes().take(at).filter(|byte| *byte == b'\n').count()
-    }
+/// A file as it was read.
+pub struct Contents {
+    /// The tables.
+    pub file: File,
+    /// The keys and values of each `[[pv]]` and each `[[call]]`, but for the name.
+    pub keys: [Vec<toml::Table>; 2],
+    /// The text, for messages.
+    pub place: Place,
 }
 
 /// Reads a file.
 ///
 /// # Errors
 /// [`ServeError::File`] with the line, the mistake and what to write instead.
-pub fn read(path: &Path) -> Result<(File, Place), ServeError> {
+pub fn read(path: &Path) -> Result<Contents, ServeError> {
     let name = path.display().to_string();
     let text =
         std::fs::read_to_string(path).map_err(|why| ServeError::File(format!("{name}: cannot be read: {why}")))?;
     let place = Place { name, text };
-    let file: File = toml::from_str(&place.text).map_err(|why| {
-        let line = place.line(why.span().map_or(0, |span| span.start));
-        ServeError::File(format!("{}:{line}: {}", place.name, why.message()))
-    })?;
+    let wrong = |why: toml::de::Error| place.error(why.span().map_or(0, |span| span.start), why.message());
+    let file: File = toml::from_str(&place.text).map_err(wrong)?;
     if file.pv.is_empty() && file.call.is_empty() {
         return Err(ServeError::File(format!("{}: there is no PV; add a table [[pv]] or [[call]]", place.name)));
     }
     unique(&file, &place)?;
-    Ok((file, place))
+    let mut all: toml::Table = toml::from_str(&place.text).map_err(wrong)?;
+    let keys = ["pv", "call"].map(|section| match all.remove(section) {
+        Some(toml::Value::Array(tables)) => tables.into_iter().filter_map(keys).collect(),
+        _ => Vec::new(),
+    });
+    Ok(Contents { file, keys, place })
+}
+
+fn keys(table: toml::Value) -> Option<toml::Table> {
+    let toml::Value::Table(mut table) = table else { return None };
+    table.remove("name");
+    Some(table)
 }
 
 /// Checks that no name stands twice.

@@ -55,6 +55,12 @@ impl Replay {
         Ok(Replay { values, at: 0, repeats: table.repeat.unwrap_or(true) })
     }
 
+    /// Tells whether another one plays the same values at the same times.
+    #[must_use]
+    pub fn is_same(&self, other: &Replay) -> bool {
+        self.repeats == other.repeats && self.values == other.values
+    }
+
     /// Sets the next value; returns after which time the next but one is due, or `None` if this was the last. It is stamped with the
     /// time at which it is played.
     ///

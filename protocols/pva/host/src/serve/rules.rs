@@ -9,7 +9,7 @@ use crate::machines::{Item, Value};
 /// The alarm status of what the record itself has found.
 const RECORD: i32 = 3;
 /// Fields that say what the value means, which puts leave alone.
-const FIXED: [&str; 4] = ["display", "control", "valueAlarm", "value.choices"];
+pub const FIXED: [&str; 4] = ["display", "control", "valueAlarm", "value.choices"];
 /// Fields that follow the value: what is put to them is left out, since clients put back all that they have read.
 const FOLLOWING: [&str; 2] = ["alarm", "timeStamp"];
 
@@ -97,7 +97,7 @@ impl Rules {
 }
 
 /// Tells whether two fields hold the same.
-fn is_same(one: Option<Item<'_>>, other: Option<Item<'_>>) -> bool {
+pub fn is_same(one: Option<Item<'_>>, other: Option<Item<'_>>) -> bool {
     match (one, other) {
         (Some(Item::Float(one)), Some(Item::Float(other))) => one.to_bits() == other.to_bits(),
         (one, other) => one == other,

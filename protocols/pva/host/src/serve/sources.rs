@@ -9,13 +9,12 @@ use crate::image::type_number;
 use crate::machines::data::SetError;
 use crate::machines::{Array, Datum, Order, Plan, Scalar, Type, Value};
 use crate::server::{Pv, now};
-use hodo_io::{Clock, Stop};
+use hodo_io::Clock;
 use hodo_machine::{Instant, Random};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::f64::consts::TAU;
 use std::io::Read;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The time between two updates unless the file says otherwise.
@@ -281,29 +280,56 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
     compressed
 }
 
-/// Posts the values of all sources when they are due, until `stop` is set.
-///
-/// # Errors
-/// [`ServeError::Source`] if a source makes what its PV cannot hold.
-pub fn run(mut sources: Vec<Source>, stop: &Stop) -> Result<(), ServeError> {
-    let clock = Clock::start();
-    let mut due: BinaryHeap<Reverse<(Instant, usize)>> =
-        (0..sources.len()).map(|at| Reverse((clock.now(), at))).collect();
-    while !stop.load(Ordering::Relaxed) {
-        let now = clock.now();
-        let Some(Reverse((at, index))) = due.peek().copied() else { return Ok(()) };
-        if at > now {
-            hodo_io::sleep((at - now).min(LOOK));
-            continue;
+/// The sources of a server, and when each is due.
+#[derive(Default)]
+pub struct Sources {
+    running: HashMap<u64, Source>,
+    due: BinaryHeap<Reverse<(Instant, u64)>>,
+    next: u64,
+}
+
+impl Sources {
+    /// Adds a source, which is due at once, and returns its number.
+    pub fn add(&mut self, source: Source, now: Instant) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.running.insert(number, source);
+        self.due.push(Reverse((now, number)));
+        number
+    }
+
+    /// Ends a source.
+    pub fn remove(&mut self, number: u64) {
+        self.running.remove(&number);
+    }
+
+    /// Tells whether a source makes what a recipe says, of files as they were read.
+    #[must_use]
+    pub fn is_same(&self, number: u64, recipe: &Recipe) -> bool {
+        match (self.running.get(&number).map(|source| &source.makes), &recipe.makes) {
+            (Some(Makes::Replay(one)), Makes::Replay(other)) => one.is_same(other),
+            (running, _) => running.is_some(),
         }
-        due.pop();
-        let source = &mut sources[index];
+    }
+
+    /// Posts one value that is due. Returns how long there is nothing to do.
+    ///
+    /// # Errors
+    /// [`ServeError::Source`] if a source makes what its PV cannot hold.
+    pub fn turn(&mut self, clock: &Clock) -> Result<Duration, ServeError> {
+        let now = clock.now();
+        let Some(Reverse((at, number))) = self.due.peek().copied() else { return Ok(LOOK) };
+        if at > now {
+            return Ok((at - now).min(LOOK));
+        }
+        self.due.pop();
+        // One that was removed is still due once.
+        let Some(source) = self.running.get_mut(&number) else { return Ok(Duration::ZERO) };
         let next = source.next(at).map_err(|why| ServeError::Source(format!("{}: {why}", source.pv.name())))?;
         if let Some(after) = next {
             // One that has fallen behind leaves out what is past, rather than to make it up in a burst.
-            let next = at + after;
-            due.push(Reverse((if next < now { now } else { next }, index)));
+            self.due.push(Reverse(((at + after).max(now), number)));
         }
+        Ok(Duration::ZERO)
     }
-    Ok(())
 }

@@ -188,6 +188,7 @@ impl<W: Watch> Attendant for Serving<W> {
                     }
                 }
                 Order::Post(pv) => self.merged += pv.publish(machine, &mut self.taken),
+                Order::Rule(rules) => machine.rule(rules),
                 // Everything before it is done.
                 Order::Answer { call, result } => return Some(Command::Answer { call, result }),
             }

@@ -1,7 +1,7 @@
 use crate::server::operation::{Neighbours, Operation};
 use crate::server::operations::Operations;
 use crate::server::stages::{Followed, Stages};
-use crate::server::{ClientStatistics, Ended, Event, Rights, ServerConfig, Shared};
+use crate::server::{ClientStatistics, Ended, Event, Rights, Ruled, ServerConfig, Shared};
 use crate::session::{Session, Step, claimed};
 use crate::wire::connection::{ChannelCreated, CreateChannel, DestroyChannel, Note};
 use crate::wire::discovery::{REPLY_REQUIRED, ResponseFront, Search};
@@ -206,16 +206,29 @@ impl Client {
         self.talk.statistics(self.is_blocked)
     }
 
-    /// Tells of a channel that is no longer served; returns whether the client had it open.
-    pub(crate) fn removed(&mut self, number: u32, shared: &mut Shared) -> bool {
-        let with =
-            |(sid, opened): (u32, &Option<Opened>)| opened.filter(|one| one.number == number).map(|one| (sid, one.cid));
-        let opened: Vec<(u32, u32)> = self.talk.opened.iter().filter_map(with).collect();
-        for (sid, cid) in &opened {
-            self.talk.close(*sid, shared);
-            DestroyChannel { sid: *sid, cid: *cid }.encode(&mut self.talk.session.writer);
+    /// Closes a channel that the client has open, and tells it so.
+    pub(crate) fn removed(&mut self, sid: u32, shared: &mut Shared) {
+        let Some(Some(Opened { cid, .. })) = self.talk.opened.get(sid).copied() else { return };
+        self.talk.close(sid, shared);
+        DestroyChannel { sid, cid }.encode(&mut self.talk.session.writer);
+    }
+
+    /// Goes by other rules; returns whether the client has lost a channel by them.
+    pub(crate) fn judge(&mut self, shared: &mut Shared, rules: &Ruled) -> bool {
+        let Talk { opened, ends, claim, .. } = &self.talk;
+        let judged = |(sid, opened): (u32, &Option<Opened>)| {
+            let Opened { number, rights: before, .. } = (*opened)?;
+            let rights = rules.rights(ends, claim.as_ref(), &shared.channel(number)?.name);
+            (rights != before).then_some((sid, rights, before.is_within(rights)))
+        };
+        let changed: Vec<(u32, Rights, bool)> = opened.iter().filter_map(judged).collect();
+        for (sid, rights, keeps) in &changed {
+            match self.talk.opened.at(*sid) {
+                Some(Some(opened)) if *keeps => opened.rights = *rights,
+                _ => self.removed(*sid, shared),
+            }
         }
-        !opened.is_empty()
+        changed.iter().any(|(.., keeps)| !keeps)
     }
 
     /// Ends all operations, and reports the end: `closed` if the other side or the driver has closed the connection.
@@ -227,8 +240,8 @@ impl Client {
         };
         shared.events.push_back(Event::Disconnected(self.talk.peer, Box::new(self.statistics()), why));
         self.talk.operations.drain().for_each(|(_, operation)| operation.end(shared));
-        for (_, opened) in self.talk.opened.iter() {
-            opened.iter().for_each(|opened| shared.closed(opened.number));
+        for (sid, opened) in self.talk.opened.iter() {
+            opened.iter().for_each(|opened| shared.closed(opened.number, self.talk.peer, sid));
         }
     }
 }
@@ -320,7 +333,7 @@ impl Talk {
     }
 
     fn create(&mut self, reader: &mut Reader<'_>, shared: &mut Shared, config: &ServerConfig) -> Result<(), Error> {
-        let Talk { opened, session, ends, claim, .. } = self;
+        let Talk { peer, opened, session, ends, claim, .. } = self;
         CreateChannel::decode(reader, |asked| {
             let name = String::from_utf8_lossy(asked.name);
             let mut reply = ChannelCreated { cid: asked.cid, sid: 0, status: Status::OK };
@@ -329,8 +342,9 @@ impl Talk {
                 reply.status = Status::error("too many channels are open on this connection");
             } else if rights == Rights::NONE {
                 reply.status = Status::error("this client may not use the channel");
-            } else if let Some(number) = shared.opened(&name, config) {
+            } else if let Some(number) = shared.find(&name, config) {
                 reply.sid = opened.insert(Some(Opened { cid: asked.cid, number, rights, last: None }));
+                shared.opened(number, *peer, reply.sid);
             } else {
                 reply.status = Status::error("this server has no channel of that name");
             }
@@ -392,7 +406,7 @@ impl Talk {
         }
         let Some(Opened { number, .. }) = self.opened.at(sid).and_then(Option::take) else { return };
         self.opened.release(sid);
-        shared.closed(number);
+        shared.closed(number, self.peer, sid);
     }
 
     /// Adds an operation to those of its channel.

@@ -1,5 +1,6 @@
 //! Rules of the application about who may do what, asked when a channel is opened.
 
+use crate::discovery::Subnet;
 use crate::wire::Command;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -25,6 +26,11 @@ impl Rights {
     pub const NONE: Rights = Rights { read: false, put: false, call: false };
     /// The right to read alone.
     pub const READ: Rights = Rights { read: true, ..Rights::NONE };
+
+    /// Returns whether these are no more than others.
+    pub(crate) const fn is_within(self, others: Rights) -> bool {
+        (others.read || !self.read) && (others.put || !self.put) && (others.call || !self.call)
+    }
 
     /// Returns whether an operation of this kind may be set up.
     pub(crate) const fn allows(self, kind: Command) -> bool {
@@ -79,13 +85,15 @@ impl Ruled {
     }
 }
 
-/// One rule of an [`AccessList`]. Each list has patterns, in which `*` stands for any characters; an empty one fits all.
+/// One rule of an [`AccessList`], which fits if all its lists do. In names `*` stands for any characters; an empty list fits all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessRule {
     /// Users, as clients claim them.
     pub users: Vec<String>,
-    /// Hosts: the addresses that connections come from, or the names that clients claim.
+    /// Hosts, as clients claim them.
     pub hosts: Vec<String>,
+    /// Subnets that connections come from, which is no claim.
+    pub subnets: Vec<Subnet>,
     /// Names of channels.
     pub channels: Vec<String>,
     /// The rights of those who fit.
@@ -98,13 +106,14 @@ pub struct AccessList(pub Vec<AccessRule>);
 
 impl Rules for AccessList {
     fn rights(&self, client: &Claimant<'_>, channel: &str) -> Rights {
-        let address = client.ends.remote.ip().map(|remote| alloc::format!("{}", remote.ip().to_canonical()));
+        let address = client.ends.remote.ip().map(|remote| remote.ip());
         let fits = |patterns: &[String], text: &str| patterns.iter().any(|pattern| is_match(pattern, text));
         let is_it = |rule: &&AccessRule| {
-            let AccessRule { users, hosts, channels, .. } = rule;
-            let from = |address: &String| fits(hosts, address);
+            let AccessRule { users, hosts, subnets, channels, .. } = rule;
+            let is_in = |address| subnets.iter().any(|subnet| subnet.contains(address));
             (users.is_empty() || fits(users, client.user))
-                && (hosts.is_empty() || address.as_ref().is_some_and(from) || fits(hosts, client.host))
+                && (hosts.is_empty() || fits(hosts, client.host))
+                && (subnets.is_empty() || address.is_some_and(is_in))
                 && (channels.is_empty() || fits(channels, channel))
         };
         self.0.iter().find(is_it).map_or(Rights::NONE, |rule| rule.rights)

@@ -3,7 +3,7 @@ use crate::server::{Access, Channel, ServerConfig, Shared};
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use core::fmt;
-use hodo_machine::Slab;
+use hodo_machine::Peer;
 
 /// Channels that are made when a client opens them, and dropped when the last one has closed them.
 ///
@@ -48,33 +48,32 @@ impl Shared {
         self.names.contains_key(name) || config.source.0.as_ref().is_some_and(|source| source.has(name))
     }
 
-    /// Returns the number of a channel for a client that opens it. It is made if it can be.
-    pub(crate) fn opened(&mut self, name: &str, config: &ServerConfig) -> Option<u32> {
-        let number = match self.names.get(name) {
+    /// Returns the number of a channel for a client that opens it, and is to say so by [`Shared::opened`]. It is made if it can be.
+    pub(crate) fn find(&mut self, name: &str, config: &ServerConfig) -> Option<u32> {
+        Some(match self.names.get(name) {
             Some(number) => *number,
             None => {
-                let (mut value, access) = config.source.0.as_ref()?.make(name)?;
-                value.unmark();
+                let (value, access) = config.source.0.as_ref()?.make(name)?;
                 let name = name.to_string();
-                let made =
-                    Channel { name: name.clone(), value, access, subscribers: Slab::default(), made_for: Some(0) };
-                let number = self.channels.insert(Some(made));
+                let number = self.channels.insert(Some(Channel::new(name.clone(), value, access, true)));
                 self.names.insert(name, number);
                 number
             }
-        };
-        if let Some(Some(Channel { made_for: Some(clients), .. })) = self.channels.at(number) {
-            *clients += 1;
+        })
+    }
+
+    /// Notes that a client has opened a channel, and its number for it.
+    pub(crate) fn opened(&mut self, number: u32, peer: Peer, sid: u32) {
+        if let Some(Some(channel)) = self.channels.at(number) {
+            channel.opened_by.insert((peer, sid));
         }
-        Some(number)
     }
 
     /// Notes that a client has closed a channel, and drops it if it was made for those who have closed it.
-    pub(crate) fn closed(&mut self, number: u32) {
+    pub(crate) fn closed(&mut self, number: u32, peer: Peer, sid: u32) {
         let Some(Some(channel)) = self.channels.at(number) else { return };
-        let Some(clients) = &mut channel.made_for else { return };
-        *clients -= 1;
-        if *clients == 0 {
+        channel.opened_by.remove(&(peer, sid));
+        if channel.is_made && channel.opened_by.is_empty() {
             if self.names.get(&channel.name) == Some(&number) {
                 self.names.remove(&channel.name);
             }

@@ -1,0 +1,149 @@
+"""`hodo pva monitor --plot` on a terminal: what it draws, after a change of size too, and how it ends."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
+import threading
+
+import command
+import pva
+
+PVS = """
+[[pv]]
+name = "WAVE"
+source = "sine"
+from = -5
+to = 5
+period = "1s"
+every = "10ms"
+units = "mm"
+[[pv]]
+name = "STEADY"
+value = 3
+[[pv]]
+name = "ARRAY"
+type = "double[]"
+source = "waveform"
+size = 100
+from = 100
+to = 200
+[[pv]]
+name = "TEXT"
+type = "string"
+value = "\\u001b[2Jx"
+"""
+ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+
+
+class Terminal:
+    """A terminal of some size with a program in it."""
+
+    def __init__(self, rows, columns, *arguments, **environment):
+        self.master, slave = pty.openpty()
+        self.resize(rows, columns)
+        settings = {**os.environ, "LC_ALL": "C.UTF-8", "TERM": "xterm", "NO_COLOR": "", **environment}
+        program = [command.HODO, *map(str, arguments)]
+        lead = lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # noqa: E731
+        self.process = subprocess.Popen(
+            program, stdin=slave, stdout=slave, stderr=slave, env=settings, start_new_session=True, preexec_fn=lead
+        )
+        os.close(slave)
+        self.said = b""
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        with contextlib.suppress(OSError):
+            while piece := os.read(self.master, 65536):
+                self.said += piece
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def text(self):
+        return self.said.decode(errors="replace").replace("\r\n", "\n")
+
+    def picture(self):
+        """The lines of the last whole picture, without colours."""
+        pictures = self.text().split("\x1b[H")[1:]
+        whole = [one for one in pictures if one.endswith("\x1b[J")]
+        if not whole:
+            return []
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", whole[-1].removesuffix("\x1b[J"))
+        return [line.removesuffix("\x1b[K") for line in plain.split("\n")[:-1]]
+
+    def key(self, byte):
+        os.write(self.master, byte)
+
+    def end(self):
+        """The exit status, once everything was read."""
+        status = self.process.wait(20)
+        self.reader.join(20)
+        os.close(self.master)
+        return status
+
+
+def dots(lines):
+    return sum(1 for line in lines for c in line if 0x2800 < ord(c) <= 0x28FF)
+
+
+def test_numbers_and_arrays_are_drawn_in_any_size_and_the_terminal_is_restored(tmp_path):
+    file = tmp_path / "pvs.toml"
+    file.write_text(PVS)
+    with pva.serving(file) as server:
+        names = ["WAVE", "STEADY", "ARRAY", "TEXT", "ABSENT"]
+        one = Terminal(30, 100, "pva", "monitor", "--plot", "--window", "3", "-S", server.at, *names)
+
+        def is_drawn(rows, columns):
+            lines = one.picture()
+            return len(lines) == rows - 1 and dots(lines) > 50 and all(len(line) <= columns - 1 for line in lines)
+
+        command.wait_until(lambda: is_drawn(30, 100) and " mm" in one.picture()[0], "it draws")
+        lines = one.picture()
+        assert lines[0].startswith("● WAVE ") and lines[0].endswith(" mm")
+        assert lines[1] == "● STEADY 3"
+        assert lines[2] == "● ARRAY 100 elements"
+        assert lines[3] == "● TEXT has no number that could be drawn"
+        assert lines[4].startswith("● ABSENT")
+        command.wait_until(lambda: any(line.strip().startswith("-4.9") or line.strip().startswith("-5") for line in one.picture()), "the axis has its least value")
+        axes = [line.split() for line in one.picture() if not dots([line])]
+        assert ["-3", "s", "now"] in axes and ["0", "99"] in axes
+        assert "\x1b[36m" in one.text() and "\x1b[2J" not in one.text()
+        # A smaller and a larger window; one in which there is no room for a picture.
+        for rows, columns in [(16, 50), (50, 180)]:
+            one.resize(rows, columns)
+            command.wait_until(lambda rows=rows, columns=columns: is_drawn(rows, columns), "it takes the new size")
+        one.resize(3, 10)
+        command.wait_until(lambda: 0 < len(one.picture()) <= 2 and max(map(len, one.picture())) <= 9, "it takes the least size")
+        one.resize(24, 80)
+        server.kill()
+        command.wait_until(lambda: one.picture() and "WAVE" in one.picture()[0] and "(" in one.picture()[0], "it tells of the lost server")
+        one.key(b"\x03")
+        assert one.end() == 1, "one PV has sent nothing"
+        said = one.text()
+        assert said.startswith(ENTER) and said.count(LEAVE) == 1
+        assert said.split(LEAVE)[1].splitlines() == ["hodo: ABSENT: no update has come"]
+
+
+def test_it_ends_in_order_and_draws_without_braille(tmp_path):
+    file = tmp_path / "pvs.toml"
+    file.write_text(PVS)
+    with pva.serving(file) as server:
+        arguments = ["pva", "monitor", "--plot", "-S", server.at, "WAVE"]
+        one = Terminal(24, 80, *arguments, LC_ALL="C", NO_COLOR="1")
+        command.wait_until(lambda: sum(line.count("*") for line in one.picture()) > 10, "it draws stars")
+        assert "\x1b[3" not in one.text()
+        one.process.send_signal(signal.SIGTERM)
+        assert one.end() == 0 and one.text().endswith(LEAVE)
+        one = Terminal(24, 80, *arguments, "-n", "20")
+        assert one.end() == 0 and one.text().endswith(LEAVE)
+
+
+def test_no_terminal_is_an_error():
+    command.refused("pva", "monitor", "--plot", "-S", "127.0.0.1:1", "X", status=2, says=["--plot draws on a terminal", "hodo pva record"])
