@@ -1,10 +1,11 @@
 //! Measures how many updates a second threads post to PVs of a server, with a subscriber of each: `cargo run --release --example post_speed`.
 
+use hodo_io::Clock;
 use hodo_pva_host::machines::normative::Normative;
 use hodo_pva_host::machines::{Request, Scalar, Value};
 use hodo_pva_host::server::{Posted, Pv, Server, ServerOptions};
 use hodo_pva_host::{ClientOptions, Context, ContextOptions};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const POSTS: u32 = 2_000_000;
 const LONG: Duration = Duration::from_secs(60);
@@ -35,12 +36,13 @@ fn measure(server: &Server, threads: u32, waits: bool) {
     let context = Context::open(&ContextOptions::of(client)).expect("sockets");
     let subscribe = |pv: &Pv| context.monitor_with(pv.name(), &Request::default(), |_| {}).expect("a name");
     let monitors: Vec<_> = pvs.iter().map(subscribe).collect();
-    let began = Instant::now();
+    let clock = Clock::start();
+    let began = clock.now();
     let merged: u32 = std::thread::scope(|scope| {
         let posting: Vec<_> = pvs.iter().map(|pv| scope.spawn(move || post(pv, waits))).collect();
         posting.into_iter().map(|thread| thread.join().expect("it posts")).sum()
     });
-    let per_second = f64::from(threads * POSTS) / began.elapsed().as_secs_f64();
+    let per_second = f64::from(threads * POSTS) / (clock.now() - began).as_secs_f64();
     let way = if waits { "post_within" } else { "post" };
     println!("{threads} threads, {way:<11} {:6.2} M/s, {merged} of {} merged", per_second / 1e6, threads * POSTS);
     drop(monitors);

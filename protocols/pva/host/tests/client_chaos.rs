@@ -35,7 +35,7 @@ const NETWORKS: [&str; 5] = [
     "delay=200us&rate=100M&queue=64K",
 ];
 
-/// What the test and the driver that it has given to the client share.
+/// The state that the test shares with the driver that it has given to the client.
 #[derive(Default)]
 struct Shared {
     /// Whether nothing more happens.
