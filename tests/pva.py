@@ -28,7 +28,7 @@ def serving(file, *options, port=None, listen="127.0.0.1:0", prefix=(), **enviro
         # The log is read to its end, so that it never holds the server up.
         process.log = []
         threading.Thread(target=lambda: process.log.extend(process.stdout), daemon=True).start()
-        wait_for = r"listening on ([\d.:]+)\n.*(http://[\d.:]+)\n"
+        wait_for = r"listening on (\S+:\d+)\n.*(http://[\d.:]+)\n"
         found = lambda: re.search(wait_for, "".join(process.log))  # noqa: E731
         command.wait_until(lambda: found() or process.poll() is not None, "it says where it is")
         assert found(), "".join(process.log)

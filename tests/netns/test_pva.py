@@ -4,10 +4,12 @@ import os
 import subprocess
 import sys
 
+import command
 import pva
 import shaped
 
 GROUP = "239.255.43.21"
+NEAR_V6, FAR_V6, GROUP_V6 = "fd00:99::2", "fd00:99::1", "ff02::4321"
 PVS = '[[pv]]\nname = "FAR:{0..99}"\nvalue = 3\nput = "accept"\n'
 
 # Reads and puts PVs by the variables of its environment.
@@ -42,6 +44,31 @@ def test_a_server_is_found_over_a_wire_in_every_way(tmp_path):
                 client = [*wire.at_near(), sys.executable, "-c", CLIENT]
                 done = subprocess.run(client, capture_output=True, text=True, timeout=60, env=environment, check=False)
                 assert done.stdout == "done\n", f"{way}: {done.stderr}"
+
+
+WAYS_V6 = {
+    "its address": {"EPICS_PVA_ADDR_LIST": f"[{FAR_V6}]"},
+    "multicast": {"EPICS_PVA_ADDR_LIST": f"[{GROUP_V6}],1@wire"},
+    "a name server": {"EPICS_PVA_NAME_SERVERS": f"[{FAR_V6}]:5075", "EPICS_PVA_ADDR_LIST": ""},
+}
+
+
+def test_a_server_is_found_over_ipv6_by_p4p_and_by_our_client(tmp_path):
+    file = tmp_path / "pvs.toml"
+    file.write_text(PVS)
+    with shaped.wire() as wire:
+        for name, address in (wire.near, NEAR_V6), (wire.far, FAR_V6):
+            shaped.ip("-n", name, "address", "add", f"{address}/64", "dev", "wire", "nodad")
+        at = {"EPICS_PVAS_INTF_ADDR_LIST": f"[{FAR_V6}] [{GROUP_V6}]@wire"}
+        for way, variables in WAYS_V6.items():
+            with pva.serving(file, port=5076, listen=None, prefix=wire.at_far(), **at) as server:
+                assert server.at == f"[{FAR_V6}]:5075"
+                environment = {**os.environ, "EPICS_PVA_AUTO_ADDR_LIST": "NO", **variables}
+                for client, says in ([sys.executable, "-c", CLIENT], "done\n"), ([command.HODO, "pva", "get", "-t", "FAR:7"], "4\n"):
+                    done = subprocess.run(
+                        [*wire.at_near(), *client], capture_output=True, text=True, timeout=60, env=environment, check=False
+                    )
+                    assert done.stdout == says, f"{way}, {client[0]}: {done.stderr}"
 
 
 def test_on_loopback_nobody_else_finds_it(tmp_path):

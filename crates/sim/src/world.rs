@@ -415,7 +415,8 @@ impl World {
         None
     }
 
-    pub(crate) fn continue_later(&mut self, node: u32) {
+    /// Has a machine that was set up without a command polled in the next turn.
+    pub fn continue_later(&mut self, node: u32) {
         if !self.unfinished.contains(&node) {
             self.unfinished.push_back(node);
         }

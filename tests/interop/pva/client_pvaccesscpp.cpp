@@ -5,6 +5,7 @@
 #include <iostream>
 #include <string>
 
+#include <epicsTime.h>
 #include <pv/clientFactory.h>
 #include <pv/configuration.h>
 #include <pv/createRequest.h>
@@ -74,8 +75,9 @@ int main(int, char** arguments) {
         pvac::ClientChannel counter = channel("COUNTER");
         pvac::MonitorSync subscription = counter.monitor(request(text));
         long last = -1, gaps = 0, updates = 0;
-        while (updates < 40 && subscription.wait(10)) {
-            if (subscription.event.event != pvac::MonitorEvent::Data)
+        // A wait of pvac may end early, with neither an event nor its time over; at a server of pvxs too.
+        for (epicsTime end = epicsTime::getCurrent() + 10; updates < 40 && epicsTime::getCurrent() < end;) {
+            if (!subscription.wait(1) || subscription.event.event != pvac::MonitorEvent::Data)
                 continue;
             while (subscription.poll()) {
                 long now = subscription.root->getSubFieldT<PVLong>("value")->get();

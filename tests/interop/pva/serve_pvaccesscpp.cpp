@@ -1,4 +1,6 @@
-// A pvAccessCPP server that prints its port and ends with its standard input: `scalar`, `bytes` (70,000, which it sends in segments), `either`.
+// A pvAccessCPP server that prints its port and ends with its standard input: `scalar`, `bytes` (70,000, which it sends in segments), `either`,
+// `echo` (called), and `ticks`, to which each line of the input is posted.
+#include <cstdlib>
 #include <iostream>
 #include <string>
 
@@ -20,6 +22,18 @@ static void serve(pvas::StaticProvider& provider, const std::string& name, const
     provider.add(name, pv);
 }
 
+struct Echo : public pvas::SharedPV::Handler {
+    void onFirstConnect(const pvas::SharedPV::shared_pointer&) {}
+    void onLastDisconnect(const pvas::SharedPV::shared_pointer&) {}
+    void onPut(const pvas::SharedPV::shared_pointer&, pvas::Operation&) {}
+    void onRPC(const pvas::SharedPV::shared_pointer&, pvas::Operation& operation) {
+        if (operation.value().getSubField("query.fail"))
+            operation.complete(Status::error("refused"));
+        else
+            operation.complete(operation.value(), BitSet().set(0));
+    }
+};
+
 int main() {
     pvas::StaticProvider provider("all");
     PVStructurePtr scalar = getPVDataCreate()->createPVStructure(getStandardField()->scalar(pvDouble, "alarm,timeStamp"));
@@ -34,10 +48,23 @@ int main() {
             ->endNested()->add("any", getFieldCreate()->createVariantUnion())->createStructure());
     either->getSubFieldT<PVUnion>("either")->select<PVString>("text")->put("older");
     serve(provider, "either", either);
+    pvas::SharedPV::shared_pointer echo(pvas::SharedPV::build(std::tr1::shared_ptr<Echo>(new Echo())));
+    BitSet all;
+    all.set(0);
+    echo->open(*scalar, all);
+    provider.add("echo", echo);
+    pvas::SharedPV::shared_pointer ticks(pvas::SharedPV::buildReadOnly());
+    PVStructurePtr tick = getPVDataCreate()->createPVStructure(getStandardField()->scalar(pvLong, "alarm"));
+    ticks->open(*tick, all);
+    provider.add("ticks", ticks);
     pva::ServerContext::shared_pointer server(pva::ServerContext::create(
         pva::ServerContext::Config().config(pva::ConfigurationBuilder().push_env().build()).provider(provider.provider())));
     std::cout << "port " << server->getServerPort() << std::endl;
     std::string line;
+    BitSet changed;
+    changed.set(tick->getSubFieldT("value")->getFieldOffset());
     while (std::getline(std::cin, line)) {
+        tick->getSubFieldT<PVLong>("value")->put(atol(line.c_str()));
+        ticks->post(*tick, changed);
     }
 }

@@ -52,15 +52,15 @@ def test_ten_thousand_names_in_one_get(pvxs, tmp_path):
     assert time.monotonic() - began < 20
 
 
-def watched(pvxs, request, batch, batches):
+def watched(peer, request, batch, batches):
     """Posts numbers in batches, and reads each batch before the next one."""
-    last = pvxs.get("ticks")["value"]
-    with command.started("pva", "monitor", "-t", "-r", request, "-S", f"127.0.0.1:{pvxs.port}", "ticks") as monitor:
+    last = peer.get("ticks")["value"]
+    with command.started("pva", "monitor", "-t", "-r", request, "-S", f"127.0.0.1:{peer.port}", "ticks") as monitor:
         assert int(monitor.stdout.readline()) == last
         for _ in range(batches):
             numbers = list(range(last + 1, last + 1 + batch))
-            pvxs.process.stdin.write("".join(f"{number}\n" for number in numbers))
-            pvxs.process.stdin.flush()
+            peer.process.stdin.write("".join(f"{number}\n" for number in numbers))
+            peer.process.stdin.flush()
             assert [int(monitor.stdout.readline()) for _ in numbers] == numbers
             last = numbers[-1]
 
@@ -71,7 +71,7 @@ def test_a_monitor_of_pvxs_loses_nothing_with_a_long_queue(pvxs):
 
 def test_a_pipelined_monitor_of_pvxs_is_acknowledged(pvxs):
     # Without acknowledgements the server would send ten. Once it has, it only looks at them again with the next post.
-    watched(pvxs, "record[queueSize=10,pipeline=true]field(value)", 3, 50)
+    watched(pvxs, "record[queueSize=4,pipeline=true]field(value)", 3, 50)
 
 
 def test_pvaccesscpp_is_read_written_and_described(pvaccesscpp):
@@ -88,3 +88,13 @@ def test_pvaccesscpp_is_read_written_and_described(pvaccesscpp):
     assert pvaccesscpp.said("monitor", "-n", "1", "-t", "scalar") == "1e-5\n"
     done = pvaccesscpp.run("get", "-w", "1", "absent")
     assert done.returncode == 1 and done.stderr.startswith("hodo: absent: ")
+
+
+def test_pvaccesscpp_is_called(pvaccesscpp):
+    assert json.loads(pvaccesscpp.said("call", "-M", "json", "-t", "echo", "a=1", "b=two"))["query"] == {"a": 1, "b": "two"}
+    assert pvaccesscpp.said("call", "echo", "fail=true", status=1) == "hodo: echo: error: refused\n"
+
+
+def test_a_pipelined_monitor_of_pvaccesscpp_is_acknowledged(pvaccesscpp):
+    # A SharedPV sends no more than four updates of a longer queue, and then stands still.
+    watched(pvaccesscpp, "record[queueSize=4,pipeline=true]field(value)", 3, 50)

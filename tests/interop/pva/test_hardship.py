@@ -49,6 +49,18 @@ def median(numbers):
     return sorted(numbers)[len(numbers) // 2]
 
 
+def full_seconds(subscriber, alone):
+    """How many of twenty seconds have 95 % of a rate: three are enough, since other tests take the processor now and then."""
+    while not subscriber.rates.empty():
+        subscriber.rates.get()
+    full = 0
+    for _ in range(20):
+        full += subscriber.rates.get(timeout=20) >= 0.95 * alone
+        if full == 3:
+            break
+    return full
+
+
 @pytest.fixture
 def server(tmp_path):
     file = tmp_path / "pvs.toml"
@@ -125,14 +137,7 @@ def test_a_subscriber_that_stops_costs_the_others_nothing_and_no_memory(server):
                 monitored(connection, opened(connection, "WAVE"), 5, 1000)
             slow.send_signal(signal.SIGSTOP)
             before = rss(server)
-            while not fast.rates.empty():
-                fast.rates.get()
-            # Other tests take the processor now and then: three seconds of twenty at the full rate show that it is the same.
-            full = 0
-            for _ in range(20):
-                full += fast.rates.get(timeout=20) >= 0.95 * alone
-                if full == 3:
-                    break
+            full = full_seconds(fast, alone)
             command.wait_until(lambda: metric(server, "pva_server_merged_updates_total") > 0, "updates are merged", within=60)
             grown = rss(server) - before
             slow.send_signal(signal.SIGCONT)
@@ -141,6 +146,70 @@ def test_a_subscriber_that_stops_costs_the_others_nothing_and_no_memory(server):
         assert full == 3, f"{full} seconds with 95 % of {alone} updates"
     # Up to 64 MiB a client wait, and what the system and the last updates hold.
     assert grown < 4 * 80 * MIB, f"{grown / MIB:.0f} MiB"
+
+
+@contextlib.contextmanager
+def reading(connection, bytes_per_second):
+    """Reads from a connection at a rate; counts the bytes, and how many updates have begun."""
+    count, is_over = [0, 0], threading.Event()
+
+    def read():
+        while not is_over.wait(0.01):
+            some = connection.recv(bytes_per_second // 100)
+            count[0] += len(some)
+            count[1] += some.count(UPDATE)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield count
+    finally:
+        is_over.set()
+        thread.join()
+
+
+# The header of an update without its length, as this server sends it.
+UPDATE = bytes([0xCA, 2, 0x40, 13])
+
+
+def test_subscribers_a_hundred_times_slower_than_the_source_go_on_and_cost_the_fast_ones_nothing(server):
+    names = [f"FAST:{number}" for number in range(50)]
+    with subscriber(server.at, "field(value)record[queueSize=20]", *names) as fast, contextlib.ExitStack() as stack:
+        fast.rates.get(timeout=20)
+        alone = median([fast.rates.get(timeout=20) for _ in range(3)])
+        counts = []
+        # The source makes 40 MB a second.
+        for _ in range(3):
+            connection = stack.enter_context(raw(server, receive=4096))
+            monitored(connection, opened(connection, "WAVE"), 5, 4)
+            counts.append(stack.enter_context(reading(connection, 400_000)))
+        command.wait_until(lambda: metric(server, "pva_server_merged_updates_total") > 0, "updates are merged", within=60)
+        before, memory = [list(count) for count in counts], rss(server)
+        full = full_seconds(fast, alone)
+        command.wait_until(lambda: all(count[1] > was[1] for count, was in zip(counts, before, strict=True)), "each gets updates", within=60)
+        grown = rss(server) - memory
+    assert full == 3, f"{full} seconds with 95 % of {alone} updates"
+    assert grown < 32 * MIB, f"{grown / MIB:.0f} MiB"
+
+
+def test_clients_get_an_error_while_the_server_stands_still_and_go_on_after_it(server):
+    seen = queue.Queue()
+    with pva.client(server.at) as context:
+        subscription = context.monitor("FAST:1", seen.put, notify_disconnect=True)
+        while isinstance(seen.get(timeout=20), Exception):
+            pass
+        server.send_signal(signal.SIGSTOP)
+        with pytest.raises(TimeoutError):
+            context.get("BOX", timeout=0.5)
+        refusal = command.refused("pva", "get", "-w", "0.5", "-S", server.at, "BOX", status=1, says=("BOX: not connected within",))
+        assert refusal.stdout == ""
+        server.send_signal(signal.SIGCONT)
+        while not seen.empty():
+            seen.get()
+        before = seen.get(timeout=20)
+        assert seen.get(timeout=20) > before
+        assert context.get("BOX", timeout=20) == 0
+        subscription.close()
 
 
 def test_a_client_that_does_not_read_can_still_unsubscribe(server):

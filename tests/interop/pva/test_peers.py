@@ -48,16 +48,23 @@ type = "long"
 source = "ramp"
 to = 1e9
 every = "5ms"
+[[pv]]
+name = "PARTS"
+type = "int[]"
+value = [10, 11, 12, 13, 14, 15]
+put = "accept"
 [[call]]
 name = "SUM"
 command = ["python3", "%s"]
 """
 
+PROGRAMS = "client_pvxs", "client_pvaccesscpp", "parts_pvaccesscpp"
+
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("programs")
-    return {name: golden.compiled(name, folder) for name in ("client_pvxs", "client_pvaccesscpp")}
+    return {name: golden.compiled(name, folder) for name in PROGRAMS}
 
 
 @pytest.fixture(params=["little", "big"])
@@ -116,6 +123,28 @@ def test_pvaccesscpp_reads_puts_subscribes_and_calls(programs, server):
         "complaint " + complaint(),
         "info epics:nt/NTEnum:1.0",
     ]
+
+
+def test_pvaccesscpp_puts_and_gets_at_once_processes_and_reads_and_writes_parts(programs, server):
+    assert run(programs["parts_pvaccesscpp"], server) == [
+        "put-get 25 ok",
+        "get-put 25 ok",
+        "get-get 25 ok",
+        "refused 99 is not within the limits 0 to 50 of this PV",
+        "get-get 25 ok",
+        "process ok",
+        "process ok",
+        "length 6 ok",
+        "part 11 13 15 ok",
+        "put ok",
+        "all 10 11 12 13 7 15 8 ok",
+        "cut ok",
+        "all 10 11 ok",
+        "no array refused",
+    ]
+    with pva.client(server.at) as context:
+        assert list(context.get("PARTS")) == [10, 11]
+        assert context.get("NUMBER") == 25
 
 
 def complaint():

@@ -3,8 +3,9 @@
 use hodo_pva_host::client::{ClientError, ClientOptions, Trouble};
 use hodo_pva_host::context::{ConnectionState, MonitorEvent};
 use hodo_pva_host::machines::normative::Normative;
+use hodo_pva_host::machines::server::{AccessList, AccessRule, Rights};
 use hodo_pva_host::machines::{Item, Request, Scalar, Type, Value};
-use hodo_pva_host::server::{Call, Put, Server, ServerOptions};
+use hodo_pva_host::server::{Call, ClientName, Put, Server, ServerOptions};
 use hodo_pva_host::{Context, ContextOptions};
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Stdio};
@@ -355,4 +356,32 @@ fn channels_that_nobody_uses_are_closed() {
     (0..10).for_each(|at| _ = context.get(&format!("P{at}")).unwrap());
     while server.state(SOON).unwrap().clients[0].channels > 1 {}
     assert!(context.get("P5").is_ok());
+}
+
+#[test]
+fn what_can_only_be_written_is_drafted_without_being_read() {
+    let rule =
+        |channel: &str, rights| AccessRule { users: vec![], hosts: vec![], channels: vec![channel.into()], rights };
+    let mut options = ServerOptions { is_found: false, ..ServerOptions::default() }.at(([127, 0, 0, 1], 0).into());
+    let write = Rights { put: true, ..Rights::NONE };
+    options.config.rules = AccessList(vec![rule("W", write), rule("R", Rights::READ)]).into();
+    let server = Server::start(options).unwrap();
+    let (put, puts) = channel();
+    let keep =
+        move |_: &Value, value: &mut Value, _: &ClientName| put.send(number(value)).map_err(|why| why.to_string());
+    let _pvs = [server.pv("W", double()).check_puts(keep).serve(), server.pv("R", double()).accept_puts().serve()];
+    let context = context(&server);
+    assert!(context.put("W", |value| value.set("value", 1.0)).is_err(), "it cannot be read first");
+    for to in [2.0, 3.0] {
+        let mut draft = context.draft("W", &Request::default(), false).unwrap();
+        draft.value.set("value", to).unwrap();
+        draft.begin_put().unwrap().wait().unwrap();
+        assert_eq!(puts.recv_timeout(SOON).unwrap(), to);
+    }
+    // A refusal is told each time, and at once.
+    for _ in 0..2 {
+        let why = context.draft("R", &Request::default(), false).map(drop).unwrap_err();
+        assert!(matches!(why.trouble(), Some(Trouble::Refused(_))), "{why}");
+    }
+    assert!(context.get("R").is_ok());
 }

@@ -118,14 +118,20 @@ fn plain(names: &[&str]) -> Vec<u8> {
 
 /// Reads an answer: the sequence, the port, whether it was found, and the numbers.
 fn answer(bytes: &[u8]) -> (u32, u16, bool, Vec<u32>) {
+    let (address, answer) = addressed(bytes);
+    assert!(address.is_unspecified());
+    answer
+}
+
+/// Reads an answer that may state an address.
+fn addressed(bytes: &[u8]) -> (IpAddr, (u32, u16, bool, Vec<u32>)) {
     let header = Header::decode(bytes.first_chunk::<HEADER>().expect("a header")).expect("a header");
     assert_eq!((header.from, header.command), (Side::Server, wire::Command::SearchResponse.code()));
     assert_eq!(header.size as usize, bytes.len() - HEADER, "one message a datagram");
     let mut reader = Reader::new(&bytes[HEADER..], header.order, &LIMITS);
     let response = SearchResponse::decode(&mut reader).expect("it is one");
     assert_eq!((response.guid, response.protocol), (GUID, &b"tcp"[..]));
-    assert!(response.address.is_unspecified());
-    (response.sequence, response.port, response.found, response.channels().collect())
+    (response.address, (response.sequence, response.port, response.found, response.channels().collect()))
 }
 
 #[test]
@@ -182,6 +188,28 @@ fn an_answer_goes_to_the_named_address_if_that_is_near_and_else_to_the_sender() 
     assert_eq!(to("192.0.2.1:999", ("0.0.0.0", 7000)), Some(socket("192.0.2.1:999")));
     assert_eq!(to("10.0.0.9:7000", ("0.0.0.0", 0)), Some(socket("10.0.0.9:7000")));
     assert_eq!(to("10.0.0.9:7000", ("224.0.0.128", 5076)), None);
+}
+
+#[test]
+fn a_search_of_a_group_is_answered_with_an_address_at_which_the_server_listens() {
+    let listens = ["127.0.0.1", "fd00:2::1", "fd00:1::1", "10.0.0.1"].map(ip).to_vec();
+    let near = [("10.0.0.1", 24), ("fd00:1::1", 64), ("fd00:2::1", 64)].map(|(at, prefix)| Subnet::new(ip(at), prefix));
+    let config = DiscoveryConfig { listens, near: near.to_vec(), interfaces: Vec::new(), ..config() };
+    let mut scene = Scene::new(config);
+    let mut stated = |from: &str, to: &str| addressed(&scene.datagram(&ends(from, to), &plain(&["first:long"])).back).0;
+    // The answer leaves from an address of the link, where nobody listens.
+    assert_eq!(stated("[fe80::9]:7000", "ff02::4321"), ip("fd00:2::1"));
+    assert_eq!(stated("[fd00:1::9]:7000", "ff02::4321"), ip("fd00:1::1"));
+    assert_eq!(stated("10.0.0.9:7000", "239.255.43.21"), ip("10.0.0.1"));
+    // One that was asked for by its address answers from there, also behind a translator; and one that listens everywhere does so.
+    assert_eq!(stated("[fd00:1::9]:7000", "fd00:1::1"), ip("0.0.0.0"));
+    assert!(
+        addressed(
+            &Scene::new(self::config()).datagram(&ends("10.0.0.9:7000", "10.0.0.1"), &plain(&["first:long"])).back
+        )
+        .0
+        .is_unspecified()
+    );
 }
 
 #[test]

@@ -50,6 +50,11 @@ impl Client {
         self.driver.machine_mut().blank(operation.0)
     }
 
+    /// Waits for the set-up of an operation as for an execution.
+    pub(crate) fn await_set_up(&mut self, operation: Operation) {
+        self.tables.awaits_set_up(operation.0);
+    }
+
     /// Requests the type of a channel, or of a field. The operation has to be finished.
     pub(crate) fn describe(&mut self, channel: Channel, field: &str) -> Operation {
         let operation = self.tables.operation(channel.0, None);

@@ -196,10 +196,14 @@ impl Serving {
                 self.client.command(Command::Call { operation: operation.0, argument: argument.take() });
             }
             Job::Draft { reads_first, .. } => {
-                if !*reads_first && let Some(value) = self.client.blank(operation) {
+                if *reads_first {
+                    self.client.command(Command::ReadBack { operation: operation.0 });
+                } else if let Some(value) = self.client.blank(operation) {
                     return self.lend(job, prepared, value);
+                } else {
+                    // The set-up states the type, so that a channel that can only be written is not read.
+                    self.client.await_set_up(operation);
                 }
-                self.client.command(Command::ReadBack { operation: operation.0 });
             }
             _ => self.client.execute(operation),
         }
@@ -226,6 +230,12 @@ impl Serving {
         let channel = self.client.channel_of(operation);
         let nothing = ClientError::new(self.client.name(channel), Trouble::Nothing);
         match (self.client.outcome(operation).unwrap_or(Ok(())), job) {
+            (Err(why), job @ Job::Draft { reads_first: false, .. }) => {
+                job.fail(why);
+                self.unuse(channel);
+                // One that could not be set up is set up anew.
+                return self.client.finish(operation);
+            }
             (Err(why), job) => job.fail(why),
             (Ok(()), Job::Get(_, completer)) => {
                 completer.finish(self.client.value(operation).cloned().ok_or(nothing));

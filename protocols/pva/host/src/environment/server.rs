@@ -64,6 +64,7 @@ impl ServerNetwork {
             port: tcp_port,
             from,
             near: near(host),
+            listens: self.addresses(host).into_iter().filter(|ip| !ip.is_unspecified()).collect(),
             interfaces: self.arrivals(host),
             ignored: self.ignored.clone(),
             group,

@@ -5,7 +5,7 @@ use super::workers::Lane;
 use crate::machines::data::SetError;
 use crate::machines::normative::TimeStamp;
 use crate::machines::server::Server;
-use crate::machines::{BitSet, Value};
+use crate::machines::{BitSet, Item, Value};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,8 +13,8 @@ use std::time::Duration;
 
 /// The number of no channel.
 const NOT_SERVED: u32 = u32::MAX;
-/// Updates whose memory a PV keeps for the next ones.
-const SPARE: usize = 8;
+/// Updates whose memory a PV with arrays keeps for the next ones: they may hold arrays of former values.
+const SPARE_WITH_ARRAYS: usize = 8;
 /// Nanoseconds of a second.
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -44,6 +44,7 @@ struct Posts {
     draft: Option<Value>,
     waiting: VecDeque<Update>,
     spare: Vec<Update>,
+    spare_max: usize,
     scratch: BitSet,
     /// Whether the serving thread knows that some are waiting.
     is_ordered: bool,
@@ -57,6 +58,15 @@ struct Posts {
 struct Update {
     value: Value,
     overrun: BitSet,
+}
+
+impl Update {
+    /// Creates an empty update of a value's type, whose sets have grown, so that merging allocates nothing.
+    fn new(value: &Value) -> Self {
+        let mut overrun = BitSet::new();
+        overrun.insert(value.plan().len());
+        Update { value: Value::new(value.plan()), overrun }
+    }
 }
 
 /// The outcome of a post.
@@ -134,6 +144,8 @@ impl PvOptions {
             draft: None,
             waiting: VecDeque::new(),
             spare: Vec::new(),
+            // As many wait as the serving thread has taken, at most.
+            spare_max: if has_arrays(&value) { SPARE_WITH_ARRAYS } else { 2 * core.posts_max },
             scratch: BitSet::new(),
             is_ordered: false,
             merged: 0,
@@ -275,11 +287,18 @@ impl Shared {
             }
         }
         let mut posts = self.posts();
-        let spare_max = SPARE.min(taken.len());
-        let room = spare_max.saturating_sub(posts.spare.len());
+        let room = posts.spare_max.saturating_sub(posts.spare.len());
         posts.spare.extend(taken.drain(..).take(room));
         merged
     }
+}
+
+/// Returns whether fields of a value hold more than a number or a text.
+fn has_arrays(value: &Value) -> bool {
+    let is_small = |item| matches!(item, Item::Bool(_) | Item::Int(_) | Item::Uint(_) | Item::Float(_) | Item::Text(_));
+    !(0..value.plan().len())
+        .filter_map(|number| value.at(number))
+        .all(|item| is_small(item) || matches!(item, Item::Structure(..)))
 }
 
 /// Updates on their way from a PV to the machine; the queue keeps its room.
@@ -301,8 +320,7 @@ impl Posts {
         }
         let is_merged = self.waiting.len() >= max;
         if !is_merged {
-            let fresh = || Update { value: Value::new(value.plan()), overrun: BitSet::new() };
-            let mut update = self.spare.pop().unwrap_or_else(fresh);
+            let mut update = self.spare.pop().unwrap_or_else(|| Update::new(value));
             update.value.unmark();
             update.overrun.clear();
             self.waiting.push_back(update);

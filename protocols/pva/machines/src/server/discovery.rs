@@ -34,6 +34,9 @@ pub struct DiscoveryConfig {
     pub from: u16,
     /// The subnets of this host's interfaces.
     pub near: Vec<Subnet>,
+    /// The addresses at which the server listens, if it does not at all: an answer to a search that was sent to a group states one of
+    /// them, since it may leave from another one.
+    pub listens: Vec<IpAddr>,
     /// The addresses that searches may have been sent to: those where the server is found, their broadcast addresses, and groups; none
     /// for all.
     pub interfaces: Vec<IpAddr>,
@@ -56,6 +59,7 @@ impl Default for DiscoveryConfig {
             port: SERVER_PORT,
             from: 0,
             near: Vec::new(),
+            listens: Vec::new(),
             interfaces: Vec::new(),
             ignored: Vec::new(),
             answers_per_second: 10_000,
@@ -204,7 +208,7 @@ impl Discovery {
         let front = ResponseFront {
             guid: self.guid,
             sequence: query.search.sequence,
-            address: self.config.address,
+            address: self.stated(query, &to),
             port: self.config.port,
             protocol: "tcp",
             found: !found.is_empty(),
@@ -227,6 +231,19 @@ impl Discovery {
         };
         *counter += 1;
         self.writer.clear();
+    }
+
+    /// Returns the address that an answer states.
+    fn stated(&self, query: &Query<'_>, to: &Address) -> IpAddr {
+        let DiscoveryConfig { address, near, listens, .. } = &self.config;
+        let (Some(asked), Some(to)) = (query.ends.local.ip(), to.ip()) else { return *address };
+        let to = to.ip().to_canonical();
+        if !address.is_unspecified() || !asked.ip().is_multicast() || query.way != Way::Direct {
+            return *address;
+        }
+        let is_in_reach = |own: &&IpAddr| near.iter().any(|subnet| subnet.contains(**own) && subnet.contains(to));
+        let reachable = || listens.iter().filter(|own| own.is_ipv4() == to.is_ipv4() && !own.is_loopback());
+        *reachable().find(is_in_reach).or_else(|| reachable().next()).unwrap_or(address)
     }
 
     /// Returns whether searches that were sent to this address are taken.
