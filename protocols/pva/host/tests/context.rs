@@ -360,8 +360,13 @@ fn channels_that_nobody_uses_are_closed() {
 
 #[test]
 fn what_can_only_be_written_is_drafted_without_being_read() {
-    let rule =
-        |channel: &str, rights| AccessRule { users: vec![], hosts: vec![], channels: vec![channel.into()], rights };
+    let rule = |channel: &str, rights| AccessRule {
+        users: vec![],
+        hosts: vec![],
+        subnets: vec![],
+        channels: vec![channel.into()],
+        rights,
+    };
     let mut options = ServerOptions { is_found: false, ..ServerOptions::default() }.at(([127, 0, 0, 1], 0).into());
     let write = Rights { put: true, ..Rights::NONE };
     options.config.rules = AccessList(vec![rule("W", write), rule("R", Rights::READ)]).into();
