@@ -98,6 +98,12 @@ int main(int, char** arguments) {
     Value sum = context.rpc("SUM").arg("a", 1.5).arg("b", 2.0).exec()->wait(20);
     std::cout << "sum " << sum["value"].as<double>() << "\n";
     std::cout << "complaint " << refused([&]() { context.rpc("SUM").arg("a", 1.5).exec()->wait(20); }) << "\n";
+    // As pvxlist does.
+    Value names = context.rpc("server").server(arguments[1]).arg("op", "channels").exec()->wait(20);
+    std::cout << "names";
+    for (const std::string& name : names["value"].as<shared_array<const std::string>>())
+        std::cout << " " << name;
+    std::cout << "\n";
     Value info = context.info("CHOICE").exec()->wait(10);
     std::cout << "info " << info.id() << std::endl;
     _exit(0);

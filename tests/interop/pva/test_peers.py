@@ -1,5 +1,6 @@
 """pvxs and pvAccessCPP as clients of `hodo pva serve`, in C++, in both byte orders; and p4p with what they do not show."""
 
+import re
 import subprocess
 import sys
 
@@ -102,6 +103,7 @@ def test_pvxs_reads_puts_subscribes_and_calls(programs, server):
         "counter 1 0",
         "sum 3.5",
         "complaint " + complaint(),
+        "names " + " ".join(sorted(re.findall(r'name = "(.*)"', PVS))),
         "info epics:nt/NTEnum:1.0",
     ]
 

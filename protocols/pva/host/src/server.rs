@@ -18,6 +18,7 @@
 
 mod attendant;
 mod handlers;
+mod listing;
 mod orders;
 mod pv;
 mod sockets;
@@ -39,9 +40,11 @@ use hodo_daemon::Snapshot;
 use hodo_io::{Bell, Stop};
 use hodo_machine::Wait;
 use orders::Order;
+use pv::Shared;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use workers::Workers;
@@ -169,9 +172,23 @@ pub(crate) struct Core {
     pub(crate) orders: Orders<Order>,
     pub(crate) workers: Workers,
     pub(crate) posts_max: usize,
+    /// What is served, by the numbers of the channels.
+    served: Mutex<BTreeMap<u32, Arc<Shared>>>,
+    /// The rules about who may do what, as they are now.
+    rules: Mutex<Ruled>,
     snapshot: Snapshot<ServerState>,
     stop: Arc<Stop>,
     bell: Bell,
+}
+
+impl Core {
+    pub(crate) fn served(&self) -> MutexGuard<'_, BTreeMap<u32, Arc<Shared>>> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn rules(&self) -> MutexGuard<'_, Ruled> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A server whose address is bound. Nothing is served before [`Bound::run`].
@@ -199,18 +216,23 @@ impl Bound {
     /// [`ServerError::Listen`] if an address is in use or does not belong to this host.
     pub fn new(mut options: ServerOptions) -> Result<Self, ServerError> {
         options.config.guid = guid();
+        options.config.own_channel = listing::NAME.to_owned();
         let (server, at) = sockets::bind(&mut options)?;
         let bell = Bell::default();
         let core = Core {
             orders: Orders::default(),
             workers: Workers::new(options.waiting_max),
             posts_max: options.posts_max.max(1),
+            served: Mutex::default(),
+            rules: Mutex::new(options.config.rules.clone()),
             snapshot: Snapshot::with_bell(&bell),
             stop: Arc::default(),
             bell: bell.clone(),
         };
         let server = server.with_drain(options.drain).with_bell(&bell);
-        Ok(Bound { core: Arc::new(core), options, server, at })
+        let core = Arc::new(core);
+        listing::serve(&core);
+        Ok(Bound { core, options, server, at })
     }
 
     /// Returns the address on which clients connect.
@@ -330,6 +352,7 @@ impl Pvs {
 
     /// Goes by other rules about who may do what. Whoever loses a right to an open channel is told that the channel is gone.
     pub fn rule(&self, rules: Ruled) {
+        self.0.rules().clone_from(&rules);
         self.0.orders.push(Order::Rule(rules));
     }
 

@@ -60,6 +60,8 @@ pub struct ServerConfig {
     pub rules: Ruled,
     /// Clients that may be connected. One more takes the place of one that has been silent and has nothing open, or is closed.
     pub clients_max: usize,
+    /// Name of a channel that is not searched for, because every server may have it; empty for none.
+    pub own_channel: String,
     /// Settings of searches that come as datagrams, and of beacons.
     pub discovery: DiscoveryConfig,
 }
@@ -76,6 +78,7 @@ impl Default for ServerConfig {
             source: Sourced::default(),
             rules: Ruled::default(),
             clients_max: 100_000,
+            own_channel: String::new(),
             discovery: DiscoveryConfig::default(),
         }
     }

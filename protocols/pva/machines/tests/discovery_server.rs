@@ -60,8 +60,13 @@ fn bytes(out: &Outbox) -> Vec<u8> {
 
 impl Scene {
     fn new(config: DiscoveryConfig) -> Self {
-        let mut server = Server::new(ServerConfig { guid: GUID, discovery: config, ..ServerConfig::default() });
-        for name in ["first:long", "second:long", "x"] {
+        let mut server = Server::new(ServerConfig {
+            guid: GUID,
+            own_channel: "server".into(),
+            discovery: config,
+            ..ServerConfig::default()
+        });
+        for name in ["first:long", "second:long", "x", "server"] {
             let value = Box::new(Value::of(Normative::scalar(Scalar::F64).build()));
             let serve = Command::Serve { name: name.into(), value, access: Access::ReadOnly };
             server.handle(Instant::ZERO, Input::Command(serve));
@@ -144,10 +149,12 @@ fn the_names_that_are_served_are_answered_in_either_byte_order_and_the_others_ar
         assert!(sent.others.is_empty());
     }
     assert!(scene.ask("10.0.0.9:7000", &plain(&["absent"])).is_nothing());
+    // Every server has one of this name.
+    assert!(scene.ask("10.0.0.9:7000", &plain(&["server"])).is_nothing());
     assert!(scene.ask("10.0.0.9:7000", &plain(&[])).is_nothing());
     let required = search(Order::Big, REPLY_REQUIRED, ("0.0.0.0", 7000), &["absent:as:can:be"]);
     assert_eq!(answer(&scene.ask("10.0.0.9:7000", &required).back), (0x0102_0304, 5099, false, vec![]));
-    assert_eq!((scene.server.discovery().searches, scene.server.discovery().answers), (5, 3));
+    assert_eq!((scene.server.discovery().searches, scene.server.discovery().answers), (6, 3));
 }
 
 /// Written by hand from the sources of pvxs: big-endian on any host, IPv4 addresses mapped, the answer's address left open.

@@ -2,7 +2,7 @@ use super::handlers::{Call, ClientName, Put};
 use super::orders::Order;
 use super::pv::{Shared, Taken, stamp};
 use super::workers::Job;
-use super::{Core, ServerState};
+use super::{Core, ServerState, listing};
 use crate::machines::Value;
 use crate::machines::server::{Access, ClientStatistics, Command, Ended, Event, Server};
 use crate::machines::wire::Status;
@@ -77,12 +77,14 @@ impl<W: Watch> Serving<W> {
             self.channels.resize_with(at + 1, || None);
         }
         pv.set_channel(Some(number));
+        self.core.served().insert(number, Arc::clone(&pv));
         self.channels[at] = Some(pv);
     }
 
     fn forget(&mut self, number: u32) {
         if let Some(pv) = self.channels.get_mut(number as usize).and_then(Option::take) {
             pv.set_channel(None);
+            self.core.served().remove(&number);
         }
     }
 
@@ -157,7 +159,7 @@ impl<W: Watch> Attendant for Serving<W> {
 
     fn look_in(&mut self, now: Instant, machine: &Server) -> Option<Command> {
         self.core.snapshot.offer(|| ServerState {
-            pvs: machine.channels(),
+            pvs: machine.channels() - usize::from(machine.number(listing::NAME).is_some()),
             counters: machine.counters(),
             discovery: machine.discovery(),
             merged_posts: self.merged,

@@ -21,7 +21,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// A PV that is served. All clones are the same PV; it is served until [`Pv::remove`].
 #[derive(Clone)]
 pub struct Pv {
-    core: Arc<Core>,
+    pub(super) core: Arc<Core>,
     shared: Arc<Shared>,
 }
 

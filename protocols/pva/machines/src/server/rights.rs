@@ -79,9 +79,14 @@ impl fmt::Debug for Ruled {
 impl Ruled {
     /// Returns the rights of a client to the channel of this name.
     pub(crate) fn rights(&self, ends: &Ends, claim: Option<&(String, String)>, channel: &str) -> Rights {
-        let Some(rules) = &self.0 else { return Rights::ALL };
         let (user, host) = claim.map_or(("", ""), |(user, host)| (user, host));
-        rules.rights(&Claimant { ends, user, host }, channel)
+        self.of(&Claimant { ends, user, host }, channel)
+    }
+
+    /// Returns the rights of a client to the channel of this name: all, if there are no rules.
+    #[must_use]
+    pub fn of(&self, client: &Claimant<'_>, channel: &str) -> Rights {
+        self.0.as_ref().map_or(Rights::ALL, |rules| rules.rights(client, channel))
     }
 }
 

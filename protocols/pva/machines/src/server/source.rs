@@ -43,9 +43,10 @@ impl fmt::Debug for Sourced {
 }
 
 impl Shared {
-    /// Tells whether a channel of this name is served, or can be made.
+    /// Tells whether a channel of this name is served, or can be made, and may be searched for.
     pub(crate) fn has(&self, name: &str, config: &ServerConfig) -> bool {
-        self.names.contains_key(name) || config.source.0.as_ref().is_some_and(|source| source.has(name))
+        name != config.own_channel
+            && (self.names.contains_key(name) || config.source.0.as_ref().is_some_and(|source| source.has(name)))
     }
 
     /// Returns the number of a channel for a client that opens it, and is to say so by [`Shared::opened`]. It is made if it can be.
