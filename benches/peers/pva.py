@@ -19,12 +19,14 @@ PVXS, OLDER = "pvxs", "pvAccessCPP"
 SCALAR = 0
 # Doubles, and the ratios that are wanted: to pvxs, to pvAccessCPP.
 ARRAYS = ((100_000, 2.5, 1.0), (1_000_000, 5.0, 1.4), (10_000_000, 8.0, 1.6))
+SUBSCRIBERS, WINDOW = 100, 64
+CHANNELS = 10_000
 MANY = ((SCALAR, 8.0, 4.0), (1_000, 4.0, 1.5), (10_000, 4.0, 1.5))
 
 
 def cases(options):
     bench = Bench(options)
-    return [*bench.singles(), *bench.arrays(), *bench.many(), *bench.mixed()]
+    return [*bench.singles(), *bench.arrays(), *bench.many(), *bench.mixed(), *bench.updates(), *bench.connects()]
 
 
 class Bench:
@@ -57,6 +59,20 @@ class Bench:
             lambda: self.peer_per_s(PVXS, 1000, SCALAR) / 1e3, beside="server of pvxs",
         )  # fmt: skip
 
+    def updates(self):
+        """Updates of 100 PVs, as many as their subscriber takes, none of them lost."""
+        yield Case(
+            f"pva updates of {SUBSCRIBERS} PVs, window {WINDOW}", "k/s", 5.0,
+            lambda: self.our_updates() / 1e3, lambda: self.peer_updates(PVXS) / 1e3, beside=PVXS,
+        )  # fmt: skip
+
+    def connects(self):
+        """The time until 10,000 channels are open, all begun at once; pvxs's with its search, over TCP."""
+        yield Case(
+            f"pva {CHANNELS} channels opened", "ms", 1.0,
+            self.our_connects, lambda: self.peer_connects(PVXS), better="less", beside=PVXS,
+        )  # fmt: skip
+
     def case(self, name, channels, doubles, peer, target, wait="block"):
         return Case(
             f"pva get {name}", "k/s", target,
@@ -73,26 +89,56 @@ class Bench:
     def our_per_s(self, channels, doubles, wait):
         size = 8 if doubles == SCALAR else 8 * doubles
         test = ["--test", "channels", "--channels", str(channels), "--window", "1", "--mode", "receive", "--sizes", str(size)]
-        run = ["--duration", f"{self.options.seconds}s", "--repeat", "1", "--cpu", self.near, "--wait", wait]
+        return self.measured(test, wait)["rate"]["operations_per_s"]["median"]
+
+    def our_updates(self):
+        test = ["--test", "updates", "--channels", str(SUBSCRIBERS), "--window", str(WINDOW), "--sizes", "8"]
+        found = self.measured(test)
+        if any(found["loss"].values()):
+            raise Failed(f"updates were lost: {found['loss']}")
+        return found["rate"]["operations_per_s"]["median"]
+
+    def our_connects(self):
+        test = ["--test", "channels", "--channels", str(CHANNELS), "--window", "1", "--count", str(CHANNELS), "--warmup", "0ms"]
+        found = self.measured(test, of="?operation=connect", timed=False)
+        return CHANNELS / found["rate"]["operations_per_s"]["median"] * 1e3
+
+    def measured(self, test, wait="block", of="", timed=True):
+        """A measurement of ours, each side on a processor of its own."""
+        run = ["--repeat", "1", "--cpu", self.near, "--wait", wait]
+        run += ["--duration", f"{self.options.seconds}s"] if timed else []
         run += ["--congestion", congestion_control(), "--json", "-", "--quiet"]
 
         def bench(port):
-            command = [self.options.hodo, "bench", f"pva://{LOOPBACK}:{port}", *test, *run]
-            found = measurement(output(command, self.options.seconds + 30), timed=False)
-            return found["rate"]["operations_per_s"]["median"]
+            command = [self.options.hodo, "bench", f"pva://{LOOPBACK}:{port}{of}", *test, *run]
+            return measurement(output(command, self.options.seconds + 30), timed=False)
 
         return self.with_server(self.ours(wait), bench)
 
     def peer_per_s(self, peer, channels, doubles):
-        def serve(port):
-            return ["taskset", "-c", self.far, compiled(peer, self.options), "serve", str(port), str(channels), str(doubles)]
+        return self.with_server(self.peers(peer, "serve", channels, doubles), lambda port: self.get(peer, port, channels)["per_s"])
 
-        return self.with_server(serve, lambda port: self.get(peer, port, channels)["per_s"])
+    def peer_updates(self, peer):
+        rest = str(SUBSCRIBERS), str(self.options.seconds), str(WINDOW)
+        ask = lambda port: self.ask(peer, "monitor", port, *rest)  # noqa: E731
+        return self.with_server(self.peers(peer, "spam", SUBSCRIBERS), ask)["per_s"]
+
+    def peer_connects(self, peer):
+        ask = lambda port: self.ask(peer, "connect", port, str(CHANNELS))  # noqa: E731
+        return self.with_server(self.peers(peer, "serve", CHANNELS), ask)["s"] * 1e3
+
+    def peers(self, peer, verb, channels, doubles=SCALAR):
+        program = ["taskset", "-c", self.far, compiled(peer, self.options), verb]
+        return lambda port: [*program, str(port), str(channels), str(doubles)]
 
     def get(self, peer, port, channels):
-        command = ["taskset", "-c", self.near, compiled(peer, self.options), "get", f"{LOOPBACK}:{port}", str(channels)]
+        return self.ask(peer, "get", port, str(channels), str(self.options.seconds))
+
+    def ask(self, peer, verb, port, *rest):
+        """What a peer's client measures."""
+        command = ["taskset", "-c", self.near, compiled(peer, self.options), verb, f"{LOOPBACK}:{port}", *rest]
         # pvAccessCPP says other things before.
-        return json.loads(output([*command, str(self.options.seconds)], self.options.seconds + 60).splitlines()[-1])
+        return json.loads(output(command, self.options.seconds + 60).splitlines()[-1])
 
     def with_server(self, command, use):
         """What `use` says of the port of a server, which is ended then."""

@@ -40,7 +40,7 @@ pub fn run(options: &ServeOptions) -> Result<Outcome, Error> {
 
 /// Options of a server of PVs.
 ///
-/// SIGHUP has it read the file again; options win over the table [server] of the file.
+/// SIGHUP has it read the file again; options win over the table `[server]` of the file.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ServeOptions {
