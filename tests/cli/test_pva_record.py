@@ -21,6 +21,7 @@ sys.path += [str(HERE.parent / "interop/pva"), str(HERE.parent / "farm")]
 import peers  # noqa: E402
 from disks import SmallDisk  # noqa: E402
 
+PIPELINE = ["-r", "record[pipeline=true]"]
 COUNTER = '[[pv]]\nname = "COUNT"\ntype = "long"\nsource = "ramp"\nfrom = 0\nto = 1e9\nevery = "1ms"\n'
 
 
@@ -142,7 +143,7 @@ def test_a_pipeline_loses_nothing_of_ten_thousand_updates_a_second(tmp_path):
     text = COUNTER.replace('"COUNT"', '"COUNT{0..39}"').replace('"1ms"', '"4ms"')
     with serving(tmp_path, text) as server:
         port = int(server.at.split(":")[1])
-        with recording(file, port, *[f"COUNT{number}" for number in range(40)], "--queue", "1000") as process:
+        with recording(file, port, *[f"COUNT{number}" for number in range(40)], "--queue", "1000", *PIPELINE) as process:
             command.wait_until(lambda: len(updates(file)) > 40 * 1500, "each window was used up and given again")
             said = ended(process)
     found = updates(file)
@@ -155,7 +156,7 @@ def test_a_pipeline_loses_nothing_of_ten_thousand_updates_a_second(tmp_path):
 def test_a_pipeline_of_another_server_goes_on_and_loses_nothing(tmp_path, server):
     file = tmp_path / "ticks.parquet"
     with peers.p4p_server() if server == "p4p" else peers.compiled_server("serve_pvxs", 0) as peer:
-        with recording(file, peer.port, "ticks", flush="0.02") as process:
+        with recording(file, peer.port, "ticks", *PIPELINE, flush="0.02") as process:
             command.wait_until(lambda: len(updates(file)) == 1, "it is subscribed")
             posted = 0
             # Each batch is within what is left of the window of 256 at least, and all are many windows.

@@ -112,6 +112,11 @@ impl<'a> Watch<'a> {
             let Some(monitor) = self.waiting.pop_front() else { break };
             self.take(client, monitor);
         }
+        // Acknowledgements leave before what was taken is shown: who acts on that may post again, and a pvxs server whose window is
+        // used up then keeps the update until a later post.
+        if !self.text.is_empty() {
+            client.poll().map_err(failed)?;
+        }
         self.can_write = self.writer.offer(&mut self.text) && self.can_write;
         Ok(())
     }
@@ -189,6 +194,12 @@ impl<'a> Watch<'a> {
             }
             if watched.updates == 0 {
                 self.outcome = Outcome::Failed;
+                if !self.has_told_absent && client.is_open(watched.channel) {
+                    terminal::remark(&format!(
+                        "{}: no update was shown: none has come, or the output was not read",
+                        watched.name
+                    ));
+                }
             }
         }
         client.poll().map_err(failed)?;

@@ -92,7 +92,7 @@ fn summary(recorded: &Recorded) -> String {
     text
 }
 
-/// The part of a queue after which the server is told that there is room. A pvxs server whose queue was used up waits for the next post, so that the
+/// The part of a queue after which the server of a pipeline is told that there is room. A pvxs server whose queue was used up waits for the next post, so that the
 /// end of a burst would come late; after a sixteenth only a burst longer than the rest is.
 const ACKNOWLEDGED: u32 = 16;
 
@@ -139,15 +139,12 @@ impl RecordArgs {
         }
     }
 
-    /// Returns the request with a queue and a pipeline, unless it says something else.
+    /// Returns the request with a queue, unless it says something else. A pipeline is the user's choice: a server of pvAccessCPP that keeps fewer
+    /// updates than the queue has stands still in one.
     fn request(&self) -> Request {
         let mut request = self.request.request.clone();
         let acknowledged = (self.queue / ACKNOWLEDGED).max(1);
-        for (option, value) in [
-            ("queueSize", self.queue.to_string()),
-            ("pipeline", true.to_string()),
-            ("ackAny", acknowledged.to_string()),
-        ] {
+        for (option, value) in [("queueSize", self.queue.to_string()), ("ackAny", acknowledged.to_string())] {
             if request.option(option).is_none() {
                 request.options.push((option.to_owned(), value));
             }
