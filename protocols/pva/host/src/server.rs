@@ -172,7 +172,7 @@ pub(crate) struct Core {
     pub(crate) orders: Orders<Order>,
     pub(crate) workers: Workers,
     pub(crate) posts_max: usize,
-    /// What is served, by the numbers of the channels.
+    /// PVs that are served, by the numbers of their channels.
     served: Mutex<BTreeMap<u32, Arc<Shared>>>,
     /// The rules about who may do what, as they are now.
     rules: Mutex<Ruled>,
