@@ -12,6 +12,7 @@ ABOUT = {"farm": "farm", "pva": "pva", "hub": "ipbus", "ipbus": "ipbus", "contro
 def pytest_configure(config):
     config.addinivalue_line("markers", "release: about time or scale, so that it needs the release build")
     config.addinivalue_line("markers", "alone: about a rate that another test beside it would change")
+    config.addinivalue_line("markers", "measured: about a share of a limit; what else a host does only lowers it, so there are four attempts")
     for protocol in {*ABOUT.values(), "raw"}:
         config.addinivalue_line("markers", f"{protocol}: what a change of this protocol has to pass")
 
@@ -20,6 +21,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         word = item.path.stem.removeprefix("test_").split("_")[0]
         item.add_marker(ABOUT.get(word, "raw"))
+        if item.get_closest_marker("measured"):
+            item.add_marker(pytest.mark.flaky(reruns=3, reruns_delay=10))
 
 
 def pytest_sessionstart(session):

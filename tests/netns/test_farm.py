@@ -30,12 +30,14 @@ def farm():
         yield made
 
 
+@pytest.mark.measured
 def test_the_studys_version_2_reaches_the_limit_and_has_equal_nodes(farm):
     found = version_2(farm, credits=2)
     assert 0.94 <= found["events_per_s"] / LIMIT_PER_S <= 1.01, found
     assert min(found["node_events"]) / max(found["node_events"]) >= EQUAL, found
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("credits", [1, 2, 4, 8])
 def test_ours_reaches_the_limit_with_equal_nodes_and_little_cpu(farm, credits):
     share, nodes, cores = ours(farm, credits)

@@ -33,6 +33,7 @@ pub struct TopOptions {
 const NOTICE: Duration = Duration::from_millis(50);
 /// Rows where there is no terminal to ask.
 const ROWS: usize = 1000;
+
 /// Shows the view until a signal arrives.
 pub fn run(options: &TopOptions) -> Result<Outcome, Error> {
     let stop = interrupt::flag()?;

@@ -49,7 +49,7 @@ pub fn run(options: &MonitorOptions) -> Result<Outcome, Error> {
         if now >= next {
             next = now + FRAME;
             let (rows, columns) = screen::size();
-            taken.show(&plot.text(&mut client, rows - 1, columns, now))?;
+            taken.show(&plot.text(&client, rows - 1, columns, now))?;
         }
         plot.turn(&mut client, next - now, &clock)?;
     }
@@ -133,7 +133,7 @@ impl<'a> Plot<'a> {
     }
 
     /// Returns the picture: a line for each PV, then one part for all numbers and one for all arrays.
-    fn text(&self, client: &mut Client, rows: usize, columns: usize, now: Instant) -> String {
+    fn text(&self, client: &Client, rows: usize, columns: usize, now: Instant) -> String {
         let mut lines: Vec<String> =
             (0..).zip(self.drawn.values()).map(|(line, one)| self.legend(client, line, one)).collect();
         let window = self.options.window;
@@ -162,7 +162,7 @@ impl<'a> Plot<'a> {
         (0..).zip(self.drawn.values().map(|drawn| &drawn.series)).filter(|(_, series)| is_one(series)).collect()
     }
 
-    fn legend(&self, client: &mut Client, line: usize, drawn: &Drawn) -> String {
+    fn legend(&self, client: &Client, line: usize, drawn: &Drawn) -> String {
         let state = match (&drawn.series, &drawn.ended) {
             (_, Some(why)) => why.clone(),
             (Series::Other, _) => "has no number that could be drawn".to_owned(),

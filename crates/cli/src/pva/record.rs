@@ -160,7 +160,7 @@ Examples:
   python3 -c 'import pandas; print(pandas.read_parquet(\"run7.parquet\"))'
 
 Each update is a row, and so is each connection that is made or lost. A file is complete after each time that it
-was added to. If the disk is full, updates wait and
-are merged, which the column overrun says, until there is room. Ctrl-C ends the recording in order.
+was added to. If the disk is full, updates wait and are merged, which the column overrun says, until there is
+room. Ctrl-C ends the recording in order.
 
 Exit status: 0 success; 1 a PV sent nothing, or rows were lost, and the message says which; 2 usage error.";

@@ -92,7 +92,8 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub delay: Duration,
     /// Address for clients; 0.0.0.0:5075 admits everybody who can reach this host [default: what EPICS_PVAS_INTF_ADDR_LIST
-    /// and EPICS_PVAS_SERVER_PORT say, otherwise 127.0.0.1:5075]. If the port is in use, another one is taken.
+    /// and EPICS_PVAS_SERVER_PORT say, otherwise 127.0.0.1:5075]. If nobody has named a port
+    /// and the default one is in use, another one is taken.
     #[arg(long, value_name = "ADDR", value_parser = units::socket_address)]
     pub listen: Option<SocketAddr>,
     /// Answer no searches over UDP and send no beacons: clients name this server in EPICS_PVA_NAME_SERVERS.

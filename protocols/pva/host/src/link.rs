@@ -403,10 +403,6 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
             self.reporter.take(reply, now);
         }
         self.feeds.take(client, &self.reporter, now, done);
-        // That the server may send more has to be sent: a command has the driver look at a client that has nothing else to do.
-        for operation in self.feeds.taken.drain(..) {
-            self.driver.command(Command::Execute { operation });
-        }
         if !self.feeds.is_idle() && self.reporter.is_due(now) {
             self.ask_report();
         }

@@ -78,11 +78,6 @@ enum Report {
 }
 
 impl Channel {
-    /// Returns how far the far end's clock is ahead, and the error of that, if there are subscriptions.
-    pub(crate) fn far_clock(&self) -> Option<(i64, u64)> {
-        self.updates.as_ref()?.far_clock()
-    }
-
     pub(crate) fn new(number: u32, config: &ClientConfig) -> Self {
         Channel {
             number,
@@ -110,6 +105,11 @@ impl Channel {
             proof: 0,
             updates: None,
         }
+    }
+
+    /// Returns how far the far end's clock is ahead, and the error of that, if there are subscriptions.
+    pub(crate) fn far_clock(&self) -> Option<(i64, u64)> {
+        self.updates.as_ref()?.far_clock()
     }
 
     pub(crate) fn opening(&mut self, now: Instant) {

@@ -117,10 +117,10 @@ impl Serving {
 
     fn obey(&mut self, order: Order) {
         match order {
-            Order::Begin { target, job, within } => match self.open(&target) {
-                Err(why) => job.fail(why),
-                Ok(channel) => self.begin(channel, job, within),
-            },
+            Order::Begin { target, job, within } => {
+                let channel = self.open(&target);
+                self.begin(channel, job, within);
+            }
             Order::Put { operation, value, completer, within } => match self.lent.remove(&operation) {
                 None => completer.finish(Err(ClientError::Closed)),
                 Some(prepared) => {
@@ -134,26 +134,22 @@ impl Serving {
                 }
             }
             Order::Cancel(ticket) => self.cancel(&ticket),
-            Order::Monitor { target, request, owner } => match self.open(&target) {
-                Err(why) => owner.0.end(Some(MonitorEvent::Ended(Err(why)))),
-                Ok(channel) => {
-                    let operation = self.client.prepare(channel, Kind::Monitor, &request);
-                    self.client.execute(operation);
-                    owner.0.set_source(operation.0);
-                    self.monitors.insert(operation, owner);
-                    self.usage(channel).count += 1;
-                }
-            },
+            Order::Monitor { target, request, owner } => {
+                let channel = self.open(&target);
+                let operation = self.client.prepare(channel, Kind::Monitor, &request);
+                self.client.execute(operation);
+                owner.0.set_source(operation.0);
+                self.monitors.insert(operation, owner);
+                self.usage(channel).count += 1;
+            }
             Order::Refill(number) => self.refill(Operation(number)),
             Order::EndMonitor(feed) => self.end_monitor(&feed),
-            Order::Watch { target, owner } => match self.open(&target) {
-                Err(why) => owner.0.end(Some(ConnectionState::Disconnected(why.trouble().cloned()))),
-                Ok(channel) => {
-                    owner.0.set_source(channel.0);
-                    owner.0.replace(self.state(channel));
-                    self.usage(channel).watches.push(owner);
-                }
-            },
+            Order::Watch { target, owner } => {
+                let channel = self.open(&target);
+                owner.0.set_source(channel.0);
+                owner.0.replace(self.state(channel));
+                self.usage(channel).watches.push(owner);
+            }
             Order::EndWatch(feed) => {
                 if let Some(usage) = self.channels.get_mut(&Channel(feed.source())) {
                     usage.watches.retain(|owner| !Arc::ptr_eq(&owner.0, &feed));
@@ -162,10 +158,10 @@ impl Serving {
         }
     }
 
-    fn open(&mut self, target: &Target) -> Result<Channel, ClientError> {
+    fn open(&mut self, target: &Target) -> Channel {
         let channel = self.client.channel_at(&target.name, &target.channel, target.server);
         let _ = self.usage(channel);
-        Ok(channel)
+        channel
     }
 
     fn usage(&mut self, channel: Channel) -> &mut Usage {
@@ -225,7 +221,7 @@ impl Serving {
 
     /// Hands the outcome of an execution to who waits for it.
     fn complete(&mut self, operation: Operation) {
-        let Some(Execution { job, prepared, .. }) = self.executions.remove(&operation) else { return };
+        let Some(Execution { job, mut prepared, .. }) = self.executions.remove(&operation) else { return };
         self.deadlines.cancel(operation.0);
         let channel = self.client.channel_of(operation);
         let nothing = ClientError::new(self.client.name(channel), Trouble::Nothing);
@@ -245,11 +241,12 @@ impl Serving {
             (Ok(()), Job::Put(completer)) => completer.finish(Ok(())),
             (Ok(()), job @ Job::Draft { reads_first, .. }) => {
                 let present = self.client.value(operation).filter(|_| reads_first).cloned().map(Box::new);
-                match (present.or_else(|| self.client.blank(operation)), prepared) {
-                    (Some(value), Some(prepared)) => return self.lend(job, prepared, value),
-                    _ => job.fail(nothing),
+                if let Some(value) = present.or_else(|| self.client.blank(operation))
+                    && let Some(prepared) = prepared.take()
+                {
+                    return self.lend(job, prepared, value);
                 }
-                return;
+                job.fail(nothing);
             }
         }
         match prepared {

@@ -16,8 +16,6 @@ pub(super) struct Feeds {
     by_operation: Places,
     /// Operations for which updates wait.
     pub(super) waiting: Vec<u32>,
-    /// Operations of which updates were taken.
-    pub(super) taken: Vec<u32>,
     /// Channels whose subscription has ended and was not reported.
     pub(super) ended: Vec<u32>,
     /// Updates that did not arrive, because others took their place.
@@ -78,7 +76,6 @@ impl Feeds {
         for operation in self.waiting.drain(..) {
             let Some(place) = self.by_operation.get(operation) else { continue };
             let Some(feed) = self.each.get_mut(place).filter(|feed| feed.is_live) else { continue };
-            self.taken.push(operation);
             while let Some(update) = client.next_update(operation) {
                 let number = |place| match update.value.at(place) {
                     Some(Item::Uint(number)) => number,
