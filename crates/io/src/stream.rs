@@ -1,5 +1,6 @@
 mod accepting;
 mod gathering;
+mod portion;
 mod solo;
 
 use crate::backlog::{Backlog, SLICES, write_now};
@@ -63,6 +64,7 @@ pub struct Streams {
     /// The number of direct receives from the only peer since the last call of the poller.
     pub(crate) direct: u32,
     gathering: gathering::Gathering,
+    portion: portion::Portion,
 }
 
 struct Stream {
@@ -110,6 +112,7 @@ impl Streams {
     pub(crate) fn new(settings: SocketSettings) -> io::Result<Self> {
         let poller = Poller::new()?;
         let buffer = vec![0; settings.at_once.max(1)].into_boxed_slice();
+        let most = settings.together.max(buffer.len());
         Ok(Streams {
             settings,
             opened: Vec::new(),
@@ -133,6 +136,7 @@ impl Streams {
             solo: None,
             direct: 0,
             gathering: gathering::Gathering::default(),
+            portion: portion::Portion::new(most),
         })
     }
 
@@ -417,18 +421,24 @@ impl Streams {
         if stream.connecting {
             return None;
         }
+        if came.is_none() {
+            self.portion.adapt(clock);
+        }
+        let length = self.buffer.len().min(self.portion.bytes());
+        let buffer = &mut self.buffer[..length];
         let (outcome, room) = match machine.landing(peer) {
             // What comes behind it is received by the same call.
-            Some(place) => (sys::receive_both(stream.fd.as_fd(), place, &mut self.buffer, flags), Some(place.len())),
-            None => (sys::receive(stream.fd.as_fd(), &mut self.buffer, flags), None),
+            Some(place) => (sys::receive_both(stream.fd.as_fd(), place, buffer, flags), Some(place.len())),
+            None => (sys::receive(stream.fd.as_fd(), buffer, flags), None),
         };
-        self.filled = matches!(outcome, Ok(count) if count == room.unwrap_or(0) + self.buffer.len());
+        self.filled = matches!(outcome, Ok(count) if count == room.unwrap_or(0) + length);
         match outcome {
             Ok(0) => Some(self.closed(peer, Closed::Finished, clock, machine)),
             Ok(_) if stream.closing => None,
             Ok(count) => {
                 let now = came.unwrap_or_else(|| clock.now());
                 self.heard = now;
+                self.portion.came(count, self.filled, now);
                 self.owed -= usize::from(std::mem::take(&mut stream.owes));
                 let landed = room.map_or(0, |room| room.min(count));
                 self.landed(peer, landed, room.map_or(0, |room| room - landed));

@@ -77,7 +77,7 @@ impl Streams {
         let came = self.read(peer, flags, clock, machine)?;
         let (mut last, mut bytes) = (came, self.buffer.len());
         while self.filled
-            && bytes < self.settings.together
+            && bytes < self.settings.together.min(self.portion.bytes())
             && let Some(now) = self.read_as_of(Some(came), peer, libc::MSG_DONTWAIT, clock, machine)
         {
             last = now;

@@ -71,6 +71,8 @@ impl Machine for FarEnd {
                     if !self.postings.post(now, &mut self.server) {
                         return Output::Idle([deadline, self.postings.next(now)].into_iter().flatten().min());
                     }
+                    // The subscribers work on these while the next are posted.
+                    out.urge();
                 }
                 other => return other,
             }

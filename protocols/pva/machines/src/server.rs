@@ -542,6 +542,8 @@ impl Machine for Server {
             client.flush(peer, out);
             if has_more {
                 self.wake(peer);
+                // The client works on it meanwhile.
+                out.urge();
             }
             match (has_bytes, is_over) {
                 (true, true) => self.closing.push_back(peer),

@@ -16,6 +16,8 @@ pub(crate) const DUE: usize = 2;
 pub(crate) const NUMBER: usize = 3;
 /// Updates of one PV that are posted at a time.
 const AT_A_TIME: u32 = 64;
+/// Updates of a PV without a rate that are posted at a time: few, so that the subscriber works on them while the next are posted.
+const FAST_AT_A_TIME: u32 = 8;
 /// Updates that are late and still posted; of more, the oldest are skipped.
 const LATE_MAX: u64 = 10_000;
 /// Updates in a million seconds times nanoseconds, over this, are updates.
@@ -121,7 +123,7 @@ impl Postings {
         self.fast.retain_mut(|posting| {
             let is_served = posting.is_served(server);
             if is_served && posting.first <= now {
-                for _ in 0..server.room(posting.channel).unwrap_or(0).min(AT_A_TIME) {
+                for _ in 0..server.room(posting.channel).unwrap_or(0).min(FAST_AT_A_TIME) {
                     posting.post(now, &self.none, server);
                     has_posted = true;
                 }

@@ -1,10 +1,10 @@
 use crate::client::command::Update;
-use crate::data::{BitSet, Plan, Value};
+use crate::data::{BitSet, Packed, Plan, Value};
 use crate::request::Delivery;
 use crate::{Error, Reader, TypeCache};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 /// The client's end of a monitor: the updates that wait to be taken, and the value that those taken so far make.
 ///
@@ -13,8 +13,10 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub(crate) struct Subscription {
     delivery: Delivery,
-    waiting: VecDeque<Delta>,
-    spare: Vec<Delta>,
+    /// The updates in their order; those of numbers alone are in `packed`.
+    waiting: VecDeque<Option<Box<Delta>>>,
+    packed: Packed,
+    spare: VecDeque<Box<Delta>>,
     /// The whole value, and the overrun of the last update.
     value: Option<Value>,
     overrun: BitSet,
@@ -44,11 +46,12 @@ pub(crate) enum Steer {
 }
 
 impl Subscription {
-    pub(crate) const fn new(delivery: Delivery) -> Self {
+    pub(crate) fn new(delivery: Delivery) -> Self {
         Subscription {
             delivery,
             waiting: VecDeque::new(),
-            spare: Vec::new(),
+            packed: Packed::default(),
+            spare: VecDeque::new(),
             value: None,
             overrun: BitSet::new(),
             runs: false,
@@ -106,7 +109,10 @@ impl Subscription {
         types: &mut TypeCache,
     ) -> Result<bool, Error> {
         let is_full = self.waiting.len() - self.former >= self.delivery.queue as usize;
-        match self.waiting.back_mut().filter(|_| is_full) {
+        if is_full {
+            self.unpack_last();
+        }
+        match self.waiting.back_mut().filter(|_| is_full).and_then(Option::as_mut) {
             Some(last) if Arc::ptr_eq(last.value.plan(), plan) => {
                 self.before.assign(&last.value.changed);
                 plan.expand(&mut self.before);
@@ -121,14 +127,26 @@ impl Subscription {
                 Ok(false)
             }
             _ => {
-                let fresh = || Delta { value: Value::new(plan), overrun: BitSet::new() };
-                let spare = self.spare.pop().filter(|spare| Arc::ptr_eq(spare.value.plan(), plan));
-                let mut delta = spare.unwrap_or_else(fresh);
+                let mut delta = blank(&mut self.spare, plan);
                 delta.value.decode_changed(reader, types)?;
                 delta.overrun.decode(plan.len(), reader)?;
-                self.waiting.push_back(delta);
+                if self.packed.push(&delta.value, &delta.value.changed, &delta.overrun) {
+                    self.spare.push_back(delta);
+                    self.waiting.push_back(None);
+                } else {
+                    self.waiting.push_back(Some(delta));
+                }
                 Ok(self.waiting.len() == 1)
             }
+        }
+    }
+
+    /// Makes the last update one that others can be merged into.
+    fn unpack_last(&mut self) {
+        if let (Some(last @ None), Some(plan)) = (self.waiting.back_mut(), self.packed.plan()) {
+            let mut delta = blank(&mut self.spare, plan);
+            self.packed.pop_back(&mut delta.value, &mut delta.overrun);
+            *last = Some(delta);
         }
     }
 
@@ -139,24 +157,46 @@ impl Subscription {
 
     /// Takes the next update, which is then the [current](Subscription::current) one; returns whether there was one.
     pub(crate) fn advance(&mut self) -> bool {
-        let Some(mut delta) = self.waiting.pop_front() else { return false };
+        let Some(next) = self.waiting.pop_front() else { return false };
         match self.former.checked_sub(1) {
             Some(former) => self.former = former,
             None => self.taken += 1,
         }
+        let Some(mut delta) = next else {
+            self.unpack_first();
+            return true;
+        };
         core::mem::swap(&mut self.overrun, &mut delta.overrun);
         match &mut self.value {
             Some(value) if Arc::ptr_eq(value.plan(), delta.value.plan()) => {
                 value.take_changed(&mut delta.value);
-                self.spare.push(delta);
+                self.spare.push_back(delta);
             }
             value => *value = Some(delta.value),
         }
         true
     }
 
+    /// Makes the first of the packed updates the current one.
+    #[inline]
+    fn unpack_first(&mut self) {
+        let Some(plan) = self.packed.plan() else { return };
+        let value = match &mut self.value {
+            Some(value) if Arc::ptr_eq(value.plan(), plan) => value,
+            value => value.insert(Value::new(plan)),
+        };
+        self.packed.pop_front(value, &mut self.overrun);
+    }
+
     /// Returns the update that was taken last.
     pub(crate) fn current(&self) -> Option<Update<'_>> {
         Some(Update { value: self.value.as_ref()?, overrun: &self.overrun })
     }
+}
+
+/// Returns room for an update of values of this plan.
+#[inline]
+fn blank(spare: &mut VecDeque<Box<Delta>>, plan: &Arc<Plan>) -> Box<Delta> {
+    let fresh = || Box::new(Delta { value: Value::new(plan), overrun: BitSet::new() });
+    spare.pop_back().filter(|spare| Arc::ptr_eq(spare.value.plan(), plan)).unwrap_or_else(fresh)
 }

@@ -56,6 +56,19 @@ impl BitSet {
         self.words.clear();
     }
 
+    /// Returns the set as words of bits, the lowest first. Those at the end that are empty may be missing.
+    #[inline]
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Makes the set the one that has these words of bits.
+    #[inline]
+    pub(crate) fn assign_words(&mut self, words: &[u64]) {
+        self.words.clear();
+        self.words.extend_from_slice(words);
+    }
+
     /// Returns the lowest number in the set that is `from` or above.
     #[must_use]
     #[inline]

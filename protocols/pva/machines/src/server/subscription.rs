@@ -1,16 +1,18 @@
-use crate::data::{BitSet, Plan, Value};
+use crate::data::{BitSet, Packed, Plan, Value};
 use crate::request::Delivery;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 /// The updates that wait for one subscriber. One more than the queue takes, or than the client has room for, becomes part of the last one,
 /// and what it overwrites is told as overrun.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     delivery: Delivery,
-    waiting: VecDeque<Update>,
-    spare: Vec<Update>,
+    /// The updates in their order; those of numbers alone are in `packed`.
+    waiting: VecDeque<Option<Box<Update>>>,
+    packed: Packed,
+    spare: Option<Box<Update>>,
     is_running: bool,
     /// Updates that the subscriber has allowed, where it says so.
     allowed: u32,
@@ -38,8 +40,14 @@ impl Subscription {
     /// Creates a subscription that does not run yet, whose first update is the whole value.
     pub(crate) fn new(delivery: Delivery, allowed: u32, now: &Value, mask: &BitSet, held: &mut usize) -> Self {
         let allowed = if allowed == 0 { delivery.queue } else { allowed };
-        let mut fresh =
-            Subscription { delivery, waiting: VecDeque::new(), spare: Vec::new(), is_running: false, allowed };
+        let mut fresh = Subscription {
+            delivery,
+            waiting: VecDeque::new(),
+            packed: Packed::default(),
+            spare: None,
+            is_running: false,
+            allowed,
+        };
         fresh.push(now, mask, &BitSet::new(), held, 0);
         fresh
     }
@@ -69,15 +77,17 @@ impl Subscription {
         let is_full = self.waiting.len() >= self.delivery.queue as usize;
         let is_merged = is_full || !self.waiting.is_empty() && held.saturating_add(bytes) > held_max;
         if !is_merged {
-            let plan: &Arc<Plan> = from.plan();
-            let fresh = || Update { value: Value::new(plan), overrun: BitSet::new(), bytes: 0 };
-            let mut update = self.spare.pop().unwrap_or_else(fresh);
-            update.value.unmark();
-            update.overrun.clear();
-            update.bytes = 0;
-            self.waiting.push_back(update);
+            let before = self.packed.bytes();
+            if overrun.is_empty() && self.packed.push(from, set, overrun) {
+                *held += self.packed.bytes() - before;
+                self.waiting.push_back(None);
+                return false;
+            }
+            let update = blank(&mut self.spare, from.plan());
+            self.waiting.push_back(Some(update));
         }
-        if let Some(last) = self.waiting.back_mut() {
+        self.unpack_last();
+        if let Some(Some(last)) = self.waiting.back_mut() {
             last.value.merge(from, set, &mut last.overrun);
             let bytes = if is_merged { last.value.bytes(last.value.changed()) } else { bytes };
             *held = *held - last.bytes + bytes;
@@ -85,6 +95,15 @@ impl Subscription {
             overrun.iter().filter(|number| set.has(*number)).for_each(|number| last.overrun.insert(number));
         }
         is_merged
+    }
+
+    /// Makes the last update one that others can be merged into.
+    fn unpack_last(&mut self) {
+        if let (Some(last @ None), Some(plan)) = (self.waiting.back_mut(), self.packed.plan()) {
+            let mut update = blank(&mut self.spare, plan);
+            update.bytes = self.packed.pop_back(&mut update.value, &mut update.overrun);
+            *last = Some(update);
+        }
     }
 
     /// Tells whether an update may be sent.
@@ -99,27 +118,43 @@ impl Subscription {
     }
 
     /// Returns the next update that may be sent.
-    pub(crate) fn next(&mut self, held: &mut usize) -> Option<Update> {
+    pub(crate) fn next(&mut self, held: &mut usize) -> Option<Box<Update>> {
         if !self.has_next() {
             return None;
         }
         self.allowed -= u32::from(self.delivery.pipeline);
-        let next = self.waiting.pop_front()?;
+        let next = match self.waiting.pop_front()? {
+            Some(update) => update,
+            None => {
+                let mut update = blank(&mut self.spare, self.packed.plan()?);
+                update.bytes = self.packed.pop_front(&mut update.value, &mut update.overrun);
+                update
+            }
+        };
         *held -= next.bytes;
         Some(next)
     }
 
     /// Returns the bytes of what waits.
     pub(crate) fn bytes(&self) -> usize {
-        self.waiting.iter().map(|update| update.bytes).sum()
+        self.packed.bytes() + self.waiting.iter().flatten().map(|update| update.bytes).sum::<usize>()
     }
 
     /// Takes an update back whose room is used again.
-    pub(crate) fn recycle(&mut self, update: Update) {
-        if self.spare.len() < 2 {
-            self.spare.push(update);
-        }
+    pub(crate) fn recycle(&mut self, update: Box<Update>) {
+        self.spare = Some(update);
     }
+}
+
+/// Returns an update in which nothing has changed.
+#[inline]
+fn blank(spare: &mut Option<Box<Update>>, plan: &Arc<Plan>) -> Box<Update> {
+    let fresh = || Box::new(Update { value: Value::new(plan), overrun: BitSet::new(), bytes: 0 });
+    let mut update = spare.take().filter(|spare| Arc::ptr_eq(spare.value.plan(), plan)).unwrap_or_else(fresh);
+    update.value.unmark();
+    update.overrun.clear();
+    update.bytes = 0;
+    update
 }
 
 #[cfg(test)]
