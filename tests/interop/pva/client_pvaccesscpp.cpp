@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include <epicsTime.h>
 #include <pv/clientFactory.h>
@@ -35,7 +36,13 @@ int main(int, char** arguments) {
     pvac::ClientProvider provider("pva", settings);
     pvac::ClientChannel::Options options;
     options.address = arguments[1];
-    auto channel = [&](const char* name) { return provider.connect(name, options); };
+    // The connection stays open as long as one of these does. A channel that is opened while its connection is being closed is
+    // never connected, whoever the server is.
+    std::vector<pvac::ClientChannel> kept;
+    auto channel = [&](const char* name) {
+        kept.push_back(provider.connect(name, options));
+        return kept.back();
+    };
     std::cout.precision(15);
     std::cout << std::unitbuf;
 
@@ -103,6 +110,10 @@ int main(int, char** arguments) {
     };
     std::cout << "sum " << channel("SUM").rpc(20, arguments_of(true))->getSubFieldT<PVDouble>("value")->get() << "\n";
     std::cout << "complaint " << refused([&]() { channel("SUM").rpc(20, arguments_of(false)); }) << "\n";
+    int right = 0;
+    for (int at = 0; at < 10000; at++)
+        right += channel(("MANY:" + std::to_string(at)).c_str()).get(60)->getSubFieldT<PVInt>("value")->get() == 7;
+    std::cout << "many " << right << "\n";
     FieldConstPtr info = channel("CHOICE").info(10);
     std::cout << "info " << info->getID() << std::endl;
     _exit(0);

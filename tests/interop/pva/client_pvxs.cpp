@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include <epicsEvent.h>
 #include <pvxs/client.h>
@@ -102,8 +103,16 @@ int main(int, char** arguments) {
     Value names = context.rpc("server").server(arguments[1]).arg("op", "channels").exec()->wait(20);
     std::cout << "names";
     for (const std::string& name : names["value"].as<shared_array<const std::string>>())
-        std::cout << " " << name;
+        if (name.find(':') == std::string::npos)
+            std::cout << " " << name;
     std::cout << "\n";
+    std::vector<std::shared_ptr<client::Operation>> gets;
+    for (int at = 0; at < 10000; at++)
+        gets.push_back(context.get("MANY:" + std::to_string(at)).server(arguments[1]).exec());
+    int right = 0;
+    for (auto& get : gets)
+        right += get->wait(60)["value"].as<int>() == 7;
+    std::cout << "many " << right << "\n";
     Value info = context.info("CHOICE").exec()->wait(10);
     std::cout << "info " << info.id() << std::endl;
     _exit(0);

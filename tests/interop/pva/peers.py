@@ -84,12 +84,13 @@ def listening_port(process):
 
 
 @contextlib.contextmanager
-def ioc(port=0):
-    """A soft IOC with the records of records.db, which ends with its standard input."""
+def ioc(port=0, records="records.db", **environment):
+    """A soft IOC with the records of a file, which ends with its standard input."""
     ports = {"EPICS_PVAS_SERVER_PORT": str(port), "EPICS_PVAS_BROADCAST_PORT": "0", "EPICS_CAS_INTF_ADDR_LIST": "127.0.0.1"}
+    environment = {**os.environ, **ALONE, **ports, **environment}
     process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "pvxslibs.ioc", "-d", str(HERE / "records.db")],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **ALONE, **ports},
+        [sys.executable, "-u", "-m", "pvxslibs.ioc", "-d", str(HERE / records)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
     )
     try:
         said = []
@@ -108,9 +109,9 @@ def ioc(port=0):
         process.stdout.close()
 
 
-def p4p_server(port=0, **environment):
+def p4p_server(port=0, names=0, **environment):
     """The server of serve_p4p.py."""
-    return served([sys.executable, HERE / "serve_p4p.py"], **{"EPICS_PVAS_SERVER_PORT": str(port), **environment})
+    return served([sys.executable, HERE / "serve_p4p.py", names], **{"EPICS_PVAS_SERVER_PORT": str(port), **environment})
 
 
 @contextlib.contextmanager

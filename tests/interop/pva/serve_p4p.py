@@ -1,4 +1,4 @@
-"""A p4p server with PVs of every type. It prints its port, and ends with its standard input."""
+"""A p4p server with PVs of every type, and n0 to n(N-1) if it is given N. It prints its port, and ends with its standard input."""
 
 import os
 import sys
@@ -79,6 +79,8 @@ def twice(_pv, operation):
         operation.done(error="n is missing")
 
 
+for number in range(int(sys.argv[1])):
+    provider.add(f"n{number}", SharedPV(nt=NTScalar("i"), initial=number))
 ticks = SharedPV(nt=NTScalar("d"), initial=0.0)
 provider.add("ticks", ticks)
 settings = {name: value for name, value in os.environ.items() if name.startswith("EPICS_PVA")}

@@ -1,5 +1,7 @@
-// A pvAccessCPP server that prints its port and ends with its standard input: `scalar`, `bytes` (70,000, which it sends in segments), `either`,
-// `echo` (called), and `ticks`, to which each line of the input is posted.
+// A pvAccessCPP server that prints its port and ends with its standard input. Each line of that is posted to `ticks`.
+//
+//     serve_pvaccesscpp N      `scalar`, `bytes` (70,000, which it sends in segments), `long` (10,000,000 doubles), `either`, `ticks`,
+//                              `echo` (called), and n0 to n(N-1)
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -34,7 +36,7 @@ struct Echo : public pvas::SharedPV::Handler {
     }
 };
 
-int main() {
+int main(int, char** arguments) {
     pvas::StaticProvider provider("all");
     PVStructurePtr scalar = getPVDataCreate()->createPVStructure(getStandardField()->scalar(pvDouble, "alarm,timeStamp"));
     scalar->getSubFieldT<PVDouble>("value")->put(0.75);
@@ -43,6 +45,17 @@ int main() {
     PVUByteArray::svector content(70000, 7);
     bytes->getSubFieldT<PVUByteArray>("value")->replace(freeze(content));
     serve(provider, "bytes", bytes);
+    PVStructurePtr longest = getPVDataCreate()->createPVStructure(getStandardField()->scalarArray(pvDouble, "alarm"));
+    PVDoubleArray::svector numbers(10000000);
+    for (size_t at = 0; at < numbers.size(); at++)
+        numbers[at] = double(at);
+    longest->getSubFieldT<PVDoubleArray>("value")->replace(freeze(numbers));
+    serve(provider, "long", longest);
+    PVStructurePtr number = getPVDataCreate()->createPVStructure(getStandardField()->scalar(pvInt, ""));
+    for (int at = 0; at < atoi(arguments[1]); at++) {
+        number->getSubFieldT<PVInt>("value")->put(at);
+        serve(provider, "n" + std::to_string(at), number);
+    }
     PVStructurePtr either = getPVDataCreate()->createPVStructure(
         getFieldCreate()->createFieldBuilder()->add("n", pvInt)->addNestedUnion("either")->add("number", pvDouble)->add("text", pvString)
             ->endNested()->add("any", getFieldCreate()->createVariantUnion())->createStructure());

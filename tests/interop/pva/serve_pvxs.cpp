@@ -1,6 +1,6 @@
 // A pvxs server that prints its port and ends with its standard input. Each line of that is posted to `ticks`.
 //
-//     serve_pvxs N      `scalar`, `words`, `mixed`, `long` (1,000,000 doubles), `ticks`, `echo` (called), and n0 to n(N-1)
+//     serve_pvxs N      `scalar`, `words`, `mixed`, `long` (10,000,000 doubles), `ticks`, `echo` (called), and n0 to n(N-1)
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -33,7 +33,7 @@ int main(int, char** arguments) {
     }).create();
     mixed["n"] = 7;
     Value longest = nt::NTScalar{TypeCode::Float64A}.create();
-    shared_array<double> numbers(1000000);
+    shared_array<double> numbers(10000000);
     for (size_t i = 0; i < numbers.size(); i++) numbers[i] = double(i);
     longest["value"] = numbers.freeze().castTo<const void>();
     Value tick = nt::NTScalar{TypeCode::Int64}.create();

@@ -52,6 +52,17 @@ def test_a_record_that_scans_is_watched(ioc):
     assert values == [values[0] + step for step in range(6)]
 
 
+def test_a_record_that_scans_is_watched_by_a_pipeline(ioc):
+    # More than its window, which is acknowledged.
+    said = ioc.said("monitor", "-t", "-n", "12", "-r", "record[queueSize=4,pipeline=true]field(value)", "T:calc")
+    values = [float(line) for line in said.splitlines()]
+    assert values == [values[0] + step for step in range(12)]
+
+
+def test_its_names_are_listed(ioc):
+    assert {"T:ai", "T:calc", "T:group"} <= set(ioc.said("list", f"127.0.0.1:{ioc.port}").splitlines())
+
+
 def test_a_monitor_survives_the_death_of_the_ioc():
     with peers.ioc() as first:
         with command.started("pva", "monitor", "-t", f"pva://127.0.0.1:{first.port}/T:calc") as monitor:

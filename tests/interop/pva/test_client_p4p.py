@@ -72,6 +72,14 @@ def test_ten_million_doubles_are_read(server):
     assert len(values) == 10_000_000 and values[123_456] == 123_456 and math.fsum(values) == sum(range(10_000_000))
 
 
+def test_ten_thousand_names_are_read_and_listed(tmp_path):
+    names = tmp_path / "names.txt"
+    names.write_text("\n".join(f"n{at}" for at in range(10_000)))
+    with peers.p4p_server(names=10_000) as server:
+        assert server.said("get", "-f", names, "-r", "value") == "".join(f"n{at} {at}\n" for at in range(10_000))
+        assert set(names.read_text().split()) < set(server.said("list", f"127.0.0.1:{server.port}").splitlines())
+
+
 def test_what_a_server_refuses_is_told_with_its_reason(server):
     assert server.said("put", "refuses", "2", status=1) == "hodo: refuses: error: not today\n"
     done = server.run("get", "scalar:d", "absent", "enum", "-t")

@@ -97,13 +97,14 @@ def test_beacons_are_heard_and_a_server_that_starts_is_found_at_once(port):
             assert re.fullmatch(rf"127\.0\.0\.1:{server.port} {GUID} beacon \d+, changes \d+ new\n", line), line
 
 
-def test_a_searched_monitor_goes_on_over_a_restart_at_another_port(port):
+@pytest.mark.parametrize("name", ["serve_pvxs", "serve_pvaccesscpp"])
+def test_a_searched_monitor_goes_on_over_a_restart_at_another_port(port, name):
     with command.started("pva", "monitor", "-t", "n3") as monitor:
-        with peers.compiled_server("serve_pvxs", 10, **found_by(port)):
+        with peers.compiled_server(name, 10, **found_by(port)):
             assert monitor.stdout.readline() == "3\n"
         while "n3: " not in monitor.stdout.readline():
             pass
-        with peers.compiled_server("serve_pvxs", 10, **found_by(port)):
+        with peers.compiled_server(name, 10, **found_by(port)):
             began = time.monotonic()
             while monitor.stdout.readline() != "3\n":
                 pass

@@ -54,6 +54,10 @@ name = "PARTS"
 type = "int[]"
 value = [10, 11, 12, 13, 14, 15]
 put = "accept"
+[[pv]]
+name = "MANY:{0..9999}"
+type = "int"
+value = 7
 [[call]]
 name = "SUM"
 command = ["python3", "%s"]
@@ -103,7 +107,8 @@ def test_pvxs_reads_puts_subscribes_and_calls(programs, server):
         "counter 1 0",
         "sum 3.5",
         "complaint " + complaint(),
-        "names " + " ".join(sorted(re.findall(r'name = "(.*)"', PVS))),
+        "names " + " ".join(sorted(re.findall(r'name = "(\w+)"', PVS))),
+        "many 10000",
         "info epics:nt/NTEnum:1.0",
     ]
 
@@ -123,6 +128,7 @@ def test_pvaccesscpp_reads_puts_subscribes_and_calls(programs, server):
         "counter 1 0",
         "sum 3.5",
         "complaint " + complaint(),
+        "many 10000",
         "info epics:nt/NTEnum:1.0",
     ]
 
