@@ -162,6 +162,7 @@ mod tests {
     use super::*;
     use crate::normative::Normative;
     use crate::{Item, Scalar};
+    use alloc::vec::Vec;
 
     fn value(number: f64) -> Value {
         let mut value = Value::of(Normative::scalar(Scalar::F64).alarm().build());
