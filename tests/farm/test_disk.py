@@ -125,6 +125,10 @@ def on_a_late_disk(farm, tmp_path, *options):
         yield disk, start
 
 
+# Long enough that a source has given all its events before the first: of one in their midst the rest would wait, as they should.
+LATE = ["--sync-every", "500ms"]
+
+
 def gives_all(farm, controller, events, size="4K"):
     """A source gives so many events, and each has its verdict."""
     source = farm.source(controller.at, "--size", size, "--events", events)
@@ -132,7 +136,7 @@ def gives_all(farm, controller, events, size="4K"):
 
 
 def test_under_process_a_disk_that_fails_late_is_heard_of_and_goes_on_when_it_can(farm, tmp_path):
-    with on_a_late_disk(farm, tmp_path, "--sync-every", "50ms") as (disk, start):
+    with on_a_late_disk(farm, tmp_path, *LATE) as (disk, start):
         controller = start()
         disk.room(False)
         # The system takes these, and their source is told; only then does the disk fail.
@@ -173,7 +177,7 @@ def test_under_disk_the_retry_of_a_commit_that_fails_late_tears_nothing_before_i
 
 
 def test_what_a_failed_disk_does_not_have_is_written_by_the_next_controller_before_it_is_called_stored(farm, tmp_path):
-    with on_a_late_disk(farm, tmp_path, "--sync-every", "50ms") as (disk, start):
+    with on_a_late_disk(farm, tmp_path, *LATE) as (disk, start):
         controller = start()
         disk.room(False)
         gives_all(farm, controller, 100)
