@@ -75,6 +75,8 @@ def test_what_cannot_be_measured_is_refused_with_the_remedy(far_end):
         (f"{far_end}?operation=search", [], ["value, call or connect"]),
         (f"{far_end}?window=3", [], ["no option `window`"]),
         (far_end, ["--test", "latency", "--reconnect"], ["operation=connect"]),
+        (f"{far_end}?operation=call", ["--preset", "epics-get"], ["not for", "operation=call", "epics-get"]),
+        (f"{far_end}?operation=connect", ["--preset", "epics-get"], ["operation=connect"]),
     ]:
         command.refused("bench", link, *options, *RUN, status=2, says=says)
     with command.serving("pva://127.0.0.1:0", "--size-max", "1000") as small:

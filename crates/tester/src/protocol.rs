@@ -80,7 +80,8 @@ pub trait Protocol: Sync {
     }
 
     /// Returns the published studies that a link of this protocol can repeat.
-    fn presets(&self) -> &'static [Preset] {
+    fn presets(&self, link: &Uri) -> &'static [Preset] {
+        let _ = link;
         &[]
     }
 
@@ -201,10 +202,13 @@ pub struct Figures {
 }
 
 impl Preset {
-    /// Returns what the study published for a plan.
+    /// Returns what the study published for a plan; nothing for one that it did not measure, as in another direction.
     #[must_use]
     pub fn published(&self, plan: &Plan) -> Vec<Published> {
-        let like = self.figures.iter().filter(|figures| figures.channels == plan.channels);
+        let is_of_study = self.groups.iter().any(|group| {
+            (group.test, group.mode, group.window, group.channels) == (plan.test, plan.mode, plan.window, plan.channels)
+        });
+        let like = self.figures.iter().filter(|figures| is_of_study && figures.channels == plan.channels);
         let found = like.filter_map(|figures| {
             let (_, rate) = figures.operations_per_s.iter().find(|(size, _)| plan.size == Size::Fixed(*size))?;
             Some(Published { setting: figures.setting.to_owned(), operations_per_s: *rate })

@@ -4,7 +4,7 @@ use super::options::{BenchOptions, MeasuringOptions};
 use crate::Error;
 use hodo_measure::units::Cpus;
 use hodo_measure::{Repeats, Until};
-use hodo_tester::{Benchmark, Choice, Conditions, Host, Preset, Protocol, Timing, Uri};
+use hodo_tester::{Benchmark, Choice, Conditions, Host, Preset, Timing, Uri};
 
 /// Returns the benchmark that the options ask for. A far end that is started is this program in a process of its own.
 ///
@@ -47,12 +47,17 @@ pub fn this_program() -> Result<Host, Error> {
 
 /// Returns the published study of this name.
 fn preset(link: &Uri, name: &str) -> Result<&'static Preset, Error> {
-    let all = link.protocol.presets();
-    all.iter().find(|preset| preset.name == name).ok_or_else(|| {
-        let known: Vec<&str> =
-            hodo_catalog::protocols().flat_map(Protocol::presets).map(|preset| preset.name).collect();
-        Error::Usage(format!("--preset {name}: there is none for {link}; the known ones are {}", known.join(", ")))
-    })
+    if let Some(known) = link.protocol.presets(link).iter().find(|preset| preset.name == name) {
+        return Ok(known);
+    }
+    let plain = link.with_options(|_| false);
+    let all = || hodo_catalog::protocols().flat_map(|protocol| protocol.presets(&plain)).map(|preset| preset.name);
+    let why = if link.protocol.presets(&plain).iter().any(|preset| preset.name == name) {
+        format!("it is for {plain}, not for {link}")
+    } else {
+        format!("there is none for {link}; the known ones are {}", all().collect::<Vec<_>>().join(", "))
+    };
+    Err(Error::Usage(format!("--preset {name}: {why}")))
 }
 
 /// Returns how long and how often is measured.

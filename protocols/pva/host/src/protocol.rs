@@ -55,8 +55,9 @@ impl Protocol for Pva {
         suite::DEMONSTRATION
     }
 
-    fn presets(&self) -> &'static [Preset] {
-        suite::PRESETS
+    fn presets(&self, link: &Uri) -> &'static [Preset] {
+        // The study is of gets.
+        if matches!(Kind::and_others(link), Ok((Kind::Value, _))) { suite::PRESETS } else { &[] }
     }
 
     fn remedy(&self, uri: &Uri) -> String {

@@ -168,6 +168,29 @@ fn beacons_of_many_new_servers_cause_no_storm() {
     assert_eq!((gone, searcher.finder().servers()), (100, 0));
 }
 
+#[test]
+fn a_beacon_is_of_the_address_that_it_names_or_that_it_came_from() {
+    for (stated, sender, server) in [
+        ("0.0.0.0", "10.0.0.9:40000", "10.0.0.9:5075"),
+        ("10.0.0.7", "10.0.0.9:40000", "10.0.0.7:5075"),
+        ("::", "[2001:db8::9]:40000", "[2001:db8::9]:5075"),
+        ("::", "10.0.0.9:40000", "10.0.0.9:5075"),
+        // What is local to a link is reached through the interface that the beacon came by.
+        ("::", "[fe80::9%3]:40000", "[fe80::9%3]:5075"),
+        ("fe80::7", "[fe80::9%3]:40000", "[fe80::7%3]:5075"),
+        ("2001:db8::7", "[fe80::9%3]:40000", "[2001:db8::7]:5075"),
+    ] {
+        let mut finder = Finder::new(everyone(), Peer(7));
+        let mut writer = Writer::new(Side::Server, Order::Little);
+        let (address, port) = (stated.parse().expect("an address"), 5075);
+        let (guid, protocol) = ([7; 12], &b"tcp"[..]);
+        Beacon { guid, flags: 0, sequence: 0, changes: 0, address, port, protocol, state: None }.encode(&mut writer);
+        finder.datagram(Instant::from_nanos(1), &from(sender), &writer.to_vec());
+        let Some(Found::Beacon { server: found, .. }) = finder.event() else { panic!("{stated} from {sender}") };
+        assert_eq!(found, Address::Tcp(socket(server)), "{stated} from {sender}");
+    }
+}
+
 /// Carries out what the machine wants now, and returns what it reports.
 fn drain(searcher: &mut Searcher, now: Instant) -> Vec<Found> {
     let (mut out, mut events) = (Outbox::new(), Vec::new());

@@ -14,7 +14,7 @@ use crate::wire::{Command, HEADER, Side};
 use crate::{Limits, Order, Writer};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 use core::time::Duration;
 use hodo_machine::{Address, Ends, Instant, Outbox, Output, Peer, Random, between};
 
@@ -487,5 +487,12 @@ fn server(stated: IpAddr, port: u16, protocol: &[u8], from: &Address) -> Option<
     let is_name_server = matches!(from, Address::Tcp(_));
     let port = if port == 0 && is_name_server { sender.port() } else { port };
     let ip = if stated.is_unspecified() { sender.ip() } else { stated };
-    (port != 0 && !ip.is_multicast()).then(|| Address::Tcp(SocketAddr::new(ip, port)))
+    let at = match (ip, sender) {
+        // Without the interface nobody is reached there, and the message does not name it.
+        (IpAddr::V6(ip), SocketAddr::V6(sender)) if ip.is_unicast_link_local() => {
+            SocketAddrV6::new(ip, port, 0, sender.scope_id()).into()
+        }
+        _ => SocketAddr::new(ip, port),
+    };
+    (port != 0 && !ip.is_multicast()).then_some(Address::Tcp(at))
 }
