@@ -13,6 +13,7 @@ import command
 import numpy
 import pandas
 import pva
+import pyarrow
 import pyarrow.parquet
 import pytest
 
@@ -42,7 +43,7 @@ def ended(process, status=0):
 def rows(file):
     """The rows of a file that grows. The moment in which it is written to is passed over."""
     for _ in range(100):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, pyarrow.ArrowException):
             return pandas.read_parquet(file)
     return pandas.DataFrame({"event": []})
 

@@ -1,6 +1,7 @@
 """A server of PVs on another host, found by p4p at the usual ports: alone, by broadcast, by multicast, and over TCP alone."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -69,6 +70,37 @@ def test_a_server_is_found_over_ipv6_by_p4p_and_by_our_client(tmp_path):
                         [*wire.at_near(), *client], capture_output=True, text=True, timeout=60, env=environment, check=False
                     )
                     assert done.stdout == says, f"{way}, {client[0]}: {done.stderr}"
+
+
+# Where the server listens, and the address in its beacons: that of the link with the number of its interface, unless it does not listen there.
+LINK_V6 = "fe80::99:1"
+SHOWN = {
+    "[::]": r"\[fe80:[0-9a-f:]+%\d+\]:5075",
+    f"[{LINK_V6}%wire]": rf"\[{LINK_V6}%\d+\]:5075",
+    f"[{FAR_V6}]": re.escape(f"[{FAR_V6}]:5075"),
+}
+
+
+def test_beacons_over_ipv6_show_an_address_that_works(tmp_path):
+    file = tmp_path / "pvs.toml"
+    file.write_text(PVS)
+    with shaped.wire() as wire:
+        for name, address in (wire.near, NEAR_V6), (wire.near, "fe80::99:2"), (wire.far, FAR_V6), (wire.far, LINK_V6):
+            shaped.ip("-n", name, "address", "add", f"{address}/64", "dev", "wire", "nodad")
+        group = {"EPICS_PVA_AUTO_ADDR_LIST": "NO", "EPICS_PVA_ADDR_LIST": f"[{GROUP_V6}],1@wire"}
+        beacons = {"EPICS_PVAS_AUTO_BEACON_ADDR_LIST": "NO", "EPICS_PVAS_BEACON_ADDR_LIST": f"[{GROUP_V6}],1@wire"}
+        for own, pattern in SHOWN.items():
+            with command.started("pva", "beacons", prefix=wire.at_near(), env={**os.environ, **group}) as heard:
+                joined = lambda: GROUP_V6 in shaped.ip("-n", wire.near, "maddress", "show", "dev", "wire")  # noqa: E731
+                command.wait_until(joined, "it takes part in the group")
+                at = {"EPICS_PVAS_INTF_ADDR_LIST": f"{own} [{GROUP_V6}]@wire", **beacons}
+                with pva.serving(file, port=5076, listen=None, prefix=wire.at_far(), **at):
+                    shown = re.fullmatch(rf"({pattern}) 0x[0-9A-F]{{24}} beacon 0, changes \d+ new\n", line := heard.stdout.readline())
+                    assert shown, line
+                    # The interface may be named, too.
+                    for server in shown[1], re.sub(r"%\d+", "%wire", shown[1]):
+                        done = command.hodo("pva", "get", "-t", f"pva://{server}/FAR:7", prefix=wire.at_near())
+                        assert done.stdout == "3\n", done.stderr
 
 
 def test_on_loopback_nobody_else_finds_it(tmp_path):

@@ -103,29 +103,67 @@ def test_the_rate_test_shows_rate_cpu_times_and_the_limit(page):
     assert len(limits) == 3 and all(width > 0 and height > 0 for width, height in limits)
 
 
-def test_stages_are_a_bar_for_each_measurement(page, sample):
+def edges(browser, selector):
+    """The left and right edge of each element on the screen."""
+    return browser.run(
+        f"[...document.querySelectorAll({selector!r})].map((e) => e.getBoundingClientRect()).map((r) => [r.left, r.right])"
+    )
+
+
+def test_stages_are_a_waterfall_for_each_measurement(page, sample):
     choose(page, "tcp · latency")
-    assert titles(page)[-1] == "Where the time goes"
-    found = [m for m in sample["measurements"] if m["test"] == "latency"]
-    local, remote = (
-        [[stage["share"] for stage in m["stages"] if stage["side"] == side] for m in found]
-        for side in ("local", "remote")
+    found = [m for m in sample["measurements"] if m["test"] == "latency" and m["stages"]]
+    assert page.run("document.querySelectorAll('.group:not([hidden]) svg.stages').length") == len(found)
+    assert titles(page)[-1].startswith("Where the time goes")
+    for place, measured in enumerate(found):
+        drawn = f"figure:has(svg.stages):nth-last-of-type({len(found) - place}) rect.stage"
+        *rows, whole = edges(page, drawn)
+        assert len(rows) == len(measured["stages"]) + 1, "the way out and the way back have a row each"
+        # The stages of this side end where the next begins, those within the third begin and end with it.
+        first, second, around, *within, last = rows
+        assert whole == pytest.approx([first[0], last[1]], abs=0.1)
+        for chain in ([first, second, around, last], within):
+            assert all(one[1] == pytest.approx(two[0], abs=0.1) for one, two in zip(chain, chain[1:]))
+        assert [within[0][0], within[-1][1]] == pytest.approx(around, abs=0.1)
+        shares = [stage["share"] for stage in measured["stages"] if stage["side"] == "local"]
+        length = whole[1] - whole[0]
+        assert [(right - left) / length for left, right in (first, second, around, last)] == pytest.approx(shares, abs=5e-3)
+    text = page.run("document.querySelector('svg.stages').textContent")
+    assert all(word in text for word in ("62.0 %", "wire and far end, here", "network, waking, out", "together"))
+
+
+@pytest.mark.parametrize("width", [390, 600, 1400])
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_words_of_a_waterfall_never_overlap(browser, render, sample, width, dark):
+    result = copy.deepcopy(sample)
+    (measured, *_) = [m for m in result["measurements"] if m["stages"]]
+    result["measurements"] = [measured]
+    # One stage takes nearly all the time, the others almost none, and one has a name without an end.
+    for stage in measured["stages"]:
+        stage["share"] = 0.9997 if stage["name"] == "wire and far end" else 0.0001
+        stage["mean_ns"] = 999_700.0 if stage["name"] == "wire and far end" else 100.0
+    measured["stages"][0]["name"] = "decode, source, encode, " * 4
+    browser.open(render(result) / "result.html", width=width, dark=dark)
+    words = browser.run("""[...document.querySelectorAll('svg.stages text')].map((e) => e.getBoundingClientRect())
+        .map((r) => [r.left, r.top, r.right, r.bottom])""")
+    for place, one in enumerate(words):
+        for two in words[place + 1:]:
+            apart = one[2] <= two[0] or two[2] <= one[0] or one[3] - 1 <= two[1] or two[3] - 1 <= one[1]
+            assert apart, (one, two)
+    bars = browser.run("""[...document.querySelectorAll('svg.stages rect')].map((e) => e.getBoundingClientRect())
+        .map((r) => [r.left, r.top, r.right, r.bottom])""")
+    assert all(right - left >= 1 for left, _, right, _ in bars), "the shortest stage can be seen"
+    assert all(bar[1] >= word[3] - 1 or bar[3] <= word[1] + 1 for bar in bars for word in words), "no word stands on a bar"
+    right = browser.run("document.querySelector('svg.stages').getBoundingClientRect().right")
+    assert max(word[2] for word in words) <= right + 1 and browser.run("document.documentElement.scrollWidth") <= width
+    if width >= 600:
+        assert min(bottom - top for _, top, _, bottom in words) >= 12, "large enough to read"
+    ink, paper = (
+        browser.run(f"getComputedStyle(document.querySelector('{selector}')).{look}")
+        for selector, look in (("svg.stages text.label", "fill"), ("figure", "backgroundColor"))
     )
-    whole = page.run("document.querySelector('svg.stages').viewBox.baseVal.width")
-    for selector, shares in (("rect.stage:not(.inner)", local), ("rect.stage.inner", remote)):
-        drawn = [width / whole for width, _ in boxes(page, f"svg.stages {selector}")]
-        assert drawn == pytest.approx([share for one in shares for share in one], abs=1e-3)
-    # Those of the far end are drawn within the stage that they are within.
-    edges = page.run(
-        "[...document.querySelectorAll('svg.stages rect')].map((r) => [r.x.baseVal.value, r.width.baseVal.value])"
-    )
-    wire, first, last = edges[2], edges[3], edges[4]
-    assert wire[0] <= first[0] + 1e-6 and last[0] + last[1] <= wire[0] + wire[1] + 1e-6
-    # A bar that can be read, with its share in it.
-    assert min(height for _, height in boxes(page, "svg.stages rect.stage:not(.inner)")) >= 30
-    assert "62 %" in page.run("document.querySelector('svg.stages').textContent")
-    assert "wire and far end, here" in page.run("document.querySelector('svg.stages').textContent")
-    assert page.run("document.querySelectorAll('svg.stages').length") == 1
+    low, high = sorted(map(luminance, (ink, paper)))
+    assert (high + 0.05) / (low + 0.05) >= 4.5
 
 
 def test_a_phone_shows_rate_and_verdict_without_scrolling(browser, folder):
@@ -156,7 +194,7 @@ def test_pictures_name_host_kernel_date_and_commit(sample, tmp_path):
             assert fact in text, picture
 
 
-def test_without_stages_there_is_no_such_bar(page):
+def test_without_stages_there_is_no_waterfall(page):
     choose(page, "tcp · rate")
     assert page.run("document.querySelectorAll('svg.stages').length") == 0
 

@@ -2,7 +2,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 
 /// Returns the address of `host:port`, or of `host` with a default port. A name with addresses of both versions yields
-/// an IPv4 address.
+/// an IPv4 address. An address of a link has its interface behind a percent sign, by number or by name: `[fe80::1%eth0]:7`.
 ///
 /// # Errors
 /// Returns `InvalidInput` for a port out of range, `NotFound` for a name without an address, and otherwise the
@@ -16,13 +16,25 @@ pub fn resolve(authority: &str, default_port: u16) -> io::Result<SocketAddr> {
     }
     let mut found: Vec<SocketAddr> = match authority.to_socket_addrs() {
         Ok(found) => found.collect(),
-        Err(_) => (authority.trim_matches(['[', ']']), default_port).to_socket_addrs()?.collect(),
+        Err(_) => bracketed(authority, default_port).to_socket_addrs()?.collect(),
     };
     found.sort_by_key(SocketAddr::is_ipv6);
     found
         .first()
         .copied()
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("`{authority}` has no address")))
+}
+
+/// Returns the host within brackets, and the port behind them if there is one: the standard library takes no name of an interface there.
+fn bracketed(authority: &str, default_port: u16) -> (&str, u16) {
+    let Some((host, behind)) = authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) else {
+        return (authority, default_port);
+    };
+    match behind.strip_prefix(':').map(str::parse) {
+        None if behind.is_empty() => (host, default_port),
+        Some(Ok(port)) => (host, port),
+        _ => (authority, default_port),
+    }
 }
 
 /// Returns whether this is an address of this host.
@@ -46,9 +58,14 @@ mod tests {
         assert_eq!(resolve("127.0.0.1", 9).unwrap().to_string(), "127.0.0.1:9");
         assert_eq!(resolve("[::1]:7", 9).unwrap().to_string(), "[::1]:7");
         assert_eq!(resolve("[::1]", 9).unwrap().to_string(), "[::1]:9");
-        for wrong in ["127.0.0.1:99999", "127.0.0.1:"] {
+        for with_interface in ["[fe80::1%lo]:7", "[fe80::1%1]:7"] {
+            assert_eq!(resolve(with_interface, 9).unwrap().to_string(), "[fe80::1%1]:7");
+        }
+        assert_eq!(resolve("[fe80::1%lo]", 9).unwrap().to_string(), "[fe80::1%1]:9");
+        for wrong in ["127.0.0.1:99999", "127.0.0.1:", "[::1]:99999"] {
             let said = resolve(wrong, 9).unwrap_err().to_string();
             assert!(said.contains("not a port in 0..=65535"), "{said}");
         }
+        assert!(resolve("[::1]x", 9).is_err());
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn lines(group: &[&Measurement], color: bool) -> Vec<String> {
 }
 
 /// Returns the sum of this side's stages, in which those of the far end are; `None` without stages.
-fn sum(stages: &[Stage]) -> Option<Stage> {
+pub(crate) fn sum(stages: &[Stage]) -> Option<Stage> {
     let local = stages.iter().filter(|stage| stage.side == Side::Local);
     let (mean_ns, share) = local.fold((0.0, 0.0), |sum, stage| (sum.0 + stage.mean_ns, sum.1 + stage.share));
     let first = stages.first()?.clone();

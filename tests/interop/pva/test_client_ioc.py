@@ -6,8 +6,10 @@ import time
 
 import command
 import peers
+import pva
 import pytest
 
+RECORDS = 10_000
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}  "
 
 
@@ -61,6 +63,25 @@ def test_a_record_that_scans_is_watched_by_a_pipeline(ioc):
 
 def test_its_names_are_listed(ioc):
     assert {"T:ai", "T:calc", "T:group"} <= set(ioc.said("list", f"127.0.0.1:{ioc.port}").splitlines())
+
+
+def test_ten_thousand_records_are_found_and_got(tmp_path, monkeypatch):
+    database, names = tmp_path / "many.db", tmp_path / "names.txt"
+    database.write_text("".join(f'record(longin, "M:{at}") {{ field(VAL, "{at}") field(PINI, "YES") }}\n' for at in range(RECORDS)))
+    names.write_text("\n".join(f"M:{at}" for at in range(RECORDS)))
+    port = pva.udp_port()
+    search = {"EPICS_PVA_BROADCAST_PORT": str(port), "EPICS_PVA_ADDR_LIST": "127.0.0.1", "EPICS_PVA_AUTO_ADDR_LIST": "NO"}
+    for name, value in search.items():
+        monkeypatch.setenv(name, value)
+    with peers.ioc(records=database, EPICS_PVAS_BROADCAST_PORT=str(port)) as ioc:
+        values = "".join(f"{at}\n" for at in range(RECORDS))
+        # Searched for, and at the address.
+        for options in [], ["-S", f"127.0.0.1:{ioc.port}"]:
+            began = time.monotonic()
+            done = command.hodo("pva", "get", "-t", "-w", 30, "-r", "value", "-f", names, *options)
+            assert (done.returncode, done.stdout) == (0, values), done.stderr[:500]
+            assert time.monotonic() - began < 20
+        assert len(ioc.said("list", f"127.0.0.1:{ioc.port}").splitlines()) >= RECORDS
 
 
 def test_a_monitor_survives_the_death_of_the_ioc():

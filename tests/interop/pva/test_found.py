@@ -1,10 +1,15 @@
-"""Servers are found by p4p: over UDP to one host and to all, several on one host, and again after they were started anew."""
+"""Servers are found by p4p, pvxs and pvAccessCPP: over UDP to one host and to all, several on one host, and again after a restart."""
 
+import os
 import queue
+import re
+import subprocess
 import time
 
 import command
+import golden
 import pva
+import pytest
 
 
 def write(path, text):
@@ -61,6 +66,54 @@ def test_clients_come_back_when_a_server_is_started_anew(tmp_path):
                 pass
         subscription.close()
     assert sorted(took)[1] < 1, took
+
+
+def compiled(program, folder, port, *arguments):
+    """Starts a client in C++ that searches this host, all of it, at a UDP port."""
+    settings = {"EPICS_PVA_ADDR_LIST": "127.255.255.255", "EPICS_PVA_AUTO_ADDR_LIST": "NO", "EPICS_PVA_BROADCAST_PORT": str(port)}
+    words = [golden.compiled(program, folder), *map(str, arguments)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, **settings})
+
+
+@pytest.mark.parametrize("program", ["watch_pvxs", "watch_pvaccesscpp"])
+def test_clients_in_cpp_go_on_after_restarts(program, tmp_path):
+    port = pva.udp_port()
+    file = counting(tmp_path, "AGAIN")
+    at, took = "127.0.0.1:0", []
+    with compiled(program, tmp_path, port, "AGAIN") as client:
+        # Twice at the same port, then twice at another one.
+        for restart in range(5):
+            with pva.serving(file, port=port, listen=at) as server:
+                began = time.monotonic()
+                while not (line := client.stdout.readline()).strip().isdigit():
+                    assert line, "the client has ended"
+                took.append(time.monotonic() - began)
+                numbers = [int(line), *(int(client.stdout.readline()) for _ in range(5))]
+                assert numbers == list(range(numbers[0], numbers[0] + 6))
+                at = server.at if restart < 2 else "127.0.0.1:0"
+                server.kill()
+                server.wait()
+            while (line := client.stdout.readline()) != "lost\n":
+                assert line, "the client has ended"
+        client.kill()
+    # Our first beacon makes them search: 0.1 s here. Without beacons pvxs searches once a second, and pvAccessCPP five times.
+    assert sorted(took[1:])[1] < 1 and max(took) < 10, took
+
+
+def test_pvaccesscpp_lists_servers_and_their_pvs_as_pvlist_does(tmp_path):
+    port = pva.udp_port()
+    files = counting(tmp_path, "FIRST"), counting(tmp_path, "SECOND")
+    with pva.serving(files[0], port=port) as first, pva.serving(files[1], port=port) as second:
+        with compiled("list_pvaccesscpp", tmp_path, port, "127.255.255.255", port) as client:
+            said = client.stdout.read()
+    listed = {}
+    for part in said.split("server ")[1:]:
+        about, version, *names = part.splitlines()
+        found = re.fullmatch(r"(\S+) 0x[0-9A-F]{24} 2 tcp", about)
+        assert found and version.startswith("version hodoscope "), said
+        listed[found[1]] = [name.removeprefix("name ") for name in names]
+    names = lambda name: [name, *(f"{name}:{number}" for number in range(10))]  # noqa: E731
+    assert listed == {first.at: names("FIRST"), second.at: names("SECOND")}
 
 
 def test_a_port_that_is_in_use_is_left_to_its_owner(tmp_path):

@@ -1,5 +1,7 @@
 """Records of a real IOC that are linked to PVs of `hodo pva serve`: they read, watch and put them, and our command reads the records."""
 
+import signal
+
 import command
 import numpy
 import peers
@@ -24,6 +26,9 @@ value = [1]
 put = "accept"
 """
 DOUBLES = 10_000_000
+LINKS = 10_000
+PV = '[[pv]]\nname = "{name}"\ntype = "int"\nvalue = {value}\n'
+LINK = 'record(longin, "{record}") {{ field(INP, {{pva:{{pv:"{name}", proc:"CP"}}}}) }}\n'
 
 
 def served(folder, port, **options):
@@ -32,9 +37,9 @@ def served(folder, port, **options):
     return pva.serving(file, port=port, **options)
 
 
-def linked(port):
+def linked(port, records="links.db"):
     """An IOC whose links search at a port."""
-    return peers.ioc(records="links.db", EPICS_PVA_ADDR_LIST="127.255.255.255", EPICS_PVA_BROADCAST_PORT=str(port))
+    return peers.ioc(records=records, EPICS_PVA_ADDR_LIST="127.255.255.255", EPICS_PVA_BROADCAST_PORT=str(port))
 
 
 def test_links_of_an_ioc_read_watch_and_put(tmp_path):
@@ -63,6 +68,21 @@ def test_a_link_goes_on_after_a_restart(tmp_path):
                 server.kill()
                 server.wait()
             command.wait_until(lambda: ioc.get("L:count")["alarm"]["severity"] == 3, "the link is down")
+
+
+def test_ten_thousand_links_read_and_follow(tmp_path):
+    file, database, names = tmp_path / "many.toml", tmp_path / "many.db", tmp_path / "names.txt"
+    write = lambda more: file.write_text("".join(PV.format(name=f"MANY:{at}", value=at + more) for at in range(LINKS)))  # noqa: E731
+    write(0)
+    database.write_text("".join(LINK.format(record=f"L:{at}", name=f"MANY:{at}") for at in range(LINKS)))
+    names.write_text("\n".join(f"L:{at}" for at in range(LINKS)))
+    port = pva.udp_port()
+    with pva.serving(file, port=port) as server, linked(port, database) as ioc:
+        shows = lambda more: [int(line) for line in ioc.said("get", "-t", "-f", names).splitlines()] == list(range(more, LINKS + more))  # noqa: E731
+        command.wait_until(lambda: shows(0), "all links have read")
+        write(1)
+        server.send_signal(signal.SIGHUP)
+        command.wait_until(lambda: shows(1), "all links have followed")
 
 
 def test_ten_million_doubles_by_a_link(tmp_path):

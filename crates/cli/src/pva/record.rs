@@ -139,8 +139,8 @@ impl RecordArgs {
         }
     }
 
-    /// Returns the request with a queue, unless it says something else. A pipeline is the user's choice: a server of pvAccessCPP that keeps fewer
-    /// updates than the queue has stands still in one.
+    /// Returns the request with a queue, unless it says something else. A pipeline is the user's choice: a server of pvAccessCPP that keeps four
+    /// updates stands still in one whose client acknowledges later.
     fn request(&self) -> Request {
         let mut request = self.request.request.clone();
         let acknowledged = (self.queue / ACKNOWLEDGED).max(1);

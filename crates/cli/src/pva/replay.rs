@@ -28,11 +28,12 @@ pub fn run(args: &ReplayArgs) -> Result<Outcome, Error> {
     let bound = Bound::new(options).map_err(failed)?;
     let (at, pvs) = (bound.address(), bound.pvs());
     let mut player = Player::open(&args.recording, &pvs).map_err(Error::Failed)?;
-    let playing =
-        ReplayOptions { speed: args.speed, repeats: args.repeats, keeps_stamps: args.stamps == Stamps::Recorded };
+    let keeps_stamps = args.stamps == Stamps::Recorded;
+    let playing = ReplayOptions { speed: args.speed, every: None, repeats: args.repeats, keeps_stamps };
     log::announce(&format!("{LISTENING_ON}{at}\n"));
-    let (updates, span) = (player.updates(), player.span().as_secs_f64());
-    terminal::remark(&format!("{} PVs with {updates} updates in {span:.3} s", player.pvs()));
+    let recording = player.recording();
+    let (pvs_played, updates, span) = (recording.pv_count(), recording.updates(), recording.span().as_secs_f64());
+    terminal::remark(&format!("{pvs_played} PVs with {updates} updates in {span:.3} s"));
     std::thread::scope(|scope| {
         let server_stop = Arc::clone(&stop);
         let served = scope.spawn(move || {

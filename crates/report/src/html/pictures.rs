@@ -3,7 +3,7 @@
 use super::badge;
 use crate::columns::whole_percent;
 use crate::figure::{self, Figure};
-use crate::plot::{Bars, Chart, Picture, charts, node_bars, stage_bars};
+use crate::plot::{Bars, Chart, Picture, charts, node_bars, waterfalls};
 use crate::units::UNKNOWN;
 use hodo_measure::{Measurement, State};
 use maud::{Markup, PreEscaped, html};
@@ -74,7 +74,7 @@ pub(super) fn section(place: usize, group: &[&Measurement]) -> Markup {
             p.quiet { (figure::test_meaning(group[0].test)) " · " (group[0].link) }
             div.charts {
                 @for chart in drawn { (plot(&chart)) }
-                @for one in [stage_bars(group), node_bars(group)].into_iter().flatten() { (bars(&one)) }
+                @for one in waterfalls(group).into_iter().chain(node_bars(group)) { (bars(&one)) }
             }
         }
     }
@@ -105,7 +105,7 @@ fn bars(bars: &Bars) -> Markup {
             }
         }
     };
-    figure(bars.title, bars.note, &legend, bars.svg.clone())
+    figure(&bars.title, bars.note, &legend, bars.svg.clone())
 }
 
 fn color(place: usize) -> String {

@@ -1,15 +1,14 @@
-//! Bars of a page: the stages of each measurement's operations, and the operations of each node of a link to several.
+//! Bars of a page: the operations of each node of a link to several.
 
 use super::chart::{LABEL, SMALL};
 use super::charts::label;
-use super::svg::{Anchor, Area, Font, OWN, Stroke, Svg};
-use crate::stages::time;
+use super::svg::{Anchor, Area, OWN, Stroke, Svg};
 use crate::units;
-use hodo_measure::{Measurement, NodeShare, Side, Stage};
+use hodo_measure::{Measurement, NodeShare};
 
 /// A finished drawing of bars.
 pub(crate) struct Bars {
-    pub title: &'static str,
+    pub title: String,
     pub note: &'static str,
     pub keys: Vec<Key>,
     pub svg: String,
@@ -24,97 +23,6 @@ pub(crate) struct Key {
 }
 
 const WIDTH: f64 = 480.0;
-const SHARE: Font = Font { class: "share", size: 11.0, bold: true, color: "#ffffff" };
-
-/// Draws a bar for each measurement, in its stages. Stages of the far end are inside the one before them: a lower bar under it.
-pub(crate) fn stage_bars(group: &[&Measurement]) -> Option<Bars> {
-    const HEAD: f64 = 16.0;
-    const BAR: f64 = 34.0;
-    const THIN: f64 = 20.0;
-    const GAP: f64 = 14.0;
-    let has_stages = |m: &&&Measurement| m.stages.iter().any(|stage| stage.side == Side::Local);
-    let members: Vec<&Measurement> = group.iter().filter(has_stages).copied().collect();
-    let mut keys: Vec<(Side, &str)> = Vec::new();
-    for stage in members.iter().flat_map(|m| &m.stages) {
-        if !keys.contains(&(stage.side, &stage.name)) {
-            keys.push((stage.side, &stage.name));
-        }
-    }
-    let color = |stage: &Stage| keys.iter().position(|key| *key == (stage.side, &stage.name)).unwrap_or_default();
-    let mut svg = Svg::default();
-    let mut top = 0.0;
-    for m in &members {
-        svg.text((0.0, top + 12.0), Anchor::Start, LABEL, &label(m, &members));
-        let mean = m.latency_ns.as_ref().map_or_else(|| units::UNKNOWN.into(), |latency| units::time_ns(latency.mean));
-        svg.text((WIDTH, top + 12.0), Anchor::End, SMALL, &format!("mean {mean}"));
-        for Segment { stage, from, to } in parts(&m.stages) {
-            let (left, width) = (from * WIDTH, (to - from).max(0.0) * WIDTH);
-            let title = format!("{}\n{}", stage_name(stage), stage_text(stage));
-            let bar = top + HEAD;
-            let (class, top, height) = match stage.side {
-                Side::Local => ("stage", bar, BAR),
-                Side::Remote => ("stage inner", bar + BAR + 1.0, THIN - 1.0),
-            };
-            svg.bar(class, color(stage), Area { left, top, width, height }, &title);
-            if to - from >= 0.08 {
-                let share = format!("{:.0} %", stage.share * 100.0);
-                svg.text((left + width / 2.0, top + height / 2.0 + 4.0), Anchor::Middle, SHARE, &share);
-            }
-        }
-        top += HEAD + BAR + THIN + GAP;
-    }
-    let key = |(color, (side, name)): (usize, &(Side, &str))| Key { label: named(*side, name), color, dashed: false };
-    (!members.is_empty()).then(|| Bars {
-        title: "Where the time goes",
-        note: "under it: of that, at the far end",
-        keys: keys.iter().enumerate().map(key).collect(),
-        svg: svg.into_element("plot stages", WIDTH, top, "Where the time goes"),
-    })
-}
-
-/// A stage and its place in the time of an operation, from 0 to 1.
-struct Segment<'a> {
-    stage: &'a Stage,
-    from: f64,
-    to: f64,
-}
-
-/// Places stages of this side one after another, and those of the far end in the middle of the one before them.
-fn parts(stages: &[Stage]) -> Vec<Segment<'_>> {
-    let mut parts = Vec::new();
-    let mut at = 0.0;
-    for (place, stage) in stages.iter().enumerate().filter(|(_, stage)| stage.side == Side::Local) {
-        let end = at + stage.share;
-        parts.push(Segment { stage, from: at, to: end });
-        let within: Vec<&Stage> = stages[place + 1..].iter().take_while(|stage| stage.side == Side::Remote).collect();
-        let inner = within.iter().map(|stage| stage.share).sum::<f64>().min(stage.share);
-        let mut from = at + (stage.share - inner) / 2.0;
-        for stage in within {
-            let to = (from + stage.share).min(end);
-            parts.push(Segment { stage, from, to });
-            from = to;
-        }
-        at = end;
-    }
-    parts
-}
-
-fn named(side: Side, name: &str) -> String {
-    if side == Side::Local { name.to_owned() } else { format!("{name}, far end") }
-}
-
-/// Returns a stage's name and side.
-pub(crate) fn stage_name(stage: &Stage) -> String {
-    format!("{}, {}", stage.name, if stage.side == Side::Local { "here" } else { "far end" })
-}
-
-/// Returns a stage's share and times.
-pub(crate) fn stage_text(stage: &Stage) -> String {
-    let Stage { count, mean_ns, p50_ns, p99_ns, share, .. } = stage;
-    let percentiles =
-        if p50_ns.is_some() { format!(", p50 {}, p99 {}", time(*p50_ns), time(*p99_ns)) } else { String::new() };
-    format!("{:.1} %: mean {}{percentiles} of {}", share * 100.0, units::time_ns(*mean_ns), units::count(*count))
-}
 
 /// Draws a bar for each node, beside an equal share.
 pub(crate) fn node_bars(group: &[&Measurement]) -> Option<Bars> {
@@ -148,7 +56,7 @@ pub(crate) fn node_bars(group: &[&Measurement]) -> Option<Bars> {
         top = floor + NUMBERS + GAP;
     }
     (!members.is_empty()).then(|| Bars {
-        title: "Events of each node",
+        title: "Events of each node".into(),
         note: "in the counted time",
         keys: vec![Key { label: "an equal share".into(), color: 1, dashed: true }],
         svg: svg.into_element("plot shares", WIDTH, top - GAP, "Events of each node"),

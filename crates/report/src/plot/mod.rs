@@ -16,13 +16,15 @@ mod png;
 mod scale;
 mod sheet;
 mod svg;
+mod waterfall;
 
-pub(crate) use bars::{Bars, node_bars, node_text, stage_bars, stage_name, stage_text};
+pub(crate) use bars::{Bars, node_bars, node_text};
 pub(crate) use chart::Chart;
 pub use charts::Picture;
 pub(crate) use charts::charts;
 pub use png::{PlotError, png};
 pub use sheet::{sheet, svg};
+pub(crate) use waterfall::{stage_name, stage_text, waterfalls};
 
 #[cfg(test)]
 mod tests;

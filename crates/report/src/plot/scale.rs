@@ -50,6 +50,11 @@ impl Scale {
         Some(Scale { unit, log: false, low: 0.0, high })
     }
 
+    /// Creates a linear axis from 0 to `high`.
+    pub(super) const fn from_zero(unit: Unit, high: f64) -> Scale {
+        Scale { unit, log: false, low: 0.0, high }
+    }
+
     /// Returns the place of a value: 0 at the low end, 1 at the high one; `None` if it has none.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let place = if self.log {

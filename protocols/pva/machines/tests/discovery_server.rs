@@ -220,7 +220,7 @@ fn a_search_of_a_group_is_answered_with_an_address_at_which_the_server_listens()
 }
 
 #[test]
-fn an_answer_is_longer_than_the_request_only_for_a_near_address_and_then_by_8_bytes() {
+fn an_answer_is_longer_than_the_request_only_for_a_near_address_and_then_by_12_bytes() {
     let mut scene = Scene::new(config());
     let discovery = search(Order::Big, REPLY_REQUIRED, ("0.0.0.0", 7000), &[]);
     assert_eq!(discovery.len(), 41);
@@ -231,6 +231,16 @@ fn an_answer_is_longer_than_the_request_only_for_a_near_address_and_then_by_8_by
     assert!(scene.ask("192.0.2.1:7000", &plain(&["x"])).is_nothing());
     assert_eq!(scene.ask("192.0.2.1:7000", &plain(&["first:long"])).back.len(), 53);
     assert_eq!(scene.server.discovery().too_long, 2);
+    // What pvlist of pvAccessCPP sends, which names no protocol.
+    let mut pvlist = b"\xCA\x02\x00\x03\x1D\0\0\0\0\0\0\0\x81\0\0\0\0\0\0\0\0\0\0\0\0\0\xFF\xFF\0\0\0\0".to_vec();
+    pvlist.extend(7000u16.to_le_bytes());
+    pvlist.extend([0; 3]);
+    let sent = scene.ask("10.0.0.9:7000", &pvlist);
+    let [_passed_on, (to, reply)] = &sent.others[..] else { panic!("{sent:?}") };
+    assert_eq!((to.ip(), pvlist.len(), reply.len()), (Some(socket("10.0.0.9:7000")), 37, 49));
+    assert!(!answer(reply).2);
+    assert_eq!(scene.ask("192.0.2.1:7000", &pvlist).others.len(), 1, "it is passed on, and not answered");
+    assert_eq!(scene.server.discovery().too_long, 3);
 }
 
 #[test]
@@ -322,6 +332,28 @@ fn ignored_senders_and_foreign_traffic_get_nothing() {
     }
     let counters = scene.server.discovery();
     assert_eq!((counters.foreign, counters.answers), (2 + asked.len() as u64, 1));
+}
+
+#[test]
+fn a_beacon_to_a_group_of_ipv6_states_an_address_at_which_the_server_listens() {
+    let groups = ["[ff02::4321]:5076", "10.0.0.255:5076", "[fd00:1::9]:5076"];
+    let beacons = groups.map(|to| Address::UdpFrom(PORT, socket(to))).to_vec();
+    let stated = |listens: &[&str], address: &str| {
+        let listens = listens.iter().map(|own| ip(own)).collect();
+        let mut scene =
+            Scene::new(DiscoveryConfig { beacons: beacons.clone(), listens, address: ip(address), ..config() });
+        scene.server.handle(scene.now, Input::Elapsed);
+        let address = |(_, beacon): &(Address, Vec<u8>)| {
+            let mut reader = Reader::new(&beacon[HEADER..], Order::Big, &LIMITS);
+            Beacon::decode(&mut reader, &mut TypeCache::new()).expect("it is one").address.to_string()
+        };
+        scene.others().iter().map(address).collect::<Vec<_>>()
+    };
+    // It leaves from an address of the link, where nobody listens; others leave from the server's address.
+    let listed = ["::1", "10.0.0.1", "fd00:1::1"];
+    assert_eq!(stated(&listed, "0.0.0.0"), ["fd00:1::1", "0.0.0.0", "0.0.0.0"]);
+    assert_eq!(stated(&[], "0.0.0.0"), ["0.0.0.0"; 3], "it listens everywhere");
+    assert_eq!(stated(&listed, "192.0.2.5"), ["192.0.2.5"; 3], "as it is told");
 }
 
 #[test]

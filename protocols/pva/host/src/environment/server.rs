@@ -6,7 +6,7 @@ use hodo_io::nic::Interface;
 use hodo_machine::Address;
 use hodo_pva::server::DiscoveryConfig;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 impl ServerNetwork {
     /// Returns the same settings for a server that is found on this host alone, if no interface is set.
@@ -34,7 +34,7 @@ impl ServerNetwork {
         for ip in self.addresses(host) {
             let own = self.interfaces.iter().find(|one| one.address.ip() == ip).map_or(0, |one| one.address.port());
             let asked = if own != 0 { own } else { port };
-            let at = |port| Address::Tcp(SocketAddr::new(ip, port));
+            let at = |port| Address::Tcp(self.with_interface(ip, port, host));
             let address = match listen(&at(asked)) {
                 Err(error) if error.kind() == ErrorKind::AddrInUse && bound.is_empty() && own == 0 && self.may_move => {
                     listen(&at(0))
@@ -84,6 +84,20 @@ impl ServerNetwork {
             return vec![any];
         }
         listed
+    }
+
+    /// Returns an address of this host with a port. At a link-local address nothing can listen without its interface: the one that the
+    /// settings name, else the one that has the address.
+    fn with_interface(&self, ip: IpAddr, port: u16, host: &[Interface]) -> SocketAddr {
+        let IpAddr::V6(own) = ip else { return SocketAddr::new(ip, port) };
+        let named = |entry: &AddressEntry| match entry.address {
+            SocketAddr::V6(address) if address.scope_id() != 0 => Some(address.scope_id()),
+            _ => entry.interface,
+        };
+        let listed = self.interfaces.iter().find(|entry| entry.address.ip() == ip).and_then(named);
+        let found = || host.iter().find(|one| one.address == Some(ip)).map_or(0, |one| one.index);
+        let interface = if own.is_unicast_link_local() { listed.unwrap_or_else(found) } else { 0 };
+        SocketAddrV6::new(own, port, 0, interface).into()
     }
 
     /// Returns the addresses that searches may come to; none for all.

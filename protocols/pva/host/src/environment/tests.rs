@@ -196,6 +196,22 @@ fn a_server_of_one_interface_takes_what_comes_there() {
 }
 
 #[test]
+fn a_server_listens_at_an_address_of_a_link_with_its_interface() {
+    let listened = |interfaces: Vec<AddressEntry>| {
+        let network = ServerNetwork { interfaces, ..Environment::default().server };
+        network.listen(&host(), &mut |address| Ok(address.clone())).expect("it listens")
+    };
+    for (listed, expected) in [
+        (entry("[fe80::1]:0", None, None), "[fe80::1%3]:5075"),
+        (entry("[fe80::1%7]:0", None, None), "[fe80::1%7]:5075"),
+        (entry("[fe80::1]:9", None, Some(8)), "[fe80::1%8]:9"),
+        (entry("[fd00::1]:0", None, Some(8)), "[fd00::1]:5075"),
+    ] {
+        assert_eq!(listened(vec![listed]), [Address::Tcp(expected.parse().expect("an address"))]);
+    }
+}
+
+#[test]
 fn a_client_searches_by_broadcast_on_every_interface_and_on_this_host() {
     let client = ClientNetwork {
         targets: vec![entry("192.0.2.7:99", None, None), entry("239.1.2.3:5076", None, Some(3))],

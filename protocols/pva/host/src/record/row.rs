@@ -209,14 +209,16 @@ pub(crate) struct Summary {
     pub(crate) arrived_ns: i64,
     pub(crate) pv: Bytes,
     pub(crate) is_update: bool,
+    pub(crate) type_text: Bytes,
 }
 
 impl Summary {
     /// Reads a row; `None` if the file does not say which PV it is about, and when.
     pub(crate) fn of(row: &[Cell<'_>]) -> Option<Self> {
-        let [Cell::Long(arrived_ns), Cell::Text(pv), Cell::Text(event), _] = row else { return None };
+        let [Cell::Long(arrived_ns), Cell::Text(pv), Cell::Text(event), of] = row else { return None };
         let is_update = event[..] == *Event::Update.name().as_bytes();
-        Some(Summary { arrived_ns: *arrived_ns, pv: pv.clone(), is_update })
+        let type_text = if let Cell::Text(text) = of { text.clone() } else { Bytes::new() };
+        Some(Summary { arrived_ns: *arrived_ns, pv: pv.clone(), is_update, type_text })
     }
 }
 

@@ -4,7 +4,9 @@ use super::ServeError;
 use super::access::AccessTable;
 use super::file::Puts;
 use super::plan::{Plan, PlannedCall, PlannedPv};
+use super::players::Players;
 use super::puts::PutLog;
+use super::recordings::Play;
 use super::rules::{Beyond, FIXED, Rules, is_same};
 use super::sources::Sources;
 use super::types;
@@ -35,6 +37,7 @@ pub struct Catalog {
     access: Vec<AccessTable>,
     /// The sources of the PVs.
     pub sources: Sources,
+    players: Players,
 }
 
 /// A PV.
@@ -46,6 +49,8 @@ struct Entry {
     terms: Option<Arc<Mutex<Terms>>>,
     /// The number of its source.
     source: Option<u64>,
+    /// The part of a recording that it plays.
+    play: Option<Play>,
 }
 
 /// How many PVs another file has changed.
@@ -67,7 +72,14 @@ impl fmt::Display for Changes {
 impl Catalog {
     /// Creates a catalog without PVs.
     pub fn new(pvs: Pvs, log: Arc<PutLog>) -> Self {
-        Catalog { pvs, log, served: BTreeMap::new(), access: Vec::new(), sources: Sources::default() }
+        Catalog {
+            pvs,
+            log,
+            served: BTreeMap::new(),
+            access: Vec::new(),
+            sources: Sources::default(),
+            players: Players::default(),
+        }
     }
 
     /// Serves what a plan says, and nothing else. New sources are due at `now`.
@@ -115,6 +127,8 @@ impl Catalog {
             self.end_source(entry);
             entry.pv.remove();
         }
+        let play = |entry: &Entry| Some((entry.play.clone()?, entry.pv.clone()));
+        self.players.become_as(self.served.values().filter_map(play).collect())?;
         Ok(changes)
     }
 
@@ -123,12 +137,19 @@ impl Catalog {
             (Some(source), Some(recipe)) => self.sources.is_same(source, recipe),
             (source, recipe) => source.is_none() && recipe.is_none(),
         };
-        entry.terms.is_some() && entry.keys == planned.keys && plays_the_same
+        let plays_alike = match (&entry.play, &planned.play) {
+            (Some(one), Some(other)) => one.is_same(other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        entry.terms.is_some() && entry.keys == planned.keys && plays_the_same && plays_alike
     }
 
     fn end_source(&mut self, entry: &Entry) {
         if let Some(source) = entry.source {
             self.sources.remove(source);
+        }
+        if entry.play.is_some() {
+            self.players.end(&entry.pv);
         }
     }
 
@@ -150,14 +171,14 @@ impl Catalog {
         };
         let pv = self.pvs.pv(name, planned.value.clone()).check_puts(check).serve();
         let source = self.start(&pv, planned, now);
-        Entry { pv, keys: Arc::clone(&planned.keys), terms: Some(terms), source }
+        Entry { pv, keys: Arc::clone(&planned.keys), terms: Some(terms), source, play: planned.play.clone() }
     }
 
     fn add_call(&mut self, name: &str, planned: &PlannedCall) -> Entry {
         let program = Arc::clone(&planned.program);
         let pv = self.pvs.pv(name, types::called()).on_call(move |call| program.answer(call));
         let pv = pv.concurrent(planned.concurrent).serve();
-        Entry { pv, keys: Arc::clone(&planned.keys), terms: None, source: None }
+        Entry { pv, keys: Arc::clone(&planned.keys), terms: None, source: None, play: None }
     }
 
     fn start(&mut self, pv: &Pv, planned: &PlannedPv, now: Instant) -> Option<u64> {
@@ -191,7 +212,8 @@ impl Catalog {
             update.map_err(|why| ServeError::Source(format!("{name}: {why}")))?;
         }
         let source = self.start(&entry.pv, planned, now);
-        Ok(Entry { pv: entry.pv, keys: Arc::clone(&planned.keys), terms: Some(terms), source })
+        let (keys, play) = (Arc::clone(&planned.keys), planned.play.clone());
+        Ok(Entry { pv: entry.pv, keys, terms: Some(terms), source, play })
     }
 }
 

@@ -101,9 +101,15 @@ pub struct PvTable {
     /// The file that is replayed, relative to this one.
     #[serde(default)]
     pub file: Option<PathBuf>,
+    /// The name, or the family of names, that the PV has in a recording.
+    #[serde(default)]
+    pub recorded: Option<String>,
     /// Whether a replay begins again at its end.
     #[serde(default)]
     pub repeat: Option<bool>,
+    /// The time stamps of a replay.
+    #[serde(default)]
+    pub stamps: Stamps,
 }
 
 /// `alarm = {...}`.
@@ -185,8 +191,27 @@ pub enum SourceName {
     Waveform,
     /// Images with a gradient that moves.
     Image,
-    /// From a file of JSON lines.
+    /// From a file of JSON lines, or from a recording.
     Replay,
+}
+
+/// The time stamps of a replay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stamps {
+    /// The time at which an update is played.
+    #[default]
+    Now,
+    /// The time that was recorded.
+    Recorded,
+}
+
+impl Stamps {
+    /// Tells whether time stamps stay as they are in the file.
+    #[must_use]
+    pub fn keeps(self) -> bool {
+        self == Stamps::Recorded
+    }
 }
 
 /// The compression of an image.

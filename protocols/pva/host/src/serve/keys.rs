@@ -3,7 +3,8 @@
 use super::file::{PvTable, SourceName, TypeName};
 
 /// Keys that only sources have.
-const OF_SOURCES: [&str; 9] = ["every", "period", "from", "to", "step", "size", "codec", "file", "repeat"];
+const OF_SOURCES: [&str; 11] =
+    ["every", "period", "from", "to", "step", "size", "codec", "file", "repeat", "recorded", "stamps"];
 /// Keys that set fields which a structure of one's own does not have.
 const OF_NORMATIVE: [&str; 8] =
     ["description", "units", "precision", "display", "control", "alarm", "choices", "columns"];
@@ -20,7 +21,7 @@ impl SourceName {
             SourceName::Random => &["every", "from", "to"],
             SourceName::Waveform => &["every", "from", "to", "period", "size"],
             SourceName::Image => &["every", "size", "codec"],
-            SourceName::Replay => &["every", "file", "repeat"],
+            SourceName::Replay => &["every", "file", "recorded", "repeat", "stamps"],
         }
     }
 

@@ -4,6 +4,7 @@ use super::access::{self, AccessTable};
 use super::command::Program;
 use super::file::{self, CallTable, Contents, PvTable};
 use super::place::Place;
+use super::recordings::{self, Play, Recordings};
 use super::rules::{Beyond, Rules};
 use super::settings::ServerTable;
 use super::sources::Recipe;
@@ -27,6 +28,7 @@ pub struct Plan {
     pub rules: Ruled,
     pub pvs: Vec<PlannedPv>,
     pub calls: Vec<PlannedCall>,
+    pub recordings: Recordings,
 }
 
 /// `[[pv]]`, checked.
@@ -37,6 +39,7 @@ pub struct PlannedPv {
     /// The value at first.
     pub value: Value,
     pub recipe: Option<Recipe>,
+    pub play: Option<Play>,
     pub terms: Terms,
 }
 
@@ -50,11 +53,11 @@ pub struct PlannedCall {
 }
 
 impl Plan {
-    /// Reads a file, and the files that it names.
+    /// Reads a file, and the files that it names. Recordings that were open `before` are not read again unless they have changed.
     ///
     /// # Errors
     /// [`ServeError::File`] with the line, the mistake and what to write instead.
-    pub fn read(path: &Path) -> Result<Self, ServeError> {
+    pub fn read(path: &Path, before: &Recordings) -> Result<Self, ServeError> {
         let Contents { file, keys: [pv_keys, call_keys], place } = file::read(path)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let rules = access::rules(&file.access, &place)?;
@@ -62,14 +65,19 @@ impl Plan {
             let place = &place;
             move |why: String| place.wrong(title, family, why)
         };
-        let pvs = file.pv.iter().zip(pv_keys);
-        let pvs = pvs.map(|(table, keys)| PlannedPv::of(table, keys, folder).map_err(wrong("[[pv]]", &table.name)));
-        let pvs = pvs.collect::<Result<Vec<_>, ServeError>>()?;
+        let (mut pvs, mut recordings) = (Vec::new(), Recordings::default());
+        for (table, keys) in file.pv.iter().zip(pv_keys) {
+            let planned = match recordings::path(table, folder) {
+                Some(path) => PlannedPv::played(table, keys, |keys| recordings.plays(&path, table, keys, before)),
+                None => PlannedPv::of(table, keys, folder).map(|pv| vec![pv]),
+            };
+            pvs.extend(planned.map_err(wrong("[[pv]]", &table.name))?);
+        }
         let calls = file.call.iter().zip(call_keys);
         let calls =
             calls.map(|(table, keys)| PlannedCall::of(table, keys, folder).map_err(wrong("[[call]]", &table.name)));
         let calls = calls.collect::<Result<Vec<_>, ServeError>>()?;
-        Ok(Plan { server: file.server, access: file.access, rules, pvs, calls, place })
+        Ok(Plan { server: file.server, access: file.access, rules, pvs, calls, recordings, place })
     }
 
     /// Returns how many PVs there are.
@@ -92,7 +100,30 @@ impl PlannedPv {
         rules.judge(&mut value, Beyond::None).map_err(|why| format!("alarm: {why}"))?;
         value.unmark();
         let names = names::names(table.name.get_ref())?;
-        Ok(PlannedPv { names, keys: Arc::new(keys), value, recipe, terms: Terms { puts: table.put, rules } })
+        Ok(PlannedPv {
+            names,
+            keys: Arc::new(keys),
+            value,
+            recipe,
+            play: None,
+            terms: Terms { puts: table.put, rules },
+        })
+    }
+
+    /// Returns the PVs of a table that are played from a recording, each with a type of its own.
+    fn played(
+        table: &PvTable,
+        keys: toml::Table,
+        plays: impl FnOnce(&toml::Table) -> Result<Vec<(String, Value, Play)>, String>,
+    ) -> Result<Vec<Self>, String> {
+        keys::check(table, &keys)?;
+        let keys = Arc::new(keys);
+        let terms = Terms { puts: table.put, rules: Rules::default() };
+        let planned = |(name, value, play)| {
+            let (names, keys, play) = (vec![name], Arc::clone(&keys), Some(play));
+            PlannedPv { names, keys, value, recipe: None, play, terms }
+        };
+        Ok(plays(&keys)?.into_iter().map(planned).collect())
     }
 }
 

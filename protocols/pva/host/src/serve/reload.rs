@@ -3,6 +3,7 @@
 use super::ServeError;
 use super::catalog::Catalog;
 use super::plan::Plan;
+use super::recordings::Recordings;
 use super::settings::ServerTable;
 use hodo_io::{Clock, Stop};
 use std::path::PathBuf;
@@ -41,6 +42,7 @@ pub struct Upkeep {
     path: PathBuf,
     server: ServerTable,
     workers: usize,
+    recordings: Recordings,
     catalog: Catalog,
     clock: Clock,
     reload: Arc<Reload>,
@@ -55,7 +57,15 @@ impl Upkeep {
         let clock = Clock::start();
         catalog.become_as(&plan, clock.now())?;
         let workers = plan.workers();
-        Ok(Upkeep { path, server: plan.server, workers, catalog, clock, reload: Arc::default() })
+        Ok(Upkeep {
+            path,
+            server: plan.server,
+            workers,
+            recordings: plan.recordings,
+            catalog,
+            clock,
+            reload: Arc::default(),
+        })
     }
 
     /// Returns where the file is asked to be read again.
@@ -83,7 +93,7 @@ impl Upkeep {
 
     /// Reads the file again. One that is wrong changes nothing.
     fn read_again(&mut self) -> String {
-        let read = Plan::read(&self.path).and_then(|plan| {
+        let read = Plan::read(&self.path, &self.recordings).and_then(|plan| {
             let changes = self.catalog.become_as(&plan, self.clock.now())?;
             Ok((plan, changes))
         });
@@ -104,6 +114,7 @@ impl Upkeep {
                 self.path.display()
             );
         }
+        self.recordings = plan.recordings;
         let status = format!("{} was read again: {changes}", self.path.display());
         tracing::info!("{status}");
         status

@@ -4,6 +4,7 @@ use super::file::PvTable;
 use crate::machines::data::SetError;
 use crate::machines::{BitSet, Item, Value};
 use crate::parse;
+use crate::replay::PAUSE;
 use crate::server::now;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub struct Replay {
     values: Arc<[(Value, Duration)]>,
     at: usize,
     repeats: bool,
+    keeps_stamps: bool,
 }
 
 impl Replay {
@@ -31,6 +33,9 @@ impl Replay {
         let file = table.file.as_ref().ok_or("file: a replay has one; write file = \"values.jsonl\"")?;
         let file = folder.join(file);
         let name = file.display();
+        if table.recorded.is_some() {
+            return Err(format!("recorded: {name} is no recording, whose name would end in .parquet; leave it out"));
+        }
         let text = std::fs::read_to_string(&file).map_err(|why| format!("file: {name} cannot be read: {why}"))?;
         let mut read: Vec<(Value, Option<f64>)> = Vec::new();
         for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
@@ -49,27 +54,26 @@ impl Replay {
             let (this, next) = (read[at].1?, read.get(at + 1)?.1?);
             Some(Duration::try_from_secs_f64(next - this).unwrap_or_default().max(LEAST))
         };
-        let usual = Duration::from_millis(100);
-        let gaps: Vec<Duration> = (0..read.len()).map(|at| table.every.or_else(|| gap(at)).unwrap_or(usual)).collect();
+        let gaps: Vec<Duration> = (0..read.len()).map(|at| table.every.or_else(|| gap(at)).unwrap_or(PAUSE)).collect();
         let values = read.into_iter().map(|(value, _)| value).zip(gaps).collect();
-        Ok(Replay { values, at: 0, repeats: table.repeat.unwrap_or(true) })
+        Ok(Replay { values, at: 0, repeats: table.repeat.unwrap_or(true), keeps_stamps: table.stamps.keeps() })
     }
 
     /// Tells whether another one plays the same values at the same times.
     #[must_use]
     pub fn is_same(&self, other: &Replay) -> bool {
-        self.repeats == other.repeats && self.values == other.values
+        self.repeats == other.repeats && self.keeps_stamps == other.keeps_stamps && self.values == other.values
     }
 
     /// Sets the next value; returns after which time the next but one is due, or `None` if this was the last. It is stamped with the
-    /// time at which it is played.
+    /// time at which it is played, unless stamps are kept.
     ///
     /// # Errors
     /// A [`SetError`] if the value cannot hold it, which reading the file has ruled out.
     pub fn next(&mut self, value: &mut Value) -> Result<Option<Duration>, SetError> {
         let Some((next, gap)) = self.values.get(self.at) else { return Ok(None) };
         value.merge(next, next.changed(), &mut BitSet::new());
-        if value.time_stamp().is_some() {
+        if value.time_stamp().is_some() && !self.keeps_stamps {
             value.set_time_stamp(now())?;
         }
         self.at += 1;

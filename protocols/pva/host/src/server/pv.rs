@@ -170,6 +170,11 @@ impl Pv {
         &self.shared.name
     }
 
+    /// Tells whether another handle is of the same PV.
+    pub(crate) fn is(&self, other: &Pv) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// Returns the value as it is with everything that was posted.
     #[must_use]
     pub fn value(&self) -> Value {

@@ -2,7 +2,7 @@ use crate::client::command::{ArrayRequest, Event, Failure, Kind};
 use crate::client::subscription::{Steer, Subscription};
 use crate::client::tables::next_number;
 use crate::data::{Plan, Type, Value, is_same};
-use crate::wire::operation::{GetField, Operation as Front, Reply, Subcommand};
+use crate::wire::operation::{GetField, Operation as Front, Subcommand};
 use crate::wire::{Command, Status};
 use crate::{Error, Reader, TypeCache, Writer};
 use alloc::boxed::Box;
@@ -285,16 +285,14 @@ impl Operation {
         Ok(Event::Done { operation: number })
     }
 
-    /// Takes in an update of a monitor, or its end, or both.
+    /// Takes in an update of a monitor, or its end, or both. Returns whether it is the only update that waits.
     pub(crate) fn updated(
         &mut self,
-        number: u32,
-        reply: Reply,
+        is_last: bool,
         reader: &mut Reader<'_>,
         types: &mut TypeCache,
-    ) -> Result<[Option<Event>; 2], Error> {
-        let (Some(subscription), Some(plan)) = (&mut self.subscription, &self.plan) else { return Ok([None, None]) };
-        let is_last = reply.subcommand.has(Subcommand::DESTROY);
+    ) -> Result<bool, Error> {
+        let (Some(subscription), Some(plan)) = (&mut self.subscription, &self.plan) else { return Ok(false) };
         let has_value = !is_last || !reader.rest().is_empty();
         let is_first = has_value && subscription.push(plan, reader, types)?;
         if is_last {
@@ -302,8 +300,7 @@ impl Operation {
             subscription.reset();
             self.state = State::Ended;
         }
-        let ended = is_last.then_some(Event::Ended { operation: number, status: reply.status });
-        Ok([is_first.then_some(Event::Updates { operation: number }), ended])
+        Ok(is_first)
     }
 
     /// Tells whether there is something to say to the server.

@@ -1,6 +1,6 @@
 //! Replies to operations, and those that come when nobody waits for them any more.
 
-use crate::client::command::Kind;
+use crate::client::command::{Event, Kind};
 use crate::client::operation::State;
 use crate::client::tables::{Tables, number_of};
 use crate::data::{Plan, Value};
@@ -39,8 +39,13 @@ pub(crate) fn take(
         State::SettingUp if is_set_up => operation.set_up(number, reply.status, reader, types)?,
         State::Executing(brings) if !is_set_up => operation.executed(number, brings, reply.status, reader, types)?,
         State::Ready if operation.kind() == Some(Kind::Monitor) && !is_set_up => {
-            let events = operation.updated(number, reply, reader, types)?;
-            events.into_iter().flatten().for_each(|event| tables.tell(event));
+            let is_last = reply.subcommand.has(Subcommand::DESTROY);
+            if operation.updated(is_last, reader, types)? {
+                tables.tell(Event::Updates { operation: number });
+            }
+            if is_last {
+                tables.tell(Event::Ended { operation: number, status: reply.status });
+            }
             return Ok(None);
         }
         // Nobody has asked.

@@ -1,7 +1,7 @@
 use crate::client::command::Update;
 use crate::data::{BitSet, Packed, Plan, Value};
 use crate::request::Delivery;
-use crate::{Error, Reader, TypeCache};
+use crate::{Error, Order, Reader, TypeCache};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -13,7 +13,7 @@ use alloc::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Subscription {
     delivery: Delivery,
-    /// The updates in their order; those of numbers alone are in `packed`.
+    /// The updates in their order; those of numbers alone, without overrun, are in `packed`.
     waiting: VecDeque<Option<Box<Delta>>>,
     packed: Packed,
     spare: VecDeque<Box<Delta>>,
@@ -111,6 +111,10 @@ impl Subscription {
         let is_full = self.waiting.len() - self.former >= self.delivery.queue as usize;
         if is_full {
             self.unpack_last();
+        } else if reader.order() == Order::Little && self.packed.push_same(plan, reader.rest()) {
+            reader.bytes(reader.rest().len())?;
+            self.waiting.push_back(None);
+            return Ok(self.waiting.len() == 1);
         }
         match self.waiting.back_mut().filter(|_| is_full).and_then(Option::as_mut) {
             Some(last) if Arc::ptr_eq(last.value.plan(), plan) => {
@@ -130,7 +134,7 @@ impl Subscription {
                 let mut delta = blank(&mut self.spare, plan);
                 delta.value.decode_changed(reader, types)?;
                 delta.overrun.decode(plan.len(), reader)?;
-                if self.packed.push(&delta.value, &delta.value.changed, &delta.overrun) {
+                if delta.overrun.is_empty() && self.packed.push(&delta.value, &delta.value.changed) {
                     self.spare.push_back(delta);
                     self.waiting.push_back(None);
                 } else {
@@ -145,7 +149,8 @@ impl Subscription {
     fn unpack_last(&mut self) {
         if let (Some(last @ None), Some(plan)) = (self.waiting.back_mut(), self.packed.plan()) {
             let mut delta = blank(&mut self.spare, plan);
-            self.packed.pop_back(&mut delta.value, &mut delta.overrun);
+            self.packed.pop_back(&mut delta.value);
+            delta.overrun.clear();
             *last = Some(delta);
         }
     }
@@ -185,7 +190,8 @@ impl Subscription {
             Some(value) if Arc::ptr_eq(value.plan(), plan) => value,
             value => value.insert(Value::new(plan)),
         };
-        self.packed.pop_front(value, &mut self.overrun);
+        self.packed.pop_front(value);
+        self.overrun.clear();
     }
 
     /// Returns the update that was taken last.

@@ -171,7 +171,7 @@ fn decode_object(
 
 /// Reads a number or bool into a word: signed ones keep their sign, floating-point ones are their bits.
 #[inline]
-fn decode_word(scalar: Scalar, reader: &mut Reader<'_>) -> Result<u64, Error> {
+pub(super) fn decode_word(scalar: Scalar, reader: &mut Reader<'_>) -> Result<u64, Error> {
     Ok(match scalar {
         Scalar::F64 | Scalar::I64 | Scalar::U64 => reader.u64()?,
         Scalar::I32 => reader.u32()? as i32 as u64,

@@ -14,6 +14,8 @@ pub struct Plan {
     leaves: Vec<Leaf>,
     words: usize,
     objects: usize,
+    /// The structures among the first 64 fields.
+    structures: u64,
 }
 
 /// A field: a structure, or a leaf.
@@ -62,8 +64,12 @@ impl Plan {
     /// Compiles a type.
     #[must_use]
     pub fn new(of: Type) -> Arc<Plan> {
-        let mut plan = Plan { of: Type::Any, nodes: Vec::new(), leaves: Vec::new(), words: 0, objects: 0 };
+        let mut plan =
+            Plan { of: Type::Any, nodes: Vec::new(), leaves: Vec::new(), words: 0, objects: 0, structures: 0 };
         plan.add(&of, 0, 0);
+        let structures = plan.nodes.iter().take(64).enumerate();
+        let structures = structures.filter(|(_, node)| matches!(node.of, Type::Structure(_)));
+        plan.structures = structures.fold(0, |all, (number, _)| all | 1 << number);
         Arc::new(Plan { of, ..plan })
     }
 
@@ -144,6 +150,11 @@ impl Plan {
 
     /// Puts in place of each structure in a set the leaves that it contains.
     pub fn expand(&self, set: &mut BitSet) {
+        if let [] | [_] = set.words()
+            && set.words().iter().all(|word| word & self.structures == 0)
+        {
+            return;
+        }
         let mut from = 0;
         while let Some(number) = set.next(from) {
             let Some(node) = self.nodes.get(number) else { return };

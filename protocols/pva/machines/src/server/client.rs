@@ -17,6 +17,19 @@ use hodo_machine::{Closed, Ends, Instant, Outbox, Peer, Slab, Stamp};
 
 /// Bytes that are written for one client before the others have their turn.
 const TURN_BYTES: usize = 64 << 10;
+/// Messages of a turn that are as much work for the client as a send is for the server.
+const MANY: usize = 4;
+
+/// How a client's turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Nothing is left to write for now.
+    Last,
+    /// More is to be written; the turn was taken by few messages.
+    Large,
+    /// More is to be written; the turn's messages are many.
+    Many,
+}
 
 /// One client.
 #[derive(Debug)]
@@ -141,15 +154,21 @@ impl Client {
         (!self.is_over).then(|| self.talk.session.deadline())
     }
 
-    /// Writes replies and updates until it is the others' turn; returns whether there are more.
-    pub(crate) fn write(&mut self, shared: &mut Shared) -> bool {
+    /// Writes replies and updates until it is the others' turn.
+    pub(crate) fn write(&mut self, shared: &mut Shared) -> Turn {
+        let mut messages = 0;
         while !self.is_blocked && !self.is_over && self.talk.session.writer.len() < TURN_BYTES {
             if !self.talk.write_next(shared) {
-                return false;
+                return Turn::Last;
             }
+            messages += 1;
         }
         let has_more = !self.talk.owed.is_empty() || !self.talk.running.is_empty();
-        has_more && !self.is_blocked && !self.is_over
+        match has_more && !self.is_blocked && !self.is_over {
+            false => Turn::Last,
+            true if messages < MANY => Turn::Large,
+            true => Turn::Many,
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -12,8 +12,9 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use hodo_machine::{Address, Ends, Instant, Outbox, Output, Peer, Random, between};
 
-/// The bytes that an answer to a near address may have more than the request: what the headers of the two differ by.
-pub const LONGER_MAX: usize = 8;
+/// The bytes that an answer to a near address may have more than the request: 8 that the fields of the two differ by, and the name of the
+/// protocol, which pvlist of pvAccessCPP leaves out.
+pub const LONGER_MAX: usize = 12;
 
 /// Beacons that are sent soon after each other, and the periods of those and of the later ones.
 const EARLY: u32 = 10;
@@ -246,6 +247,15 @@ impl Discovery {
         *reachable().find(is_in_reach).or_else(|| reachable().next()).unwrap_or(address)
     }
 
+    /// Returns the address that a beacon states. One to a group of IPv6 leaves from the link's address, where a server of listed addresses
+    /// does not listen.
+    fn stated_in_beacon(&self, target: &Address) -> IpAddr {
+        let DiscoveryConfig { address, listens, .. } = &self.config;
+        let is_group = target.ip().is_some_and(|to| to.is_ipv6() && to.ip().is_multicast());
+        let reachable = || listens.iter().find(|own| own.is_ipv6() && !own.is_loopback());
+        if !address.is_unspecified() || !is_group { *address } else { *reachable().unwrap_or(address) }
+    }
+
     /// Returns whether searches that were sent to this address are taken.
     fn takes(&self, to: IpAddr) -> bool {
         self.config.interfaces.is_empty() || self.config.interfaces.contains(&to)
@@ -267,21 +277,20 @@ impl Discovery {
     /// Sends a beacon to each target; returns when the next is due.
     pub(crate) fn beacon(&mut self, now: Instant) -> Instant {
         let number = self.counters.beacons;
-        let beacon = Beacon {
-            guid: self.guid,
-            flags: 0,
-            sequence: number as u8,
-            changes: self.changes,
-            address: self.config.address,
-            port: self.config.port,
-            protocol: b"tcp",
-            state: None,
-        };
-        beacon.encode(&mut self.writer);
-        let bytes = self.writer.to_vec();
-        self.writer.clear();
         for target in &self.config.beacons {
-            self.mail.post(target.clone(), |into| into.extend_from_slice(&bytes));
+            let beacon = Beacon {
+                guid: self.guid,
+                flags: 0,
+                sequence: number as u8,
+                changes: self.changes,
+                address: self.stated_in_beacon(target),
+                port: self.config.port,
+                protocol: b"tcp",
+                state: None,
+            };
+            beacon.encode(&mut self.writer);
+            self.mail.post(target.clone(), |into| self.writer.move_to(into));
+            self.writer.clear();
         }
         self.counters.beacons += 1;
         let period = if number < u64::from(EARLY) { EARLY_PERIOD } else { PERIOD };

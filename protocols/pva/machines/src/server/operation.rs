@@ -342,14 +342,8 @@ impl Talk {
         let Some(operation) = self.operations.at(ioid) else { return true };
         operation.is_running = false;
         let Some(subscription) = &mut operation.subscription else { return true };
-        if let Some(update) = subscription.next(&mut self.held) {
+        if subscription.write_next(ioid, &mut self.session.writer, &mut self.held) {
             shared.counters.updates += 1;
-            let writer = &mut self.session.writer;
-            Reply { ioid, subcommand: Subcommand::NONE, status: Status::OK }.begin(Command::Monitor, writer);
-            update.value.encode_changed(writer);
-            update.overrun.encode(writer);
-            writer.end();
-            subscription.recycle(update);
         }
         self.queue(ioid);
         true

@@ -1,5 +1,8 @@
 use crate::data::{BitSet, Packed, Plan, Value};
 use crate::request::Delivery;
+use crate::wire::operation::{Reply, Subcommand};
+use crate::wire::{Command, Status};
+use crate::{Order, Writer};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -9,7 +12,7 @@ use alloc::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Subscription {
     delivery: Delivery,
-    /// The updates in their order; those of numbers alone are in `packed`.
+    /// The updates in their order; those of numbers alone, without overrun, are in `packed`.
     waiting: VecDeque<Option<Box<Update>>>,
     packed: Packed,
     spare: Option<Box<Update>>,
@@ -73,23 +76,25 @@ impl Subscription {
         held: &mut usize,
         held_max: usize,
     ) -> bool {
-        let bytes = from.bytes(set);
         let is_full = self.waiting.len() >= self.delivery.queue as usize;
-        let is_merged = is_full || !self.waiting.is_empty() && held.saturating_add(bytes) > held_max;
-        if !is_merged {
+        let has_room = |bytes: usize| self.waiting.is_empty() || held.saturating_add(bytes) <= held_max;
+        if !is_full && overrun.is_empty() && has_room(Packed::LONGEST) {
             let before = self.packed.bytes();
-            if overrun.is_empty() && self.packed.push(from, set, overrun) {
+            if self.packed.push(from, set) {
                 *held += self.packed.bytes() - before;
                 self.waiting.push_back(None);
                 return false;
             }
+        }
+        let is_merged = is_full || !has_room(from.bytes(set));
+        if !is_merged {
             let update = blank(&mut self.spare, from.plan());
             self.waiting.push_back(Some(update));
         }
         self.unpack_last();
         if let Some(Some(last)) = self.waiting.back_mut() {
             last.value.merge(from, set, &mut last.overrun);
-            let bytes = if is_merged { last.value.bytes(last.value.changed()) } else { bytes };
+            let bytes = if is_merged { last.value.bytes(last.value.changed()) } else { from.bytes(set) };
             *held = *held - last.bytes + bytes;
             last.bytes = bytes;
             overrun.iter().filter(|number| set.has(*number)).for_each(|number| last.overrun.insert(number));
@@ -101,7 +106,7 @@ impl Subscription {
     fn unpack_last(&mut self) {
         if let (Some(last @ None), Some(plan)) = (self.waiting.back_mut(), self.packed.plan()) {
             let mut update = blank(&mut self.spare, plan);
-            update.bytes = self.packed.pop_back(&mut update.value, &mut update.overrun);
+            update.bytes = self.packed.pop_back(&mut update.value);
             *last = Some(update);
         }
     }
@@ -117,8 +122,28 @@ impl Subscription {
         self.is_running.then(|| most.saturating_sub(self.waiting.len() as u32))
     }
 
+    /// Writes the next update that may be sent; returns whether there was one.
+    pub(crate) fn write_next(&mut self, ioid: u32, writer: &mut Writer, held: &mut usize) -> bool {
+        if !self.has_next() {
+            return false;
+        }
+        Reply { ioid, subcommand: Subcommand::NONE, status: Status::OK }.begin(Command::Monitor, writer);
+        if writer.order() == Order::Little && matches!(self.waiting.front(), Some(None)) {
+            self.waiting.pop_front();
+            self.allowed -= u32::from(self.delivery.pipeline);
+            writer.bytes(self.packed.first());
+            *held -= self.packed.drop_first();
+        } else if let Some(update) = self.next(held) {
+            update.value.encode_changed(writer);
+            update.overrun.encode(writer);
+            self.spare = Some(update);
+        }
+        writer.end();
+        true
+    }
+
     /// Returns the next update that may be sent.
-    pub(crate) fn next(&mut self, held: &mut usize) -> Option<Box<Update>> {
+    fn next(&mut self, held: &mut usize) -> Option<Box<Update>> {
         if !self.has_next() {
             return None;
         }
@@ -127,7 +152,7 @@ impl Subscription {
             Some(update) => update,
             None => {
                 let mut update = blank(&mut self.spare, self.packed.plan()?);
-                update.bytes = self.packed.pop_front(&mut update.value, &mut update.overrun);
+                update.bytes = self.packed.pop_front(&mut update.value);
                 update
             }
         };
@@ -138,11 +163,6 @@ impl Subscription {
     /// Returns the bytes of what waits.
     pub(crate) fn bytes(&self) -> usize {
         self.packed.bytes() + self.waiting.iter().flatten().map(|update| update.bytes).sum::<usize>()
-    }
-
-    /// Takes an update back whose room is used again.
-    pub(crate) fn recycle(&mut self, update: Box<Update>) {
-        self.spare = Some(update);
     }
 }
 
@@ -188,7 +208,7 @@ mod tests {
         while let Some(update) = subscription.next(&mut subscription.bytes()) {
             let number = update.value.get("value").and_then(Item::as_f64).expect("a number");
             all.push((number, update.overrun.has(1)));
-            subscription.recycle(update);
+            subscription.spare = Some(update);
         }
         all
     }
