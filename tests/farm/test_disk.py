@@ -43,7 +43,7 @@ def test_a_full_disk_holds_events_up_and_loses_none(farm, disk, durability):
     page = controller.until(lambda page: page["events"]["in_hand"] == 0, "nothing is in hand")
     counted = ledger.balances(disk.seen / "store", 2000, 2)
     ledger.agrees(page, counted)
-    assert "no event is acknowledged until this is fixed" in controller.text()
+    controller.said("no event is acknowledged until this is fixed")
     assert controller.end() == 0, controller.text()
 
 
@@ -142,7 +142,7 @@ def test_under_process_a_disk_that_fails_late_is_heard_of_and_goes_on_when_it_ca
         # The system takes these, and their source is told; only then does the disk fail.
         gives_all(farm, controller, 100)
         failing(controller)
-        assert "no event is acknowledged until this is fixed" in controller.text()
+        controller.said("no event is acknowledged until this is fixed")
         source = farm.source(controller.at, "--size", "4K", "--events", "200")
         page = controller.until(lambda page: page["events"]["uncommitted"] >= 100, "verdicts wait")
         assert page["events"]["accepted"] == 200 and page["store"]["events"] == 100 and source.process.poll() is None
@@ -227,7 +227,7 @@ def test_ending_with_verdicts_that_are_not_stored_is_a_failure(farm, disk, how):
         assert controller.done() == 1
     else:
         assert controller.end() == 1
-    assert re.search(r"\d+ verdicts are not stored: .*No space", controller.text()), controller.text()
+    controller.said(r"\d+ verdicts are not stored: .*No space")
 
 
 @pytest.mark.parametrize("durability", ["process", "disk"])
