@@ -34,6 +34,11 @@ def test_every_operation_and_pattern(far_end, operation, mode, test):
         assert one["verdict"]["state"] not in ("failed", "interrupted"), one["verdict"]
         sides = {stage["side"] for stage in one["stages"]}
         assert sides == ({"local", "remote"} if stages else set())
+        if stages:
+            away = ["wire and server", "decode", "source", "encode", "send", "network, waking"]
+            joined = ["send, wire and server", *away[1:]]
+            told = [stage["name"] for stage in one["stages"]]
+            assert told in (["call", "encode", *middle, "decode", "completion"] for middle in (["send", *away], joined)), told
 
 
 def test_ten_thousand_connects_at_once_and_one_after_the_other(far_end):

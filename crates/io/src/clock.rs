@@ -1,5 +1,5 @@
 use crate::sys;
-use hodo_machine::{CLOCK_GRID, Instant};
+use hodo_machine::{CLOCK_GRID, Instant, Outbox};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A clock of real time. All clones share one origin, so that their readings can be compared; the origins of two clocks
@@ -15,6 +15,11 @@ impl Clock {
     pub fn start() -> Self {
         let now_ns = sys::monotonic_ns();
         Clock { origin_ns: now_ns - now_ns % CLOCK_GRID.as_nanos() as u64 }
+    }
+
+    /// Returns an outbox that lends this clock.
+    pub(crate) fn outbox(self) -> Outbox {
+        Outbox::with_clock(sys::monotonic_ns, self.origin_ns)
     }
 
     /// Returns the time since the origin.

@@ -70,7 +70,7 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
             now: Cell::new(clock.now()),
             asked: Cell::new(true),
             clock,
-            out: Outbox::new(),
+            out: clock.outbox(),
             batch: Batch::default(),
             deadline: None,
             idle: false,

@@ -1,4 +1,4 @@
-use crate::{Mark, Moment};
+use crate::{Instant, Mark, Moment};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::ops::Range;
@@ -18,6 +18,14 @@ pub struct Outbox {
     length: usize,
     is_urgent: bool,
     marks: Vec<Mark>,
+    clock: Option<Clock>,
+}
+
+/// A clock that a driver lends to its machine.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    read_ns: fn() -> u64,
+    origin_ns: u64,
 }
 
 /// One run of bytes in an outbox.
@@ -34,6 +42,20 @@ impl Outbox {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Creates an empty outbox that lends a clock of nanoseconds; the driver's time is what it has counted since `origin_ns`.
+    #[must_use]
+    pub fn with_clock(read_ns: fn() -> u64, origin_ns: u64) -> Self {
+        Outbox { clock: Some(Clock { read_ns, origin_ns }), ..Self::default() }
+    }
+
+    /// Returns the time of this very moment, for a mark within a poll; where the driver lends no clock, the time of the poll, `polled`.
+    /// Only for operations that are to be stamped: it is a reading of the clock.
+    #[must_use]
+    #[inline]
+    pub fn now(&self, polled: Instant) -> Instant {
+        self.clock.map_or(polled, |clock| Instant::from_nanos((clock.read_ns)().saturating_sub(clock.origin_ns)))
     }
 
     /// Appends a copy of `bytes`.
@@ -170,6 +192,13 @@ mod tests {
         assert_eq!(outbox.len(), COPY_UP_TO + 9);
         outbox.clear();
         assert!(outbox.is_empty() && outbox.pieces().is_empty());
+    }
+
+    #[test]
+    fn time_is_that_of_the_poll_unless_a_clock_is_lent() {
+        let polled = Instant::from_nanos(5);
+        assert_eq!(Outbox::new().now(polled), polled);
+        assert_eq!(Outbox::with_clock(|| 30, 10).now(polled), Instant::from_nanos(20));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Where the time of an operation goes: a machine marks, its driver stamps.
 //!
-//! A machine has no clock. While it is polled it marks that a stage of an operation is over ([`crate::Outbox::mark`]);
+//! A machine has no clock of its own. While it is polled it marks that a stage of an operation is over ([`crate::Outbox::mark`]);
 //! its driver adds when that was, and tells the machine ([`crate::Machine::stamped`]). A client keeps these [`Stamps`]
 //! for whoever drives it; a server adds them up in [`crate::Spans`], which it can send back. A stage lasts from the
 //! end of the one before it, so that the stages of an operation follow each other without gaps.
@@ -25,7 +25,7 @@ pub struct Mark {
 /// When a stage that was marked is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// At this time, which the machine knows: that of the input which ended the stage.
+    /// At this time, which the machine knows: that of the input which ended the stage, or what [`crate::Outbox::now`] said.
     At(Instant),
     /// Right before the driver writes what the same poll sends.
     Sending,

@@ -133,6 +133,11 @@ pub trait Link {
         false
     }
 
+    /// Returns the stage within which those of the far end are, if it is not the last of this link.
+    fn stage_of_far_end(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Appends the stamps made since the last call; those of one operation in their order.
     fn stamps(&mut self, stamps: &mut Vec<Stamp>) {
         let _ = stamps;

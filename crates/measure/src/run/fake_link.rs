@@ -40,6 +40,8 @@ pub struct FakeLink {
     pub sizes: Vec<u32>,
     /// Whether stages are stamped, and which.
     pub stamps_stages: bool,
+    /// The stage within which the far end serves, if it is not the last.
+    pub around: Option<&'static str>,
     sampling: Sampling,
     stamps: Vec<Stamp>,
     served: Spans,
@@ -63,6 +65,7 @@ impl FakeLink {
             channels: BTreeMap::new(),
             sizes: Vec::new(),
             stamps_stages: false,
+            around: None,
             sampling: Sampling::NONE,
             stamps: Vec::new(),
             served: Spans::new(),
@@ -219,6 +222,10 @@ impl Link for FakeLink {
 
     fn losses(&self) -> Loss {
         Loss { refused: self.unsent.unwrap_or_default(), ..self.missing }
+    }
+
+    fn stage_of_far_end(&self) -> Option<&'static str> {
+        self.around
     }
 
     fn sample_stages(&mut self, taken: Sampling) -> bool {

@@ -29,6 +29,8 @@ pub(super) struct Stages {
     followed: Vec<Followed>,
     times: Vec<Times>,
     completion: Times,
+    /// The stage within which those of the far end are, if it is not the last.
+    around: Option<&'static str>,
     stamps: Vec<Stamp>,
 }
 
@@ -46,6 +48,8 @@ struct Followed {
 /// How long one stage took.
 pub(super) struct Times {
     name: &'static str,
+    /// Whether the stages of the far end are within it.
+    is_around: bool,
     histogram: Histogram,
     sum_ns: u64,
 }
@@ -56,7 +60,9 @@ impl Stages {
         let zeros = slots.div_ceil(FOLLOWED_MAX).next_power_of_two().ilog2();
         let sampling = Sampling::ending_in_zeros(zeros);
         let idle = Followed { tag: None, at: Instant::ZERO, through: 0, spent_ns: [0; STAGES_MAX] };
+        let around = link.stage_of_far_end();
         link.sample_stages(sampling).then(|| Stages {
+            around,
             zeros,
             sampling,
             followed: vec![idle; (slots >> zeros) as usize + 1],
@@ -96,7 +102,8 @@ impl Stages {
         let stage = known.unwrap_or_else(|| {
             // One more than are told apart counts as the last of them.
             if self.times.len() < STAGES_MAX {
-                self.times.push(Times::new(stamp.stage));
+                let is_around = self.around == Some(stamp.stage);
+                self.times.push(Times { is_around, ..Times::new(stamp.stage) });
             }
             self.times.len() - 1
         });
@@ -136,7 +143,7 @@ fn find(followed: &mut [Followed], zeros: u32, tag: u64) -> Option<&mut Followed
 
 impl Times {
     fn new(name: &'static str) -> Self {
-        Times { name, histogram: Histogram::new(), sum_ns: 0 }
+        Times { name, is_around: false, histogram: Histogram::new(), sum_ns: 0 }
     }
 
     fn clear(&mut self) {
@@ -170,15 +177,15 @@ impl Times {
     }
 }
 
-/// Returns the stages over all links: those of this side in their order, with those of the far end before the
-/// completion, because they are within the stage that it ends.
+/// Returns the stages over all links: those of this side in their order, with those of the far end behind the one that they are within,
+/// which is the last before the completion unless the links name it.
 pub(super) fn stages(found: &[Found]) -> Vec<Stage> {
     let mut local: Vec<Times> = Vec::new();
     for times in found.iter().flat_map(|link| &link.stages) {
         match local.iter_mut().find(|known| known.name == times.name) {
             Some(known) => known.add(times),
             None => {
-                local.push(Times::new(times.name));
+                local.push(Times { is_around: times.is_around, ..Times::new(times.name) });
                 local.last_mut().expect("it was pushed just now").add(times);
             }
         }
@@ -190,10 +197,12 @@ pub(super) fn stages(found: &[Found]) -> Vec<Stage> {
         return Vec::new();
     };
     let mean_ns = local.iter().map(|times| times.sum_ns as f64).sum::<f64>() / operations as f64;
-    let mut stages: Vec<Stage> = local.iter().filter_map(|times| times.stage(operations, mean_ns)).collect();
-    let completion = stages.pop();
+    // The completion is not within the far end's time, whatever a link says.
+    let around = local.iter().position(|times| times.is_around).unwrap_or(local.len().saturating_sub(2));
+    let stage = |times: &Times| times.stage(operations, mean_ns);
+    let mut stages: Vec<Stage> = local[..=around].iter().filter_map(stage).collect();
     add_far_end(&mut stages, remote(found, mean_ns));
-    stages.extend(completion);
+    stages.extend(local[around + 1..].iter().filter_map(stage));
     stages
 }
 

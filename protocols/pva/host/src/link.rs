@@ -491,6 +491,10 @@ impl<D: Driver<Machine = Client>> Link for PvaLink<D> {
         self.target.kind != Kind::Connect
     }
 
+    fn stage_of_far_end(&self) -> Option<&'static str> {
+        Some(client::AWAY)
+    }
+
     fn stamps(&mut self, stamps: &mut Vec<Stamp>) {
         let before = stamps.len();
         self.driver.machine_mut().stamps().hand_over(stamps);

@@ -7,9 +7,9 @@
 //! |---|---|
 //! | `now_ns` | the far end's clock |
 //! | `usage` | `known`, and what its process has used |
-//! | `answer`, `send` | two stages, of all requests that were followed: `sum_ns`, and the buckets of [`Spans`] |
+//! | `decode`, `source`, `encode`, `send` | [`Stages`] of all requests that were followed: `sum_ns`, and the buckets of [`Spans`] |
 
-use crate::machines::server::{ANSWER, SEND, Stages};
+use crate::machines::server::Stages;
 use crate::machines::{Array, Scalar, Type, Value};
 use hodo_machine::{Instant, Spans};
 use hodo_measure::{FarEnd, Usage};
@@ -54,8 +54,11 @@ pub(crate) fn reply(now: Instant, usage: Option<Usage>, stages: Option<&Stages>)
         let (buckets, counts) = (Type::array(Scalar::U16), Type::array(Scalar::U32));
         Type::structure("", [("sum_ns", Scalar::U64.into()), ("buckets", buckets), ("counts", counts)])
     };
-    let fields = [("now_ns", Scalar::U64.into()), ("usage", usage_type), ("answer", stage()), ("send", stage())];
-    let mut value = Value::of(Type::structure("", fields));
+    let nothing = Stages::default();
+    let stages = stages.unwrap_or(&nothing).named();
+    let front = [("now_ns", Scalar::U64.into()), ("usage", usage_type)];
+    let fields = front.into_iter().chain(stages.iter().map(|(name, _)| (*name, stage())));
+    let mut value = Value::of(Type::structure("", fields.collect::<Vec<_>>()));
     let mut set = |path: &str, datum: crate::machines::Datum| {
         value.set(path, datum).expect("the type was made with this field");
     };
@@ -68,7 +71,7 @@ pub(crate) fn reply(now: Instant, usage: Option<Usage>, stages: Option<&Stages>)
         set("usage.involuntary_switches", usage.involuntary_switches.into());
         set("usage.max_rss_bytes", usage.max_rss_bytes.into());
     }
-    for (name, spans) in stages.into_iter().flat_map(|stages| [("answer", &stages.answer), ("send", &stages.send)]) {
+    for (name, spans) in stages {
         let (buckets, counts): (Vec<u16>, Vec<u32>) = spans.buckets().unzip();
         set(&format!("{name}.sum_ns"), spans.sum_ns().into());
         set(&format!("{name}.buckets"), buckets.into());
@@ -89,7 +92,8 @@ pub(crate) fn read(value: &Value) -> Option<Report> {
         max_rss_bytes: count("usage.max_rss_bytes")?,
     };
     let usage = (count("usage.known")? != 0).then_some(usage);
-    let stages = vec![(ANSWER, spans(value, "answer")?), (SEND, spans(value, "send")?)];
+    let stages = Stages::default().named().map(|(name, _)| Some((name, spans(value, name)?)));
+    let stages = stages.into_iter().collect::<Option<Vec<_>>>()?;
     Some(Report { now_ns: count("now_ns")?, far_end: FarEnd { usage, stages, ..FarEnd::default() } })
 }
 
@@ -118,10 +122,10 @@ mod tests {
             max_rss_bytes: 1 << 40,
         };
         let mut stages = Stages::default();
-        (0..1000).for_each(|n| stages.answer.record(n * n));
+        (0..1000).for_each(|n| stages.source.record(n * n));
         let read_back = read(&reply(Instant::from_nanos(5), Some(usage), Some(&stages))).expect("it is one of ours");
         assert_eq!((read_back.now_ns, read_back.far_end.usage), (5, Some(usage)));
-        assert_eq!(read_back.far_end.stages, [(ANSWER, stages.answer), (SEND, Spans::new())]);
+        assert_eq!(read_back.far_end.stages, stages.named().map(|(name, spans)| (name, spans.clone())));
         let nothing = read(&reply(Instant::ZERO, None, None)).expect("it is one of ours");
         assert_eq!((nothing.far_end.usage, nothing.far_end.stages[0].1.count()), (None, 0));
         assert!(read(&question(true)).is_none());

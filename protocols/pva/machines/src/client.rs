@@ -95,12 +95,16 @@ pub struct Client {
     stamps: Stamps,
 }
 
-/// From its start until the system call that writes the request.
-pub const QUEUE: &str = "queue";
+/// From its start until its request begins to be encoded.
+pub const CALL: &str = "call";
+/// From then on until the system call that writes the request: encoding it, and what leaves together with it.
+pub const ENCODE: &str = "encode";
 /// That system call, with all that it writes.
 pub const SEND: &str = "send";
 /// From then on until the reply is received: the network both ways, the server, and waking up.
 pub const AWAY: &str = "wire and server";
+/// From then on until its end is told: decoding the reply, and what was received together with it.
+pub const DECODE: &str = "decode";
 
 impl Client {
     /// Creates a client without channels.
@@ -250,17 +254,18 @@ impl Client {
     }
 
     /// Writes what a connection has to send, as far as its turn goes. Returns its peer if there is something.
-    fn write(&mut self, number: u32, out: &mut Outbox) -> Option<Peer> {
+    fn write(&mut self, now: Instant, number: u32, out: &mut Outbox) -> Option<Peer> {
         let connection = self.connections.at(number)?.as_mut()?;
         if !core::mem::take(&mut connection.is_queued) {
             return None;
         }
         let link = connection.link.as_mut()?;
-        let has_more = link.talk.write(&mut self.tables);
+        let has_more = link.talk.write(now, &mut self.tables, out);
         let has_bytes = !link.talk.session.writer.is_empty();
         link.talk.session.writer.flush(out);
-        for operation in link.talk.written.drain(..) {
-            out.mark(QUEUE, operation.into(), Moment::Sending);
+        for (operation, begun) in link.talk.written.drain(..) {
+            out.mark(CALL, operation.into(), Moment::At(begun));
+            out.mark(ENCODE, operation.into(), Moment::Sending);
             out.mark(SEND, operation.into(), Moment::Sent);
         }
         if has_more {
@@ -307,7 +312,7 @@ impl Machine for Client {
         }
         if let Some(number) = self.with_much() {
             self.ready.pop_front();
-            if let Some(peer) = self.write(number, out) {
+            if let Some(peer) = self.write(now, number, out) {
                 out.urge();
                 return Output::Send(peer);
             }
@@ -318,6 +323,7 @@ impl Machine for Client {
                 && core::mem::take(&mut known.is_followed)
             {
                 out.mark(AWAY, operation.into(), Moment::At(now));
+                out.mark(DECODE, operation.into(), Moment::At(out.now(now)));
             }
             return Output::Event(event);
         }
@@ -331,7 +337,7 @@ impl Machine for Client {
             return Output::Open(Peer(number), address);
         }
         while let Some(number) = self.ready.pop_front() {
-            if let Some(peer) = self.write(number, out) {
+            if let Some(peer) = self.write(now, number, out) {
                 return Output::Send(peer);
             }
             // A put of the wrong type has failed.

@@ -18,7 +18,7 @@ mod subscription;
 
 pub use rights::{AccessList, AccessRule, Claimant, Rights, Ruled, Rules};
 pub use source::{Source, Sourced};
-pub use stages::{ANSWER, SEND, Stages};
+pub use stages::{DECODE, ENCODE, SEND, SOURCE, Stages};
 pub use statistics::{ClientStatistics, Ended, ServerCounters};
 
 use crate::Error;
@@ -29,6 +29,7 @@ use crate::wire::{Severity, Status};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
+use alloc::vec::Vec;
 use client::{Client, Turn};
 use core::time::Duration;
 use discovery::Discovery;
@@ -219,6 +220,8 @@ pub(crate) struct Shared {
     posted_fields: BitSet,
     counters: ServerCounters,
     is_draining: bool,
+    /// Requests that came since the last poll, of clients that are followed.
+    arrived: Vec<(Peer, u32)>,
 }
 
 /// A server, for any number of clients.
@@ -289,6 +292,16 @@ impl Server {
     #[must_use]
     pub fn name(&self, channel: u32) -> Option<&str> {
         self.shared.channel(channel).map(|channel| channel.name.as_str())
+    }
+
+    /// Notes that all requests that came are decoded.
+    #[cold]
+    fn decoded(&mut self, at: Instant) {
+        for (peer, ioid) in self.shared.arrived.drain(..) {
+            if let Some(client) = self.clients.at(peer) {
+                client.decoded(ioid, at);
+            }
+        }
     }
 
     /// Follows from now on how long the replies to a client take, or no longer.
@@ -526,7 +539,10 @@ impl Machine for Server {
         self.wake(peer);
     }
 
-    fn poll(&mut self, _now: Instant, out: &mut Outbox) -> Output<Event> {
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Event> {
+        if !self.shared.arrived.is_empty() {
+            self.decoded(out.now(now));
+        }
         if let Some(event) = self.shared.events.pop_front() {
             return Output::Event(event);
         }
@@ -537,9 +553,9 @@ impl Machine for Server {
         while let Some(peer) = self.ready.pop_front() {
             let Some(client) = self.clients.at(peer) else { continue };
             client.is_queued = false;
-            let turn = client.write(&mut self.shared);
+            let turn = client.write(now, &mut self.shared, out);
             let (is_over, has_bytes) = (client.is_over, !client.is_empty());
-            client.flush(peer, out);
+            client.flush(now, peer, out);
             if turn != Turn::Last {
                 self.wake(peer);
             }

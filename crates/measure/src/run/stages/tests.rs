@@ -114,6 +114,16 @@ fn stages_of_several_links_are_one_list() {
 }
 
 #[test]
+fn the_far_end_is_within_the_stage_that_the_link_names() {
+    let mut link = steady().telling();
+    link.around = Some("service");
+    let found = over(vec![link], &plan(1));
+    let names: Vec<&str> = found.stages.iter().map(|stage| stage.name.as_str()).collect();
+    assert_eq!(names, ["queue", "service", "service", "network, waking", "travel", "completion"]);
+    assert_eq!((found.stages[2].side, found.stages[3].mean_ns), (Side::Remote, 0.0));
+}
+
+#[test]
 fn a_stage_shorter_than_what_is_within_it_is_joined_to_the_one_before() {
     let stage = |name: &str, side, mean_ns: f64| Stage {
         name: name.into(),

@@ -11,7 +11,7 @@ use crate::{Error, Limits};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
-use hodo_machine::{Address, BackOff, Instant};
+use hodo_machine::{Address, BackOff, Instant, Outbox};
 
 /// Bytes that are written to one server before the others have their turn.
 const TURN_BYTES: usize = 64 << 10;
@@ -74,8 +74,8 @@ pub(crate) struct Talk {
     pub(crate) is_blocked: bool,
     /// The remains of the last message.
     left_over: LeftOver,
-    /// Followed operations whose executions were written since they were last marked.
-    pub(crate) written: Vec<u32>,
+    /// Followed operations whose executions were written since they were last marked, and when each began to be encoded.
+    pub(crate) written: Vec<(u32, Instant)>,
 }
 
 impl Link {
@@ -226,7 +226,7 @@ impl Talk {
 
     /// Writes what there is to say until it is the others' turn; returns whether there is more.
     #[inline]
-    pub(crate) fn write(&mut self, tables: &mut Tables) -> bool {
+    pub(crate) fn write(&mut self, now: Instant, tables: &mut Tables, out: &Outbox) -> bool {
         if !self.session.is_ready() {
             return false;
         }
@@ -237,7 +237,7 @@ impl Talk {
             if let Some(number) = self.to_create.pop_front() {
                 self.create(number, tables);
             } else if let Some(number) = self.jobs.pop_front() {
-                self.write_operation(number, tables);
+                self.write_operation(now, number, tables, out);
             } else if !self.search(tables) {
                 break;
             }
@@ -260,16 +260,19 @@ impl Talk {
     }
 
     #[inline]
-    fn write_operation(&mut self, number: u32, tables: &mut Tables) {
+    fn write_operation(&mut self, now: Instant, number: u32, tables: &mut Tables, out: &Outbox) {
         let Some((connection, sid)) = tables.route(number) else { return };
         let Some(operation) = tables.operation_at(number) else { return };
         // It may have been ended, and its number used again, since it was put here.
         if connection != self.number || !core::mem::take(&mut operation.is_queued) {
             return;
         }
+        let begun = operation.is_followed.then(|| out.now(now));
         let failed = operation.write(sid, &mut self.session.writer);
-        if operation.is_followed && matches!(operation.state, State::Executing(_)) {
-            self.written.push(number);
+        if let Some(begun) = begun
+            && matches!(operation.state, State::Executing(_))
+        {
+            self.written.push((number, begun));
         }
         if let Some(why) = failed {
             tables.tell(Event::Failed { operation: number, why });

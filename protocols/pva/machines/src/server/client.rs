@@ -155,10 +155,10 @@ impl Client {
     }
 
     /// Writes replies and updates until it is the others' turn.
-    pub(crate) fn write(&mut self, shared: &mut Shared) -> Turn {
+    pub(crate) fn write(&mut self, now: Instant, shared: &mut Shared, out: &Outbox) -> Turn {
         let mut messages = 0;
         while !self.is_blocked && !self.is_over && self.talk.session.writer.len() < TURN_BYTES {
-            if !self.talk.write_next(shared) {
+            if !self.talk.write_next(now, shared, out) {
                 return Turn::Last;
             }
             messages += 1;
@@ -175,10 +175,10 @@ impl Client {
         self.talk.session.writer.is_empty()
     }
 
-    pub(crate) fn flush(&mut self, peer: Peer, out: &mut Outbox) {
+    pub(crate) fn flush(&mut self, now: Instant, peer: Peer, out: &mut Outbox) {
         self.talk.session.writer.flush(out);
         if let Some(followed) = &mut self.talk.followed {
-            followed.mark(peer, out);
+            followed.mark(now, peer, out);
         }
     }
 
@@ -191,6 +191,15 @@ impl Client {
     /// Returns how long the replies took, if they are followed.
     pub(crate) fn stages(&self) -> Option<&Stages> {
         self.talk.followed.as_ref().map(|followed| &followed.stages)
+    }
+
+    /// Notes that the request to an operation is decoded.
+    pub(crate) fn decoded(&mut self, ioid: u32, at: Instant) {
+        if let Some(operation) = self.talk.operations.at(ioid)
+            && let Some(progress) = &mut operation.progress
+        {
+            progress.decoded = Some(at);
+        }
     }
 
     pub(crate) fn stamped(&mut self, stamp: Stamp) {

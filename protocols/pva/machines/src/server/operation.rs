@@ -2,14 +2,14 @@ use crate::data::{BitSet, Type, Value};
 use crate::request::{Delivery, Request};
 use crate::server::array::Slicing;
 use crate::server::client::Talk;
-use crate::server::stages::Followed;
+use crate::server::stages::{Followed, Progress};
 use crate::server::subscription::{Subscription, Taken};
 use crate::server::{Access, Event, ServerConfig, Shared};
 use crate::wire::operation::{Operation as Front, Reply, Subcommand};
 use crate::wire::{Command, Status};
 use crate::{Error, Reader};
 use alloc::boxed::Box;
-use hodo_machine::Instant;
+use hodo_machine::{Instant, Outbox};
 
 /// The error of a client that may not do what it asks for.
 pub(crate) const NOT_ALLOWED: &str = "this client may not do that with the channel";
@@ -36,8 +36,8 @@ pub(crate) struct Operation {
     pub(crate) call: Option<u64>,
     /// The subcommand of the request that is being answered.
     subcommand: Subcommand,
-    /// When that request arrived, if its stages are followed.
-    arrived: Option<Instant>,
+    /// How far the answer to it has come, if its stages are followed.
+    pub(crate) progress: Option<Progress>,
 }
 
 /// The operations beside one in the list of those of its channel.
@@ -84,7 +84,7 @@ impl Operation {
             put: None,
             call: None,
             subcommand: Subcommand::NONE,
-            arrived: None,
+            progress: None,
         }
     }
 }
@@ -178,7 +178,7 @@ impl Talk {
             slicing,
             call: None,
             subcommand: Subcommand::NONE,
-            arrived: None,
+            progress: None,
         };
         self.link(front.ioid, operation);
         let of = slicing.and_then(|slicing| plan.field(slicing.field)).unwrap_or_else(|| plan.of());
@@ -220,7 +220,8 @@ impl Talk {
         }
         operation.subcommand = at;
         if self.followed.is_some() {
-            operation.arrived = Some(self.session.heard());
+            operation.progress = Some(Progress { arrived: self.session.heard(), decoded: None, encoding: None });
+            shared.arrived.push((self.peer, ioid));
         }
         let reads = operation.kind == Command::Get || (operation.kind == Command::Array && at.reads_array());
         if shared.is_draining && !reads {
@@ -333,9 +334,9 @@ impl Talk {
     }
 
     /// Writes the next reply or update that holds a value; returns whether there was one.
-    pub(crate) fn write_next(&mut self, shared: &mut Shared) -> bool {
+    pub(crate) fn write_next(&mut self, now: Instant, shared: &mut Shared, out: &Outbox) -> bool {
         if let Some((ioid, subcommand)) = self.owed.pop_front() {
-            self.write_owed(ioid, subcommand, shared);
+            self.write_owed(now, ioid, subcommand, shared, out);
             return true;
         }
         let Some(ioid) = self.running.pop_front() else { return false };
@@ -349,9 +350,12 @@ impl Talk {
         true
     }
 
-    fn write_owed(&mut self, ioid: u32, subcommand: Subcommand, shared: &mut Shared) {
+    fn write_owed(&mut self, now: Instant, ioid: u32, subcommand: Subcommand, shared: &mut Shared, out: &Outbox) {
         shared.counters.reads += 1;
         let Some(operation) = self.operations.at(ioid) else { return };
+        if let Some(progress) = &mut operation.progress {
+            progress.encoding = Some(out.now(now));
+        }
         replied(operation, &mut self.followed);
         let writer = &mut self.session.writer;
         let channel = shared.channel(operation.channel);
@@ -394,7 +398,7 @@ impl Talk {
 /// Notes that the next write holds the reply to an operation, if its stages are followed.
 #[inline]
 fn replied(operation: &mut Operation, followed: &mut Option<Box<Followed>>) {
-    if let (Some(followed), Some(arrived)) = (followed, operation.arrived.take()) {
-        followed.replied(arrived);
+    if let (Some(followed), Some(progress)) = (followed, operation.progress.take()) {
+        followed.replied(progress);
     }
 }
