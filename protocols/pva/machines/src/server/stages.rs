@@ -37,10 +37,11 @@ impl Stages {
 /// How far the answer to a request has come.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Progress {
+    /// When the request was received.
     pub(crate) arrived: Instant,
-    /// What was received together with it is decoded.
+    /// When it was decoded, with all that was received together with it.
     pub(crate) decoded: Option<Instant>,
-    /// Its reply begins to be encoded, if that is while the server is polled.
+    /// When the reply began to be encoded, if that was while the server was polled.
     pub(crate) encoding: Option<Instant>,
 }
 
