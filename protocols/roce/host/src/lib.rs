@@ -1,0 +1,6 @@
+//! RDMA reliable connections on a host: one interface to the software adapter, to shared memory, and to real adapters through
+//! libibverbs; links for the tester, and the ping-pong study.
+
+mod device;
+
+pub use device::{AddressOfQueuePair, Device, DeviceError, Gid, Limits, Region, Reliability, WaitMode};
