@@ -148,7 +148,7 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
                     any = true;
                     told(event);
                     turn.events += 1;
-                    if turn.events == EVENTS {
+                    if self.out.take_pause() || turn.events == EVENTS {
                         self.has_events = true;
                         self.idle = false;
                         self.flush()?;

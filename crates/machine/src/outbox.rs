@@ -17,6 +17,7 @@ pub struct Outbox {
     sealed: usize,
     length: usize,
     is_urgent: bool,
+    is_paused: bool,
     marks: Vec<Mark>,
     clock: Option<Clock>,
 }
@@ -101,6 +102,20 @@ impl Outbox {
         self.is_urgent
     }
 
+    /// Has a driver return to the application after the event that goes with this poll, before it polls the machine again: what
+    /// the application asks for then leaves together with what the machine owes its peers. The next turn goes on at once.
+    #[inline]
+    pub fn pause(&mut self) {
+        self.is_paused = true;
+    }
+
+    /// Takes whether the application has its turn now.
+    #[must_use]
+    #[inline]
+    pub fn take_pause(&mut self) -> bool {
+        core::mem::take(&mut self.is_paused)
+    }
+
     /// Says that a stage of the operation `tag` is over. Only for operations that are to be stamped: a mark costs its
     /// driver readings of the clock.
     #[inline]
@@ -171,6 +186,7 @@ impl Outbox {
         self.sealed = 0;
         self.length = 0;
         self.is_urgent = false;
+        self.is_paused = false;
     }
 }
 

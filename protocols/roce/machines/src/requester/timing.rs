@@ -1,0 +1,183 @@
+//! When a requester sends again (volume 1, 9.7.6).
+
+use crate::{AckTimeout, Connection, Psn};
+use core::time::Duration;
+use hodo_machine::Instant;
+
+/// Retries of a receiver that is not ready, without an end.
+const ANY_NUMBER: u8 = 7;
+/// The timeout before a round trip has been measured.
+const FIRST: Duration = Duration::from_millis(67);
+/// The longest measured timeout, as the code 22 of verbs.
+const MEASURED_MAX: Duration = Duration::from_secs(17);
+
+/// The timers and the retries of a requester.
+#[derive(Debug)]
+pub(super) struct Timing {
+    timeout: AckTimeout,
+    /// When the timeout began: with the first packet in flight, or with the last progress.
+    since: Option<Instant>,
+    /// Nothing is sent before this, because the receiver is not ready.
+    held_until: Option<Instant>,
+    retries: u8,
+    retries_left: u8,
+    not_ready_retries: u8,
+    not_ready_left: u8,
+    measured: Measured,
+}
+
+/// An estimate of the round trip (RFC 6298).
+#[derive(Debug, Default)]
+struct Measured {
+    /// A packet that asks for an acknowledgement and was sent once, and when.
+    sample: Option<(Psn, Instant)>,
+    smoothed: Option<Duration>,
+    variation: Duration,
+    /// Timeouts since the last sample.
+    backed_off: u32,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Timing {
+            timeout: AckTimeout::Never,
+            since: None,
+            held_until: None,
+            retries: 0,
+            retries_left: 0,
+            not_ready_retries: 0,
+            not_ready_left: 0,
+            measured: Measured::default(),
+        }
+    }
+}
+
+impl Timing {
+    pub(super) fn new(connection: &Connection) -> Self {
+        Timing {
+            timeout: connection.timeout,
+            retries: connection.retries,
+            retries_left: connection.retries,
+            not_ready_retries: connection.receiver_not_ready_retries,
+            not_ready_left: connection.receiver_not_ready_retries,
+            ..Timing::default()
+        }
+    }
+
+    /// Returns whether nothing may be sent because the receiver is not ready.
+    #[inline]
+    pub(super) fn is_held(&self, now: Instant) -> bool {
+        self.held_until.is_some_and(|until| now < until)
+    }
+
+    /// Notes that a packet was sent for the first time.
+    #[inline]
+    pub(super) fn note_sent(&mut self, now: Instant, psn: Psn) {
+        if matches!(self.timeout, AckTimeout::Measured(_)) && self.measured.sample.is_none() {
+            self.measured.sample = Some((psn, now));
+        }
+    }
+
+    /// Starts the timeout, unless it runs.
+    #[inline]
+    pub(super) fn start(&mut self, now: Instant) {
+        self.held_until = None;
+        self.since.get_or_insert(now);
+    }
+
+    /// Stops everything.
+    pub(super) fn stop(&mut self) {
+        (self.since, self.held_until) = (None, None);
+    }
+
+    /// Notes that everything before `psn` is acknowledged: retries begin anew, and so does the timeout if packets are in
+    /// flight.
+    #[inline]
+    pub(super) fn progressed(&mut self, now: Instant, psn: Psn, is_waiting: bool) {
+        self.since = is_waiting.then_some(now);
+        self.retries_left = self.retries;
+        self.not_ready_left = self.not_ready_retries;
+        if let Some((sampled, sent)) = self.measured.sample
+            && psn.since(sampled) > 0
+        {
+            self.measured.take(now - sent);
+        }
+    }
+
+    /// Counts a retry because packets were lost. Returns whether one was left.
+    pub(super) fn retry(&mut self, now: Instant) -> bool {
+        // What was sent twice tells no round trip (Karn).
+        self.measured.sample = None;
+        self.since = Some(now);
+        match self.retries_left.checked_sub(1) {
+            Some(left) => {
+                self.retries_left = left;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Notes a timeout: the next one comes later, if round trips are measured.
+    pub(super) fn timed_out(&mut self) {
+        self.measured.backed_off = (self.measured.backed_off + 1).min(16);
+    }
+
+    /// Waits because the receiver is not ready. Returns whether a retry was left.
+    pub(super) fn hold(&mut self, now: Instant, span: Duration) -> bool {
+        if self.not_ready_retries != ANY_NUMBER {
+            let Some(left) = self.not_ready_left.checked_sub(1) else { return false };
+            self.not_ready_left = left;
+        }
+        self.measured.sample = None;
+        self.held_until = Some(now + span);
+        self.since = None;
+        true
+    }
+
+    /// Returns when something has to be done.
+    #[inline]
+    pub(super) fn deadline(&self, is_waiting: bool) -> Option<Instant> {
+        if self.held_until.is_some() {
+            return self.held_until;
+        }
+        let since = self.since.filter(|_| is_waiting)?;
+        Some(since + self.span()?)
+    }
+
+    fn span(&self) -> Option<Duration> {
+        match self.timeout {
+            AckTimeout::Never => None,
+            AckTimeout::Fixed(span) => Some(span),
+            AckTimeout::Measured(least) => Some(self.measured.timeout(least)),
+        }
+    }
+
+    /// Ends the wait for a receiver that was not ready, if its time has come. Returns whether it did.
+    pub(super) fn release(&mut self, now: Instant) -> bool {
+        let is_over = self.held_until.is_some_and(|until| now >= until);
+        if is_over {
+            self.held_until = None;
+        }
+        is_over
+    }
+}
+
+impl Measured {
+    fn take(&mut self, took: Duration) {
+        match self.smoothed {
+            None => (self.smoothed, self.variation) = (Some(took), took / 2),
+            Some(smoothed) => {
+                self.variation = (self.variation * 3 + smoothed.abs_diff(took)) / 4;
+                self.smoothed = Some((smoothed * 7 + took) / 8);
+            }
+        }
+        self.sample = None;
+        self.backed_off = 0;
+    }
+
+    fn timeout(&self, least: Duration) -> Duration {
+        let one = self.smoothed.map_or(FIRST, |smoothed| smoothed + 4 * self.variation);
+        (one.max(least) * (1 << self.backed_off.min(16))).min(MEASURED_MAX)
+    }
+}
