@@ -61,6 +61,8 @@ pub(crate) struct Datagrams {
     notices: VecDeque<Notice>,
     shares: Shares,
     cut_max: usize,
+    /// The number of ports whose datagrams are numbered.
+    numbered: usize,
     unsent: u64,
     refused: u64,
 }
@@ -127,6 +129,7 @@ impl Datagrams {
             notices: VecDeque::new(),
             shares: Shares::default(),
             cut_max: SEND_BYTES,
+            numbered: 0,
             unsent: 0,
             refused: 0,
         })
@@ -136,6 +139,12 @@ impl Datagrams {
     pub(crate) fn bind(&mut self, port: Port) -> io::Result<()> {
         prepare(port.fd.as_fd(), &self.settings)?;
         let number = self.ports.len() as u32;
+        if port.numbered.is_some() {
+            self.numbered += 1;
+            // Where datagrams leave in trains, they arrive so.
+            self.joining.always();
+            let _ = batch::set_joining(port.fd.as_fd(), true);
+        }
         self.ports.push(port);
         self.unwatched.push(Source::Port(number));
         self.count_sockets(Source::Port(number));
@@ -180,17 +189,21 @@ impl Datagrams {
     }
 
     /// Sends a run of messages to one peer, those of one size together.
-    pub(crate) fn send_run(&mut self, run: &Run<'_>, out: &Outbox, round: &mut Round) {
+    pub(crate) fn send_run(&mut self, run: &Run<'_>, out: &mut Outbox, round: &mut Round) {
         let (peer, mut start, mut messages) = (run.peer, run.pieces.start, run.messages);
         if !self.note_sent(run, round) {
             return;
         }
         while let Some(first) = messages.first() {
             let count = self.together(messages);
+            self.number(peer, &messages[..count], out);
             let pieces = &out.pieces()[start..messages[count - 1].pieces_end];
             let each = (count > 1).then_some(first.length);
             match self.send_pieces(peer, pieces, out, each) {
-                Err(error) if count > 1 && is_cutting_refused(&error) => self.cut_max = first.length - 1,
+                Err(error) if count > 1 && is_cutting_refused(&error) => {
+                    self.cut_max = first.length - 1;
+                    self.number(peer, &messages[..count], out);
+                }
                 outcome => {
                     if let Err(error) = outcome {
                         self.not_sent(peer, &error, count as u64);
@@ -199,6 +212,22 @@ impl Datagrams {
                     messages = &messages[count..];
                 }
             }
+        }
+    }
+
+    /// Corrects the ends of messages that go out together, if their port is numbered. A second call undoes the first.
+    #[inline]
+    fn number(&mut self, peer: Peer, messages: &[Message], out: &mut Outbox) {
+        if messages.len() < 2 || self.numbered == 0 {
+            return;
+        }
+        let opened = self.opened.get(peer.0 as usize);
+        let Some(Opened { way: Way::Port(Origin { port, .. }, _), .. }) = opened.and_then(Option::as_ref) else {
+            return;
+        };
+        let Some(numbered) = &mut self.ports[*port as usize].numbered else { return };
+        for (place, message) in (0..).zip(messages).skip(1) {
+            out.correct(message.pieces_end, (numbered.0)(message.length, place));
         }
     }
 

@@ -210,7 +210,7 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
             return Ok(false);
         }
         let sending = self.out.has_marks().then(|| self.clock.now());
-        self.transport.send(&self.batch, &self.out)?;
+        self.transport.send(&self.batch, &mut self.out)?;
         if let Some(sending) = sending {
             self.stamp(sending, self.clock.now());
         }

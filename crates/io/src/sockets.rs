@@ -188,7 +188,7 @@ impl Transport for Sockets {
     }
 
     #[inline]
-    fn send(&mut self, batch: &Batch, out: &Outbox) -> io::Result<()> {
+    fn send(&mut self, batch: &Batch, out: &mut Outbox) -> io::Result<()> {
         self.sent += out.len().max(1);
         for run in batch.runs() {
             if self.streams.has(run.peer) {

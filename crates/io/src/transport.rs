@@ -16,12 +16,12 @@ pub trait Transport {
     fn close(&mut self, peer: Peer);
 
     /// Sends the gathered messages. Bytes that a stream does not take at once are kept in its backlog; the outbox is
-    /// free afterwards.
+    /// free afterwards. The bytes of datagrams that are numbered may be changed, see [`Port::numbered`](crate::Port::numbered).
     ///
     /// # Errors
     /// Returns the operating system's error if the transport as a whole cannot send; the failure of a single peer is an
     /// input of the machine instead.
-    fn send(&mut self, batch: &Batch, out: &Outbox) -> io::Result<()>;
+    fn send(&mut self, batch: &Batch, out: &mut Outbox) -> io::Result<()>;
 
     /// Notifies the machine of the peers that it has to hold back from, and returns whether there are any. It is called
     /// after every [`Transport::send`].

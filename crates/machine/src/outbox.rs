@@ -147,6 +147,16 @@ impl Outbox {
         self.length == 0
     }
 
+    /// Adds `bits`, without carries, to the last four bytes of the message that ends before this piece. They were copied together.
+    #[inline]
+    pub fn correct(&mut self, pieces_end: usize, bits: [u8; 4]) {
+        if let Some(Piece::Scratch(range)) = pieces_end.checked_sub(1).and_then(|last| self.pieces.get(last))
+            && range.len() >= bits.len()
+        {
+            self.scratch[range.end - bits.len()..range.end].iter_mut().zip(bits).for_each(|(byte, bits)| *byte ^= bits);
+        }
+    }
+
     /// Ends a message: what is appended from here on starts a run of its own. For drivers that gather several messages.
     /// Returns the number of runs so far.
     #[inline]

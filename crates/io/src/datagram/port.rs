@@ -2,6 +2,7 @@ use crate::connect::socket_for;
 use crate::listener::bound;
 use crate::sys;
 use hodo_machine::Address;
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,6 +15,18 @@ pub struct Port {
     pub(crate) number: u16,
     pub(crate) is_ipv4: bool,
     pub(crate) tells_arrival: bool,
+    pub(crate) numbered: Option<Numbered>,
+}
+
+/// How the end of a datagram depends on its place among those that the kernel cuts from one send.
+pub(crate) struct Numbered(pub(crate) Correction);
+
+type Correction = Box<dyn FnMut(usize, u16) -> [u8; 4] + Send + Sync>;
+
+impl fmt::Debug for Numbered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Numbered")
+    }
 }
 
 /// The options with which a [`Port`] is bound.
@@ -93,7 +106,29 @@ impl Port {
         }
         let address = bound(&fd, address)?;
         let number = address.ip().map_or(0, |ip| ip.port());
-        Ok(Port { fd, address, number, is_ipv4, tells_arrival: options.tells_arrival })
+        Ok(Port { fd, address, number, is_ipv4, tells_arrival: options.tells_arrival, numbered: None })
+    }
+
+    /// Makes the identification in the IP header of each datagram that is sent from this port known beforehand, for protocols that
+    /// check-sum it: 0, or the datagram's place among those that the kernel cuts from one send. The datagrams may not be
+    /// fragmented on their way.
+    ///
+    /// A machine assumes 0. `correction` tells for the length of a datagram and its place from 1 what is added, bit by
+    /// bit, to the last four bytes of the datagram.
+    ///
+    /// # Errors
+    /// Returns the operating system's error if it refuses not to fragment.
+    pub fn numbered(
+        mut self,
+        correction: impl FnMut(usize, u16) -> [u8; 4] + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let (level, name, never) = match self.is_ipv4 {
+            true => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO),
+            false => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO),
+        };
+        sys::set_option(self.fd.as_fd(), level, name, never)?;
+        self.numbered = Some(Numbered(Box::new(correction)));
+        Ok(self)
     }
 
     /// Returns the address that the port is bound to.

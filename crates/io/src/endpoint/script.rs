@@ -152,7 +152,7 @@ impl Transport for Script {
         self.closing.push((peer, line));
     }
 
-    fn send(&mut self, batch: &Batch, out: &Outbox) -> io::Result<()> {
+    fn send(&mut self, batch: &Batch, out: &mut Outbox) -> io::Result<()> {
         if let Some(errno) = self.fails.take() {
             return Err(io::Error::from_raw_os_error(errno));
         }

@@ -167,7 +167,7 @@ impl<T: Transport> Transport for Traced<T> {
         self.transport.close(peer);
     }
 
-    fn send(&mut self, batch: &Batch, out: &Outbox) -> io::Result<()> {
+    fn send(&mut self, batch: &Batch, out: &mut Outbox) -> io::Result<()> {
         if !self.tap.is_paused() {
             let now = self.clock.now();
             let mut scratch = std::mem::take(&mut self.tap.scratch);

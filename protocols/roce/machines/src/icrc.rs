@@ -175,13 +175,55 @@ impl Flow {
     }
 }
 
-/// Returns what has to be added, bit by bit, to the CRC of an IPv4 datagram of `length` bytes that was computed for the
-/// identification 0, if the datagram is at this place of a segmented send.
+/// What is added, bit by bit, to the CRC of an IPv4 datagram that was computed for the identification 0, if the
+/// datagram has another place in a segmented send.
+///
+/// The differences of the lengths that came last are kept: to compute one costs about as much as the CRC of a full packet.
+#[derive(Debug, Clone)]
+pub struct Places {
+    kept: [OfLength; KEPT],
+}
+
+/// Lengths that are kept at a time.
+const KEPT: usize = 64;
+/// Bits of a place: a segmented send has up to 64 datagrams.
+const PLACE_BITS: usize = 6;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct OfLength {
+    length: usize,
+    bits: [u32; PLACE_BITS],
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Places { kept: [OfLength::default(); KEPT] }
+    }
+}
+
+impl Places {
+    /// Returns what is added to the CRC of an IPv4 datagram of `length` bytes at this place.
+    #[inline]
+    pub fn at(&mut self, length: usize, place: u16) -> [u8; ICRC_LENGTH] {
+        // Packets are multiples of four bytes.
+        let kept = &mut self.kept[length / 4 % KEPT];
+        if kept.length != length {
+            *kept = OfLength { length, bits: core::array::from_fn(|bit| of_place(length, 1 << bit)) };
+        }
+        let sum = |sum, bit: usize| if place >> bit & 1 != 0 { sum ^ kept.bits[bit] } else { sum };
+        match place >> PLACE_BITS {
+            0 => (0..PLACE_BITS).fold(0, sum).to_le_bytes(),
+            _ => of_place(length, place).to_le_bytes(),
+        }
+    }
+}
+
+/// Returns what the identification `place` adds to the CRC of an IPv4 datagram of `length` bytes.
 #[must_use]
-pub fn of_place(length: usize, place: u16) -> [u8; ICRC_LENGTH] {
+pub fn of_place(length: usize, place: u16) -> u32 {
     let [high, low] = place.to_be_bytes();
-    let behind = IDENTIFICATION_TO_END + length - ICRC_LENGTH;
-    polynomial::advance(u32::from_le_bytes([high, low, 0, 0]), behind).to_le_bytes()
+    let behind = IDENTIFICATION_TO_END + length.saturating_sub(ICRC_LENGTH);
+    polynomial::advance(u32::from_le_bytes([high, low, 0, 0]), behind)
 }
 
 /// The CRC of a packet that is being put together.
