@@ -173,13 +173,13 @@ pub trait Device {
     /// [`DeviceError`] if the device cannot do what the limits ask.
     fn create(&mut self, limits: &Limits) -> Result<AddressOfQueuePair, DeviceError>;
 
-    /// Moves a queue pair to RTR and RTS, towards its far end.
+    /// Moves a queue pair to RTR and RTS, towards its far end. `local` is what [`Device::create`] returned.
     ///
     /// # Errors
     /// [`DeviceError`] if an attribute is out of range, or the far end cannot be reached.
     fn connect(
         &mut self,
-        queue_pair: u32,
+        local: &AddressOfQueuePair,
         remote: &AddressOfQueuePair,
         reliability: &Reliability,
     ) -> Result<(), DeviceError>;
@@ -204,6 +204,16 @@ pub trait Device {
 
     /// Returns the time now, on the clock of [`Device::poll`].
     fn now(&self) -> Instant;
+
+    /// Answers far ends for this long. The last acknowledgement may be lost, and then a far end sends again what has completed here;
+    /// adapters answer by themselves.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if the device has failed as a whole.
+    fn linger(&mut self, span: Duration) -> Result<(), DeviceError> {
+        let _ = span;
+        Ok(())
+    }
 
     /// Destroys a queue pair.
     fn destroy(&mut self, queue_pair: u32);

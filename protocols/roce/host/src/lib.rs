@@ -2,5 +2,8 @@
 //! libibverbs; links for the tester, and the ping-pong study.
 
 mod device;
+pub mod pingpong;
+mod soft;
 
 pub use device::{AddressOfQueuePair, Device, DeviceError, Gid, Limits, Region, Reliability, WaitMode};
+pub use soft::{SoftDevice, SoftSettings};

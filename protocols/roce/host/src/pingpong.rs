@@ -1,0 +1,317 @@
+//! The exchange of `ibv_rc_pingpong`: each side sends when its last send has completed and a message has arrived.
+
+use crate::device::{AddressOfQueuePair, Device, DeviceError, Limits, Region, Reliability, WaitMode};
+use hodo_roce::{Access, Completion, Operation, ReceiveRequest, ScatterEntry, SendRequest, Status};
+use std::time::Duration;
+use thiserror::Error;
+
+/// The number of a receive request, and of a send request, as `ibv_rc_pingpong` has them.
+const RECEIVE: u64 = 1;
+const SEND: u64 = 2;
+/// What its buffer is filled with.
+const FILL: u8 = 0x7B;
+
+/// The parameters of a ping-pong, with the defaults of `ibv_rc_pingpong`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PingPong {
+    /// Bytes of a message.
+    pub size: u32,
+    /// Receives that are posted ahead.
+    pub receive_depth: u32,
+    /// Messages each way.
+    pub iterations: u64,
+    /// How completions are waited for.
+    pub wait: WaitMode,
+    /// Entries that each message is gathered from.
+    pub send_entries: u32,
+    /// Entries that each message is scattered to.
+    pub receive_entries: u32,
+    /// Payloads up to this many bytes are sent inline.
+    pub inline_bytes: u32,
+    /// Whether every byte of every message is checked.
+    pub checks: bool,
+    /// The time without a completion after which the exchange fails.
+    pub patience: Duration,
+}
+
+impl Default for PingPong {
+    fn default() -> Self {
+        PingPong {
+            size: 4096,
+            receive_depth: 500,
+            iterations: 1000,
+            wait: WaitMode::Poll,
+            send_entries: 1,
+            receive_entries: 1,
+            inline_bytes: 0,
+            checks: false,
+            patience: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The side of an exchange: the client sends first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Connects, and sends first.
+    Client,
+    /// Waits for a client.
+    Server,
+}
+
+/// A ping-pong that was carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Took {
+    /// Messages each way.
+    pub iterations: u64,
+    /// Bytes of both directions.
+    pub bytes: u64,
+    /// From the first message to the last completion.
+    pub span: Duration,
+}
+
+/// Why a ping-pong failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PingPongError {
+    /// The device refused something.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A request did not succeed.
+    #[error("Failed status {status} ({}) for wr_id {id}", status.code())]
+    Failed {
+        /// The outcome.
+        status: Status,
+        /// The request's number.
+        id: u64,
+    },
+    /// Nothing completed for a long time.
+    #[error("no completion within {} s: is the far end stopped, or with another number of iterations?", .0.as_secs())]
+    Stalled(Duration),
+    /// A message had another length.
+    #[error("message {number} has {length} bytes, not {size}: both ends need the same --size")]
+    WrongLength {
+        /// The message, from 0.
+        number: u64,
+        /// Bytes that came.
+        length: u32,
+        /// Bytes that were expected.
+        size: u32,
+    },
+    /// A byte of a message is wrong.
+    #[error("message {number}: byte {offset} is {found:#04x}, not {expected:#04x}")]
+    WrongData {
+        /// The message, from 0.
+        number: u64,
+        /// The byte.
+        offset: usize,
+        /// Its value.
+        found: u8,
+        /// What it should be.
+        expected: u8,
+    },
+}
+
+/// One end of a ping-pong, with its queue pair and its memory.
+#[derive(Debug)]
+pub struct End<'d, D: Device> {
+    device: &'d mut D,
+    parameters: PingPong,
+    local: AddressOfQueuePair,
+    region: Region,
+    send_entries: Vec<ScatterEntry>,
+    receive_entries: Vec<ScatterEntry>,
+    completions: Vec<Completion>,
+    posted: u32,
+    sent: u64,
+    received: u64,
+    buffer: Vec<u8>,
+}
+
+impl<'d, D: Device> End<'d, D> {
+    /// Registers memory, creates a queue pair, and posts its receives.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if the device cannot do what the parameters ask.
+    pub fn new(device: &'d mut D, parameters: &PingPong) -> Result<Self, DeviceError> {
+        let size = parameters.size as usize;
+        // A half for each direction if contents are checked; `ibv_rc_pingpong` has one buffer for both.
+        let region = device.register((if parameters.checks { 2 * size } else { size }).max(1), Access::LOCAL)?;
+        device.write(region, 0, &vec![FILL; size])?;
+        let local = device.create(&Limits {
+            send_depth: 1,
+            receive_depth: parameters.receive_depth,
+            send_entries: parameters.send_entries,
+            receive_entries: parameters.receive_entries,
+            inline_bytes: parameters.inline_bytes,
+        })?;
+        let receive_at = if parameters.checks { size } else { 0 };
+        let mut end = End {
+            device,
+            local,
+            region,
+            send_entries: entries(region, 0, parameters.size, parameters.send_entries),
+            receive_entries: entries(region, receive_at, parameters.size, parameters.receive_entries),
+            completions: Vec::with_capacity(16),
+            posted: 0,
+            sent: 0,
+            received: 0,
+            buffer: vec![0; if parameters.checks { size } else { 0 }],
+            parameters: parameters.clone(),
+        };
+        end.post_receives()?;
+        Ok(end)
+    }
+
+    /// Returns the device.
+    #[must_use]
+    pub fn device(&self) -> &D {
+        self.device
+    }
+
+    /// Returns what the far end needs to know.
+    #[must_use]
+    pub fn local(&self) -> &AddressOfQueuePair {
+        &self.local
+    }
+
+    /// Connects the queue pair.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if the far end cannot be reached.
+    pub fn connect(&mut self, remote: &AddressOfQueuePair, reliability: &Reliability) -> Result<(), DeviceError> {
+        self.device.connect(&self.local, remote, reliability)
+    }
+
+    /// Exchanges all messages.
+    ///
+    /// # Errors
+    /// Returns the first [`PingPongError`].
+    pub fn run(&mut self, side: Side) -> Result<Took, PingPongError> {
+        let iterations = self.parameters.iterations;
+        let began = self.device.now();
+        let mut pending = RECEIVE;
+        if side == Side::Client && iterations > 0 {
+            self.post_send(0)?;
+            pending |= SEND;
+        }
+        let mut give_up = began + self.parameters.patience;
+        let wait = self.parameters.wait.wait();
+        let mut started = u64::from(pending & SEND != 0);
+        while self.received < iterations || self.sent < iterations {
+            self.completions.clear();
+            self.device.poll(wait, give_up, &mut self.completions)?;
+            if self.completions.is_empty() {
+                return Err(PingPongError::Stalled(self.parameters.patience));
+            }
+            for index in 0..self.completions.len() {
+                let completion = self.completions[index];
+                self.completed(&completion)?;
+                pending &= !completion.id;
+                if pending == 0 && started < iterations {
+                    self.post_send(started)?;
+                    started += 1;
+                    pending = RECEIVE | SEND;
+                }
+            }
+            if self.received % 1024 == 0 {
+                give_up = self.device.now() + self.parameters.patience;
+            }
+        }
+        let span = self.device.now() - began;
+        Ok(Took { iterations, bytes: u64::from(self.parameters.size) * iterations * 2, span })
+    }
+
+    /// Answers the far end for this long, in case it has not received the last acknowledgement.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if the device has failed as a whole.
+    pub fn linger(&mut self, span: Duration) -> Result<(), DeviceError> {
+        self.device.linger(span)
+    }
+
+    #[inline]
+    fn completed(&mut self, completion: &Completion) -> Result<(), PingPongError> {
+        if completion.status != Status::Success {
+            return Err(PingPongError::Failed { status: completion.status, id: completion.id });
+        }
+        if completion.id == SEND {
+            self.sent += 1;
+            return Ok(());
+        }
+        if completion.length != self.parameters.size {
+            let (length, size) = (completion.length, self.parameters.size);
+            return Err(PingPongError::WrongLength { number: self.received, length, size });
+        }
+        if self.parameters.checks {
+            self.check(self.received)?;
+        }
+        self.received += 1;
+        self.posted -= 1;
+        // As many at a time as `ibv_rc_pingpong` posts: this is what the study of the receive depth shows.
+        if self.posted <= 1 {
+            self.post_receives()?;
+        }
+        Ok(())
+    }
+
+    fn post_receives(&mut self) -> Result<(), DeviceError> {
+        while self.posted < self.parameters.receive_depth {
+            let request = ReceiveRequest { id: RECEIVE, entries: &self.receive_entries };
+            self.device.post_receive(self.local.number, &request)?;
+            self.posted += 1;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn post_send(&mut self, number: u64) -> Result<(), DeviceError> {
+        if self.parameters.checks {
+            (0..).zip(&mut self.buffer).for_each(|(offset, byte)| *byte = pattern(number, offset));
+            self.device.write(self.region, 0, &self.buffer)?;
+        }
+        let mut request = SendRequest::new(SEND, Operation::Send, &self.send_entries);
+        request.is_inline = self.parameters.size <= self.parameters.inline_bytes;
+        self.device.post_send(self.local.number, &request)
+    }
+
+    /// Checks every byte of a message, and overwrites it, so that one which did not arrive is not taken for the last one.
+    fn check(&mut self, number: u64) -> Result<(), PingPongError> {
+        let at = self.parameters.size as usize;
+        self.device.read(self.region, at, &mut self.buffer)?;
+        let wrong = (0..).zip(&self.buffer).find(|(offset, byte)| **byte != pattern(number, *offset));
+        if let Some((offset, found)) = wrong {
+            return Err(PingPongError::WrongData { number, offset, found: *found, expected: pattern(number, offset) });
+        }
+        self.buffer.fill(FILL);
+        self.device.write(self.region, at, &self.buffer)?;
+        Ok(())
+    }
+}
+
+impl<D: Device> Drop for End<'_, D> {
+    fn drop(&mut self) {
+        self.device.destroy(self.local.number);
+        // Its queue pair is gone: nothing uses it.
+        let _ = self.device.deregister(self.region);
+    }
+}
+
+/// Returns byte `offset` of message `number`: no two messages, nor two parts of one, are alike.
+#[inline]
+fn pattern(number: u64, offset: usize) -> u8 {
+    let mixed = (number << 20 ^ offset as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> 56) as u8
+}
+
+/// Cuts a message into entries of about equal length.
+fn entries(region: Region, start: usize, size: u32, count: u32) -> Vec<ScatterEntry> {
+    let count = count.max(1);
+    let edge = |index: u32| u64::from(size) * u64::from(index) / u64::from(count);
+    let cut = |index| ScatterEntry {
+        address: region.address + start as u64 + edge(index),
+        length: (edge(index + 1) - edge(index)) as u32,
+        key: region.local_key,
+    };
+    (0..count).map(cut).collect()
+}
