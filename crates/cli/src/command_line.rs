@@ -10,6 +10,8 @@ use crate::hub::HubOptions;
 #[cfg(feature = "ipbus")]
 use crate::ipbus::IpbusOptions;
 use crate::limits::LimitsOptions;
+#[cfg(feature = "roce")]
+use crate::pingpong::PingPongOptions;
 #[cfg(feature = "pva")]
 use crate::pva::PvaOptions;
 use crate::report::ReportOptions;
@@ -53,6 +55,9 @@ pub enum Command {
     /// Read, write, watch, call and serve the channels of EPICS pvAccess.
     #[cfg(feature = "pva")]
     Pva(Box<PvaOptions>),
+    /// Exchange messages over an RDMA reliable connection, as ibv_rc_pingpong does.
+    #[cfg(feature = "roce")]
+    Pingpong(PingPongOptions),
     /// Run a part of an event farm, or a whole one.
     #[cfg(feature = "farm")]
     Farm(Box<FarmOptions>),

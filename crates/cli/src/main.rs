@@ -18,6 +18,8 @@ mod ipbus;
 mod limits;
 mod logging;
 mod output;
+#[cfg(feature = "roce")]
+mod pingpong;
 #[cfg(feature = "pva")]
 mod pva;
 mod report;
@@ -79,6 +81,8 @@ fn run(cli: Cli) -> Result<Outcome, Error> {
         Some(Command::Hub(hub)) => hub::run(&hub),
         #[cfg(feature = "farm")]
         Some(Command::Farm(farm)) => farm::run(&farm),
+        #[cfg(feature = "roce")]
+        Some(Command::Pingpong(pingpong)) => pingpong::run(&pingpong),
         Some(Command::Limits(limits)) => limits::run(&limits),
         Some(Command::Report(report)) => report::run(&report),
         Some(Command::Compare(compare)) => compare::run(&compare),

@@ -101,6 +101,17 @@ pub struct Reliability {
     pub service_level: u8,
 }
 
+impl Reliability {
+    /// Returns the acknowledgement timeout as a time; for none, the longest there is.
+    #[must_use]
+    pub const fn timeout_span(&self) -> Duration {
+        match self.timeout & 31 {
+            0 => Duration::from_nanos(4096 << 31),
+            code => Duration::from_nanos(4096 << code),
+        }
+    }
+}
+
 impl Default for Reliability {
     /// Returns what `ibv_rc_pingpong` chooses.
     fn default() -> Self {

@@ -2,8 +2,11 @@
 //! libibverbs; links for the tester, and the ping-pong study.
 
 mod device;
+pub mod exchange;
 pub mod pingpong;
+pub mod session;
 mod soft;
 
 pub use device::{AddressOfQueuePair, Device, DeviceError, Gid, Limits, Region, Reliability, WaitMode};
+pub use hodo_roce::wire::PORT as UDP_PORT;
 pub use soft::{SoftDevice, SoftSettings};

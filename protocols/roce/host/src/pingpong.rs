@@ -1,6 +1,7 @@
 //! The exchange of `ibv_rc_pingpong`: each side sends when its last send has completed and a message has arrived.
 
 use crate::device::{AddressOfQueuePair, Device, DeviceError, Limits, Region, Reliability, WaitMode};
+use hodo_machine::Instant;
 use hodo_roce::{Access, Completion, Operation, ReceiveRequest, ScatterEntry, SendRequest, Status};
 use std::time::Duration;
 use thiserror::Error;
@@ -30,6 +31,8 @@ pub struct PingPong {
     pub inline_bytes: u32,
     /// Whether every byte of every message is checked.
     pub checks: bool,
+    /// Whether the time between two received messages is recorded.
+    pub stamps: bool,
     /// The time without a completion after which the exchange fails.
     pub patience: Duration,
 }
@@ -45,6 +48,7 @@ impl Default for PingPong {
             receive_entries: 1,
             inline_bytes: 0,
             checks: false,
+            stamps: false,
             patience: Duration::from_secs(30),
         }
     }
@@ -68,6 +72,32 @@ pub struct Took {
     pub bytes: u64,
     /// From the first message to the last completion.
     pub span: Duration,
+    /// The times between two received messages, if they were recorded.
+    pub gaps: Option<Gaps>,
+}
+
+/// Times between two received messages, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gaps {
+    /// The shortest.
+    pub min_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// All together.
+    pub sum_ns: u64,
+    /// How many there were.
+    pub count: u64,
+}
+
+impl Gaps {
+    const NONE: Gaps = Gaps { min_ns: u64::MAX, max_ns: 0, sum_ns: 0, count: 0 };
+
+    fn add(&mut self, gap_ns: u64) {
+        self.min_ns = self.min_ns.min(gap_ns);
+        self.max_ns = self.max_ns.max(gap_ns);
+        self.sum_ns += gap_ns;
+        self.count += 1;
+    }
 }
 
 /// Why a ping-pong failed.
@@ -126,6 +156,8 @@ pub struct End<'d, D: Device> {
     sent: u64,
     received: u64,
     buffer: Vec<u8>,
+    last: Option<Instant>,
+    gaps: Gaps,
 }
 
 impl<'d, D: Device> End<'d, D> {
@@ -156,6 +188,8 @@ impl<'d, D: Device> End<'d, D> {
             posted: 0,
             sent: 0,
             received: 0,
+            last: None,
+            gaps: Gaps::NONE,
             buffer: vec![0; if parameters.checks { size } else { 0 }],
             parameters: parameters.clone(),
         };
@@ -219,7 +253,8 @@ impl<'d, D: Device> End<'d, D> {
             }
         }
         let span = self.device.now() - began;
-        Ok(Took { iterations, bytes: u64::from(self.parameters.size) * iterations * 2, span })
+        let gaps = self.parameters.stamps.then_some(self.gaps);
+        Ok(Took { iterations, bytes: u64::from(self.parameters.size) * iterations * 2, span, gaps })
     }
 
     /// Answers the far end for this long, in case it has not received the last acknowledgement.
@@ -245,6 +280,12 @@ impl<'d, D: Device> End<'d, D> {
         }
         if self.parameters.checks {
             self.check(self.received)?;
+        }
+        if self.parameters.stamps {
+            let now = self.device.now();
+            if let Some(last) = self.last.replace(now) {
+                self.gaps.add(now.nanos_since(last));
+            }
         }
         self.received += 1;
         self.posted -= 1;

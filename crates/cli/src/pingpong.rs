@@ -1,0 +1,225 @@
+//! `hodo pingpong`: the exchange of `ibv_rc_pingpong`, over the software adapter or a real one.
+
+use crate::output::Target;
+use crate::{Error, Outcome, terminal};
+use clap::Args;
+use hodo_roce_host::exchange::PORT;
+use hodo_roce_host::pingpong::{PingPong, Took};
+use hodo_roce_host::session::{Progress, Session, SessionError, listen};
+use hodo_roce_host::{AddressOfQueuePair, Reliability, WaitMode};
+use serde_json::json;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Flags, defaults, output and the exchange over TCP are those of rdma-core's ibv_rc_pingpong, which can be the other end.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PingPongOptions {
+    /// The server to connect to; without it this end is the server.
+    #[arg(value_name = "HOST")]
+    host: Option<String>,
+    /// TCP port on which the ends tell each other of their queue pairs.
+    #[arg(short, long, default_value_t = PORT)]
+    port: u16,
+    /// Address that a server listens on.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    listen: IpAddr,
+    /// Bytes of a message.
+    #[arg(short, long, value_name = "BYTES", default_value_t = 4096)]
+    size: u32,
+    /// Path MTU: 256, 512, 1024, 2048 or 4096.
+    #[arg(short, long, default_value_t = 1024, value_parser = mtu)]
+    mtu: u32,
+    /// Receives to post at a time.
+    #[arg(short, long, value_name = "COUNT", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    rx_depth: u32,
+    /// Number of exchanges.
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    iters: u64,
+    /// Service level.
+    #[arg(short = 'l', long, value_name = "LEVEL", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=15))]
+    sl: u8,
+    /// Sleep until a completion event, instead of polling.
+    #[arg(short, long)]
+    events: bool,
+    /// Poll for this many microseconds, and then sleep until a completion event.
+    #[arg(long, value_name = "US", conflicts_with = "events")]
+    spin: Option<u64>,
+    /// Report the times between receive completions.
+    #[arg(short, long)]
+    ts: bool,
+    /// Check every byte of every message.
+    #[arg(short, long)]
+    chk: bool,
+    /// Entries that each message is gathered from.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    send_entries: u32,
+    /// Entries that each message is scattered to.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    receive_entries: u32,
+    /// Send messages of up to this many bytes inline.
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=65_536))]
+    inline: u32,
+    /// Address of this end's adapter; by default the one over which the ends met.
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<IpAddr>,
+    /// UDP port of both adapters.
+    #[arg(long, value_name = "PORT", default_value_t = hodo_roce_host::UDP_PORT)]
+    udp_port: u16,
+    /// Time out after measured round trips, instead of the fixed time of the standard.
+    #[arg(long)]
+    measured_timeout: bool,
+    /// Give up if nothing completes within this many seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: u64,
+    /// Write the result as JSON; `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hodo pingpong                                 a server on this host; then, in another terminal:
+  hodo pingpong localhost -s 64 -n 100000
+  hodo pingpong --listen 0.0.0.0 --chk          a server for other hosts, as: ibv_rc_pingpong -g 1 there
+  hodo pingpong there -s 65536 -m 4096 -e       toward a stock `ibv_rc_pingpong -g 1 -s 65536 -m 4096 -e`";
+
+fn mtu(text: &str) -> Result<u32, String> {
+    let known = ["256", "512", "1024", "2048", "4096"];
+    text.parse().ok().filter(|_| known.contains(&text)).ok_or_else(|| format!("not one of {}", known.join(", ")))
+}
+
+/// Runs one end.
+pub fn run(options: &PingPongOptions) -> Result<Outcome, Error> {
+    let json = options.json.as_deref().map(|file| Target::prepare("--json", file)).transpose()?;
+    let session = session(options);
+    let is_quiet = json.as_ref().is_some_and(Target::is_stdout);
+    let mut ends = Vec::new();
+    let told = &mut |progress: Progress<'_>| {
+        let (which, address) = match progress {
+            Progress::Local(address) => ("local", address),
+            Progress::Remote(address) => ("remote", address),
+        };
+        ends.push(*address);
+        if !is_quiet {
+            // A reader that has gone away is noticed when the result is printed.
+            let _ = terminal::print(&line(which, address));
+        }
+    };
+    let took = match &options.host {
+        Some(host) => session.client(host, options.port, told),
+        None => listen(SocketAddr::new(options.listen, options.port))
+            .map_err(SessionError::from)
+            .and_then(|listener| session.server(&listener, told)),
+    };
+    let took = took.map_err(|error| match error {
+        SessionError::Usage(why) => Error::Usage(why),
+        other => Error::Failed(other.to_string()),
+    })?;
+    if !is_quiet {
+        terminal::print(&result(&took))?;
+    }
+    if let Some(json) = json {
+        json.write_json(&document(options, &ends, &took))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn session(options: &PingPongOptions) -> Session {
+    let wait = match (options.events, options.spin) {
+        (true, _) => WaitMode::Events,
+        (false, Some(us)) => WaitMode::SpinThenBlock(Duration::from_micros(us)),
+        (false, None) => WaitMode::Poll,
+    };
+    let patience = Duration::from_secs(options.timeout);
+    Session {
+        parameters: PingPong {
+            size: options.size,
+            receive_depth: options.rx_depth,
+            iterations: options.iters,
+            wait,
+            send_entries: options.send_entries,
+            receive_entries: options.receive_entries,
+            inline_bytes: options.inline,
+            checks: options.chk,
+            stamps: options.ts,
+            patience,
+        },
+        reliability: Reliability { mtu: options.mtu, service_level: options.sl, ..Reliability::default() },
+        address: options.address,
+        udp_port: options.udp_port,
+        measures_timeout: options.measured_timeout,
+        patience,
+    }
+}
+
+/// Writes an end as `ibv_rc_pingpong` does.
+fn line(which: &str, end: &AddressOfQueuePair) -> String {
+    let label = format!("{which} address:");
+    format!("  {label:<16}LID 0x{:04x}, QPN 0x{:06x}, PSN 0x{:06x}, GID {}\n", end.lid, end.number, end.psn, end.gid)
+}
+
+/// Writes the result as `ibv_rc_pingpong` does.
+fn result(took: &Took) -> String {
+    let (seconds, us) = (took.span.as_secs_f64(), took.span.as_secs_f64() * 1e6);
+    let mut text = format!(
+        "{} bytes in {seconds:.2} seconds = {:.2} Mbit/sec\n{} iters in {seconds:.2} seconds = {:.2} usec/iter\n",
+        took.bytes,
+        took.bytes as f64 * 8.0 / us,
+        took.iterations,
+        us / took.iterations as f64
+    );
+    if let Some(gaps) = took.gaps.filter(|gaps| gaps.count > 0) {
+        let mean = gaps.sum_ns as f64 / gaps.count as f64;
+        text += &format!(
+            "Max receive completion clock cycles = {}\nMin receive completion clock cycles = {}\n\
+             Average receive completion clock cycles = {mean:.6}\n",
+            gaps.max_ns, gaps.min_ns
+        );
+    }
+    text
+}
+
+fn document(options: &PingPongOptions, ends: &[AddressOfQueuePair], took: &Took) -> serde_json::Value {
+    let end = |end: &AddressOfQueuePair| json!({ "lid": end.lid, "qpn": end.number, "psn": end.psn, "gid": end.gid.to_string() });
+    let us = took.span.as_secs_f64() * 1e6;
+    json!({
+        "test": "rc_pingpong",
+        "side": if options.host.is_some() { "client" } else { "server" },
+        "size": options.size,
+        "mtu": options.mtu,
+        "rx_depth": options.rx_depth,
+        "iterations": took.iterations,
+        "bytes": took.bytes,
+        "seconds": took.span.as_secs_f64(),
+        "mbit_per_s": took.bytes as f64 * 8.0 / us,
+        "us_per_iteration": us / took.iterations as f64,
+        "local": ends.first().map(end),
+        "remote": ends.get(1).map(end),
+        "receive_gap_ns": took.gaps.map(|gaps| json!({ "min": gaps.min_ns, "max": gaps.max_ns, "count": gaps.count })),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hodo_roce_host::Gid;
+
+    /// Compares with what `ibv_rc_pingpong` 44 prints.
+    #[test]
+    fn ends_and_results_look_as_stock_ones_do() {
+        let end = AddressOfQueuePair { lid: 0, number: 0x11, psn: 0xF9_46CF, gid: Gid::of([10, 9, 0, 1].into()) };
+        assert_eq!(
+            line("local", &end),
+            "  local address:  LID 0x0000, QPN 0x000011, PSN 0xf946cf, GID ::ffff:10.9.0.1\n"
+        );
+        assert_eq!(
+            line("remote", &end),
+            "  remote address: LID 0x0000, QPN 0x000011, PSN 0xf946cf, GID ::ffff:10.9.0.1\n"
+        );
+        let took = Took { iterations: 1000, bytes: 8_192_000, span: Duration::from_millis(10), gaps: None };
+        let text = "8192000 bytes in 0.01 seconds = 6553.60 Mbit/sec\n1000 iters in 0.01 seconds = 10.00 usec/iter\n";
+        assert_eq!(result(&took), text);
+    }
+}
