@@ -14,9 +14,13 @@ fn main() {
         Some("spin") => WaitMode::SpinThenBlock(Duration::from_micros(50)),
         _ => WaitMode::Poll,
     };
+    let only: Option<u32> = std::env::args().nth(2).and_then(|size| size.parse().ok());
     for (size, mtu) in [(64, 1024), (4096, 1024), (4096, 4096), (16_384, 1024), (16_384, 4096), (65_536, 4096)] {
-        let iterations = if wait == WaitMode::Events { 20_000 } else { 200_000 };
-        let parameters = PingPong { size, iterations, wait, ..PingPong::default() };
+        if only.is_some_and(|only| only != size) {
+            continue;
+        }
+        let iterations = std::env::args().nth(3).and_then(|count| count.parse().ok()).unwrap_or(50_000);
+        let parameters = PingPong { size, iterations, wait, patience: Duration::from_secs(5), ..PingPong::default() };
         let (to_server, from_client) = channel();
         let (to_client, from_server) = channel();
         let other = parameters.clone();

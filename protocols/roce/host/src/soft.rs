@@ -61,7 +61,7 @@ impl SoftDevice {
         let bound = Port::bind(&Address::Udp(settings.address), &PortOptions::default());
         let mut places = Places::default();
         let port = bound
-            .and_then(|port| port.numbered(move |length, place| places.at(length, place)))
+            .and_then(|port| port.numbered(move |length, place| places.at(length, place).to_le_bytes()))
             .map_err(|error| cannot_bind(settings.address, &error))?;
         let address = port.address().ip().unwrap_or(settings.address);
         let sockets = SocketSettings { socket_buffer: settings.socket_buffer, ..SocketSettings::default() };

@@ -35,8 +35,9 @@ const DO_NOT_FRAGMENT: u32 = 0x40 << 16;
 pub struct Flow {
     prefix: [u8; PREFIX_MAX],
     kind: Kind,
-    /// The identification that the next packet is expected to have.
+    /// The identification that the next packet is expected to have, unless it begins a new segmented send with 0.
     expected: u16,
+    places: Places,
     /// Whether the sender sets "do not fragment".
     is_unfragmented: bool,
 }
@@ -55,7 +56,7 @@ impl Flow {
     pub fn new(from: &Address, to: &Address) -> Flow {
         match (from.ip(), to.ip()) {
             (Some(from), Some(to)) => Self::of_ip(from, to),
-            _ => Flow { prefix: [0xFF; PREFIX_MAX], kind: Kind::Bare, expected: 0, is_unfragmented: true },
+            _ => Flow { prefix: [0xFF; PREFIX_MAX], kind: Kind::Bare, expected: 0, places: Places::default(), is_unfragmented: true },
         }
     }
 
@@ -83,7 +84,7 @@ impl Flow {
         };
         prefix[ports..ports + 2].copy_from_slice(&from.port().to_be_bytes());
         prefix[ports + 2..ports + 4].copy_from_slice(&to.port().to_be_bytes());
-        Flow { prefix, kind, expected: 0, is_unfragmented: true }
+        Flow { prefix, kind, expected: 0, places: Places::default(), is_unfragmented: true }
     }
 
     /// Starts the CRC of a datagram of `length` bytes, CRC included, that begins with these headers. An IPv4 identification
@@ -91,11 +92,6 @@ impl Flow {
     #[must_use]
     #[inline]
     pub fn start(&self, length: usize, headers: &[u8]) -> Checksum {
-        self.start_with(length, headers, 0)
-    }
-
-    #[inline]
-    fn start_with(&self, length: usize, headers: &[u8], identification: u16) -> Checksum {
         let mut room = [0; PREFIX_MAX + BASE_LENGTH];
         let prefix = self.prefix_length();
         room[..PREFIX_MAX].copy_from_slice(&self.prefix);
@@ -103,7 +99,6 @@ impl Flow {
         match self.kind {
             Kind::V4 => {
                 room[10..12].copy_from_slice(&((length + 28) as u16).to_be_bytes());
-                room[IDENTIFICATION..IDENTIFICATION + 2].copy_from_slice(&identification.to_be_bytes());
                 if !self.is_unfragmented {
                     room[IDENTIFICATION + 2] = 0;
                 }
@@ -144,26 +139,32 @@ impl Flow {
         let mut received = [0; ICRC_LENGTH];
         received.copy_from_slice(stored);
         let received = u32::from_le_bytes(received);
-        let assumed = if self.kind == Kind::V4 { self.expected } else { 0 };
-        let mut checksum = self.start_with(datagram.len(), &covered[..BASE_LENGTH], assumed);
+        let mut checksum = self.start(datagram.len(), &covered[..BASE_LENGTH]);
         checksum.update(&covered[BASE_LENGTH..]);
         let difference = received ^ checksum.finish();
         if difference == 0 {
-            self.expected = assumed.wrapping_add(1);
+            self.expected = 1;
             return true;
         }
-        self.kind == Kind::V4 && self.solve(difference, datagram.len(), assumed)
+        if self.kind != Kind::V4 {
+            return false;
+        }
+        if difference == self.places.at(datagram.len(), self.expected) {
+            self.expected = self.expected.wrapping_add(1);
+            return true;
+        }
+        self.solve(difference, datagram.len())
     }
 
     /// Finds the identification and the flag that explain a difference, and expects the same of what follows.
-    fn solve(&mut self, difference: u32, length: usize, assumed: u16) -> bool {
+    fn solve(&mut self, difference: u32, length: usize) -> bool {
         let behind = IDENTIFICATION_TO_END + length - ICRC_LENGTH;
         let found = polynomial::retreat(difference, behind);
         if found >> 16 & !(DO_NOT_FRAGMENT >> 16) != 0 {
             return false;
         }
         self.is_unfragmented ^= found & DO_NOT_FRAGMENT != 0;
-        let identification = assumed ^ u16::from_be_bytes([found as u8, (found >> 8) as u8]);
+        let identification = u16::from_be_bytes([found as u8, (found >> 8) as u8]);
         self.expected = identification.wrapping_add(1);
         true
     }
@@ -204,7 +205,7 @@ impl Default for Places {
 impl Places {
     /// Returns what is added to the CRC of an IPv4 datagram of `length` bytes at this place.
     #[inline]
-    pub fn at(&mut self, length: usize, place: u16) -> [u8; ICRC_LENGTH] {
+    pub fn at(&mut self, length: usize, place: u16) -> u32 {
         // Packets are multiples of four bytes.
         let kept = &mut self.kept[length / 4 % KEPT];
         if kept.length != length {
@@ -212,8 +213,8 @@ impl Places {
         }
         let sum = |sum, bit: usize| if place >> bit & 1 != 0 { sum ^ kept.bits[bit] } else { sum };
         match place >> PLACE_BITS {
-            0 => (0..PLACE_BITS).fold(0, sum).to_le_bytes(),
-            _ => of_place(length, place).to_le_bytes(),
+            0 => (0..PLACE_BITS).fold(0, sum),
+            _ => of_place(length, place),
         }
     }
 }

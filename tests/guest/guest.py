@@ -1,0 +1,179 @@
+"""A guest with the kernel's own RDMA device, rxe, on a wire to this host: the judge of what we send.
+
+QEMU emulates the processor, because nested virtualization is not to be had everywhere: what takes a microsecond elsewhere takes a
+hundred here, so that this judges correctness and no speed.
+"""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+import image
+
+HOST, GUEST = "10.9.0.254", "10.9.0.1"
+HOST6, GUEST6 = "fd09::fe", "fd09::1"
+AGENT = 9000
+MTU = 9000
+# Seconds. It takes 10 to 20.
+BOOT = 120
+
+
+class Died(AssertionError):
+    """The guest, or a command in it, did not do what it should; the end of its console says more."""
+
+
+class Running:
+    """A command in the guest."""
+
+    def __init__(self, guest, line, stdin=b""):
+        self.guest, self.line, self.output = guest, line, b""
+        self.socket = guest.connect()
+        self.socket.sendall(line.replace("\n", " ").encode() + b"\n" + stdin)
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def wait(self, timeout=60):
+        """Waits for its end. Returns the exit status and the output."""
+        until = time.monotonic() + timeout
+        while True:
+            self.socket.settimeout(max(0.01, until - time.monotonic()))
+            try:
+                chunk = self.socket.recv(65536)
+            except TimeoutError:
+                raise Died(f"`{self.line}` still runs after {timeout} s\n{self.text()}\n{self.guest.console()}") from None
+            if not chunk:
+                break
+            self.output += chunk
+        text, mark, status = self.text().rpartition("\n#exit ")
+        if not mark:
+            raise Died(f"`{self.line}` has no end\n{self.text()}\n{self.guest.console()}")
+        return int(status), text
+
+    def text(self):
+        """Returns the output so far."""
+        return self.output.decode(errors="replace")
+
+
+class Guest:
+    """A guest that is up. Everything on this host that talks to it is run by `at_host`."""
+
+    def __init__(self, namespace, process, log):
+        self.namespace, self.process, self.log = namespace, process, log
+
+    def at_host(self):
+        """Returns what a command begins with that is run at this end of the wire."""
+        return ["ip", "netns", "exec", self.namespace]
+
+    def console(self):
+        """Returns the end of the guest's console."""
+        return "".join(pathlib.Path(self.log).read_text(errors="replace").splitlines(keepends=True)[-40:])
+
+    def connect(self):
+        """Connects to the agent, from within the namespace."""
+        with inside(self.namespace):
+            return socket.create_connection((GUEST, AGENT), timeout=30)
+
+    def start(self, line, stdin=b""):
+        """Starts a command."""
+        return Running(self, line, stdin)
+
+    def run(self, line, timeout=60, stdin=b""):
+        """Runs a command. Returns the exit status and the output."""
+        return self.start(f"timeout {timeout} sh -c '{line}'", stdin).wait(timeout + 10)
+
+    def copy(self, file, place):
+        """Copies a file into the guest."""
+        status, said = self.run(f"cat >{place} && chmod 755 {place}", stdin=pathlib.Path(file).read_bytes())
+        assert status == 0, said
+
+    def lose(self, percent):
+        """Loses packets in both directions from now on; 0 ends that."""
+        for device in ("tap", "port"):
+            command = ["tc", "-n", self.namespace, "qdisc", "replace", "dev", device, "root", "netem", "limit", "10000", "loss", f"{percent}%"]
+            image.run(*command)
+
+
+@contextlib.contextmanager
+def inside(namespace):
+    """Puts this thread into a network namespace: sockets that are made meanwhile stay there."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    home, there = os.open("/proc/thread-self/ns/net", os.O_RDONLY), os.open(f"/run/netns/{namespace}", os.O_RDONLY)
+    try:
+        assert libc.setns(there, 0) == 0, os.strerror(ctypes.get_errno())
+        yield
+    finally:
+        assert libc.setns(home, 0) == 0, os.strerror(ctypes.get_errno())
+        os.close(home)
+        os.close(there)
+
+
+@contextlib.contextmanager
+def guest(programs=()):
+    """A guest with these programs in /bin, at the end of a wire. It is gone afterwards in any case."""
+    kernel, disk = image.initial_ram_disk(programs)
+    name, log = f"hodo-guest-{os.getpid()}", image.TARGET / f"console-{os.getpid()}.log"
+    with contextlib.ExitStack() as stack:
+        image.run("ip", "netns", "add", name)
+        stack.callback(subprocess.run, ["ip", "netns", "del", name], check=False)
+        wire(name)
+        command = [
+            *("qemu-system-x86_64", "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "512", "-smp", "2"),
+            *("-nographic", "-monitor", "none", "-no-reboot", "-serial", f"file:{log}", "-kernel", kernel, "-initrd", disk),
+            *("-append", f"console=ttyS0 quiet panic=1 ADDRESS={GUEST} ADDRESS6={GUEST6}"),
+            *("-netdev", "tap,id=wire,ifname=tap,script=no,downscript=no", "-device", f"virtio-net-pci,netdev=wire,host_mtu={MTU},romfile="),
+        ]  # fmt: skip
+        process = subprocess.Popen(
+            ["ip", "netns", "exec", name, *map(str, command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            start_new_session=True, preexec_fn=die_with_parent,
+        )  # fmt: skip
+        stack.callback(end, process)
+        up = Guest(name, process, log)
+        wait_until_up(up)
+        yield up
+        log.unlink()
+
+
+def wire(name):
+    """Makes the wire: this host's end `host`, a bridge, and the guest's tap. What leaves by `port` goes to the host, by `tap` to the guest."""
+    image.run("ip", "-n", name, "link", "set", "lo", "up")
+    image.run("ip", "-n", name, "link", "add", "bridge", "mtu", str(MTU), "type", "bridge")
+    image.run("ip", "-n", name, "link", "add", "host", "mtu", str(MTU), "type", "veth", "peer", "name", "port", "mtu", str(MTU))
+    image.run("ip", "-n", name, "tuntap", "add", "tap", "mode", "tap")
+    image.run("ip", "-n", name, "link", "set", "tap", "mtu", str(MTU), "master", "bridge", "up")
+    image.run("ip", "-n", name, "link", "set", "port", "master", "bridge", "up")
+    image.run("ip", "-n", name, "link", "set", "bridge", "up")
+    image.run("ip", "-n", name, "address", "add", f"{HOST}/24", "dev", "host")
+    image.run("ip", "-n", name, "-6", "address", "add", f"{HOST6}/64", "dev", "host", "nodad")
+    image.run("ip", "-n", name, "link", "set", "host", "up")
+
+
+def die_with_parent():
+    """Has the kernel end this process with the test."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def end(process):
+    """Ends what was started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def wait_until_up(up):
+    """Waits until the agent answers."""
+    until = time.monotonic() + BOOT
+    while True:
+        assert up.process.poll() is None, f"QEMU has ended: {up.process.stdout.read().decode()}\n{up.console()}"
+        try:
+            status, _ = up.run("true", timeout=20)
+        except (OSError, Died):
+            status = None
+        if status == 0:
+            return
+        if time.monotonic() > until:
+            raise Died(f"not up after {BOOT} s:\n{up.console()}")
+        time.sleep(0.2)
