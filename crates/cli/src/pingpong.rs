@@ -70,6 +70,9 @@ pub struct PingPongOptions {
     /// Time out after measured round trips, instead of the fixed time of the standard.
     #[arg(long)]
     measured_timeout: bool,
+    /// Try again for this many seconds if nothing listens at HOST yet.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=3600), requires = "host")]
+    connect_within: u64,
     /// Give up if nothing completes within this many seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
@@ -151,6 +154,7 @@ fn session(options: &PingPongOptions) -> Session {
         udp_port: options.udp_port,
         measures_timeout: options.measured_timeout,
         patience,
+        connect_within: Duration::from_secs(options.connect_within),
     }
 }
 

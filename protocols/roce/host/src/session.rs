@@ -2,10 +2,10 @@
 
 use crate::AddressOfQueuePair;
 use crate::device::{Device, DeviceError, Reliability};
-use crate::exchange::{Exchange, ExchangeError, Greeting};
+use crate::exchange::{Exchange, ExchangeError};
 use crate::pingpong::{End, PingPong, PingPongError, Side, Took};
 use crate::soft::{SoftDevice, SoftSettings};
-use hodo_io::{Clock, resolve};
+use hodo_io::{Clock, resolve, sleep};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
@@ -13,6 +13,12 @@ use thiserror::Error;
 
 /// Addresses of loopback that are tried, one after the other, if the port is taken on the first: both ends may be on this host.
 const LOOPBACK_ADDRESSES: u8 = 200;
+
+/// The time between two attempts to reach a server that does not listen yet.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// The acknowledgement timeout for three of which an end answers at most when its exchange is over.
+const LINGER_STEP: Duration = Duration::from_millis(100);
 
 /// How a session is carried out.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +33,8 @@ pub struct Session {
     pub udp_port: u16,
     /// Whether timeouts follow measured round trips.
     pub measures_timeout: bool,
+    /// The time for which a client tries again while nothing listens at the far end.
+    pub connect_within: Duration,
     /// The time within which the far end has to answer over TCP.
     pub patience: Duration,
 }
@@ -68,54 +76,89 @@ impl Session {
     /// Returns the [`SessionError`].
     pub fn client(&self, host: &str, port: u16, told: &mut dyn FnMut(Progress<'_>)) -> Result<Took, SessionError> {
         let to = resolve(host, port).map_err(|error| SessionError::Usage(format!("`{host}`: {error}")))?;
-        let mut exchange = Exchange::connect(to, self.patience)?;
+        let mut exchange = self.reach(to)?;
         let mut device = self.open_soft(exchange.local()?.ip())?;
-        self.with(&mut device, &mut exchange, Side::Client, told)
+        let end = self.end(&mut device, told)?;
+        self.ask(end, &mut exchange, told)
     }
 
-    /// Waits for a client, and exchanges messages with it.
+    /// Connects to a server, which may not listen yet.
+    fn reach(&self, to: SocketAddr) -> Result<Exchange, ExchangeError> {
+        let clock = Clock::start();
+        let until = clock.now() + self.connect_within;
+        loop {
+            match Exchange::connect(to, self.patience) {
+                Err(ExchangeError::Tcp { error, .. })
+                    if error.kind() == io::ErrorKind::ConnectionRefused && clock.now() < until =>
+                {
+                    sleep(RETRY_AFTER);
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Waits for a client, and exchanges messages with it. If the session has an address, its queue pair is told of before.
     ///
     /// # Errors
     /// Returns the [`SessionError`].
     pub fn server(&self, listener: &TcpListener, told: &mut dyn FnMut(Progress<'_>)) -> Result<Took, SessionError> {
+        let Some(address) = self.address else {
+            let mut exchange = Exchange::accept(listener, self.patience)?;
+            let mut device = self.open_soft(exchange.local()?.ip())?;
+            let end = self.end(&mut device, told)?;
+            return self.serve(end, &mut exchange, told);
+        };
+        let mut device = self.open_soft(address)?;
+        let end = self.end(&mut device, told)?;
         let mut exchange = Exchange::accept(listener, self.patience)?;
-        let mut device = self.open_soft(exchange.local()?.ip())?;
-        self.with(&mut device, &mut exchange, Side::Server, told)
+        self.serve(end, &mut exchange, told)
     }
 
-    fn with<D: Device>(
+    /// Prepares this end, and tells of it.
+    fn end<'d, D: Device>(
         &self,
-        device: &mut D,
+        device: &'d mut D,
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<End<'d, D>, DeviceError> {
+        let end = End::new(device, &self.parameters)?;
+        told(Progress::Local(end.local()));
+        Ok(end)
+    }
+
+    /// Exchanges messages with a server.
+    fn ask<D: Device>(
+        &self,
+        mut end: End<'_, D>,
         exchange: &mut Exchange,
-        side: Side,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Took, SessionError> {
-        let mut end = End::new(device, &self.parameters)?;
-        let local = *end.local();
-        told(Progress::Local(&local));
-        match side {
-            Side::Client => {
-                exchange.tell(&local)?;
-                let remote = exchange.hear()?;
-                exchange.done()?;
-                told(Progress::Remote(&remote));
-                end.connect(&remote, &self.reliability)?;
-            }
-            Side::Server => {
-                let remote = match exchange.greeting()? {
-                    Greeting::Address(remote) => remote,
-                    Greeting::Request(request) => {
-                        return Err(ExchangeError::NotAnAddress(exchange.far(), request.to_string()).into());
-                    }
-                };
-                end.connect(&remote, &self.reliability)?;
-                exchange.tell(&local)?;
-                exchange.wait_done()?;
-                told(Progress::Remote(&remote));
-            }
-        }
+        exchange.tell(end.local())?;
+        let remote = exchange.hear()?;
+        exchange.done()?;
+        told(Progress::Remote(&remote));
+        end.connect(&remote, &self.reliability)?;
+        self.run(end, Side::Client)
+    }
+
+    /// Exchanges messages with a client.
+    fn serve<D: Device>(
+        &self,
+        mut end: End<'_, D>,
+        exchange: &mut Exchange,
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Took, SessionError> {
+        let remote = exchange.hear()?;
+        end.connect(&remote, &self.reliability)?;
+        exchange.tell(end.local())?;
+        exchange.wait_done()?;
+        told(Progress::Remote(&remote));
+        self.run(end, Side::Server)
+    }
+
+    fn run<D: Device>(&self, mut end: End<'_, D>, side: Side) -> Result<Took, SessionError> {
         let took = end.run(side)?;
-        end.linger(self.reliability.timeout_span().min(Duration::from_millis(100)) * 3)?;
+        end.linger(self.reliability.timeout_span().min(LINGER_STEP) * 3)?;
         Ok(took)
     }
 

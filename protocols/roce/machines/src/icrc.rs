@@ -56,7 +56,13 @@ impl Flow {
     pub fn new(from: &Address, to: &Address) -> Flow {
         match (from.ip(), to.ip()) {
             (Some(from), Some(to)) => Self::of_ip(from, to),
-            _ => Flow { prefix: [0xFF; PREFIX_MAX], kind: Kind::Bare, expected: 0, places: Places::default(), is_unfragmented: true },
+            _ => Flow {
+                prefix: [0xFF; PREFIX_MAX],
+                kind: Kind::Bare,
+                expected: 0,
+                places: Places::default(),
+                is_unfragmented: true,
+            },
         }
     }
 

@@ -1,0 +1,68 @@
+"""`hodo pingpong` on this host, and stock `ibv_rc_pingpong` on the kernel's rxe in the guest, each as client and as server."""
+
+import contextlib
+import re
+import subprocess
+
+import command
+import pytest
+
+from guest import GUEST, HOST
+
+# Every path MTU, sizes on both sides of it, and both ways to wait.
+CASES = [
+    (64, 256, "poll"), (64, 1024, "events"), (4096, 256, "poll"), (4096, 512, "events"), (4096, 1024, "poll"), (4096, 4096, "events"),
+    (16384, 2048, "poll"), (65536, 1024, "events"), (65536, 4096, "poll"), (1, 1024, "poll"), (1023, 1024, "poll"),
+]  # fmt: skip
+ITERATIONS = 500
+
+
+@contextlib.contextmanager
+def ours(guest, *arguments):
+    """Our end, which is ended in any case."""
+    line = [*guest.at_host(), command.HODO, "pingpong", *map(str, arguments)]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def options(size, mtu, how):
+    return ["-s", size, "-m", mtu, "-n", ITERATIONS, *(["-e"] if how == "events" else [])]
+
+
+def stock(size, mtu, how):
+    return "ibv_rc_pingpong -g 1 " + " ".join(map(str, options(size, mtu, how)))
+
+
+def listening(process, said="local address"):
+    """Waits until our server listens; it says so first."""
+    line = process.stdout.readline()
+    assert said in line, line + process.stdout.read()
+
+
+def done(process):
+    text, _ = process.communicate(timeout=120)
+    assert process.returncode == 0 and f"{ITERATIONS} iters" in text, text
+    return text
+
+
+@pytest.mark.parametrize(("size", "mtu", "how"), CASES)
+def test_our_client_to_the_stock_server(guest, size, mtu, how):
+    server = guest.start("timeout 100 " + stock(size, mtu, how))
+    with ours(guest, GUEST, "--connect-within", 20, *options(size, mtu, how)) as client:
+        text = done(client)
+    assert f"GID ::ffff:{GUEST}" in text and f"GID ::ffff:{HOST}" in text, text
+    status, said = server.wait(100)
+    assert status == 0 and re.search(rf"{ITERATIONS} iters in", said), said
+
+
+@pytest.mark.parametrize(("size", "mtu", "how"), CASES)
+def test_the_stock_client_to_our_server(guest, size, mtu, how):
+    with ours(guest, "--listen", HOST, "--address", HOST, *options(size, mtu, how)) as server:
+        listening(server)
+        status, said = guest.run(f"{stock(size, mtu, how)} {HOST}", timeout=100)
+        assert status == 0 and f"{ITERATIONS} iters" in said, said
+        done(server)
