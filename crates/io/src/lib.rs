@@ -40,6 +40,7 @@ mod trace;
 mod transport;
 mod untaken;
 pub mod usage;
+pub mod verbs;
 
 pub use attended::{Attendant, Waker};
 pub use bell::Bell;
