@@ -172,7 +172,7 @@ impl CompletionQueue {
         Ok(&self.found)
     }
 
-    /// Asks for an event when the next completion comes. One that came before is not announced, so poll once more after this.
+    /// Requests an event for when the next completion comes. One that came before is not announced, so poll once more after this.
     ///
     /// # Errors
     /// [`Error::Refused`] if the queue can no longer be used.

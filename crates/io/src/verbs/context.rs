@@ -107,7 +107,7 @@ pub struct DeviceFacts {
     pub reads: (u32, u32),
     /// Whether the device does atomic operations.
     pub has_atomics: bool,
-    /// What the device can do with memory that is paged in on demand.
+    /// The capabilities with memory that is paged in on demand.
     pub on_demand: OnDemandPaging,
     /// The bits of a completion's timestamp; 0 if the device has none.
     pub timestamp_mask: u64,

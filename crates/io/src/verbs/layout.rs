@@ -110,7 +110,7 @@ structures! {
         context: ibv_context,
     }
 
-    /// What a device can do.
+    /// The limits of a device.
     whole ibv_device_attr {
         fw_ver: [u8; 64],
         node_guid: u64,
@@ -141,10 +141,10 @@ structures! {
         phys_port_cnt: u8,
     }
 
-    /// What a device can do with memory that is paged in on demand.
+    /// The capabilities of a device with memory that is paged in on demand.
     whole ibv_odp_caps { general_caps: u64, per_transport_caps: [u32; 3], }
 
-    /// What a device can do, with the capabilities that were added later.
+    /// The limits of a device, with the capabilities that were added later.
     whole ibv_device_attr_ex {
         orig_attr: ibv_device_attr,
         comp_mask: u32,

@@ -280,7 +280,7 @@ impl Region {
         Ok(())
     }
 
-    /// Asks the device to fault in the whole region before it is needed (`ibv_advise_mr`).
+    /// Faults in the whole region, before the device needs it (`ibv_advise_mr`).
     ///
     /// # Errors
     /// [`Error::Unsupported`] or [`Error::Refused`] if the device cannot; the region can be used all the same.

@@ -46,7 +46,7 @@ pub enum Operation {
     FetchAdd {
         /// Eight bytes, aligned to eight.
         place: RemotePlace,
-        /// What is added.
+        /// The number that is added.
         add: u64,
     },
 }
