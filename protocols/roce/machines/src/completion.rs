@@ -17,19 +17,19 @@ hodo_machine::codes! {
         /// The queue pair had failed before the request was carried out.
         Flushed = 5 => "Work Request Flushed Error",
         /// The response is not one to the request.
-        BadResponse = 8 => "bad response error",
+        BadResponse = 7 => "bad response error",
         /// A protection error on a local buffer of an incoming request.
-        LocalAccess = 9 => "local access error",
+        LocalAccess = 8 => "local access error",
         /// The far end found the request invalid.
-        RemoteInvalidRequest = 10 => "remote invalid request error",
+        RemoteInvalidRequest = 9 => "remote invalid request error",
         /// The remote key, the address or the rights are wrong.
-        RemoteAccess = 11 => "remote access error",
+        RemoteAccess = 10 => "remote access error",
         /// The far end could not carry out the request.
-        RemoteOperation = 12 => "remote operation error",
+        RemoteOperation = 11 => "remote operation error",
         /// No acknowledgement came within all retries.
-        RetryExceeded = 13 => "transport retry counter exceeded",
+        RetryExceeded = 12 => "transport retry counter exceeded",
         /// The far end had no receive request within all retries.
-        ReceiverNotReady = 14 => "RNR retry counter exceeded",
+        ReceiverNotReady = 13 => "RNR retry counter exceeded",
         /// A failure of another kind.
         General = 21 => "general error",
     }
