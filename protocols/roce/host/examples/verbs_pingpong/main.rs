@@ -1,29 +1,50 @@
 //! Runs ping-pongs and every operation between two queue pairs of an adapter, and prints what the adapter cannot do.
 //!
 //!     cargo run --release -p hodo-roce-host --example verbs_pingpong -- [DEVICE [PORT [GID]]]
+//!
+//! or exchanges messages with `ibv_rc_pingpong` of the same host or another:
+//!
+//!     cargo run --release -p hodo-roce-host --example verbs_pingpong -- client|server ADDRESS:PORT [events]
 
 mod operations;
+mod stock;
 
 use hodo_io::{Clock, verbs};
 use hodo_roce_host::pingpong::{End, PingPong, Side};
 use hodo_roce_host::{AddressOfQueuePair, DeviceError, MemoryKind, Reliability, VerbsDevice, VerbsSettings, WaitMode};
+use std::error::Error;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let device = arguments.next().filter(|name| name != "-");
-    let port = arguments.next().map_or(1, |port| port.parse().expect("a number"));
-    let gid = arguments.next().map(|gid| gid.parse().expect("a number"));
-    let settings = VerbsSettings { device, port, gid, ..VerbsSettings::default() };
-    match run(&settings) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            println!("{error}");
-            ExitCode::FAILURE
-        }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.first().map(String::as_str) {
+        Some("client") => with_stock(Side::Client, &arguments[1..]),
+        Some("server") => with_stock(Side::Server, &arguments[1..]),
+        _ => with_itself(&arguments),
+    };
+    if let Err(error) = done {
+        println!("{error}");
+        return ExitCode::FAILURE;
     }
+    ExitCode::SUCCESS
+}
+
+fn with_stock(side: Side, arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let wait = if arguments.get(1).is_some() { WaitMode::Events } else { WaitMode::Poll };
+    stock::run(&VerbsSettings::default(), side, arguments.first().ok_or("ADDRESS:PORT is missing")?.parse()?, wait)
+}
+
+fn with_itself(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let mut settings = VerbsSettings { device: arguments.first().cloned(), ..VerbsSettings::default() };
+    if let Some(port) = arguments.get(1) {
+        settings.port = port.parse()?;
+    }
+    if let Some(gid) = arguments.get(2) {
+        settings.gid = Some(gid.parse()?);
+    }
+    Ok(run(&settings)?)
 }
 
 fn run(settings: &VerbsSettings) -> Result<(), DeviceError> {
