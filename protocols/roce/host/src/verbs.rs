@@ -127,6 +127,10 @@ impl VerbsDevice {
 
     /// Sleeps until there are completions. The queue is armed, and then looked at once more, for one that came before is not announced.
     fn sleep(&mut self, until: Instant, completions: &mut Vec<Completion>) -> Result<(), DeviceError> {
+        if !self.settings.has_events {
+            let text = format!("{} was opened without events: poll it, or open it with them", self.name);
+            return Err(DeviceError::Missing(text));
+        }
         loop {
             if !self.is_armed {
                 self.completions.arm().map_err(|error| refused("Couldn't request CQ notification", &error))?;
@@ -146,11 +150,18 @@ impl VerbsDevice {
                 if self.take(completions)? {
                     return Ok(());
                 }
-            } else if let Some(event) = std::iter::from_fn(|| self.context.event()).find(|event| event.is_fatal) {
-                let text = format!("{} of {}: open the device again", event.text, self.name);
-                return Err(DeviceError::Missing(text));
+            } else {
+                self.check_events()?;
             }
         }
+    }
+
+    /// Takes asynchronous events, and fails with the first after which the device cannot be used.
+    fn check_events(&self) -> Result<(), DeviceError> {
+        let fatal = std::iter::from_fn(|| self.context.event()).find(|event| event.is_fatal);
+        fatal.map_or(Ok(()), |event| {
+            Err(DeviceError::Missing(format!("{} of {}: open the device again", event.text, self.name)))
+        })
     }
 
     /// Copies the payload of an inline request out of its regions.
@@ -331,7 +342,7 @@ impl Device for VerbsDevice {
                 }
             }
         }
-        if wait == Wait::Spin { Ok(()) } else { self.sleep(until, completions) }
+        if wait == Wait::Spin { self.check_events() } else { self.sleep(until, completions) }
     }
 
     fn now(&self) -> Instant {
