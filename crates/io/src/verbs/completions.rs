@@ -42,6 +42,7 @@ pub struct WorkCompletion {
 
 impl WorkCompletion {
     /// Sets what is only there after a success. Some drivers mark their sends with immediate data as well.
+    #[inline]
     fn succeeded(mut self, opcode: u32, length: u32, flags: u32, immediate: u32) -> Self {
         (self.opcode, self.length) = (opcode, length);
         if opcode & IBV_WC_RECV != 0 {
@@ -55,7 +56,6 @@ impl WorkCompletion {
 /// A completion queue, and the channel for its events if it has one.
 pub struct CompletionQueue {
     pub(super) handle: Arc<QueueHandle>,
-    found: Vec<WorkCompletion>,
     /// Room for the driver's form of a batch.
     room: Box<[ibv_wc; BATCH]>,
 }
@@ -119,7 +119,7 @@ impl Context {
         let handle = QueueHandle { raw, extended, poll, arm, channel, opened: opened.clone() };
         // SAFETY: completions are plain numbers, for which all zeroes are valid.
         let room = Box::new(unsafe { MaybeUninit::zeroed().assume_init() });
-        Ok(CompletionQueue { handle: Arc::new(handle), found: Vec::with_capacity(BATCH), room })
+        Ok(CompletionQueue { handle: Arc::new(handle), room })
     }
 }
 
@@ -143,16 +143,14 @@ impl CompletionQueue {
         check("ibv_resize_cq", answer)
     }
 
-    /// Takes completions from the queue, at most a batch; none if it is empty.
+    /// Takes completions from the queue, at most a batch, and hands each to `take`. Returns how many there were.
     ///
     /// # Errors
     /// [`Error::Refused`] if the queue can no longer be used.
     #[inline]
-    pub fn poll(&mut self) -> Result<&[WorkCompletion], Error> {
-        self.found.clear();
+    pub fn poll(&mut self, mut take: impl FnMut(&WorkCompletion)) -> Result<usize, Error> {
         if let Some(queue) = self.handle.extended {
-            extended::poll(queue, &mut self.found)?;
-            return Ok(&self.found);
+            return extended::poll(queue, take);
         }
         // SAFETY: the queue is live, and pointer and count are those of room for completions.
         let count = unsafe { (self.handle.poll)(self.handle.raw.as_ptr(), BATCH as c_int, self.room.as_mut_ptr()) };
@@ -167,9 +165,9 @@ impl CompletionQueue {
             };
             let is_success = raw.status == IBV_WC_SUCCESS;
             let succeeded = || base.succeeded(raw.opcode, raw.byte_len, raw.wc_flags, raw.imm_data);
-            self.found.push(if is_success { succeeded() } else { base });
+            take(&if is_success { succeeded() } else { base });
         }
-        Ok(&self.found)
+        Ok(count)
     }
 
     /// Requests an event for when the next completion comes. One that came before is not announced, so poll once more after this.

@@ -115,14 +115,14 @@ impl VerbsDevice {
     /// Takes what is in the completion queue. Returns whether there was anything.
     #[inline]
     fn take(&mut self, completions: &mut Vec<Completion>) -> Result<bool, DeviceError> {
-        let found = self.completions.poll().map_err(|error| refused("poll CQ failed", &error))?;
-        for work in found {
+        let (timestamps, has_timestamps) = (&mut self.timestamps, self.settings.has_timestamps);
+        let count = self.completions.poll(|work| {
             completions.push(completion(work));
-            if self.settings.has_timestamps {
-                self.timestamps.push(work.timestamp.unwrap_or(0));
+            if has_timestamps {
+                timestamps.push(work.timestamp.unwrap_or(0));
             }
-        }
-        Ok(!found.is_empty())
+        });
+        Ok(count.map_err(|error| refused("poll CQ failed", &error))? > 0)
     }
 
     /// Sleeps until there are completions. The queue is armed, and then looked at once more, for one that came before is not announced.

@@ -6,6 +6,7 @@ use crate::verbs::layout::{
     IBV_WC_EX_WITH_BYTE_LEN, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, IBV_WC_EX_WITH_IMM, IBV_WC_EX_WITH_QP_NUM,
     IBV_WC_SUCCESS, ibv_comp_channel, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_poll_cq_attr,
 };
+use std::ffi::c_int;
 use std::ptr::{self, NonNull};
 
 /// Creates the queue. The channel is null, or outlives it.
@@ -60,36 +61,55 @@ macro_rules! field {
     };
 }
 
-/// Appends the completions that are there, at most a batch.
-pub(super) fn poll(queue: NonNull<ibv_cq_ex>, found: &mut Vec<WorkCompletion>) -> Result<(), Error> {
-    let raw = queue.as_ptr();
-    let mut attributes = ibv_poll_cq_attr { comp_mask: 0 };
-    // SAFETY: the queue is live, and the functions do not change.
-    let (start, next, end) = unsafe { ((*raw).start_poll, (*raw).next_poll, (*raw).end_poll) };
-    let (Some(start), Some(next), Some(end)) = (start, next, end) else {
-        return Err(Error::Unsupported("ibv_start_poll"));
-    };
-    // SAFETY: the queue is live, this thread has it for itself, and the pointer is that of a live structure.
-    let mut answer = unsafe { start(raw, &raw mut attributes) };
-    if answer == libc::ENOENT {
-        return Ok(());
-    }
-    if answer != 0 {
-        return Err(Error::Refused { verb: "ibv_start_poll", errno: answer.abs() });
-    }
+/// Hands over the completions that are there, at most a batch. Returns how many there were.
+pub(super) fn poll(queue: NonNull<ibv_cq_ex>, mut take: impl FnMut(&WorkCompletion)) -> Result<usize, Error> {
+    let Some(round) = Round::start(queue)? else { return Ok(0) };
+    let (mut answer, mut count) = (0, 0);
     while answer == 0 {
-        found.push(completion(queue));
-        if found.len() == BATCH {
+        take(&completion(queue));
+        count += 1;
+        if count == BATCH {
             break;
         }
         // SAFETY: the round has been started.
-        answer = unsafe { next(raw) };
+        answer = unsafe { (round.next)(queue.as_ptr()) };
     }
-    // SAFETY: the round has been started, and is ended once.
-    unsafe { end(raw) };
     match answer {
-        0 | libc::ENOENT => Ok(()),
+        0 | libc::ENOENT => Ok(count),
         errno => Err(Error::Refused { verb: "ibv_next_poll", errno: errno.abs() }),
+    }
+}
+
+/// A round of polling, which ends when it is dropped: until then the driver keeps the queue locked.
+struct Round {
+    queue: NonNull<ibv_cq_ex>,
+    next: unsafe extern "C" fn(*mut ibv_cq_ex) -> c_int,
+    end: unsafe extern "C" fn(*mut ibv_cq_ex),
+}
+
+impl Round {
+    /// Starts a round, which stands at the first completion; `None` if the queue is empty.
+    fn start(queue: NonNull<ibv_cq_ex>) -> Result<Option<Self>, Error> {
+        let raw = queue.as_ptr();
+        // SAFETY: the queue is live, and the functions do not change.
+        let (start, next, end) = unsafe { ((*raw).start_poll, (*raw).next_poll, (*raw).end_poll) };
+        let (Some(start), Some(next), Some(end)) = (start, next, end) else {
+            return Err(Error::Unsupported("ibv_start_poll"));
+        };
+        let mut attributes = ibv_poll_cq_attr { comp_mask: 0 };
+        // SAFETY: the queue is live, this thread has it for itself, and the pointer is that of a live structure.
+        match unsafe { start(raw, &raw mut attributes) } {
+            0 => Ok(Some(Round { queue, next, end })),
+            libc::ENOENT => Ok(None),
+            errno => Err(Error::Refused { verb: "ibv_start_poll", errno: errno.abs() }),
+        }
+    }
+}
+
+impl Drop for Round {
+    fn drop(&mut self) {
+        // SAFETY: the round has been started, and is ended once.
+        unsafe { (self.end)(self.queue.as_ptr()) };
     }
 }
 

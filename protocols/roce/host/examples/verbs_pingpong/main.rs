@@ -4,7 +4,7 @@
 //!
 //! or exchanges messages with `ibv_rc_pingpong` of the same host or another:
 //!
-//!     cargo run --release -p hodo-roce-host --example verbs_pingpong -- client|server ADDRESS:PORT [events]
+//!     cargo run --release -p hodo-roce-host --example verbs_pingpong -- client|server ADDRESS:PORT [events] [ITERATIONS]
 
 mod operations;
 mod stock;
@@ -32,8 +32,10 @@ fn main() -> ExitCode {
 }
 
 fn with_stock(side: Side, arguments: &[String]) -> Result<(), Box<dyn Error>> {
-    let wait = if arguments.get(1).is_some() { WaitMode::Events } else { WaitMode::Poll };
-    stock::run(&VerbsSettings::default(), side, arguments.first().ok_or("ADDRESS:PORT is missing")?.parse()?, wait)
+    let wait = if arguments.iter().any(|word| word == "events") { WaitMode::Events } else { WaitMode::Poll };
+    let iterations = arguments.iter().find_map(|word| word.parse().ok()).unwrap_or(1000);
+    let at = arguments.first().ok_or("ADDRESS:PORT is missing")?.parse()?;
+    stock::run(&VerbsSettings::default(), side, at, &PingPong { wait, iterations, ..PingPong::default() })
 }
 
 fn with_itself(arguments: &[String]) -> Result<(), Box<dyn Error>> {

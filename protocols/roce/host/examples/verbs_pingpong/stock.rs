@@ -3,17 +3,17 @@
 use hodo_io::Clock;
 use hodo_roce_host::exchange::{Exchange, Greeting};
 use hodo_roce_host::pingpong::{End, PingPong, Side};
-use hodo_roce_host::{Reliability, VerbsDevice, VerbsSettings, WaitMode, session};
+use hodo_roce_host::{Reliability, VerbsDevice, VerbsSettings, session};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Exchanges 1000 messages of 4096 bytes with the far end, as its defaults are.
-pub fn run(settings: &VerbsSettings, side: Side, at: SocketAddr, wait: WaitMode) -> Result<(), Box<dyn Error>> {
+/// Exchanges messages with the far end, which has to have the same parameters.
+pub fn run(settings: &VerbsSettings, side: Side, at: SocketAddr, parameters: &PingPong) -> Result<(), Box<dyn Error>> {
     let mut device = VerbsDevice::open(settings, Clock::start())?;
-    let mut end = End::new(&mut device, &PingPong { wait, ..PingPong::default() })?;
+    let mut end = End::new(&mut device, parameters)?;
     let (local, reliability) = (*end.local(), Reliability::default());
     match side {
         Side::Client => {
@@ -33,6 +33,6 @@ pub fn run(settings: &VerbsSettings, side: Side, at: SocketAddr, wait: WaitMode)
     }
     let took = end.run(side)?;
     let us = took.span.as_secs_f64() * 1e6 / took.iterations as f64;
-    println!("{side:?} of ibv_rc_pingpong, {wait:?}: {} bytes, {us:.2} us/iter", took.bytes);
+    println!("{side:?} of ibv_rc_pingpong, {:?}: {} bytes, {us:.2} us/iter", parameters.wait, took.bytes);
     Ok(())
 }
