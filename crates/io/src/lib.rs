@@ -1,7 +1,7 @@
 //! Sockets, threads, clocks and processor placement: the endpoint that runs a machine on a real transport.
 //!
-//! This is the only crate with sockets, and the only one with `unsafe`, all of it in its `sys` modules and the modules
-//! that query the kernel for facts; each block says why it is sound.
+//! This is the only crate with sockets, and the only one with `unsafe`, all of it in its `sys` modules, in `verbs`, and in
+//! the modules that query the kernel for facts; each block says why it is sound.
 
 pub mod affinity;
 mod attended;
