@@ -14,6 +14,7 @@ import subprocess
 import time
 
 import image
+from wire import Wire
 
 HOST, GUEST = "10.9.0.254", "10.9.0.1"
 HOST6, GUEST6 = "fd09::fe", "fd09::1"
@@ -61,8 +62,8 @@ class Running:
 class Guest:
     """A guest that is up. Everything on this host that talks to it is run by `at_host`."""
 
-    def __init__(self, namespace, process, log):
-        self.namespace, self.process, self.log = namespace, process, log
+    def __init__(self, namespace, process, log, wire):
+        self.namespace, self.process, self.log, self.wire = namespace, process, log, wire
 
     def at_host(self):
         """Returns what a command begins with that is run at this end of the wire."""
@@ -91,10 +92,9 @@ class Guest:
         assert status == 0, said
 
     def lose(self, percent):
-        """Loses packets in both directions from now on; 0 ends that."""
-        for device in ("tap", "port"):
-            command = ["tc", "-n", self.namespace, "qdisc", "replace", "dev", device, "root", "netem", "limit", "10000", "loss", f"{percent}%"]
-            image.run(*command)
+        """Loses this share of the packets in both directions from now on; 0 ends that. Returns how many were lost until now."""
+        self.wire.loss = percent / 100
+        return self.wire.lost
 
 
 @contextlib.contextmanager
@@ -119,36 +119,35 @@ def guest(programs=()):
     with contextlib.ExitStack() as stack:
         image.run("ip", "netns", "add", name)
         stack.callback(subprocess.run, ["ip", "netns", "del", name], check=False)
-        wire(name)
+        wire = lay(name)
         command = [
             *("qemu-system-x86_64", "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "512", "-smp", "2"),
             *("-nographic", "-monitor", "none", "-no-reboot", "-serial", f"file:{log}", "-kernel", kernel, "-initrd", disk),
             *("-append", f"console=ttyS0 quiet panic=1 ADDRESS={GUEST} ADDRESS6={GUEST6}"),
-            *("-netdev", "tap,id=wire,ifname=tap,script=no,downscript=no", "-device", f"virtio-net-pci,netdev=wire,host_mtu={MTU},romfile="),
+            *("-netdev", f"dgram,id=wire,local.type=fd,local.str={wire.socket.fileno()}", "-device", f"virtio-net-pci,netdev=wire,host_mtu={MTU},romfile="),
         ]  # fmt: skip
         process = subprocess.Popen(
             ["ip", "netns", "exec", name, *map(str, command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            start_new_session=True, preexec_fn=die_with_parent,
+            start_new_session=True, preexec_fn=die_with_parent, pass_fds=[wire.socket.fileno()],
         )  # fmt: skip
+        wire.socket.close()
         stack.callback(end, process)
-        up = Guest(name, process, log)
+        up = Guest(name, process, log, wire)
         wait_until_up(up)
         yield up
         log.unlink()
 
 
-def wire(name):
-    """Makes the wire: this host's end `host`, a bridge, and the guest's tap. What leaves by `port` goes to the host, by `tap` to the guest."""
+def lay(name):
+    """Lays the wire: this host's end is the device `host` in the namespace."""
+    with inside(name):
+        wire = Wire()
     image.run("ip", "-n", name, "link", "set", "lo", "up")
-    image.run("ip", "-n", name, "link", "add", "bridge", "mtu", str(MTU), "type", "bridge")
-    image.run("ip", "-n", name, "link", "add", "host", "mtu", str(MTU), "type", "veth", "peer", "name", "port", "mtu", str(MTU))
-    image.run("ip", "-n", name, "tuntap", "add", "tap", "mode", "tap")
-    image.run("ip", "-n", name, "link", "set", "tap", "mtu", str(MTU), "master", "bridge", "up")
-    image.run("ip", "-n", name, "link", "set", "port", "master", "bridge", "up")
-    image.run("ip", "-n", name, "link", "set", "bridge", "up")
+    image.run("ip", "-n", name, "link", "set", "host", "mtu", str(MTU))
     image.run("ip", "-n", name, "address", "add", f"{HOST}/24", "dev", "host")
     image.run("ip", "-n", name, "-6", "address", "add", f"{HOST6}/64", "dev", "host", "nodad")
     image.run("ip", "-n", name, "link", "set", "host", "up")
+    return wire
 
 
 def die_with_parent():
