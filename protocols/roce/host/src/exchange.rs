@@ -112,7 +112,7 @@ pub struct Request(Vec<(String, String)>);
 impl Request {
     /// Adds a pair.
     #[must_use]
-    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
+    pub fn with(mut self, name: &str, value: &dyn ToString) -> Self {
         self.0.push((name.to_owned(), value.to_string()));
         self
     }
@@ -311,7 +311,7 @@ mod tests {
             (request.get::<u32>("size"), request.get::<u32>("mtu"), heard.number)
         });
         let mut client = Exchange::connect(to, patience).unwrap();
-        client.request(&Request::default().with("size", 64).with("mtu", "x")).unwrap();
+        client.request(&Request::default().with("size", &64).with("mtu", &"x")).unwrap();
         client.tell(&address(1)).unwrap();
         assert_eq!(client.hear().unwrap().number, 2);
         client.done().unwrap();

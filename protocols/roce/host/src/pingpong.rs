@@ -248,7 +248,7 @@ impl<'d, D: Device> End<'d, D> {
                     pending = RECEIVE | SEND;
                 }
             }
-            if self.received % 1024 == 0 {
+            if self.received.is_multiple_of(1024) {
                 give_up = self.device.now() + self.parameters.patience;
             }
         }
