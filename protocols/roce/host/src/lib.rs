@@ -3,6 +3,7 @@
 
 mod device;
 pub mod exchange;
+pub mod perftest;
 pub mod pingpong;
 pub mod session;
 mod soft;

@@ -140,6 +140,16 @@ pub enum PingPongError {
         /// What it should be.
         expected: u8,
     },
+    /// An atomic operation counted wrong.
+    #[error("atomic operation {number}: the count is {found}, not {expected}")]
+    WrongAtomic {
+        /// The operation, from 0.
+        number: u64,
+        /// The count that was found.
+        found: u64,
+        /// What it should be.
+        expected: u64,
+    },
 }
 
 /// One end of a ping-pong, with its queue pair and its memory.
