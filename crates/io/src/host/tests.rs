@@ -81,9 +81,10 @@ fn the_processor_is_named_on_several_architectures() {
 
 #[test]
 fn memory_is_read_in_kibibytes() {
-    assert_eq!(memory_bytes("MemTotal:        4022684 kB\nMemFree: 1 kB\n"), Some(4_022_684 * 1024));
-    assert_eq!(memory_bytes("MemTotal: lots\n"), None);
-    assert_eq!(memory_bytes(""), None);
+    assert_eq!(memory_bytes("MemTotal:        4022684 kB\nMemFree: 1 kB\n", "MemTotal:"), Some(4_022_684 * 1024));
+    assert_eq!(memory_bytes("MemTotal: lots\n", "MemTotal:"), None);
+    assert_eq!(memory_bytes("", "MemTotal:"), None);
+    assert!(memory_available() <= memory("MemTotal:"));
 }
 
 #[test]
