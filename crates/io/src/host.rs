@@ -57,6 +57,12 @@ pub fn name() -> Option<String> {
     line_of("/proc/sys/kernel/hostname")
 }
 
+/// Returns the number of this boot of the kernel, which no other host has: `f0a3c7d2-…`, 32 hexadecimal digits.
+#[must_use]
+pub fn boot_id() -> Option<String> {
+    line_of("/proc/sys/kernel/random/boot_id")
+}
+
 /// Returns the cost of one reading of the monotonic clock, in nanoseconds: the median over batches, so that an
 /// interrupt in one of them does not count.
 #[must_use]

@@ -5,6 +5,7 @@ fn every_linux_has_a_kernel_processors_and_memory() {
     let facts = HostFacts::collect();
     assert!(facts.kernel.is_some_and(|kernel| kernel.contains('.')));
     assert!(facts.cores.is_some_and(|cores| cores >= 1));
+    assert!(boot_id().is_some_and(|boot| boot.len() == 36 && boot.matches('-').count() == 4));
     assert!(facts.memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
     if let Some(chosen) = facts.congestion_control {
         assert!(!chosen.contains(char::is_whitespace));

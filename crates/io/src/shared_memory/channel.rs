@@ -192,7 +192,11 @@ mod tests {
         set.wait(None).expect("it polls");
         assert_eq!((set.next(), set.next()), (Some(5), None));
         far.receive(&mut [0; 4], &mut Vec::new()).expect("open");
-        set.rename(&far, 6).expect("it is in the set");
+        near.send(b"y", &[]).expect("open");
+        set.wait(None).expect("it polls");
+        set.remove(&far, 5);
+        assert_eq!(set.next(), None);
+        set.add(&far, 6).expect("a socket");
         drop(near);
         set.wait(None).expect("it polls");
         assert_eq!(set.next(), Some(6));

@@ -25,12 +25,9 @@ impl ChannelSet {
         self.poller.add(channel.as_fd(), token, false)
     }
 
-    /// Gives a channel of the set another token.
-    ///
-    /// # Errors
-    /// Returns the operating system's error.
-    pub fn rename(&self, channel: &Channel, token: u64) -> io::Result<()> {
-        self.poller.change(channel.as_fd(), token, false)
+    /// Takes a channel out of the set, with what was found ready of it.
+    pub fn remove(&mut self, channel: &Channel, token: u64) {
+        self.poller.remove(channel.as_fd(), token);
     }
 
     /// Adds a listener; `token` stands for it in [`ChannelSet::next`].

@@ -1,0 +1,4 @@
+//! Two devices on one thread: what one posts is carried out at once, so that every outcome is determined.
+
+mod pair;
+mod verbs;
