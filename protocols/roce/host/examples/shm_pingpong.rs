@@ -142,7 +142,7 @@ impl End {
         let mut next = || words.next().and_then(|word| word.parse::<u64>().ok()).expect("a number");
         let remote = AddressOfQueuePair { lid: 0, number: next() as u32, psn: next() as u32, gid };
         let target = Remote { address: next(), key: next() as u32 };
-        device.connect(number, &remote, &Reliability::default()).expect("the far end is there");
+        device.connect(&local, &remote, &Reliability::default()).expect("the far end is there");
         let mut end = End { device, number, region, remote: target, completions: Vec::with_capacity(256), posted: 0 };
         end.post_receives();
         end

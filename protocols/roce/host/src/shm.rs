@@ -221,19 +221,20 @@ impl Device for SharedMemoryDevice {
 
     fn connect(
         &mut self,
-        queue_pair: u32,
+        local: &AddressOfQueuePair,
         remote: &AddressOfQueuePair,
         reliability: &Reliability,
     ) -> Result<(), DeviceError> {
         check_reliability(reliability)?;
-        if self.find(queue_pair)?.0.state != State::Init {
+        let index = index_of(local.number);
+        if self.find(local.number)?.0.state != State::Init {
             return Err(refused("modify_qp: the queue pair has been connected before", EINVAL));
         }
         let channel = self.rendezvous.call(remote)?;
-        let added = self.rendezvous.set.add(&channel, Origin::Outgoing(index_of(queue_pair)).token());
+        let added = self.rendezvous.set.add(&channel, Origin::Outgoing(index).token());
         added.map_err(|error| system("modify_qp", &error))?;
         let table = self.table.memory().file().expect("created here");
-        let found = self.queue_pairs[index_of(queue_pair)].as_deref_mut().expect("it was found above");
+        let found = self.queue_pairs[index].as_deref_mut().expect("it was found above");
         let is_told = found.connect(remote, reliability, channel, (&self.resources.regions, table));
         if !is_told.map_err(|error| system("modify_qp: the far end", &error))? {
             return Err(refused("modify_qp: too many descriptors of this user are in flight", ENOMEM));

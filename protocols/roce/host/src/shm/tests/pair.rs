@@ -42,7 +42,7 @@ impl End {
     }
 
     pub(super) fn connect(&mut self, far: &AddressOfQueuePair, reliability: &Reliability) {
-        self.device.connect(self.local.number, far, reliability).expect("the far end is there");
+        self.device.connect(&self.local, far, reliability).expect("the far end is there");
     }
 
     pub(super) fn entry(&self, offset: u64, length: u32) -> ScatterEntry {
