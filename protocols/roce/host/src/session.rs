@@ -4,6 +4,7 @@ use crate::AddressOfQueuePair;
 use crate::device::{Device, DeviceError, Reliability};
 use crate::exchange::{Exchange, ExchangeError};
 use crate::pingpong::{End, PingPong, PingPongError, Side, Took};
+use crate::shm::{SharedMemoryDevice, SharedMemorySettings};
 use crate::soft::{SoftDevice, SoftSettings};
 use hodo_io::{Clock, resolve, sleep};
 use std::io;
@@ -39,6 +40,16 @@ pub struct Session {
     pub patience: Duration,
 }
 
+/// The kind of device that a session opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Backend {
+    /// The software adapter, over UDP.
+    #[default]
+    Software,
+    /// Shared memory of this host, which both ends have to choose.
+    SharedMemory,
+}
+
 /// What happens in a session, as it happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {
@@ -70,16 +81,39 @@ impl From<DeviceError> for SessionError {
 }
 
 impl Session {
-    /// Connects to the server at `host`, and exchanges messages with it.
+    /// Connects to the server at `host`, and exchanges messages with it over UDP.
     ///
     /// # Errors
     /// Returns the [`SessionError`].
     pub fn client(&self, host: &str, port: u16, told: &mut dyn FnMut(Progress<'_>)) -> Result<Took, SessionError> {
+        self.client_on(Backend::Software, host, port, told)
+    }
+
+    /// Connects to the server at `host`, and exchanges messages with it through a device of this kind.
+    ///
+    /// # Errors
+    /// Returns the [`SessionError`].
+    pub fn client_on(
+        &self,
+        backend: Backend,
+        host: &str,
+        port: u16,
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Took, SessionError> {
         let to = resolve(host, port).map_err(|error| SessionError::Usage(format!("`{host}`: {error}")))?;
         let mut exchange = self.reach(to)?;
-        let mut device = self.open_soft(exchange.local()?.ip())?;
-        let end = self.end(&mut device, told)?;
-        self.ask(end, &mut exchange, told)
+        match backend {
+            Backend::Software => {
+                let mut device = self.open_soft(exchange.local()?.ip())?;
+                let end = self.end(&mut device, told)?;
+                self.ask(end, &mut exchange, told)
+            }
+            Backend::SharedMemory => {
+                let mut device = open_shared_memory()?;
+                let end = self.end(&mut device, told)?;
+                self.ask(end, &mut exchange, told)
+            }
+        }
     }
 
     /// Connects to a server, which may not listen yet.
@@ -98,19 +132,44 @@ impl Session {
         }
     }
 
-    /// Waits for a client, and exchanges messages with it. If the session has an address, its queue pair is told of before.
+    /// Waits for a client, and exchanges messages with it over UDP. If the session has an address, its queue pair is told of before.
     ///
     /// # Errors
     /// Returns the [`SessionError`].
     pub fn server(&self, listener: &TcpListener, told: &mut dyn FnMut(Progress<'_>)) -> Result<Took, SessionError> {
-        let Some(address) = self.address else {
-            let mut exchange = Exchange::accept(listener, self.patience)?;
-            let mut device = self.open_soft(exchange.local()?.ip())?;
-            let end = self.end(&mut device, told)?;
-            return self.serve(end, &mut exchange, told);
-        };
-        let mut device = self.open_soft(address)?;
-        let end = self.end(&mut device, told)?;
+        self.server_on(Backend::Software, listener, told)
+    }
+
+    /// Waits for a client, and exchanges messages with it through a device of this kind.
+    ///
+    /// # Errors
+    /// Returns the [`SessionError`].
+    pub fn server_on(
+        &self,
+        backend: Backend,
+        listener: &TcpListener,
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Took, SessionError> {
+        match (backend, self.address) {
+            (Backend::Software, Some(address)) => self.serve_next(&mut self.open_soft(address)?, listener, told),
+            (Backend::Software, None) => {
+                let mut exchange = Exchange::accept(listener, self.patience)?;
+                let mut device = self.open_soft(exchange.local()?.ip())?;
+                let end = self.end(&mut device, told)?;
+                self.serve(end, &mut exchange, told)
+            }
+            (Backend::SharedMemory, _) => self.serve_next(&mut open_shared_memory()?, listener, told),
+        }
+    }
+
+    /// Prepares this end, and then waits for a client.
+    fn serve_next<D: Device>(
+        &self,
+        device: &mut D,
+        listener: &TcpListener,
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Took, SessionError> {
+        let end = self.end(device, told)?;
         let mut exchange = Exchange::accept(listener, self.patience)?;
         self.serve(end, &mut exchange, told)
     }
@@ -184,6 +243,10 @@ impl Session {
     }
 }
 
+fn open_shared_memory() -> Result<SharedMemoryDevice, DeviceError> {
+    SharedMemoryDevice::open(SharedMemorySettings::default(), Clock::start())
+}
+
 /// Listens for clients.
 ///
 /// # Errors
@@ -191,4 +254,47 @@ impl Session {
 pub fn listen(address: SocketAddr) -> Result<TcpListener, ExchangeError> {
     TcpListener::bind(address)
         .map_err(|error: io::Error| ExchangeError::Tcp { what: format!("listening on {address}"), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WaitMode;
+
+    fn session(wait: WaitMode) -> Session {
+        let patience = Duration::from_secs(10);
+        let parameters = PingPong {
+            size: 10_000,
+            iterations: 300,
+            wait,
+            checks: true,
+            send_entries: 3,
+            patience,
+            ..PingPong::default()
+        };
+        Session {
+            parameters,
+            reliability: Reliability::default(),
+            address: None,
+            udp_port: 0,
+            measures_timeout: false,
+            connect_within: Duration::ZERO,
+            patience,
+        }
+    }
+
+    #[test]
+    fn two_ends_exchange_messages_through_shared_memory() {
+        for wait in [WaitMode::Poll, WaitMode::Events, WaitMode::SpinThenBlock(Duration::from_micros(20))] {
+            let listener = listen(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let serve = move || session(wait).server_on(Backend::SharedMemory, &listener, &mut |_| {}).unwrap();
+            let server = std::thread::spawn(serve);
+            let mut ends = 0;
+            let told = &mut |_: Progress<'_>| ends += 1;
+            let took = session(wait).client_on(Backend::SharedMemory, "127.0.0.1", port, told).unwrap();
+            assert_eq!((took.iterations, took.bytes, ends), (300, 6_000_000, 2));
+            assert_eq!(server.join().unwrap().iterations, 300);
+        }
+    }
 }

@@ -134,7 +134,8 @@ impl SharedMemoryDevice {
             match Far::map(&hello, &files, newcomer.channel) {
                 Err(_) => queue_pair.fail(Status::General, &mut self.resources),
                 Ok(far) => {
-                    let added = self.rendezvous.set.add(far.channel(), Origin::Far(index).token());
+                    let channel = far.channel.as_ref().expect("it has just come");
+                    let added = self.rendezvous.set.add(channel, Origin::Far(index).token());
                     added.map_err(|error| system("modify_qp", &error))?;
                     queue_pair.far = Some(far);
                     queue_pair.hear(&mut self.resources);
@@ -264,8 +265,7 @@ impl Device for SharedMemoryDevice {
     }
 
     fn destroy(&mut self, queue_pair: u32) {
-        if let Ok((found, _)) = self.find(queue_pair) {
-            found.rings.set_ready(false);
+        if self.find(queue_pair).is_ok() {
             self.queue_pairs[index_of(queue_pair)] = None;
             self.resources.ready.retain(|completion| completion.queue_pair != queue_pair);
         }

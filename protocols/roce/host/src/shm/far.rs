@@ -56,8 +56,8 @@ pub(super) struct Far {
     pub(super) regions: Regions,
     /// The code of the time to wait when the far end has no receive posted.
     pub(super) not_ready_timer: u8,
-    /// On which the far end sends.
-    channel: Channel,
+    /// On which the far end sends; `None` once it has left.
+    pub(super) channel: Option<Channel>,
     /// The number of the receive that the next message takes.
     next: u32,
 }
@@ -71,13 +71,9 @@ impl Far {
             table: Table::map(table)?,
             regions: Regions::new(),
             not_ready_timer: hello.not_ready_timer,
-            channel,
+            channel: Some(channel),
             next: 0,
         })
-    }
-
-    pub(super) const fn channel(&self) -> &Channel {
-        &self.channel
     }
 
     /// Returns whether a receive is posted for the next message.
@@ -149,8 +145,9 @@ impl Far {
 
     /// Reads what the far end has sent, at most a turn of it.
     pub(super) fn hear(&mut self, inbox: &mut Inbox) -> Result<Heard, Malformed> {
+        let Some(channel) = &self.channel else { return Ok(Heard::There) };
         for _ in 0..TURN {
-            match inbox.receive(&self.channel).map_err(|_| Malformed)? {
+            match inbox.receive(channel).map_err(|_| Malformed)? {
                 Received::Nothing => break,
                 Received::End => return Ok(Heard::Gone),
                 Received::Message(length) => match Message::decode(&inbox.bytes[..length])? {

@@ -39,8 +39,16 @@ const APART: usize = 128;
 const ENTRY: usize = 16;
 const ARRIVAL: usize = 16;
 
-const READY: u32 = 1;
-const FAILED: u32 = 2;
+/// The state of a queue pair as its far end sees it; before it is connected, the word is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OwnerState {
+    /// Messages may come.
+    Ready = 1,
+    /// The queue pair has failed.
+    Failed = 2,
+    /// The owner has destroyed the queue pair.
+    Left = 3,
+}
 
 /// The depth and width of a receive queue, from which the places in its memory follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,15 +204,15 @@ impl Rings {
         self.shape
     }
 
-    /// Tells the far end that the queue pair is ready, or that it has failed.
-    pub(super) fn set_ready(&self, is_ready: bool) {
-        self.memory.word32(0).store(if is_ready { READY } else { FAILED }, Release);
+    /// Tells the far end the state of the queue pair.
+    pub(super) fn set_state(&self, state: OwnerState) {
+        self.memory.word32(0).store(state as u32, Release);
     }
 
-    /// Returns whether the owner's queue pair is ready.
+    /// Returns whether the owner's queue pair is in this state.
     #[inline]
-    pub(super) fn is_ready(&self) -> bool {
-        self.memory.word32(0).load(Acquire) == READY
+    pub(super) fn is_in(&self, state: OwnerState) -> bool {
+        self.memory.word32(0).load(Acquire) == state as u32
     }
 
     /// Publishes a receive; there are at most as many entries as the shape has.

@@ -2,7 +2,7 @@
 
 use super::backlog::Backlog;
 use super::far::{Far, Heard, Inbox};
-use super::layout::Rings;
+use super::layout::{OwnerState, Rings};
 use super::messages::{Announced, BELL, Hello, announce};
 use super::receiving::{Receive, Taken};
 use super::regions::{Regions, SlotSet};
@@ -113,7 +113,7 @@ impl QueuePair {
             not_ready_timer: reliability.receiver_not_ready_timer,
         };
         let rings = self.rings.memory().file().expect("created here");
-        self.rings.set_ready(true);
+        self.rings.set_state(OwnerState::Ready);
         if !outgoing.send(&hello.encode(), &[rings, table])? {
             return Ok(false);
         }
@@ -154,7 +154,7 @@ impl QueuePair {
             }
         }
         self.state = State::Failed;
-        self.rings.set_ready(false);
+        self.rings.set_state(OwnerState::Failed);
         while let Some(pending) = self.backlog.pop() {
             resources.ready.push_back(self.completion(pending.id, kind_of(&pending.operation), status));
             status = Status::Flushed;
@@ -212,8 +212,20 @@ impl QueuePair {
         let Some(far) = &mut self.far else { return };
         match far.hear(&mut resources.inbox) {
             Ok(Heard::There) => {}
-            Ok(Heard::Gone) => self.hang_up(Status::RetryExceeded, resources),
+            Ok(Heard::Gone) => self.lose(resources),
             Err(_) => self.hang_up(Status::General, resources),
+        }
+    }
+
+    /// Closes the channels, because the far end has. If its owner destroyed it, this end learns of that when it sends, as it would
+    /// on a wire, and keeps its receives. Otherwise its process has ended half-way, and this end fails at once.
+    pub(super) fn lose(&mut self, resources: &mut Resources) {
+        match &mut self.far {
+            Some(far) if far.rings.is_in(OwnerState::Left) => {
+                far.channel = None;
+                self.outgoing = None;
+            }
+            _ => self.hang_up(Status::RetryExceeded, resources),
         }
     }
 
@@ -241,6 +253,13 @@ impl QueuePair {
             invalidated: None,
             is_solicited: false,
         }
+    }
+}
+
+impl Drop for QueuePair {
+    /// Tells the far end that this is an orderly end.
+    fn drop(&mut self) {
+        self.rings.set_state(OwnerState::Left);
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the requester does with the far end's memory: all operations are carried out here, by the process that asks for them.
 
 use super::far::{Far, Trouble};
-use super::layout::{Arrival, ENTRIES_MAX, Message};
+use super::layout::{Arrival, ENTRIES_MAX, Message, OwnerState};
 use super::regions::{Piece, Regions, slot_of, transfer};
 use hodo_roce::{Completed, Operation, Remote, ScatterEntry, Status};
 use std::sync::atomic::Ordering::SeqCst;
@@ -106,7 +106,7 @@ impl Far {
     /// Carries out a request. Returns whether something arrived at the far end, which may have to be woken for it.
     #[inline]
     pub(super) fn attempt(&mut self, work: &Work<'_>, near: &Regions, scratch: &mut Scratch) -> Result<bool, Setback> {
-        if !self.rings.is_ready() {
+        if !self.rings.is_in(OwnerState::Ready) {
             return Err(Fault::SILENCE);
         }
         let is_written = is_answered(&work.operation);

@@ -5,7 +5,8 @@ use super::rendezvous::Origin;
 use super::{SharedMemoryDevice, system};
 use crate::device::DeviceError;
 use hodo_machine::{Instant, Wait};
-use hodo_roce::{Completion, Status};
+use hodo_roce::Completion;
+use std::io;
 use std::time::Duration;
 
 /// Looks at the rings between two readings of the clock, and calls between two readings if there is always a completion.
@@ -146,8 +147,7 @@ impl SharedMemoryDevice {
         while let Some(token) = self.rendezvous.set.next() {
             match Origin::of(token) {
                 Origin::Listener => {
-                    let accepted = self.rendezvous.accept(&mut self.resources.inbox);
-                    accepted.map_err(|error| system("connection of a far end", &error))?;
+                    self.rendezvous.accept(&mut self.resources.inbox).map_err(cannot_accept)?;
                     has_newcomers = true;
                 }
                 Origin::Newcomer(number) => {
@@ -155,7 +155,12 @@ impl SharedMemoryDevice {
                     has_newcomers = true;
                 }
                 Origin::Far(index) => self.hear(index),
-                Origin::Outgoing(index) => self.lose(index),
+                Origin::Outgoing(index) => {
+                    // A far end that has connected, sent and left before this end looked is heard first.
+                    self.rendezvous.accept(&mut self.resources.inbox).map_err(cannot_accept)?;
+                    self.admit()?;
+                    self.lose(index);
+                }
             }
         }
         if has_newcomers {
@@ -170,10 +175,12 @@ impl SharedMemoryDevice {
         queue_pair.hear(&mut self.resources);
     }
 
-    /// Fails a queue pair whose far end has closed the channel that this end had opened.
+    /// Closes the channels of a queue pair whose far end has closed the one that this end had opened.
     fn lose(&mut self, index: usize) {
         let Some(Some(queue_pair)) = self.queue_pairs.get_mut(index) else { return };
-        queue_pair.hang_up(Status::RetryExceeded, &mut self.resources);
+        // Whatever it sent last comes before its end.
+        queue_pair.hear(&mut self.resources);
+        queue_pair.lose(&mut self.resources);
     }
 
     /// Fails the requests whose time is over.
@@ -182,4 +189,9 @@ impl SharedMemoryDevice {
             queue_pair.expire(now, &mut self.resources);
         }
     }
+}
+
+#[cold]
+fn cannot_accept(error: io::Error) -> DeviceError {
+    system("connection of a far end", &error)
 }
