@@ -178,7 +178,7 @@ fn new_gid() -> Gid {
 }
 
 /// Returns the name where the device of a GID listens: no file, and gone with its process.
-fn path_of(gid: Gid) -> String {
+pub(super) fn path_of(gid: Gid) -> String {
     let digits: String = gid.0.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("@hodo-roce-{digits}")
 }
