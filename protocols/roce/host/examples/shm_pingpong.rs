@@ -1,56 +1,50 @@
-//! Measures reliable connections through shared memory beside the plain floor: one flag and one copy each way.
+//! Measures ping-pongs through shared memory, in turns with the plain floor: one flag and one copy each way.
 //!
-//! It starts its far end as a process of its own; each end polls on a processor of its own. Run it on a quiet host:
+//! It starts its far end as a process of its own; each end polls on a processor of its own. Figures are full round trips, as
+//! `ibv_rc_pingpong` prints them. Run it on a quiet host:
 //!
-//!     cargo run --release -p hodo-roce-host --example shm_pingpong
+//!     cargo run --release -p hodo-roce-host --example shm_pingpong [ROUNDS]
 
-use hodo_io::shared_memory::{Channel, ChannelListener, ChannelSet, Received, SharedMemory};
+use hodo_io::shared_memory::{Channel, ChannelListener, ChannelSet, SharedMemory};
 use hodo_io::{Clock, affinity};
-use hodo_machine::{Instant, Wait};
-use hodo_roce::{Access, Completion, Operation, ReceiveRequest, Remote, ScatterEntry, SendRequest, Status};
-use hodo_roce_host::{
-    AddressOfQueuePair, Device, Gid, Limits, Region, Reliability, SharedMemoryDevice, SharedMemorySettings,
-};
-use std::io::{BufRead, BufReader, Write};
+use hodo_roce_host::pingpong::{PingPong, Side};
+use hodo_roce_host::session::{Backend, Session, listen};
+use hodo_roce_host::{Reliability, WaitMode};
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
-const SIZES: [usize; 4] = [64, 1024, 4096, 16 << 10];
-const ROUNDS: usize = 200;
-const ITERATIONS: u32 = 2_000;
-const BLOCKING_ITERATIONS: u32 = 20;
-const LARGEST: usize = 64 << 10;
-const MESSAGES: u64 = 500;
-/// Receives that are posted ahead.
-const DEPTH: u32 = 128;
-/// The time after which an end that nothing reaches gives up.
+const SIZES: [u32; 6] = [64, 1024, 4096, 16 << 10, 64 << 10, 1 << 20];
+const ROUNDS: usize = 20;
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of each direction in a measurement.
+const BYTES: u64 = 256 << 20;
 
 fn main() {
-    match std::env::args().nth(1) {
-        Some(path) => {
+    let rounds = std::env::args().nth(1).map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
+    match std::env::args().nth(2) {
+        Some(name) => {
             pin(1);
-            let stdin = std::io::stdin();
-            let mut end = End::connect(&mut stdin.lock(), &mut std::io::stdout());
-            let floor = Floor::take(&path);
-            schedule(&mut end, &floor, Side::Server);
+            let listener = listen(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).expect("a free port");
+            println!("{}", listener.local_addr().expect("it listens").port());
+            schedule(rounds, &End::Server(listener), &Floor::take(&name));
         }
         None => {
-            let path = format!("@hodo-shm-pingpong-{}", std::process::id());
-            let listener = ChannelListener::bind(&path).expect("a new name");
+            let name = format!("@hodo-shm-pingpong-{}", std::process::id());
+            let listener = ChannelListener::bind(&name).expect("a new name");
             let mut far = Command::new(std::env::current_exe().expect("this program"))
-                .arg(&path)
-                .stdin(Stdio::piped())
+                .args([&rounds.to_string(), &name])
                 .stdout(Stdio::piped())
                 .spawn()
                 .expect("this program runs");
             // Afterwards: the far end would inherit it.
             pin(0);
-            let (mut to, from) = (far.stdin.take().expect("piped"), far.stdout.take().expect("piped"));
-            let mut end = End::connect(&mut BufReader::new(from), &mut to);
-            let floor = Floor::offer(&listener);
-            schedule(&mut end, &floor, Side::Client).print();
+            let mut line = String::new();
+            BufReader::new(far.stdout.take().expect("piped")).read_line(&mut line).expect("it tells its port");
+            let port = line.trim().parse().expect("a port");
+            print(schedule(rounds, &End::Client(port), &Floor::offer(&listener)));
             far.wait().expect("it ends");
         }
     }
@@ -63,174 +57,66 @@ fn pin(index: usize) {
     affinity::pin_thread(cpus[index]).expect("a processor");
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Client,
-    Server,
-}
+/// Figures of all rounds in microseconds, by size: the ping-pong, the floor, and the ping-pong that sleeps.
+type Figures = Vec<[Vec<f64>; 3]>;
 
-/// Figures of all rounds, by name.
-#[derive(Default)]
-struct Figures(Vec<(String, &'static str, Vec<f64>)>);
-
-impl Figures {
-    fn add(&mut self, name: String, unit: &'static str, figure: f64) {
-        match self.0.iter_mut().find(|(known, ..)| *known == name) {
-            Some((.., figures)) => figures.push(figure),
-            None => self.0.push((name, unit, vec![figure])),
+/// Measures everything. Both ends do the same steps.
+fn schedule(rounds: usize, end: &End, floor: &Floor) -> Figures {
+    let mut figures = vec![<[Vec<f64>; 3]>::default(); SIZES.len()];
+    for _ in 0..rounds {
+        for (size, figures) in SIZES.into_iter().zip(&mut figures) {
+            let iterations = (BYTES / u64::from(size)).min(20_000);
+            figures[0].push(end.ping_pong(size, iterations, WaitMode::Poll));
+            figures[1].push(floor.ping_pong(end.side(), size as usize, iterations as u32));
+            figures[2].push(end.ping_pong(size, 50, WaitMode::Events));
         }
-    }
-
-    fn print(mut self) {
-        println!("{:<28}{:>10}{:>10}{:>10}", "", "min", "median", "max");
-        for (name, unit, figures) in &mut self.0 {
-            figures.sort_by(f64::total_cmp);
-            let (last, middle) = (figures[figures.len() - 1], figures[figures.len() / 2]);
-            println!("{name:<28}{:>10.3}{middle:>10.3}{last:>10.3}  {unit}", figures[0]);
-        }
-    }
-}
-
-/// Measures everything, the backend and the floor in turns. Both ends do the same steps.
-fn schedule(end: &mut End, floor: &Floor, side: Side) -> Figures {
-    let mut figures = Figures::default();
-    let each = |seconds: f64, count: u32| seconds * 1e6 / f64::from(count);
-    let rate = |seconds: f64| MESSAGES as f64 * LARGEST as f64 * 8.0 / seconds / 1e9;
-    for _ in 0..ROUNDS {
-        for size in SIZES {
-            let took = end.ping_pong(side, size, ITERATIONS, Wait::Spin);
-            figures.add(format!("ping-pong {size} B"), "us", each(took, ITERATIONS));
-            let took = floor.ping_pong(side, size, end);
-            figures.add(format!("floor {size} B"), "us", each(took, ITERATIONS));
-        }
-        let took = end.ping_pong(side, 64, BLOCKING_ITERATIONS, Wait::Block);
-        figures.add("ping-pong 64 B, sleeping".into(), "us", each(took, BLOCKING_ITERATIONS));
-        figures.add("send 64 KiB".into(), "Gbit/s", rate(end.stream(side, Operation::Send)));
-        figures.add("write 64 KiB".into(), "Gbit/s", rate(end.stream(side, Operation::Write(end.remote))));
-        figures.add("copy 64 KiB (floor)".into(), "Gbit/s", rate(floor.stream(side, end)));
     }
     figures
 }
 
-/// One end of the connection.
-struct End {
-    device: SharedMemoryDevice,
-    number: u32,
-    region: Region,
-    remote: Remote,
-    completions: Vec<Completion>,
-    posted: u32,
+fn print(figures: Figures) {
+    println!("us/iteration     polling: min median    floor: min median    events: min median    polling, min: Gbit/s");
+    for (size, mut figures) in SIZES.into_iter().zip(figures) {
+        figures.iter_mut().for_each(|figures| figures.sort_by(f64::total_cmp));
+        let [polled, floor, events] = figures.map(|figures| (figures[0], figures[figures.len() / 2]));
+        let rate = f64::from(size) * 16.0 / polled.0 / 1e3;
+        println!(
+            "{size:>8} B{:>19.3}{:>7.3}{:>14.3}{:>7.3}{:>15.1}{:>7.1}{rate:>25.1}",
+            polled.0, polled.1, floor.0, floor.1, events.0, events.1
+        );
+    }
+}
+
+/// One end of the sessions.
+enum End {
+    Client(u16),
+    Server(TcpListener),
 }
 
 impl End {
-    /// Opens a device, and exchanges addresses as lines of text.
-    fn connect(from: &mut dyn BufRead, to: &mut dyn Write) -> End {
-        let mut device =
-            SharedMemoryDevice::open(SharedMemorySettings::default(), Clock::start()).expect("shared memory");
-        let region = device.register(2 * LARGEST, Access::ALL).expect("a little memory");
-        let limits =
-            Limits { send_depth: 16, receive_depth: DEPTH, send_entries: 1, receive_entries: 1, inline_bytes: 0 };
-        let local = device.create(&limits).expect("a queue pair");
-        let AddressOfQueuePair { number, psn, gid, .. } = local;
-        let words = [u64::from(number), u64::from(psn), region.address, u64::from(region.remote_key)];
-        writeln!(to, "{} {} {} {} {}", gid.address(), words[0], words[1], words[2], words[3]).expect("an open pipe");
-        to.flush().expect("an open pipe");
-        let mut line = String::new();
-        from.read_line(&mut line).expect("an open pipe");
-        let mut words = line.split_whitespace();
-        let gid = Gid::of(words.next().and_then(|word| word.parse().ok()).expect("an address"));
-        let mut next = || words.next().and_then(|word| word.parse::<u64>().ok()).expect("a number");
-        let remote = AddressOfQueuePair { lid: 0, number: next() as u32, psn: next() as u32, gid };
-        let target = Remote { address: next(), key: next() as u32 };
-        device.connect(&local, &remote, &Reliability::default()).expect("the far end is there");
-        let mut end = End { device, number, region, remote: target, completions: Vec::with_capacity(256), posted: 0 };
-        end.post_receives();
-        end
+    const fn side(&self) -> Side {
+        match self {
+            End::Client(_) => Side::Client,
+            End::Server(_) => Side::Server,
+        }
     }
 
-    fn post_receives(&mut self) {
-        let entry = ScatterEntry {
-            address: self.region.address + LARGEST as u64,
-            length: LARGEST as u32,
-            key: self.region.local_key,
+    /// Exchanges messages in a new session. Returns microseconds per round trip.
+    fn ping_pong(&self, size: u32, iterations: u64, wait: WaitMode) -> f64 {
+        let session = Session {
+            parameters: PingPong { size, iterations, wait, patience: PATIENCE, ..PingPong::default() },
+            reliability: Reliability::default(),
+            address: None,
+            udp_port: 0,
+            measures_timeout: false,
+            connect_within: PATIENCE,
+            patience: PATIENCE,
         };
-        while self.posted < DEPTH {
-            self.device.post_receive(self.number, &ReceiveRequest { id: 1, entries: &[entry] }).expect("room");
-            self.posted += 1;
-        }
-    }
-
-    #[inline]
-    fn post(&mut self, operation: Operation, size: usize) {
-        let entry = ScatterEntry { address: self.region.address, length: size as u32, key: self.region.local_key };
-        self.device.post_send(self.number, &SendRequest::new(2, operation, &[entry])).expect("room");
-    }
-
-    /// Waits for completions, and returns how many of sends and of receives there were.
-    #[inline]
-    fn poll(&mut self, wait: Wait, until: Instant) -> (u64, u64) {
-        self.completions.clear();
-        self.device.poll(wait, until, &mut self.completions).expect("the device works");
-        assert!(!self.completions.is_empty(), "nothing completes");
-        assert!(self.completions.iter().all(|completion| completion.status == Status::Success));
-        let received = self.completions.iter().filter(|completion| completion.kind.is_receive()).count();
-        self.posted -= received as u32;
-        if self.posted <= DEPTH / 2 {
-            self.post_receives();
-        }
-        ((self.completions.len() - received) as u64, received as u64)
-    }
-
-    /// Exchanges messages as `ibv_rc_pingpong` does. Returns seconds.
-    fn ping_pong(&mut self, side: Side, size: usize, count: u32, wait: Wait) -> f64 {
-        let began = self.device.now();
-        let until = began + PATIENCE;
-        let (mut sent, mut received) = (0, 0);
-        let mut posted = u64::from(side == Side::Client);
-        if side == Side::Client {
-            self.post(Operation::Send, size);
-        }
-        while received < u64::from(count) || sent < u64::from(count) {
-            let (sends, receives) = self.poll(wait, until);
-            (sent, received) = (sent + sends, received + receives);
-            let due = received + u64::from(side == Side::Client);
-            if posted < due.min(u64::from(count)) && sent == posted {
-                self.post(Operation::Send, size);
-                posted += 1;
-            }
-        }
-        (self.device.now() - began).as_secs_f64()
-    }
-
-    /// Sends many large messages one way, and waits for a word from the far end. Returns seconds.
-    fn stream(&mut self, side: Side, operation: Operation) -> f64 {
-        let began = self.device.now();
-        let until = began + PATIENCE;
-        let (mut sent, mut received) = (0, 0);
-        if side == Side::Client {
-            for _ in 0..MESSAGES {
-                self.post(operation, LARGEST);
-                while sent == 0 {
-                    sent = self.poll(Wait::Spin, until).0;
-                }
-                sent = 0;
-            }
-            self.post(Operation::Send, 0);
-            while sent < 1 || received < 1 {
-                let (sends, receives) = self.poll(Wait::Spin, until);
-                (sent, received) = (sent + sends, received + receives);
-            }
-        } else {
-            let expected = if operation == Operation::Send { MESSAGES + 1 } else { 1 };
-            while received < expected {
-                received += self.poll(Wait::Spin, until).1;
-            }
-            self.post(Operation::Send, 0);
-            while sent < 1 {
-                sent = self.poll(Wait::Spin, until).0;
-            }
-        }
-        (self.device.now() - began).as_secs_f64()
+        let took = match self {
+            End::Client(port) => session.client_on(Backend::SharedMemory, "127.0.0.1", *port, &mut |_| {}),
+            End::Server(listener) => session.server_on(Backend::SharedMemory, listener, &mut |_| {}),
+        };
+        took.expect("all messages come").span.as_secs_f64() * 1e6 / iterations as f64
     }
 }
 
@@ -240,6 +126,7 @@ struct Floor {
     source: SharedMemory,
 }
 
+const LARGEST: usize = SIZES[SIZES.len() - 1] as usize;
 const FLAGS: [usize; 2] = [0, 128];
 const BUFFERS: [usize; 2] = [4096, 4096 + LARGEST];
 const FLOOR_BYTES: usize = 4096 + 2 * LARGEST;
@@ -259,14 +146,13 @@ impl Floor {
         Floor::with(memory)
     }
 
-    fn take(path: &str) -> Floor {
-        let channel = Channel::connect(path).expect("the other process listens");
+    fn take(name: &str) -> Floor {
+        let channel = Channel::connect(name).expect("the other process listens");
         let mut set = ChannelSet::new().expect("a set");
         set.add(&channel, 0).expect("a channel");
         set.wait(Some(PATIENCE)).expect("a wait");
         let mut files = Vec::new();
-        let received = channel.receive(&mut [0; 16], &mut files).expect("an open channel");
-        assert_eq!(received, Received::Message(5));
+        channel.receive(&mut [0; 16], &mut files).expect("an open channel");
         Floor::with(SharedMemory::map(&files[0], FLOOR_BYTES).expect("sealed memory"))
     }
 
@@ -283,9 +169,11 @@ impl Floor {
         }
     }
 
-    fn ping_pong(&self, side: Side, size: usize, end: &End) -> f64 {
-        let began = end.device.now();
-        for number in 1..=ITERATIONS {
+    /// Exchanges messages. Returns microseconds per round trip. The last one lowers the flags again.
+    fn ping_pong(&self, side: Side, size: usize, iterations: u32) -> f64 {
+        let clock = Clock::start();
+        let began = clock.now();
+        for number in (1..=iterations).chain([0]) {
             if side == Side::Client {
                 self.send(0, size, number);
                 self.receive(1, number);
@@ -294,32 +182,6 @@ impl Floor {
                 self.send(1, size, number);
             }
         }
-        self.finish(side, end)(began)
-    }
-
-    fn stream(&self, side: Side, end: &End) -> f64 {
-        let began = end.device.now();
-        if side == Side::Client {
-            (0..MESSAGES).for_each(|_| self.source.copy_to(0, &self.memory, BUFFERS[0], LARGEST).expect("in bounds"));
-            self.send(0, 0, 1);
-            self.receive(1, 1);
-        } else {
-            self.receive(0, 1);
-            self.send(1, 0, 1);
-        }
-        self.finish(side, end)(began)
-    }
-
-    /// Takes the time, and lowers the flags again, in step with the far end.
-    fn finish<'a>(&'a self, side: Side, end: &'a End) -> impl Fn(Instant) -> f64 + 'a {
-        let now = end.device.now();
-        if side == Side::Client {
-            self.send(0, 0, 0);
-            self.receive(1, 0);
-        } else {
-            self.receive(0, 0);
-            self.send(1, 0, 0);
-        }
-        move |began| (now - began).as_secs_f64()
+        (clock.now() - began).as_secs_f64() * 1e6 / f64::from(iterations)
     }
 }

@@ -12,6 +12,9 @@ const SEND: u64 = 2;
 /// What its buffer is filled with.
 const FILL: u8 = 0x7B;
 
+/// Two cache lines, which processors fetch together: the halves of the buffer do not share them.
+const APART: usize = 128;
+
 /// The parameters of a ping-pong, with the defaults of `ibv_rc_pingpong`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PingPong {
@@ -149,6 +152,8 @@ pub struct End<'d, D: Device> {
     parameters: PingPong,
     local: AddressOfQueuePair,
     region: Region,
+    /// Where messages are received in the region.
+    half: usize,
     send_entries: Vec<ScatterEntry>,
     receive_entries: Vec<ScatterEntry>,
     completions: Vec<Completion>,
@@ -167,8 +172,10 @@ impl<'d, D: Device> End<'d, D> {
     /// [`DeviceError`] if the device cannot do what the parameters ask.
     pub fn new(device: &'d mut D, parameters: &PingPong) -> Result<Self, DeviceError> {
         let size = parameters.size as usize;
-        // A half for each direction if contents are checked; `ibv_rc_pingpong` has one buffer for both.
-        let region = device.register((if parameters.checks { 2 * size } else { size }).max(1), Access::LOCAL)?;
+        // A half for each direction. `ibv_rc_pingpong` has one buffer for both: through shared memory, each end then sends what
+        // the other end's processor has just written, and 16 KiB take 5.1 us instead of 0.7.
+        let half = size.next_multiple_of(APART).max(APART);
+        let region = device.register(2 * half, Access::LOCAL)?;
         device.write(region, 0, &vec![FILL; size])?;
         let local = device.create(&Limits {
             send_depth: 1,
@@ -177,13 +184,13 @@ impl<'d, D: Device> End<'d, D> {
             receive_entries: parameters.receive_entries,
             inline_bytes: parameters.inline_bytes,
         })?;
-        let receive_at = if parameters.checks { size } else { 0 };
         let mut end = End {
             device,
             local,
             region,
+            half,
             send_entries: entries(region, 0, parameters.size, parameters.send_entries),
-            receive_entries: entries(region, receive_at, parameters.size, parameters.receive_entries),
+            receive_entries: entries(region, half, parameters.size, parameters.receive_entries),
             completions: Vec::with_capacity(16),
             posted: 0,
             sent: 0,
@@ -248,7 +255,7 @@ impl<'d, D: Device> End<'d, D> {
                     pending = RECEIVE | SEND;
                 }
             }
-            if self.received % 1024 == 0 {
+            if self.received.is_multiple_of(1024) {
                 give_up = self.device.now() + self.parameters.patience;
             }
         }
@@ -318,14 +325,13 @@ impl<'d, D: Device> End<'d, D> {
 
     /// Checks every byte of a message, and overwrites it, so that one which did not arrive is not taken for the last one.
     fn check(&mut self, number: u64) -> Result<(), PingPongError> {
-        let at = self.parameters.size as usize;
-        self.device.read(self.region, at, &mut self.buffer)?;
+        self.device.read(self.region, self.half, &mut self.buffer)?;
         let wrong = (0..).zip(&self.buffer).find(|(offset, byte)| **byte != pattern(number, *offset));
         if let Some((offset, found)) = wrong {
             return Err(PingPongError::WrongData { number, offset, found: *found, expected: pattern(number, offset) });
         }
         self.buffer.fill(FILL);
-        self.device.write(self.region, at, &self.buffer)?;
+        self.device.write(self.region, self.half, &self.buffer)?;
         Ok(())
     }
 }

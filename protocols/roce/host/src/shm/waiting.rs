@@ -147,7 +147,7 @@ impl SharedMemoryDevice {
         while let Some(token) = self.rendezvous.set.next() {
             match Origin::of(token) {
                 Origin::Listener => {
-                    self.rendezvous.accept(&mut self.resources.inbox).map_err(cannot_accept)?;
+                    self.rendezvous.accept(&mut self.resources.inbox).map_err(|error| cannot_accept(&error))?;
                     has_newcomers = true;
                 }
                 Origin::Newcomer(number) => {
@@ -157,7 +157,7 @@ impl SharedMemoryDevice {
                 Origin::Far(index) => self.hear(index),
                 Origin::Outgoing(index) => {
                     // A far end that has connected, sent and left before this end looked is heard first.
-                    self.rendezvous.accept(&mut self.resources.inbox).map_err(cannot_accept)?;
+                    self.rendezvous.accept(&mut self.resources.inbox).map_err(|error| cannot_accept(&error))?;
                     self.admit()?;
                     self.lose(index);
                 }
@@ -192,6 +192,6 @@ impl SharedMemoryDevice {
 }
 
 #[cold]
-fn cannot_accept(error: io::Error) -> DeviceError {
-    system("connection of a far end", &error)
+fn cannot_accept(error: &io::Error) -> DeviceError {
+    system("connection of a far end", error)
 }

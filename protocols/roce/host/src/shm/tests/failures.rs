@@ -11,6 +11,8 @@ fn outcomes(completions: &[Completion]) -> Vec<(u64, Status)> {
     completions.iter().map(|completion| (completion.id, completion.status)).collect()
 }
 
+type Case = (Access, fn(&End) -> Remote);
+
 /// Posts a request that fails, and one behind it. Returns the statuses at both ends, whose receives have the numbers 10 and 20.
 fn fail(near: &mut End, far: &mut End, operation: Operation, entries: &[ScatterEntry]) -> [Vec<(u64, Status)>; 2] {
     near.receive(10, &[]);
@@ -26,7 +28,7 @@ fn sender(status: Status) -> Vec<(u64, Status)> {
 
 #[test]
 fn remote_keys_bounds_and_rights_are_checked() {
-    let cases: [(Access, fn(&End) -> Remote); 6] = [
+    let cases: [Case; 6] = [
         (Access::ALL, |far| Remote { key: far.region.remote_key ^ 0x100, ..far.remote(0) }),
         (Access::ALL, |far| Remote { key: 0, ..far.remote(0) }),
         (Access::ALL, |far| far.remote(4096 - 7)),

@@ -187,13 +187,15 @@ fn outcome(rings: usize, act: impl FnOnce(&Impostor)) -> Option<Status> {
     completions.first().map(|completion| completion.status)
 }
 
+type Lie<'a> = (&'a str, &'a dyn Fn(&Impostor));
+
 #[test]
 fn what_is_said_on_a_channel_is_checked() {
     let region = Announced { slot: 3, key: 0x103, address: 1 << 40, length: 4096, access: Access::ALL };
     let memory = SharedMemory::create("hodo-test", 4096).expect("a little memory");
     assert_eq!(outcome(64, |_| {}), Some(Status::General), "the rings are shorter than it says");
     assert_eq!(outcome(1 << 14, |impostor| impostor.say(&announce(&[region]), &[&memory])), None, "nothing is wrong");
-    let cases: [(&str, &dyn Fn(&Impostor)); 7] = [
+    let cases: [Lie<'_>; 7] = [
         ("noise", &|impostor| impostor.say(&[9, 9, 9], &[])),
         ("a region without its file", &|impostor| impostor.say(&announce(&[region]), &[])),
         ("a file for one of two", &|impostor| impostor.say(&announce(&[region, region]), &[&memory])),
