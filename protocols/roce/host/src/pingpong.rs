@@ -9,7 +9,7 @@ use thiserror::Error;
 /// The number of a receive request, and of a send request, as `ibv_rc_pingpong` has them.
 const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
-/// What its buffer is filled with.
+/// The byte that `ibv_rc_pingpong` fills its buffer with.
 const FILL: u8 = 0x7B;
 
 /// Two cache lines, which processors fetch together: the halves of the buffer do not share them.
@@ -138,9 +138,9 @@ pub enum PingPongError {
         number: u64,
         /// The byte.
         offset: usize,
-        /// Its value.
+        /// The value that arrived.
         found: u8,
-        /// What it should be.
+        /// The value that was sent.
         expected: u8,
     },
 }
@@ -264,7 +264,7 @@ impl<'d, D: Device> End<'d, D> {
         Ok(Took { iterations, bytes: u64::from(self.parameters.size) * iterations * 2, span, gaps })
     }
 
-    /// Answers the far end for this long, in case it has not received the last acknowledgement.
+    /// Goes on answering the far end for this long, in case it has not received the last acknowledgement.
     ///
     /// # Errors
     /// [`DeviceError`] if the device has failed as a whole.

@@ -50,7 +50,7 @@ pub enum Backend {
     SharedMemory,
 }
 
-/// What happens in a session, as it happens.
+/// A step of a session, as it happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {
     /// The queue pair of this end.

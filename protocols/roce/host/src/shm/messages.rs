@@ -1,4 +1,4 @@
-//! What two devices tell each other over their channels. All numbers are least significant byte first.
+//! The messages of two devices over their channels. All numbers are least significant byte first.
 //!
 //! ```text
 //! hello      u8 1, u8 version, u8 RNR timer, u8 0, u32 magic, then of the sender: 16 bytes GID, u32 queue pair, u32 PSN;

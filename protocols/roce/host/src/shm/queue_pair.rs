@@ -26,7 +26,7 @@ pub(super) enum State {
     Failed,
 }
 
-/// What the queue pairs of a device share.
+/// The resources that the queue pairs of a device share.
 #[derive(Debug)]
 pub(super) struct Resources {
     pub(super) clock: Clock,

@@ -55,7 +55,7 @@ impl Origin {
 pub(super) struct Newcomer {
     number: u64,
     pub(super) channel: Channel,
-    /// What it has said, and the files that came with that.
+    /// The introduction, and the files that came with that.
     pub(super) hello: Option<(Hello, Vec<OwnedFd>)>,
 }
 

@@ -1,4 +1,4 @@
-//! What the requester does with the far end's memory: all operations are carried out here, by the process that asks for them.
+//! The requester's work in the far end's memory: the process that asks for an operation carries it out.
 
 use super::far::{Far, Trouble};
 use super::layout::{Arrival, ENTRIES_MAX, Message, OwnerState};

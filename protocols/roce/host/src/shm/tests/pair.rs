@@ -93,7 +93,7 @@ impl End {
     }
 }
 
-/// Two ends that are connected.
+/// Creates two ends that are connected.
 pub(super) fn connected(access: Access, reliability: &Reliability) -> (End, End) {
     let (mut near, mut far) = (End::new(access, &LIMITS), End::new(access, &LIMITS));
     near.connect(&far.local, reliability);

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The variable by which the other process learns this one's queue pair.
 const FAR: &str = "HODO_SHM_FAR";
 
-/// Answers every message until it is killed. Does nothing unless another test has started it.
+/// Sends every message back until it is killed. Does nothing unless another test has started it.
 #[test]
 fn far_end() {
     let Ok(far) = std::env::var(FAR) else { return };

@@ -1,4 +1,4 @@
-//! What each operation does.
+//! The effect of each operation.
 
 use super::pair::{End, LIMITS, connected, device};
 use crate::device::{Device, DeviceError, Limits, Reliability};
