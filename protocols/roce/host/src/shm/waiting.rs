@@ -70,14 +70,19 @@ impl SharedMemoryDevice {
     /// Looks until there is a completion, which it returns, or until a time.
     fn spin(&mut self, until: Instant, completions: &mut Vec<Completion>) -> Result<bool, DeviceError> {
         let before = completions.len();
+        // Without pauses at first: each delays a message by 20 ns in the mean, a tenth of what a short one takes.
+        let mut pauses = false;
         loop {
             for _ in 0..LOOKS {
                 self.look(completions);
                 if completions.len() > before {
                     return Ok(true);
                 }
-                std::hint::spin_loop();
+                if pauses {
+                    std::hint::spin_loop();
+                }
             }
+            pauses = true;
             if self.look_at_clock()? >= until {
                 return Ok(false);
             }
