@@ -63,7 +63,7 @@ pub struct PingPongOptions {
     /// Send messages of up to this many bytes inline.
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=65_536))]
     inline: u32,
-    /// Device: software over UDP, or an adapter through libibverbs; verbs if one of --ib-dev to --dm asks for an adapter.
+    /// Device: soft is software over UDP, shm is shared memory of this host, verbs is an adapter; by default soft, or verbs if one of --ib-dev to --dm is given.
     #[arg(long, value_name = "KIND")]
     backend: Option<BackendName>,
     /// Adapter (default: the first one).
@@ -129,6 +129,7 @@ pub struct PingPongOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum BackendName {
     Soft,
+    Shm,
     Verbs,
 }
 
@@ -244,11 +245,12 @@ fn backend(options: &PingPongOptions) -> Result<Backend, Error> {
     };
     let of_adapters = options.ib_dev.is_some() || options.ib_port != 1 || memory != MemoryKind::Pinned;
     match options.backend {
-        Some(BackendName::Soft) if of_adapters => Err(Error::Usage(
+        Some(BackendName::Soft | BackendName::Shm) if of_adapters => Err(Error::Usage(
             "--ib-dev, --ib-port, --odp, --iodp and --dm are for adapters: leave them out, or add --backend verbs"
                 .into(),
         )),
         Some(BackendName::Soft) => Ok(Backend::Soft),
+        Some(BackendName::Shm) => Ok(Backend::SharedMemory),
         None if !of_adapters => Ok(Backend::Soft),
         Some(BackendName::Verbs) | None => Ok(Backend::Verbs(VerbsSettings {
             device: options.ib_dev.clone(),

@@ -5,6 +5,7 @@ use crate::device::{Device, DeviceError, Reliability};
 use crate::exchange::{Exchange, ExchangeError, Greeting};
 use crate::perftest::{Perftest, Row};
 use crate::pingpong::{End, PingPong, PingPongError, Side, Took};
+use crate::shm::{SharedMemoryDevice, SharedMemorySettings};
 use crate::soft::{SoftDevice, SoftSettings};
 use crate::verbs::{VerbsDevice, VerbsSettings};
 use hodo_io::{Clock, resolve, sleep};
@@ -29,6 +30,8 @@ pub enum Backend {
     Soft,
     /// An adapter, through libibverbs.
     Verbs(VerbsSettings),
+    /// Shared memory of this host, which both ends have to choose.
+    SharedMemory,
 }
 
 /// How a session is carried out.
@@ -54,7 +57,7 @@ pub struct Session {
     pub patience: Duration,
 }
 
-/// What happens in a session, as it happens.
+/// A step of a session, as it happens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Progress<'a> {
     /// The queue pair of this end.
@@ -87,6 +90,23 @@ impl From<DeviceError> for SessionError {
 }
 
 impl Session {
+    /// Returns a session with this device and the defaults of `ibv_rc_pingpong`, of which a client does not wait for its server.
+    #[must_use]
+    pub fn new(backend: Backend, parameters: PingPong) -> Self {
+        let patience = parameters.patience;
+        Session {
+            backend,
+            parameters,
+            perftest: None,
+            reliability: Reliability::default(),
+            address: None,
+            udp_port: crate::UDP_PORT,
+            measures_timeout: false,
+            connect_within: Duration::ZERO,
+            patience,
+        }
+    }
+
     /// Connects to the server at `host`, and exchanges messages with it, or carries out the test. Returns the figures of the exchange;
     /// those of a test have been told row by row.
     ///
@@ -108,6 +128,7 @@ impl Session {
             Backend::Verbs(settings) => {
                 self.ask(&mut VerbsDevice::open(settings, Clock::start())?, &mut exchange, told)
             }
+            Backend::SharedMemory => self.ask(&mut open_shared_memory()?, &mut exchange, told),
         }
     }
 
@@ -148,6 +169,9 @@ impl Session {
             }
             (Backend::Verbs(settings), _) => {
                 self.serve(&mut VerbsDevice::open(settings, Clock::start())?, |session| session.accept(listener), told)
+            }
+            (Backend::SharedMemory, _) => {
+                self.serve(&mut open_shared_memory()?, |session| session.accept(listener), told)
             }
         }
     }
@@ -239,6 +263,10 @@ impl Session {
     }
 }
 
+fn open_shared_memory() -> Result<SharedMemoryDevice, DeviceError> {
+    SharedMemoryDevice::open(SharedMemorySettings::default(), Clock::start())
+}
+
 /// Listens for clients.
 ///
 /// # Errors
@@ -246,4 +274,72 @@ impl Session {
 pub fn listen(address: SocketAddr) -> Result<TcpListener, ExchangeError> {
     TcpListener::bind(address)
         .map_err(|error: io::Error| ExchangeError::Tcp { what: format!("listening on {address}"), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WaitMode;
+    use crate::perftest::{Atomic, Test};
+
+    fn session(wait: WaitMode) -> Session {
+        let patience = Duration::from_secs(10);
+        let parameters = PingPong {
+            size: 10_000,
+            iterations: 300,
+            wait,
+            checks: true,
+            send_entries: 3,
+            patience,
+            ..PingPong::default()
+        };
+        Session::new(Backend::SharedMemory, parameters)
+    }
+
+    /// Runs a session with a server that expects a ping-pong. Returns what each end took, and the rows and ends that the client told of.
+    fn run(client: &Session, wait: WaitMode) -> (Option<Took>, Option<Took>, Vec<Row>, usize) {
+        let listener = listen(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || session(wait).server(&listener, &mut |_| {}).unwrap());
+        let (mut rows, mut ends) = (Vec::new(), 0);
+        let told = &mut |progress: Progress<'_>| match progress {
+            Progress::Row(row) => rows.push(*row),
+            Progress::Local(_) | Progress::Remote(_) => ends += 1,
+        };
+        let took = client.client("127.0.0.1", port, told).unwrap();
+        (took, server.join().unwrap(), rows, ends)
+    }
+
+    #[test]
+    fn two_ends_exchange_messages_through_shared_memory() {
+        for wait in [WaitMode::Poll, WaitMode::Events, WaitMode::SpinThenBlock(Duration::from_micros(20))] {
+            let (took, served, _, ends) = run(&session(wait), wait);
+            let took = took.unwrap();
+            assert_eq!((took.iterations, took.bytes, ends), (300, 6_000_000, 2));
+            assert_eq!(served.unwrap().iterations, 300);
+        }
+    }
+
+    #[test]
+    fn every_operation_is_measured_and_every_byte_checked() {
+        for (test, wait) in Test::ALL.iter().copied().zip([WaitMode::Poll, WaitMode::Events].into_iter().cycle()) {
+            let is_atomic = matches!(test, Test::AtomicLatency | Test::AtomicBandwidth);
+            let plan = Perftest {
+                test,
+                atomic: Atomic::CompareSwap,
+                sizes: if is_atomic { vec![8] } else { vec![1, 64, 70_000] },
+                iterations: 300,
+                send_depth: 16,
+                receive_depth: 32,
+                inline_bytes: 0,
+                checks: true,
+                wait,
+                patience: Duration::from_secs(10),
+            };
+            let client = Session { perftest: Some(plan.clone()), ..session(wait) };
+            let (took, served, rows, ends) = run(&client, wait);
+            assert_eq!((took, served, ends, rows.len()), (None, None, 2, plan.sizes.len()), "{}", test.name());
+            assert!(rows.iter().all(|row| matches!(row, Row::Latency(_)) == test.is_latency()));
+        }
+    }
 }
