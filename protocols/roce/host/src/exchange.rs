@@ -236,8 +236,8 @@ impl Exchange {
     /// # Errors
     /// [`ExchangeError::Tcp`] if the connection is gone.
     pub fn refuse(&mut self, why: &dyn fmt::Display) -> Result<(), ExchangeError> {
-        let mut why = why.to_string().replace(char::is_whitespace, "_");
-        why.truncate(why.floor_char_boundary(LINE_MAX as usize / 2));
+        let words = why.to_string().replace(char::is_whitespace, "_");
+        let why: String = words.chars().take(LINE_MAX as usize / 5).collect();
         self.request(&Request::default().with("error", &why))
     }
 

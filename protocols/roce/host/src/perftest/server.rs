@@ -71,11 +71,8 @@ impl<D: Device> Bench<'_, D> {
             Test::WriteLatency => self.write_back(size, exchange),
             _ => self.drive(size, ahead, exchange),
         };
-        let checked = came.and_then(|()| {
-            Ok(if self.plan.checks {
-                self.check_size(size)?
-            })
-        });
+        let checks = self.plan.checks;
+        let checked = came.and_then(|()| if checks { Ok(self.check_size(size)?) } else { Ok(()) });
         exchange.answer()?;
         match checked {
             Ok(()) => Ok(exchange.request(&Request::default().with("right", &size))?),
