@@ -4,6 +4,8 @@ mod hosts;
 
 use crate::memory::Memory;
 use crate::queue_pair::{Next, QueuePair};
+use crate::requester::Requester;
+use crate::responder::Responder;
 use crate::wire::{PARTITION_KEY, Packet};
 use crate::{Access, Capacity, Completion, Connection, ReceiveRequest, SendRequest, State, VerbError};
 use alloc::boxed::Box;
@@ -15,6 +17,8 @@ use hosts::Hosts;
 /// The bits of a queue pair's number that are its place in the table; the others are random, so that packets for one that was
 /// destroyed do not reach the next one at its place.
 const PLACE_BITS: u32 = 14;
+/// The number of queue pairs that are at a place, one after the other, before a number returns.
+const VARIANTS: u32 = 1 << (24 - PLACE_BITS);
 /// The lowest number after the two that are reserved for management.
 const RESERVED: u32 = 2;
 
@@ -23,7 +27,7 @@ const RESERVED: u32 = 2;
 pub struct AdapterConfig {
     /// Queue pairs, at most 16,384.
     pub queue_pairs_max: u32,
-    /// Source ports that the hosts of far ends may use, all together. A datagram from one more is discarded.
+    /// Source ports of far ends that are known at a time. One from which nothing has come for a while makes room for another.
     pub sources_max: usize,
     /// The bytes of each queue pair that may be in flight: they have to fit in the far end's socket buffer.
     pub window_bytes: u32,
@@ -84,6 +88,8 @@ pub struct Adapter {
     config: AdapterConfig,
     memory: Memory,
     pairs: Slab<Option<Box<QueuePair>>>,
+    /// What is in front of the place in the number of the last queue pair at each place.
+    variants: Vec<u32>,
     hosts: Hosts,
     /// Queue pairs with something to send, in turn.
     listed: VecDeque<u32>,
@@ -103,6 +109,7 @@ impl Adapter {
             hosts: Hosts::new(config.sources_max),
             config,
             pairs: Slab::default(),
+            variants: Vec::new(),
             listed: VecDeque::new(),
             timers: Timers::default(),
             completions: VecDeque::new(),
@@ -143,10 +150,7 @@ impl Adapter {
     /// # Errors
     /// [`VerbError::OverBound`] if there are too many, or their queues would take too much memory.
     pub fn create(&mut self, capacity: &Capacity) -> Result<u32, VerbError> {
-        let bytes =
-            |depth: u32, entries: u32, more: u32| u64::from(depth) * (64 + u64::from(entries) * 16 + u64::from(more));
-        let queues = bytes(capacity.send_depth, capacity.send_entries, capacity.inline_bytes)
-            + bytes(capacity.receive_depth, capacity.receive_entries, 0);
+        let queues = Requester::size(capacity).saturating_add(Responder::size(capacity));
         if queues > self.config.queue_bytes_max {
             return Err(VerbError::OverBound("memory of a queue pair's queues"));
         }
@@ -154,13 +158,24 @@ impl Adapter {
             return Err(VerbError::OverBound("queue pairs"));
         }
         let place = self.pairs.insert(None);
-        let variants = 1 << (24 - PLACE_BITS);
-        let mut number = (self.random.below(variants) as u32) << PLACE_BITS | place;
-        if number < RESERVED {
-            number |= 1 << PLACE_BITS;
-        }
+        let number = self.next_number(place);
         self.pairs[place] = Some(Box::new(QueuePair::new(number, capacity)));
         Ok(number)
+    }
+
+    /// Returns the number of the next queue pair at a place: random at first, and then as long as possible none that was there.
+    fn next_number(&mut self, place: u32) -> u32 {
+        let variant = match self.variants.get(place as usize) {
+            Some(last) => (last + 1) % VARIANTS,
+            None => {
+                self.variants.push(0);
+                self.random.below(VARIANTS.into()) as u32
+            }
+        };
+        // The lowest numbers are reserved.
+        let variant = if variant << PLACE_BITS | place < RESERVED { 1 } else { variant };
+        self.variants[place as usize] = variant;
+        variant << PLACE_BITS | place
     }
 
     /// Connects a queue pair to its far end: it is ready to send, and to receive.
@@ -168,31 +183,28 @@ impl Adapter {
     /// # Errors
     /// [`VerbError::NoSuchQueuePair`], or [`VerbError::State`] if it is connected already.
     pub fn connect(&mut self, number: u32, connection: &Connection) -> Result<(), VerbError> {
-        let window = self.config.window_bytes;
-        let host = self.hosts.find_or_open(&connection.address);
-        let pair = self.pair_mut(number)?;
+        let pair = find(&mut self.pairs, number).ok_or(VerbError::NoSuchQueuePair(number))?;
         if pair.state != State::Init {
             return Err(VerbError::State(pair.state));
         }
-        pair.connect(connection, window, host);
+        pair.connect(connection, self.config.window_bytes, self.hosts.join(&connection.address));
         Ok(())
     }
 
     /// Destroys a queue pair. Nothing more is told of its requests.
     pub fn destroy(&mut self, number: u32) {
-        if self.pair_mut(number).is_err() {
+        if find(&mut self.pairs, number).is_none() {
             return;
         }
         let place = number & ((1 << PLACE_BITS) - 1);
         self.timers.cancel(place);
-        self.listed.retain(|listed| *listed != place);
+        if self.pairs[place].as_ref().is_some_and(|pair| pair.is_listed) {
+            self.listed.retain(|listed| *listed != place);
+        }
         self.completions.retain(|completion| completion.queue_pair != number);
         self.pairs.release(place);
         if let Some(host) = self.pairs[place].take().and_then(|pair| pair.host) {
-            let is_used = self.pairs.iter().any(|(_, pair)| pair.as_ref().is_some_and(|pair| pair.host == Some(host)));
-            if !is_used {
-                self.hosts.close(host);
-            }
+            self.hosts.leave(host);
         }
     }
 
@@ -203,7 +215,7 @@ impl Adapter {
     #[inline]
     pub fn post_send(&mut self, number: u32, request: &SendRequest<'_>) -> Result<(), VerbError> {
         let pair = find(&mut self.pairs, number).ok_or(VerbError::NoSuchQueuePair(number))?;
-        pair.post_send(request, &self.memory, &mut self.completions)?;
+        pair.post_send(request, &self.memory)?;
         list(&mut self.listed, pair);
         Ok(())
     }
@@ -215,7 +227,11 @@ impl Adapter {
     #[inline]
     pub fn post_receive(&mut self, number: u32, request: &ReceiveRequest<'_>) -> Result<(), VerbError> {
         let pair = find(&mut self.pairs, number).ok_or(VerbError::NoSuchQueuePair(number))?;
-        pair.post_receive(request, &mut self.completions)
+        pair.post_receive(request)?;
+        if pair.state == State::Error {
+            list(&mut self.listed, pair);
+        }
+        Ok(())
     }
 
     /// Returns the state of a queue pair.
@@ -241,10 +257,6 @@ impl Adapter {
         counters
     }
 
-    fn pair_mut(&mut self, number: u32) -> Result<&mut QueuePair, VerbError> {
-        find(&mut self.pairs, number).ok_or(VerbError::NoSuchQueuePair(number))
-    }
-
     /// Takes a datagram of a peer.
     #[inline]
     fn received(&mut self, now: Instant, peer: Peer, datagram: &[u8]) {
@@ -257,8 +269,10 @@ impl Adapter {
             self.counters.wrong_icrc += 1;
             return;
         }
-        let host = source.host;
-        let to = find(&mut self.pairs, packet.base.queue_pair).filter(|pair| pair.host == Some(host));
+        source.was_heard = true;
+        let from = source.host;
+        let is_of = |host: u32| host == from || self.hosts.are_one(host, from);
+        let to = find(&mut self.pairs, packet.base.queue_pair).filter(|pair| pair.host.is_some_and(is_of));
         let is_of_partition = (packet.base.partition_key ^ PARTITION_KEY) & 0x7FFF == 0;
         let Some(pair) = to.filter(|_| is_of_partition) else {
             self.counters.discarded += 1;
@@ -308,7 +322,10 @@ impl Adapter {
                 Some((peer, flow)) => {
                     (pair.write_next(now, &self.memory, (flow, out), &mut self.completions), Some(peer))
                 }
-                None => (Next::Nothing, None),
+                None => {
+                    pair.flush(&mut self.completions);
+                    (Next::Nothing, None)
+                }
             };
             match next {
                 (Next::Packet, peer) => {

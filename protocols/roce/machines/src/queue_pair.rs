@@ -6,7 +6,7 @@ use crate::packet::Writer;
 use crate::requester::{Answer, Completions, Requester};
 use crate::responder::{Fault, Responder};
 use crate::wire::{Extended, Opcode, Packet};
-use crate::{Capacity, Completed, Completion, Connection, ReceiveRequest, SendRequest, State, Status, VerbError};
+use crate::{Capacity, Completion, Connection, ReceiveRequest, SendRequest, State, Status, VerbError};
 use alloc::collections::VecDeque;
 use hodo_machine::{Instant, Outbox};
 
@@ -72,31 +72,18 @@ impl QueuePair {
         self.state = State::ReadyToSend;
     }
 
-    pub(crate) fn post_send(
-        &mut self,
-        request: &SendRequest<'_>,
-        memory: &Memory,
-        events: &mut VecDeque<Completion>,
-    ) -> Result<(), VerbError> {
+    /// Adds a send request. In the error state it stays in the queue until it is flushed, so that the queue's depth holds.
+    #[inline]
+    pub(crate) fn post_send(&mut self, request: &SendRequest<'_>, memory: &Memory) -> Result<(), VerbError> {
         match self.state {
-            State::ReadyToSend => self.requester.post(request, memory),
-            State::Error => {
-                events.push_back(flushed(request.id, self.number, Completed::Send));
-                Ok(())
-            }
+            State::ReadyToSend | State::Error => self.requester.post(request, memory),
             state => Err(VerbError::State(state)),
         }
     }
 
-    pub(crate) fn post_receive(
-        &mut self,
-        request: &ReceiveRequest<'_>,
-        events: &mut VecDeque<Completion>,
-    ) -> Result<(), VerbError> {
-        if self.state == State::Error {
-            events.push_back(flushed(request.id, self.number, Completed::Receive));
-            return Ok(());
-        }
+    /// Adds a receive request, as [`QueuePair::post_send`].
+    #[inline]
+    pub(crate) fn post_receive(&mut self, request: &ReceiveRequest<'_>) -> Result<(), VerbError> {
         self.responder.post(request)
     }
 
@@ -150,10 +137,23 @@ impl QueuePair {
         self.responder.flush(completions);
     }
 
-    /// Returns whether there may be something to send.
+    /// Flushes what was posted in the error state.
+    #[inline]
+    pub(crate) fn flush(&mut self, events: &mut VecDeque<Completion>) {
+        if self.state == State::Error {
+            self.fail(Status::Flushed, events);
+        }
+    }
+
+    /// Returns whether there may be something to send, or to be flushed.
     #[inline]
     pub(crate) fn has_output(&self, now: Instant) -> bool {
-        self.responder.has_replies() || self.state == State::ReadyToSend && self.requester.has_packets(now)
+        self.responder.has_replies()
+            || match self.state {
+                State::ReadyToSend => self.requester.has_work(now),
+                State::Error => !self.requester.is_empty() || !self.responder.is_empty(),
+                State::Init | State::ReadyToReceive => false,
+            }
     }
 
     /// Writes the next packet: requests first and then replies, so that an acknowledgement, which is shorter, ends one segmented
@@ -178,6 +178,7 @@ impl QueuePair {
                 self.fail(status, events);
             }
         }
+        self.flush(events);
         self.turn.has_requests = true;
         if self.turn.packets < 2 * TURN_PACKETS
             && self.turn.bytes < 2 * TURN_BYTES
@@ -185,9 +186,9 @@ impl QueuePair {
         {
             return self.wrote(length);
         }
-        let has_had_turn = self.turn.packets >= TURN_PACKETS || self.turn.bytes >= TURN_BYTES;
-        self.turn = Turn::default();
-        if has_had_turn && self.has_output(now) { Next::TurnOver } else { Next::Nothing }
+        // Requests may have been posted since the replies of this turn began.
+        let has_sent = core::mem::take(&mut self.turn).packets > 0;
+        if has_sent && self.has_output(now) { Next::TurnOver } else { Next::Nothing }
     }
 
     #[inline]
@@ -195,18 +196,5 @@ impl QueuePair {
         self.turn.packets += 1;
         self.turn.bytes += length;
         Next::Packet
-    }
-}
-
-const fn flushed(id: u64, queue_pair: u32, kind: Completed) -> Completion {
-    Completion {
-        id,
-        queue_pair,
-        status: Status::Flushed,
-        kind,
-        length: 0,
-        immediate: None,
-        invalidated: None,
-        is_solicited: false,
     }
 }

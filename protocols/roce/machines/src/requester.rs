@@ -76,11 +76,18 @@ pub(crate) struct Requester {
 }
 
 impl Requester {
+    /// Returns the bytes that the send queue takes.
+    pub(crate) const fn size(capacity: &Capacity) -> u64 {
+        let inline = capacity.send_depth as u64 * capacity.inline_bytes as u64;
+        Queue::<Work>::size(capacity.send_depth, capacity.send_entries).saturating_add(inline)
+    }
+
     pub(crate) fn new(capacity: &Capacity) -> Self {
         let inline_max = capacity.inline_bytes as usize;
+        let works = Queue::new(capacity.send_depth, capacity.send_entries);
         Requester {
-            works: Queue::new(capacity.send_depth, capacity.send_entries),
-            inline: vec![0; inline_max * capacity.send_depth as usize].into_boxed_slice(),
+            inline: vec![0; inline_max * works.depth() as usize].into_boxed_slice(),
+            works,
             inline_max,
             cursor: 0,
             cursor_packets: 0,
@@ -177,10 +184,26 @@ impl Requester {
         Ok(length as u32)
     }
 
-    /// Returns whether there may be a packet to send at this time.
+    /// Returns whether there may be something to do at this time: a packet to send, or a failure to report.
     #[inline]
-    pub(crate) fn has_packets(&self, now: Instant) -> bool {
-        self.cursor < self.works.tail() && !self.timing.is_held(now) && self.broken.is_none()
+    pub(crate) fn has_work(&self, now: Instant) -> bool {
+        self.has_packets(now) || self.failure().is_some()
+    }
+
+    /// Returns whether there may be a packet to send at this time. Nothing is sent from a request on that cannot be sent.
+    #[inline]
+    fn has_packets(&self, now: Instant) -> bool {
+        let end = match self.broken {
+            Some((number, _)) => number,
+            None => self.works.tail(),
+        };
+        self.cursor < end && !self.timing.is_held(now)
+    }
+
+    /// Returns whether no request is outstanding.
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.works.is_empty()
     }
 
     /// Writes the next packet, if one may be sent now. Returns its length.
@@ -193,11 +216,16 @@ impl Requester {
         let work = *self.works.get(number)?;
         let psn = work.first.after(index);
         let in_flight = psn.since(self.unacknowledged).max(0) as u32;
-        if in_flight >= self.window || !self.may_start(&work, index) {
+        let sent_before = self.high.since(psn);
+        if in_flight >= self.window || !self.may_start(&work, index, sent_before > 0) {
             return None;
         }
-        let Part { opcode, extended, taken, payload: (offset, count) } =
-            work.part(index, self.mtu, self.window - in_flight);
+        let mut room = self.window - in_flight;
+        if sent_before > 0 {
+            // A responder does not answer a read again that ends behind what it was asked for.
+            room = room.min(sent_before as u32);
+        }
+        let Part { opcode, extended, taken, payload: (offset, count) } = work.part(index, self.mtu, room);
         let is_last = index + taken == work.packets;
         let mut base = BaseHeader::new(opcode, self.to, psn);
         base.asks_ack = is_last || (psn.value() + 1).is_multiple_of(ACK_EVERY) || in_flight + taken >= self.window;
@@ -246,10 +274,11 @@ impl Requester {
         }
     }
 
-    /// Returns whether reads and atomic operations in flight let this packet go.
+    /// Returns whether reads and atomic operations in flight let this packet go. Those in flight when a packet is sent again
+    /// may be behind it.
     #[inline]
-    fn may_start(&self, work: &Work, index: u32) -> bool {
-        if work.has_fence && self.reads > 0 && !work.is_started {
+    fn may_start(&self, work: &Work, index: u32, is_again: bool) -> bool {
+        if work.has_fence && self.reads > 0 && !work.is_started && !is_again {
             return false;
         }
         if !is_answered(work.operation) {

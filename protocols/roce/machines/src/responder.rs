@@ -64,6 +64,11 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
+    /// Returns the bytes that the receive queue takes.
+    pub(crate) const fn size(capacity: &Capacity) -> u64 {
+        Queue::<Receive>::size(capacity.receive_depth, capacity.receive_entries)
+    }
+
     pub(crate) fn new(capacity: &Capacity) -> Self {
         Responder {
             receives: Queue::new(capacity.receive_depth, capacity.receive_entries),
@@ -103,6 +108,12 @@ impl Responder {
         let length = request.entries.iter().map(|entry| u64::from(entry.length)).sum();
         self.receives.push(Receive { id: request.id, length, entries: given as u32 }, request.entries);
         Ok(())
+    }
+
+    /// Returns whether no receive request is outstanding.
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.receives.is_empty()
     }
 
     /// Flushes every receive request.

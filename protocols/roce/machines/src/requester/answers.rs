@@ -1,7 +1,7 @@
 //! What the far end answers: acknowledgements, data that was read, and results of atomic operations (volume 1, 9.7.5.1 and
 //! 9.7.5.2).
 
-use super::{Requester, Work, is_answered};
+use super::{Requester, Work, is_answered, is_atomic};
 use crate::memory::Memory;
 use crate::wire::{NakCode, Syndrome, rnr_span};
 use crate::{Completion, Operation, Psn, Status};
@@ -47,8 +47,8 @@ impl Requester {
             Answer::Ack(Syndrome::ReceiverNotReady(timer)) => self.not_ready(now, psn, timer, completions),
             Answer::Ack(Syndrome::Nak(code)) => self.refused(now, psn, code, completions),
             Answer::Ack(Syndrome::Reserved(_)) => Ok(()),
-            Answer::Data(bytes) => self.data(now, psn, bytes, memory, completions),
-            Answer::Atomic(original) => self.data(now, psn, &original.to_ne_bytes(), memory, completions),
+            Answer::Data(bytes) => self.data(now, psn, (bytes, false), memory, completions),
+            Answer::Atomic(original) => self.data(now, psn, (&original.to_ne_bytes(), true), memory, completions),
         }
     }
 
@@ -133,13 +133,13 @@ impl Requester {
         }
     }
 
-    /// Takes a packet of data that the oldest operation asked for.
+    /// Takes a packet of data that the oldest operation asked for: of what was read, or the result of an atomic operation.
     #[inline]
     fn data(
         &mut self,
         now: Instant,
         psn: Psn,
-        bytes: &[u8],
+        (bytes, is_result): (&[u8], bool),
         memory: &mut Memory,
         completions: &mut Completions<'_>,
     ) -> Result<(), Status> {
@@ -149,7 +149,9 @@ impl Requester {
         }
         let number = self.works.head();
         let Some(work) = self.works.get(number).copied() else { return Ok(()) };
-        let offset = work.expects(psn, bytes.len(), self.mtu.bytes()).ok_or(Status::BadResponse)?;
+        let expected =
+            work.expects(psn, bytes.len(), self.mtu.bytes()).filter(|_| is_result == is_atomic(work.operation));
+        let offset = expected.ok_or(Status::BadResponse)?;
         let entries = &self.works.entries(number)[..work.entries as usize];
         memory.scatter(entries, offset, bytes).map_err(|_| Status::LocalProtection)?;
         self.unacknowledged = psn.after(1);

@@ -8,6 +8,9 @@ use hodo_machine::Instant;
 const ANY_NUMBER: u8 = 7;
 /// The timeout before a round trip has been measured.
 const FIRST: Duration = Duration::from_millis(67);
+/// Doublings of a measured timeout that remain once packets are acknowledged. If all remained until a round trip is measured,
+/// which takes packets that were sent once, timeouts would grow to seconds where a third of the packets is lost.
+const BACKED_OFF_MAX: u32 = 4;
 /// The longest measured timeout, as the code 22 of verbs.
 const MEASURED_MAX: Duration = Duration::from_secs(17);
 
@@ -95,6 +98,8 @@ impl Timing {
     #[inline]
     pub(super) fn progressed(&mut self, now: Instant, psn: Psn, is_waiting: bool) {
         self.since = is_waiting.then_some(now);
+        self.held_until = None;
+        self.measured.backed_off = self.measured.backed_off.min(BACKED_OFF_MAX);
         self.retries_left = self.retries;
         self.not_ready_left = self.not_ready_retries;
         if let Some((sampled, sent)) = self.measured.sample
@@ -123,12 +128,14 @@ impl Timing {
         self.measured.backed_off = (self.measured.backed_off + 1).min(16);
     }
 
-    /// Waits because the receiver is not ready. Returns whether a retry was left.
+    /// Waits because the receiver is not ready. Returns whether a retry was left. The far end is there: retries after losses
+    /// begin anew.
     pub(super) fn hold(&mut self, now: Instant, span: Duration) -> bool {
         if self.not_ready_retries != ANY_NUMBER {
             let Some(left) = self.not_ready_left.checked_sub(1) else { return false };
             self.not_ready_left = left;
         }
+        self.retries_left = self.retries;
         self.measured.sample = None;
         self.held_until = Some(now + span);
         self.since = None;

@@ -62,13 +62,16 @@ impl Responder {
         }
     }
 
-    /// Adds data to be sent. The same data may be asked for again before all of it is sent: then it begins anew.
+    /// Adds data to be sent. If it is asked for again before all of it is sent, it begins anew, in front of the same replies.
     pub(super) fn read(&mut self, reading: Reading) {
-        let is_same = |reply: &Reply| {
+        let is_same = |reply: &&mut Reply| {
             matches!(reply, Reply::Read(other)
                 if (0..other.packets as i32).contains(&reading.psn.since(other.psn)))
         };
-        self.replies.retain(|reply| !is_same(reply));
+        if let Some(place) = self.replies.iter_mut().find(is_same) {
+            *place = Reply::Read(reading);
+            return;
+        }
         let reads = self.replies.iter().filter(|reply| matches!(reply, Reply::Read(_))).count();
         if reads < self.reads_max.max(1) {
             self.reply(Reply::Read(reading));

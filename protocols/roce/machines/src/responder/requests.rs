@@ -249,7 +249,8 @@ impl Responder {
                 }
             }
             (Opcode::CompareSwap | Opcode::FetchAdd, _) => {
-                if let Some(Executed { original, .. }) = self.executed.iter().find(|executed| executed.psn == psn) {
+                let executed = self.executed.iter().rev().find(|executed| executed.psn == psn);
+                if let Some(Executed { original, .. }) = executed {
                     self.reply(Reply::Atomic { psn, original: *original, messages: self.messages });
                 }
             }
