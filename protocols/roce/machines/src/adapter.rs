@@ -269,7 +269,6 @@ impl Adapter {
             self.counters.wrong_icrc += 1;
             return;
         }
-        source.was_heard = true;
         let from = source.host;
         let is_of = |host: u32| host == from || self.hosts.are_one(host, from);
         let to = find(&mut self.pairs, packet.base.queue_pair).filter(|pair| pair.host.is_some_and(is_of));

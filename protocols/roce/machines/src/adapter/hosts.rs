@@ -45,8 +45,8 @@ enum Way {
 pub(super) struct Source {
     pub(super) flow: Flow,
     pub(super) host: u32,
-    /// Whether something came from it since the hand went by.
-    pub(super) was_heard: bool,
+    /// Datagrams since the hand went by, up to two: one is no more than what any newcomer has sent.
+    heard: u8,
 }
 
 #[derive(Debug)]
@@ -135,7 +135,7 @@ impl Hosts {
             let host = self.hosts.iter().position(is_it)? as u32;
             self.make_room();
             self.accepted.push_back(peer);
-            self.sources.insert(peer, Source { flow, host, was_heard: true });
+            self.sources.insert(peer, Source { flow, host, heard: 0 });
             return None;
         }
         let host = self.hosts.get_mut(peer.index())?.as_mut()?;
@@ -143,7 +143,7 @@ impl Hosts {
             return None;
         }
         host.way = Way::Open(Flow::new(&ends.local, &ends.remote));
-        self.sources.insert(peer, Source { flow, host: peer.0, was_heard: true });
+        self.sources.insert(peer, Source { flow, host: peer.0, heard: 0 });
         Some(peer.0)
     }
 
@@ -151,11 +151,15 @@ impl Hosts {
     fn make_room(&mut self) {
         while self.accepted.len() >= self.accepted_max.max(1) {
             let Some(peer) = self.accepted.pop_front() else { return };
-            if self.sources.at(peer).is_some_and(|source| core::mem::take(&mut source.was_heard)) {
-                self.accepted.push_back(peer);
-            } else {
-                self.sources.remove(peer);
-                self.todo.push_back(Todo::Close(peer));
+            match self.sources.at(peer) {
+                Some(Source { heard, .. }) if *heard > 1 => {
+                    *heard = 1;
+                    self.accepted.push_back(peer);
+                }
+                _ => {
+                    self.sources.remove(peer);
+                    self.todo.push_back(Todo::Close(peer));
+                }
             }
         }
     }
@@ -176,9 +180,12 @@ impl Hosts {
         Some(peer.0)
     }
 
+    /// Returns where a datagram came from.
     #[inline]
     pub(super) fn source(&mut self, peer: Peer) -> Option<&mut Source> {
-        self.sources.at(peer)
+        let source = self.sources.at(peer)?;
+        source.heard = (source.heard + 1).min(2);
+        Some(source)
     }
 
     /// Returns the peer and the flow to a host.
