@@ -106,15 +106,27 @@ fn packets_of_other_partitions_and_wrong_crcs_are_dropped_in_silence() {
 }
 
 #[test]
-fn a_host_that_was_lost_is_opened_again_for_the_next_queue_pair() {
+fn a_host_that_refuses_is_opened_again_and_retries_go_on() {
+    let mut bare = Bare::new();
+    bare.post(1, Operation::Send, 10);
+    for sent in 0..8 {
+        assert_eq!(bare.take().len(), 1, "{sent}");
+        bare.adapter.handle(bare.now, Input::Closed(HOST, Closed::Refused));
+        assert!(bare.take().is_empty());
+        bare.pass_to_deadline();
+    }
+    assert!(bare.take().is_empty());
+    assert_eq!(bare.outcomes(), [(1, Status::RetryExceeded)]);
+}
+
+#[test]
+fn a_host_that_could_not_be_opened_is_tried_again_for_the_next_queue_pair() {
     let mut adapter = Adapter::new(AdapterConfig::default());
     let first = adapter.create(&CAPACITY).unwrap();
     adapter.connect(first, &connection(1)).unwrap();
     assert_eq!(outputs(&mut adapter), ["open 0 simulated node 1"]);
-    opened(&mut adapter, Peer(0), 1);
     post(&mut adapter, first);
-    assert_eq!(outputs(&mut adapter), ["send 0"]);
-    adapter.handle(Instant::ZERO, Input::Closed(Peer(0), Closed::Refused));
+    adapter.handle(Instant::ZERO, Input::Closed(Peer(0), Closed::Unreachable));
     assert_eq!(outputs(&mut adapter), ["event transport retry counter exceeded"]);
     assert_eq!(adapter.state(first), Ok(State::Error));
     // In the error state requests are flushed, with or without a host.

@@ -36,7 +36,7 @@ enum Way {
     /// The driver opens it.
     Opening,
     Open(Flow),
-    /// The host could not be reached. The next queue pair that is connected to it has it opened again.
+    /// The driver could not open it. The next queue pair that is connected to it has it tried again.
     Lost,
 }
 
@@ -164,7 +164,8 @@ impl Hosts {
         }
     }
 
-    /// Forgets a peer that the driver has closed. Returns the host that cannot be sent to any more.
+    /// Forgets a peer that the driver has closed. Returns the host if it cannot be reached at all. One that was open is opened
+    /// again: a refusal may come from a far end that is about to return, and retries have a bound of their own.
     pub(super) fn lost(&mut self, peer: Peer) -> Option<u32> {
         if peer.is_accepted() {
             self.sources.remove(peer);
@@ -172,12 +173,19 @@ impl Hosts {
             return None;
         }
         let host = self.hosts.get_mut(peer.index())?.as_mut()?;
-        if matches!(host.way, Way::ToBeOpened) {
-            return None;
+        match host.way {
+            Way::ToBeOpened | Way::Lost => None,
+            Way::Opening => {
+                host.way = Way::Lost;
+                Some(peer.0)
+            }
+            Way::Open(_) => {
+                host.way = Way::ToBeOpened;
+                self.sources.remove(peer);
+                self.todo.push_back(Todo::Open(peer.0));
+                None
+            }
         }
-        host.way = Way::Lost;
-        self.sources.remove(peer);
-        Some(peer.0)
     }
 
     /// Returns where a datagram came from.
