@@ -8,6 +8,7 @@
 
 mod answers;
 mod timing;
+mod window;
 
 use crate::memory::Memory;
 use crate::packet::Writer;
@@ -16,13 +17,17 @@ use crate::wire::{AtomicHeader, BaseHeader, Extended, Opcode, Position, RdmaHead
 use crate::{Capacity, Completed, Completion, Connection, Mtu, Operation, Psn, SendRequest, Status, VerbError};
 use alloc::boxed::Box;
 use alloc::vec;
+use alloc::vec::Vec;
 use hodo_machine::Instant;
 use timing::Timing;
+use window::Window;
 
 pub(crate) use answers::{Answer, Completions};
 
 /// The largest message (volume 1, 9.7.7): 2^31 bytes.
 pub(crate) const MESSAGE_MAX: u32 = 1 << 31;
+/// Ends of requests to read that are kept: a window that narrows from its widest to its narrowest passes fewer.
+const ENDS_MAX: usize = 24;
 /// An acknowledgement is asked for at least once in this many packets, so that the window moves on within a long message.
 const ACK_EVERY: u32 = 64;
 
@@ -59,8 +64,7 @@ pub(crate) struct Requester {
     unacknowledged: Psn,
     /// The packet behind the last one that was ever sent.
     high: Psn,
-    /// The packets that may be in flight.
-    window: u32,
+    window: Window,
     mtu: Mtu,
     reads: u32,
     reads_max: u32,
@@ -69,6 +73,8 @@ pub(crate) struct Requester {
     timing: Timing,
     /// Where the cursor went back to last because a packet was missing: further signs of the same loss are ignored.
     gone_back_to: Option<Psn>,
+    /// Where requests ended that asked for parts of the oldest read again, the nearest last.
+    ends: Vec<Psn>,
     /// A request that cannot be sent, and why; it fails when those before it are complete.
     broken: Option<(u64, Status)>,
     pub(crate) retransmitted: u64,
@@ -94,13 +100,14 @@ impl Requester {
             next: Psn::default(),
             unacknowledged: Psn::default(),
             high: Psn::default(),
-            window: 1,
+            window: Window::new(1),
             mtu: Mtu::ALL[0],
             reads: 0,
             reads_max: 0,
             to: 0,
             timing: Timing::default(),
             gone_back_to: None,
+            ends: Vec::new(),
             broken: None,
             retransmitted: 0,
             timeouts: 0,
@@ -110,7 +117,7 @@ impl Requester {
     pub(crate) fn connect(&mut self, connection: &Connection, window_bytes: u32) {
         (self.next, self.unacknowledged, self.high) = (connection.send_psn, connection.send_psn, connection.send_psn);
         self.mtu = connection.mtu;
-        self.window = (window_bytes / connection.mtu.bytes()).clamp(1, 1 << 22);
+        self.window = Window::new((window_bytes / connection.mtu.bytes()).clamp(1, 1 << 22));
         self.reads_max = u32::from(connection.reads);
         self.to = connection.queue_pair;
         self.timing = Timing::new(connection);
@@ -217,18 +224,20 @@ impl Requester {
         let psn = work.first.after(index);
         let in_flight = psn.since(self.unacknowledged).max(0) as u32;
         let sent_before = self.high.since(psn);
-        if in_flight >= self.window || !self.may_start(&work, index, sent_before > 0) {
+        let window = self.window.packets();
+        if in_flight >= window || !self.may_start(&work, index, sent_before > 0) {
             return None;
         }
-        let mut room = self.window - in_flight;
-        if sent_before > 0 {
-            // A responder does not answer a read again that ends behind what it was asked for.
-            room = room.min(sent_before as u32);
-        }
+        let room = match work.operation {
+            Operation::Read(_) if sent_before > 0 => {
+                self.room_again(psn, (work.packets - index).min(sent_before as u32), window)
+            }
+            _ => window - in_flight,
+        };
         let Part { opcode, extended, taken, payload: (offset, count) } = work.part(index, self.mtu, room);
         let is_last = index + taken == work.packets;
         let mut base = BaseHeader::new(opcode, self.to, psn);
-        base.asks_ack = is_last || (psn.value() + 1).is_multiple_of(ACK_EVERY) || in_flight + taken >= self.window;
+        base.asks_ack = is_last || (psn.value() + 1).is_multiple_of(ACK_EVERY) || in_flight + taken >= window;
         base.is_solicited = is_last && work.is_solicited;
         let length = if work.is_inline {
             let start = self.works.slot(number) * self.inline_max + offset;
@@ -245,6 +254,22 @@ impl Requester {
         };
         self.note_sent(now, &work, psn, taken);
         Some(length)
+    }
+
+    /// Returns how many packets of a read are asked for again from `psn` on, of those that were asked for.
+    ///
+    /// A responder takes a request for neither new nor old if it begins before the end of what has arrived there and ends behind
+    /// it. That end is where some request ended, so no request may end behind the nearest one.
+    fn room_again(&mut self, psn: Psn, asked: u32, window: u32) -> u32 {
+        while self.ends.last().is_some_and(|end| end.since(psn) <= 0) {
+            self.ends.pop();
+        }
+        let nearest = self.ends.last().map_or(asked, |end| end.since(psn) as u32);
+        if window >= nearest || self.ends.len() >= ENDS_MAX {
+            return nearest;
+        }
+        self.ends.push(psn.after(window));
+        window
     }
 
     /// Moves on behind packets that were sent.

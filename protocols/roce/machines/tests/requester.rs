@@ -51,24 +51,42 @@ fn a_fenced_request_is_sent_again_while_a_read_behind_it_is_in_flight() {
     assert_eq!(opcodes(&bare.take()), both);
 }
 
-/// A responder answers no read again that ends behind what it has seen.
+/// A responder answers no read again that begins before the end of what has arrived there and ends behind it.
 #[test]
 fn a_read_is_asked_for_again_no_further_than_before() {
     let config = AdapterConfig { window_bytes: 8 * MTU as u32, ..AdapterConfig::default() };
     let mut bare = Bare::with(config, |_| {});
     bare.post(1, Operation::Send, 3 * MTU);
-    bare.post(2, Operation::Read(bare::remote(0)), 8 * MTU);
-    let sent = bare.take();
-    let length = |sent: &bare::Sent| match sent.extended {
-        Extended::Rdma(header) => header.length as usize,
-        _ => 0,
+    bare.post(2, Operation::Read(bare::remote(0)), 12 * MTU);
+    // Returns the first packet and the packets of the request to read among those that were sent.
+    let asked = |bare: &mut Bare| {
+        let sent = bare.take();
+        let Extended::Rdma(header) = sent.last()?.extended else { return None };
+        assert_eq!(header.address, bare::remote(0).address + (sent.last()?.request().1 - 3) as u64 * MTU as u64);
+        Some((sent.last()?.request().1, header.length as usize / MTU))
     };
-    assert_eq!((sent[3].request(), length(&sent[3])), ((Opcode::ReadRequest, 3), 5 * MTU));
+    assert_eq!(asked(&mut bare), Some((3, 5)));
     bare.acknowledge(2, Syndrome::ACK);
-    assert!(bare.take().is_empty());
+    assert_eq!(asked(&mut bare), None);
+    // A timeout narrows the window.
     bare.pass_to_deadline();
-    let sent = bare.take();
-    assert_eq!((sent[0].request(), length(&sent[0])), ((Opcode::ReadRequest, 3), 5 * MTU));
+    assert_eq!(asked(&mut bare), Some((3, 2)));
+    let respond =
+        |bare: &mut Bare, psn| bare.respond(Opcode::ReadResponseMiddle, psn, Extended::None, &[psn as u8; MTU]);
+    respond(&mut bare, 3);
+    assert_eq!(asked(&mut bare), None);
+    // It has widened by one: the request goes on to its next part only where the last one ended.
+    respond(&mut bare, 4);
+    assert_eq!(asked(&mut bare), Some((5, 3)));
+    bare.pass_to_deadline();
+    assert_eq!(asked(&mut bare), Some((5, 2)));
+    (5..7).for_each(|psn| respond(&mut bare, psn));
+    assert_eq!(asked(&mut bare), Some((7, 1)));
+    // From here on nothing was asked for before.
+    respond(&mut bare, 7);
+    let (first, packets) = asked(&mut bare).unwrap();
+    assert!(first == 8 && packets >= 2);
+    assert_eq!(bare.bytes()[..5 * MTU].chunks(MTU).map(|part| part[0]).collect::<Vec<_>>(), [3, 4, 5, 6, 7]);
 }
 
 #[test]

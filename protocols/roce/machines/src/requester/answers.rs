@@ -71,16 +71,18 @@ impl Requester {
             self.unacknowledged = end;
             self.complete(completions);
         }
-        if self.unacknowledged != before {
-            self.progressed(now);
+        let packets = self.unacknowledged.since(before);
+        if packets > 0 {
+            self.progressed(now, packets as u32);
         }
         if is_missing { self.missing(now) } else { Ok(()) }
     }
 
-    /// Goes on from a new oldest packet.
+    /// Goes on from a new oldest packet, after that many were acknowledged.
     #[inline]
-    fn progressed(&mut self, now: Instant) {
+    fn progressed(&mut self, now: Instant, packets: u32) {
         self.gone_back_to = None;
+        self.window.widen(packets);
         if let Some(work) = self.works.get(self.works.head())
             && self.cursor == self.works.head()
         {
@@ -97,6 +99,7 @@ impl Requester {
             return Ok(());
         }
         self.gone_back_to = Some(self.unacknowledged);
+        self.window.narrow();
         self.go_back(self.unacknowledged);
         if self.timing.retry(now) { Ok(()) } else { Err(Status::RetryExceeded) }
     }
@@ -158,7 +161,7 @@ impl Requester {
         if self.unacknowledged == work.end() {
             self.complete(completions);
         }
-        self.progressed(now);
+        self.progressed(now, 1);
         Ok(())
     }
 
@@ -172,6 +175,7 @@ impl Requester {
         }
         self.timeouts += 1;
         self.timing.timed_out();
+        self.window.close();
         self.gone_back_to = None;
         self.go_back(self.unacknowledged);
         if self.timing.retry(now) { Ok(()) } else { Err(Status::RetryExceeded) }
