@@ -275,11 +275,9 @@ impl Requester {
     /// Moves on behind packets that were sent.
     #[inline]
     fn note_sent(&mut self, now: Instant, work: &Work, psn: Psn, taken: u32) {
-        if psn.since(self.high) < 0 {
-            self.retransmitted += 1;
-        } else {
-            self.timing.note_sent(now, psn.after(taken - 1));
-        }
+        let is_again = psn.since(self.high) < 0;
+        self.retransmitted += u64::from(is_again);
+        self.timing.note_sent(now, psn, is_again);
         let behind = psn.after(taken);
         if behind.since(self.high) > 0 {
             self.high = behind;

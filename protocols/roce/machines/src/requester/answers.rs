@@ -101,7 +101,7 @@ impl Requester {
         self.gone_back_to = Some(self.unacknowledged);
         self.window.narrow();
         self.go_back(self.unacknowledged);
-        if self.timing.retry(now) { Ok(()) } else { Err(Status::RetryExceeded) }
+        if self.timing.retry(now, true) { Ok(()) } else { Err(Status::RetryExceeded) }
     }
 
     fn not_ready(
@@ -178,7 +178,7 @@ impl Requester {
         self.window.close();
         self.gone_back_to = None;
         self.go_back(self.unacknowledged);
-        if self.timing.retry(now) { Ok(()) } else { Err(Status::RetryExceeded) }
+        if self.timing.retry(now, false) { Ok(()) } else { Err(Status::RetryExceeded) }
     }
 }
 

@@ -32,8 +32,10 @@ pub(super) struct Timing {
 /// An estimate of the round trip (RFC 6298).
 #[derive(Debug, Default)]
 struct Measured {
-    /// A packet that asks for an acknowledgement and was sent once, and when.
+    /// A packet whose acknowledgement will tell a round trip, and when it was sent.
     sample: Option<(Psn, Instant)>,
+    /// Whether the next packet is known to be missing at the far end, so that its acknowledgement is of no earlier copy.
+    is_missing: bool,
     smoothed: Option<Duration>,
     variation: Duration,
     /// Timeouts since the last sample.
@@ -73,10 +75,13 @@ impl Timing {
         self.held_until.is_some_and(|until| now < until)
     }
 
-    /// Notes that a packet was sent for the first time.
+    /// Notes that a packet was sent, for the first time or again.
     #[inline]
-    pub(super) fn note_sent(&mut self, now: Instant, psn: Psn) {
-        if matches!(self.timeout, AckTimeout::Measured(_)) && self.measured.sample.is_none() {
+    pub(super) fn note_sent(&mut self, now: Instant, psn: Psn, is_again: bool) {
+        if matches!(self.timeout, AckTimeout::Measured(_))
+            && self.measured.sample.is_none()
+            && (!is_again || core::mem::take(&mut self.measured.is_missing))
+        {
             self.measured.sample = Some((psn, now));
         }
     }
@@ -109,10 +114,10 @@ impl Timing {
         }
     }
 
-    /// Counts a retry because packets were lost. Returns whether one was left.
-    pub(super) fn retry(&mut self, now: Instant) -> bool {
-        // What was sent twice tells no round trip (Karn).
-        self.measured.sample = None;
+    /// Counts a retry because packets were lost; `is_missing` if the far end has said so. Returns whether one was left.
+    pub(super) fn retry(&mut self, now: Instant, is_missing: bool) -> bool {
+        // What was sent twice tells no round trip (Karn), unless the first copy was lost for sure.
+        (self.measured.sample, self.measured.is_missing) = (None, is_missing);
         self.since = Some(now);
         match self.retries_left.checked_sub(1) {
             Some(left) => {

@@ -4,8 +4,9 @@
 //! the way is lost, and all behind it has to be sent again, which would not fit either. So losses narrow the window and
 //! acknowledgements widen it, as in TCP (RFC 5681). It begins as wide as it may be.
 
-/// The narrowest window.
-const LEAST: u32 = 2;
+/// The narrowest window after a loss that was noticed by what arrived behind it. If it were smaller, fewer losses would be, and each of
+/// the others takes a timeout.
+const LEAST: u32 = 8;
 
 /// The packets that may be in flight.
 #[derive(Debug, Clone, Copy)]
@@ -56,10 +57,11 @@ impl Window {
         (self.now, self.acknowledged) = (self.threshold, 0);
     }
 
-    /// Narrows it as far as it goes because nothing has arrived for a while.
+    /// Narrows it because nothing has arrived for a while: the further, the more often in a row, down to one packet.
     pub(super) fn close(&mut self) {
+        let before = self.now;
         self.narrow();
-        self.now = LEAST.min(self.most);
+        self.now = if before > LEAST { LEAST } else { (before / 2).max(1) };
     }
 }
 
@@ -80,14 +82,16 @@ mod tests {
         window.widen(1);
         assert_eq!(window.packets(), 33);
         window.close();
-        assert_eq!(window.packets(), 2);
+        assert_eq!(window.packets(), LEAST);
         // By one for each packet, up to half of what was lost.
         window.widen(5);
-        assert_eq!(window.packets(), 7);
+        assert_eq!(window.packets(), LEAST + 5);
         window.widen(100);
         assert_eq!(window.packets(), 16);
+        window.close();
+        assert_eq!(window.packets(), LEAST);
         (0..10).for_each(|_| window.close());
-        assert_eq!(window.packets(), 2);
+        assert_eq!(window.packets(), 1);
         for _ in 0..10_000 {
             window.widen(1);
         }
