@@ -49,14 +49,14 @@ impl Default for AdapterConfig {
     }
 }
 
-/// What an application asks of an adapter through its driver; everything else is a method.
+/// A command of an application that goes through the adapter's driver; everything else is a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdapterCommand {
     /// Puts a queue pair into the error state, so that everything outstanding is flushed.
     Fail(u32),
 }
 
-/// What happened to packets, as the counters of a port say it.
+/// The counters of a port: what happened to its packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Packets sent.
@@ -77,6 +77,12 @@ pub struct Counters {
     pub receiver_not_ready: u64,
     /// Acknowledgement timeouts.
     pub timeouts: u64,
+    /// Negative acknowledgements sent, of requests out of order or refused.
+    pub naks_sent: u64,
+    /// Negative acknowledgements received.
+    pub naks_received: u64,
+    /// Acknowledgements received that say that the far end has posted no receive.
+    pub far_receiver_not_ready: u64,
 }
 
 /// A channel adapter in software: memory regions, and queue pairs of the reliable-connection service.
@@ -88,7 +94,7 @@ pub struct Adapter {
     config: AdapterConfig,
     memory: Memory,
     pairs: Slab<Option<Box<QueuePair>>>,
-    /// What is in front of the place in the number of the last queue pair at each place.
+    /// The bits in front of the place in the number of the last queue pair at each place.
     variants: Vec<u32>,
     hosts: Hosts,
     /// Queue pairs with something to send, in turn.
@@ -198,12 +204,15 @@ impl Adapter {
         }
         let place = number & ((1 << PLACE_BITS) - 1);
         self.timers.cancel(place);
-        if self.pairs[place].as_ref().is_some_and(|pair| pair.is_listed) {
-            self.listed.retain(|listed| *listed != place);
-        }
         self.completions.retain(|completion| completion.queue_pair != number);
         self.pairs.release(place);
-        if let Some(host) = self.pairs[place].take().and_then(|pair| pair.host) {
+        let Some(pair) = self.pairs[place].take() else { return };
+        pair.count(&mut self.counters);
+        let waiting = pair.host.and_then(|host| self.hosts.waiting(host));
+        for places in [Some(&mut self.listed), waiting].into_iter().flatten().filter(|_| pair.is_listed) {
+            places.retain(|listed| *listed != place);
+        }
+        if let Some(host) = pair.host {
             self.hosts.leave(host);
         }
     }
@@ -243,16 +252,12 @@ impl Adapter {
         pair.filter(|pair| pair.number == number).map(|pair| pair.state).ok_or(VerbError::NoSuchQueuePair(number))
     }
 
-    /// Returns the counters of all queue pairs that are there.
+    /// Returns the counters of all queue pairs that are there, or were.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = self.counters;
         for pair in self.pairs.iter().filter_map(|(_, pair)| pair.as_deref()) {
-            counters.retransmitted += pair.requester.retransmitted;
-            counters.timeouts += pair.requester.timeouts;
-            counters.duplicates += pair.responder.duplicates;
-            counters.out_of_order += pair.responder.out_of_order;
-            counters.receiver_not_ready += pair.responder.not_ready;
+            pair.count(&mut counters);
         }
         counters
     }
@@ -289,6 +294,11 @@ impl Adapter {
         while let Some(place) = self.timers.pop_due(now) {
             let Some(pair) = self.pairs.at(place).and_then(Option::as_deref_mut) else { continue };
             pair.armed = None;
+            // A retry that cannot be sent is none: it is due once the host is free.
+            if let Some(host) = pair.host.filter(|host| self.hosts.is_blocked(*host)) {
+                pair.is_listed = pair.is_listed || self.hosts.wait(host, place);
+                continue;
+            }
             pair.elapsed(now, &mut self.completions);
             if pair.has_output(now) {
                 list(&mut self.listed, pair);
@@ -305,6 +315,14 @@ impl Adapter {
             if let Some(pair) = pair.as_deref_mut().filter(|pair| pair.host == Some(host)) {
                 pair.fail(crate::Status::RetryExceeded, &mut self.completions);
             }
+        }
+        self.resume(host);
+    }
+
+    /// Lists the queue pairs that have waited for a host.
+    fn resume(&mut self, host: u32) {
+        if let Some(waiting) = self.hosts.waiting(host) {
+            self.listed.append(waiting);
         }
     }
 
@@ -323,7 +341,10 @@ impl Adapter {
                 }
                 None => {
                     pair.flush(&mut self.completions);
-                    (Next::Nothing, None)
+                    let host = pair.host.filter(|_| pair.has_output(now));
+                    pair.is_listed = host.is_some_and(|host| self.hosts.wait(host, place));
+                    self.listed.pop_front();
+                    continue;
                 }
             };
             match next {
@@ -338,6 +359,7 @@ impl Adapter {
                 (Next::Nothing, _) => {
                     pair.is_listed = false;
                     self.listed.pop_front();
+                    arm(&mut self.timers, pair);
                 }
             }
         }
@@ -355,7 +377,7 @@ impl Machine for Adapter {
             Input::Received(peer, datagram) => self.received(now, peer, datagram),
             Input::Opened(peer, ends) => {
                 if let Some(host) = self.hosts.opened(peer, ends) {
-                    self.relist(host);
+                    self.resume(host);
                 }
             }
             Input::Closed(peer, why) => self.closed(peer, why),
@@ -365,7 +387,15 @@ impl Machine for Adapter {
                     pair.fail(crate::Status::Flushed, &mut self.completions);
                 }
             }
-            Input::Landed(..) | Input::Blocked(_) | Input::Drained(_) => {}
+            Input::Blocked(peer) => {
+                self.hosts.set_blocked(peer, true);
+            }
+            Input::Drained(peer) => {
+                if let Some(host) = self.hosts.set_blocked(peer, false) {
+                    self.resume(host);
+                }
+            }
+            Input::Landed(..) => {}
         }
     }
 
@@ -397,16 +427,6 @@ impl Machine for Adapter {
 }
 
 impl Adapter {
-    /// Lists the queue pairs whose far end's host can be sent to now.
-    fn relist(&mut self, host: u32) {
-        for number in 0..=u32::MAX {
-            let Some(pair) = self.pairs.at(number) else { break };
-            if let Some(pair) = pair.as_deref_mut().filter(|pair| pair.host == Some(host)) {
-                list(&mut self.listed, pair);
-            }
-        }
-    }
-
     /// Returns where an address would be sent to.
     #[must_use]
     pub fn is_open(&self, address: &Address) -> bool {

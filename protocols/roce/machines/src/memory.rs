@@ -42,7 +42,7 @@ pub enum AccessError {
     NotAllowed(u32),
 }
 
-/// What a work request or the far end wants to do with a region.
+/// The access to a region that a work request or the far end needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
     LocalRead,

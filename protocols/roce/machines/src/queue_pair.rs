@@ -6,7 +6,7 @@ use crate::packet::Writer;
 use crate::requester::{Answer, Completions, Requester};
 use crate::responder::{Fault, Responder};
 use crate::wire::{Extended, Opcode, Packet};
-use crate::{Capacity, Completion, Connection, ReceiveRequest, SendRequest, State, Status, VerbError};
+use crate::{Capacity, Completion, Connection, Counters, ReceiveRequest, SendRequest, State, Status, VerbError};
 use alloc::collections::VecDeque;
 use hodo_machine::{Instant, Outbox};
 
@@ -30,7 +30,7 @@ pub(crate) struct QueuePair {
     turn: Turn,
 }
 
-/// What has been sent in this turn.
+/// The packets sent in this turn.
 #[derive(Debug, Default)]
 struct Turn {
     packets: u32,
@@ -39,7 +39,7 @@ struct Turn {
     has_requests: bool,
 }
 
-/// What a queue pair does next.
+/// The outcome of an attempt to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// A packet was written.
@@ -135,6 +135,19 @@ impl QueuePair {
             &mut Completions { queue_pair: self.number, tell: &mut |completion| events.push_back(completion) };
         self.requester.fail(status, completions);
         self.responder.flush(completions);
+    }
+
+    /// Adds the counters of both halves.
+    pub(crate) fn count(&self, counters: &mut Counters) {
+        let QueuePair { requester, responder, .. } = self;
+        counters.retransmitted += requester.retransmitted;
+        counters.timeouts += requester.timeouts;
+        counters.naks_received += requester.naks;
+        counters.far_receiver_not_ready += requester.not_ready;
+        counters.duplicates += responder.duplicates;
+        counters.out_of_order += responder.out_of_order;
+        counters.receiver_not_ready += responder.not_ready;
+        counters.naks_sent += responder.naks;
     }
 
     /// Flushes what was posted in the error state.

@@ -79,6 +79,8 @@ pub(crate) struct Requester {
     broken: Option<(u64, Status)>,
     pub(crate) retransmitted: u64,
     pub(crate) timeouts: u64,
+    pub(crate) naks: u64,
+    pub(crate) not_ready: u64,
 }
 
 impl Requester {
@@ -111,6 +113,8 @@ impl Requester {
             broken: None,
             retransmitted: 0,
             timeouts: 0,
+            naks: 0,
+            not_ready: 0,
         }
     }
 
@@ -234,7 +238,7 @@ impl Requester {
             }
             _ => window - in_flight,
         };
-        let Part { opcode, extended, taken, payload: (offset, count) } = work.part(index, self.mtu, room);
+        let Segment { opcode, extended, taken, payload: (offset, count) } = work.segment(index, self.mtu, room);
         let is_last = index + taken == work.packets;
         let mut base = BaseHeader::new(opcode, self.to, psn);
         base.asks_ack = is_last || (psn.value() + 1).is_multiple_of(ACK_EVERY) || in_flight + taken >= window;
@@ -372,8 +376,8 @@ impl Requester {
     }
 }
 
-/// A packet of a request: what it is, how many sequence numbers it takes, and the place of its payload.
-struct Part {
+/// A packet of a request: its opcode and headers, how many sequence numbers it takes, and the place of its payload.
+struct Segment {
     opcode: Opcode,
     extended: Extended,
     taken: u32,
@@ -405,16 +409,16 @@ impl Work {
 
     /// Returns packet `index`. A request to read takes at most `room` sequence numbers.
     #[inline]
-    fn part(&self, index: u32, mtu: Mtu, room: u32) -> Part {
+    fn segment(&self, index: u32, mtu: Mtu, room: u32) -> Segment {
         let offset = u64::from(index) * u64::from(mtu.bytes());
         let rest = u64::from(self.length).saturating_sub(offset);
-        let one = |opcode, extended, payload| Part { opcode, extended, taken: 1, payload };
+        let one = |opcode, extended, payload| Segment { opcode, extended, taken: 1, payload };
         match self.operation {
             Operation::Read(remote) => {
                 let taken = (self.packets - index).min(room);
                 let length = rest.min(u64::from(taken) * u64::from(mtu.bytes())) as u32;
                 let header = RdmaHeader { address: remote.address.wrapping_add(offset), key: remote.key, length };
-                Part { opcode: Opcode::ReadRequest, extended: Extended::Rdma(header), taken, payload: (0, 0) }
+                Segment { opcode: Opcode::ReadRequest, extended: Extended::Rdma(header), taken, payload: (0, 0) }
             }
             Operation::CompareSwap { remote, compare, swap } => {
                 let header = AtomicHeader { address: remote.address, key: remote.key, swap_or_add: swap, compare };
@@ -431,7 +435,7 @@ impl Work {
         }
     }
 
-    /// The packet behind the last one.
+    /// Returns the number of the packet behind the last one.
     #[inline]
     const fn end(&self) -> Psn {
         self.first.after(self.packets)

@@ -61,6 +61,7 @@ pub(crate) struct Responder {
     pub(crate) duplicates: u64,
     pub(crate) out_of_order: u64,
     pub(crate) not_ready: u64,
+    pub(crate) naks: u64,
 }
 
 impl Responder {
@@ -85,6 +86,7 @@ impl Responder {
             duplicates: 0,
             out_of_order: 0,
             not_ready: 0,
+            naks: 0,
         }
     }
 

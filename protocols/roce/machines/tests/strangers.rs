@@ -5,9 +5,12 @@ mod bare;
 use bare::{Bare, CAPACITY, FAR, HOST, THEIRS, ack, flow, packet};
 use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer};
 use hodo_roce::icrc::Flow;
-use hodo_roce::wire::{BaseHeader, Extended, Opcode, Packet, RdmaHeader};
-use hodo_roce::{Adapter, AdapterConfig, Operation, ScatterEntry, SendRequest, State, Status, VerbError};
+use hodo_roce::wire::{BaseHeader, Extended, Opcode, Packet, RdmaHeader, Syndrome};
+use hodo_roce::{
+    Adapter, AdapterCommand, AdapterConfig, Operation, ScatterEntry, SendRequest, State, Status, VerbError,
+};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// Returns whether the adapter takes the sender of a datagram as a peer. Whatever it does, nothing goes back.
 fn admits(adapter: &mut Adapter, ends: &Ends, datagram: &[u8]) -> bool {
@@ -161,6 +164,64 @@ fn a_host_is_closed_after_its_last_queue_pair_and_its_number_used_again() {
     assert_eq!(outputs(&mut adapter), ["send 0"]);
     adapter.destroy(third);
     assert_eq!(outputs(&mut adapter), ["close 0"]);
+}
+
+#[test]
+fn a_host_that_is_blocked_gets_nothing_before_it_has_drained() {
+    let mut bare = Bare::new();
+    bare.post(1, Operation::Send, 10);
+    assert_eq!(bare.take().len(), 1);
+    bare.adapter.handle(bare.now, Input::Blocked(HOST));
+    bare.post(2, Operation::Send, 10);
+    bare.post_receive(9, 0, 64);
+    bare.hand(Opcode::SendOnly, 0, Extended::None, b"abcd");
+    // Retries that cannot be sent do not count.
+    for _ in 0..20 {
+        assert!(bare.take().is_empty());
+        bare.pass(Duration::from_millis(10));
+    }
+    bare.adapter.handle(bare.now, Input::Drained(HOST));
+    assert_eq!(
+        bare.take().iter().map(|sent| sent.base.opcode).collect::<Vec<_>>(),
+        [Opcode::SendOnly, Opcode::Acknowledge]
+    );
+    bare.pass(Duration::ZERO);
+    assert_eq!(
+        bare.take().iter().map(bare::Sent::request).collect::<Vec<_>>(),
+        [(Opcode::SendOnly, 0), (Opcode::SendOnly, 1)]
+    );
+    bare.acknowledge(1, Syndrome::ACK);
+    bare.take();
+    assert_eq!(bare.outcomes(), [(9, Status::Success), (1, Status::Success), (2, Status::Success)]);
+    assert_eq!(bare.adapter.counters().timeouts, 1);
+}
+
+#[test]
+fn a_host_that_is_blocked_holds_up_no_other() {
+    let mut adapter = Adapter::new(AdapterConfig::default());
+    let numbers = [1, 1, 2].map(|host| {
+        let number = adapter.create(&CAPACITY).unwrap();
+        adapter.connect(number, &connection(host)).unwrap();
+        number
+    });
+    outputs(&mut adapter);
+    (0..2).for_each(|peer| opened(&mut adapter, Peer(peer), peer + 1));
+    adapter.handle(Instant::ZERO, Input::Blocked(Peer(0)));
+    numbers.iter().for_each(|number| post(&mut adapter, *number));
+    assert_eq!(outputs(&mut adapter), ["send 1"]);
+    // One that fails while it waits is flushed at once, and one that is destroyed is forgotten.
+    adapter.handle(Instant::ZERO, Input::Command(AdapterCommand::Fail(numbers[0])));
+    assert_eq!(outputs(&mut adapter), ["event Work Request Flushed Error"]);
+    adapter.destroy(numbers[1]);
+    adapter.handle(Instant::ZERO, Input::Drained(Peer(0)));
+    assert_eq!(outputs(&mut adapter), [""; 0]);
+    // A host that is opened anew is not held back.
+    adapter.handle(Instant::ZERO, Input::Blocked(Peer(1)));
+    post(&mut adapter, numbers[2]);
+    adapter.handle(Instant::ZERO, Input::Closed(Peer(1), Closed::Refused));
+    assert_eq!(outputs(&mut adapter), ["open 1 simulated node 2"]);
+    opened(&mut adapter, Peer(1), 2);
+    assert_eq!(outputs(&mut adapter), ["send 1"]);
 }
 
 #[test]

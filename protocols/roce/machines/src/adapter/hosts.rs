@@ -4,6 +4,7 @@
 //! one peer of the driver for what is sent to a host, and one for each port that it sends from.
 
 use crate::icrc::Flow;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use hodo_machine::{Address, Ends, Output, Peer, Peers};
@@ -26,6 +27,10 @@ struct Host {
     /// Queue pairs that are connected to it.
     users: u32,
     way: Way,
+    /// Whether the driver has asked to hold back from it.
+    is_blocked: bool,
+    /// The places of queue pairs with something to send, which wait until it can be sent to.
+    waiting: VecDeque<u32>,
 }
 
 /// How far the peer is that a host is sent to.
@@ -35,7 +40,7 @@ enum Way {
     ToBeOpened,
     /// The driver opens it.
     Opening,
-    Open(Flow),
+    Open(Box<Flow>),
     /// The driver could not open it. The next queue pair that is connected to it has it tried again.
     Lost,
 }
@@ -81,7 +86,8 @@ impl Hosts {
     }
 
     fn add(&mut self, address: &Address) -> usize {
-        let host = Some(Host { address: address.clone(), users: 0, way: Way::Lost });
+        let (address, waiting) = (address.clone(), VecDeque::new());
+        let host = Some(Host { address, users: 0, way: Way::Lost, is_blocked: false, waiting });
         match self.hosts.iter().position(Option::is_none) {
             Some(free) => {
                 self.hosts[free] = host;
@@ -142,7 +148,8 @@ impl Hosts {
         if !matches!(host.way, Way::Opening) {
             return None;
         }
-        host.way = Way::Open(Flow::new(&ends.local, &ends.remote));
+        host.way = Way::Open(Box::new(Flow::new(&ends.local, &ends.remote)));
+        host.is_blocked = false;
         self.sources.insert(peer, Source { flow, host: peer.0, heard: 0 });
         Some(peer.0)
     }
@@ -196,13 +203,42 @@ impl Hosts {
         Some(source)
     }
 
-    /// Returns the peer and the flow to a host.
+    /// Returns the peer and the flow to a host, if it can be sent to now.
     #[inline]
     pub(super) fn towards(&self, host: u32) -> Option<(Peer, &Flow)> {
-        match &self.hosts.get(host as usize)?.as_ref()?.way {
-            Way::Open(flow) => Some((Peer(host), flow)),
+        let known = self.hosts.get(host as usize)?.as_ref()?;
+        match &known.way {
+            Way::Open(flow) if !known.is_blocked => Some((Peer(host), flow)),
             _ => None,
         }
+    }
+
+    /// Holds back from a host, or ends that. Returns the host.
+    pub(super) fn set_blocked(&mut self, peer: Peer, is_blocked: bool) -> Option<u32> {
+        // Nothing is sent to the sources that came by themselves.
+        let host = self.hosts.get_mut(peer.index()).filter(|_| !peer.is_accepted())?.as_mut()?;
+        host.is_blocked = is_blocked;
+        Some(peer.0)
+    }
+
+    pub(super) fn is_blocked(&self, host: u32) -> bool {
+        self.hosts.get(host as usize).and_then(Option::as_ref).is_some_and(|host| host.is_blocked)
+    }
+
+    /// Has the queue pair at a place wait until its host can be sent to. Returns whether it will be.
+    #[cold]
+    pub(super) fn wait(&mut self, host: u32, place: u32) -> bool {
+        let Some(Some(host)) = self.hosts.get_mut(host as usize) else { return false };
+        let is_lost = matches!(host.way, Way::Lost);
+        if !is_lost {
+            host.waiting.push_back(place);
+        }
+        !is_lost
+    }
+
+    /// Returns the places of the queue pairs that wait for a host.
+    pub(super) fn waiting(&mut self, host: u32) -> Option<&mut VecDeque<u32>> {
+        self.hosts.get_mut(host as usize)?.as_mut().map(|host| &mut host.waiting)
     }
 
     /// Returns whether two hosts are one, with different ports.

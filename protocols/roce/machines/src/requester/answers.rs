@@ -1,4 +1,4 @@
-//! What the far end answers: acknowledgements, data that was read, and results of atomic operations (volume 1, 9.7.5.1 and
+//! Responses of the far end: acknowledgements, data that was read, and results of atomic operations (volume 1, 9.7.5.1 and
 //! 9.7.5.2).
 
 use super::{Requester, Work, is_answered, is_atomic};
@@ -14,7 +14,7 @@ pub(crate) enum Answer<'a> {
     Ack(Syndrome),
     /// A packet of what was read.
     Data(&'a [u8]),
-    /// What an atomic operation found.
+    /// The value that an atomic operation found.
     Atomic(u64),
 }
 
@@ -111,6 +111,7 @@ impl Requester {
         timer: u8,
         completions: &mut Completions<'_>,
     ) -> Result<(), Status> {
+        self.not_ready += 1;
         self.acknowledged(now, psn, completions)?;
         if self.unacknowledged != psn || self.timing.is_held(now) {
             return Ok(());
@@ -126,6 +127,7 @@ impl Requester {
         code: NakCode,
         completions: &mut Completions<'_>,
     ) -> Result<(), Status> {
+        self.naks += 1;
         self.acknowledged(now, psn, completions)?;
         match code {
             NakCode::SequenceError if self.unacknowledged == psn => self.missing(now),

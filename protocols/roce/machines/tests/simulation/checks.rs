@@ -1,4 +1,4 @@
-//! What has to hold once nothing is left to happen.
+//! The checks once nothing is left to happen.
 
 use super::{BITS, Scene};
 

@@ -1,4 +1,4 @@
-//! What a seed draws: networks, attributes of connections, and times.
+//! Random networks, attributes of connections, and times.
 
 use hodo_machine::{Address, Instant, Random};
 use hodo_roce::wire::rnr_span;

@@ -42,7 +42,7 @@ impl Area {
     }
 }
 
-/// What an end knows of the far end's memory.
+/// The keys and the addresses of the far end's memory.
 #[derive(Debug, Clone, Default)]
 pub struct FarMemory {
     pub shared: Area,

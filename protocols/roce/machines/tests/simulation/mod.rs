@@ -53,7 +53,7 @@ pub struct Scene {
     agenda: BinaryHeap<Reverse<(Instant, usize)>>,
 }
 
-/// What happened in runs, all together.
+/// Sums over runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Observed {
     pub requests: u64,
@@ -345,5 +345,8 @@ impl Observed {
         all.out_of_order += counters.out_of_order;
         all.receiver_not_ready += counters.receiver_not_ready;
         all.timeouts += counters.timeouts;
+        all.naks_sent += counters.naks_sent;
+        all.naks_received += counters.naks_received;
+        all.far_receiver_not_ready += counters.far_receiver_not_ready;
     }
 }

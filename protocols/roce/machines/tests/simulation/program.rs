@@ -146,7 +146,7 @@ pub struct Scope {
     pub late: f64,
 }
 
-/// What the writer of a program knows of the places in the far end's shared region.
+/// A program that is being written, and the places of the far end's shared region that it uses.
 struct Writer<'a> {
     scope: Scope,
     near: &'a mut Sheet,
