@@ -344,6 +344,7 @@ impl Adapter {
                     let host = pair.host.filter(|_| pair.has_output(now));
                     pair.is_listed = host.is_some_and(|host| self.hosts.wait(host, place));
                     self.listed.pop_front();
+                    arm(&mut self.timers, pair);
                     continue;
                 }
             };

@@ -5,6 +5,7 @@
 mod checks;
 pub mod draw;
 mod end;
+mod port;
 mod program;
 
 use draw::Pace;
@@ -13,6 +14,7 @@ use hodo_machine::{Instant, Random, Transport};
 use hodo_roce::{Access, Adapter, AdapterCommand, AdapterConfig, Completion, Counters};
 use hodo_sim::cost::Allowance;
 use hodo_sim::{Death, Network, Site, World};
+use port::{Faults, Port};
 use program::{Scope, Sheet};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -27,7 +29,7 @@ const BITS: u32 = 60;
 
 /// One adapter.
 struct Node {
-    site: Site<Adapter>,
+    site: Site<Port>,
     /// The counter that every far end may add to.
     counter: Area,
     /// Bits of the counter that were given out.
@@ -94,7 +96,8 @@ impl Scene {
         if self.random.chance(0.2) {
             self.world.set_late(site.node, 0.2, 2 * self.network.delay);
         }
-        self.world.start(site, adapter);
+        let faults = Faults::draw(&mut self.random, draw::round_trip(&self.network));
+        self.world.start(site, Port::new(adapter, faults, seed));
         let known = &mut self.nodes[node];
         known.counter = Area { key, address };
         known.lives += 1;
@@ -133,7 +136,7 @@ impl Scene {
         let scope = Scope {
             begins: world.now(),
             span: draw::SPAN * pace.round_trip,
-            requests: 8,
+            requests: draw::one(random, &[2, 8, 8, 50]),
             mtu: pace.mtu,
             large: if is_rough { 0.003 } else { 0.03 },
             rewrites: *is_patient,
