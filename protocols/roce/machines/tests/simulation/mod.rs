@@ -20,8 +20,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::time::Duration;
 
-/// The time after which a run counts as stuck.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// The time after which a run counts as stuck. Where 40 % of the packets are lost, a message of 70 KB may take 1000 s.
+const PATIENCE: Duration = Duration::from_secs(7200);
 /// The number of things that happen in a run at most.
 const STEPS_MAX: u64 = 2_000_000;
 /// Bits of a counter, of which each is set once.
@@ -193,11 +193,11 @@ impl Scene {
             return;
         }
         let adapter = self.world.machine_mut(site).expect("it runs");
-        if let Some(at) = end.post(adapter, now) {
-            if end.posts_at.is_none_or(|before| at < before) {
-                end.posts_at = Some(at);
-                self.agenda.push(Reverse((at, end.index)));
-            }
+        if let Some(at) = end.post(adapter, now)
+            && end.posts_at.is_none_or(|before| at < before)
+        {
+            end.posts_at = Some(at);
+            self.agenda.push(Reverse((at, end.index)));
         }
         self.world.continue_later(site.node);
     }
