@@ -75,13 +75,15 @@ fn schedule(rounds: usize, end: &End, floor: &Floor) -> Figures {
 }
 
 fn print(figures: Figures) {
-    println!("us/iteration     polling: min median    floor: min median    events: min median    polling, min: Gbit/s");
+    println!(
+        "us/iteration  polling: min   median    floor: min   median   events: min   median   polling, min: Gbit/s"
+    );
     for (size, mut figures) in SIZES.into_iter().zip(figures) {
         figures.iter_mut().for_each(|figures| figures.sort_by(f64::total_cmp));
         let [polled, floor, events] = figures.map(|figures| (figures[0], figures[figures.len() / 2]));
         let rate = f64::from(size) * 16.0 / polled.0 / 1e3;
         println!(
-            "{size:>8} B{:>19.3}{:>7.3}{:>14.3}{:>7.3}{:>15.1}{:>7.1}{rate:>25.1}",
+            "{size:>8} B {:>14.3} {:>8.3} {:>13.3} {:>8.3} {:>13.1} {:>8.1} {rate:>23.1}",
             polled.0, polled.1, floor.0, floor.1, events.0, events.1
         );
     }
