@@ -34,7 +34,7 @@ pub enum ExchangeError {
     /// The TCP connection failed.
     #[error("{what}: {error}{}", remedy(error))]
     Tcp {
-        /// What was done, with the address.
+        /// The step that failed, with the address.
         what: String,
         /// The operating system's error.
         error: io::Error,
@@ -96,7 +96,7 @@ pub struct Exchange {
     far: SocketAddr,
 }
 
-/// What a client begins with.
+/// The first thing that a client sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Greeting {
     /// The address of its queue pair: `ibv_rc_pingpong`, or this program with the same options.

@@ -150,7 +150,7 @@ pub enum PingPongError {
         number: u64,
         /// The count that was found.
         found: u64,
-        /// What it should be.
+        /// The expected count.
         expected: u64,
     },
 }

@@ -13,7 +13,7 @@ use hodo_roce::{Completed, Operation, ReceiveRequest};
 const RECEIVE: u64 = u64::MAX;
 
 impl Perftest {
-    /// Asks the server for the test, and measures every size.
+    /// Requests the test of a server, and measures every size.
     pub(crate) fn ask<D: Device>(
         &self,
         device: &mut D,

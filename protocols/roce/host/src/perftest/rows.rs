@@ -11,9 +11,9 @@ pub(super) const PEAK_MAX: u64 = 5000;
 /// The result of one size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Row {
-    /// Of a test of latency.
+    /// From a test of latency.
     Latency(Latency),
-    /// Of a test of bandwidth.
+    /// From a test of bandwidth.
     Bandwidth(Bandwidth),
 }
 
