@@ -45,8 +45,8 @@ def test_nothing_is_malformed_or_refused_and_every_crc_is_right(guest, tmp_path,
 
 @contextlib.contextmanager
 def captured(guest, file):
-    """Captures what RDMA sends, in both directions."""
-    line = [*guest.at_host(), "tcpdump", "-i", "host", "-B", "16384", "--immediate-mode", "-U", "-w", str(file), "udp port 4791"]
+    """Captures what RDMA sends, in both directions. The buffer holds as many packets as the longest packet that is asked for lets it."""
+    line = [*guest.at_host(), "tcpdump", "-i", "host", "-s", "9216", "-B", "65536", "--immediate-mode", "-U", "-w", str(file), "udp port 4791"]
     capture = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
     assert "listening" in capture.stderr.readline()
     try:
