@@ -41,6 +41,11 @@ pub trait Protocol: Sync {
         self.description().suite
     }
 
+    /// Returns the directions that the payload of a link's operations may take, the most usual one first.
+    fn modes(&self, _link: &Uri) -> &'static [Mode] {
+        self.description().modes
+    }
+
     /// Checks that a link can do what a plan asks, before anything is opened.
     ///
     /// # Errors

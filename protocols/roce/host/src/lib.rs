@@ -3,6 +3,7 @@
 
 mod device;
 pub mod exchange;
+mod link;
 pub mod pingpong;
 pub mod session;
 mod soft;
@@ -10,5 +11,6 @@ mod verbs;
 
 pub use device::{AddressOfQueuePair, Device, DeviceError, Gid, Limits, Region, Reliability, WaitMode};
 pub use hodo_roce::wire::PORT as UDP_PORT;
+pub use link::{ROCE, Rdma};
 pub use soft::{SoftDevice, SoftSettings};
 pub use verbs::{MemoryKind, VerbsDevice, VerbsSettings};
