@@ -24,7 +24,13 @@ const CRC: u64 = 4;
 /// An acknowledgement.
 const ACKNOWLEDGEMENT: u64 = BASE + ACK + CRC;
 
+/// Bytes that the kernel takes at once, to cut them into packets.
+const HANDED_OVER_MAX: u64 = 65_000;
+/// Operations that one acknowledgement covers at most.
+const ACKNOWLEDGED_MAX: u32 = 64;
+
 /// One message: the extended headers of its first and of its last packet.
+#[derive(Debug, Clone, Copy)]
 struct Message {
     bytes: u64,
     first: u64,
@@ -32,68 +38,100 @@ struct Message {
 }
 
 impl Message {
-    /// Returns the bytes of its packets without those of UDP: of the first, of each in between with their number, and of the
-    /// last; a message of one packet has only the first.
-    fn packets(&self, mtu: u64) -> (u64, Option<(u64, u64, u64)>) {
+    /// Returns its packets, as many of each length, without the headers of UDP: the first, those in between, and the last.
+    fn packets(self, mtu: u64) -> [(u64, u64); 3] {
         let around = BASE + CRC;
         let count = self.bytes.div_ceil(mtu).max(1);
         let rest = self.bytes - (count - 1) * mtu;
         let last = around + rest.next_multiple_of(4) + self.last;
-        if count == 1 {
-            (last + self.first, None)
-        } else {
-            (around + self.first + mtu, Some((count - 2, around + mtu, last)))
+        match count {
+            1 => [(0, 0), (0, 0), (1, last + self.first)],
+            _ => [(1, around + self.first + mtu), (count - 2, around + mtu), (1, last)],
         }
+    }
+
+    /// Returns the bytes of its packets together.
+    fn length(self, mtu: u64) -> u64 {
+        self.packets(mtu).iter().map(|(count, bytes)| count * bytes).sum()
     }
 }
 
-/// Returns the packets of a plan.
+/// Returns the packets of a plan. Of many operations in flight, one acknowledgement covers those of a quarter of a window: an
+/// adapter may acknowledge as rarely.
 pub(super) fn on_the_wire(options: &LinkOptions, plan: &Plan) -> OnTheWire {
     let mtu = u64::from(options.mtu);
+    let operations = (plan.window / 4).clamp(1, ACKNOWLEDGED_MAX);
     OnTheWire::over_sizes(plan.size, |size| {
-        let bytes = u64::from(size);
-        let (out, back) = match (options.kind, plan.mode) {
-            _ if plan.test == Test::Updates => (None, Some(Message { bytes, first: 0, last: IMMEDIATE })),
-            (Kind::Read, _) => (Some(Message { bytes: 0, first: RDMA, last: 0 }), Some(response(bytes, mtu))),
-            (Kind::Send, Mode::Send) => (Some(Message { bytes, first: 0, last: 0 }), None),
-            (Kind::Write, Mode::Send) => (Some(Message { bytes, first: RDMA, last: 0 }), None),
-            (kind, mode) => {
-                let (first, last) = if kind == Kind::Write { (RDMA, IMMEDIATE) } else { (0, 0) };
-                let asked = if mode == Mode::Both { bytes } else { 0 };
-                (Some(Message { bytes: asked, first, last: IMMEDIATE }), Some(Message { bytes, first, last }))
-            }
-        };
+        let (out, back) = both_ways(options.kind, plan, u64::from(size), mtu);
         let is_read = options.kind == Kind::Read && plan.test != Test::Updates;
-        let messages = messages(out.as_ref(), back.as_ref(), mtu, is_read);
-        OnTheWire { messages, ..OnTheWire::single(Carrier::Udp, bytes, 0, 0) }
+        let acknowledgement = if is_read { 0 } else { ACKNOWLEDGEMENT };
+        OnTheWire {
+            operations,
+            messages: packets(out, back, mtu, u64::from(operations), acknowledgement),
+            handed_over: handed_over(out, back, mtu, u64::from(operations), acknowledgement),
+            ..OnTheWire::single(Carrier::Udp, u64::from(size), 0, 0)
+        }
     })
 }
 
-/// Returns the response of a READ: its first and last packets have an ACK's header, and one packet alone has one.
-fn response(bytes: u64, mtu: u64) -> Message {
-    Message { bytes, first: if bytes > mtu { ACK } else { 0 }, last: ACK }
-}
-
-/// Returns the packets both ways. The last one of a message is acknowledged, and so is the whole message; a READ is by its response.
-fn messages(out: Option<&Message>, back: Option<&Message>, mtu: u64, is_read: bool) -> Vec<Messages> {
-    let mut all = Vec::new();
-    let acknowledgement = if is_read { 0 } else { ACKNOWLEDGEMENT };
-    for (message, is_out) in out.map(|out| (out, true)).into_iter().chain(back.map(|back| (back, false))) {
-        let (first, others) = message.packets(mtu);
-        let mut add = |count, bytes, answer| {
-            let (out_bytes, back_bytes) = if is_out { (bytes, answer) } else { (answer, bytes) };
-            if count > 0 {
-                all.push(Messages { count, out_bytes, back_bytes });
-            }
-        };
-        match others {
-            None => add(1, first, acknowledgement),
-            Some((count, each, last)) => {
-                add(1, first, 0);
-                add(count, each, 0);
-                add(1, last, acknowledgement);
-            }
+/// Returns the messages out and back of one operation.
+fn both_ways(kind: Kind, plan: &Plan, bytes: u64, mtu: u64) -> (Option<Message>, Option<Message>) {
+    let message = |bytes, first, last| Some(Message { bytes, first, last });
+    match (kind, plan.mode) {
+        _ if plan.test == Test::Updates => (None, message(bytes, 0, IMMEDIATE)),
+        // The first and the last packet of a response have an ACK's header; one packet alone has one of them.
+        (Kind::Read, _) => (message(0, RDMA, 0), message(bytes, if bytes > mtu { ACK } else { 0 }, ACK)),
+        (Kind::Send, Mode::Send) => (message(bytes, 0, 0), None),
+        (Kind::Write, Mode::Send) => (message(bytes, RDMA, 0), None),
+        (kind, mode) => {
+            let (first, last) = if kind == Kind::Write { (RDMA, IMMEDIATE) } else { (0, 0) };
+            (message(if mode == Mode::Both { bytes } else { 0 }, first, IMMEDIATE), message(bytes, first, last))
         }
     }
+}
+
+/// Returns the packets of this many operations both ways, and the acknowledgement of each direction.
+fn packets(
+    out: Option<Message>,
+    back: Option<Message>,
+    mtu: u64,
+    operations: u64,
+    acknowledgement: u64,
+) -> Vec<Messages> {
+    let mut all = Vec::new();
+    for (message, is_out) in [(out, true), (back, false)] {
+        let Some(message) = message else { continue };
+        let both = |count, bytes, answer| {
+            let (out_bytes, back_bytes) = if is_out { (bytes, answer) } else { (answer, bytes) };
+            Messages { count, out_bytes, back_bytes }
+        };
+        let [first, between, (last_count, last)] = message.packets(mtu);
+        all.extend([first, between].map(|(count, bytes)| both(count * operations, bytes, 0)));
+        all.push(both(last_count * operations - 1, last, 0));
+        all.push(both(1, last, acknowledgement));
+    }
+    all.retain(|messages| messages.count > 0);
     all
 }
+
+/// Returns what is handed to the kernel for this many operations: each message at once with the acknowledgement that goes the same way,
+/// or, where it is too long, in parts.
+fn handed_over(
+    out: Option<Message>,
+    back: Option<Message>,
+    mtu: u64,
+    operations: u64,
+    acknowledgement: u64,
+) -> Vec<Messages> {
+    let length = |message: Option<Message>| message.map_or(0, |message| message.length(mtu));
+    let (out, back) = (length(out), length(back));
+    let parts = out.max(back).div_ceil(HANDED_OVER_MAX).max(1);
+    // An acknowledgement goes against the payload that it is for, and along with that of the other direction, if there is any.
+    let (with_out, with_back) = (if back > 0 { acknowledgement } else { 0 }, if out > 0 { acknowledgement } else { 0 });
+    let each = Messages { count: parts * operations - 1, out_bytes: out / parts, back_bytes: back / parts };
+    let last = Messages { count: 1, out_bytes: out / parts + with_out, back_bytes: back / parts + with_back };
+    [each, last].into_iter().filter(|messages| messages.count > 0).collect()
+}
+
+#[cfg(test)]
+mod tests;
