@@ -253,3 +253,16 @@ def test_without_an_adapter_verbs_names_what_is_missing():
     if pathlib.Path("/sys/class/infiniband").is_dir() and any(pathlib.Path("/sys/class/infiniband").iterdir()):
         pytest.skip("this host has an adapter")
     command.refused("bench", "verbs", *RUN, status=1, says=["libibverbs|no rdma device|device"])
+
+
+def test_the_published_study_stands_beside_each_figure():
+    found = command.bench("roce", "--preset", "rc-study", "--count", "50", "--warmup", "1ms", "--repeat", "1", "--quiet")
+    links = {one["link"] for one in found}
+    assert {f"roce://?mtu={mtu}" for mtu in (256, 512, 1024, 2048, 4096)} < links
+    assert {f"roce://?receive-depth={depth}" for depth in (1, 10, 100, 200, 400, 800)} < links
+    assert len(found) == 3 + 35 + 6 + 3 + 4 + 3
+    assert sum(1 for one in found if one.get("published")) == 50
+    events = [one for one in found if one["wait"] == "block"]
+    assert len(events) == 1 and round(1e6 / events[0]["published"][0]["operations_per_s"], 2) == 10.05
+    assert any(one["stages"] for one in found), "with timestamps"
+    command.refused("bench", "roce://?operation=write", "--preset", "rc-study", *RUN, status=2, says=["not for", "operation=write"])

@@ -25,6 +25,7 @@ mod open;
 mod options;
 mod protocol;
 mod served;
+mod study;
 mod suite;
 mod wire;
 

@@ -1,11 +1,13 @@
 //! The interface between RDMA and the tester.
 
-use super::options::{LinkOptions, is_verbs, of_far_end};
-use super::{open, suite, wire};
+use super::options::{Kind, LinkOptions, is_verbs, of_far_end};
+use super::{open, study, suite, wire};
 use crate::{SoftDevice, VerbsDevice};
 use hodo_measure::limits::OnTheWire;
 use hodo_measure::{Mode, Plan};
-use hodo_tester::{Description, Error, FarEnd, Opened, Protocol, ServeSettings, Server, Settings, TestGroup, Uri};
+use hodo_tester::{
+    Description, Error, FarEnd, Opened, Preset, Protocol, ServeSettings, Server, Settings, TestGroup, Uri,
+};
 use std::sync::atomic::AtomicBool;
 
 /// Messages, writes and reads of queue pairs, over the software adapter and real ones.
@@ -57,6 +59,16 @@ impl Protocol for Rdma {
 
     fn far_end(&self, link: &Uri, _stages: bool) -> FarEnd {
         FarEnd::serve(of_far_end(link))
+    }
+
+    fn presets(&self, link: &Uri) -> &'static [Preset] {
+        match LinkOptions::of(link) {
+            // The study is of sends.
+            Ok(options) if options.kind != Kind::Send => &[],
+            // An adapter has the ports that its link names.
+            Ok(_) if link.wants_far_end() && !is_verbs(link) => study::STUDY_OF_ONE_HOST,
+            _ => study::STUDY,
+        }
     }
 
     fn remedy(&self, uri: &Uri) -> String {
