@@ -15,6 +15,7 @@ mod pva_client;
 mod pva_datagram;
 mod pva_image;
 mod raw;
+mod roce;
 mod shared;
 mod store;
 mod text;
@@ -57,6 +58,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "pva_datagram", run: pva_datagram::datagram, slowness: 4 },
     Target { name: "pva_image", run: pva_image::image, slowness: 4 },
     Target { name: "pva_request", run: pva::request, slowness: 2 },
+    Target { name: "roce_wire", run: roce::wire, slowness: 1 },
+    Target { name: "roce_adapter", run: roce::adapter, slowness: 10 },
     Target { name: "http", run: http::server, slowness: 2 },
     Target { name: "uri", run: text::uri, slowness: 1 },
     Target { name: "address_table", run: device_files::address_table, slowness: 4 },

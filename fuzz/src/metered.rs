@@ -10,7 +10,16 @@ pub(crate) struct Metered<M> {
 
 impl<M> Metered<M> {
     pub(crate) fn new(machine: M) -> Self {
-        Metered { machine, cost: Cost::default(), allowance: Allowance::default() }
+        Metered::within(Allowance::default(), machine)
+    }
+
+    pub(crate) fn within(allowance: Allowance, machine: M) -> Self {
+        Metered { machine, cost: Cost::default(), allowance }
+    }
+
+    /// Returns the machine, whose methods an application calls.
+    pub(crate) fn machine(&mut self) -> &mut M {
+        &mut self.machine
     }
 }
 

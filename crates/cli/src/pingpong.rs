@@ -4,15 +4,17 @@ use crate::output::Target;
 use crate::{Error, Outcome, terminal};
 use clap::Args;
 use hodo_roce_host::exchange::PORT;
+use hodo_roce_host::perftest::{Atomic, Perftest, Row, Test};
 use hodo_roce_host::pingpong::{PingPong, Took};
-use hodo_roce_host::session::{Progress, Session, SessionError, listen};
-use hodo_roce_host::{AddressOfQueuePair, Reliability, WaitMode};
+use hodo_roce_host::session::{Backend, Progress, Session, SessionError, listen};
+use hodo_roce_host::{AddressOfQueuePair, MemoryKind, Reliability, VerbsSettings, WaitMode};
 use serde_json::json;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Flags, defaults, output and the exchange over TCP are those of rdma-core's ibv_rc_pingpong, which can be the other end.
+/// With --test, a client of this program measures what perftest does, toward a server of this program.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PingPongOptions {
@@ -61,6 +63,48 @@ pub struct PingPongOptions {
     /// Send messages of up to this many bytes inline.
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=65_536))]
     inline: u32,
+    /// Device: soft is software over UDP, shm is shared memory of this host, verbs is an adapter; by default soft, or verbs if one of --ib-dev to --dm is given.
+    #[arg(long, value_name = "KIND")]
+    backend: Option<BackendName>,
+    /// Adapter (default: the first one).
+    #[arg(short = 'd', long, value_name = "NAME")]
+    ib_dev: Option<String>,
+    /// Port of the adapter.
+    #[arg(short = 'i', long, value_name = "PORT", default_value_t = 1)]
+    ib_port: u8,
+    /// Index of the port's GID; the software adapter has one.
+    #[arg(short = 'g', long, value_name = "INDEX")]
+    gid_idx: Option<u8>,
+    /// Use on-demand paging.
+    #[arg(short = 'o', long)]
+    odp: bool,
+    /// Use implicit on-demand paging.
+    #[arg(short = 'O', long, conflicts_with = "odp")]
+    iodp: bool,
+    /// Prefetch memory that is paged on demand.
+    #[arg(short = 'P', long)]
+    prefetch: bool,
+    /// Use the device's own memory.
+    #[arg(short = 'j', long, conflicts_with_all = ["odp", "iodp"])]
+    dm: bool,
+    /// Post sends as the new interface of verbs does: accepted, and the same here.
+    #[arg(short = 'N', long)]
+    new_send: bool,
+    /// Measure one operation instead: send-lat, send-bw, write-lat, write-bw, read-lat, read-bw, atomic-lat or atomic-bw.
+    #[arg(long, value_name = "NAME", value_parser = test, requires = "host")]
+    test: Option<Test>,
+    /// Sizes to measure, one after the other.
+    #[arg(long, value_name = "BYTES,…", value_delimiter = ',', requires = "test", conflicts_with_all = ["size", "all"])]
+    sizes: Vec<u32>,
+    /// Measure every power of two from 2 to 8388608 bytes.
+    #[arg(short, long, requires = "test", conflicts_with = "size")]
+    all: bool,
+    /// Requests outstanding in tests of bandwidth.
+    #[arg(long, value_name = "COUNT", default_value_t = 128, requires = "test")]
+    tx_depth: u32,
+    /// Compare and swap in tests of atomic operations, instead of adding.
+    #[arg(long, requires = "test")]
+    swap: bool,
     /// Address of this end's adapter; by default the one over which the ends met.
     #[arg(long, value_name = "ADDRESS")]
     address: Option<IpAddr>,
@@ -81,12 +125,32 @@ pub struct PingPongOptions {
     json: Option<PathBuf>,
 }
 
+/// The devices that a user can choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum BackendName {
+    Soft,
+    Shm,
+    Verbs,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   hodo pingpong                                 a server on this host; then, in another terminal:
   hodo pingpong localhost -s 64 -n 100000
   hodo pingpong --listen 0.0.0.0 --chk          a server for other hosts, as: ibv_rc_pingpong -g 1 there
-  hodo pingpong there -s 65536 -m 4096 -e       toward a stock `ibv_rc_pingpong -g 1 -s 65536 -m 4096 -e`";
+  hodo pingpong there -s 65536 -m 4096 -e       toward a stock `ibv_rc_pingpong -g 1 -s 65536 -m 4096 -e`
+  hodo pingpong localhost --test write-bw --all the bandwidth of WRITE, as `ib_write_bw -a` shows it
+  hodo pingpong there -d mlx5_0 -g 3            on an adapter";
+
+/// Bytes of an atomic operation.
+const ATOMIC: u32 = 8;
+/// The sizes of perftest's `-a`, as powers of two.
+const ALL: std::ops::RangeInclusive<u32> = 1..=23;
+
+fn test(name: &str) -> Result<Test, String> {
+    let known = || Test::ALL.iter().map(|test| test.name()).collect::<Vec<_>>().join(", ");
+    Test::named(name).ok_or_else(|| format!("the tests are {}", known()))
+}
 
 fn mtu(text: &str) -> Result<u32, String> {
     let known = ["256", "512", "1024", "2048", "4096"];
@@ -96,18 +160,25 @@ fn mtu(text: &str) -> Result<u32, String> {
 /// Runs one end.
 pub fn run(options: &PingPongOptions) -> Result<Outcome, Error> {
     let json = options.json.as_deref().map(|file| Target::prepare("--json", file)).transpose()?;
-    let session = session(options);
+    let session = session(options)?;
     let is_quiet = json.as_ref().is_some_and(Target::is_stdout);
-    let mut ends = Vec::new();
+    let (mut ends, mut rows) = (Vec::new(), Vec::new());
     let told = &mut |progress: Progress<'_>| {
-        let (which, address) = match progress {
-            Progress::Local(address) => ("local", address),
-            Progress::Remote(address) => ("remote", address),
+        let text = match progress {
+            Progress::Local(address) => line("local", address),
+            Progress::Remote(address) => line("remote", address),
+            Progress::Row(row) => match (rows.is_empty(), row.line()) {
+                (true, line) => Row::header(matches!(row, Row::Latency(_))).to_owned() + &line,
+                (false, line) => line,
+            },
         };
-        ends.push(*address);
+        match progress {
+            Progress::Local(address) | Progress::Remote(address) => ends.push(*address),
+            Progress::Row(row) => rows.push(*row),
+        }
         if !is_quiet {
             // A reader that has gone away is noticed when the result is printed.
-            let _ = terminal::print(&line(which, address));
+            let _ = terminal::print(&text);
         }
     };
     let took = match &options.host {
@@ -120,23 +191,25 @@ pub fn run(options: &PingPongOptions) -> Result<Outcome, Error> {
         SessionError::Usage(why) => Error::Usage(why),
         other => Error::Failed(other.to_string()),
     })?;
-    if !is_quiet {
-        terminal::print(&result(&took))?;
+    if let (Some(took), false) = (&took, is_quiet) {
+        terminal::print(&result(took))?;
     }
     if let Some(json) = json {
-        json.write_json(&document(options, &ends, &took))?;
+        json.write_json(&document(options, &ends, took.as_ref(), &rows))?;
     }
     Ok(Outcome::Done)
 }
 
-fn session(options: &PingPongOptions) -> Session {
+fn session(options: &PingPongOptions) -> Result<Session, Error> {
     let wait = match (options.events, options.spin) {
         (true, _) => WaitMode::Events,
         (false, Some(us)) => WaitMode::SpinThenBlock(Duration::from_micros(us)),
         (false, None) => WaitMode::Poll,
     };
     let patience = Duration::from_secs(options.timeout);
-    Session {
+    Ok(Session {
+        backend: backend(options)?,
+        perftest: options.test.map(|test| perftest(options, test, wait)),
         parameters: PingPong {
             size: options.size,
             receive_depth: options.rx_depth,
@@ -155,6 +228,60 @@ fn session(options: &PingPongOptions) -> Session {
         measures_timeout: options.measured_timeout,
         patience,
         connect_within: Duration::from_secs(options.connect_within),
+    })
+}
+
+/// Returns the device that is asked for, by name or by an option that only adapters have.
+fn backend(options: &PingPongOptions) -> Result<Backend, Error> {
+    let prefetch = options.prefetch;
+    let memory = match (options.odp, options.iodp, options.dm) {
+        (true, _, _) => MemoryKind::OnDemand { prefetch },
+        (_, true, _) => MemoryKind::Implicit { prefetch },
+        (_, _, true) => MemoryKind::Device,
+        _ if prefetch => {
+            return Err(Error::Usage("--prefetch is for memory paged on demand: add --odp or --iodp".into()));
+        }
+        _ => MemoryKind::Pinned,
+    };
+    let of_adapters = options.ib_dev.is_some() || options.ib_port != 1 || memory != MemoryKind::Pinned;
+    match options.backend {
+        Some(BackendName::Soft | BackendName::Shm) if of_adapters => Err(Error::Usage(
+            "--ib-dev, --ib-port, --odp, --iodp and --dm are for adapters: leave them out, or add --backend verbs"
+                .into(),
+        )),
+        Some(BackendName::Soft) => Ok(Backend::Soft),
+        Some(BackendName::Shm) => Ok(Backend::SharedMemory),
+        None if !of_adapters => Ok(Backend::Soft),
+        Some(BackendName::Verbs) | None => Ok(Backend::Verbs(VerbsSettings {
+            device: options.ib_dev.clone(),
+            port: options.ib_port,
+            gid: options.gid_idx,
+            memory,
+            has_events: options.events || options.spin.is_some() || options.test.is_some(),
+            ..VerbsSettings::default()
+        })),
+    }
+}
+
+fn perftest(options: &PingPongOptions, test: Test, wait: WaitMode) -> Perftest {
+    let is_atomic = matches!(test, Test::AtomicLatency | Test::AtomicBandwidth);
+    let sizes = match (options.all, options.sizes.as_slice()) {
+        _ if is_atomic => vec![ATOMIC],
+        (true, _) => ALL.map(|power| 1 << power).collect(),
+        (false, []) => vec![options.size],
+        (false, sizes) => sizes.to_vec(),
+    };
+    Perftest {
+        test,
+        atomic: if options.swap { Atomic::CompareSwap } else { Atomic::FetchAdd },
+        sizes,
+        iterations: options.iters,
+        send_depth: options.tx_depth,
+        receive_depth: options.rx_depth,
+        inline_bytes: options.inline,
+        checks: options.chk,
+        wait,
+        patience: Duration::from_secs(options.timeout),
     }
 }
 
@@ -185,24 +312,51 @@ fn result(took: &Took) -> String {
     text
 }
 
-fn document(options: &PingPongOptions, ends: &[AddressOfQueuePair], took: &Took) -> serde_json::Value {
+fn document(
+    options: &PingPongOptions,
+    ends: &[AddressOfQueuePair],
+    took: Option<&Took>,
+    rows: &[Row],
+) -> serde_json::Value {
     let end = |end: &AddressOfQueuePair| json!({ "lid": end.lid, "qpn": end.number, "psn": end.psn, "gid": end.gid.to_string() });
-    let us = took.span.as_secs_f64() * 1e6;
-    json!({
-        "test": "rc_pingpong",
+    let mut document = json!({
+        "test": options.test.map_or("rc_pingpong", Test::name),
         "side": if options.host.is_some() { "client" } else { "server" },
-        "size": options.size,
         "mtu": options.mtu,
         "rx_depth": options.rx_depth,
-        "iterations": took.iterations,
-        "bytes": took.bytes,
-        "seconds": took.span.as_secs_f64(),
-        "mbit_per_s": took.bytes as f64 * 8.0 / us,
-        "us_per_iteration": us / took.iterations as f64,
         "local": ends.first().map(end),
         "remote": ends.get(1).map(end),
-        "receive_gap_ns": took.gaps.map(|gaps| json!({ "min": gaps.min_ns, "max": gaps.max_ns, "count": gaps.count })),
-    })
+    });
+    let mut add = |name: &str, value| document[name] = value;
+    if let Some(took) = took {
+        let us = took.span.as_secs_f64() * 1e6;
+        add("size", json!(options.size));
+        add("iterations", json!(took.iterations));
+        add("bytes", json!(took.bytes));
+        add("seconds", json!(took.span.as_secs_f64()));
+        add("mbit_per_s", json!(took.bytes as f64 * 8.0 / us));
+        add("us_per_iteration", json!(us / took.iterations as f64));
+        let gaps = took.gaps.map(|gaps| json!({ "min": gaps.min_ns, "max": gaps.max_ns, "count": gaps.count }));
+        add("receive_gap_ns", json!(gaps));
+    }
+    if !rows.is_empty() {
+        add("tx_depth", json!(options.tx_depth));
+        add("rows", rows.iter().map(row).collect());
+    }
+    document
+}
+
+fn row(row: &Row) -> serde_json::Value {
+    match row {
+        Row::Latency(row) => json!({
+            "size": row.size, "iterations": row.iterations, "min_us": row.min, "max_us": row.max, "typical_us": row.typical,
+            "mean_us": row.mean, "deviation_us": row.deviation, "p99_us": row.p99, "p999_us": row.p999,
+        }),
+        Row::Bandwidth(row) => json!({
+            "size": row.size, "iterations": row.iterations, "peak_mib_per_s": row.peak, "mib_per_s": row.average,
+            "messages_per_s": row.rate * 1e6,
+        }),
+    }
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ impl HostFacts {
             kernel: line_of("/proc/sys/kernel/osrelease"),
             cpu: cpu_model(&cpuinfo).or_else(|| line_of("/sys/firmware/devicetree/base/model")),
             cores: cores_online(),
-            memory_bytes: fs::read_to_string("/proc/meminfo").ok().and_then(|text| memory_bytes(&text)),
+            memory_bytes: memory("MemTotal:"),
             congestion_control: line_of("/proc/sys/net/ipv4/tcp_congestion_control"),
             congestion_controls: line_of("/proc/sys/net/ipv4/tcp_available_congestion_control")
                 .map(|line| line.split_whitespace().map(String::from).collect())
@@ -55,6 +55,12 @@ impl HostFacts {
 #[must_use]
 pub fn name() -> Option<String> {
     line_of("/proc/sys/kernel/hostname")
+}
+
+/// Returns the number of this boot of the kernel, which no other host has: `f0a3c7d2-…`, 32 hexadecimal digits.
+#[must_use]
+pub fn boot_id() -> Option<String> {
+    line_of("/proc/sys/kernel/random/boot_id")
 }
 
 /// Returns the cost of one reading of the monotonic clock, in nanoseconds: the median over batches, so that an
@@ -165,8 +171,18 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
         .map(String::from)
 }
 
-fn memory_bytes(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+/// Returns the memory that can be allocated now without taking it from other programs.
+#[must_use]
+pub fn memory_available() -> Option<u64> {
+    memory("MemAvailable:")
+}
+
+fn memory(name: &str) -> Option<u64> {
+    memory_bytes(&fs::read_to_string("/proc/meminfo").ok()?, name)
+}
+
+fn memory_bytes(meminfo: &str, name: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }

@@ -1,7 +1,7 @@
 //! Sockets, threads, clocks and processor placement: the endpoint that runs a machine on a real transport.
 //!
-//! This is the only crate with sockets, and the only one with `unsafe`, all of it in its `sys` modules, in `verbs`, and in
-//! the modules that query the kernel for facts; each block says why it is sound.
+//! This is the only crate with sockets and shared memory, and the only one with `unsafe`, all of it in its `sys` modules, in `verbs`,
+//! and in the modules that query the kernel for facts; each block says why it is sound.
 
 pub mod affinity;
 mod attended;
@@ -31,6 +31,7 @@ mod resolve;
 mod room;
 mod serve;
 mod settings;
+pub mod shared_memory;
 mod sockets;
 mod stream;
 mod sys;

@@ -5,6 +5,7 @@ fn every_linux_has_a_kernel_processors_and_memory() {
     let facts = HostFacts::collect();
     assert!(facts.kernel.is_some_and(|kernel| kernel.contains('.')));
     assert!(facts.cores.is_some_and(|cores| cores >= 1));
+    assert!(boot_id().is_some_and(|boot| boot.len() == 36 && boot.matches('-').count() == 4));
     assert!(facts.memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
     if let Some(chosen) = facts.congestion_control {
         assert!(!chosen.contains(char::is_whitespace));
@@ -81,9 +82,10 @@ fn the_processor_is_named_on_several_architectures() {
 
 #[test]
 fn memory_is_read_in_kibibytes() {
-    assert_eq!(memory_bytes("MemTotal:        4022684 kB\nMemFree: 1 kB\n"), Some(4_022_684 * 1024));
-    assert_eq!(memory_bytes("MemTotal: lots\n"), None);
-    assert_eq!(memory_bytes(""), None);
+    assert_eq!(memory_bytes("MemTotal:        4022684 kB\nMemFree: 1 kB\n", "MemTotal:"), Some(4_022_684 * 1024));
+    assert_eq!(memory_bytes("MemTotal: lots\n", "MemTotal:"), None);
+    assert_eq!(memory_bytes("", "MemTotal:"), None);
+    assert!(memory_available() <= memory("MemTotal:"));
 }
 
 #[test]

@@ -69,7 +69,7 @@ pub struct Limits {
     pub inline_bytes: u32,
 }
 
-/// What the two ends tell each other of a queue pair, out of band.
+/// The address of a queue pair, which its two ends tell each other out of band.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressOfQueuePair {
     /// The local identifier; 0 on Ethernet.
@@ -216,7 +216,7 @@ pub trait Device {
     /// Returns the time now, on the clock of [`Device::poll`].
     fn now(&self) -> Instant;
 
-    /// Answers far ends for this long. The last acknowledgement may be lost, and then a far end sends again what has completed here;
+    /// Keeps answering far ends for this long. The last acknowledgement may be lost, and then a far end sends again what has completed here;
     /// adapters answer by themselves.
     ///
     /// # Errors

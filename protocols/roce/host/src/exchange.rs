@@ -34,7 +34,7 @@ pub enum ExchangeError {
     /// The TCP connection failed.
     #[error("{what}: {error}{}", remedy(error))]
     Tcp {
-        /// What was done, with the address.
+        /// The step that failed, with the address.
         what: String,
         /// The operating system's error.
         error: io::Error,
@@ -96,7 +96,7 @@ pub struct Exchange {
     far: SocketAddr,
 }
 
-/// What a client begins with.
+/// The first thing that a client sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Greeting {
     /// The address of its queue pair: `ibv_rc_pingpong`, or this program with the same options.
@@ -206,10 +206,53 @@ impl Exchange {
     pub fn hear(&mut self) -> Result<AddressOfQueuePair, ExchangeError> {
         match self.greeting()? {
             Greeting::Address(address) => Ok(address),
-            Greeting::Request(request) => match request.get::<String>("error") {
-                Some(why) => Err(ExchangeError::Refused(self.far, why.replace('_', " "))),
-                None => Err(ExchangeError::NotAnAddress(self.far, request.to_string())),
-            },
+            Greeting::Request(request) => {
+                let request = self.unless_refused(request)?;
+                Err(ExchangeError::NotAnAddress(self.far, request.to_string()))
+            }
+        }
+    }
+
+    /// Receives the far end's answer to a request.
+    ///
+    /// # Errors
+    /// [`ExchangeError`] if the connection is gone, or the far end refuses, or does not know requests.
+    pub fn answer(&mut self) -> Result<Request, ExchangeError> {
+        match self.greeting()? {
+            Greeting::Request(request) => self.unless_refused(request),
+            Greeting::Address(address) => Err(ExchangeError::NotAnAddress(self.far, address.to_string())),
+        }
+    }
+
+    fn unless_refused(&self, request: Request) -> Result<Request, ExchangeError> {
+        match request.get::<String>("error") {
+            Some(why) => Err(ExchangeError::Refused(self.far, why.replace('_', " "))),
+            None => Ok(request),
+        }
+    }
+
+    /// Tells the far end why it does not get what it asked for.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Tcp`] if the connection is gone.
+    pub fn refuse(&mut self, why: &dyn fmt::Display) -> Result<(), ExchangeError> {
+        let words = why.to_string().replace(char::is_whitespace, "_");
+        let why: String = words.chars().take(LINE_MAX as usize / 5).collect();
+        self.request(&Request::default().with("error", &why))
+    }
+
+    /// Returns whether the far end has sent something, or is gone; the next call that receives says which.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Tcp`] if the connection is broken.
+    pub fn has_come(&self) -> Result<bool, ExchangeError> {
+        let failed = |error| self.failed("listening to", error);
+        self.stream.set_nonblocking(true).map_err(failed)?;
+        let came = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false).map_err(failed)?;
+        match came {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+            other => other.map(|_| true).map_err(failed),
         }
     }
 

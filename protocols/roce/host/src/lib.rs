@@ -4,13 +4,16 @@
 mod device;
 pub mod exchange;
 mod link;
+pub mod perftest;
 pub mod pingpong;
 pub mod session;
+mod shm;
 mod soft;
 mod verbs;
 
 pub use device::{AddressOfQueuePair, Device, DeviceError, Gid, Limits, Region, Reliability, WaitMode};
 pub use hodo_roce::wire::PORT as UDP_PORT;
 pub use link::{ROCE, Rdma};
+pub use shm::{SharedMemoryDevice, SharedMemorySettings};
 pub use soft::{SoftDevice, SoftSettings};
 pub use verbs::{MemoryKind, VerbsDevice, VerbsSettings};

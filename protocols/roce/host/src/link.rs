@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `roce` | the software adapter |
 //! | `verbs` | an adapter through libibverbs |
+//! | `shm` | shared memory of one host |
 //!
 //! The two ends meet over TCP ([`greeting`]). Each channel is a queue pair; one more carries [`control`] messages.
 //!

@@ -9,8 +9,11 @@ use thiserror::Error;
 /// The number of a receive request, and of a send request, as `ibv_rc_pingpong` has them.
 const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
-/// What its buffer is filled with.
+/// The byte that `ibv_rc_pingpong` fills its buffer with.
 const FILL: u8 = 0x7B;
+
+/// Two cache lines, which processors fetch together: the halves of the buffer do not share them.
+const APART: usize = 128;
 
 /// The parameters of a ping-pong, with the defaults of `ibv_rc_pingpong`.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,10 +138,20 @@ pub enum PingPongError {
         number: u64,
         /// The byte.
         offset: usize,
-        /// Its value.
+        /// The value that arrived.
         found: u8,
-        /// What it should be.
+        /// The value that was sent.
         expected: u8,
+    },
+    /// An atomic operation counted wrong.
+    #[error("atomic operation {number}: the count is {found}, not {expected}")]
+    WrongAtomic {
+        /// The operation, from 0.
+        number: u64,
+        /// The count that was found.
+        found: u64,
+        /// The expected count.
+        expected: u64,
     },
 }
 
@@ -149,6 +162,8 @@ pub struct End<'d, D: Device> {
     parameters: PingPong,
     local: AddressOfQueuePair,
     region: Region,
+    /// Where messages are received in the region.
+    half: usize,
     send_entries: Vec<ScatterEntry>,
     receive_entries: Vec<ScatterEntry>,
     completions: Vec<Completion>,
@@ -167,8 +182,10 @@ impl<'d, D: Device> End<'d, D> {
     /// [`DeviceError`] if the device cannot do what the parameters ask.
     pub fn new(device: &'d mut D, parameters: &PingPong) -> Result<Self, DeviceError> {
         let size = parameters.size as usize;
-        // A half for each direction if contents are checked; `ibv_rc_pingpong` has one buffer for both.
-        let region = device.register((if parameters.checks { 2 * size } else { size }).max(1), Access::LOCAL)?;
+        // A half for each direction. `ibv_rc_pingpong` has one buffer for both: through shared memory, each end then sends what
+        // the other end's processor has just written, and 16 KiB take 5.1 us instead of 0.7.
+        let half = size.next_multiple_of(APART).max(APART);
+        let region = device.register(2 * half, Access::LOCAL)?;
         device.write(region, 0, &vec![FILL; size])?;
         let local = device.create(&Limits {
             send_depth: 1,
@@ -177,13 +194,13 @@ impl<'d, D: Device> End<'d, D> {
             receive_entries: parameters.receive_entries,
             inline_bytes: parameters.inline_bytes,
         })?;
-        let receive_at = if parameters.checks { size } else { 0 };
         let mut end = End {
             device,
             local,
             region,
+            half,
             send_entries: entries(region, 0, parameters.size, parameters.send_entries),
-            receive_entries: entries(region, receive_at, parameters.size, parameters.receive_entries),
+            receive_entries: entries(region, half, parameters.size, parameters.receive_entries),
             completions: Vec::with_capacity(16),
             posted: 0,
             sent: 0,
@@ -257,7 +274,7 @@ impl<'d, D: Device> End<'d, D> {
         Ok(Took { iterations, bytes: u64::from(self.parameters.size) * iterations * 2, span, gaps })
     }
 
-    /// Answers the far end for this long, in case it has not received the last acknowledgement.
+    /// Goes on answering the far end for this long, in case it has not received the last acknowledgement.
     ///
     /// # Errors
     /// [`DeviceError`] if the device has failed as a whole.
@@ -318,14 +335,13 @@ impl<'d, D: Device> End<'d, D> {
 
     /// Checks every byte of a message, and overwrites it, so that one which did not arrive is not taken for the last one.
     fn check(&mut self, number: u64) -> Result<(), PingPongError> {
-        let at = self.parameters.size as usize;
-        self.device.read(self.region, at, &mut self.buffer)?;
+        self.device.read(self.region, self.half, &mut self.buffer)?;
         let wrong = (0..).zip(&self.buffer).find(|(offset, byte)| **byte != pattern(number, *offset));
         if let Some((offset, found)) = wrong {
             return Err(PingPongError::WrongData { number, offset, found: *found, expected: pattern(number, offset) });
         }
         self.buffer.fill(FILL);
-        self.device.write(self.region, at, &self.buffer)?;
+        self.device.write(self.region, self.half, &self.buffer)?;
         Ok(())
     }
 }

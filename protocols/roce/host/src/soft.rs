@@ -264,7 +264,7 @@ impl std::fmt::Debug for SoftDevice {
     }
 }
 
-/// The number of "out of memory".
+/// Returns the error number of "out of memory".
 const fn libc_enomem() -> i32 {
     12
 }

@@ -4,6 +4,8 @@ mod hosts;
 
 use crate::memory::Memory;
 use crate::queue_pair::{Next, QueuePair};
+use crate::requester::Requester;
+use crate::responder::Responder;
 use crate::wire::{PARTITION_KEY, Packet};
 use crate::{Access, Capacity, Completion, Connection, ReceiveRequest, SendRequest, State, VerbError};
 use alloc::boxed::Box;
@@ -15,6 +17,8 @@ use hosts::Hosts;
 /// The bits of a queue pair's number that are its place in the table; the others are random, so that packets for one that was
 /// destroyed do not reach the next one at its place.
 const PLACE_BITS: u32 = 14;
+/// The number of queue pairs that are at a place, one after the other, before a number returns.
+const VARIANTS: u32 = 1 << (24 - PLACE_BITS);
 /// The lowest number after the two that are reserved for management.
 const RESERVED: u32 = 2;
 
@@ -23,7 +27,7 @@ const RESERVED: u32 = 2;
 pub struct AdapterConfig {
     /// Queue pairs, at most 16,384.
     pub queue_pairs_max: u32,
-    /// Source ports that the hosts of far ends may use, all together. A datagram from one more is discarded.
+    /// Source ports of far ends that are known at a time. One from which nothing has come for a while makes room for another.
     pub sources_max: usize,
     /// The bytes of each queue pair that may be in flight: they have to fit in the far end's socket buffer.
     pub window_bytes: u32,
@@ -45,14 +49,14 @@ impl Default for AdapterConfig {
     }
 }
 
-/// What an application asks of an adapter through its driver; everything else is a method.
+/// A command of an application that goes through the adapter's driver; everything else is a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdapterCommand {
     /// Puts a queue pair into the error state, so that everything outstanding is flushed.
     Fail(u32),
 }
 
-/// What happened to packets, as the counters of a port say it.
+/// The counters of a port: what happened to its packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Packets sent.
@@ -73,6 +77,12 @@ pub struct Counters {
     pub receiver_not_ready: u64,
     /// Acknowledgement timeouts.
     pub timeouts: u64,
+    /// Negative acknowledgements sent, of requests out of order or refused.
+    pub naks_sent: u64,
+    /// Negative acknowledgements received.
+    pub naks_received: u64,
+    /// Acknowledgements received that say that the far end has posted no receive.
+    pub far_receiver_not_ready: u64,
 }
 
 /// A channel adapter in software: memory regions, and queue pairs of the reliable-connection service.
@@ -84,6 +94,8 @@ pub struct Adapter {
     config: AdapterConfig,
     memory: Memory,
     pairs: Slab<Option<Box<QueuePair>>>,
+    /// The bits in front of the place in the number of the last queue pair at each place.
+    variants: Vec<u32>,
     hosts: Hosts,
     /// Queue pairs with something to send, in turn.
     listed: VecDeque<u32>,
@@ -103,6 +115,7 @@ impl Adapter {
             hosts: Hosts::new(config.sources_max),
             config,
             pairs: Slab::default(),
+            variants: Vec::new(),
             listed: VecDeque::new(),
             timers: Timers::default(),
             completions: VecDeque::new(),
@@ -143,10 +156,7 @@ impl Adapter {
     /// # Errors
     /// [`VerbError::OverBound`] if there are too many, or their queues would take too much memory.
     pub fn create(&mut self, capacity: &Capacity) -> Result<u32, VerbError> {
-        let bytes =
-            |depth: u32, entries: u32, more: u32| u64::from(depth) * (64 + u64::from(entries) * 16 + u64::from(more));
-        let queues = bytes(capacity.send_depth, capacity.send_entries, capacity.inline_bytes)
-            + bytes(capacity.receive_depth, capacity.receive_entries, 0);
+        let queues = Requester::size(capacity).saturating_add(Responder::size(capacity));
         if queues > self.config.queue_bytes_max {
             return Err(VerbError::OverBound("memory of a queue pair's queues"));
         }
@@ -154,13 +164,24 @@ impl Adapter {
             return Err(VerbError::OverBound("queue pairs"));
         }
         let place = self.pairs.insert(None);
-        let variants = 1 << (24 - PLACE_BITS);
-        let mut number = (self.random.below(variants) as u32) << PLACE_BITS | place;
-        if number < RESERVED {
-            number |= 1 << PLACE_BITS;
-        }
+        let number = self.next_number(place);
         self.pairs[place] = Some(Box::new(QueuePair::new(number, capacity)));
         Ok(number)
+    }
+
+    /// Returns the number of the next queue pair at a place: random at first, and then as long as possible none that was there.
+    fn next_number(&mut self, place: u32) -> u32 {
+        let variant = match self.variants.get(place as usize) {
+            Some(last) => (last + 1) % VARIANTS,
+            None => {
+                self.variants.push(0);
+                self.random.below(VARIANTS.into()) as u32
+            }
+        };
+        // The lowest numbers are reserved.
+        let variant = if variant << PLACE_BITS | place < RESERVED { 1 } else { variant };
+        self.variants[place as usize] = variant;
+        variant << PLACE_BITS | place
     }
 
     /// Connects a queue pair to its far end: it is ready to send, and to receive.
@@ -168,31 +189,31 @@ impl Adapter {
     /// # Errors
     /// [`VerbError::NoSuchQueuePair`], or [`VerbError::State`] if it is connected already.
     pub fn connect(&mut self, number: u32, connection: &Connection) -> Result<(), VerbError> {
-        let window = self.config.window_bytes;
-        let host = self.hosts.find_or_open(&connection.address);
-        let pair = self.pair_mut(number)?;
+        let pair = find(&mut self.pairs, number).ok_or(VerbError::NoSuchQueuePair(number))?;
         if pair.state != State::Init {
             return Err(VerbError::State(pair.state));
         }
-        pair.connect(connection, window, host);
+        pair.connect(connection, self.config.window_bytes, self.hosts.join(&connection.address));
         Ok(())
     }
 
     /// Destroys a queue pair. Nothing more is told of its requests.
     pub fn destroy(&mut self, number: u32) {
-        if self.pair_mut(number).is_err() {
+        if find(&mut self.pairs, number).is_none() {
             return;
         }
         let place = number & ((1 << PLACE_BITS) - 1);
         self.timers.cancel(place);
-        self.listed.retain(|listed| *listed != place);
         self.completions.retain(|completion| completion.queue_pair != number);
         self.pairs.release(place);
-        if let Some(host) = self.pairs[place].take().and_then(|pair| pair.host) {
-            let is_used = self.pairs.iter().any(|(_, pair)| pair.as_ref().is_some_and(|pair| pair.host == Some(host)));
-            if !is_used {
-                self.hosts.close(host);
-            }
+        let Some(pair) = self.pairs[place].take() else { return };
+        pair.count(&mut self.counters);
+        let waiting = pair.host.and_then(|host| self.hosts.waiting(host));
+        for places in [Some(&mut self.listed), waiting].into_iter().flatten().filter(|_| pair.is_listed) {
+            places.retain(|listed| *listed != place);
+        }
+        if let Some(host) = pair.host {
+            self.hosts.leave(host);
         }
     }
 
@@ -203,7 +224,7 @@ impl Adapter {
     #[inline]
     pub fn post_send(&mut self, number: u32, request: &SendRequest<'_>) -> Result<(), VerbError> {
         let pair = find(&mut self.pairs, number).ok_or(VerbError::NoSuchQueuePair(number))?;
-        pair.post_send(request, &self.memory, &mut self.completions)?;
+        pair.post_send(request, &self.memory)?;
         list(&mut self.listed, pair);
         Ok(())
     }
@@ -215,7 +236,11 @@ impl Adapter {
     #[inline]
     pub fn post_receive(&mut self, number: u32, request: &ReceiveRequest<'_>) -> Result<(), VerbError> {
         let pair = find(&mut self.pairs, number).ok_or(VerbError::NoSuchQueuePair(number))?;
-        pair.post_receive(request, &mut self.completions)
+        pair.post_receive(request)?;
+        if pair.state == State::Error {
+            list(&mut self.listed, pair);
+        }
+        Ok(())
     }
 
     /// Returns the state of a queue pair.
@@ -227,22 +252,14 @@ impl Adapter {
         pair.filter(|pair| pair.number == number).map(|pair| pair.state).ok_or(VerbError::NoSuchQueuePair(number))
     }
 
-    /// Returns the counters of all queue pairs that are there.
+    /// Returns the counters of all queue pairs that are there, or were.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = self.counters;
         for pair in self.pairs.iter().filter_map(|(_, pair)| pair.as_deref()) {
-            counters.retransmitted += pair.requester.retransmitted;
-            counters.timeouts += pair.requester.timeouts;
-            counters.duplicates += pair.responder.duplicates;
-            counters.out_of_order += pair.responder.out_of_order;
-            counters.receiver_not_ready += pair.responder.not_ready;
+            pair.count(&mut counters);
         }
         counters
-    }
-
-    fn pair_mut(&mut self, number: u32) -> Result<&mut QueuePair, VerbError> {
-        find(&mut self.pairs, number).ok_or(VerbError::NoSuchQueuePair(number))
     }
 
     /// Takes a datagram of a peer.
@@ -257,8 +274,9 @@ impl Adapter {
             self.counters.wrong_icrc += 1;
             return;
         }
-        let host = source.host;
-        let to = find(&mut self.pairs, packet.base.queue_pair).filter(|pair| pair.host == Some(host));
+        let from = source.host;
+        let is_of = |host: u32| host == from || self.hosts.are_one(host, from);
+        let to = find(&mut self.pairs, packet.base.queue_pair).filter(|pair| pair.host.is_some_and(is_of));
         let is_of_partition = (packet.base.partition_key ^ PARTITION_KEY) & 0x7FFF == 0;
         let Some(pair) = to.filter(|_| is_of_partition) else {
             self.counters.discarded += 1;
@@ -276,6 +294,11 @@ impl Adapter {
         while let Some(place) = self.timers.pop_due(now) {
             let Some(pair) = self.pairs.at(place).and_then(Option::as_deref_mut) else { continue };
             pair.armed = None;
+            // A retry that cannot be sent is none: it is due once the host is free.
+            if let Some(host) = pair.host.filter(|host| self.hosts.is_blocked(*host)) {
+                pair.is_listed = pair.is_listed || self.hosts.wait(host, place);
+                continue;
+            }
             pair.elapsed(now, &mut self.completions);
             if pair.has_output(now) {
                 list(&mut self.listed, pair);
@@ -293,6 +316,14 @@ impl Adapter {
                 pair.fail(crate::Status::RetryExceeded, &mut self.completions);
             }
         }
+        self.resume(host);
+    }
+
+    /// Lists the queue pairs that have waited for a host.
+    fn resume(&mut self, host: u32) {
+        if let Some(waiting) = self.hosts.waiting(host) {
+            self.listed.append(waiting);
+        }
     }
 
     /// Writes the next packet of the queue pairs that have something to send.
@@ -308,7 +339,14 @@ impl Adapter {
                 Some((peer, flow)) => {
                     (pair.write_next(now, &self.memory, (flow, out), &mut self.completions), Some(peer))
                 }
-                None => (Next::Nothing, None),
+                None => {
+                    pair.flush(&mut self.completions);
+                    let host = pair.host.filter(|_| pair.has_output(now));
+                    pair.is_listed = host.is_some_and(|host| self.hosts.wait(host, place));
+                    self.listed.pop_front();
+                    arm(&mut self.timers, pair);
+                    continue;
+                }
             };
             match next {
                 (Next::Packet, peer) => {
@@ -322,6 +360,7 @@ impl Adapter {
                 (Next::Nothing, _) => {
                     pair.is_listed = false;
                     self.listed.pop_front();
+                    arm(&mut self.timers, pair);
                 }
             }
         }
@@ -339,7 +378,7 @@ impl Machine for Adapter {
             Input::Received(peer, datagram) => self.received(now, peer, datagram),
             Input::Opened(peer, ends) => {
                 if let Some(host) = self.hosts.opened(peer, ends) {
-                    self.relist(host);
+                    self.resume(host);
                 }
             }
             Input::Closed(peer, why) => self.closed(peer, why),
@@ -349,7 +388,15 @@ impl Machine for Adapter {
                     pair.fail(crate::Status::Flushed, &mut self.completions);
                 }
             }
-            Input::Landed(..) | Input::Blocked(_) | Input::Drained(_) => {}
+            Input::Blocked(peer) => {
+                self.hosts.set_blocked(peer, true);
+            }
+            Input::Drained(peer) => {
+                if let Some(host) = self.hosts.set_blocked(peer, false) {
+                    self.resume(host);
+                }
+            }
+            Input::Landed(..) => {}
         }
     }
 
@@ -381,16 +428,6 @@ impl Machine for Adapter {
 }
 
 impl Adapter {
-    /// Lists the queue pairs whose far end's host can be sent to now.
-    fn relist(&mut self, host: u32) {
-        for number in 0..=u32::MAX {
-            let Some(pair) = self.pairs.at(number) else { break };
-            if let Some(pair) = pair.as_deref_mut().filter(|pair| pair.host == Some(host)) {
-                list(&mut self.listed, pair);
-            }
-        }
-    }
-
     /// Returns where an address would be sent to.
     #[must_use]
     pub fn is_open(&self, address: &Address) -> bool {

@@ -182,7 +182,7 @@ impl Flow {
     }
 }
 
-/// What is added, bit by bit, to the CRC of an IPv4 datagram that was computed for the identification 0, if the
+/// The differences that are added, bit by bit, to the CRC of an IPv4 datagram that was computed for the identification 0, if the
 /// datagram has another place in a segmented send.
 ///
 /// The differences of the lengths that came last are kept: to compute one costs about as much as the CRC of a full packet.

@@ -42,7 +42,7 @@ pub enum AccessError {
     NotAllowed(u32),
 }
 
-/// What a work request or the far end wants to do with a region.
+/// The access to a region that a work request or the far end needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
     LocalRead,
@@ -75,7 +75,9 @@ impl Memory {
         if self.regions.len() >= 1 << PLACE_BITS || address.checked_add(bytes.len() as u64).is_none() {
             return None;
         }
-        self.next_address += SPACING + (bytes.len() as u64).next_multiple_of(SPACING);
+        let behind = SPACING + (bytes.len() as u64).next_multiple_of(SPACING);
+        // After all addresses have been used it begins again: keys tell regions of one address apart.
+        self.next_address = self.next_address.checked_add(behind).unwrap_or(SPACING);
         let place = self.regions.insert(None);
         // Never 0, which applications take for no key.
         let variant = self.random.below((1 << (32 - PLACE_BITS)) - 1) as u32 + 1;
@@ -139,6 +141,9 @@ impl Memory {
         mut bytes: &[u8],
     ) -> Result<(), AccessError> {
         for entry in entries {
+            if bytes.is_empty() {
+                break;
+            }
             let length = entry.length as usize;
             if offset >= length {
                 offset -= length;
@@ -148,9 +153,6 @@ impl Memory {
             let address = entry.address.saturating_add(offset as u64);
             self.at(entry.key, address, front.len(), Use::LocalWrite)?.copy_from_slice(front);
             (bytes, offset) = (rest, 0);
-            if bytes.is_empty() {
-                break;
-            }
         }
         Ok(())
     }

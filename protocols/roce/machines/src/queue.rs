@@ -18,6 +18,12 @@ pub(crate) struct Queue<T> {
 }
 
 impl<T: Copy> Queue<T> {
+    /// Returns the bytes that a queue takes.
+    pub(crate) const fn size(depth: u32, width: u32) -> u64 {
+        let each = size_of::<T>() as u64 + width as u64 * size_of::<ScatterEntry>() as u64;
+        (depth as u64).saturating_mul(each)
+    }
+
     pub(crate) fn new(depth: u32, width: u32) -> Self {
         let (depth, width) = (depth.max(1), width as usize);
         Queue {

@@ -6,7 +6,7 @@ use crate::packet::Writer;
 use crate::requester::{Answer, Completions, Requester};
 use crate::responder::{Fault, Responder};
 use crate::wire::{Extended, Opcode, Packet};
-use crate::{Capacity, Completed, Completion, Connection, ReceiveRequest, SendRequest, State, Status, VerbError};
+use crate::{Capacity, Completion, Connection, Counters, ReceiveRequest, SendRequest, State, Status, VerbError};
 use alloc::collections::VecDeque;
 use hodo_machine::{Instant, Outbox};
 
@@ -30,7 +30,7 @@ pub(crate) struct QueuePair {
     turn: Turn,
 }
 
-/// What has been sent in this turn.
+/// The packets sent in this turn.
 #[derive(Debug, Default)]
 struct Turn {
     packets: u32,
@@ -39,7 +39,7 @@ struct Turn {
     has_requests: bool,
 }
 
-/// What a queue pair does next.
+/// The outcome of an attempt to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// A packet was written.
@@ -72,31 +72,18 @@ impl QueuePair {
         self.state = State::ReadyToSend;
     }
 
-    pub(crate) fn post_send(
-        &mut self,
-        request: &SendRequest<'_>,
-        memory: &Memory,
-        events: &mut VecDeque<Completion>,
-    ) -> Result<(), VerbError> {
+    /// Adds a send request. In the error state it stays in the queue until it is flushed, so that the queue's depth holds.
+    #[inline]
+    pub(crate) fn post_send(&mut self, request: &SendRequest<'_>, memory: &Memory) -> Result<(), VerbError> {
         match self.state {
-            State::ReadyToSend => self.requester.post(request, memory),
-            State::Error => {
-                events.push_back(flushed(request.id, self.number, Completed::Send));
-                Ok(())
-            }
+            State::ReadyToSend | State::Error => self.requester.post(request, memory),
             state => Err(VerbError::State(state)),
         }
     }
 
-    pub(crate) fn post_receive(
-        &mut self,
-        request: &ReceiveRequest<'_>,
-        events: &mut VecDeque<Completion>,
-    ) -> Result<(), VerbError> {
-        if self.state == State::Error {
-            events.push_back(flushed(request.id, self.number, Completed::Receive));
-            return Ok(());
-        }
+    /// Adds a receive request, as [`QueuePair::post_send`].
+    #[inline]
+    pub(crate) fn post_receive(&mut self, request: &ReceiveRequest<'_>) -> Result<(), VerbError> {
         self.responder.post(request)
     }
 
@@ -150,10 +137,36 @@ impl QueuePair {
         self.responder.flush(completions);
     }
 
-    /// Returns whether there may be something to send.
+    /// Adds the counters of both halves.
+    pub(crate) fn count(&self, counters: &mut Counters) {
+        let QueuePair { requester, responder, .. } = self;
+        counters.retransmitted += requester.retransmitted;
+        counters.timeouts += requester.timeouts;
+        counters.naks_received += requester.naks;
+        counters.far_receiver_not_ready += requester.not_ready;
+        counters.duplicates += responder.duplicates;
+        counters.out_of_order += responder.out_of_order;
+        counters.receiver_not_ready += responder.not_ready;
+        counters.naks_sent += responder.naks;
+    }
+
+    /// Flushes what was posted in the error state.
+    #[inline]
+    pub(crate) fn flush(&mut self, events: &mut VecDeque<Completion>) {
+        if self.state == State::Error {
+            self.fail(Status::Flushed, events);
+        }
+    }
+
+    /// Returns whether there may be something to send, or to be flushed.
     #[inline]
     pub(crate) fn has_output(&self, now: Instant) -> bool {
-        self.responder.has_replies() || self.state == State::ReadyToSend && self.requester.has_packets(now)
+        self.responder.has_replies()
+            || match self.state {
+                State::ReadyToSend => self.requester.has_work(now),
+                State::Error => !self.requester.is_empty() || !self.responder.is_empty(),
+                State::Init | State::ReadyToReceive => false,
+            }
     }
 
     /// Writes the next packet: requests first and then replies, so that an acknowledgement, which is shorter, ends one segmented
@@ -178,6 +191,7 @@ impl QueuePair {
                 self.fail(status, events);
             }
         }
+        self.flush(events);
         self.turn.has_requests = true;
         if self.turn.packets < 2 * TURN_PACKETS
             && self.turn.bytes < 2 * TURN_BYTES
@@ -185,9 +199,9 @@ impl QueuePair {
         {
             return self.wrote(length);
         }
-        let has_had_turn = self.turn.packets >= TURN_PACKETS || self.turn.bytes >= TURN_BYTES;
-        self.turn = Turn::default();
-        if has_had_turn && self.has_output(now) { Next::TurnOver } else { Next::Nothing }
+        // Requests may have been posted since the replies of this turn began.
+        let has_sent = core::mem::take(&mut self.turn).packets > 0;
+        if has_sent && self.has_output(now) { Next::TurnOver } else { Next::Nothing }
     }
 
     #[inline]
@@ -195,18 +209,5 @@ impl QueuePair {
         self.turn.packets += 1;
         self.turn.bytes += length;
         Next::Packet
-    }
-}
-
-const fn flushed(id: u64, queue_pair: u32, kind: Completed) -> Completion {
-    Completion {
-        id,
-        queue_pair,
-        status: Status::Flushed,
-        kind,
-        length: 0,
-        immediate: None,
-        invalidated: None,
-        is_solicited: false,
     }
 }

@@ -8,6 +8,7 @@
 
 mod answers;
 mod timing;
+mod window;
 
 use crate::memory::Memory;
 use crate::packet::Writer;
@@ -16,13 +17,17 @@ use crate::wire::{AtomicHeader, BaseHeader, Extended, Opcode, Position, RdmaHead
 use crate::{Capacity, Completed, Completion, Connection, Mtu, Operation, Psn, SendRequest, Status, VerbError};
 use alloc::boxed::Box;
 use alloc::vec;
+use alloc::vec::Vec;
 use hodo_machine::Instant;
 use timing::Timing;
+use window::Window;
 
 pub(crate) use answers::{Answer, Completions};
 
 /// The largest message (volume 1, 9.7.7): 2^31 bytes.
 pub(crate) const MESSAGE_MAX: u32 = 1 << 31;
+/// Ends of requests to read that are kept: a window that narrows from its widest to its narrowest passes fewer.
+const ENDS_MAX: usize = 24;
 /// An acknowledgement is asked for at least once in this many packets, so that the window moves on within a long message.
 const ACK_EVERY: u32 = 64;
 
@@ -59,8 +64,7 @@ pub(crate) struct Requester {
     unacknowledged: Psn,
     /// The packet behind the last one that was ever sent.
     high: Psn,
-    /// The packets that may be in flight.
-    window: u32,
+    window: Window,
     mtu: Mtu,
     reads: u32,
     reads_max: u32,
@@ -69,41 +73,55 @@ pub(crate) struct Requester {
     timing: Timing,
     /// Where the cursor went back to last because a packet was missing: further signs of the same loss are ignored.
     gone_back_to: Option<Psn>,
+    /// Where requests ended that asked for parts of the oldest read again, the nearest last.
+    ends: Vec<Psn>,
     /// A request that cannot be sent, and why; it fails when those before it are complete.
     broken: Option<(u64, Status)>,
     pub(crate) retransmitted: u64,
     pub(crate) timeouts: u64,
+    pub(crate) naks: u64,
+    pub(crate) not_ready: u64,
 }
 
 impl Requester {
+    /// Returns the bytes that the send queue takes.
+    pub(crate) const fn size(capacity: &Capacity) -> u64 {
+        let inline = capacity.send_depth as u64 * capacity.inline_bytes as u64;
+        Queue::<Work>::size(capacity.send_depth, capacity.send_entries).saturating_add(inline)
+    }
+
     pub(crate) fn new(capacity: &Capacity) -> Self {
         let inline_max = capacity.inline_bytes as usize;
+        let works = Queue::new(capacity.send_depth, capacity.send_entries);
         Requester {
-            works: Queue::new(capacity.send_depth, capacity.send_entries),
-            inline: vec![0; inline_max * capacity.send_depth as usize].into_boxed_slice(),
+            inline: vec![0; inline_max * works.depth() as usize].into_boxed_slice(),
+            works,
             inline_max,
             cursor: 0,
             cursor_packets: 0,
             next: Psn::default(),
             unacknowledged: Psn::default(),
             high: Psn::default(),
-            window: 1,
+            window: Window::new(1),
             mtu: Mtu::ALL[0],
             reads: 0,
             reads_max: 0,
             to: 0,
             timing: Timing::default(),
             gone_back_to: None,
+            ends: Vec::new(),
             broken: None,
             retransmitted: 0,
             timeouts: 0,
+            naks: 0,
+            not_ready: 0,
         }
     }
 
     pub(crate) fn connect(&mut self, connection: &Connection, window_bytes: u32) {
         (self.next, self.unacknowledged, self.high) = (connection.send_psn, connection.send_psn, connection.send_psn);
         self.mtu = connection.mtu;
-        self.window = (window_bytes / connection.mtu.bytes()).clamp(1, 1 << 22);
+        self.window = Window::new((window_bytes / connection.mtu.bytes()).clamp(1, 1 << 22));
         self.reads_max = u32::from(connection.reads);
         self.to = connection.queue_pair;
         self.timing = Timing::new(connection);
@@ -177,10 +195,26 @@ impl Requester {
         Ok(length as u32)
     }
 
-    /// Returns whether there may be a packet to send at this time.
+    /// Returns whether there may be something to do at this time: a packet to send, or a failure to report.
     #[inline]
-    pub(crate) fn has_packets(&self, now: Instant) -> bool {
-        self.cursor < self.works.tail() && !self.timing.is_held(now) && self.broken.is_none()
+    pub(crate) fn has_work(&self, now: Instant) -> bool {
+        self.has_packets(now) || self.failure().is_some()
+    }
+
+    /// Returns whether there may be a packet to send at this time. Nothing is sent from a request on that cannot be sent.
+    #[inline]
+    fn has_packets(&self, now: Instant) -> bool {
+        let end = match self.broken {
+            Some((number, _)) => number,
+            None => self.works.tail(),
+        };
+        self.cursor < end && !self.timing.is_held(now)
+    }
+
+    /// Returns whether no request is outstanding.
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.works.is_empty()
     }
 
     /// Writes the next packet, if one may be sent now. Returns its length.
@@ -193,14 +227,21 @@ impl Requester {
         let work = *self.works.get(number)?;
         let psn = work.first.after(index);
         let in_flight = psn.since(self.unacknowledged).max(0) as u32;
-        if in_flight >= self.window || !self.may_start(&work, index) {
+        let sent_before = self.high.since(psn);
+        let window = self.window.packets();
+        if in_flight >= window || !self.may_start(&work, index, sent_before > 0) {
             return None;
         }
-        let Part { opcode, extended, taken, payload: (offset, count) } =
-            work.part(index, self.mtu, self.window - in_flight);
+        let room = match work.operation {
+            Operation::Read(_) if sent_before > 0 => {
+                self.room_again(psn, (work.packets - index).min(sent_before as u32), window)
+            }
+            _ => window - in_flight,
+        };
+        let Segment { opcode, extended, taken, payload: (offset, count) } = work.segment(index, self.mtu, room);
         let is_last = index + taken == work.packets;
         let mut base = BaseHeader::new(opcode, self.to, psn);
-        base.asks_ack = is_last || (psn.value() + 1).is_multiple_of(ACK_EVERY) || in_flight + taken >= self.window;
+        base.asks_ack = is_last || (psn.value() + 1).is_multiple_of(ACK_EVERY) || in_flight + taken >= window;
         base.is_solicited = is_last && work.is_solicited;
         let length = if work.is_inline {
             let start = self.works.slot(number) * self.inline_max + offset;
@@ -219,14 +260,28 @@ impl Requester {
         Some(length)
     }
 
+    /// Returns how many packets of a read are asked for again from `psn` on, of those that were asked for.
+    ///
+    /// A responder takes a request for neither new nor old if it begins before the end of what has arrived there and ends behind
+    /// it. That end is where some request ended, so no request may end behind the nearest one.
+    fn room_again(&mut self, psn: Psn, asked: u32, window: u32) -> u32 {
+        while self.ends.last().is_some_and(|end| end.since(psn) <= 0) {
+            self.ends.pop();
+        }
+        let nearest = self.ends.last().map_or(asked, |end| end.since(psn) as u32);
+        if window >= nearest || self.ends.len() >= ENDS_MAX {
+            return nearest;
+        }
+        self.ends.push(psn.after(window));
+        window
+    }
+
     /// Moves on behind packets that were sent.
     #[inline]
     fn note_sent(&mut self, now: Instant, work: &Work, psn: Psn, taken: u32) {
-        if psn.since(self.high) < 0 {
-            self.retransmitted += 1;
-        } else {
-            self.timing.note_sent(now, psn.after(taken - 1));
-        }
+        let is_again = psn.since(self.high) < 0;
+        self.retransmitted += u64::from(is_again);
+        self.timing.note_sent(now, psn, is_again);
         let behind = psn.after(taken);
         if behind.since(self.high) > 0 {
             self.high = behind;
@@ -246,10 +301,11 @@ impl Requester {
         }
     }
 
-    /// Returns whether reads and atomic operations in flight let this packet go.
+    /// Returns whether reads and atomic operations in flight let this packet go. Those in flight when a packet is sent again
+    /// may be behind it.
     #[inline]
-    fn may_start(&self, work: &Work, index: u32) -> bool {
-        if work.has_fence && self.reads > 0 && !work.is_started {
+    fn may_start(&self, work: &Work, index: u32, is_again: bool) -> bool {
+        if work.has_fence && self.reads > 0 && !work.is_started && !is_again {
             return false;
         }
         if !is_answered(work.operation) {
@@ -320,8 +376,8 @@ impl Requester {
     }
 }
 
-/// A packet of a request: what it is, how many sequence numbers it takes, and the place of its payload.
-struct Part {
+/// A packet of a request: its opcode and headers, how many sequence numbers it takes, and the place of its payload.
+struct Segment {
     opcode: Opcode,
     extended: Extended,
     taken: u32,
@@ -353,16 +409,16 @@ impl Work {
 
     /// Returns packet `index`. A request to read takes at most `room` sequence numbers.
     #[inline]
-    fn part(&self, index: u32, mtu: Mtu, room: u32) -> Part {
+    fn segment(&self, index: u32, mtu: Mtu, room: u32) -> Segment {
         let offset = u64::from(index) * u64::from(mtu.bytes());
         let rest = u64::from(self.length).saturating_sub(offset);
-        let one = |opcode, extended, payload| Part { opcode, extended, taken: 1, payload };
+        let one = |opcode, extended, payload| Segment { opcode, extended, taken: 1, payload };
         match self.operation {
             Operation::Read(remote) => {
                 let taken = (self.packets - index).min(room);
                 let length = rest.min(u64::from(taken) * u64::from(mtu.bytes())) as u32;
                 let header = RdmaHeader { address: remote.address.wrapping_add(offset), key: remote.key, length };
-                Part { opcode: Opcode::ReadRequest, extended: Extended::Rdma(header), taken, payload: (0, 0) }
+                Segment { opcode: Opcode::ReadRequest, extended: Extended::Rdma(header), taken, payload: (0, 0) }
             }
             Operation::CompareSwap { remote, compare, swap } => {
                 let header = AtomicHeader { address: remote.address, key: remote.key, swap_or_add: swap, compare };
@@ -379,7 +435,7 @@ impl Work {
         }
     }
 
-    /// The packet behind the last one.
+    /// Returns the number of the packet behind the last one.
     #[inline]
     const fn end(&self) -> Psn {
         self.first.after(self.packets)

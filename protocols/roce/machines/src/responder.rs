@@ -61,9 +61,15 @@ pub(crate) struct Responder {
     pub(crate) duplicates: u64,
     pub(crate) out_of_order: u64,
     pub(crate) not_ready: u64,
+    pub(crate) naks: u64,
 }
 
 impl Responder {
+    /// Returns the bytes that the receive queue takes.
+    pub(crate) const fn size(capacity: &Capacity) -> u64 {
+        Queue::<Receive>::size(capacity.receive_depth, capacity.receive_entries)
+    }
+
     pub(crate) fn new(capacity: &Capacity) -> Self {
         Responder {
             receives: Queue::new(capacity.receive_depth, capacity.receive_entries),
@@ -80,6 +86,7 @@ impl Responder {
             duplicates: 0,
             out_of_order: 0,
             not_ready: 0,
+            naks: 0,
         }
     }
 
@@ -103,6 +110,12 @@ impl Responder {
         let length = request.entries.iter().map(|entry| u64::from(entry.length)).sum();
         self.receives.push(Receive { id: request.id, length, entries: given as u32 }, request.entries);
         Ok(())
+    }
+
+    /// Returns whether no receive request is outstanding.
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.receives.is_empty()
     }
 
     /// Flushes every receive request.

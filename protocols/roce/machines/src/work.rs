@@ -48,7 +48,7 @@ pub enum Operation {
     FetchAdd {
         /// Eight bytes, aligned to eight.
         remote: Remote,
-        /// What is added, modulo 2^64.
+        /// The summand, modulo 2^64.
         add: u64,
     },
 }

@@ -1,7 +1,10 @@
 //! Devices as links open them.
 
 use super::options::Place;
-use crate::{Device, DeviceError, SoftDevice, SoftSettings, UDP_PORT, VerbsDevice, VerbsSettings};
+use crate::{
+    Device, DeviceError, SharedMemoryDevice, SharedMemorySettings, SoftDevice, SoftSettings, UDP_PORT, VerbsDevice,
+    VerbsSettings,
+};
 use hodo_io::Clock;
 use hodo_roce::Counters;
 use std::net::{IpAddr, SocketAddr};
@@ -87,5 +90,11 @@ impl Backend for VerbsDevice {
             ..VerbsSettings::default()
         };
         VerbsDevice::open(&settings, surroundings.clock)
+    }
+}
+
+impl Backend for SharedMemoryDevice {
+    fn open(_place: &Place, surroundings: &Surroundings) -> Result<Self, DeviceError> {
+        SharedMemoryDevice::open(SharedMemorySettings::default(), surroundings.clock)
     }
 }

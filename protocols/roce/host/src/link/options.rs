@@ -113,9 +113,13 @@ pub(super) struct Place {
     pub(super) gid: Option<u8>,
 }
 
-/// Returns whether a scheme is of adapters through libibverbs.
-pub(super) fn is_verbs(uri: &Uri) -> bool {
-    uri.scheme == suite::VERBS
+/// Returns the options that describe the adapter of one end.
+fn of_place(uri: &Uri) -> &'static [&'static str] {
+    match uri.scheme {
+        suite::VERBS => OF_VERBS,
+        suite::SHM => &[],
+        _ => OF_SOFT,
+    }
 }
 
 impl LinkOptions {
@@ -124,8 +128,8 @@ impl LinkOptions {
     /// # Errors
     /// [`Error::Usage`] with the option that is not known, or whose value is not possible.
     pub(super) fn of(uri: &Uri) -> Result<Self, Error> {
-        let others = if is_verbs(uri) { [OF_VERBS, OF_FAR_VERBS].concat() } else { OF_SOFT.to_vec() };
-        check_names(uri, &[OF_LINK, &others].concat())?;
+        let of_far_end = if uri.scheme == suite::VERBS { OF_FAR_VERBS } else { &[] };
+        check_names(uri, &[OF_LINK, of_place(uri), of_far_end].concat())?;
         let mtu = value::<u32>(uri, "mtu", "it is 256, 512, 1024, 2048 or 4096", |mtu| Mtu::new(*mtu).is_some())?;
         let count = |name, most: u32| {
             value::<u32>(uri, name, &format!("it is a number in 1..={most}"), |count| (1..=most).contains(count))
@@ -160,7 +164,7 @@ impl Place {
                 "`{uri}`: the link says what its `{name}` is, and the far end follows; leave `{name}` out here"
             )));
         }
-        check_names(uri, if is_verbs(uri) { OF_VERBS } else { OF_SOFT })?;
+        check_names(uri, of_place(uri))?;
         Place::read(uri)
     }
 
@@ -179,7 +183,7 @@ impl Place {
 /// Returns the URI of the far end to start for a link: only with the options that describe its adapter.
 pub(super) fn of_far_end(link: &Uri) -> Uri {
     let mut far = link.with_options(|_| false);
-    if is_verbs(link) {
+    if link.scheme == suite::VERBS {
         let each = OF_VERBS.iter().zip(OF_FAR_VERBS);
         let told = each.filter_map(|(name, far)| Some((*name, link.option(far).or_else(|| link.option(name))?)));
         far.options.extend(told.map(|(name, value)| (name.to_owned(), value.to_owned())));

@@ -1,9 +1,9 @@
 //! The interface between RDMA and the tester.
 
-use super::options::{Kind, LinkOptions, is_verbs, of_far_end};
+use super::options::{Kind, LinkOptions, of_far_end};
 use super::{open, study, suite, wire};
-use crate::{SoftDevice, VerbsDevice};
-use hodo_measure::limits::OnTheWire;
+use crate::{SharedMemoryDevice, SoftDevice, VerbsDevice};
+use hodo_measure::limits::{Carrier, OnTheWire};
 use hodo_measure::{Mode, Plan};
 use hodo_tester::{
     Description, Error, FarEnd, Opened, Preset, Protocol, ServeSettings, Server, Settings, TestGroup, Uri,
@@ -23,10 +23,10 @@ impl Protocol for Rdma {
     }
 
     fn open(&self, uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error> {
-        if is_verbs(uri) {
-            open::open::<VerbsDevice>(uri, settings, stop)
-        } else {
-            open::open::<SoftDevice>(uri, settings, stop)
+        match uri.scheme {
+            suite::VERBS => open::open::<VerbsDevice>(uri, settings, stop),
+            suite::SHM => open::open::<SharedMemoryDevice>(uri, settings, stop),
+            _ => open::open::<SoftDevice>(uri, settings, stop),
         }
     }
 
@@ -38,11 +38,17 @@ impl Protocol for Rdma {
     }
 
     fn serve(&self, uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
-        if is_verbs(uri) { open::serve::<VerbsDevice>(uri, settings) } else { open::serve::<SoftDevice>(uri, settings) }
+        match uri.scheme {
+            suite::VERBS => open::serve::<VerbsDevice>(uri, settings),
+            suite::SHM => open::serve::<SharedMemoryDevice>(uri, settings),
+            _ => open::serve::<SoftDevice>(uri, settings),
+        }
     }
 
     fn on_the_wire(&self, uri: &Uri, plan: &Plan) -> Result<OnTheWire, Error> {
-        Ok(wire::on_the_wire(&LinkOptions::of(uri)?, plan))
+        let wire = wire::on_the_wire(&LinkOptions::of(uri)?, plan);
+        // Shared memory has no line; what stands beside it is the other way between two processes of one host.
+        Ok(if uri.scheme == suite::SHM { OnTheWire { carrier: Carrier::Unix, ..wire } } else { wire })
     }
 
     fn suite(&self, link: &Uri) -> &'static [TestGroup] {
@@ -66,7 +72,7 @@ impl Protocol for Rdma {
             // The study is of sends.
             Ok(options) if options.kind != Kind::Send => &[],
             // An adapter has the ports that its link names.
-            Ok(_) if link.wants_far_end() && !is_verbs(link) => study::STUDY_OF_ONE_HOST,
+            Ok(_) if link.wants_far_end() && link.scheme == suite::ROCE => study::STUDY_OF_ONE_HOST,
             _ => study::STUDY,
         }
     }

@@ -5,6 +5,10 @@ use hodo_tester::{Description, TestGroup};
 
 /// The scheme of adapters through libibverbs.
 pub(super) const VERBS: &str = "verbs";
+/// The scheme of shared memory.
+pub(super) const SHM: &str = "shm";
+/// The scheme of the software adapter.
+pub(super) const ROCE: &str = "roce";
 
 pub(super) const MODES: &[Mode] = &[Mode::Both, Mode::Send, Mode::Receive];
 
@@ -32,8 +36,8 @@ pub(super) const READS: &[TestGroup] = &[
 
 pub(super) const DESCRIPTION: Description = Description {
     name: "roce",
-    schemes: &["roce", VERBS],
-    about: "RDMA reliable connections: a software adapter over UDP (RoCEv2), and real ones",
+    schemes: &[ROCE, VERBS, SHM],
+    about: "RDMA reliable connections: RoCEv2 in software, real adapters, shared memory",
     modes: MODES,
     suite: SENDS,
     size_max: 1 << 30,
@@ -49,7 +53,7 @@ pub(super) const DESCRIPTION: Description = Description {
 
 /// The options of a far end, for the help of `serve`.
 pub(super) const SERVED_OPTIONS: &str = "\
-RDMA: roce with the software adapter, verbs with a real one, as
+RDMA: roce with the software adapter, verbs with a real one, shm in shared memory, as
   hodo serve roce://127.0.0.1:18515
   hodo serve 'verbs://0.0.0.0:18515?device=mlx5_0&port=1'
 The port is the TCP port at which the ends meet.

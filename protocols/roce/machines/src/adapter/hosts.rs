@@ -4,6 +4,7 @@
 //! one peer of the driver for what is sent to a host, and one for each port that it sends from.
 
 use crate::icrc::Flow;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use hodo_machine::{Address, Ends, Output, Peer, Peers};
@@ -13,7 +14,9 @@ use hodo_machine::{Address, Ends, Output, Peer, Peers};
 pub(super) struct Hosts {
     hosts: Vec<Option<Host>>,
     sources: Peers<Source>,
-    sources_max: usize,
+    /// The sources that came by themselves. The hand that looks for one that is silent goes round them.
+    accepted: VecDeque<Peer>,
+    accepted_max: usize,
     /// Peers to be opened and closed.
     todo: VecDeque<Todo>,
 }
@@ -21,15 +24,34 @@ pub(super) struct Hosts {
 #[derive(Debug)]
 struct Host {
     address: Address,
-    /// The flow to it, once the driver has opened the peer.
-    flow: Option<Flow>,
+    /// Queue pairs that are connected to it.
+    users: u32,
+    way: Way,
+    /// Whether the driver has asked to hold back from it.
+    is_blocked: bool,
+    /// The places of queue pairs with something to send, which wait until it can be sent to.
+    waiting: VecDeque<u32>,
 }
 
-/// What comes from one address.
+/// How far the peer is that a host is sent to.
+#[derive(Debug)]
+enum Way {
+    /// The driver will be asked to open it.
+    ToBeOpened,
+    /// The driver opens it.
+    Opening,
+    Open(Box<Flow>),
+    /// The driver could not open it. The next queue pair that is connected to it has it tried again.
+    Lost,
+}
+
+/// A source of datagrams: one port of a host.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) flow: Flow,
     pub(super) host: u32,
+    /// Datagrams since the hand went by, up to two: one is no more than what any newcomer has sent.
+    heard: u8,
 }
 
 #[derive(Debug)]
@@ -39,18 +61,34 @@ enum Todo {
 }
 
 impl Hosts {
-    pub(super) fn new(sources_max: usize) -> Self {
-        Hosts { hosts: Vec::new(), sources: Peers::default(), sources_max, todo: VecDeque::new() }
+    pub(super) fn new(accepted_max: usize) -> Self {
+        Hosts {
+            hosts: Vec::new(),
+            sources: Peers::default(),
+            accepted: VecDeque::new(),
+            accepted_max,
+            todo: VecDeque::new(),
+        }
     }
 
-    /// Returns the number of the host at an address, which is opened if it is new.
-    pub(super) fn find_or_open(&mut self, address: &Address) -> u32 {
+    /// Returns the number of the host at an address, which is opened unless it is open, for one more queue pair.
+    pub(super) fn join(&mut self, address: &Address) -> u32 {
         let is_it = |host: &Option<Host>| host.as_ref().is_some_and(|host| host.address == *address);
-        if let Some(number) = self.hosts.iter().position(is_it) {
-            return number as u32;
+        let number = self.hosts.iter().position(is_it).unwrap_or_else(|| self.add(address)) as u32;
+        if let Some(host) = &mut self.hosts[number as usize] {
+            host.users += 1;
+            if matches!(host.way, Way::Lost) {
+                host.way = Way::ToBeOpened;
+                self.todo.push_back(Todo::Open(number));
+            }
         }
-        let host = Some(Host { address: address.clone(), flow: None });
-        let number = match self.hosts.iter().position(Option::is_none) {
+        number
+    }
+
+    fn add(&mut self, address: &Address) -> usize {
+        let (address, waiting) = (address.clone(), VecDeque::new());
+        let host = Some(Host { address, users: 0, way: Way::Lost, is_blocked: false, waiting });
+        match self.hosts.iter().position(Option::is_none) {
             Some(free) => {
                 self.hosts[free] = host;
                 free
@@ -59,81 +97,181 @@ impl Hosts {
                 self.hosts.push(host);
                 self.hosts.len() - 1
             }
-        };
-        self.todo.push_back(Todo::Open(number as u32));
-        number as u32
+        }
+    }
+
+    /// Forgets a host after the last of its queue pairs.
+    pub(super) fn leave(&mut self, number: u32) {
+        let Some(place) = self.hosts.get_mut(number as usize) else { return };
+        let Some(host) = place else { return };
+        host.users -= 1;
+        if host.users > 0 {
+            return;
+        }
+        let peer = Peer(number);
+        match place.take().map(|host| host.way) {
+            Some(Way::ToBeOpened) => {
+                self.todo.retain(|todo| !matches!(todo, Todo::Open(other) if *other == number));
+            }
+            Some(Way::Opening | Way::Open(_)) => self.todo.push_back(Todo::Close(peer)),
+            Some(Way::Lost) | None => {}
+        }
+        self.sources.remove(peer);
+        let Hosts { accepted, sources, todo, .. } = self;
+        accepted.retain(|peer| {
+            let is_gone = sources.get(*peer).is_none_or(|source| source.host == number);
+            if is_gone {
+                sources.remove(*peer);
+                todo.push_back(Todo::Close(*peer));
+            }
+            !is_gone
+        });
     }
 
     pub(super) fn is_open(&self, address: &Address) -> bool {
-        self.hosts.iter().flatten().any(|host| host.address == *address && host.flow.is_some())
-    }
-
-    /// Forgets a host that no queue pair is connected to.
-    pub(super) fn close(&mut self, host: u32) {
-        if let Some(place) = self.hosts.get_mut(host as usize)
-            && place.take().is_some()
-        {
-            self.todo.retain(|todo| !matches!(todo, Todo::Open(number) if *number == host));
-            let gone: Vec<Peer> =
-                self.sources.iter().filter(|(_, source)| source.host == host).map(|(peer, _)| peer).collect();
-            for peer in gone {
-                self.sources.remove(peer);
-                self.todo.push_back(Todo::Close(peer));
-            }
-        }
+        let is_it = |host: &&Host| host.address == *address;
+        self.hosts.iter().flatten().find(is_it).is_some_and(|host| matches!(host.way, Way::Open(_)))
     }
 
     /// Notes that a peer is there. Returns its host if it can be sent to from now on.
     pub(super) fn opened(&mut self, peer: Peer, ends: &Ends) -> Option<u32> {
-        let back = Flow::new(&ends.remote, &ends.local);
+        let flow = Flow::new(&ends.remote, &ends.local);
         if peer.is_accepted() {
-            let host = self
-                .hosts
-                .iter()
-                .position(|host| host.as_ref().is_some_and(|host| is_same_host(&host.address, &ends.remote)))?;
-            self.sources.insert(peer, Source { flow: back, host: host as u32 });
+            let is_it = |host: &Option<Host>| host.as_ref().is_some_and(|host| host.is_at(&ends.remote));
+            let host = self.hosts.iter().position(is_it)? as u32;
+            self.make_room();
+            self.accepted.push_back(peer);
+            self.sources.insert(peer, Source { flow, host, heard: 0 });
             return None;
         }
         let host = self.hosts.get_mut(peer.index())?.as_mut()?;
-        host.flow = Some(Flow::new(&ends.local, &ends.remote));
-        self.sources.insert(peer, Source { flow: back, host: peer.0 });
+        if !matches!(host.way, Way::Opening) {
+            return None;
+        }
+        host.way = Way::Open(Box::new(Flow::new(&ends.local, &ends.remote)));
+        host.is_blocked = false;
+        self.sources.insert(peer, Source { flow, host: peer.0, heard: 0 });
         Some(peer.0)
     }
 
-    /// Forgets a peer that the driver has closed. Returns the host that cannot be sent to any more.
-    pub(super) fn lost(&mut self, peer: Peer) -> Option<u32> {
-        self.sources.remove(peer);
-        (!peer.is_accepted()).then_some(peer.0)
+    /// Closes a source from which nothing has come for a while, if there are as many as there may be.
+    fn make_room(&mut self) {
+        while self.accepted.len() >= self.accepted_max.max(1) {
+            let Some(peer) = self.accepted.pop_front() else { return };
+            match self.sources.at(peer) {
+                Some(Source { heard, .. }) if *heard > 1 => {
+                    *heard = 1;
+                    self.accepted.push_back(peer);
+                }
+                _ => {
+                    self.sources.remove(peer);
+                    self.todo.push_back(Todo::Close(peer));
+                }
+            }
+        }
     }
 
+    /// Forgets a peer that the driver has closed. Returns the host if it cannot be reached at all. One that was open is opened
+    /// again: a refusal may come from a far end that is about to return, and retries have a bound of their own.
+    pub(super) fn lost(&mut self, peer: Peer) -> Option<u32> {
+        if peer.is_accepted() {
+            self.sources.remove(peer);
+            self.accepted.retain(|accepted| *accepted != peer);
+            return None;
+        }
+        let host = self.hosts.get_mut(peer.index())?.as_mut()?;
+        match host.way {
+            Way::ToBeOpened | Way::Lost => None,
+            Way::Opening => {
+                host.way = Way::Lost;
+                Some(peer.0)
+            }
+            Way::Open(_) => {
+                host.way = Way::ToBeOpened;
+                self.sources.remove(peer);
+                self.todo.push_back(Todo::Open(peer.0));
+                None
+            }
+        }
+    }
+
+    /// Returns where a datagram came from.
     #[inline]
     pub(super) fn source(&mut self, peer: Peer) -> Option<&mut Source> {
-        self.sources.at(peer)
+        let source = self.sources.at(peer)?;
+        source.heard = (source.heard + 1).min(2);
+        Some(source)
     }
 
-    /// Returns the peer and the flow to a host.
+    /// Returns the peer and the flow to a host, if it can be sent to now.
     #[inline]
     pub(super) fn towards(&self, host: u32) -> Option<(Peer, &Flow)> {
-        let flow = self.hosts.get(host as usize)?.as_ref()?.flow.as_ref()?;
-        Some((Peer(host), flow))
+        let known = self.hosts.get(host as usize)?.as_ref()?;
+        match &known.way {
+            Way::Open(flow) if !known.is_blocked => Some((Peer(host), flow)),
+            _ => None,
+        }
+    }
+
+    /// Holds back from a host, or ends that. Returns the host.
+    pub(super) fn set_blocked(&mut self, peer: Peer, is_blocked: bool) -> Option<u32> {
+        // Nothing is sent to the sources that came by themselves.
+        let host = self.hosts.get_mut(peer.index()).filter(|_| !peer.is_accepted())?.as_mut()?;
+        host.is_blocked = is_blocked;
+        Some(peer.0)
+    }
+
+    pub(super) fn is_blocked(&self, host: u32) -> bool {
+        self.hosts.get(host as usize).and_then(Option::as_ref).is_some_and(|host| host.is_blocked)
+    }
+
+    /// Has the queue pair at a place wait until its host can be sent to. Returns whether it will be.
+    #[cold]
+    pub(super) fn wait(&mut self, host: u32, place: u32) -> bool {
+        let Some(Some(host)) = self.hosts.get_mut(host as usize) else { return false };
+        let is_lost = matches!(host.way, Way::Lost);
+        if !is_lost {
+            host.waiting.push_back(place);
+        }
+        !is_lost
+    }
+
+    /// Returns the places of the queue pairs that wait for a host.
+    pub(super) fn waiting(&mut self, host: u32) -> Option<&mut VecDeque<u32>> {
+        self.hosts.get_mut(host as usize)?.as_mut().map(|host| &mut host.waiting)
+    }
+
+    /// Returns whether two hosts are one, with different ports.
+    #[cold]
+    pub(super) fn are_one(&self, one: u32, other: u32) -> bool {
+        let host = |number: u32| self.hosts.get(number as usize)?.as_ref();
+        host(one).zip(host(other)).is_some_and(|(one, other)| one.is_at(&other.address))
     }
 
     /// Returns whether a datagram from an address that is not known comes from this host: from another port of it, and with a
     /// right CRC.
     pub(super) fn admits(&self, host: u32, ends: &Ends, datagram: &[u8]) -> bool {
         let Some(Some(host)) = self.hosts.get(host as usize) else { return false };
-        self.sources.len() < self.sources_max
-            && is_same_host(&host.address, &ends.remote)
-            && Flow::new(&ends.remote, &ends.local).verify(datagram)
+        self.accepted_max > 0 && host.is_at(&ends.remote) && Flow::new(&ends.remote, &ends.local).verify(datagram)
     }
 
     /// Returns what the driver is to do.
+    #[inline]
     pub(super) fn output<E>(&mut self) -> Option<Output<E>> {
+        if self.todo.is_empty() {
+            return None;
+        }
+        self.next_todo()
+    }
+
+    #[cold]
+    fn next_todo<E>(&mut self) -> Option<Output<E>> {
         loop {
             match self.todo.pop_front()? {
-                Todo::Open(host) => {
-                    if let Some(Some(Host { address, .. })) = self.hosts.get(host as usize) {
-                        return Some(Output::Open(Peer(host), address.clone()));
+                Todo::Open(number) => {
+                    if let Some(Some(host)) = self.hosts.get_mut(number as usize) {
+                        host.way = Way::Opening;
+                        return Some(Output::Open(Peer(number), host.address.clone()));
                     }
                 }
                 Todo::Close(peer) => return Some(Output::Close(peer)),
@@ -142,10 +280,13 @@ impl Hosts {
     }
 }
 
-fn is_same_host(one: &Address, other: &Address) -> bool {
-    let ip = |address: &Address| address.ip().map(|at| at.ip().to_canonical());
-    match (ip(one), ip(other)) {
-        (Some(one), Some(other)) => one == other,
-        _ => one == other,
+impl Host {
+    /// Returns whether an address is this host's, whatever the port.
+    fn is_at(&self, address: &Address) -> bool {
+        let ip = |address: &Address| address.ip().map(|at| at.ip().to_canonical());
+        match (ip(&self.address), ip(address)) {
+            (Some(one), Some(other)) => one == other,
+            _ => self.address == *address,
+        }
     }
 }

@@ -1,7 +1,7 @@
-//! What the far end answers: acknowledgements, data that was read, and results of atomic operations (volume 1, 9.7.5.1 and
+//! Responses of the far end: acknowledgements, data that was read, and results of atomic operations (volume 1, 9.7.5.1 and
 //! 9.7.5.2).
 
-use super::{Requester, Work, is_answered};
+use super::{Requester, Work, is_answered, is_atomic};
 use crate::memory::Memory;
 use crate::wire::{NakCode, Syndrome, rnr_span};
 use crate::{Completion, Operation, Psn, Status};
@@ -14,7 +14,7 @@ pub(crate) enum Answer<'a> {
     Ack(Syndrome),
     /// A packet of what was read.
     Data(&'a [u8]),
-    /// What an atomic operation found.
+    /// The value that an atomic operation found.
     Atomic(u64),
 }
 
@@ -47,8 +47,8 @@ impl Requester {
             Answer::Ack(Syndrome::ReceiverNotReady(timer)) => self.not_ready(now, psn, timer, completions),
             Answer::Ack(Syndrome::Nak(code)) => self.refused(now, psn, code, completions),
             Answer::Ack(Syndrome::Reserved(_)) => Ok(()),
-            Answer::Data(bytes) => self.data(now, psn, bytes, memory, completions),
-            Answer::Atomic(original) => self.data(now, psn, &original.to_ne_bytes(), memory, completions),
+            Answer::Data(bytes) => self.data(now, psn, (bytes, false), memory, completions),
+            Answer::Atomic(original) => self.data(now, psn, (&original.to_ne_bytes(), true), memory, completions),
         }
     }
 
@@ -71,16 +71,18 @@ impl Requester {
             self.unacknowledged = end;
             self.complete(completions);
         }
-        if self.unacknowledged != before {
-            self.progressed(now);
+        let packets = self.unacknowledged.since(before);
+        if packets > 0 {
+            self.progressed(now, packets as u32);
         }
         if is_missing { self.missing(now) } else { Ok(()) }
     }
 
-    /// Goes on from a new oldest packet.
+    /// Goes on from a new oldest packet, after that many were acknowledged.
     #[inline]
-    fn progressed(&mut self, now: Instant) {
+    fn progressed(&mut self, now: Instant, packets: u32) {
         self.gone_back_to = None;
+        self.window.widen(packets);
         if let Some(work) = self.works.get(self.works.head())
             && self.cursor == self.works.head()
         {
@@ -97,8 +99,9 @@ impl Requester {
             return Ok(());
         }
         self.gone_back_to = Some(self.unacknowledged);
+        self.window.narrow();
         self.go_back(self.unacknowledged);
-        if self.timing.retry(now) { Ok(()) } else { Err(Status::RetryExceeded) }
+        if self.timing.retry(now, true) { Ok(()) } else { Err(Status::RetryExceeded) }
     }
 
     fn not_ready(
@@ -108,6 +111,7 @@ impl Requester {
         timer: u8,
         completions: &mut Completions<'_>,
     ) -> Result<(), Status> {
+        self.not_ready += 1;
         self.acknowledged(now, psn, completions)?;
         if self.unacknowledged != psn || self.timing.is_held(now) {
             return Ok(());
@@ -123,6 +127,7 @@ impl Requester {
         code: NakCode,
         completions: &mut Completions<'_>,
     ) -> Result<(), Status> {
+        self.naks += 1;
         self.acknowledged(now, psn, completions)?;
         match code {
             NakCode::SequenceError if self.unacknowledged == psn => self.missing(now),
@@ -133,13 +138,13 @@ impl Requester {
         }
     }
 
-    /// Takes a packet of data that the oldest operation asked for.
+    /// Takes a packet of data that the oldest operation asked for: of what was read, or the result of an atomic operation.
     #[inline]
     fn data(
         &mut self,
         now: Instant,
         psn: Psn,
-        bytes: &[u8],
+        (bytes, is_result): (&[u8], bool),
         memory: &mut Memory,
         completions: &mut Completions<'_>,
     ) -> Result<(), Status> {
@@ -149,14 +154,16 @@ impl Requester {
         }
         let number = self.works.head();
         let Some(work) = self.works.get(number).copied() else { return Ok(()) };
-        let offset = work.expects(psn, bytes.len(), self.mtu.bytes()).ok_or(Status::BadResponse)?;
+        let expected =
+            work.expects(psn, bytes.len(), self.mtu.bytes()).filter(|_| is_result == is_atomic(work.operation));
+        let offset = expected.ok_or(Status::BadResponse)?;
         let entries = &self.works.entries(number)[..work.entries as usize];
         memory.scatter(entries, offset, bytes).map_err(|_| Status::LocalProtection)?;
         self.unacknowledged = psn.after(1);
         if self.unacknowledged == work.end() {
             self.complete(completions);
         }
-        self.progressed(now);
+        self.progressed(now, 1);
         Ok(())
     }
 
@@ -170,9 +177,10 @@ impl Requester {
         }
         self.timeouts += 1;
         self.timing.timed_out();
+        self.window.close();
         self.gone_back_to = None;
         self.go_back(self.unacknowledged);
-        if self.timing.retry(now) { Ok(()) } else { Err(Status::RetryExceeded) }
+        if self.timing.retry(now, false) { Ok(()) } else { Err(Status::RetryExceeded) }
     }
 }
 

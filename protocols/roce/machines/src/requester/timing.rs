@@ -8,6 +8,9 @@ use hodo_machine::Instant;
 const ANY_NUMBER: u8 = 7;
 /// The timeout before a round trip has been measured.
 const FIRST: Duration = Duration::from_millis(67);
+/// Doublings of a measured timeout that remain once packets are acknowledged. If all remained until a round trip is measured,
+/// which takes packets that were sent once, timeouts would grow to seconds where a third of the packets is lost.
+const BACKED_OFF_MAX: u32 = 4;
 /// The longest measured timeout, as the code 22 of verbs.
 const MEASURED_MAX: Duration = Duration::from_secs(17);
 
@@ -29,8 +32,10 @@ pub(super) struct Timing {
 /// An estimate of the round trip (RFC 6298).
 #[derive(Debug, Default)]
 struct Measured {
-    /// A packet that asks for an acknowledgement and was sent once, and when.
+    /// A packet whose acknowledgement will tell a round trip, and when it was sent.
     sample: Option<(Psn, Instant)>,
+    /// Whether the next packet is known to be missing at the far end, so that its acknowledgement is of no earlier copy.
+    is_missing: bool,
     smoothed: Option<Duration>,
     variation: Duration,
     /// Timeouts since the last sample.
@@ -70,10 +75,13 @@ impl Timing {
         self.held_until.is_some_and(|until| now < until)
     }
 
-    /// Notes that a packet was sent for the first time.
+    /// Notes that a packet was sent, for the first time or again.
     #[inline]
-    pub(super) fn note_sent(&mut self, now: Instant, psn: Psn) {
-        if matches!(self.timeout, AckTimeout::Measured(_)) && self.measured.sample.is_none() {
+    pub(super) fn note_sent(&mut self, now: Instant, psn: Psn, is_again: bool) {
+        if matches!(self.timeout, AckTimeout::Measured(_))
+            && self.measured.sample.is_none()
+            && (!is_again || core::mem::take(&mut self.measured.is_missing))
+        {
             self.measured.sample = Some((psn, now));
         }
     }
@@ -95,6 +103,8 @@ impl Timing {
     #[inline]
     pub(super) fn progressed(&mut self, now: Instant, psn: Psn, is_waiting: bool) {
         self.since = is_waiting.then_some(now);
+        self.held_until = None;
+        self.measured.backed_off = self.measured.backed_off.min(BACKED_OFF_MAX);
         self.retries_left = self.retries;
         self.not_ready_left = self.not_ready_retries;
         if let Some((sampled, sent)) = self.measured.sample
@@ -104,10 +114,10 @@ impl Timing {
         }
     }
 
-    /// Counts a retry because packets were lost. Returns whether one was left.
-    pub(super) fn retry(&mut self, now: Instant) -> bool {
-        // What was sent twice tells no round trip (Karn).
-        self.measured.sample = None;
+    /// Counts a retry because packets were lost; `is_missing` if the far end has said so. Returns whether one was left.
+    pub(super) fn retry(&mut self, now: Instant, is_missing: bool) -> bool {
+        // What was sent twice tells no round trip (Karn), unless the first copy was lost for sure.
+        (self.measured.sample, self.measured.is_missing) = (None, is_missing);
         self.since = Some(now);
         match self.retries_left.checked_sub(1) {
             Some(left) => {
@@ -123,12 +133,14 @@ impl Timing {
         self.measured.backed_off = (self.measured.backed_off + 1).min(16);
     }
 
-    /// Waits because the receiver is not ready. Returns whether a retry was left.
+    /// Waits because the receiver is not ready. Returns whether a retry was left. The far end is there: retries after losses
+    /// begin anew.
     pub(super) fn hold(&mut self, now: Instant, span: Duration) -> bool {
         if self.not_ready_retries != ANY_NUMBER {
             let Some(left) = self.not_ready_left.checked_sub(1) else { return false };
             self.not_ready_left = left;
         }
+        self.retries_left = self.retries;
         self.measured.sample = None;
         self.held_until = Some(now + span);
         self.since = None;

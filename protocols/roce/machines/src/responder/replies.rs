@@ -11,7 +11,7 @@ use crate::wire::{AckHeader, BaseHeader, Extended, NakCode, Opcode, Position, Sy
 pub(super) enum Reply {
     /// An acknowledgement, of either kind.
     Ack { psn: Psn, syndrome: Syndrome, messages: u32 },
-    /// What an atomic operation found.
+    /// The value that an atomic operation found.
     Atomic { psn: Psn, original: u64, messages: u32 },
     /// Data that was asked for, of which `next` packets are sent.
     Read(Reading),
@@ -52,6 +52,7 @@ impl Responder {
     /// Refuses the request that is expected.
     pub(super) fn refuse(&mut self, syndrome: Syndrome) {
         self.has_refused = true;
+        self.naks += u64::from(matches!(syndrome, Syndrome::Nak(_)));
         self.reply(Reply::Ack { psn: self.expected, syndrome, messages: self.messages });
     }
 
@@ -62,13 +63,16 @@ impl Responder {
         }
     }
 
-    /// Adds data to be sent. The same data may be asked for again before all of it is sent: then it begins anew.
+    /// Adds data to be sent. If it is asked for again before all of it is sent, it begins anew, in front of the same replies.
     pub(super) fn read(&mut self, reading: Reading) {
-        let is_same = |reply: &Reply| {
+        let is_same = |reply: &&mut Reply| {
             matches!(reply, Reply::Read(other)
                 if (0..other.packets as i32).contains(&reading.psn.since(other.psn)))
         };
-        self.replies.retain(|reply| !is_same(reply));
+        if let Some(place) = self.replies.iter_mut().find(is_same) {
+            *place = Reply::Read(reading);
+            return;
+        }
         let reads = self.replies.iter().filter(|reply| matches!(reply, Reply::Read(_))).count();
         if reads < self.reads_max.max(1) {
             self.reply(Reply::Read(reading));
@@ -104,6 +108,7 @@ impl Responder {
             Err(_) if count == 0 => &[],
             Err(_) => {
                 self.replies.pop_front();
+                self.naks += 1;
                 let base = BaseHeader::new(Opcode::Acknowledge, self.to, psn.after(next));
                 return writer.write(&base, &ack(Syndrome::Nak(NakCode::RemoteAccess)), 0, |_| {});
             }

@@ -10,7 +10,7 @@ use crate::{Completed, Psn, Status};
 /// A request that the queue pair does not survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// What the far end is told.
+    /// The code that the far end gets.
     pub(crate) code: NakCode,
     /// How the receive request fails that the message had taken, if it had.
     pub(crate) status: Option<Status>,
@@ -237,7 +237,7 @@ impl Responder {
         Ok(())
     }
 
-    /// Answers a request that was carried out before (9.7.4.1.3): data is read again, an atomic operation is not.
+    /// Replies to a request that was carried out before (9.7.4.1.3): data is read again, an atomic operation is not.
     fn repeated(&mut self, packet: &Packet<'_>, memory: &Memory) {
         let psn = packet.base.psn;
         match (packet.base.opcode, packet.extended) {
@@ -249,7 +249,8 @@ impl Responder {
                 }
             }
             (Opcode::CompareSwap | Opcode::FetchAdd, _) => {
-                if let Some(Executed { original, .. }) = self.executed.iter().find(|executed| executed.psn == psn) {
+                let executed = self.executed.iter().rev().find(|executed| executed.psn == psn);
+                if let Some(Executed { original, .. }) = executed {
                     self.reply(Reply::Atomic { psn, original: *original, messages: self.messages });
                 }
             }

@@ -51,7 +51,7 @@ pub struct AtomicHeader {
 /// The acknowledge extended transport header (9.3.3): a syndrome, and the message sequence number in 24 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AckHeader {
-    /// What is acknowledged.
+    /// The kind of acknowledgement.
     pub syndrome: Syndrome,
     /// The number of messages that the responder has completed, modulo 2^24.
     pub messages: u32,

@@ -36,7 +36,7 @@ hodo_machine::codes! {
         ReadResponseMiddle = 0x0E => "RDMA_READ_RESPONSE_MIDDLE",
         /// The last packet of what was read.
         ReadResponseLast = 0x0F => "RDMA_READ_RESPONSE_LAST",
-        /// What was read, in one packet.
+        /// All that was read, in one packet.
         ReadResponseOnly = 0x10 => "RDMA_READ_RESPONSE_ONLY",
         /// A positive or negative acknowledgement.
         Acknowledge = 0x11 => "ACKNOWLEDGE",

@@ -5,7 +5,7 @@ use core::time::Duration;
 /// The credit count that says nothing: "credits invalid".
 const NO_CREDITS: u8 = 0x1F;
 
-/// What an acknowledgement says.
+/// The meaning of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syndrome {
     /// Everything up to the sequence number has arrived. Holds the five bits of the credit count.

@@ -26,7 +26,7 @@ pub struct Pair {
     pub regions: [Region; 2],
 }
 
-/// The attributes of both sides, toward node `to`.
+/// Returns the attributes of either side, toward node `to`.
 pub fn connection(to: u32, queue_pair: u32) -> Connection {
     Connection {
         address: Address::Node(to),
