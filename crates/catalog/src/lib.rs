@@ -32,6 +32,8 @@ pub const CATALOG: Catalog = Catalog::new(&[
     &hodo_farm_host::FARM,
     #[cfg(feature = "pva")]
     &hodo_pva_host::PVA,
+    #[cfg(feature = "roce")]
+    &hodo_roce_host::ROCE,
 ]);
 
 /// Returns the protocols.

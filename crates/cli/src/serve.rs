@@ -36,7 +36,7 @@ pub fn run(serve: &ServeOptions) -> Result<Outcome, Error> {
     }
     let trace = crate::trace::start(&serve.traced)?;
     if let Some(trace) = &trace {
-        server = server.traced(Arc::clone(trace));
+        server = server.traced(Arc::clone(trace))?;
     }
     let lines: String = server.uris().iter().map(|uri| format!("{LISTENING_ON}{uri}\n")).collect();
     tracing::debug!("serves {}", serve.uri);
@@ -110,8 +110,8 @@ pub fn at_the_end_of_stdin(stop: &Arc<AtomicBool>) -> Result<(), Error> {
 #[derive(Debug, Args)]
 #[command(after_help = served_options())]
 pub struct ServeOptions {
-    /// Where to listen, as tcp://0.0.0.0:4242 or unix:///path/of/socket. The default port is 4242, 50001 for a device
-    /// and 5502 for the nodes of a farm. A bare protocol name listens on a free port of loopback, or on a Unix socket
+    /// Where to listen, as tcp://0.0.0.0:4242 or unix:///path/of/socket. The default port is 4242, 50001 for a device,
+    /// 18515 for RDMA and 5502 for the nodes of a farm. A bare protocol name listens on a free port of loopback, or on a Unix socket
     /// in a private folder.
     #[arg(value_name = "URI", value_parser = hodo_catalog::uri)]
     pub uri: Uri,

@@ -19,6 +19,7 @@ use std::net::SocketAddr;
 /// # Errors
 /// [`Error::Failed`] if the sockets fail.
 pub fn baseline(wire: &OnTheWire, settings: &Settings, plan: &Plan, far_cpus: &[usize]) -> Result<Baseline, Error> {
+    let wire = &wire.as_handed_over();
     let shape = Shape::of(wire, settings, plan);
     let mut cpus = pairs(settings, far_cpus);
     if shape.from_far {

@@ -1,6 +1,6 @@
 //! The measurements of a benchmark, one after the other.
 
-use crate::{Description, Error, Preset, TestGroup, Uri};
+use crate::{Error, Preset, TestGroup, Uri};
 use hodo_machine::Wait;
 use hodo_measure::{Mode, Plan, Repeats, Size, Test, Until};
 use std::time::Duration;
@@ -78,8 +78,7 @@ impl Timing {
 
 /// Returns the measurements of a benchmark, one after the other; never none.
 pub(crate) fn plans(link: &Uri, choice: &Choice, timing: &Timing) -> Result<Vec<Plan>, Error> {
-    let protocol = link.protocol.description();
-    check(protocol, choice)?;
+    check(link, choice)?;
     let has_rate = choice.rate.is_some() || link.options.iter().any(|(name, _)| name.ends_with("rate"));
     if link.simulated && choice.test == Some(Test::Updates) && !has_rate {
         let text =
@@ -115,8 +114,7 @@ struct PlannedGroup {
 
 /// Returns the tests that `--test` and its companion options ask for; options not given are as in the protocol's suite.
 fn asked(link: &Uri, choice: &Choice, test: Test) -> Result<PlannedGroup, Error> {
-    let protocol = link.protocol.description();
-    let usual = if test == Test::Updates { Mode::Receive } else { protocol.modes[0] };
+    let usual = if test == Test::Updates { Mode::Receive } else { link.protocol.modes(link)[0] };
     let mode = choice.mode.unwrap_or(usual);
     let like = likeness(link.protocol.suite(link), test, mode);
     let window = match test {
@@ -241,7 +239,8 @@ fn rising(sizes: &[u32]) -> Vec<Size> {
 }
 
 /// Checks the options against each other.
-fn check(protocol: &Description, choice: &Choice) -> Result<(), Error> {
+fn check(link: &Uri, choice: &Choice) -> Result<(), Error> {
+    let (protocol, modes) = (link.protocol.description(), link.protocol.modes(link));
     let usage = |text: String| Err(Error::Usage(text));
     let name = protocol.name;
     if let Some(size) = choice.sizes.iter().copied().max().filter(|size| *size > protocol.size_max) {
@@ -252,8 +251,8 @@ fn check(protocol: &Description, choice: &Choice) -> Result<(), Error> {
         let max = protocol.channels_max;
         return usage(format!("--channels {channels}: a link of {name} has 1..={max} channels"));
     }
-    if let Some(mode) = choice.mode.filter(|mode| !protocol.modes.contains(mode)) {
-        let modes: Vec<String> = protocol.modes.iter().map(ToString::to_string).collect();
+    if let Some(mode) = choice.mode.filter(|mode| !modes.contains(mode)) {
+        let modes: Vec<String> = modes.iter().map(ToString::to_string).collect();
         return usage(format!(
             "--mode {mode}: the payload of {name} goes one way, {}; leave it out",
             modes.join(" or ")

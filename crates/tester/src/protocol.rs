@@ -1,11 +1,13 @@
 //! The interface between a protocol and the tester, and a list of protocols.
 
 use crate::{Error, FarEnd, Opened, ServeSettings, Server, Settings, Uri};
+use hodo_machine::Wait;
 use hodo_measure::limits::OnTheWire;
 use hodo_measure::{Mode, Plan, Published, Size, Test};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// One protocol: its links, its servers, and what its operations are on the wire.
 pub trait Protocol: Sync {
@@ -39,6 +41,11 @@ pub trait Protocol: Sync {
     /// Returns the short standard suite of a link.
     fn suite(&self, _link: &Uri) -> &'static [TestGroup] {
         self.description().suite
+    }
+
+    /// Returns the directions that the payload of a link's operations may take, the most usual one first.
+    fn modes(&self, _link: &Uri) -> &'static [Mode] {
+        self.description().modes
     }
 
     /// Checks that a link can do what a plan asks, before anything is opened.
@@ -179,8 +186,9 @@ pub struct TestGroup {
     pub channels: u32,
 }
 
-/// A published study that a link can repeat.
-#[derive(Debug, PartialEq)]
+/// A published study that a link can repeat, or the part of it that has one setting of the link: a study of several settings is several
+/// presets of one name.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Preset {
     /// Name, as `epics-get`.
     pub name: &'static str,
@@ -188,6 +196,14 @@ pub struct Preset {
     pub groups: &'static [TestGroup],
     /// The study's own figures.
     pub figures: &'static [Figures],
+    /// The options that the link has in this part, instead of its own.
+    pub options: &'static [(&'static str, &'static str)],
+    /// How both sides wait; `None` for the usual way.
+    pub wait: Option<Wait>,
+    /// Whether the stages of operations are stamped.
+    pub stages: bool,
+    /// The warm-up and the length of one repeat, unless others are asked for; `None` for the usual ones.
+    pub timing: Option<(Duration, Duration)>,
 }
 
 /// Figures of a study in one setting.
@@ -202,6 +218,20 @@ pub struct Figures {
 }
 
 impl Preset {
+    /// Creates the preset of a study that has one setting of the link.
+    #[must_use]
+    pub const fn new(name: &'static str, groups: &'static [TestGroup], figures: &'static [Figures]) -> Preset {
+        Preset { name, groups, figures, options: &[], wait: None, stages: false, timing: None }
+    }
+
+    /// Returns the link with the options of this part.
+    #[must_use]
+    pub fn link(&self, link: &Uri) -> Uri {
+        let mut link = link.with_options(|name| self.options.iter().all(|(other, _)| *other != name));
+        link.options.extend(self.options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        link
+    }
+
     /// Returns what the study published for a plan; nothing for one that it did not measure, as in another direction.
     #[must_use]
     pub fn published(&self, plan: &Plan) -> Vec<Published> {

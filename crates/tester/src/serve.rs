@@ -4,6 +4,7 @@ use crate::open::{check_congestion, check_options};
 use crate::{Error, Uri};
 use hodo_io::{ServeOptions, SocketSettings, Trace};
 use hodo_machine::{Address, Apart, Machine, Transport, Wait};
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -46,11 +47,20 @@ impl ServeSettings {
 /// A function that serves on the bound sockets until the flag is set.
 type Run = Box<dyn FnOnce(hodo_io::Server, &AtomicBool) -> io::Result<()> + Send>;
 
+/// A function that serves by itself until the flag is set.
+type RunAlone = Box<dyn FnOnce(&AtomicBool) -> Result<(), Error> + Send>;
+
 /// A server that listens, and has not begun to serve.
 pub struct Server {
     uris: Vec<Uri>,
-    bound: hodo_io::Server,
-    run: Run,
+    serving: Serving,
+}
+
+enum Serving {
+    /// Machines on sockets.
+    Machines(Box<hodo_io::Server>, Run),
+    /// A device that is no machine, as an adapter.
+    Device(RunAlone),
 }
 
 /// The machines of a server.
@@ -121,7 +131,13 @@ impl Server {
             let machines = || Apart::new(addresses.iter().cloned().zip((0..).map(&make)));
             bound.run(machines, |(number, event)| Some((number, answer(event)?)), stop)
         };
-        Ok(Server { uris, bound, run: Box::new(run) })
+        Ok(Server { uris, serving: Serving::Machines(Box::new(bound), Box::new(run)) })
+    }
+
+    /// Creates a server that is bound at a URI, and serves by itself until the flag is set.
+    #[must_use]
+    pub fn of(uri: Uri, run: impl FnOnce(&AtomicBool) -> Result<(), Error> + Send + 'static) -> Server {
+        Server { uris: vec![uri], serving: Serving::Device(Box::new(run)) }
     }
 
     /// Returns the URI where it listens, with the port that it got; the first one of several listeners.
@@ -137,9 +153,19 @@ impl Server {
     }
 
     /// Takes a trace of the server's packets, or of one thread's packets where there are several.
-    #[must_use]
-    pub fn traced(self, trace: Arc<Trace>) -> Self {
-        Server { bound: self.bound.traced(trace), ..self }
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the packets of this server do not pass through sockets that can be traced.
+    pub fn traced(self, trace: Arc<Trace>) -> Result<Self, Error> {
+        match self.serving {
+            Serving::Machines(bound, run) => {
+                Ok(Server { serving: Serving::Machines(Box::new(bound.traced(trace)), run), ..self })
+            }
+            Serving::Device(_) => Err(Error::Usage(format!(
+                "--trace does not apply to `{}`: an adapter sends its packets; capture them with tcpdump",
+                self.uris[0]
+            ))),
+        }
     }
 
     /// Serves until `stop` is set, which is noticed within a tenth of a second.
@@ -147,8 +173,12 @@ impl Server {
     /// # Errors
     /// [`Error::Failed`] if the system refuses to go on.
     pub fn run(self, stop: &AtomicBool) -> Result<(), Error> {
-        let Server { uris, bound, run } = self;
-        run(bound, stop).map_err(|error| Error::Failed(format!("serving {}: {error}", uris[0])))
+        let Server { uris, serving } = self;
+        let failed = |error: &dyn fmt::Display| Error::Failed(format!("serving {}: {error}", uris[0]));
+        match serving {
+            Serving::Machines(bound, run) => run(*bound, stop).map_err(|error| failed(&error)),
+            Serving::Device(run) => run(stop).map_err(|error| failed(&error)),
+        }
     }
 }
 

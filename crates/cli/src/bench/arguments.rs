@@ -1,19 +1,18 @@
 //! The command line as it was meant: with every default that it left out.
 
 use super::BenchOptions;
-use super::plan::timing;
 use hodo_measure::units::span_text;
 use hodo_measure::{Repeats, Until};
+use hodo_tester::Timing;
 
 /// Returns the command line of this process, followed by the options that it left at their defaults.
-pub fn effective(bench: &BenchOptions) -> Vec<String> {
+pub fn effective(bench: &BenchOptions, timing: &Timing) -> Vec<String> {
     let mut arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    complete(bench, &mut arguments);
+    complete(bench, timing, &mut arguments);
     arguments
 }
 
-fn complete(bench: &BenchOptions, arguments: &mut Vec<String>) {
-    let timing = timing(bench);
+fn complete(bench: &BenchOptions, timing: &Timing, arguments: &mut Vec<String>) {
     let mut defaults = vec![
         ("--batch", bench.choice.batch.to_string()),
         ("--warmup", span_text(timing.warmup)),
@@ -42,8 +41,7 @@ fn complete(bench: &BenchOptions, arguments: &mut Vec<String>) {
 }
 
 /// Returns one line for people that says how the measurement is made.
-pub fn summary(bench: &BenchOptions) -> String {
-    let timing = timing(bench);
+pub fn summary(bench: &BenchOptions, timing: &Timing) -> String {
     let repeat = match timing.repeats {
         Repeats::Fixed(times) => format!("{times} x"),
         Repeats::Confidence { percent, width, max } => {
@@ -69,7 +67,7 @@ mod tests {
         let words = ["hodo", "bench", "tcp", "--repeat", "3", "--seed=7"];
         let Some(Command::Bench(bench)) = Cli::try_parse_from(words).unwrap().command else { panic!("not bench") };
         let mut arguments: Vec<String> = words.map(str::to_owned).to_vec();
-        complete(&bench, &mut arguments);
+        complete(&bench, &crate::bench::plan::timing(&bench, None), &mut arguments);
         assert_eq!(arguments[6..].join(" "), "--batch 1 --warmup 200ms --wait block --timeout 5s --duration 500ms");
     }
 }

@@ -15,23 +15,30 @@ pub use recorder::Recorder;
 
 use crate::{Error, Outcome, interrupt, terminal};
 use hodo_measure::Measurement;
+use hodo_tester::Benchmark;
 use hodo_tester::environment::clock_text;
+use std::sync::atomic::Ordering;
 
 /// Measures a link as the options say.
 pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
-    let benchmark = plan::benchmark(bench)?;
+    let benchmarks = plan::benchmarks(bench)?;
     let options = &bench.measure;
     hodo_tester::check_options(&bench.link, options.congestion.as_deref(), options.cpu.is_some(), options.wait)?;
-    let plans = benchmark.plans()?;
-    benchmark.check(&plans)?;
+    let plans = benchmarks.iter().map(Benchmark::plans).collect::<Result<Vec<_>, _>>()?;
+    benchmarks.iter().zip(&plans).try_for_each(|(benchmark, plans)| benchmark.check(plans))?;
+    let timing = &benchmarks[0].timing;
     let outputs = bench.output.prepare()?;
     let stop = interrupt::flag()?;
-    let progress = Progress::new(bench.progress, bench.quiet, plans.len());
+    let progress = Progress::new(bench.progress, bench.quiet, plans.iter().map(Vec::len).sum());
     let stdout_is_taken = outputs.take_stdout();
-    let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), arguments::effective(bench));
-    progress.say(&format!("{}; {}", arguments::summary(bench), clock_text(&document.environment)));
+    let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), arguments::effective(bench, timing));
+    progress.say(&format!("{}; {}", arguments::summary(bench, timing), clock_text(&document.environment)));
     let recorder = Recorder::new(&progress, outputs);
-    let ran = benchmark.run(&plans, &mut document, &recorder, &stop);
+    let ran = benchmarks
+        .iter()
+        .zip(&plans)
+        .filter(|_| !stop.load(Ordering::Relaxed))
+        .try_for_each(|(benchmark, plans)| benchmark.run(plans, &mut document, &recorder, &stop));
     if document.measurements.is_empty() {
         return Ok(ran.map(|()| Outcome::Failed)?);
     }

@@ -45,7 +45,8 @@ pub struct TestOptions {
     /// suite].
     #[arg(long, value_name = "TEST", value_parser = test())]
     pub test: Option<Test>,
-    /// A published study to repeat, with its own figures beside: epics-get, the gets of pvAccess over 1 and 1000 channels.
+    /// A published study to repeat, with its own figures beside: epics-get, the gets of pvAccess over 1 and 1000 channels;
+    /// rc-study, the ping-pong of RDMA over size, path MTU, receive depth and wait.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["test", "rate"])]
     pub preset: Option<String>,
     /// Direction of the payload: both (out and back), send or receive [default: both, or the only one that the

@@ -6,16 +6,24 @@ use hodo_measure::units::Cpus;
 use hodo_measure::{Repeats, Until};
 use hodo_tester::{Benchmark, Choice, Conditions, Host, Preset, Timing, Uri};
 
-/// Returns the benchmark that the options ask for. A far end that is started is this program in a process of its own.
+/// Returns the benchmarks that the options ask for: one, or one for each setting of a study. A far end that is started is this program
+/// in a process of its own.
 ///
-/// # Errors [`Error::Failed`] if the path of this program cannot be read.
-pub fn benchmark(bench: &BenchOptions) -> Result<Benchmark, Error> {
+/// # Errors [`Error::Failed`] if the path of this program cannot be read, [`Error::Usage`] if there is no such study.
+pub fn benchmarks(bench: &BenchOptions) -> Result<Vec<Benchmark>, Error> {
+    match bench.choice.preset.as_deref() {
+        None => Ok(vec![benchmark(bench, None)?]),
+        Some(name) => presets(&bench.link, name)?.into_iter().map(|preset| benchmark(bench, Some(preset))).collect(),
+    }
+}
+
+fn benchmark(bench: &BenchOptions, preset: Option<&'static Preset>) -> Result<Benchmark, Error> {
     let BenchOptions { link, choice, measure, .. } = bench;
     Ok(Benchmark {
-        link: link.clone(),
+        link: preset.map_or_else(|| link.clone(), |preset| preset.link(link)),
         choice: Choice {
             test: choice.test,
-            preset: choice.preset.as_deref().map(|name| preset(link, name)).transpose()?,
+            preset,
             mode: choice.mode,
             sizes: choice.sizes.as_ref().map_or_else(Vec::new, |sizes| sizes.values().to_vec()),
             windows: choice.window.clone(),
@@ -24,7 +32,7 @@ pub fn benchmark(bench: &BenchOptions) -> Result<Benchmark, Error> {
             rate: choice.rate,
             reconnect: choice.reconnect,
         },
-        timing: timing(bench),
+        timing: timing(bench, preset),
         conditions: Conditions {
             cpus: measure.cpu.as_ref().map(|Cpus(cpus)| cpus.clone()),
             congestion: measure.congestion.clone(),
@@ -45,32 +53,37 @@ pub fn this_program() -> Result<Host, Error> {
     this.map(Host::Program).map_err(|why| Error::Failed(format!("the path of this program cannot be read: {why}")))
 }
 
-/// Returns the published study of this name.
-fn preset(link: &Uri, name: &str) -> Result<&'static Preset, Error> {
-    if let Some(known) = link.protocol.presets(link).iter().find(|preset| preset.name == name) {
+/// Returns the published study of this name: a part for each setting of the link.
+fn presets(link: &Uri, name: &str) -> Result<Vec<&'static Preset>, Error> {
+    let known: Vec<_> = link.protocol.presets(link).iter().filter(|preset| preset.name == name).collect();
+    if !known.is_empty() {
         return Ok(known);
     }
     let plain = link.with_options(|_| false);
-    let all = || hodo_catalog::protocols().flat_map(|protocol| protocol.presets(&plain)).map(|preset| preset.name);
+    let mut all: Vec<_> =
+        hodo_catalog::protocols().flat_map(|protocol| protocol.presets(&plain)).map(|preset| preset.name).collect();
+    all.dedup();
     let why = if link.protocol.presets(&plain).iter().any(|preset| preset.name == name) {
         format!("it is for {plain}, not for {link}")
     } else {
-        format!("there is none for {link}; the known ones are {}", all().collect::<Vec<_>>().join(", "))
+        format!("there is none for {link}; the known ones are {}", all.join(", "))
     };
     Err(Error::Usage(format!("--preset {name}: {why}")))
 }
 
 /// Returns how long and how often is measured.
-pub fn timing(bench: &BenchOptions) -> Timing {
+pub fn timing(bench: &BenchOptions, preset: Option<&Preset>) -> Timing {
     let (measure, usual) = (&bench.measure, Timing::of(&bench.link));
+    let of_study = preset.and_then(|preset| preset.timing);
     let until = measure.count.map(Until::Count).or(measure.duration.map(Until::Elapsed));
+    let until = until.or(of_study.map(|(_, repeat)| Until::Elapsed(repeat)));
     Timing {
         until: until.unwrap_or(usual.until),
-        warmup: measure.warmup.unwrap_or(usual.warmup),
+        warmup: measure.warmup.or(of_study.map(|(warmup, _)| warmup)).unwrap_or(usual.warmup),
         repeats: repeats(measure),
-        wait: measure.wait,
+        wait: preset.and_then(|preset| preset.wait).unwrap_or(measure.wait),
         seed: measure.seed,
-        stages: measure.stages,
+        stages: measure.stages || preset.is_some_and(|preset| preset.stages),
         timeout: measure.timeout,
     }
 }
@@ -103,7 +116,7 @@ mod tests {
     }
 
     fn planned(line: &str) -> Result<Vec<Plan>, Error> {
-        Ok(benchmark(&bench(line))?.plans()?)
+        Ok(benchmarks(&bench(line))?.iter().map(Benchmark::plans).collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     fn refused(line: &str) -> String {

@@ -70,6 +70,9 @@ pub struct OnTheWire {
     pub service: Option<Service>,
     /// The hop behind the far end that has to be done before it can answer.
     pub behind: Option<Hop>,
+    /// The messages as they are handed to the kernel, where it cuts them into those of [`OnTheWire::messages`]: what bare sockets
+    /// are to send for a baseline. Empty where both are alike.
+    pub handed_over: Vec<Messages>,
 }
 
 impl OnTheWire {
@@ -84,7 +87,15 @@ impl OnTheWire {
             in_flight_max: None,
             service: None,
             behind: None,
+            handed_over: Vec::new(),
         }
+    }
+
+    /// Returns the operations with the messages that are handed to the kernel.
+    #[must_use]
+    pub fn as_handed_over(&self) -> OnTheWire {
+        let messages = if self.handed_over.is_empty() { &self.messages } else { &self.handed_over };
+        OnTheWire { messages: messages.clone(), ..self.clone() }
     }
 
     /// Returns the mean over the sizes of a plan; `of_size` gives the operations of one size.
@@ -103,6 +114,7 @@ impl OnTheWire {
             let next = sampled(step);
             all.operations += next.operations;
             all.messages.extend(next.messages);
+            all.handed_over.extend(next.handed_over);
             if let (Some(hop), Some(more)) = (&mut all.behind, next.behind) {
                 hop.messages.extend(more.messages);
             }

@@ -51,13 +51,13 @@ pub(crate) const DEMONSTRATION: &[Scenario] = &[
 const SIZES: &[u32] = &[8, 80, 800, 8_000, 80_000, 800_000, 8_000_000, 80_000_000];
 
 /// The study of gets that was published for the C++ implementation: a get on each channel, and all answers awaited.
-pub(crate) const PRESETS: &[Preset] = &[Preset {
-    name: "epics-get",
-    groups: &[
+pub(crate) const PRESETS: &[Preset] = &[Preset::new(
+    "epics-get",
+    &[
         TestGroup::new(Test::Rate, Mode::Receive, SIZES, 1, 1),
         TestGroup::new(Test::Channels, Mode::Receive, SIZES.split_at(5).0, 1, 1000),
     ],
-    figures: &[
+    &[
         Figures {
             setting: "one host, Core i7-3820",
             channels: 1,
@@ -103,4 +103,4 @@ pub(crate) const PRESETS: &[Preset] = &[Preset {
             operations_per_s: &[(8, 159_497.0), (80, 154_934.0), (800, 89_621.0), (8_000, 13_780.0), (80_000, 1_454.0)],
         },
     ],
-}];
+)];

@@ -20,12 +20,12 @@ use thiserror::Error;
 /// The TCP port of `ibv_rc_pingpong`.
 pub const PORT: u16 = 18_515;
 /// Bytes of an address with its zero.
-const ADDRESS: usize = 52;
-const DONE: &[u8; 5] = b"done\0";
+pub(crate) const ADDRESS: usize = 52;
+pub(crate) const DONE: &[u8; 5] = b"done\0";
 /// The first bytes of a line of this program: no address begins so.
-const MARK: &str = "hodo ";
+pub(crate) const MARK: &str = "hodo ";
 /// Bytes of a line at most.
-const LINE_MAX: u64 = 1024;
+pub(crate) const LINE_MAX: u64 = 1024;
 
 /// Why two ends could not be connected.
 #[derive(Debug, Error)]

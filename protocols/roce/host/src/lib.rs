@@ -3,6 +3,7 @@
 
 mod device;
 pub mod exchange;
+mod link;
 pub mod perftest;
 pub mod pingpong;
 pub mod session;
@@ -12,6 +13,7 @@ mod verbs;
 
 pub use device::{AddressOfQueuePair, Device, DeviceError, Gid, Limits, Region, Reliability, WaitMode};
 pub use hodo_roce::wire::PORT as UDP_PORT;
+pub use link::{ROCE, Rdma};
 pub use shm::{SharedMemoryDevice, SharedMemorySettings};
 pub use soft::{SoftDevice, SoftSettings};
 pub use verbs::{MemoryKind, VerbsDevice, VerbsSettings};

@@ -240,7 +240,9 @@ impl Device for SharedMemoryDevice {
         if !is_told.map_err(|error| system("modify_qp: the far end", &error))? {
             return Err(refused("modify_qp: too many descriptors of this user are in flight", ENOMEM));
         }
-        self.look_at_channels()
+        self.look_at_channels()?;
+        // The far end may have called before, along with another queue pair.
+        self.admit()
     }
 
     #[inline]
