@@ -8,7 +8,9 @@ mount -t tmpfs tmp /tmp
 while read -r module; do insmod "/lib/modules/$module" || echo "insmod $module failed"; done </modules
 ip link set lo up
 ip addr add "$ADDRESS/24" dev eth0
-ip -6 addr add "$ADDRESS6/64" dev eth0 nodad
+# The address is this one's alone.
+echo 0 >/proc/sys/net/ipv6/conf/eth0/accept_dad
+ip -6 addr add "$ADDRESS6/64" dev eth0
 ip link set eth0 mtu 9000 up
 rdma link add rxe0 type rxe netdev eth0 || echo "rxe failed"
 ulimit -l unlimited

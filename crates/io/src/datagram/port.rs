@@ -127,6 +127,10 @@ impl Port {
             false => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO),
         };
         sys::set_option(self.fd.as_fd(), level, name, never)?;
+        if !self.is_ipv4 {
+            // What check-sums itself may come without UDP's checksum (RFC 6935), as RoCEv2 does from the kernel's rxe.
+            sys::set_option(self.fd.as_fd(), libc::IPPROTO_UDP, libc::UDP_NO_CHECK6_RX, 1)?;
+        }
         self.numbered = Some(Numbered(Box::new(correction)));
         Ok(self)
     }

@@ -59,10 +59,14 @@ impl SoftDevice {
     /// [`DeviceError::Missing`] if the address is not this host's, or the port is taken.
     pub fn open(settings: SoftSettings, clock: Clock) -> Result<Self, DeviceError> {
         let bound = Port::bind(&Address::Udp(settings.address), &PortOptions::default());
-        let mut places = Places::default();
-        let port = bound
-            .and_then(|port| port.numbered(move |length, place| places.at(length, place).to_le_bytes()))
-            .map_err(|error| cannot_bind(settings.address, &error))?;
+        // The header of IPv6 has no identification.
+        let (mut places, has_identification) = (Places::default(), settings.address.is_ipv4());
+        let correction = move |length, place| match has_identification {
+            true => places.at(length, place).to_le_bytes(),
+            false => [0; 4],
+        };
+        let port =
+            bound.and_then(|port| port.numbered(correction)).map_err(|error| cannot_bind(settings.address, &error))?;
         let address = port.address().ip().unwrap_or(settings.address);
         let sockets = SocketSettings { socket_buffer: settings.socket_buffer, ..SocketSettings::default() };
         let refused = |error: std::io::Error| DeviceError::Refused {
