@@ -266,3 +266,30 @@ def test_the_published_study_stands_beside_each_figure():
     assert len(events) == 1 and round(1e6 / events[0]["published"][0]["operations_per_s"], 2) == 10.05
     assert any(one["stages"] for one in found), "with timestamps"
     command.refused("bench", "roce://?operation=write", "--preset", "rc-study", *RUN, status=2, says=["not for", "operation=write"])
+
+
+@pytest.mark.parametrize("operation, modes", [("send", ["both", "send", "receive"]), ("write", ["both", "send", "receive"]), ("read", ["receive"])])
+def test_shared_memory_carries_every_operation(operation, modes):
+    with command.serving("shm://127.0.0.1:0") as server:
+        for mode in modes:
+            measured(f"{server.uri}?operation={operation}", "--mode", mode, "--test", "rate", "--sizes", "1,64K", "--window", "8")
+            measured(f"{server.uri}?operation={operation}", "--mode", mode, "--test", "channels", "--sizes", "64", "--channels", "20")
+
+
+@pytest.mark.parametrize("harm", [signal.SIGKILL, signal.SIGTERM])
+def test_shared_memory_of_an_end_that_is_gone(harm):
+    with command.serving("shm://127.0.0.1:0") as server:
+        with command.started("bench", server.uri, "--test", "rate", "--mode", "send", "--sizes", "1K", *LONG) as tester:
+            command.wait_until_busy(tester.pid)
+            tester.send_signal(signal.SIGKILL)
+        measured(server.uri, "--test", "latency", "--sizes", "64")
+        with command.started("bench", server.uri, "--test", "rate", "--mode", "send", "--sizes", "1K", *LONG) as tester:
+            command.wait_until_busy(server.pid)
+            server.send_signal(harm)
+            said, _ = tester.communicate(timeout=NOTICED_S)
+            assert tester.returncode == 1 and "panicked" not in said and said.strip(), said
+
+
+def test_naks_and_packets_sent_again_are_in_the_result(far_end):
+    (one,) = command.bench(f"{far_end}?receive-depth=1", "--test", "rate", "--mode", "send", "--sizes", "64", "--window", "16", *RUN)
+    assert one["loss"]["not_ready"] > 0 and one["loss"]["retransmitted"] > 0 and one["loss"]["lost"] == 0, one["loss"]

@@ -337,6 +337,18 @@ pub struct Loss {
     /// Updates that the far end had and never sent, because this side was behind.
     #[serde(default)]
     pub overrun: u64,
+    /// Packets of RDMA that arrived while one before them was missing, which a NAK answers.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub naks: u64,
+    /// Packets of RDMA for which the receiver had posted no receive, which a NAK with the time to wait answers.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub not_ready: u64,
+}
+
+/// Returns whether a count that only RDMA has is left out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The bound that theory or a bare socket sets.

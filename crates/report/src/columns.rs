@@ -121,7 +121,7 @@ pub(crate) fn curve(m: &Measurement, width: usize) -> String {
 
 /// Returns what did not arrive as it was sent, in words.
 pub(crate) fn losses(m: &Measurement) -> String {
-    let Loss { lost, duplicated, reordered, retransmitted, refused, overrun } = m.loss;
+    let Loss { lost, duplicated, reordered, retransmitted, refused, overrun, naks, not_ready } = m.loss;
     let attempted = m.operations + lost + refused;
     let named = [(lost, "lost"), (refused, "refused"), (duplicated, "duplicated"), (reordered, "out of order")];
     let of_operations: Vec<String> = named
@@ -139,8 +139,14 @@ pub(crate) fn losses(m: &Measurement) -> String {
     if overrun > 0 {
         parts.push(format!("{} updates skipped by the far end, because this side was behind", units::count(overrun)));
     }
-    if retransmitted > 0 {
-        parts.push(format!("{} packets sent again", units::count(retransmitted)));
+    for (number, what) in [
+        (retransmitted, "packets sent again"),
+        (naks, "packets behind a missing one (NAK)"),
+        (not_ready, "packets before their receive was posted (RNR NAK)"),
+    ] {
+        if number > 0 {
+            parts.push(format!("{} {what}", units::count(number)));
+        }
     }
     parts.join("; ")
 }

@@ -59,6 +59,8 @@ impl Accounts {
             retransmitted: here.retransmitted + far.retransmitted,
             refused: self.refused + never_sent,
             overrun: here.overrun + far.overrun,
+            naks: here.naks + far.naks,
+            not_ready: here.not_ready + far.not_ready,
         }
     }
 
@@ -150,6 +152,8 @@ pub(super) fn sum(losses: impl Iterator<Item = Loss>) -> Loss {
         retransmitted: a.retransmitted + b.retransmitted,
         refused: a.refused + b.refused,
         overrun: a.overrun + b.overrun,
+        naks: a.naks + b.naks,
+        not_ready: a.not_ready + b.not_ready,
     })
 }
 
@@ -161,5 +165,7 @@ fn less(a: Loss, b: Loss) -> Loss {
         retransmitted: a.retransmitted.saturating_sub(b.retransmitted),
         refused: a.refused.saturating_sub(b.refused),
         overrun: a.overrun.saturating_sub(b.overrun),
+        naks: a.naks.saturating_sub(b.naks),
+        not_ready: a.not_ready.saturating_sub(b.not_ready),
     }
 }

@@ -187,7 +187,7 @@ fn plan(m: &Measurement) -> Vec<Fact> {
 }
 
 fn found(m: &Measurement) -> Vec<Fact> {
-    let Loss { lost, duplicated, reordered, retransmitted, refused, overrun } = m.loss;
+    let Loss { lost, duplicated, reordered, retransmitted, refused, overrun, naks, not_ready } = m.loss;
     let kinds = [
         (lost, "lost"),
         (duplicated, "duplicated"),
@@ -196,7 +196,9 @@ fn found(m: &Measurement) -> Vec<Fact> {
         (refused, "refused"),
         (overrun, "overrun"),
     ];
-    let loss: Vec<String> = kinds.iter().map(|(number, kind)| format!("{} {kind}", units::count(*number))).collect();
+    let of_rdma = [(naks, "behind a missing packet"), (not_ready, "before their receive")];
+    let kinds = kinds.iter().chain(of_rdma.iter().filter(|(number, _)| *number > 0));
+    let loss: Vec<String> = kinds.map(|(number, kind)| format!("{} {kind}", units::count(*number))).collect();
     let times = m.latency_ns.as_ref().map(|l| {
         let named =
             [("min", l.min), ("p50", l.p50), ("p90", l.p90), ("p99", l.p99), ("p99.9", l.p99_9), ("max", l.max)];

@@ -61,6 +61,8 @@ pub(super) struct RdmaLink<B: Backend> {
     stamps: Stamps,
     /// When the connection was looked at last.
     looked: Instant,
+    /// Whether this is the first part of the link.
+    is_first: bool,
     failed: Option<LinkError>,
 }
 
@@ -97,11 +99,13 @@ pub(super) struct Parts<B> {
     pub(super) remote: Remote,
     pub(super) control: AddressOfQueuePair,
     pub(super) channels: Vec<AddressOfQueuePair>,
+    /// Whether this is the first part of the link.
+    pub(super) is_first: bool,
 }
 
 impl<B: Backend> RdmaLink<B> {
     pub(super) fn new(parts: Parts<B>) -> Self {
-        let Parts { device, stream, shape, payload, messages, remote, control, channels } = parts;
+        let Parts { device, stream, shape, payload, messages, remote, control, channels, is_first } = parts;
         let channel = |address| Channel {
             address,
             sent: VecDeque::with_capacity(shape.depth as usize),
@@ -132,6 +136,7 @@ impl<B: Backend> RdmaLink<B> {
             report: Reports::default(),
             stamps: Stamps::default(),
             failed: None,
+            is_first,
             shape,
         }
     }
@@ -273,7 +278,10 @@ impl<B: Backend> RdmaLink<B> {
             self.report.difference.read(asked.as_nanos(), report.now_ns, now);
             let clock = self.report.difference.known();
             let clock = clock.map(|(ahead_ns, error_ns)| ClockDifference { ahead_ns, error_ns });
-            self.report.last = Some(FarEnd { clock, ..report.far_end });
+            let counted = report.far_end.loss;
+            // The adapter at the far end is the same for all parts of a link.
+            let loss = if self.is_first { counted } else { Loss { overrun: counted.overrun, ..Loss::default() } };
+            self.report.last = Some(FarEnd { clock, loss, ..report.far_end });
         }
         Ok(())
     }

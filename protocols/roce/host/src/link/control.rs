@@ -84,8 +84,8 @@ impl Report {
             .with("received", received)
             .with("overrun", &loss.overrun)
             .with("retransmitted", &loss.retransmitted)
-            .with("duplicated", &loss.duplicated)
-            .with("reordered", &loss.reordered);
+            .with("naks", &loss.naks)
+            .with("not_ready", &loss.not_ready);
         usage.iter().fold(request, |request, usage| {
             request
                 .with("user_ns", &((usage.user_s * 1e9) as u64))
@@ -110,8 +110,8 @@ impl Report {
         let loss = Loss {
             overrun: count("overrun"),
             retransmitted: count("retransmitted"),
-            duplicated: count("duplicated"),
-            reordered: count("reordered"),
+            naks: count("naks"),
+            not_ready: count("not_ready"),
             ..Loss::default()
         };
         let far_end = FarEnd { usage, received: request.get("received")?, loss, ..FarEnd::default() };
@@ -119,13 +119,12 @@ impl Report {
     }
 }
 
-/// Returns the counters of an adapter as a result has them: requests sent again, received again, and received while one before
-/// them was missing, which a NAK answers.
+/// Returns the counters of an adapter as a result has them.
 pub(super) fn losses(counters: &Counters) -> Loss {
     Loss {
         retransmitted: counters.retransmitted,
-        duplicated: counters.duplicates,
-        reordered: counters.out_of_order,
+        naks: counters.out_of_order,
+        not_ready: counters.receiver_not_ready,
         ..Loss::default()
     }
 }

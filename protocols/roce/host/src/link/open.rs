@@ -80,8 +80,9 @@ fn open_part<B: Backend>(
             )),
         })?;
     device.set_far_port(welcome.udp_port);
-    let (channels, remote) = (ours.clone(), welcome.memory);
-    let mut link = RdmaLink::new(Parts { device, stream, shape, payload, messages, remote, control, channels });
+    let (is_first, channels, remote) = (channels.start == 0, ours.clone(), welcome.memory);
+    let mut link =
+        RdmaLink::new(Parts { device, stream, shape, payload, messages, remote, control, channels, is_first });
     link.connect(&far, &wish, &reliability(&wish)).map_err(failed)?;
     (opened.local, opened.remote) = (Some(here), Some(to));
     opened.far_end = Some(welcome.facts);
