@@ -213,6 +213,12 @@ pub trait Device {
     /// [`DeviceError`] if the device has failed as a whole.
     fn poll(&mut self, wait: Wait, until: Instant, completions: &mut Vec<Completion>) -> Result<(), DeviceError>;
 
+    /// Returns the device's own clock, in its cycles, at each completion of the last [`Device::poll`]; empty if it has none, or was opened
+    /// without.
+    fn timestamps(&self) -> &[u64] {
+        &[]
+    }
+
     /// Returns the time now, on the clock of [`Device::poll`].
     fn now(&self) -> Instant;
 

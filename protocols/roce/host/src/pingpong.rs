@@ -1,7 +1,6 @@
 //! The exchange of `ibv_rc_pingpong`: each side sends when its last send has completed and a message has arrived.
 
 use crate::device::{AddressOfQueuePair, Device, DeviceError, Limits, Region, Reliability, WaitMode};
-use hodo_machine::Instant;
 use hodo_roce::{Access, Completion, Operation, ReceiveRequest, ScatterEntry, SendRequest, Status};
 use std::time::Duration;
 use thiserror::Error;
@@ -79,26 +78,26 @@ pub struct Took {
     pub gaps: Option<Gaps>,
 }
 
-/// Times between two received messages, in nanoseconds.
+/// Times between two received messages, in cycles of the device's clock, or in nanoseconds where it has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gaps {
     /// The shortest.
-    pub min_ns: u64,
+    pub min: u64,
     /// The longest.
-    pub max_ns: u64,
+    pub max: u64,
     /// All together.
-    pub sum_ns: u64,
+    pub sum: u64,
     /// How many there were.
     pub count: u64,
 }
 
 impl Gaps {
-    const NONE: Gaps = Gaps { min_ns: u64::MAX, max_ns: 0, sum_ns: 0, count: 0 };
+    const NONE: Gaps = Gaps { min: u64::MAX, max: 0, sum: 0, count: 0 };
 
-    fn add(&mut self, gap_ns: u64) {
-        self.min_ns = self.min_ns.min(gap_ns);
-        self.max_ns = self.max_ns.max(gap_ns);
-        self.sum_ns += gap_ns;
+    fn add(&mut self, gap: u64) {
+        self.min = self.min.min(gap);
+        self.max = self.max.max(gap);
+        self.sum += gap;
         self.count += 1;
     }
 }
@@ -171,7 +170,7 @@ pub struct End<'d, D: Device> {
     sent: u64,
     received: u64,
     buffer: Vec<u8>,
-    last: Option<Instant>,
+    last: Option<u64>,
     gaps: Gaps,
 }
 
@@ -257,7 +256,7 @@ impl<'d, D: Device> End<'d, D> {
             }
             for index in 0..self.completions.len() {
                 let completion = self.completions[index];
-                self.completed(&completion)?;
+                self.completed(&completion, index)?;
                 pending &= !completion.id;
                 if pending == 0 && started < iterations {
                     self.post_send(started)?;
@@ -283,7 +282,7 @@ impl<'d, D: Device> End<'d, D> {
     }
 
     #[inline]
-    fn completed(&mut self, completion: &Completion) -> Result<(), PingPongError> {
+    fn completed(&mut self, completion: &Completion, index: usize) -> Result<(), PingPongError> {
         if completion.status != Status::Success {
             return Err(PingPongError::Failed { status: completion.status, id: completion.id });
         }
@@ -299,10 +298,7 @@ impl<'d, D: Device> End<'d, D> {
             self.check(self.received)?;
         }
         if self.parameters.stamps {
-            let now = self.device.now();
-            if let Some(last) = self.last.replace(now) {
-                self.gaps.add(now.nanos_since(last));
-            }
+            self.stamp(index);
         }
         self.received += 1;
         self.posted -= 1;
@@ -311,6 +307,16 @@ impl<'d, D: Device> End<'d, D> {
             self.post_receives()?;
         }
         Ok(())
+    }
+
+    /// Records the time since the last received message: in cycles of the device's clock where it has one, else in nanoseconds.
+    fn stamp(&mut self, index: usize) {
+        let cycles = self.device.timestamps().get(index).copied();
+        let now = cycles.unwrap_or_else(|| self.device.now().as_nanos());
+        // A clock that has begun again shows nothing.
+        if let Some(gap) = self.last.replace(now).and_then(|last| now.checked_sub(last)) {
+            self.gaps.add(gap);
+        }
     }
 
     fn post_receives(&mut self) -> Result<(), DeviceError> {

@@ -96,13 +96,6 @@ impl VerbsDevice {
         })
     }
 
-    /// Returns the device's clock, in its cycles, for each completion of the last [`Device::poll`]; 0 for one that failed. Empty if the
-    /// device was opened without timestamps. The clock wraps at [`DeviceFacts::timestamp_mask`].
-    #[must_use]
-    pub fn timestamps(&self) -> &[u64] {
-        &self.timestamps
-    }
-
     fn pair(&self, number: u32) -> Result<&QueuePair, DeviceError> {
         let at = self.pairs.binary_search_by_key(&number, QueuePair::number);
         at.map(|at| &self.pairs[at]).map_err(|_| no_queue_pair(number))
@@ -325,6 +318,11 @@ impl Device for VerbsDevice {
         self.entries.extend(request.entries.iter().map(codes::entry));
         let posted = self.pair(queue_pair)?.post_receive(request.id, &self.entries);
         posted.map_err(|error| refused("Couldn't post receive", &error))
+    }
+
+    /// A completion that failed has 0. The clock wraps at [`DeviceFacts::timestamp_mask`].
+    fn timestamps(&self) -> &[u64] {
+        &self.timestamps
     }
 
     #[inline]

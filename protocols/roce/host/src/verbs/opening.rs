@@ -56,7 +56,7 @@ pub struct VerbsSettings {
     pub gid: Option<u8>,
     /// The kind of memory that regions are in.
     pub memory: MemoryKind,
-    /// Whether completions have timestamps of the device ([`VerbsDevice::timestamps`]).
+    /// Whether completions have timestamps of the device ([`crate::Device::timestamps`]).
     pub has_timestamps: bool,
     /// Whether there is a channel for events, without which a wait cannot sleep.
     pub has_events: bool,
