@@ -4,7 +4,7 @@ import command
 import contract
 import pytest
 
-PROTOCOLS = {"tcp", "udp", "unix", "ipbusudp-2.0", "chtcp-2.0", "farm", "pva"}
+PROTOCOLS = {"tcp", "udp", "unix", "ipbusudp-2.0", "chtcp-2.0", "farm", "pva", "roce"}
 
 
 @pytest.mark.release

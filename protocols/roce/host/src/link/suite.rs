@@ -15,8 +15,8 @@ pub(super) const MODES: &[Mode] = &[Mode::Both, Mode::Send, Mode::Receive];
 /// The suite of sends.
 pub(super) const SENDS: &[TestGroup] = &[
     TestGroup::new(Test::Latency, Mode::Both, &[64, 4 << 10], 1, 1),
-    TestGroup::new(Test::Rate, Mode::Send, &[64, 4 << 10, 64 << 10], 64, 1),
-    TestGroup::new(Test::Rate, Mode::Both, &[64, 4 << 10], 64, 1),
+    TestGroup::new(Test::Rate, Mode::Send, &[64, 64 << 10], 64, 1),
+    TestGroup::new(Test::Rate, Mode::Both, &[4 << 10], 64, 1),
     TestGroup::new(Test::Channels, Mode::Send, &[4 << 10], 16, 20),
 ];
 
