@@ -320,7 +320,7 @@ impl Device for VerbsDevice {
         posted.map_err(|error| refused("Couldn't post receive", &error))
     }
 
-    /// A completion that failed has 0. The clock wraps at [`DeviceFacts::timestamp_mask`].
+    /// Returns the cycles at each completion, 0 for one that failed. The clock wraps at [`DeviceFacts::timestamp_mask`].
     fn timestamps(&self) -> &[u64] {
         &self.timestamps
     }
