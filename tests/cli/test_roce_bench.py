@@ -293,3 +293,9 @@ def test_shared_memory_of_an_end_that_is_gone(harm):
 def test_naks_and_packets_sent_again_are_in_the_result(far_end):
     (one,) = command.bench(f"{far_end}?receive-depth=1", "--test", "rate", "--mode", "send", "--sizes", "64", "--window", "16", *RUN)
     assert one["loss"]["not_ready"] > 0 and one["loss"]["retransmitted"] > 0 and one["loss"]["lost"] == 0, one["loss"]
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/net/if_inet6").exists(), reason="this host has no IPv6")
+def test_links_over_ipv6():
+    with command.serving("roce://[::1]:0") as server:
+        measured(server.uri, "--test", "rate", "--mode", "both", "--sizes", "64,16K", "--window", "4")

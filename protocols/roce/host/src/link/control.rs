@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(super) const MESSAGE: u32 = 512;
 /// Messages that may wait at either end.
 pub(super) const MESSAGES: u32 = 32;
-/// Subscriptions that are sent before the far end has confirmed the ones before, with a report.
+/// Orders for updates that are on their way before the ones before them have been acknowledged.
 pub(super) const UNCONFIRMED: u32 = MESSAGES / 2;
 
 /// A control message of a client.

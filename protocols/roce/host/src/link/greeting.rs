@@ -25,8 +25,6 @@ pub(super) struct Wish {
     pub(super) channels: u32,
     /// The largest operation in bytes.
     pub(super) size: u32,
-    /// Operations in flight on a channel.
-    pub(super) window: u32,
     /// Receives posted ahead.
     pub(super) receive_depth: u32,
     /// The operation that answers.
@@ -69,7 +67,6 @@ impl Wish {
             .with("link", &VERSION)
             .with("channels", &self.channels)
             .with("size", &self.size)
-            .with("window", &self.window)
             .with("receive_depth", &self.receive_depth)
             .with("operation", &self.kind.name())
             .with("mtu", &self.mtu)
@@ -113,7 +110,6 @@ impl Wish {
         Ok(Wish {
             channels: number(request, "channels", 1, super::suite::DESCRIPTION.channels_max)?,
             size: number(request, "size", 0, super::suite::DESCRIPTION.size_max)?,
-            window: number(request, "window", 1, DEPTH_MAX)?,
             receive_depth: number(request, "receive_depth", 1, DEPTH_MAX)?,
             kind: request.get::<String>("operation").unwrap_or_default().parse()?,
             mtu,
@@ -257,7 +253,6 @@ mod tests {
         Wish {
             channels: 2,
             size: 4096,
-            window: 16,
             receive_depth: 500,
             kind: Kind::Write,
             mtu: 1024,
@@ -298,7 +293,7 @@ mod tests {
             ("link", "99", "version 99"),
             ("channels", "0", "channels"),
             ("channels", "70000", "1..=4096"),
-            ("window", "x", "window"),
+            ("receive_depth", "x", "receive_depth"),
             ("mtu", "1000", "path MTU 1000"),
             ("operation", "sing", "send, write or read"),
             ("udp", "0", "udp"),

@@ -109,7 +109,6 @@ fn wish(options: &LinkOptions, settings: &Settings, pairs: u32, udp_port: u16, m
     Wish {
         channels: pairs,
         size: settings.size_max,
-        window: settings.window.min(DEPTH_MAX),
         receive_depth: options.receive_depth.unwrap_or(enough),
         kind: options.kind,
         mtu: options.mtu,
