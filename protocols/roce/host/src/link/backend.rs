@@ -36,8 +36,17 @@ pub(super) trait Backend: Device + Send + Sized + 'static {
     }
 
     /// Sets the UDP port of far ends that are connected from now on.
-    fn set_far_port(&mut self, port: u16) {
-        let _ = port;
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfRange`] if the device sends to the standard's port only.
+    fn set_far_port(&mut self, port: u16) -> Result<(), DeviceError> {
+        if port == UDP_PORT {
+            return Ok(());
+        }
+        Err(DeviceError::OutOfRange(format!(
+            "adapters send to UDP port {UDP_PORT}, and the far end of this one is at {port}, because another adapter of its host has that \
+             port: give each an address of its own (address=), and a link one thread (--cpu 0)"
+        )))
     }
 
     /// Returns the counters of the device's port, where it counts for this process alone.
@@ -72,8 +81,9 @@ impl Backend for SoftDevice {
         self.address().port()
     }
 
-    fn set_far_port(&mut self, port: u16) {
+    fn set_far_port(&mut self, port: u16) -> Result<(), DeviceError> {
         SoftDevice::set_far_port(self, port);
+        Ok(())
     }
 
     fn counters(&self) -> Counters {

@@ -79,7 +79,7 @@ fn open_part<B: Backend>(
                 "cannot open {uri}: no `hodo serve` of this protocol listens there: it says {said:?}"
             )),
         })?;
-    device.set_far_port(welcome.udp_port);
+    device.set_far_port(welcome.udp_port).map_err(failed)?;
     let (is_first, channels, remote) = (channels.start == 0, ours.clone(), welcome.memory);
     let mut link =
         RdmaLink::new(Parts { device, stream, shape, payload, messages, remote, control, channels, is_first });

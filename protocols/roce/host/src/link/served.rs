@@ -101,7 +101,7 @@ impl Served {
         let wish = self.wish;
         let reliability =
             Reliability { mtu: wish.mtu, timeout: wish.timeout, reads: wish.reads, ..Reliability::default() };
-        device.set_far_port(wish.udp_port);
+        device.set_far_port(wish.udp_port)?;
         let (control, channels) = far.split_first().expect("a greeting has an address for control");
         self.control = device.create(&control_limits())?;
         for slot in 0..MESSAGES {
