@@ -44,9 +44,11 @@ def listening(process, said="local address"):
     assert said in line, line + process.stdout.read()
 
 
-def done(process):
+def done(process, far=None):
+    """What our end says. Where it fails, the far end in the guest is heard, too."""
     text, _ = process.communicate(timeout=120)
-    assert process.returncode == 0 and f"{ITERATIONS} iters" in text, text
+    well = process.returncode == 0 and f"{ITERATIONS} iters" in text
+    assert well, text + (f"\nthe far end: {far.wait(100)}" if far else "")
     return text
 
 
@@ -54,7 +56,7 @@ def done(process):
 def test_our_client_to_the_stock_server(guest, size, mtu, how):
     server = guest.start("timeout 100 " + stock(size, mtu, how))
     with ours(guest, GUEST, "--connect-within", 20, *options(size, mtu, how)) as client:
-        text = done(client)
+        text = done(client, server)
     assert f"GID ::ffff:{GUEST}" in text and f"GID ::ffff:{HOST}" in text, text
     status, said = server.wait(100)
     assert status == 0 and re.search(rf"{ITERATIONS} iters in", said), said
@@ -85,7 +87,7 @@ def test_ipv6_both_ways(guest, size, mtu):
     line = f"ibv_rc_pingpong -g {gid_of(guest, GUEST6)} " + " ".join(map(str, flags))
     server = guest.start("timeout 100 " + line)
     with ours(guest, GUEST, "--address", HOST6, "--connect-within", 20, *flags) as client:
-        text = done(client)
+        text = done(client, server)
     assert f"GID {GUEST6}" in text and f"GID {HOST6}" in text, text
     status, said = server.wait(100)
     assert status == 0, said
