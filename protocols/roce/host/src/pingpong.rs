@@ -245,14 +245,19 @@ impl<'d, D: Device> End<'d, D> {
             self.post_send(0)?;
             pending |= SEND;
         }
-        let mut give_up = began + self.parameters.patience;
+        let (mut give_up, mut seen) = (began + self.parameters.patience, 0);
         let wait = self.parameters.wait.wait();
         let mut started = u64::from(pending & SEND != 0);
         while self.received < iterations || self.sent < iterations {
             self.completions.clear();
             self.device.poll(wait, give_up, &mut self.completions)?;
             if self.completions.is_empty() {
-                return Err(PingPongError::Stalled(self.parameters.patience));
+                // A slow far end is none that has stopped.
+                if self.sent + self.received == seen {
+                    return Err(PingPongError::Stalled(self.parameters.patience));
+                }
+                seen = self.sent + self.received;
+                give_up = self.device.now() + self.parameters.patience;
             }
             for index in 0..self.completions.len() {
                 let completion = self.completions[index];
@@ -263,9 +268,6 @@ impl<'d, D: Device> End<'d, D> {
                     started += 1;
                     pending = RECEIVE | SEND;
                 }
-            }
-            if self.received.is_multiple_of(1024) {
-                give_up = self.device.now() + self.parameters.patience;
             }
         }
         let span = self.device.now() - began;
@@ -377,4 +379,104 @@ fn entries(region: Region, start: usize, size: u32, count: u32) -> Vec<ScatterEn
         key: region.local_key,
     };
     (0..count).map(cut).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SharedMemoryDevice, SharedMemorySettings};
+    use hodo_io::Clock;
+    use hodo_machine::{Instant, Wait};
+    use std::sync::mpsc;
+
+    /// An adapter that takes long for each message.
+    struct Slow(SharedMemoryDevice);
+
+    impl Device for Slow {
+        fn register(&mut self, length: usize, access: Access) -> Result<Region, DeviceError> {
+            self.0.register(length, access)
+        }
+
+        fn deregister(&mut self, region: Region) -> Result<(), DeviceError> {
+            self.0.deregister(region)
+        }
+
+        fn read(&self, region: Region, offset: usize, bytes: &mut [u8]) -> Result<(), DeviceError> {
+            self.0.read(region, offset, bytes)
+        }
+
+        fn write(&mut self, region: Region, offset: usize, bytes: &[u8]) -> Result<(), DeviceError> {
+            self.0.write(region, offset, bytes)
+        }
+
+        fn create(&mut self, limits: &Limits) -> Result<AddressOfQueuePair, DeviceError> {
+            self.0.create(limits)
+        }
+
+        fn connect(
+            &mut self,
+            local: &AddressOfQueuePair,
+            remote: &AddressOfQueuePair,
+            reliability: &Reliability,
+        ) -> Result<(), DeviceError> {
+            self.0.connect(local, remote, reliability)
+        }
+
+        fn post_send(&mut self, queue_pair: u32, request: &SendRequest<'_>) -> Result<(), DeviceError> {
+            std::thread::sleep(Duration::from_millis(30));
+            self.0.post_send(queue_pair, request)
+        }
+
+        fn post_receive(&mut self, queue_pair: u32, request: &ReceiveRequest<'_>) -> Result<(), DeviceError> {
+            self.0.post_receive(queue_pair, request)
+        }
+
+        fn poll(&mut self, wait: Wait, until: Instant, completions: &mut Vec<Completion>) -> Result<(), DeviceError> {
+            self.0.poll(wait, until, completions)
+        }
+
+        fn now(&self) -> Instant {
+            self.0.now()
+        }
+
+        fn destroy(&mut self, queue_pair: u32) {
+            self.0.destroy(queue_pair);
+        }
+    }
+
+    /// Runs one end, which exchanges `iterations` messages.
+    fn run(
+        (side, iterations): (Side, u64),
+        (tell, hear): (mpsc::Sender<AddressOfQueuePair>, mpsc::Receiver<AddressOfQueuePair>),
+    ) -> Result<Took, PingPongError> {
+        let patience = Duration::from_millis(200);
+        let parameters = PingPong { iterations, patience, wait: WaitMode::Events, ..PingPong::default() };
+        let device = SharedMemoryDevice::open(SharedMemorySettings::default(), Clock::start()).unwrap();
+        let mut device = Slow(device);
+        let mut end = End::new(&mut device, &parameters).unwrap();
+        tell.send(*end.local()).unwrap();
+        end.connect(&hear.recv().unwrap(), &Reliability::default()).unwrap();
+        let took = end.run(side);
+        // The far end may still wait for this one.
+        drop(tell);
+        let _ = hear.recv();
+        took
+    }
+
+    fn both(client: u64, server: u64) -> (Result<Took, PingPongError>, Result<Took, PingPongError>) {
+        let (to_client, at_client) = mpsc::channel();
+        let (to_server, at_server) = mpsc::channel();
+        let far = std::thread::spawn(move || run((Side::Server, server), (to_client, at_server)));
+        let took = run((Side::Client, client), (to_server, at_client));
+        (took, far.join().unwrap())
+    }
+
+    #[test]
+    fn a_slow_far_end_is_none_that_has_stopped() {
+        let (client, server) = both(12, 12);
+        assert_eq!((client.unwrap().iterations, server.unwrap().iterations), (12, 12));
+        let (client, server) = both(12, 3);
+        assert!(matches!(client, Err(PingPongError::Stalled(_))), "{client:?}");
+        assert_eq!(server.unwrap().iterations, 3);
+    }
 }
