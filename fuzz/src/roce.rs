@@ -33,7 +33,7 @@ pub fn wire(input: &[u8]) {
     let length = Packet::encode_headers(&packet.base, &packet.extended, packet.payload.len(), &mut room);
     let is_same = |at: usize| [1, 4, 8].contains(&at) || room[at] == input[at];
     assert!((0..length).all(is_same) && input[length..].starts_with(packet.payload));
-    let again = sealed(&Flow::new(&address(0, 1), &address(0, 0)), &packet);
+    let again = sealed(Flow::new(&address(0, 1), &address(0, 0)), &packet);
     assert_eq!(Packet::decode(&again), Ok(packet));
 }
 
@@ -65,7 +65,7 @@ fn address(choice: u8, host: u8) -> Address {
 }
 
 /// Returns a packet with its CRC.
-fn sealed(flow: &Flow, packet: &Packet<'_>) -> Vec<u8> {
+fn sealed(mut flow: Flow, packet: &Packet<'_>) -> Vec<u8> {
     let mut room = [0; HEADERS_MAX];
     let length = Packet::encode_headers(&packet.base, &packet.extended, packet.payload.len(), &mut room);
     let mut bytes = room[..length].to_vec();
@@ -210,7 +210,7 @@ impl Floor {
         let extended = Packet::decode(&whole).ok()?.extended;
         let repeated = payload.repeat(1 + usize::from(flags >> 6) * 3);
         let flow = Flow::new(&self::address(self.choice, host as u8 + 1), &self::address(self.choice, 0));
-        Some(sealed(&flow, &Packet { base, extended, payload: &repeated }))
+        Some(sealed(flow, &Packet { base, extended, payload: &repeated }))
     }
 
     fn post_receive(&mut self, length: usize) {
@@ -308,7 +308,7 @@ impl Floor {
         adapter.post_receive(self.numbers[1], &request).expect("there is room");
         let base = BaseHeader { asks_ack: true, ..BaseHeader::new(Opcode::SendOnly, self.numbers[1], FIRST) };
         let flow = Flow::new(&self::address(self.choice, 2), &self::address(self.choice, 0));
-        let packet = sealed(&flow, &Packet { base, extended: Extended::None, payload: b"abcd" });
+        let packet = sealed(flow, &Packet { base, extended: Extended::None, payload: b"abcd" });
         self.receive(HOSTS[1], &packet);
         self.settle();
         assert_eq!(self.answers, 1, "the second host is not answered");

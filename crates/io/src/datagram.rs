@@ -30,6 +30,8 @@ const SEND_ROOM: Duration = Duration::from_millis(100);
 const SEGMENTS: usize = 64;
 /// The bytes of one send, all datagrams together.
 const SEND_BYTES: usize = 64_000;
+/// The pieces of most sends, for which a short list is enough: to clear a long one takes as long as everything else here.
+const FEW: usize = 8;
 /// The first of the poller's tokens that stand for ports.
 pub(crate) const PORTS: u64 = 1 << 33;
 
@@ -279,14 +281,10 @@ impl Datagrams {
             }
         };
         let each = each.and_then(|each| u16::try_from(each).ok());
-        // Up to 64 datagrams of a header and a shared payload each, or one of up to 64 KiB in a few pieces.
-        let mut slices = [IoSlice::new(&[]); 2 * SEGMENTS + 2];
-        let count = gather(pieces, out, &mut slices);
-        loop {
-            match batch::send(fd, to, from, &slices[..count], each) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                other => return other,
-            }
+        match pieces.len() {
+            0..=FEW => send_gathered::<FEW>(fd, (to, from), (pieces, out), each),
+            // Up to 64 datagrams of a header and a shared payload each, or one of up to 64 KiB in a few pieces.
+            _ => send_gathered::<{ 2 * SEGMENTS + 2 }>(fd, (to, from), (pieces, out), each),
         }
     }
 
@@ -485,6 +483,24 @@ fn prepare(fd: BorrowedFd<'_>, settings: &SocketSettings) -> io::Result<()> {
     connect::set_buffers(fd, settings.socket_buffer.unwrap_or(BUFFER))?;
     sys::set_timeout(fd, libc::SO_RCVTIMEO, LOOK_UP)?;
     sys::set_timeout(fd, libc::SO_SNDTIMEO, SEND_ROOM)
+}
+
+/// Sends pieces through a list of `N` slices.
+#[inline]
+fn send_gathered<const N: usize>(
+    fd: BorrowedFd<'_>,
+    (to, from): (Option<&RawAddress>, Option<Arrival>),
+    (pieces, out): (&[Piece], &Outbox),
+    each: Option<u16>,
+) -> io::Result<()> {
+    let mut slices = [IoSlice::new(&[]); N];
+    let count = gather(pieces, out, &mut slices);
+    loop {
+        match batch::send(fd, to, from, &slices[..count], each) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
 }
 
 /// Fills `slices` with the pieces, and returns their number; neighbours in the scratch buffer are one slice.

@@ -26,6 +26,8 @@ const PREFIX_MAX: usize = 8 + 40 + 8;
 const IDENTIFICATION: usize = 8 + 4;
 /// From the identification to the end of the prefix.
 const IDENTIFICATION_TO_END: usize = 8 + 20 + 8 - IDENTIFICATION;
+/// Lengths of which the CRC of the headers is kept.
+const STARTS: usize = 16;
 /// The fragment flag "do not fragment", as the difference that solving leads back to: the flags follow the
 /// identification, and the first byte is the lowest.
 const DO_NOT_FRAGMENT: u32 = 0x40 << 16;
@@ -40,6 +42,8 @@ pub struct Flow {
     places: Places,
     /// Whether the sender sets "do not fragment".
     is_unfragmented: bool,
+    /// The lengths that came last, and the CRC of the headers below them.
+    starts: [(usize, u32); STARTS],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +66,7 @@ impl Flow {
                 expected: 0,
                 places: Places::default(),
                 is_unfragmented: true,
+                starts: [(0, 0); STARTS],
             },
         }
     }
@@ -90,17 +95,34 @@ impl Flow {
         };
         prefix[ports..ports + 2].copy_from_slice(&from.port().to_be_bytes());
         prefix[ports + 2..ports + 4].copy_from_slice(&to.port().to_be_bytes());
-        Flow { prefix, kind, expected: 0, places: Places::default(), is_unfragmented: true }
+        Flow { prefix, kind, expected: 0, places: Places::default(), is_unfragmented: true, starts: [(0, 0); STARTS] }
     }
 
     /// Starts the CRC of a datagram of `length` bytes, CRC included, that begins with these headers. An IPv4 identification
     /// of 0 is assumed.
     #[must_use]
     #[inline]
-    pub fn start(&self, length: usize, headers: &[u8]) -> Checksum {
-        let mut room = [0; PREFIX_MAX + BASE_LENGTH];
-        let prefix = self.prefix_length();
-        room[..PREFIX_MAX].copy_from_slice(&self.prefix);
+    pub fn start(&mut self, length: usize, headers: &[u8]) -> Checksum {
+        // Packets are multiples of four bytes.
+        let place = length / 4 % STARTS;
+        if self.starts[place].0 != length {
+            self.starts[place] = (length, self.of_prefix(length));
+        }
+        let mut hasher = Hasher::new_with_initial(self.starts[place].1);
+        let (base, extended) = headers.split_at(BASE_LENGTH);
+        let mut masked = [0; BASE_LENGTH];
+        masked.copy_from_slice(base);
+        masked[4] = 0xFF;
+        hasher.update(&masked);
+        let mut checksum = Checksum(hasher);
+        checksum.update(extended);
+        checksum
+    }
+
+    /// Returns the CRC of the headers below a datagram of this length.
+    #[cold]
+    fn of_prefix(&self, length: usize) -> u32 {
+        let mut room = self.prefix;
         let udp_length = ((length + 8) as u16).to_be_bytes();
         match self.kind {
             Kind::V4 => {
@@ -116,14 +138,7 @@ impl Flow {
             }
             Kind::Bare => {}
         }
-        let (base, extended) = headers.split_at(BASE_LENGTH);
-        room[prefix..prefix + BASE_LENGTH].copy_from_slice(base);
-        room[prefix + 4] = 0xFF;
-        let mut hasher = Hasher::new();
-        hasher.update(&room[..prefix + BASE_LENGTH]);
-        let mut checksum = Checksum(hasher);
-        checksum.update(extended);
-        checksum
+        crc32fast::hash(&room[..self.prefix_length()])
     }
 
     const fn prefix_length(&self) -> usize {
@@ -169,7 +184,10 @@ impl Flow {
         if found >> 16 & !(DO_NOT_FRAGMENT >> 16) != 0 {
             return false;
         }
-        self.is_unfragmented ^= found & DO_NOT_FRAGMENT != 0;
+        if found & DO_NOT_FRAGMENT != 0 {
+            self.is_unfragmented ^= true;
+            self.starts = [(0, 0); STARTS];
+        }
         let identification = u16::from_be_bytes([found as u8, (found >> 8) as u8]);
         self.expected = identification.wrapping_add(1);
         true

@@ -6,7 +6,7 @@ use hodo_machine::Outbox;
 
 /// Puts packets of one flow together in an outbox.
 pub(crate) struct Writer<'a> {
-    pub(crate) flow: &'a Flow,
+    pub(crate) flow: &'a mut Flow,
     pub(crate) out: &'a mut Outbox,
 }
 

@@ -176,7 +176,7 @@ impl QueuePair {
         &mut self,
         now: Instant,
         memory: &Memory,
-        (flow, out): (&Flow, &mut Outbox),
+        (flow, out): (&mut Flow, &mut Outbox),
         events: &mut VecDeque<Completion>,
     ) -> Next {
         let writer = &mut Writer { flow, out };

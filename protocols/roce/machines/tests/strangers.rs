@@ -53,11 +53,11 @@ fn a_stranger_is_neither_heard_nor_answered() {
     let mut bare = Bare::new();
     bare.post_receive(1, 0, 64);
     let base = BaseHeader { asks_ack: true, ..BaseHeader::new(Opcode::SendOnly, bare.number, THEIRS) };
-    let right = packet(&flow(1, 0), &base, &Extended::None, b"abcd");
+    let right = packet(flow(1, 0), &base, &Extended::None, b"abcd");
     // Another host, no such queue pair, a wrong CRC, no packet at all.
-    assert!(!admits(&mut bare.adapter, &Ends::nodes(0, 2), &packet(&flow(2, 0), &base, &Extended::None, b"abcd")));
+    assert!(!admits(&mut bare.adapter, &Ends::nodes(0, 2), &packet(flow(2, 0), &base, &Extended::None, b"abcd")));
     let elsewhere = BaseHeader { queue_pair: bare.number ^ 1 << 20, ..base };
-    assert!(!admits(&mut bare.adapter, &Ends::nodes(0, 1), &packet(&flow(1, 0), &elsewhere, &Extended::None, b"abcd")));
+    assert!(!admits(&mut bare.adapter, &Ends::nodes(0, 1), &packet(flow(1, 0), &elsewhere, &Extended::None, b"abcd")));
     let mut wrong = right.clone();
     wrong[14] ^= 1;
     assert!(!admits(&mut bare.adapter, &Ends::nodes(0, 1), &wrong));
@@ -80,12 +80,12 @@ fn a_host_reaches_only_its_own_queue_pairs() {
     bare.take();
     let header = RdmaHeader { address: bare.address, key: bare.key, length: 4 };
     let base = BaseHeader { asks_ack: true, ..BaseHeader::new(Opcode::WriteOnly, other, THEIRS) };
-    let bytes = packet(&flow(1, 0), &base, &Extended::Rdma(header), b"abcd");
+    let bytes = packet(flow(1, 0), &base, &Extended::Rdma(header), b"abcd");
     bare.adapter.handle(bare.now, Input::Received(HOST, &bytes));
     assert!(bare.take().is_empty());
     assert_eq!((bare.bytes()[..4].to_vec(), bare.adapter.counters().discarded), (vec![0; 4], 1));
     bare.adapter
-        .handle(bare.now, Input::Received(Peer(1), &packet(&flow(2, 0), &base, &Extended::Rdma(header), b"abcd")));
+        .handle(bare.now, Input::Received(Peer(1), &packet(flow(2, 0), &base, &Extended::Rdma(header), b"abcd")));
     assert_eq!(bare.bytes()[..4], *b"abcd");
 }
 
@@ -95,7 +95,7 @@ fn packets_of_other_partitions_and_wrong_crcs_are_dropped_in_silence() {
     bare.post_receive(1, 0, 64);
     let base = BaseHeader { asks_ack: true, ..BaseHeader::new(Opcode::SendOnly, bare.number, THEIRS) };
     bare.hand_packet(&BaseHeader { partition_key: 0xFFFE, ..base }, &Extended::None, b"abcd");
-    let mut wrong = packet(&flow(1, 0), &base, &Extended::None, b"abcd");
+    let mut wrong = packet(flow(1, 0), &base, &Extended::None, b"abcd");
     wrong[12] ^= 0x80;
     bare.adapter.handle(bare.now, Input::Received(HOST, &wrong));
     bare.adapter.handle(bare.now, Input::Received(HOST, &wrong[..15]));
@@ -244,7 +244,7 @@ fn a_source_that_is_silent_makes_room_for_another() {
         all.into_iter().filter(|output| output.starts_with("close")).collect::<Vec<_>>()
     };
     let base = BaseHeader::new(Opcode::CongestionNotification, bare.number, THEIRS);
-    let bytes = packet(&flow(1, 0), &base, &Extended::None, &[0; 16]);
+    let bytes = packet(flow(1, 0), &base, &Extended::None, &[0; 16]);
     for number in 0..2 {
         assert!(admits(&mut bare.adapter, &Ends::nodes(0, 1), &bytes));
         opened(&mut bare.adapter, peer(number), 1);
@@ -276,7 +276,7 @@ fn two_hosts_of_one_address_are_one() {
     adapter.handle(Instant::ZERO, Input::Opened(source, &Ends::new(local.clone(), ip(50_000))));
     for number in numbers {
         let base = BaseHeader::new(Opcode::SendOnly, number, THEIRS);
-        let bytes = packet(&Flow::new(&ip(50_000), &local), &base, &Extended::None, &[]);
+        let bytes = packet(Flow::new(&ip(50_000), &local), &base, &Extended::None, &[]);
         adapter.handle(Instant::ZERO, Input::Received(source, &bytes));
     }
     assert_eq!((adapter.counters().received, adapter.counters().receiver_not_ready), (2, 2));

@@ -205,9 +205,9 @@ impl Hosts {
 
     /// Returns the peer and the flow to a host, if it can be sent to now.
     #[inline]
-    pub(super) fn towards(&self, host: u32) -> Option<(Peer, &Flow)> {
-        let known = self.hosts.get(host as usize)?.as_ref()?;
-        match &known.way {
+    pub(super) fn towards(&mut self, host: u32) -> Option<(Peer, &mut Flow)> {
+        let known = self.hosts.get_mut(host as usize)?.as_mut()?;
+        match &mut known.way {
             Way::Open(flow) if !known.is_blocked => Some((Peer(host), flow)),
             _ => None,
         }

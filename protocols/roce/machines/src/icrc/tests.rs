@@ -37,7 +37,7 @@ fn v6() -> Flow {
 }
 
 /// Returns a packet of a flow, as it is at a place of a segmented send.
-fn packet(flow: &Flow, payload: &[u8], place: u16) -> Vec<u8> {
+fn packet(flow: &mut Flow, payload: &[u8], place: u16) -> Vec<u8> {
     let mut bytes = SOCKET[..BASE_LENGTH].to_vec();
     let length = BASE_LENGTH + payload.len() + ICRC_LENGTH;
     let mut checksum = flow.start(length, &bytes);
@@ -56,7 +56,7 @@ fn packets_of_others_verify_in_their_flow_alone() {
             assert_eq!(flow.clone().verify(packet), place == other, "{place} {other}");
         }
     }
-    let flow = v6();
+    let mut flow = v6();
     let mut checksum = flow.start(V6.len(), &V6[..BASE_LENGTH]);
     checksum.update(&V6[BASE_LENGTH..16]);
     assert_eq!(checksum.finish(), 0x2996_74F2);
@@ -85,7 +85,8 @@ fn segments_of_a_send_are_numbered_over_ipv4() {
         for round in 0..3 {
             for place in 0..64 {
                 let length = if place == 63 { 8 } else { 256 };
-                assert!(flow.verify(&packet(&flow, &vec![round; length], place)), "{round} {place}");
+                let bytes = packet(&mut flow, &vec![round; length], place);
+                assert!(flow.verify(&bytes), "{round} {place}");
             }
         }
     }
@@ -95,17 +96,18 @@ fn segments_of_a_send_are_numbered_over_ipv4() {
 fn any_identification_is_solved_for_with_and_without_fragmentation() {
     let mut flow = socket();
     for place in [1, 63, 64, 0x79B9, 0xFFFF, 0, 0x8000] {
-        assert!(flow.verify(&packet(&flow, &[7; 100], place)), "{place:#x}");
+        let bytes = packet(&mut flow, &[7; 100], place);
+        assert!(flow.verify(&bytes), "{place:#x}");
         assert_eq!(flow.expected, place.wrapping_add(1));
     }
     let mut fragmenting = socket();
     fragmenting.is_unfragmented = false;
     for _ in 0..2 {
-        assert!(flow.verify(&packet(&fragmenting, &[7; 100], 0x1234)));
+        assert!(flow.verify(&packet(&mut fragmenting, &[7; 100], 0x1234)));
         assert!(!flow.is_unfragmented);
     }
     // Other differences of the IPv4 header have no solution.
-    let mut other = packet(&socket(), &[7; 100], 0);
+    let mut other = packet(&mut socket(), &[7; 100], 0);
     let end = other.len() - ICRC_LENGTH;
     let sum = polynomial::advance(0x20 << 16, IDENTIFICATION_TO_END + end);
     other[end..].iter_mut().zip(sum.to_le_bytes()).for_each(|(byte, bits)| *byte ^= bits);

@@ -171,7 +171,7 @@ impl Bare {
     }
 
     pub fn hand_packet(&mut self, base: &BaseHeader, extended: &Extended, payload: &[u8]) {
-        let bytes = packet(&flow(1, 0), base, extended, payload);
+        let bytes = packet(flow(1, 0), base, extended, payload);
         self.adapter.handle(self.now, Input::Received(HOST, &bytes));
     }
 
@@ -250,7 +250,7 @@ pub fn flow(from: u32, to: u32) -> Flow {
 }
 
 /// Returns the bytes of a packet.
-pub fn packet(flow: &Flow, base: &BaseHeader, extended: &Extended, payload: &[u8]) -> Vec<u8> {
+pub fn packet(mut flow: Flow, base: &BaseHeader, extended: &Extended, payload: &[u8]) -> Vec<u8> {
     let mut room = [0; HEADERS_MAX];
     let length = Packet::encode_headers(base, extended, payload.len(), &mut room);
     let mut bytes = room[..length].to_vec();
