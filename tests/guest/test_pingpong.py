@@ -41,7 +41,9 @@ def stock(size, mtu, how):
 def listening(process, said="local address"):
     """Waits until our server listens; it says so first."""
     line = process.stdout.readline()
-    assert said in line, line + process.stdout.read()
+    if said not in line:
+        process.kill()
+        raise AssertionError(line + process.stdout.read())
 
 
 def done(process, far=None):

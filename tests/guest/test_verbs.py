@@ -1,28 +1,40 @@
-"""Our verbs on the kernel's device: every operation, the ways in which each fails, and `ibv_rc_pingpong` as the far end."""
+"""Our verbs on the kernel's device: every operation, the ways in which each fails, and the command with `ibv_rc_pingpong` and with our own
+adapter as the far end.
+"""
 
 import json
 import pathlib
 import re
 import subprocess
 
+import command
 import pytest
 
+from guest import GUEST, HOST
+from test_pingpong import listening, ours
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = "/tmp/verbs_pingpong"
+PROGRAM, HODO = "/tmp/verbs_pingpong", "/tmp/hodo"
 
 
 @pytest.fixture(scope="session")
-def verbs(guest):
-    """The guest with our program in it."""
-    build = ["cargo", "build", "--release", "-p", "hodo-roce-host", "--example", "verbs_pingpong", "--message-format", "json"]
+def verbs(guest, tmp_path_factory):
+    """The guest with our programs in it."""
+    # With the command, whose features are those of what is built already.
+    build = ["cargo", "build", "--release", "-p", "hodo-cli", "-p", "hodo-roce-host", "--example", "verbs_pingpong", "--message-format", "json"]
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     built = [json.loads(line).get("executable") for line in done.stdout.splitlines()]
     (program,) = filter(None, built)
     guest.copy(program, PROGRAM)
-    # The only library of ours that the stock tools do without.
-    (unwinder,) = re.findall(r"/\S*libgcc_s\S*", subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout)
-    guest.copy(unwinder, unwinder)
+    # The libraries of ours that the stock tools do without.
+    told = subprocess.run(["ldd", command.HODO], capture_output=True, text=True, check=True).stdout
+    for library in re.findall(r"/\S*lib(?:gcc_s|m)\.\S*", told):
+        guest.copy(library, library)
+    # Of the command, four fifths are where its code comes from.
+    lean = tmp_path_factory.mktemp("guest") / "hodo"
+    subprocess.run(["strip", "-o", lean, command.HODO], check=True)
+    guest.copy(lean, HODO)
     return guest
 
 
@@ -57,14 +69,27 @@ def test_what_the_device_cannot_do_is_said_as_users_of_verbs_know_it(said):
         assert message in said, said
 
 
-@pytest.mark.parametrize("events", ["", "events"])
-def test_stock_ping_pong_is_the_far_end(verbs, events):
-    stock = f"timeout 60 ibv_rc_pingpong -g 1 -n 200 {'-e' if events else ''}"
+@pytest.mark.parametrize("how", [[], ["-e"], ["--spin", "50"], ["-s", "70000", "-m", "4096", "--receive-entries", "3"]])
+def test_stock_ping_pong_is_the_far_end(verbs, how):
+    size, mtu = (70_000, 4096) if "-s" in how else (4096, 1024)
+    stock = f"timeout 60 ibv_rc_pingpong -g 1 -n 200 -s {size} -m {mtu}"
+    line = f"timeout 60 {HODO} pingpong -d rxe0 -g 1 -n 200 {' '.join(how)}"
     server = verbs.start(stock)
-    status, said = verbs.run(f"sleep 1; {PROGRAM} client 10.9.0.1:18515 {events} 200")
-    assert status == 0 and "1638400 bytes" in said, said
+    status, said = verbs.run(f"{line} --connect-within 20 {GUEST}")
+    assert status == 0 and f"{400 * size} bytes" in said, said
     assert server.wait()[0] == 0
-    server = verbs.start(f"timeout 60 {PROGRAM} server 0.0.0.0:18515 {events} 200")
-    status, said = verbs.run(f"sleep 1; {stock} 10.9.0.1")
-    assert status == 0 and "1638400 bytes" in said, said
+    server = verbs.start(f"{line} --listen 0.0.0.0")
+    status, said = verbs.run(f"sleep 2; {stock} {GUEST}")
+    assert status == 0 and f"{400 * size} bytes" in said, said
     assert server.wait()[0] == 0
+
+
+@pytest.mark.parametrize("test", ["send-lat", "write-bw", "read-lat", "atomic-bw"])
+def test_our_own_adapter_is_the_far_end(verbs, test):
+    with ours(verbs, "--listen", HOST, "--address", HOST) as server:
+        listening(server)
+        sizes = "8" if "atomic" in test else "2,4096,65536"
+        status, said = verbs.run(f"{HODO} pingpong -d rxe0 -g 1 --test {test} --sizes {sizes} --tx-depth 4 -n 50 -c {HOST}")
+        text, _ = server.communicate(timeout=60)
+        assert status == 0 and server.returncode == 0, said + text
+    assert all(re.search(rf"^ *{size} ", said, re.MULTILINE) for size in sizes.split(",")), said

@@ -423,7 +423,7 @@ mod tests {
         }
 
         fn post_send(&mut self, queue_pair: u32, request: &SendRequest<'_>) -> Result<(), DeviceError> {
-            std::thread::sleep(Duration::from_millis(30));
+            hodo_io::sleep(Duration::from_millis(30));
             self.0.post_send(queue_pair, request)
         }
 

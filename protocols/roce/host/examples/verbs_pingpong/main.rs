@@ -1,13 +1,8 @@
 //! Runs ping-pongs and every operation between two queue pairs of an adapter, and prints what the adapter cannot do.
 //!
 //!     cargo run --release -p hodo-roce-host --example verbs_pingpong -- [DEVICE [PORT [GID]]]
-//!
-//! or exchanges messages with `ibv_rc_pingpong` of the same host or another:
-//!
-//!     cargo run --release -p hodo-roce-host --example verbs_pingpong -- client|server ADDRESS:PORT [events] [ITERATIONS]
 
 mod operations;
-mod stock;
 
 use hodo_io::{Clock, verbs};
 use hodo_roce_host::pingpong::{End, PingPong, Side};
@@ -19,23 +14,11 @@ use std::time::Duration;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let done = match arguments.first().map(String::as_str) {
-        Some("client") => with_stock(Side::Client, &arguments[1..]),
-        Some("server") => with_stock(Side::Server, &arguments[1..]),
-        _ => with_itself(&arguments),
-    };
-    if let Err(error) = done {
+    if let Err(error) = with_itself(&arguments) {
         println!("{error}");
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
-}
-
-fn with_stock(side: Side, arguments: &[String]) -> Result<(), Box<dyn Error>> {
-    let wait = if arguments.iter().any(|word| word == "events") { WaitMode::Events } else { WaitMode::Poll };
-    let iterations = arguments.iter().find_map(|word| word.parse().ok()).unwrap_or(1000);
-    let at = arguments.first().ok_or("ADDRESS:PORT is missing")?.parse()?;
-    stock::run(&VerbsSettings::default(), side, at, &PingPong { wait, iterations, ..PingPong::default() })
 }
 
 fn with_itself(arguments: &[String]) -> Result<(), Box<dyn Error>> {
