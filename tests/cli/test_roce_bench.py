@@ -172,6 +172,20 @@ def test_garbage_on_the_tcp_port_and_the_udp_port_is_no_trouble(far_end):
     measured(far_end, "--test", "latency", "--sizes", "64")
 
 
+def test_nobody_has_updates_sent_to_a_third_host(far_end):
+    host, port = far_end.removeprefix("roce://").split(":")
+    wish = "hodo link=1 channels=1 size=64 receive_depth=16 operation=send mtu=1024 inline=0 send_entries=1 receive_entries=1 "
+    wish += "timeout=14 reads=1 udp=4792 address=4096 key=1\n"
+    for gids in (["127.0.0.1", "127.0.0.77"], ["127.0.0.77"] * 2, ["127.0.0.1"] * 2):
+        places = [f"0000:000011:f946cf:{'0' * 20}ffff{socket.inet_aton(gid).hex()}\0" for gid in gids]
+        with socket.create_connection((host, int(port)), timeout=5) as client:
+            client.sendall((wish + "".join(places)).encode())
+            said = client.recv(1024).decode()
+        refused = "queue_pairs_are_at_::ffff:127.0.0.77,_and_the_connection_comes_from_127.0.0.1:_connect_over_the_network" in said
+        assert refused == ("127.0.0.77" in gids), said
+        assert refused or said.startswith("hodo link=1 "), said
+
+
 def test_silent_strangers_hold_up_nobody(far_end):
     host, port = far_end.removeprefix("roce://").split(":")
     silent = [socket.create_connection((host, int(port)), timeout=5) for _ in range(100)]
@@ -193,6 +207,7 @@ def test_a_port_that_is_taken(far_end):
 
 def test_an_address_that_is_not_of_this_host(far_end):
     command.refused("bench", f"{far_end}?address=192.0.2.1", *RUN, status=1, says=["192.0.2.1", "an address of this host"])
+    command.refused("bench", f"{far_end}?address=::1", *RUN, status=1, says=["::1", "both have to be IPv4, or both IPv6"])
 
 
 @pytest.mark.parametrize(

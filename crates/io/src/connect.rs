@@ -2,8 +2,10 @@ use crate::SocketSettings;
 use crate::sys::{self, RawAddress};
 use hodo_machine::{Address, Ends, Transport};
 use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// Checks that the system knows this TCP congestion control and lets this process choose it.
 ///
@@ -11,6 +13,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Returns the operating system's error if it does not know the congestion control or refuses it to this process.
 pub fn check_congestion(name: &str) -> io::Result<()> {
     sys::set_congestion(sys::socket(libc::AF_INET, libc::SOCK_STREAM)?.as_fd(), name)
+}
+
+/// Connects a TCP stream from this address of this host, on any port.
+///
+/// # Errors
+/// Returns the operating system's error: `AddrNotAvailable` if the address is not this host's, `TimedOut` after `patience`.
+pub fn connect_from(from: IpAddr, to: SocketAddr, patience: Duration) -> io::Result<TcpStream> {
+    let (fd, raw) = socket_for(&Address::Tcp(to), libc::SOCK_STREAM)?;
+    sys::set_timeout(fd.as_fd(), libc::SO_SNDTIMEO, patience)?;
+    sys::bind(fd.as_fd(), &RawAddress::ip(SocketAddr::new(from, 0)))?;
+    if !sys::connect(fd.as_fd(), &raw)? {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    Ok(TcpStream::from(fd))
 }
 
 /// Begins to connect a stream, and returns whether it is connected already. The socket does not block while connecting.

@@ -46,7 +46,7 @@ pub mod verbs;
 pub use attended::{Attendant, Waker};
 pub use bell::Bell;
 pub use clock::{Clock, sleep, unix_time_ns};
-pub use connect::check_congestion;
+pub use connect::{check_congestion, connect_from};
 pub use datagram::{Multicast, Port, PortOptions};
 pub use endpoint::Endpoint;
 pub use listener::Listener;

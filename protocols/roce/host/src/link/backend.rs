@@ -2,8 +2,8 @@
 
 use super::options::Place;
 use crate::{
-    Device, DeviceError, SharedMemoryDevice, SharedMemorySettings, SoftDevice, SoftSettings, UDP_PORT, VerbsDevice,
-    VerbsSettings,
+    Device, DeviceError, Gid, SharedMemoryDevice, SharedMemorySettings, SoftDevice, SoftSettings, UDP_PORT,
+    VerbsDevice, VerbsSettings,
 };
 use hodo_io::Clock;
 use hodo_roce::Counters;
@@ -49,6 +49,13 @@ pub(super) trait Backend: Device + Send + Sized + 'static {
         )))
     }
 
+    /// Returns whether a connection from this address of a network proves where a queue pair is: what is sent there could be meant for a
+    /// host that has asked for nothing.
+    fn proves(from: IpAddr, gid: Gid) -> bool {
+        let _ = (from, gid);
+        true
+    }
+
     /// Returns the counters of the device's port, where it counts for this process alone.
     fn counters(&self) -> Counters {
         Counters::default()
@@ -84,6 +91,10 @@ impl Backend for SoftDevice {
     fn set_far_port(&mut self, port: u16) -> Result<(), DeviceError> {
         SoftDevice::set_far_port(self, port);
         Ok(())
+    }
+
+    fn proves(from: IpAddr, gid: Gid) -> bool {
+        gid.address() == from.to_canonical()
     }
 
     fn counters(&self) -> Counters {

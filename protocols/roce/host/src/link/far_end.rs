@@ -23,7 +23,7 @@ const GREETING: Duration = Duration::from_secs(5);
 /// Greetings at the same time; one more is closed.
 const GREETINGS_MAX: usize = 256;
 /// The time that a client may take to take its welcome.
-const WELCOME: Duration = Duration::from_millis(200);
+const WELCOME: Duration = Duration::from_secs(5);
 /// Bytes of memory of all clients together.
 const MEMORY_MAX: u64 = 4 << 30;
 /// Receives that are posted for all clients together.
@@ -106,7 +106,8 @@ impl<B: Backend> FarEnd<B> {
             let now = self.clock.now();
             if now >= look {
                 self.look(now);
-                look = now + if self.greeted.is_empty() { LOOK } else { LOOK_GREETING };
+                let is_busy = !self.greeted.is_empty() || self.clients.iter().flatten().any(Served::is_being_welcomed);
+                look = now + if is_busy { LOOK_GREETING } else { LOOK };
             }
             let due = self.feed(now);
             let until = due.map_or(look, |due| due.min(look));
@@ -166,7 +167,8 @@ impl<B: Backend> FarEnd<B> {
         self.greeted = greeted;
         let Some(device) = &mut self.device else { return };
         for place in &mut self.clients {
-            if let Some(client) = place.as_ref().filter(|client| is_gone(&client.stream)) {
+            let Some(client) = place else { continue };
+            if client.go_on_welcoming(now).is_err() || is_gone(&client.stream) {
                 self.channels -= client.channel_count();
                 leave(place, device, "");
             }
@@ -184,7 +186,7 @@ impl<B: Backend> FarEnd<B> {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return false,
             }
-            match self.admit(client) {
+            match self.admit(client, now) {
                 Ok(true) => return false,
                 Ok(false) => {}
                 Err(why) => {
@@ -197,23 +199,28 @@ impl<B: Backend> FarEnd<B> {
     }
 
     /// Makes a client of a peer whose greeting is whole. Returns whether it is.
-    fn admit(&mut self, client: &Greeted) -> Result<bool, Why> {
+    fn admit(&mut self, client: &Greeted, now: Instant) -> Result<bool, Why> {
         let Some((line, end)) = client.greeting.line()? else { return Ok(false) };
         let wish = Wish::of(&line)?;
         self.check_room(&wish)?;
         let Some(addresses) = client.greeting.addresses(end, wish.channels as usize + 1)? else { return Ok(false) };
+        let from = client.stream.peer_addr().map_err(|error| error.to_string())?.ip().to_canonical();
+        if let Some(other) = addresses.iter().find(|address| !B::proves(from, address.gid)) {
+            return Err(format!(
+                "queue pairs are at {}, and the connection comes from {from}: connect over the network of the adapter",
+                other.gid
+            ));
+        }
         let stream = client.stream.try_clone().map_err(|error| error.to_string())?;
         let here = stream.local_addr().map_err(|error| error.to_string())?.ip();
         let place = self.clients.iter().position(Option::is_none).unwrap_or(self.clients.len());
         let device = self.open_device(here).map_err(|error| error.to_string())?;
-        let served = Served::new(device, stream, wish, place as u32, &addresses).map_err(|error| error.to_string())?;
+        let mut served =
+            Served::new(device, stream, wish, place as u32, &addresses).map_err(|error| error.to_string())?;
         let welcome =
             Welcome { udp_port: device.udp_port(), memory: served.memory(), facts: self.settings.facts.clone() };
         let text = greeting::line(&welcome.request()) + &greeting::addresses(served.addresses());
-        if let Err(error) = write_within(&served.stream, text.as_bytes(), WELCOME) {
-            self.device.iter_mut().for_each(|device| served.leave(device));
-            return Err(error.to_string());
-        }
+        served.welcome(text.into_bytes(), now + WELCOME);
         self.channels += served.channel_count();
         if place == self.clients.len() {
             self.clients.push(None);
@@ -271,12 +278,4 @@ pub(super) fn is_gone(mut stream: &TcpStream) -> bool {
         Ok(count) => count == 0,
         Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
     }
-}
-
-/// Writes everything, or fails: a peer that takes nothing holds nobody up for long.
-fn write_within(mut stream: &TcpStream, bytes: &[u8], span: Duration) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_write_timeout(Some(span))?;
-    stream.write_all(bytes)?;
-    stream.set_nonblocking(true)
 }

@@ -9,13 +9,13 @@ use super::options::{DEPTH_MAX, Kind, LinkOptions, Place};
 use super::served::control_limits;
 use crate::exchange::PORT;
 use crate::{AddressOfQueuePair, DeviceError, Limits, Reliability};
-use hodo_io::{Clock, affinity};
+use hodo_io::{Clock, affinity, connect_from, is_local};
 use hodo_machine::{Address, Closed};
 use hodo_measure::{LinkError, Plan, Test};
 use hodo_roce::Access;
 use hodo_tester::{Error, LOOPBACK, Opened, ServeSettings, Server, Settings, Uri, cannot, in_parts};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -52,7 +52,10 @@ fn open_part<B: Backend>(
     opened: &mut Opened,
 ) -> Result<(), Error> {
     let failed = |error: DeviceError| Error::Failed(format!("cannot open {uri}: {error}"));
-    let mut stream = connect(to, settings.timeout).map_err(|error| cannot(uri, &error))?;
+    if let Some(from) = options.place.address {
+        check_from(from, to).map_err(|why| Error::Failed(format!("cannot open {uri}: {why}")))?;
+    }
+    let mut stream = connect(options.place.address, to, settings.timeout).map_err(|error| cannot(uri, &error))?;
     let here = stream.local_addr().map_err(|error| Error::Failed(format!("cannot open {uri}: {error}")))?;
     let pairs = channels.len() as u32;
     let surroundings = Surroundings { here: here.ip(), clock, socket_buffer: settings.socket_buffer, pairs };
@@ -135,8 +138,27 @@ enum Unmet {
     Stranger(String),
 }
 
-fn connect(to: SocketAddr, timeout: Duration) -> Result<TcpStream, LinkError> {
-    let connected = TcpStream::connect_timeout(&to, timeout).and_then(|stream| {
+/// Checks that this host can connect from an address to a far end.
+fn check_from(from: IpAddr, to: SocketAddr) -> Result<(), String> {
+    if !is_local(from) {
+        return Err(format!("{from} is not an address of this host; choose one that is"));
+    }
+    if from.is_ipv4() != to.is_ipv4() {
+        return Err(format!(
+            "the adapter is at {from}, and the far end at {}: both have to be IPv4, or both IPv6",
+            to.ip()
+        ));
+    }
+    Ok(())
+}
+
+/// Connects to a far end, from the address of the adapter if one was asked for: so the far end knows that it is there.
+fn connect(from: Option<IpAddr>, to: SocketAddr, timeout: Duration) -> Result<TcpStream, LinkError> {
+    let stream = match from {
+        Some(from) => connect_from(from, to, timeout),
+        None => TcpStream::connect_timeout(&to, timeout),
+    };
+    let connected = stream.and_then(|stream| {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(LOOK))?;
         stream.set_write_timeout(Some(timeout))?;

@@ -9,6 +9,7 @@ use crate::{AddressOfQueuePair, DeviceError, Limits, Region, Reliability};
 use hodo_machine::Instant;
 use hodo_roce::{Access, Completion, Operation, ReceiveRequest, Remote, ScatterEntry, SendRequest, Status};
 use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Write};
 use std::net::TcpStream;
 
 /// The kinds of requests, in the upper bits of their numbers.
@@ -23,6 +24,8 @@ pub(super) type Why = String;
 #[derive(Debug)]
 pub(super) struct Served {
     pub(super) stream: TcpStream,
+    /// The rest of its welcome, and when it has to have taken that.
+    welcome: Option<(Vec<u8>, Instant)>,
     wish: Wish,
     /// The bits of its requests' numbers that are its place among the clients.
     place: u64,
@@ -70,6 +73,7 @@ impl Served {
         let messages = messages.inspect_err(|_| drop(device.deregister(payload)))?;
         let mut served = Served {
             stream,
+            welcome: None,
             place: u64::from(place) << 32,
             payload,
             messages,
@@ -123,6 +127,36 @@ impl Served {
                 self.receive(device, number)?;
             }
             device.connect(&address, far, &reliability)?;
+        }
+        Ok(())
+    }
+
+    /// Sends the welcome as the client takes it, at the latest until this time. Nobody waits for that.
+    pub(super) fn welcome(&mut self, bytes: Vec<u8>, until: Instant) {
+        self.welcome = Some((bytes, until));
+    }
+
+    /// Returns whether the client has not taken the whole of its welcome.
+    pub(super) fn is_being_welcomed(&self) -> bool {
+        self.welcome.is_some()
+    }
+
+    /// Sends more of the welcome.
+    ///
+    /// # Errors
+    /// The operating system's error, or `TimedOut` if the client does not take it.
+    pub(super) fn go_on_welcoming(&mut self, now: Instant) -> io::Result<()> {
+        while let Some((bytes, until)) = &mut self.welcome {
+            match (&self.stream).write(bytes) {
+                Ok(count) => drop(bytes.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock && now < *until => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(ErrorKind::TimedOut.into()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            if bytes.is_empty() {
+                self.welcome = None;
+            }
         }
         Ok(())
     }
