@@ -212,8 +212,10 @@ fn the_smallest_example_serves() {
     let at = line.trim().rsplit(' ').next().expect("an address").parse().expect("an address");
     let mut monitor = Talk::begin(at, "DEMO:COUNT", Command::Monitor, "");
     let first = monitor.execute(None).number().expect("a count");
+    // The first post of the example may come after the subscription, with the value that is there already.
     let second = monitor.next().number().expect("a count");
+    let third = monitor.next().number().expect("a count");
     process.kill().expect("it runs");
     process.wait().expect("it ends");
-    assert!(second > first, "{first} {second}");
+    assert!(second >= first && third > second, "{first} {second} {third}");
 }
