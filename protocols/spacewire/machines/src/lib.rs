@@ -1,0 +1,4 @@
+//! SpaceWire (ECSS-E-ST-50-12C) and RMAP (ECSS-E-ST-50-52C): links exact to the character, and what is sent over them.
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;
