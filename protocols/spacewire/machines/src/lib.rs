@@ -2,3 +2,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
+
+mod end_of_packet;
+pub mod rmap;
+
+pub use end_of_packet::EndOfPacket;
