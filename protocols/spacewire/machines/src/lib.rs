@@ -4,6 +4,7 @@
 extern crate alloc;
 
 mod end_of_packet;
+pub mod ptp;
 pub mod rmap;
 
 pub use end_of_packet::EndOfPacket;
