@@ -6,5 +6,7 @@ extern crate alloc;
 mod end_of_packet;
 pub mod ptp;
 pub mod rmap;
+pub mod ssdtp2;
+mod stream;
 
 pub use end_of_packet::EndOfPacket;
