@@ -4,6 +4,7 @@
 extern crate alloc;
 
 mod end_of_packet;
+pub mod gresb;
 pub mod ptp;
 pub mod rmap;
 pub mod ssdtp2;
