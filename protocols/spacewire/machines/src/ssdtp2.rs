@@ -64,7 +64,7 @@ hodo_machine::codes! {
 /// A message of either end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Message<'a> {
-    /// A packet.
+    /// A packet. An empty one is skipped or refused by most receivers.
     Packet {
         /// The bytes in front of the marker.
         data: &'a [u8],

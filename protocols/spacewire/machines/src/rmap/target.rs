@@ -4,22 +4,22 @@
 //!
 //! | check | fails with |
 //! |---|---|
-//! | protocol identifier, packet type not a reply, whole header | no reply |
-//! | header CRC | no reply |
-//! | packet type and command code | 2; a reserved type has no reply, unless [`TargetSettings::replies_to_reserved`] |
-//! | key | 3 |
+//! | protocol identifier, packet type not a reply, whole header | no reply (5.3.3.4) |
+//! | header CRC | no reply (5.3.3.4) |
+//! | packet type and command code | 2; a reserved type has no reply, unless [`TargetSettings::replies_to_reserved`] (5.3.3.4.6) |
 //! | target logical address | 12 |
-//! | data within the verify buffer | 9 |
+//! | key | 3 |
 //! | length of a read-modify-write | 11 |
+//! | data within the verify buffer | 9 |
 //! | authorisation by the memory | 10, 3 or 12 |
 //! | all data there | 5, or 7 after an EEP |
 //! | data CRC | 4 |
 //! | nothing behind the data, and an EOP | 6, or 7 after an EEP |
 //! | the memory itself | 1 |
 //!
-//! A command without a reply bit gets none, whatever happens. The standard orders the header's checks; the later ones are ordered
-//! as devices usually do it, which was not compared with a device. No byte is written before the data has been checked, also
-//! where the command does not request that: the standard leaves it open whether data with a wrong CRC is written.
+//! A command without a reply bit gets none, whatever happens. The standard leaves the order of the status codes to the target
+//! (5.6.1 d); the order of the header's is that of OpenRMAP, an implementation for gate arrays. Devices write the data of
+//! an unverified write as it arrives, before they know its CRC (5.3.3.6.9): [`TargetSettings::writes_unchecked`] does that too.
 
 mod statistics;
 #[cfg(test)]
@@ -41,8 +41,11 @@ pub struct TargetSettings {
     pub logical_address: Option<u8>,
     /// The key, or `None` to leave keys to the memory.
     pub key: Option<u8>,
-    /// Bytes of the buffer that verified writes go through.
+    /// Bytes of the buffer that the data of verified writes and read-modify-writes goes through.
     pub verify_buffer: u32,
+    /// Whether an unverified write stores the data of a packet that is damaged or cut short, as devices do. The status is that of
+    /// the defect in any case.
+    pub writes_unchecked: bool,
     /// The largest data length of a read or write; longer ones are not authorised. Bounds the memory of a reply.
     pub length_max: u32,
     /// Whether commands of a reserved packet type get a reply, which the standard allows (5.3.3.4.6 c).
@@ -58,6 +61,7 @@ impl Default for TargetSettings {
             logical_address: Some(super::packet::DEFAULT_LOGICAL_ADDRESS),
             key: Some(0),
             verify_buffer: LENGTH_MAX,
+            writes_unchecked: false,
             length_max: LENGTH_MAX,
             replies_to_reserved: false,
             crc: Crc::Standard,
@@ -173,15 +177,22 @@ impl Target {
         // The data is read to where it is sent from; the header is written in front of it afterwards.
         let data_at = header_at + ReplyHeader::length_of(instruction);
         let checked = self.check(command, memory).and_then(|access| {
-            let data = command.data(body, end, crc).map_err(super::packet::DataError::status)?;
+            let data = command.data(body, end, crc).map_err(|defect| {
+                if self.settings.writes_unchecked && access.operation == (Operation::Write { verify: false }) {
+                    let received = &body[..body.len().min(access.length as usize)];
+                    // The defect is reported, whatever the memory does.
+                    let _ = memory.write(&Access { length: received.len() as u32, ..access }, received);
+                }
+                defect.status()
+            })?;
             reply.resize(data_at, 0);
             perform(&access, data, memory, reply)
         });
+        let status = checked.err().unwrap_or(Status::Success);
         if !command.instruction.requests_reply() {
             reply.truncate(start);
-            return checked.err().unwrap_or(Status::Success);
+            return status;
         }
-        let status = checked.err().unwrap_or(Status::Success);
         if status != Status::Success {
             reply.truncate(data_at);
         }
@@ -206,26 +217,24 @@ impl Target {
     fn check(&self, command: &CommandHeader, memory: &impl Memory) -> Result<Access, Status> {
         let is_command = command.instruction.kind() == Kind::Command;
         let operation = command.instruction.operation().filter(|_| is_command).ok_or(Status::UnusedCode)?;
-        let length = command.length;
-        if self.settings.key.is_some_and(|key| key != command.key) {
-            return Err(Status::InvalidKey);
-        }
         if self.settings.logical_address.is_some_and(|address| address != command.target) {
             return Err(Status::InvalidLogicalAddress);
         }
-        let length = match operation {
-            Operation::Write { verify: true } if length > self.settings.verify_buffer => {
-                return Err(Status::VerifyBufferOverrun);
-            }
-            Operation::ReadModifyWrite if !length.is_multiple_of(2) || length as usize > 2 * MODIFY_MAX => {
-                return Err(Status::ModifyLength);
-            }
-            Operation::ReadModifyWrite => length / 2,
-            Operation::Read | Operation::Write { .. } if length > self.settings.length_max => {
-                return Err(Status::NotAuthorised);
-            }
-            Operation::Read | Operation::Write { .. } => length,
-        };
+        if self.settings.key.is_some_and(|key| key != command.key) {
+            return Err(Status::InvalidKey);
+        }
+        let is_modify = operation == Operation::ReadModifyWrite;
+        if is_modify && (!command.length.is_multiple_of(2) || command.length as usize > 2 * MODIFY_MAX) {
+            return Err(Status::ModifyLength);
+        }
+        let length = if is_modify { command.length / 2 } else { command.length };
+        let is_verified = is_modify || operation == Operation::Write { verify: true };
+        if is_verified && length > self.settings.verify_buffer {
+            return Err(Status::VerifyBufferOverrun);
+        }
+        if length > self.settings.length_max {
+            return Err(Status::NotAuthorised);
+        }
         let access = Access {
             operation,
             address: command.address,

@@ -2,8 +2,9 @@ use super::*;
 use crate::EndOfPacket::{Eep, Eop};
 use crate::rmap::packet::tests::patterns;
 use crate::rmap::{AccessError, Command, Instruction, Ram, Region, Reply, ReplyAddress, Rights};
+use crate::rmap::{Destination, Initiator, InitiatorSettings, Request};
 use alloc::vec;
-use hodo_machine::Random;
+use hodo_machine::{Instant, Random};
 
 const BASE: u64 = 0xA000_0000;
 
@@ -102,7 +103,7 @@ fn every_refusal_has_its_status() {
         ("no bytes", header(modify, 0), &[], Status::Success),
         ("too little data", header(write, 5), &[1; 3], Status::EarlyEop),
         ("too much data", header(write, 0), &[0; 5], Status::TooMuchData),
-        ("key before address", CommandHeader { key: 1, target: 0, ..good }, &[1; 4], Status::InvalidKey),
+        ("address before key", CommandHeader { key: 1, target: 0, ..good }, &[1; 4], Status::InvalidLogicalAddress),
         ("key before length", CommandHeader { key: 1, ..header(modify, 3) }, &[1; 3], Status::InvalidKey),
         ("right before data", header(write, 65), &[1; 3], Status::NotAuthorised),
     ];
@@ -111,7 +112,7 @@ fn every_refusal_has_its_status() {
         assert_eq!(status(&mut target, &mut memory, &packet(*header, data), Eop), *expected, "{name}");
     }
     assert_eq!(target.statistics().with_status(Status::NotAuthorised), 5);
-    assert_eq!(target.statistics().with_status(Status::InvalidKey), 3);
+    assert_eq!(target.statistics().with_status(Status::InvalidKey), 2);
 }
 
 #[test]
@@ -139,6 +140,36 @@ fn the_end_of_the_packet_and_the_data_crc_are_checked() {
         assert_eq!(status(&mut target, &mut memory, packet, end), expected);
     }
     assert_eq!(memory.regions[0].bytes, [0; 64], "nothing was written");
+}
+
+#[test]
+fn an_unverified_write_stores_damaged_data_where_devices_do() {
+    let settings = TargetSettings { writes_unchecked: true, verify_buffer: 2, ..TargetSettings::default() };
+    let (mut target, mut memory) = (Target::new(settings), ram());
+    let unverified = packet(header(Instruction::write(false, true, true), 4), &[1, 2, 3, 4]);
+    let verified = packet(header(Instruction::write(true, true, true), 2), &[5, 6]);
+    assert_eq!(status(&mut target, &mut memory, &unverified[..18], Eop), Status::EarlyEop);
+    assert_eq!(memory.regions[0].bytes[..4], [1, 2, 0, 0]);
+    assert_eq!(status(&mut target, &mut memory, &[&unverified[..20], &[0]].concat(), Eop), Status::DataCrc);
+    assert_eq!(memory.regions[0].bytes[..4], [1, 2, 3, 4]);
+    assert_eq!(status(&mut target, &mut memory, &[&verified[..18], &[0]].concat(), Eop), Status::DataCrc);
+    assert_eq!(memory.regions[0].bytes[..4], [1, 2, 3, 4]);
+    let modify = packet(header(Instruction::read_modify_write(), 6), &[0; 6]);
+    assert_eq!(status(&mut target, &mut memory, &modify, Eop), Status::VerifyBufferOverrun);
+}
+
+#[test]
+fn both_ends_speak_the_other_draft() {
+    let crc = Crc::DraftE;
+    let mut target = Target::new(TargetSettings { crc, ..TargetSettings::default() });
+    let mut initiator = Initiator::new(InitiatorSettings::default());
+    let (mut command, mut reply) = (Vec::new(), Vec::new());
+    let request = Request::Read { address: BASE, length: 3, increment: true };
+    let to = Destination { crc, ..Destination::default() };
+    assert_eq!(initiator.send(&request, &to, 5, Instant::MAX, &mut command), Ok(0));
+    target.receive(&command, Eop, &mut ram(), &mut reply);
+    let completion = initiator.receive(&reply, Eop).map(|completion| completion.result);
+    assert_eq!(completion, Ok(Ok(&[0, 0, 0][..])));
 }
 
 #[test]
