@@ -1,0 +1,13 @@
+//! SpaceWire (ECSS-E-ST-50-12C) and RMAP (ECSS-E-ST-50-52C): links exact to the character, and what is sent over them.
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;
+
+mod end_of_packet;
+pub mod gresb;
+pub mod ptp;
+pub mod rmap;
+pub mod ssdtp2;
+mod stream;
+
+pub use end_of_packet::EndOfPacket;
