@@ -2,3 +2,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
+
+pub mod character;
+pub mod end;
+mod time;
+
+pub use time::Picos;
