@@ -388,30 +388,20 @@ impl End {
         self.statistics.received.nulls += n;
     }
 
-    /// How many N-chars may leave one after another, as long as nothing arrives and nothing else is asked for.
+    /// Whether nothing but N-chars, FCTs and NULLs is asked of the transmitter.
     #[must_use]
-    pub fn burst(&self) -> u16 {
-        if self.state != State::Run || self.fault.is_some() || self.time_code.is_some() || self.fct_is_due() {
-            return 0;
-        }
-        self.credit
+    pub fn is_undisturbed(&self) -> bool {
+        self.state == State::Run && self.fault.is_none() && self.time_code.is_none()
     }
 
-    /// Takes note of `n` bytes of data that left in a burst, at most [`burst`](Self::burst).
-    pub fn sent_data(&mut self, n: u16) {
-        debug_assert!(n <= self.burst());
-        self.credit -= n;
-        self.sending = true;
-        self.statistics.sent.data += u64::from(n);
-    }
-
-    /// Takes `n` bytes of data that arrived one after another, at most [`promised`](Self::promised), while the link runs.
-    pub fn received_data(&mut self, n: u16) {
-        debug_assert!(self.state == State::Run && n <= self.promised);
-        self.promised -= n;
-        self.filled += n;
-        self.receiving = true;
-        self.statistics.received.data += u64::from(n);
+    /// Takes note of codes that left and arrived while the link ran undisturbed, and whether that was within a packet each way.
+    pub fn progressed(&mut self, sent: &Counts, received: &Counts, sending: bool, receiving: bool) {
+        debug_assert!(self.is_undisturbed());
+        self.credit = (u64::from(self.credit) + u64::from(CREDIT_OF_FCT) * received.fcts - sent.nchars()) as u16;
+        self.promised = (u64::from(self.promised) + u64::from(CREDIT_OF_FCT) * sent.fcts - received.nchars()) as u16;
+        self.statistics.sent.add(sent);
+        self.statistics.received.add(received);
+        (self.sending, self.receiving) = (sending, receiving);
     }
 
     /// Takes note that the host took `n` N-chars from the receive buffer.

@@ -233,7 +233,7 @@ impl<O: Observer> Network<O> {
     pub fn inject_after(&mut self, place: impl Into<Place>, fault: Fault, n: u64) -> Result<(), UseError> {
         let port = self.port(place.into())?;
         if n == 0 {
-            self.ports[port].end.inject(fault);
+            self.ports[port].inject(fault);
             self.wake(port, self.now);
         } else {
             self.ports[port].after_nchars = Some((n, fault));

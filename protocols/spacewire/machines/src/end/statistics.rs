@@ -27,6 +27,16 @@ impl Counts {
         } += n;
     }
 
+    /// Adds the codes of another period.
+    pub fn add(&mut self, other: &Counts) {
+        self.nulls += other.nulls;
+        self.fcts += other.fcts;
+        self.data += other.data;
+        self.eops += other.eops;
+        self.eeps += other.eeps;
+        self.time_codes += other.time_codes;
+    }
+
     /// N-chars: data and the ends of packets.
     #[must_use]
     pub fn nchars(&self) -> u64 {

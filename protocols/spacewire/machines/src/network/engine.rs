@@ -88,7 +88,7 @@ impl<O: Observer> Network<O> {
         while let Some(planned) = this.planned.front().copied().filter(|planned| planned.at <= now) {
             this.planned.pop_front();
             if this.runs() {
-                this.end.inject(planned.fault);
+                this.inject(planned.fault);
             }
         }
         if let Some((_, code)) = this.time_code.take_if(|(at, _)| *at <= now)
@@ -179,12 +179,11 @@ impl<O: Observer> Network<O> {
 
     fn count_down(&mut self, port: usize) {
         let this = &mut self.ports[port];
-        if let Some((n, fault)) = &mut this.after_nchars {
-            *n -= 1;
-            if *n == 0 {
-                this.end.inject(*fault);
-                this.after_nchars = None;
-            }
+        let Some((n, fault)) = this.after_nchars.take() else { return };
+        if n > 1 {
+            this.after_nchars = Some((n - 1, fault));
+        } else {
+            this.inject(fault);
         }
     }
 
@@ -212,6 +211,8 @@ impl<O: Observer> Network<O> {
     fn send_code(&mut self, port: usize, code: Code, now: u64) {
         if self.ports[port].flips.is_some() {
             self.send_with_errors(port, code, now);
+        } else if code == Code::Null && self.ports[port].runs() && self.ports[port ^ 1].runs() {
+            self.ports[port ^ 1].end.received_nulls(1);
         } else {
             self.put(port, Cargo::Code(code), now, self.ports[port].boundary);
         }
@@ -343,7 +344,7 @@ impl<O: Observer> Network<O> {
             peer.expect_disconnect(last);
         }
         let this = &mut self.ports[port];
-        (this.idle, this.transmit_at, this.escaped) = (false, NEVER, false);
+        (this.idle, this.transmit_at, this.escaped, this.unbalanced) = (false, NEVER, false, false);
         let arriving = this.arriving.take();
         self.record(now, port, Record::Failed(failure));
         self.changed(port, before, now);

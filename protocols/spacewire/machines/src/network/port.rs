@@ -75,6 +75,8 @@ pub(super) struct Port {
     pub(super) arriving: Option<u64>,
     pub(super) planned: VecDeque<Planned>,
     pub(super) after_nchars: Option<(u64, Fault)>,
+    /// Whether a fault since the last failure may have left the two ends with different ideas of the credit.
+    pub(super) unbalanced: bool,
     /// When the host takes the next N-char.
     pub(super) sink_at: u64,
     /// When the next N-char of the wormhole through this output is ready.
@@ -114,6 +116,7 @@ impl Port {
             arriving: None,
             planned: VecDeque::new(),
             after_nchars: None,
+            unbalanced: false,
             sink_at: NEVER,
             ready_at: NEVER,
             watchdog_at: NEVER,
@@ -122,6 +125,12 @@ impl Port {
             alarm: NEVER,
             faults: PortFaults::default(),
         }
+    }
+
+    /// Sends a fault at the next boundary.
+    pub(super) fn inject(&mut self, fault: Fault) {
+        self.end.inject(fault);
+        self.unbalanced |= matches!(fault, Fault::Fct | Fault::WithoutCredit);
     }
 
     pub(super) fn runs(&self) -> bool {

@@ -107,7 +107,7 @@ impl Outgoing {
     pub(super) fn sent(&mut self, n: usize) {
         self.bytes.take(n);
         self.rest -= n;
-        self.begun = true;
+        self.begun |= n > 0;
     }
 
     /// Removes the front packet with all that is left of it.
@@ -154,15 +154,36 @@ impl Incoming {
         self.open += bytes.len();
     }
 
-    /// Takes the last `n` bytes back, newest last.
+    /// Adds bytes that are only on their way, without a beginning.
+    pub(super) fn append(&mut self, bytes: &[u8]) {
+        self.bytes.push(bytes);
+        self.open += bytes.len();
+    }
+
+    /// Takes note of when the packet began.
+    pub(super) fn begin(&mut self, now: Picos) {
+        self.began.get_or_insert(now);
+    }
+
+    /// Takes the last `n` bytes back, which have not arrived yet.
     pub(super) fn take_back(&mut self, n: usize) -> Vec<u8> {
         self.open -= n;
+        if self.open == 0 {
+            self.began = None;
+        }
         self.bytes.buffer.split_off(self.bytes.buffer.len() - n)
     }
 
-    /// Forgets that a packet has begun.
-    pub(super) fn unbegin(&mut self) {
-        self.began = None;
+    /// Takes the last end of a packet back, which has not arrived yet.
+    pub(super) fn reopen(&mut self) {
+        if let Some(header) = self.packets.pop_back() {
+            (self.open, self.began) = (header.length, Some(header.began));
+        }
+    }
+
+    /// Bytes of the packet that arrives, if there is one.
+    pub(super) fn open(&self) -> Option<u64> {
+        self.began.map(|_| self.open as u64)
     }
 
     pub(super) fn end(&mut self, end: PacketEnd, now: Picos) -> PacketHeader {
