@@ -46,8 +46,8 @@ impl<O: Observer> Network<O> {
         let places = [self.place(first), self.place(first + 1)];
         let Ok(nodes) = self.nodes.get_disjoint_mut([a, b]) else { return };
         let fits = |from: usize, to: usize| {
-            nodes[to].takes_runs()
-                && nodes[from].outgoing.front().is_none_or(|(bytes, _)| nodes[to].has_room(bytes.len()))
+            let next = nodes[from].outgoing.front().map_or(0, |(bytes, _)| bytes.len());
+            nodes[to].takes_runs() && nodes[to].has_room(next)
         };
         if !fits(0, 1) || !fits(1, 0) {
             return;

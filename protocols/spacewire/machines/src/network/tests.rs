@@ -41,3 +41,10 @@ fn packet(number: usize, length: usize) -> Vec<u8> {
 fn receive_all<O: Observer>(network: &mut Network<O>, node: NodeId) -> Vec<Packet> {
     core::iter::from_fn(|| network.receive(node)).collect()
 }
+
+impl<O: Observer> Network<O> {
+    /// Counts the NULLs of an idle transmitter.
+    fn wake_for_test(&mut self, node: NodeId) {
+        self.wake(self.nodes[node.0].port, self.now);
+    }
+}
