@@ -5,9 +5,10 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::port::{Cargo, NEVER, Owner};
+use super::port::{Cargo, NEVER, Owner, Port};
 use super::router::{Source, Worm};
 use super::{Network, Observer, Place, Record, RouterId};
+use crate::character::Code;
 use crate::end::CREDIT_OF_FCT;
 use crate::time::Picos;
 
@@ -49,16 +50,21 @@ pub struct Deadlock {
 type Spot = (usize, u8);
 
 impl<O: Observer> Network<O> {
-    /// Returns the circle of packets that was found last, as long as it lasts. Routers look for one every 100 us while packets wait.
+    /// Returns the circle of packets that was found last, as long as it lasts. A network looks for one every 100 us while packets wait, and
+    /// when nothing moves any more.
     #[must_use]
     pub fn deadlock(&self) -> Option<&Deadlock> {
         self.deadlock.as_ref()
     }
 
+    /// Whether a packet waits for an output.
+    pub(super) fn packets_wait(&self) -> bool {
+        self.routers.iter().any(|router| router.waiting != 0)
+    }
+
     pub(super) fn check_deadlock(&mut self, now: u64) {
-        let waiting = self.routers.iter().any(|router| router.waiting != 0);
         // One more look after the last packet went on.
-        self.next_check = if waiting { now + CHECK_INTERVAL.0 } else { NEVER };
+        self.next_check = if self.packets_wait() { now + CHECK_INTERVAL.0 } else { NEVER };
         let blocked = self.find_deadlock();
         if blocked.is_empty() {
             self.deadlock = None;
@@ -107,9 +113,11 @@ impl<O: Observer> Network<O> {
             .collect()
     }
 
-    /// Returns what an input waits for, and the inputs that could end that. `None` if it can move, or something else than a router can end it.
+    /// Returns what an input waits for, and the inputs one of which could end that. `None` if it can move, or something else than
+    /// a router can end it.
     fn blocked(&self, number: usize, input: u8) -> Option<(WaitsFor, Vec<Spot>)> {
         let router = &self.routers[number];
+        let is_empty = router.inputs[usize::from(input)].stored.is_empty();
         match router.inputs[usize::from(input)].worm {
             Worm::Waiting(route) => {
                 let outputs = (1..32u8).filter(|output| route.outputs & (1 << output) != 0);
@@ -117,41 +125,46 @@ impl<O: Observer> Network<O> {
                     .filter(|output| router.port(*output).is_some())
                     .map(|output| match router.outputs[usize::from(output)].source {
                         Source::Input(holder) => Some((number, holder)),
-                        _ => None,
+                        Source::Ending | Source::Free => self.output_blocked(router.port(output)?),
                     })
                     .collect();
                 Some((WaitsFor::Outputs(route.outputs), holders.filter(|holders| !holders.is_empty())?))
             }
-            Worm::Routed(output) if router.inputs[usize::from(input)].stored.is_empty() => {
+            Worm::Routed(_) if is_empty => {
                 let port = router.port(input)?;
-                let from = self.ports[port ^ 1].owner;
+                let Owner::Router(before, output) = self.ports[port ^ 1].owner else { return None };
                 let arrives = self.ports[port].inbound.iter().any(|flight| match flight.cargo {
                     Cargo::Code(code) => code.is_nchar(),
                     _ => true,
                 });
-                let Owner::Router(before, port_before) = from else { return None };
-                match self.routers[before].outputs[usize::from(port_before)].source {
-                    Source::Input(holder) if !arrives && output != 0 => {
-                        Some((WaitsFor::Characters, [(before, holder)].into()))
-                    }
+                match self.routers[before].outputs[usize::from(output)].source {
+                    Source::Input(holder) if !arrives => Some((WaitsFor::Characters, [(before, holder)].into())),
                     _ => None,
                 }
             }
             Worm::Routed(output) => {
-                let port = router.port(output)?;
-                let far = &self.ports[port ^ 1];
-                let stands = self.ports[port].runs()
-                    && far.runs()
-                    && self.ports[port].end.credit() == 0
-                    && far.end.promised() < CREDIT_OF_FCT
-                    && !far.end.fct_is_due()
-                    && far.inbound.is_empty();
-                match far.owner {
-                    Owner::Router(next, at) if stands => Some((WaitsFor::Credit(output), [(next, at)].into())),
-                    _ => None,
-                }
+                let behind = self.output_blocked(router.port(output)?)?;
+                Some((WaitsFor::Credit(output), [behind].into()))
             }
             Worm::Header | Worm::Spilling | Worm::Configuring => None,
         }
+    }
+
+    /// Returns the input that has to move before an output can send an N-char again.
+    fn output_blocked(&self, port: usize) -> Option<Spot> {
+        let (this, far) = (&self.ports[port], &self.ports[port ^ 1]);
+        let spot = |port: &Port| match port.owner {
+            Owner::Router(router, input) => Some((router, input)),
+            Owner::Node(_) => None,
+        };
+        if !this.runs() || !far.runs() {
+            // A link cannot start while an end has no room for an FCT.
+            let is_full = |port: &&Port| port.end.filled() + CREDIT_OF_FCT > port.end.settings().buffer;
+            return [far, this].into_iter().find(is_full).and_then(spot);
+        }
+        // Bit errors can alter an FCT unnoticed: credit that was given need not be on its way.
+        let arrives = this.inbound.iter().any(|flight| flight.cargo == Cargo::Code(Code::Fct));
+        let stands = this.end.credit() == 0 && !arrives && !far.end.fct_is_due();
+        if stands { spot(far) } else { None }
     }
 }

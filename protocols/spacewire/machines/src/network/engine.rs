@@ -1,4 +1,5 @@
 //! One code after another: transmitters, arrivals and timers.
+use super::deadlock::CHECK_INTERVAL;
 use super::port::{Cargo, Flight, NEVER, Owner};
 use super::random_bits::Outcome;
 use super::{Engine, Network, Observer, PacketEnd, Record};
@@ -24,15 +25,24 @@ impl<O: Observer> Network<O> {
 
     /// Runs all links that a router is on.
     pub(super) fn run_routed(&mut self, until: u64) {
-        while let Some((key, port)) = self.schedule.first().filter(|(key, _)| key >> 1 <= until) {
+        let happens = |network: &Self| network.schedule.first().filter(|(key, _)| key >> 1 <= until);
+        if happens(self).is_some() && self.next_check == NEVER && self.packets_wait() {
+            self.next_check = self.now + CHECK_INTERVAL.0;
+        }
+        while let Some((key, port)) = happens(self) {
             if key >> 1 >= self.next_check {
                 self.check_deadlock(key >> 1);
             }
             self.step(port, key);
             self.update();
         }
-        if self.next_check <= until {
+        // When nothing happens any more, there is no need to wait for the next look, nor for another.
+        let is_still = self.next_check != NEVER && self.schedule.first().is_none();
+        if is_still || self.next_check <= until {
             self.check_deadlock(until);
+        }
+        if is_still {
+            self.next_check = NEVER;
         }
     }
 
@@ -288,7 +298,11 @@ impl<O: Observer> Network<O> {
         let before = this.end.state();
         match this.end.receive(arrival, Picos(now)) {
             Received::Failed(failure) => self.failed(port, before, failure, now),
-            Received::Nchar(code) => self.deliver(port, code, now),
+            Received::Nchar(code) => {
+                self.deliver(port, code, now);
+                // An FCT may be due: the far end has used credit, and the host may have taken the N-char.
+                self.wake(port, now);
+            }
             Received::TimeCode(code) => {
                 self.record(now, port, Record::TimeCode(code));
                 match self.ports[port].owner {

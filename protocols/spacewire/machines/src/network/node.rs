@@ -121,8 +121,7 @@ impl<O: Observer> Network<O> {
         let port = this.port;
         let direct = this.settings.sink == Sink::AtOnce && this.buffer.is_empty();
         if direct && this.accept(code, now) {
-            self.ports[port].end.take(u16::from(counts));
-            return self.wake(port, now);
+            return self.ports[port].end.take(u16::from(counts));
         }
         this.buffer.push_back((code, counts));
         self.arm_sink(node, now);

@@ -156,8 +156,8 @@ pub(super) struct Output {
     pub(super) switched: u64,
     /// Whether something of the packet has left.
     pub(super) begun: bool,
-    /// The input served last, for the round robin.
-    pub(super) last: u8,
+    /// The inputs served last without and with priority, each for its round robin.
+    pub(super) last: [u8; 2],
 }
 
 /// A wormhole router.
@@ -181,7 +181,7 @@ pub(super) struct Router {
 impl Router {
     pub(super) fn new(name: String, settings: RouterSettings) -> Self {
         let input = |_| Input { stored: VecDeque::new(), worm: Worm::Header, moved: 0 };
-        let output = |_| Output { source: Source::Free, switched: 0, begun: false, last: 0 };
+        let output = |_| Output { source: Source::Free, switched: 0, begun: false, last: [0, 0] };
         Router {
             registers: Registers::new(&name, settings.ports),
             name,
@@ -215,17 +215,16 @@ impl Router {
         }
     }
 
-    /// Chooses the input that gets an output: priority first, then the next one after the last.
-    pub(super) fn arbitrate(&self, output: u8) -> Option<u8> {
-        let wants = |input: &u8| match self.inputs[usize::from(*input)].worm {
-            Worm::Waiting(route) => route.outputs & (1 << output) != 0,
-            _ => false,
-        };
-        let last = self.outputs[usize::from(output)].last;
-        let urgent =
-            |input: &u8| matches!(self.inputs[usize::from(*input)].worm, Worm::Waiting(Route { priority: true, .. }));
-        let candidates = || (1..=PORTS as u8).map(|step| (last + step) % PORTS as u8).filter(wants);
-        candidates().find(urgent).or_else(|| candidates().next())
+    /// Chooses the input that gets an output: those with priority first, and on each level the next one after the last.
+    pub(super) fn arbitrate(&self, output: u8) -> Option<(u8, bool)> {
+        [true, false].into_iter().find_map(|level| {
+            let wants = |input: &u8| match self.inputs[usize::from(*input)].worm {
+                Worm::Waiting(route) => route.outputs & (1 << output) != 0 && route.priority == level,
+                _ => false,
+            };
+            let last = self.outputs[usize::from(output)].last[usize::from(level)];
+            (1..=PORTS as u8).map(|step| (last + step) % PORTS as u8).find(wants).map(|input| (input, level))
+        })
     }
 
     /// Puts a reply of the configuration port into its queue. Returns `false` if that is full.

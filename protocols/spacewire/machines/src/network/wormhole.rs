@@ -128,7 +128,7 @@ impl<O: Observer> Network<O> {
             if self.ports[port].runs() {
                 may_wait = true;
                 if self.routers[router].outputs[usize::from(output)].source == Source::Free {
-                    self.join(router, input, output, now);
+                    self.join(router, input, output, route.priority, now);
                     return Connection::Made;
                 }
             } else if on_request && !settings.disabled {
@@ -143,11 +143,12 @@ impl<O: Observer> Network<O> {
         if may_wait { Connection::Waits } else { Connection::Impossible }
     }
 
-    fn join(&mut self, router: usize, input: u8, output: u8, now: u64) {
+    fn join(&mut self, router: usize, input: u8, output: u8, priority: bool, now: u64) {
         let this = &mut self.routers[router];
         let switched = now + this.settings.latency.switch.0;
         let to = &mut this.outputs[usize::from(output)];
-        (to.source, to.switched, to.begun, to.last) = (Source::Input(input), switched, false, input);
+        (to.source, to.switched, to.begun) = (Source::Input(input), switched, false);
+        to.last[usize::from(priority)] = input;
         this.waiting &= !(1 << input);
         self.set_worm(router, input, Worm::Routed(output), now);
     }
@@ -184,8 +185,8 @@ impl<O: Observer> Network<O> {
         let this = &mut self.routers[router];
         this.outputs[usize::from(output)].source = Source::Free;
         let runs = this.port(output).is_some_and(|port| self.ports[port].runs());
-        if let Some(input) = this.arbitrate(output).filter(|_| runs) {
-            self.join(router, input, output, now);
+        if let Some((input, priority)) = this.arbitrate(output).filter(|_| runs) {
+            self.join(router, input, output, priority, now);
             self.advance_input(router, input, now);
         }
     }

@@ -129,3 +129,138 @@ fn both_engines_do_the_same_at_the_same_times() {
         assert_eq!(counts, expected_counts, "seed {seed}");
     }
 }
+
+/// A random network: routers in a tree or a ring, three ports each for nodes, links with bit errors and faults.
+struct Jungle {
+    network: Network,
+    nodes: Vec<NodeId>,
+    routers: usize,
+    watchdog: bool,
+}
+
+fn jungle(random: &mut Random) -> Jungle {
+    let mut builder = Builder::new();
+    let (routers, watchdog) = (1 + random.below(4) as usize, random.chance(0.7));
+    let is_ring = routers > 2 && random.chance(0.5);
+    let bit_errors = |random: &mut Random| {
+        let rate = pick(random, &[0.0, 0.0, 1e-6, 1e-5, 1e-4]);
+        Some(BitErrors { rate, seed: random.bits() })
+    };
+    let link = |random: &mut Random| LinkSettings {
+        bit_errors: [bit_errors(random), bit_errors(random)],
+        ..random_link(random)
+    };
+    let mut nodes = Vec::new();
+    let mut ids: Vec<RouterId> = Vec::new();
+    for at in 0..routers {
+        let settings = RouterSettings {
+            ports: 5,
+            when_down: pick(random, &[WhenDown::Spill, WhenDown::Wait]),
+            watchdog: watchdog.then_some(Picos(100_000_000 + random.below(200_000_000))),
+            ..RouterSettings::default()
+        };
+        ids.push(builder.router(&format!("router {at}"), settings).unwrap());
+        for port in 1..=3u8 {
+            let node = NodeSettings { packets: 200, bytes: 20_000, ..NodeSettings::default() };
+            nodes.push(builder.node(&format!("node {at} {port}"), node).unwrap());
+            builder.link(nodes[nodes.len() - 1], (ids[at], port), link(random)).unwrap();
+        }
+        if at > 0 {
+            builder.link((ids[at - 1], 4), (ids[at], 5), link(random)).unwrap();
+        }
+    }
+    if is_ring {
+        builder.link((ids[routers - 1], 4), (ids[0], 5), link(random)).unwrap();
+    }
+    Jungle { network: builder.build().unwrap(), nodes, routers, watchdog }
+}
+
+/// A packet on a path of one to six hops, all bytes of its cargo the same: what arrives is whole, cut, or from a flip unnoticed.
+fn send_randomly(jungle: &mut Jungle, random: &mut Random) -> bool {
+    let hops = random.below(5);
+    let mut bytes: Vec<u8> = (0..hops).map(|_| 4 + random.below(2) as u8).collect();
+    bytes.push(1 + random.below(3) as u8);
+    if random.chance(0.02) {
+        bytes.insert(0, random.bits() as u8);
+    }
+    let from = pick(random, &jungle.nodes);
+    let length = random_length(random).clamp(1, 127) as u8;
+    bytes.extend((0..=length).map(|_| length | 0x80));
+    jungle.network.send(from, &bytes, PacketEnd::Eop).is_ok()
+}
+
+fn check(jungle: &mut Jungle, seed: u64) -> (u64, u64) {
+    let (mut whole, mut wrong) = (0, 0);
+    for node in jungle.nodes.clone() {
+        for packet in receive_all(&mut jungle.network, node) {
+            let first = packet.bytes[0];
+            let is_right =
+                packet.bytes.len() == usize::from(first & 0x7F) + 1 && packet.bytes.iter().all(|byte| *byte == first);
+            whole += u64::from(packet.header.end == PacketEnd::Eop);
+            wrong += u64::from(packet.header.end == PacketEnd::Eop && !is_right && first & 0x80 != 0);
+        }
+        let end = jungle.network.end(node).unwrap();
+        assert!(end.credit() <= CREDIT_MAX && end.promised() <= CREDIT_MAX, "seed {seed}");
+    }
+    (whole, wrong)
+}
+
+fn unnoticed(network: &Network) -> u64 {
+    network.ports.iter().map(|port| port.unnoticed).sum()
+}
+
+fn bounded(network: &Network) -> bool {
+    let ports = network.ports.iter().all(|port| port.inbound.len() <= 2_000 && port.planned.len() <= 64);
+    let inputs = network.routers.iter().flat_map(|router| &router.inputs);
+    ports && inputs.into_iter().all(|input| input.stored.len() <= 3 * 100)
+}
+
+#[test]
+fn packets_arrive_whole_or_say_why_not_and_links_come_back() {
+    let (mut packets, mut circles) = (0, 0);
+    for seed in seeds(400) {
+        let random = &mut Random::new(seed);
+        let mut jungle = jungle(random);
+        let (mut whole, mut wrong) = (0, 0);
+        for _ in 0..10 {
+            for _ in 0..random.below(20) {
+                send_randomly(&mut jungle, random);
+            }
+            if random.chance(0.3) {
+                let place = pick(random, &jungle.nodes);
+                jungle.network.inject(place, pick(random, &FAULTS)).unwrap();
+            }
+            let step = random.below(60_000_000);
+            jungle.network.run_until(jungle.network.now() + Picos(step));
+            let (more, worse) = check(&mut jungle, seed);
+            (whole, wrong) = (whole + more, wrong + worse);
+            assert!(bounded(&jungle.network), "seed {seed}");
+        }
+        // No more errors: all links run again if they have room for an FCT, and packets go on or say that they never will.
+        for port in &mut jungle.network.ports {
+            port.flips = None;
+        }
+        for _ in 0..60 {
+            let now = jungle.network.now();
+            jungle.network.run_until(now + micros(500));
+            let (more, worse) = check(&mut jungle, seed);
+            (whole, wrong) = (whole + more, wrong + worse);
+            if jungle.network.next_event().is_none() {
+                break;
+            }
+        }
+        for pair in jungle.network.ports.chunks(2) {
+            let is_full = |port: &port::Port| port.end.filled() + 8 > port.end.settings().buffer;
+            assert!(pair.iter().all(port::Port::runs) || pair.iter().any(is_full), "seed {seed}");
+        }
+        let stands =
+            jungle.network.routers.iter().any(|router| router.inputs.iter().any(|input| !input.stored.is_empty()))
+                || jungle.nodes.iter().any(|node| jungle.network.queued(*node).0 > 0);
+        let says = jungle.network.deadlock().is_some();
+        assert_eq!(stands, says, "seed {seed}: {:?} {}", jungle.network.deadlock(), unnoticed(&jungle.network));
+        assert!(!(says && jungle.watchdog), "seed {seed}: {} routers", jungle.routers);
+        assert!(wrong == 0 || unnoticed(&jungle.network) > 0, "seed {seed}: {wrong} packets altered");
+        (packets, circles) = (packets + whole, circles + u64::from(says));
+    }
+    assert!(packets > 0 && circles > 0, "{packets} packets, {circles} circles");
+}
