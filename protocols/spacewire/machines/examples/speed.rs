@@ -1,8 +1,8 @@
-//! Measures the simulation: N-characters in a second on one core, and how many times as fast as the simulated links that is.
+//! Measures the simulation: N-characters in a second of one core, and how many times as fast as the simulated links that is.
+//!
+//! The time is that of the processor, from `/proc/self/schedstat`: the measure needs Linux, and no quiet machine.
 //!
 //! `cargo run --release -p hodo-spacewire --example speed [simulated milliseconds]`
-use std::time::Instant;
-
 use hodo_spacewire::Picos;
 use hodo_spacewire::network::{
     Builder, Engine, LinkSettings, Network, NodeId, NodeSettings, PacketEnd, RouterSettings,
@@ -34,7 +34,7 @@ fn link(engine: Engine) -> Result<(Network, Vec<NodeId>), Box<dyn std::error::Er
     builder.engine(engine);
     let one = builder.node("one", NodeSettings::default())?;
     let other = builder.node("other", NodeSettings::default())?;
-    builder.link(one, other, LinkSettings::default())?;
+    builder.link(one, other, &LinkSettings::default())?;
     Ok((builder.build()?, vec![one, other]))
 }
 
@@ -44,7 +44,7 @@ fn routed() -> Result<(Network, Vec<NodeId>), Box<dyn std::error::Error>> {
     let mut nodes = Vec::new();
     for port in 1..=2 {
         nodes.push(builder.node(&format!("node {port}"), NodeSettings::default())?);
-        builder.link(nodes[nodes.len() - 1], (router, port), LinkSettings::default())?;
+        builder.link(nodes[nodes.len() - 1], (router, port), &LinkSettings::default())?;
     }
     Ok((builder.build()?, nodes))
 }
@@ -63,7 +63,7 @@ fn measure(
 ) -> Result<(), Box<dyn std::error::Error>> {
     let mut bytes = vec![0x5A; length];
     let end = Picos::from_nanos(millis * 1_000_000);
-    let started = Instant::now();
+    let started = processor_seconds()?;
     let mut received = Vec::new();
     while network.now() < end {
         for (at, node) in senders.iter().enumerate() {
@@ -80,11 +80,17 @@ fn measure(
             while network.receive_into(*node, &mut received).is_some() {}
         }
     }
-    let seconds = started.elapsed().as_secs_f64();
+    let seconds = processor_seconds()? - started;
     let nchars: u64 =
         nodes.iter().map(|node| network.statistics(*node).map_or(0, |counts| counts.received.nchars())).sum();
     let (rate, times) = (nchars as f64 / seconds / 1e6, millis as f64 / 1e3 / seconds);
     let directions = senders.len();
     println!("{engine:?}\t{name}\t{length}\t{directions}\t{rate:.1}\t{times:.2}");
     Ok(())
+}
+
+fn processor_seconds() -> Result<f64, Box<dyn std::error::Error>> {
+    let counts = std::fs::read_to_string("/proc/self/schedstat")?;
+    let nanos: u64 = counts.split_whitespace().next().ok_or("/proc/self/schedstat is empty")?.parse()?;
+    Ok(nanos as f64 / 1e9)
 }

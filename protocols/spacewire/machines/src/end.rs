@@ -75,7 +75,7 @@ pub enum LinkError {
     Disabled,
 }
 
-/// What a receiver made of the line.
+/// A code or an error that a receiver made of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     /// A code, whole and of right parity.
@@ -84,7 +84,7 @@ pub enum Arrival {
     Error(LinkError),
 }
 
-/// What came of an arrival.
+/// The result of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
     /// Nothing for the host.
@@ -123,7 +123,7 @@ pub enum Fault {
     Disconnect,
 }
 
-/// What a transmitter sends at a boundary of characters.
+/// A code, or silence, that a transmitter sends at a boundary of characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     /// A code.
@@ -183,55 +183,55 @@ impl End {
         }
     }
 
-    /// The state.
+    /// Returns the state.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// What it was made with.
+    /// Returns how it behaves.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Characters of every kind in both directions, and errors.
+    /// Returns what it has counted.
     #[must_use]
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// N-chars that this end may send now.
+    /// Returns the N-chars that this end may send now.
     #[must_use]
     pub fn credit(&self) -> u16 {
         self.credit
     }
 
-    /// N-chars that the far end may send before it gets another FCT.
+    /// Returns the N-chars that the far end may send before it gets another FCT.
     #[must_use]
     pub fn promised(&self) -> u16 {
         self.promised
     }
 
-    /// N-chars in the receive buffer.
+    /// Returns the N-chars in the receive buffer.
     #[must_use]
     pub fn filled(&self) -> u16 {
         self.filled
     }
 
-    /// Whether the transmitter sends at all.
+    /// Tells whether the transmitter sends at all.
     #[must_use]
     pub fn transmits(&self) -> bool {
         matches!(self.state, State::Started | State::Connecting | State::Run)
     }
 
-    /// Whether the receiver listens: an end in ErrorReset does not.
+    /// Tells whether the receiver listens: an end in ErrorReset does not.
     #[must_use]
     pub fn listens(&self) -> bool {
         self.state != State::ErrorReset
     }
 
-    /// When [`elapsed`](Self::elapsed) is due.
+    /// Returns when [`elapsed`](Self::elapsed) is due.
     #[must_use]
     pub fn deadline(&self) -> Option<Picos> {
         self.timer
@@ -388,7 +388,7 @@ impl End {
         self.statistics.received.nulls += n;
     }
 
-    /// Whether nothing but N-chars, FCTs and NULLs is asked of the transmitter.
+    /// Tells whether nothing but N-chars, FCTs and NULLs is asked of the transmitter.
     #[must_use]
     pub fn is_undisturbed(&self) -> bool {
         self.state == State::Run && self.fault.is_none() && self.time_code.is_none()
@@ -409,7 +409,7 @@ impl End {
         self.filled = self.filled.saturating_sub(n);
     }
 
-    /// Whether an FCT may be sent now: eight free places that are not promised yet, and no more than 56 outstanding.
+    /// Tells whether an FCT may be sent now: eight free places that are not promised yet, and no more than 56 outstanding.
     #[must_use]
     pub fn fct_is_due(&self) -> bool {
         // A NULL comes first in any edition: the far end takes no FCT before it.

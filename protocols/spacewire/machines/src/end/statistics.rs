@@ -1,4 +1,4 @@
-//! What an end counts.
+//! The counts of an end.
 use super::LinkError;
 use crate::character::Code;
 
@@ -37,7 +37,7 @@ impl Counts {
         self.time_codes += other.time_codes;
     }
 
-    /// N-chars: data and the ends of packets.
+    /// Returns the N-chars: data and the ends of packets.
     #[must_use]
     pub fn nchars(&self) -> u64 {
         self.data + self.eops + self.eeps
@@ -68,7 +68,7 @@ impl Errors {
     }
 }
 
-/// What an end counts.
+/// The counts of an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
     /// Codes that left.

@@ -4,7 +4,7 @@ fn at(nanos: u64) -> Picos {
     Picos::from_nanos(nanos)
 }
 
-/// Two ends in Run, each with the other's codes, and the time.
+/// Returns two ends in Run, each with the other's codes, and the time.
 fn running() -> (End, End, Picos) {
     let (mut one, mut other) = (End::new(Settings::default(), at(0)), End::new(Settings::default(), at(0)));
     let mut now = at(0);
@@ -13,8 +13,8 @@ fn running() -> (End, End, Picos) {
         assert!(now < at(40_000), "{:?} {:?}", one.state(), other.state());
         one.elapsed(now);
         other.elapsed(now);
-        for (from, to) in [(true, false), (false, true)] {
-            let (from, to) = if from > to { (&mut one, &mut other) } else { (&mut other, &mut one) };
+        for first in [true, false] {
+            let (from, to) = if first { (&mut one, &mut other) } else { (&mut other, &mut one) };
             if let Sent::Code(code) = from.send(None, now) {
                 assert_eq!(to.receive(Arrival::Code(code), now), Received::Nothing);
             }

@@ -71,7 +71,7 @@ impl<O: Observer> Network<O> {
 }
 
 impl Node {
-    /// Whether the receive queue certainly takes a packet of this length, beside all that can be on its way.
+    /// Tells whether the receive queue certainly takes a packet of this length, beside all that can be on its way.
     fn has_room(&self, length: usize) -> bool {
         self.incoming.bytes() + length + usize::from(CREDIT_MAX) <= self.settings.bytes
             && self.incoming.packets() + usize::from(CREDIT_MAX) <= self.settings.packets
@@ -81,6 +81,8 @@ impl Node {
 fn is_undisturbed(port: &Port) -> bool {
     port.end.is_undisturbed()
         && port.on
+        // Not with a code of the start-up still in progress.
+        && port.bit_now == port.bit_run
         && port.flips.is_none()
         && port.after_nchars.is_none()
         && port.disconnect_at == NEVER
@@ -178,5 +180,4 @@ fn settle<O: Observer>(exchange: &Exchange<'_, O>, at: usize, port: &mut Port) {
     port.boundary = side.boundary;
     port.idle = side.idle;
     port.transmit_at = if side.idle { NEVER } else { side.boundary };
-    port.bit_now = side.bit;
 }

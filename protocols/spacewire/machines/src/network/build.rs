@@ -25,7 +25,7 @@ use crate::time::Picos;
 /// let mut builder = Builder::new();
 /// let one = builder.node("one", NodeSettings::default())?;
 /// let other = builder.node("other", NodeSettings::default())?;
-/// builder.link(one, other, LinkSettings::at_rate(200_000_000))?;
+/// builder.link(one, other, &LinkSettings::at_rate(200_000_000))?;
 /// let mut network = builder.build()?;
 /// network.send(one, b"hello", PacketEnd::Eop)?;
 /// network.run_until(Picos::from_nanos(30_000));
@@ -111,14 +111,14 @@ impl Builder {
         &mut self,
         first: impl Into<Place>,
         second: impl Into<Place>,
-        settings: LinkSettings,
+        settings: &LinkSettings,
     ) -> Result<(), BuildError> {
         let places = [first.into(), second.into()];
         if settings.cable > CABLE_MAX {
             return Err(BuildError::Cable { nanos: settings.cable.as_nanos() });
         }
         for (at, place) in places.into_iter().enumerate() {
-            check_end(place, &settings, at)?;
+            check_end(place, settings, at)?;
             self.check_free(place)?;
         }
         if places[0] == places[1] {
@@ -239,23 +239,25 @@ mod tests {
         assert!(matches!(builder.router("r", ports), Err(BuildError::PortCount { ports: 32, .. })));
         let router = builder.router("r", RouterSettings::default()).unwrap();
         let link = LinkSettings::default;
-        assert!(matches!(builder.link(node, (router, 9), link()), Err(BuildError::UnknownPort { port: 9, .. })));
-        assert!(matches!(builder.link(node, (router, 0), link()), Err(BuildError::UnknownPort { port: 0, .. })));
-        assert!(matches!(builder.link(node, NodeId(7), link()), Err(BuildError::Unknown { .. })));
+        assert!(matches!(builder.link(node, (router, 9), &link()), Err(BuildError::UnknownPort { port: 9, .. })));
+        assert!(matches!(builder.link(node, (router, 0), &link()), Err(BuildError::UnknownPort { port: 0, .. })));
+        assert!(matches!(builder.link(node, NodeId(7), &link()), Err(BuildError::Unknown { .. })));
         for rate in [0, 400_000_001] {
-            let refused = builder.link(node, (router, 1), LinkSettings::at_rate(rate));
+            let refused = builder.link(node, (router, 1), &LinkSettings::at_rate(rate));
             assert!(matches!(refused, Err(BuildError::Rate { .. })));
         }
         let mut small = link();
         small.ends[1].buffer = 7;
-        assert!(matches!(builder.link(node, (router, 1), small), Err(BuildError::Buffer { buffer: 7, .. })));
+        assert!(matches!(builder.link(node, (router, 1), &small), Err(BuildError::Buffer { buffer: 7, .. })));
         let long = LinkSettings { cable: Picos::from_nanos(5_001), ..link() };
-        assert!(matches!(builder.link(node, (router, 1), long), Err(BuildError::Cable { .. })));
+        assert!(matches!(builder.link(node, (router, 1), &long), Err(BuildError::Cable { .. })));
         assert!(matches!(builder.route(router, 31, Route::to(1)), Err(BuildError::Address { address: 31, .. })));
         assert!(matches!(builder.route(router, 32, Route::to(9)), Err(BuildError::UnknownPort { .. })));
-        builder.link(node, (router, 1), LinkSettings { any_rate: true, ..LinkSettings::at_rate(600_000_000) }).unwrap();
+        builder
+            .link(node, (router, 1), &LinkSettings { any_rate: true, ..LinkSettings::at_rate(600_000_000) })
+            .unwrap();
         let other = builder.node("other", NodeSettings::default()).unwrap();
-        assert!(matches!(builder.link(other, (router, 1), link()), Err(BuildError::ConnectedTwice { .. })));
+        assert!(matches!(builder.link(other, (router, 1), &link()), Err(BuildError::ConnectedTwice { .. })));
         assert_eq!(builder.build().err(), Some(BuildError::NotConnected { node: "other".into() }));
     }
 }

@@ -15,7 +15,7 @@ use crate::time::Picos;
 /// How often packets that wait for an output are looked at.
 pub(super) const CHECK_INTERVAL: Picos = Picos::from_nanos(100_000);
 
-/// What a packet waits for.
+/// The thing that a packet waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WaitsFor {
     /// Outputs of its router that other packets hold, one in each bit.
@@ -31,7 +31,7 @@ pub enum WaitsFor {
 pub struct Blocked {
     /// The input.
     pub at: Place,
-    /// What it waits for.
+    /// The thing that it waits for.
     pub waits_for: WaitsFor,
     /// The inputs whose packets would have to move first.
     pub behind: Vec<Place>,
@@ -57,7 +57,7 @@ impl<O: Observer> Network<O> {
         self.deadlock.as_ref()
     }
 
-    /// Whether a packet waits for an output.
+    /// Tells whether a packet waits for an output.
     pub(super) fn packets_wait(&self) -> bool {
         self.routers.iter().any(|router| router.waiting != 0)
     }

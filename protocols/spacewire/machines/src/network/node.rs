@@ -75,7 +75,7 @@ impl Node {
         self.time_codes.push_back((Picos(now), code));
     }
 
-    /// Whether a packet that arrives in runs is received like any other.
+    /// Tells whether a packet that arrives in runs is received like any other.
     pub(super) fn takes_runs(&self) -> bool {
         self.settings.sink == Sink::AtOnce && self.buffer.is_empty() && !self.skipping
     }

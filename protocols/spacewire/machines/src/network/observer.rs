@@ -1,4 +1,4 @@
-//! What an observer sees of a network: the view of an analyser on every link.
+//! The records of a network for an observer: the view of an analyser on every link.
 use super::queue::PacketEnd;
 use super::{Deadlock, Place};
 use crate::character::Code;
@@ -50,7 +50,7 @@ pub enum Record<'a> {
 /// The records of one place and kind come in the order of time. Those of different places may be out of order by as much
 /// as one call of [`run_until`](super::Network::run_until) spans: sort them by their time if that matters.
 pub trait Observer {
-    /// Whether records are wanted at all. `()` observes nothing and costs nothing.
+    /// Whether records are made at all. `()` observes nothing and costs nothing.
     const ACTIVE: bool = true;
 
     /// Takes a record.

@@ -27,7 +27,7 @@ pub(super) struct Flight {
     pub(super) cargo: Cargo,
 }
 
-/// What is on its way.
+/// Something on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cargo {
     Code(Code),

@@ -118,7 +118,7 @@ impl Outgoing {
         self.begun = false;
     }
 
-    /// Whether a part of the front packet has been sent.
+    /// Tells whether a part of the front packet has been sent.
     pub(super) fn begun(&self) -> bool {
         self.begun
     }
@@ -143,7 +143,7 @@ impl Incoming {
         self.bytes.len()
     }
 
-    /// Whether a packet has begun to arrive.
+    /// Tells whether a packet has begun to arrive.
     pub(super) fn is_open(&self) -> bool {
         self.began.is_some()
     }

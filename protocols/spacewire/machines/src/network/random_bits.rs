@@ -30,7 +30,7 @@ pub(super) struct Flips {
     gap: u64,
 }
 
-/// What the receiver makes of a character with flipped bits.
+/// The character that arrives, or the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The character as it was sent.

@@ -99,13 +99,13 @@ impl Registers {
     }
 }
 
-/// Answers the packets for the configuration port of a router.
+/// A device behind the configuration port of a router, which answers packets.
 pub trait Configuration: Send {
     /// Takes a packet that arrived at `port`, without the leading 0. Returns the reply, which leaves through that port; an empty one is none.
     fn answer(&mut self, port: u8, packet: &[u8], end: PacketEnd, registers: &mut Registers) -> Vec<u8>;
 }
 
-/// What an input does with the front of its buffer.
+/// The use that an input has for the front of its buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Worm {
     /// Reads the leading byte of a packet.

@@ -115,13 +115,13 @@ impl Latency {
     };
 
     /// Returns the span from the last bit of a character at the input to its first bit at the output.
-    pub(super) fn from_last_bit(&self, clocks: Clocks, bit_in: u64, bit_out: u64) -> u64 {
+    pub(super) fn after_last_bit(&self, clocks: Clocks, bit_in: u64, bit_out: u64) -> u64 {
         let waits = clocks.receive * 2 * bit_in + clocks.system * self.system.0 + clocks.transmit * 2 * bit_out;
         waits.saturating_sub(10 * bit_in)
     }
 }
 
-/// What becomes of a packet for an output whose link does not run.
+/// The fate of a packet for an output whose link does not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum WhenDown {
     /// The packet is spilled, and an error counted.
@@ -138,7 +138,7 @@ pub struct RouterSettings {
     pub ports: u8,
     /// How long it takes.
     pub latency: Latency,
-    /// What becomes of a packet for an output whose link does not run.
+    /// The fate of a packet for an output whose link does not run.
     pub when_down: WhenDown,
     /// Starts a link that is not started when a packet needs it; the packet waits meanwhile.
     pub start_on_request: bool,

@@ -13,13 +13,13 @@ fn micros(micros: u64) -> Picos {
     Picos::from_nanos(micros * 1_000)
 }
 
-/// Two nodes on one link.
-fn pair(settings: LinkSettings) -> (Network, NodeId, NodeId) {
+/// Connects two nodes with one link.
+fn pair(settings: &LinkSettings) -> (Network, NodeId, NodeId) {
     pair_with(settings, [NodeSettings::default(), NodeSettings::default()], Engine::Fast, ())
 }
 
 fn pair_with<O: Observer>(
-    settings: LinkSettings,
+    settings: &LinkSettings,
     nodes: [NodeSettings; 2],
     engine: Engine,
     observer: O,

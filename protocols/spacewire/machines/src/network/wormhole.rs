@@ -27,7 +27,7 @@ impl<O: Observer> Network<O> {
         };
         let bit_out = output.map_or(bit_in, |port| self.ports[port].bit());
         let latency = this.settings.latency;
-        let ready = now + latency.switch.0 + latency.from_last_bit(latency.data, bit_in, bit_out);
+        let ready = now + latency.switch.0 + latency.after_last_bit(latency.data, bit_in, bit_out);
         let stored = &mut this.inputs[usize::from(input)].stored;
         let waits = !stored.is_empty();
         // One after another, whatever the clocks.
@@ -44,7 +44,7 @@ impl<O: Observer> Network<O> {
             let this = &self.routers[router].inputs[usize::from(input)];
             let Some(front) = this.stored.front().copied() else {
                 return if input == 0 && this.worm == Worm::Header {
-                    self.load_reply(router, now)
+                    self.load_reply(router, now);
                 };
             };
             match this.worm {
@@ -209,7 +209,6 @@ impl<O: Observer> Network<O> {
         }
         let this = &mut self.routers[router].outputs[usize::from(output)];
         match this.source {
-            Source::Free => {}
             // The far end has ended the packet itself.
             Source::Ending => this.source = Source::Free,
             Source::Input(input) if cut || !wait => {
@@ -218,7 +217,7 @@ impl<O: Observer> Network<O> {
                 self.spill(router, input, count);
                 self.advance_input(router, input, now);
             }
-            Source::Input(_) => {}
+            Source::Input(_) | Source::Free => {}
         }
         for input in
             (0..32u8).filter(|input| self.routers[router].waiting & (1 << input) != 0).collect::<super::Vec<_>>()
@@ -272,7 +271,7 @@ impl<O: Observer> Network<O> {
                 continue;
             };
             let this = &mut self.ports[port];
-            this.time_code = Some((now + latency.from_last_bit(latency.time_code, bit_in, this.bit()), code));
+            this.time_code = Some((now + latency.after_last_bit(latency.time_code, bit_in, this.bit()), code));
             this.set_alarm();
             self.touch(port);
         }

@@ -9,7 +9,7 @@ use crate::character::Code;
 use crate::end::{CREDIT_MAX, CREDIT_OF_FCT, Counts};
 use crate::time::Picos;
 
-/// What a run consists of.
+/// The N-chars of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Bytes of data.
@@ -45,7 +45,7 @@ impl Run {
 /// One end.
 #[derive(Debug, Default)]
 pub(super) struct Side {
-    /// Its next boundary.
+    /// The next boundary.
     pub(super) boundary: u64,
     /// Nothing that the far end has or will send on its own makes it send anything but NULLs.
     pub(super) idle: bool,

@@ -2,9 +2,9 @@
 use super::*;
 use crate::end::{Fault, LinkError};
 
-/// A long packet is on its way when the fault comes. Returns the network 100 us later, and the packets received.
+/// Sends a fault while a long packet is on its way. Returns the network 100 us later, and the packets received.
 fn with_fault(fault: Fault) -> (Network, NodeId, NodeId, Vec<Packet>) {
-    let (mut network, one, other) = pair(LinkSettings::default());
+    let (mut network, one, other) = pair(&LinkSettings::default());
     network.send(one, &packet(0, 4000), PacketEnd::Eop).unwrap();
     network.send(one, &packet(1, 40), PacketEnd::Eop).unwrap();
     network.inject_at(one, fault, micros(60)).unwrap();
@@ -51,7 +51,7 @@ fn a_silent_line_is_noticed_after_850_ns() {
     }
     let settings = LinkSettings { cable: Picos::from_nanos(100), ..LinkSettings::default() };
     let nodes = [NodeSettings::default(), NodeSettings::default()];
-    let (mut network, one, other) = pair_with(settings, nodes, Engine::Fast, Failures::default());
+    let (mut network, one, other) = pair_with(&settings, nodes, Engine::Fast, Failures::default());
     network.inject_at(one, Fault::Disconnect, micros(50)).unwrap();
     network.run_until(micros(52));
     let [first, second] = &network.observer().0[..] else { panic!("{:?}", network.observer().0) };
@@ -66,7 +66,7 @@ fn a_silent_line_is_noticed_after_850_ns() {
 fn an_nchar_without_credit_is_an_error() {
     let asked = NodeSettings { sink: Sink::Asked, ..NodeSettings::default() };
     let nodes = [NodeSettings::default(), asked];
-    let (mut network, one, other) = pair_with(LinkSettings::default(), nodes, Engine::Fast, ());
+    let (mut network, one, other) = pair_with(&LinkSettings::default(), nodes, Engine::Fast, ());
     network.send(one, &packet(0, 100), PacketEnd::Eop).unwrap();
     network.inject_after(one, Fault::WithoutCredit, 56).unwrap();
     network.run_until(micros(30));
@@ -78,7 +78,7 @@ fn an_nchar_without_credit_is_an_error() {
 
 #[test]
 fn a_fault_after_n_nchars_cuts_there() {
-    let (mut network, one, other) = pair(LinkSettings::default());
+    let (mut network, one, other) = pair(&LinkSettings::default());
     network.send(one, &packet(0, 1000), PacketEnd::Eop).unwrap();
     network.inject_after(one, Fault::Parity, 123).unwrap();
     network.run_until(micros(200));
@@ -88,7 +88,7 @@ fn a_fault_after_n_nchars_cuts_there() {
 
 #[test]
 fn a_link_that_is_disabled_stays_down_until_it_is_enabled() {
-    let (mut network, one, other) = pair(LinkSettings::default());
+    let (mut network, one, other) = pair(&LinkSettings::default());
     network.run_until(micros(50));
     network.configure(one, |settings| settings.disabled = true).unwrap();
     network.run_until(micros(1_000));
@@ -103,7 +103,7 @@ fn a_link_that_is_disabled_stays_down_until_it_is_enabled() {
 fn bit_errors_come_as_often_as_asked_and_few_pass_parity() {
     let errors = Some(BitErrors { rate: 1e-4, seed: 1 });
     let settings = LinkSettings { bit_errors: [errors, None], ..LinkSettings::default() };
-    let (mut network, one, other) = pair(settings);
+    let (mut network, one, other) = pair(&settings);
     network.run_until(micros(100_000));
     let parity = network.statistics(other).unwrap().errors.parity as f64;
     // A link that fails every 50 us and is down for 22 us.

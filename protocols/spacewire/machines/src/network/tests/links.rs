@@ -4,7 +4,7 @@ use super::*;
 /// Runs packets of one size for 20 ms and returns Mbit/s of data, from a full queue on to a full queue still.
 fn data_rate(length: usize, both: bool, engine: Engine) -> f64 {
     let nodes = || NodeSettings { packets: usize::MAX, bytes: usize::MAX, ..NodeSettings::default() };
-    let (mut network, one, other) = pair_with(LinkSettings::default(), [nodes(), nodes()], engine, ());
+    let (mut network, one, other) = pair_with(&LinkSettings::default(), [nodes(), nodes()], engine, ());
     let bytes = packet(0, length);
     let enough = 500_000 / length + 50;
     for _ in 0..enough {
@@ -43,7 +43,7 @@ fn both_ways_at_200_mbit_s_lose_four_bits_for_eight_nchars() {
 
 #[test]
 fn a_link_starts_in_20_us_after_the_standards_waits() {
-    let (mut network, one, other) = pair(LinkSettings::default());
+    let (mut network, one, other) = pair(&LinkSettings::default());
     network.run_until(Picos::from_nanos(19_200));
     assert_eq!(network.end(one).unwrap().state(), State::Started);
     network.run_until(Picos::from_nanos(21_600));
@@ -54,7 +54,7 @@ fn a_link_starts_in_20_us_after_the_standards_waits() {
 
 #[test]
 fn idle_nulls_are_counted_but_not_run_one_by_one() {
-    let (mut network, one, other) = pair(LinkSettings::default());
+    let (mut network, one, other) = pair(&LinkSettings::default());
     network.run_until(micros(100));
     assert_eq!(network.next_event(), None);
     let before = network.statistics(one).unwrap();
@@ -66,7 +66,7 @@ fn idle_nulls_are_counted_but_not_run_one_by_one() {
 
 #[test]
 fn a_packet_takes_its_bits_and_the_cable() {
-    let (mut network, one, other) = pair(LinkSettings { cable: Picos::from_nanos(50), ..LinkSettings::default() });
+    let (mut network, one, other) = pair(&LinkSettings { cable: Picos::from_nanos(50), ..LinkSettings::default() });
     network.run_until(micros(100));
     network.send(one, &packet(1, 60), PacketEnd::Eop).unwrap();
     network.run_until(micros(200));
@@ -80,7 +80,7 @@ fn a_packet_takes_its_bits_and_the_cable() {
 
 #[test]
 fn rates_may_differ_between_the_directions() {
-    let (mut network, one, other) = pair(LinkSettings { rates: [200_000_000, 10_000_000], ..LinkSettings::default() });
+    let (mut network, one, other) = pair(&LinkSettings { rates: [200_000_000, 10_000_000], ..LinkSettings::default() });
     for number in 0..10 {
         network.send(one, &packet(number, 1000), PacketEnd::Eop).unwrap();
     }
@@ -92,7 +92,7 @@ fn rates_may_differ_between_the_directions() {
 #[test]
 fn credit_bounds_a_long_cable() {
     let cable = Picos::from_nanos(4_000);
-    let (mut network, one, other) = pair(LinkSettings { cable, ..LinkSettings::default() });
+    let (mut network, one, other) = pair(&LinkSettings { cable, ..LinkSettings::default() });
     for number in 0..100 {
         network.send(one, &packet(number, 1000), PacketEnd::Eop).unwrap();
     }
@@ -108,7 +108,7 @@ fn credit_bounds_a_long_cable() {
 fn a_host_that_does_not_take_stops_the_sender_at_its_buffer() {
     let asked = NodeSettings { sink: Sink::Asked, ..NodeSettings::default() };
     let nodes = [NodeSettings::default(), asked];
-    let (mut network, one, other) = pair_with(LinkSettings::default(), nodes, Engine::Fast, ());
+    let (mut network, one, other) = pair_with(&LinkSettings::default(), nodes, Engine::Fast, ());
     network.send(one, &packet(3, 200), PacketEnd::Eop).unwrap();
     network.run_until(micros(100));
     assert_eq!(network.end(other).unwrap().filled(), CREDIT_MAX);
@@ -126,7 +126,7 @@ fn a_host_that_does_not_take_stops_the_sender_at_its_buffer() {
 fn a_host_at_a_rate_sets_the_pace() {
     let slow = NodeSettings { sink: Sink::Rate(1_000_000), ..NodeSettings::default() };
     let nodes = [NodeSettings::default(), slow];
-    let (mut network, one, other) = pair_with(LinkSettings::default(), nodes, Engine::Fast, ());
+    let (mut network, one, other) = pair_with(&LinkSettings::default(), nodes, Engine::Fast, ());
     for number in 0..20 {
         network.send(one, &packet(number, 99), PacketEnd::Eop).unwrap();
     }
@@ -138,7 +138,7 @@ fn a_host_at_a_rate_sets_the_pace() {
 #[test]
 fn queues_have_bounds_that_name_themselves() {
     let small = || NodeSettings { packets: 2, bytes: 100, ..NodeSettings::default() };
-    let (mut network, one, other) = pair_with(LinkSettings::default(), [small(), small()], Engine::Fast, ());
+    let (mut network, one, other) = pair_with(&LinkSettings::default(), [small(), small()], Engine::Fast, ());
     network.send(one, &packet(0, 60), PacketEnd::Eop).unwrap();
     let refused = network.send(one, &packet(0, 60), PacketEnd::Eop).unwrap_err();
     assert!(matches!(refused, SendError::TooManyBytes { length: 60, queued: 60, limit: 100, .. }), "{refused}");
@@ -159,7 +159,7 @@ fn queues_have_bounds_that_name_themselves() {
 
 #[test]
 fn time_codes_go_between_the_bytes_of_a_packet() {
-    let (mut network, one, other) = pair(LinkSettings::default());
+    let (mut network, one, other) = pair(&LinkSettings::default());
     network.run_until(micros(100));
     network.send(one, &packet(0, 1000), PacketEnd::Eop).unwrap();
     network.run_until(micros(110));
@@ -174,7 +174,7 @@ fn time_codes_go_between_the_bytes_of_a_packet() {
 
 #[test]
 fn credit_is_56_at_the_most() {
-    let (mut network, one, other) = pair(LinkSettings::default());
+    let (mut network, one, other) = pair(&LinkSettings::default());
     for number in 0..100 {
         network.send(one, &packet(number, 77), PacketEnd::Eop).unwrap();
         network.send(other, &packet(number, 5), PacketEnd::Eop).unwrap();

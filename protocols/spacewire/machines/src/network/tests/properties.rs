@@ -74,7 +74,7 @@ fn play(seed: u64, engine: Engine) -> (Diary, Vec<Packet>, String) {
         sink: if random.chance(0.9) { Sink::AtOnce } else { Sink::Rate(3_000_000) },
     };
     let nodes = [node(random), node(random)];
-    let (mut network, one, other) = pair_with(link, nodes, engine, Diary::default());
+    let (mut network, one, other) = pair_with(&link, nodes, engine, Diary::default());
     let (busy, faulty) = (random.unit(), random.chance(0.3));
     let mut packets = Vec::new();
     for number in 0..60 {
@@ -163,19 +163,19 @@ fn jungle(random: &mut Random) -> Jungle {
         for port in 1..=3u8 {
             let node = NodeSettings { packets: 200, bytes: 20_000, ..NodeSettings::default() };
             nodes.push(builder.node(&format!("node {at} {port}"), node).unwrap());
-            builder.link(nodes[nodes.len() - 1], (ids[at], port), link(random)).unwrap();
+            builder.link(nodes[nodes.len() - 1], (ids[at], port), &link(random)).unwrap();
         }
         if at > 0 {
-            builder.link((ids[at - 1], 4), (ids[at], 5), link(random)).unwrap();
+            builder.link((ids[at - 1], 4), (ids[at], 5), &link(random)).unwrap();
         }
     }
     if is_ring {
-        builder.link((ids[routers - 1], 4), (ids[0], 5), link(random)).unwrap();
+        builder.link((ids[routers - 1], 4), (ids[0], 5), &link(random)).unwrap();
     }
     Jungle { network: builder.build().unwrap(), nodes, routers, watchdog }
 }
 
-/// A packet on a path of one to six hops, all bytes of its cargo the same: what arrives is whole, cut, or from a flip unnoticed.
+/// Sends a packet on a path of one to six hops. All bytes of its cargo are the same, and say how many there are.
 fn send_randomly(jungle: &mut Jungle, random: &mut Random) -> bool {
     let hops = random.below(5);
     let mut bytes: Vec<u8> = (0..hops).map(|_| 4 + random.below(2) as u8).collect();

@@ -4,7 +4,7 @@ use crate::end::Fault;
 
 const PRESET: Latency = Latency::SPW_10X;
 
-/// A router with one node at each port.
+/// Builds a router with one node at each port.
 fn star(settings: RouterSettings) -> (Network, RouterId, Vec<NodeId>) {
     let mut builder = Builder::new();
     let ports = settings.ports;
@@ -12,7 +12,7 @@ fn star(settings: RouterSettings) -> (Network, RouterId, Vec<NodeId>) {
     let mut nodes = Vec::new();
     for port in 1..=ports {
         let node = builder.node(&alloc::format!("node {port}"), NodeSettings::default()).unwrap();
-        builder.link(node, (router, port), LinkSettings::default()).unwrap();
+        builder.link(node, (router, port), &LinkSettings::default()).unwrap();
         nodes.push(node);
     }
     let mut network = builder.build().unwrap();
@@ -75,10 +75,10 @@ fn latency_is_that_of_the_preset() {
         let mut before: Place = one.into();
         for hop in 0..hops {
             let router = builder.router(&alloc::format!("router {hop}"), four()).unwrap();
-            builder.link(before, (router, 1), LinkSettings::default()).unwrap();
+            builder.link(before, (router, 1), &LinkSettings::default()).unwrap();
             before = (router, 2).into();
         }
-        builder.link(before, other, LinkSettings::default()).unwrap();
+        builder.link(before, other, &LinkSettings::default()).unwrap();
         let mut network = builder.build().unwrap();
         network.run_until(micros(100));
         network.send(one, &addressed(&[2, 2, 2][..hops], 0, 60), PacketEnd::Eop).unwrap();
@@ -95,7 +95,7 @@ fn latency_is_that_of_the_preset() {
 
 #[test]
 fn the_preset_gives_the_manuals_figures_at_200_mbit_s() {
-    let first_to_first = |clocks| PRESET.from_last_bit(clocks, 5_000, 5_000) + 50_000;
+    let first_to_first = |clocks| PRESET.after_last_bit(clocks, 5_000, 5_000) + 50_000;
     assert_eq!(first_to_first(PRESET.data) / 100, 5_466);
     assert!(first_to_first(PRESET.time_code).abs_diff(409_300) < 1_000);
 }
@@ -162,7 +162,7 @@ fn a_link_starts_when_a_packet_asks_for_it() {
         if port == 2 {
             link.ends.iter_mut().for_each(|end| end.link_start = false);
         }
-        builder.link(nodes[port - 1], (router, port as u8), link).unwrap();
+        builder.link(nodes[port - 1], (router, port as u8), &link).unwrap();
     }
     let mut network = builder.build().unwrap();
     network.run_until(micros(100));
@@ -202,7 +202,7 @@ fn the_watchdog_cuts_a_packet_that_stands() {
     for port in 1..=3u8 {
         let sink = if port == 3 { Sink::Asked } else { Sink::AtOnce };
         nodes.push(builder.node(&alloc::format!("{port}"), NodeSettings { sink, ..NodeSettings::default() }).unwrap());
-        builder.link(nodes[usize::from(port) - 1], (router, port), LinkSettings::default()).unwrap();
+        builder.link(nodes[usize::from(port) - 1], (router, port), &LinkSettings::default()).unwrap();
     }
     let mut network = builder.build().unwrap();
     network.run_until(micros(100));
@@ -273,7 +273,7 @@ fn packets_for_port_0_are_answered_through_the_port_they_came_from() {
     assert_eq!(received[3][1].bytes, [100, 1]);
 }
 
-/// Three routers in a ring; each node sends two links on, so that each packet waits for the next one.
+/// Builds three routers in a ring; each node sends two links on, so that each packet waits for the next one.
 fn ring(watchdog: Option<Picos>) -> (Network, Vec<NodeId>) {
     let mut builder = Builder::new();
     let settings = || RouterSettings { watchdog, ..four() };
@@ -282,8 +282,8 @@ fn ring(watchdog: Option<Picos>) -> (Network, Vec<NodeId>) {
     let mut nodes = Vec::new();
     for at in 0..3 {
         nodes.push(builder.node(&alloc::format!("node {at}"), NodeSettings::default()).unwrap());
-        builder.link(nodes[at], (routers[at], 1), LinkSettings::default()).unwrap();
-        builder.link((routers[at], 2), (routers[(at + 1) % 3], 3), LinkSettings::default()).unwrap();
+        builder.link(nodes[at], (routers[at], 1), &LinkSettings::default()).unwrap();
+        builder.link((routers[at], 2), (routers[(at + 1) % 3], 3), &LinkSettings::default()).unwrap();
     }
     let mut network = builder.build().unwrap();
     network.run_until(micros(100));
