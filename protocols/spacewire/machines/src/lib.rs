@@ -3,11 +3,16 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+pub mod character;
+pub mod end;
 mod end_of_packet;
 pub mod gresb;
+pub mod network;
 pub mod ptp;
 pub mod rmap;
 pub mod ssdtp2;
 mod stream;
+mod time;
 
 pub use end_of_packet::EndOfPacket;
+pub use time::Picos;

@@ -1,0 +1,266 @@
+//! Properties over many seeds. `HODO_SPACEWIRE_SEEDS` says how many.
+extern crate std;
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+
+use hodo_machine::Random;
+
+use super::*;
+use crate::character::Code;
+use crate::end::Fault;
+
+fn seeds(usual: u64) -> core::ops::Range<u64> {
+    let asked = std::env::var("HODO_SPACEWIRE_SEEDS").ok().and_then(|text| text.parse().ok());
+    0..asked.unwrap_or(usual)
+}
+
+/// Everything that happened, code by code: for each place what left, and what else there was.
+#[derive(Debug, Default, PartialEq)]
+struct Diary {
+    left: BTreeMap<Place, Vec<(u64, Code)>>,
+    events: BTreeMap<Place, Vec<(u64, String)>>,
+}
+
+impl Observer for Diary {
+    fn record(&mut self, at: Picos, place: Place, record: Record<'_>) {
+        let left = self.left.entry(place).or_default();
+        match record {
+            Record::Nulls { count, bit } => left.extend((0..count).map(|n| (at.0 + n * 8 * bit.0, Code::Null))),
+            Record::Data { bytes, bit } => {
+                left.extend((0..).zip(bytes).map(|(n, byte)| (at.0 + n * 10 * bit.0, Code::Data(*byte))));
+            }
+            Record::Code(code) => left.push((at.0, code)),
+            other => self.events.entry(place).or_default().push((at.0, format!("{other:?}"))),
+        }
+    }
+}
+
+const RATES: [u64; 6] = [200_000_000, 100_000_000, 66_000_000, 10_000_000, 400_000_000, 50_000_000];
+const FAULTS: [Fault; 5] = [Fault::Parity, Fault::Escape, Fault::Fct, Fault::WithoutCredit, Fault::Disconnect];
+
+fn pick<T: Copy>(random: &mut Random, from: &[T]) -> T {
+    from[random.below(from.len() as u64) as usize]
+}
+
+fn random_link(random: &mut Random) -> LinkSettings {
+    let mut settings = LinkSettings {
+        rates: [pick(random, &RATES), pick(random, &RATES)],
+        cable: Picos(pick(random, &[0, 0, 5_000, 12_345, 100_000, 3_000_000])),
+        ..LinkSettings::default()
+    };
+    if random.chance(0.5) {
+        settings.rates[1] = settings.rates[0];
+    }
+    for end in &mut settings.ends {
+        end.buffer = pick(random, &[56, 56, 56, 8, 13, 24, 64, 100]);
+    }
+    settings
+}
+
+fn random_length(random: &mut Random) -> usize {
+    let most = pick(random, &[2, 20, 70, 600]);
+    random.below(most) as usize
+}
+
+/// Plays one scenario, and returns all that happened.
+fn play(seed: u64, engine: Engine) -> (Diary, Vec<Packet>, String) {
+    let random = &mut Random::new(seed);
+    let link = random_link(random);
+    let node = |random: &mut Random| NodeSettings {
+        packets: pick(random, &[10_000, 10_000, 60, 3]),
+        bytes: pick(random, &[1 << 20, 1 << 20, 5_000, 700]),
+        sink: if random.chance(0.9) { Sink::AtOnce } else { Sink::Rate(3_000_000) },
+    };
+    let nodes = [node(random), node(random)];
+    let (mut network, one, other) = pair_with(&link, nodes, engine, Diary::default());
+    let (busy, faulty) = (random.unit(), random.chance(0.3));
+    let mut packets = Vec::new();
+    for number in 0..60 {
+        for node in [one, other] {
+            while random.chance(busy) {
+                let end = if random.chance(0.05) { PacketEnd::Eep } else { PacketEnd::Eop };
+                _ = network.send(node, &packet(number, random_length(random)), end);
+            }
+            if random.chance(0.05) {
+                network.time_code(node, number as u8).unwrap();
+            }
+            if faulty && random.chance(0.03) {
+                let at = network.now() + Picos(random.below(30_000_000));
+                network.inject_at(node, pick(random, &FAULTS), at).unwrap();
+            }
+            if faulty && random.chance(0.02) {
+                network.inject_after(node, pick(random, &FAULTS), random.below(100)).unwrap();
+            }
+        }
+        let most = pick(random, &[10_000, 1_000_000, 20_000_000]);
+        network.run_until(network.now() + Picos(random.below(most)));
+        if random.chance(0.5) {
+            packets.extend(receive_all(&mut network, one));
+            packets.extend(receive_all(&mut network, other));
+        }
+    }
+    let counts = [one, other].map(|node| (network.statistics(node).unwrap(), network.end(node).unwrap().credit()));
+    // Idle NULLs have not been recorded yet.
+    for node in [one, other] {
+        network.wake_for_test(node);
+    }
+    (core::mem::take(network.observer()), packets, format!("{counts:?}"))
+}
+
+#[test]
+fn both_engines_do_the_same_at_the_same_times() {
+    for seed in seeds(400) {
+        let (diary, packets, counts) = play(seed, Engine::Fast);
+        let (expected, expected_packets, expected_counts) = play(seed, Engine::Reference);
+        for (place, expected) in &expected.left {
+            let left = &diary.left[place];
+            if let Some(at) = (0..expected.len().max(left.len())).find(|at| left.get(*at) != expected.get(*at)) {
+                let near = at.saturating_sub(4)..at + 2;
+                let show = |codes: &[(u64, Code)]| format!("{:?}", codes.get(near.start..near.end.min(codes.len())));
+                panic!("seed {seed}, {place:?}, code {at}: {}, not {}", show(left), show(expected));
+            }
+        }
+        assert_eq!(diary.events, expected.events, "seed {seed}");
+        let wrong = packets.iter().zip(&expected_packets).position(|(packet, expected)| packet != expected);
+        assert_eq!(wrong.map(|at| (at, &packets[at], &expected_packets[at])), None, "seed {seed}");
+        assert_eq!(packets.len(), expected_packets.len(), "seed {seed}");
+        assert_eq!(counts, expected_counts, "seed {seed}");
+    }
+}
+
+/// A random network: routers in a tree or a ring, three ports each for nodes, links with bit errors and faults.
+struct Jungle {
+    network: Network,
+    nodes: Vec<NodeId>,
+    routers: usize,
+    watchdog: bool,
+}
+
+fn jungle(random: &mut Random) -> Jungle {
+    let mut builder = Builder::new();
+    let (routers, watchdog) = (1 + random.below(4) as usize, random.chance(0.7));
+    let is_ring = routers > 2 && random.chance(0.5);
+    let bit_errors = |random: &mut Random| {
+        let rate = pick(random, &[0.0, 0.0, 1e-6, 1e-5, 1e-4]);
+        Some(BitErrors { rate, seed: random.bits() })
+    };
+    let link = |random: &mut Random| LinkSettings {
+        bit_errors: [bit_errors(random), bit_errors(random)],
+        ..random_link(random)
+    };
+    let mut nodes = Vec::new();
+    let mut ids: Vec<RouterId> = Vec::new();
+    for at in 0..routers {
+        let settings = RouterSettings {
+            ports: 5,
+            when_down: pick(random, &[WhenDown::Spill, WhenDown::Wait]),
+            watchdog: watchdog.then_some(Picos(100_000_000 + random.below(200_000_000))),
+            ..RouterSettings::default()
+        };
+        ids.push(builder.router(&format!("router {at}"), settings).unwrap());
+        for port in 1..=3u8 {
+            let node = NodeSettings { packets: 200, bytes: 20_000, ..NodeSettings::default() };
+            nodes.push(builder.node(&format!("node {at} {port}"), node).unwrap());
+            builder.link(nodes[nodes.len() - 1], (ids[at], port), &link(random)).unwrap();
+        }
+        if at > 0 {
+            builder.link((ids[at - 1], 4), (ids[at], 5), &link(random)).unwrap();
+        }
+    }
+    if is_ring {
+        builder.link((ids[routers - 1], 4), (ids[0], 5), &link(random)).unwrap();
+    }
+    Jungle { network: builder.build().unwrap(), nodes, routers, watchdog }
+}
+
+/// Sends a packet on a path of one to six hops. All bytes of its cargo are the same, and say how many there are.
+fn send_randomly(jungle: &mut Jungle, random: &mut Random) -> bool {
+    let hops = random.below(5);
+    let mut bytes: Vec<u8> = (0..hops).map(|_| 4 + random.below(2) as u8).collect();
+    bytes.push(1 + random.below(3) as u8);
+    if random.chance(0.02) {
+        bytes.insert(0, random.bits() as u8);
+    }
+    let from = pick(random, &jungle.nodes);
+    let length = random_length(random).clamp(1, 127) as u8;
+    bytes.extend((0..=length).map(|_| length | 0x80));
+    jungle.network.send(from, &bytes, PacketEnd::Eop).is_ok()
+}
+
+fn check(jungle: &mut Jungle, seed: u64) -> (u64, u64) {
+    let (mut whole, mut wrong) = (0, 0);
+    for node in jungle.nodes.clone() {
+        for packet in receive_all(&mut jungle.network, node) {
+            let first = packet.bytes[0];
+            let is_right =
+                packet.bytes.len() == usize::from(first & 0x7F) + 1 && packet.bytes.iter().all(|byte| *byte == first);
+            whole += u64::from(packet.header.end == PacketEnd::Eop);
+            wrong += u64::from(packet.header.end == PacketEnd::Eop && !is_right && first & 0x80 != 0);
+        }
+        let end = jungle.network.end(node).unwrap();
+        assert!(end.credit() <= CREDIT_MAX && end.promised() <= CREDIT_MAX, "seed {seed}");
+    }
+    (whole, wrong)
+}
+
+fn unnoticed(network: &Network) -> u64 {
+    network.ports.iter().map(|port| port.unnoticed).sum()
+}
+
+fn bounded(network: &Network) -> bool {
+    let ports = network.ports.iter().all(|port| port.inbound.len() <= 2_000 && port.planned.len() <= 64);
+    let inputs = network.routers.iter().flat_map(|router| &router.inputs);
+    ports && inputs.into_iter().all(|input| input.stored.len() <= 3 * 100)
+}
+
+#[test]
+fn packets_arrive_whole_or_say_why_not_and_links_come_back() {
+    let (mut packets, mut circles) = (0, 0);
+    for seed in seeds(400) {
+        let random = &mut Random::new(seed);
+        let mut jungle = jungle(random);
+        let (mut whole, mut wrong) = (0, 0);
+        for _ in 0..10 {
+            for _ in 0..random.below(20) {
+                send_randomly(&mut jungle, random);
+            }
+            if random.chance(0.3) {
+                let place = pick(random, &jungle.nodes);
+                jungle.network.inject(place, pick(random, &FAULTS)).unwrap();
+            }
+            let step = random.below(60_000_000);
+            jungle.network.run_until(jungle.network.now() + Picos(step));
+            let (more, worse) = check(&mut jungle, seed);
+            (whole, wrong) = (whole + more, wrong + worse);
+            assert!(bounded(&jungle.network), "seed {seed}");
+        }
+        // No more errors: all links run again if they have room for an FCT, and packets go on or say that they never will.
+        for port in &mut jungle.network.ports {
+            port.flips = None;
+        }
+        for _ in 0..60 {
+            let now = jungle.network.now();
+            jungle.network.run_until(now + micros(500));
+            let (more, worse) = check(&mut jungle, seed);
+            (whole, wrong) = (whole + more, wrong + worse);
+            if jungle.network.next_event().is_none() {
+                break;
+            }
+        }
+        for pair in jungle.network.ports.chunks(2) {
+            let is_full = |port: &port::Port| port.end.filled() + 8 > port.end.settings().buffer;
+            assert!(pair.iter().all(port::Port::runs) || pair.iter().any(is_full), "seed {seed}");
+        }
+        let stands =
+            jungle.network.routers.iter().any(|router| router.inputs.iter().any(|input| !input.stored.is_empty()))
+                || jungle.nodes.iter().any(|node| jungle.network.queued(*node).0 > 0);
+        let says = jungle.network.deadlock().is_some();
+        assert_eq!(stands, says, "seed {seed}: {:?} {}", jungle.network.deadlock(), unnoticed(&jungle.network));
+        assert!(!(says && jungle.watchdog), "seed {seed}: {} routers", jungle.routers);
+        assert!(wrong == 0 || unnoticed(&jungle.network) > 0, "seed {seed}: {wrong} packets altered");
+        (packets, circles) = (packets + whole, circles + u64::from(says));
+    }
+    assert!(packets > 0 && circles > 0, "{packets} packets, {circles} circles");
+}

@@ -1,0 +1,346 @@
+//! Packets on their way through a router: each holds its output from its first character to its end.
+use super::port::NEVER;
+use super::router::{Route, Source, Stored, Worm};
+use super::{Network, Observer, PacketEnd, WhenDown};
+use crate::character::Code;
+
+/// Bytes of a packet for the configuration port that are kept. A longer one is cut.
+const CONFIGURATION_BYTES: usize = 65_536;
+
+/// Whether an input got an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Connection {
+    Made,
+    Waits,
+    Impossible,
+}
+
+impl<O: Observer> Network<O> {
+    /// Puts an N-char into the receive buffer of an input.
+    pub(super) fn deliver_to_router(&mut self, router: usize, input: u8, code: Code, counts: bool, now: u64) {
+        let this = &mut self.routers[router];
+        let bit_in = this.port(input).map_or(0, |port| self.ports[port].bit());
+        // The transmit clock is that of the output, which is not known before the header was read.
+        let output = match this.inputs[usize::from(input)].worm {
+            Worm::Routed(output) => this.port(output),
+            _ => None,
+        };
+        let bit_out = output.map_or(bit_in, |port| self.ports[port].bit());
+        let latency = this.settings.latency;
+        let ready = now + latency.switch.0 + latency.after_last_bit(latency.data, bit_in, bit_out);
+        let stored = &mut this.inputs[usize::from(input)].stored;
+        let waits = !stored.is_empty();
+        // One after another, whatever the clocks.
+        let ready = stored.back().map_or(ready, |last| ready.max(last.ready));
+        stored.push_back(Stored { code, ready, counts });
+        if !waits {
+            self.advance_input(router, input, now);
+        }
+    }
+
+    /// Moves an input on as far as it can go now.
+    fn advance_input(&mut self, router: usize, input: u8, now: u64) {
+        loop {
+            let this = &self.routers[router].inputs[usize::from(input)];
+            let Some(front) = this.stored.front().copied() else {
+                return if input == 0 && this.worm == Worm::Header {
+                    self.load_reply(router, now);
+                };
+            };
+            match this.worm {
+                Worm::Header => self.read_header(router, input, front.code, now),
+                Worm::Waiting(route) => match self.connect(router, input, route, now) {
+                    Connection::Made => {}
+                    Connection::Waits => return,
+                    Connection::Impossible => self.spill(router, input, |faults| faults.down += 1),
+                },
+                Worm::Routed(output) => {
+                    let switched = self.routers[router].outputs[usize::from(output)].switched;
+                    return self.ready_at(router, output, front.ready.max(switched), now);
+                }
+                Worm::Spilling => {
+                    if !matches!(self.pop(router, input, now).code, Code::Data(_)) {
+                        self.set_worm(router, input, Worm::Header, now);
+                    }
+                }
+                Worm::Configuring => self.collect(router, input, now),
+            }
+        }
+    }
+
+    fn read_header(&mut self, router: usize, input: u8, code: Code, now: u64) {
+        let Code::Data(address) = code else {
+            self.pop(router, input, now);
+            return self.count(router, input, |faults| faults.empty += 1);
+        };
+        if address == 0 && input != 0 {
+            self.pop(router, input, now);
+            return self.set_worm(router, input, Worm::Configuring, now);
+        }
+        match self.routers[router].registers.route(address) {
+            Some(route) if input != 0 => {
+                if route.delete_header {
+                    self.pop(router, input, now);
+                }
+                self.wait(router, input, route, now);
+            }
+            _ => self.spill(router, input, |faults| faults.invalid_address += 1),
+        }
+        // A packet may have ended with its header.
+        self.advance_if_waiting(router, input, now);
+    }
+
+    /// Lets an input wait for an output, with the watchdog looking.
+    fn wait(&mut self, router: usize, input: u8, route: Route, now: u64) {
+        self.set_worm(router, input, Worm::Waiting(route), now);
+        self.routers[router].waiting |= 1 << input;
+        if self.next_check == NEVER {
+            self.next_check = now + super::deadlock::CHECK_INTERVAL.0;
+        }
+        if let Some(port) = self.routers[router].port(input) {
+            let this = &mut self.ports[port];
+            if this.watchdog != NEVER {
+                this.watchdog_at = now + this.watchdog;
+                this.set_alarm();
+                self.touch(port);
+            }
+        }
+    }
+
+    /// Looks for an output for a packet whose deleted header was all that has arrived.
+    fn advance_if_waiting(&mut self, router: usize, input: u8, now: u64) {
+        let this = &self.routers[router].inputs[usize::from(input)];
+        if let Worm::Waiting(route) = this.worm
+            && this.stored.is_empty()
+            && self.connect(router, input, route, now) == Connection::Impossible
+        {
+            self.spill(router, input, |faults| faults.down += 1);
+        }
+    }
+
+    fn connect(&mut self, router: usize, input: u8, route: Route, now: u64) -> Connection {
+        let settings = &self.routers[router].settings;
+        let (on_request, when_down) = (settings.start_on_request, settings.when_down);
+        let mut may_wait = false;
+        for output in (1..32u8).filter(|output| route.outputs & (1 << output) != 0) {
+            let Some(port) = self.routers[router].port(output) else { continue };
+            let settings = self.ports[port].end.settings();
+            if self.ports[port].runs() {
+                may_wait = true;
+                if self.routers[router].outputs[usize::from(output)].source == Source::Free {
+                    self.join(router, input, output, route.priority, now);
+                    return Connection::Made;
+                }
+            } else if on_request && !settings.disabled {
+                may_wait = true;
+                if !settings.link_start {
+                    self.configure_end(port, |settings| settings.link_start = true, now);
+                }
+            } else {
+                may_wait |= when_down == WhenDown::Wait;
+            }
+        }
+        if may_wait { Connection::Waits } else { Connection::Impossible }
+    }
+
+    fn join(&mut self, router: usize, input: u8, output: u8, priority: bool, now: u64) {
+        let this = &mut self.routers[router];
+        let switched = now + this.settings.latency.switch.0;
+        let to = &mut this.outputs[usize::from(output)];
+        (to.source, to.switched, to.begun) = (Source::Input(input), switched, false);
+        to.last[usize::from(priority)] = input;
+        this.waiting &= !(1 << input);
+        self.set_worm(router, input, Worm::Routed(output), now);
+    }
+
+    /// Lets an output look when an N-char is ready.
+    fn ready_at(&mut self, router: usize, output: u8, at: u64, now: u64) {
+        let Some(port) = self.routers[router].port(output) else { return };
+        if at <= now {
+            return self.wake(port, now);
+        }
+        self.ports[port].ready_at = at;
+        self.ports[port].set_alarm();
+        self.touch(port);
+    }
+
+    /// Takes note that an output sent what it was offered.
+    pub(super) fn forwarded(&mut self, router: usize, output: u8, code: Code, now: u64) {
+        let this = &mut self.routers[router].outputs[usize::from(output)];
+        this.begun = true;
+        let ends = !matches!(code, Code::Data(_));
+        let Source::Input(input) = this.source else {
+            return self.release(router, output, now);
+        };
+        self.pop(router, input, now);
+        if ends {
+            self.set_worm(router, input, Worm::Header, now);
+            self.release(router, output, now);
+        }
+        self.advance_input(router, input, now);
+    }
+
+    /// Gives an output to the next packet that waits for it.
+    fn release(&mut self, router: usize, output: u8, now: u64) {
+        let this = &mut self.routers[router];
+        this.outputs[usize::from(output)].source = Source::Free;
+        let runs = this.port(output).is_some_and(|port| self.ports[port].runs());
+        if let Some((input, priority)) = this.arbitrate(output).filter(|_| runs) {
+            self.join(router, input, output, priority, now);
+            self.advance_input(router, input, now);
+        }
+    }
+
+    /// Follows a link that started.
+    pub(super) fn output_started(&mut self, router: usize, output: u8, now: u64) {
+        match self.routers[router].outputs[usize::from(output)].source {
+            Source::Free => self.release(router, output, now),
+            Source::Input(input) => self.advance_input(router, input, now),
+            Source::Ending => {}
+        }
+    }
+
+    /// Follows a link that went down.
+    pub(super) fn output_failed(&mut self, router: usize, output: u8, cut: bool, now: u64) {
+        let wait = self.routers[router].settings.when_down == WhenDown::Wait;
+        if let Some(port) = self.routers[router].port(output) {
+            self.ports[port].ready_at = NEVER;
+            self.ports[port].set_alarm();
+        }
+        let this = &mut self.routers[router].outputs[usize::from(output)];
+        match this.source {
+            // The far end has ended the packet itself.
+            Source::Ending => this.source = Source::Free,
+            Source::Input(input) if cut || !wait => {
+                this.source = Source::Free;
+                let count = |faults: &mut super::PortFaults| if cut { faults.cut += 1 } else { faults.down += 1 };
+                self.spill(router, input, count);
+                self.advance_input(router, input, now);
+            }
+            Source::Input(_) | Source::Free => {}
+        }
+        for input in
+            (0..32u8).filter(|input| self.routers[router].waiting & (1 << input) != 0).collect::<super::Vec<_>>()
+        {
+            if self.routers[router].inputs[usize::from(input)].stored.is_empty() {
+                self.advance_if_waiting(router, input, now);
+            } else {
+                self.advance_input(router, input, now);
+            }
+        }
+    }
+
+    /// Cuts a packet that has not moved for too long.
+    pub(super) fn watchdog(&mut self, port: usize, now: u64) {
+        let super::port::Owner::Router(router, input) = self.ports[port].owner else { return };
+        let this = &mut self.routers[router];
+        let worm = this.inputs[usize::from(input)].worm;
+        let due = this.inputs[usize::from(input)].moved + self.ports[port].watchdog;
+        if !matches!(worm, Worm::Waiting(_) | Worm::Routed(_)) {
+            return;
+        }
+        if due > now {
+            self.ports[port].watchdog_at = due;
+            return;
+        }
+        self.spill(router, input, |faults| faults.watchdog += 1);
+        if let Worm::Routed(output) = worm {
+            let to = &mut self.routers[router].outputs[usize::from(output)];
+            if to.begun {
+                to.source = Source::Ending;
+                self.ready_at(router, output, now, now);
+            } else {
+                self.release(router, output, now);
+            }
+        }
+        self.advance_input(router, input, now);
+    }
+
+    /// Forwards a time-code through all other ports, if it is the one after the last.
+    pub(super) fn forward_time_code(&mut self, router: usize, input: u8, code: u8, now: u64) {
+        let this = &mut self.routers[router];
+        let follows = (this.time + 1) & 63 == code & 63;
+        this.time = code & 63;
+        if !follows {
+            return self.count(router, input, |faults| faults.time_codes += 1);
+        }
+        let (links, latency) = (this.links, this.settings.latency);
+        let bit_in = links[usize::from(input)].map_or(0, |port| self.ports[port].bit());
+        for (number, port) in links.into_iter().enumerate() {
+            let Some(port) = port.filter(|port| number != usize::from(input) && self.ports[*port].runs()) else {
+                continue;
+            };
+            let this = &mut self.ports[port];
+            this.time_code = Some((now + latency.after_last_bit(latency.time_code, bit_in, this.bit()), code));
+            this.set_alarm();
+            self.touch(port);
+        }
+    }
+
+    fn collect(&mut self, router: usize, input: u8, now: u64) {
+        let end = match self.pop(router, input, now).code {
+            Code::Data(byte) => {
+                let collected = &mut self.routers[router].collected[usize::from(input)];
+                if collected.len() < CONFIGURATION_BYTES {
+                    collected.push(byte);
+                }
+                return;
+            }
+            Code::Eop => PacketEnd::Eop,
+            _ => PacketEnd::Eep,
+        };
+        self.set_worm(router, input, Worm::Header, now);
+        let this = &mut self.routers[router];
+        let packet = core::mem::take(&mut this.collected[usize::from(input)]);
+        let Some(configuration) = &mut this.configuration else {
+            return self.count(router, input, |faults| faults.invalid_address += 1);
+        };
+        let reply = configuration.answer(input, &packet, end, &mut this.registers);
+        if !reply.is_empty() && !this.reply(input, reply) {
+            self.count(router, input, |faults| faults.replies_lost += 1);
+        }
+        if self.routers[router].inputs[0].worm == Worm::Header {
+            self.load_reply(router, now);
+        }
+    }
+
+    /// Puts the next reply of the configuration port in front of its output.
+    fn load_reply(&mut self, router: usize, now: u64) {
+        let this = &mut self.routers[router];
+        let Some((output, reply)) = this.replies.pop_front() else { return };
+        let codes = reply.into_iter().map(Code::Data).chain([Code::Eop]);
+        this.inputs[0].stored.extend(codes.map(|code| Stored { code, ready: now, counts: false }));
+        self.wait(router, 0, Route::to(output), now);
+        self.advance_input(router, 0, now);
+    }
+
+    fn spill(&mut self, router: usize, input: u8, count: impl FnOnce(&mut super::PortFaults)) {
+        let this = &mut self.routers[router];
+        this.waiting &= !(1 << input);
+        this.inputs[usize::from(input)].worm = Worm::Spilling;
+        self.count(router, input, count);
+    }
+
+    fn set_worm(&mut self, router: usize, input: u8, worm: Worm, now: u64) {
+        let this = &mut self.routers[router].inputs[usize::from(input)];
+        (this.worm, this.moved) = (worm, now);
+    }
+
+    /// Removes the front of an input's buffer, which makes room for the far end.
+    fn pop(&mut self, router: usize, input: u8, now: u64) -> Stored {
+        let this = &mut self.routers[router].inputs[usize::from(input)];
+        this.moved = now;
+        let stored = this.stored.pop_front().expect("whoever removes has looked at the front");
+        if let Some(port) = self.routers[router].port(input) {
+            self.ports[port].end.take(u16::from(stored.counts));
+            self.wake(port, now);
+        }
+        stored
+    }
+
+    fn count(&mut self, router: usize, input: u8, count: impl FnOnce(&mut super::PortFaults)) {
+        if let Some(port) = self.routers[router].port(input) {
+            count(&mut self.ports[port].faults);
+        }
+    }
+}
