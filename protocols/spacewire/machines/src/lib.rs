@@ -5,6 +5,7 @@ extern crate alloc;
 
 pub mod character;
 pub mod end;
+pub mod formula;
 mod time;
 
 pub use time::Picos;
