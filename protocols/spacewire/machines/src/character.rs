@@ -29,7 +29,7 @@ pub enum Character {
 }
 
 impl Character {
-    /// The length in bits.
+    /// Returns the length in bits.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -50,7 +50,7 @@ impl Character {
         }
     }
 
-    /// The parity of the content: `true` for an odd number of ones. The next character's parity bit covers it.
+    /// Returns the parity of the content: `true` for an odd number of ones. The next character's parity bit covers it.
     #[must_use]
     pub const fn parity(self) -> bool {
         (self.flag_and_content() >> 1).count_ones() % 2 == 1
@@ -78,7 +78,7 @@ impl Character {
     }
 }
 
-/// What a link end sends as one: a character, or an ESC with the character behind it.
+/// A unit that a link end sends whole: a character, or an ESC with the character behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Code {
     /// Keeps the link running while there is nothing else to send.
@@ -96,7 +96,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// The length in bits.
+    /// Returns the length in bits.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -120,7 +120,7 @@ impl Code {
         }
     }
 
-    /// Whether it takes credit.
+    /// Tells whether it takes credit.
     #[must_use]
     pub const fn is_nchar(self) -> bool {
         matches!(self, Code::Data(_) | Code::Eop | Code::Eep)

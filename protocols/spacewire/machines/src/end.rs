@@ -27,7 +27,7 @@ pub use statistics::{Counts, Statistics};
 pub const CREDIT_OF_FCT: u16 = 8;
 /// N-chars that may be outstanding in a direction: seven FCTs.
 pub const CREDIT_MAX: u16 = 56;
-/// How long an end stays in ErrorReset (8.4.7).
+/// The time that an end stays in ErrorReset (8.4.7).
 pub const ERROR_RESET: Picos = Picos::from_nanos(6_400);
 /// How long an end waits in ErrorWait, and for an answer in Started and Connecting.
 pub const ANSWER: Picos = Picos::from_nanos(12_800);
@@ -48,7 +48,7 @@ pub enum State {
     Run,
 }
 
-/// Why a link went down.
+/// The cause of a link going down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
@@ -75,7 +75,7 @@ pub enum LinkError {
     Disabled,
 }
 
-/// What a receiver made of the line.
+/// A code or an error that a receiver made out on the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     /// A code, whole and of right parity.
@@ -84,7 +84,7 @@ pub enum Arrival {
     Error(LinkError),
 }
 
-/// What came of an arrival.
+/// The outcome of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
     /// Nothing for the host.
@@ -117,13 +117,13 @@ pub enum Fault {
     Escape,
     /// An FCT that nothing has made room for.
     Fct,
-    /// The next N-char goes out without credit.
+    /// An N-char goes out once the credit is used up.
     WithoutCredit,
     /// The transmitter stops.
     Disconnect,
 }
 
-/// What a transmitter sends at a boundary of characters.
+/// The choice of a transmitter at a boundary of characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     /// A code.
@@ -183,55 +183,55 @@ impl End {
         }
     }
 
-    /// The state.
+    /// Returns the state.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// What it was made with.
+    /// Returns the settings.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Characters of every kind in both directions, and errors.
+    /// Returns the counts of characters of every kind in both directions, and errors.
     #[must_use]
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// N-chars that this end may send now.
+    /// Returns the N-chars that this end may send now.
     #[must_use]
     pub fn credit(&self) -> u16 {
         self.credit
     }
 
-    /// N-chars that the far end may send before it gets another FCT.
+    /// Returns the N-chars that the far end may send before it gets another FCT.
     #[must_use]
     pub fn promised(&self) -> u16 {
         self.promised
     }
 
-    /// N-chars in the receive buffer.
+    /// Returns the N-chars in the receive buffer.
     #[must_use]
     pub fn filled(&self) -> u16 {
         self.filled
     }
 
-    /// Whether the transmitter sends at all.
+    /// Tells whether the transmitter sends at all.
     #[must_use]
     pub fn transmits(&self) -> bool {
         matches!(self.state, State::Started | State::Connecting | State::Run)
     }
 
-    /// Whether the receiver listens: an end in ErrorReset does not.
+    /// Tells whether the receiver listens: an end in ErrorReset does not.
     #[must_use]
     pub fn listens(&self) -> bool {
         self.state != State::ErrorReset
     }
 
-    /// When [`elapsed`](Self::elapsed) is due.
+    /// Returns the time when [`elapsed`](Self::elapsed) is due.
     #[must_use]
     pub fn deadline(&self) -> Option<Picos> {
         self.timer
@@ -361,9 +361,8 @@ impl End {
     fn send_fault(&mut self, offered: Option<Code>) -> Option<Sent> {
         match self.fault? {
             Fault::WithoutCredit => {
-                let nchar = offered?;
+                let nchar = offered.filter(|_| self.credit == 0)?;
                 self.fault = None;
-                self.credit = self.credit.saturating_sub(1);
                 self.sending = matches!(nchar, Code::Data(_));
                 self.statistics.sent.count(nchar, 1);
                 Some(Sent::Offered)
@@ -388,7 +387,7 @@ impl End {
         self.statistics.received.nulls += n;
     }
 
-    /// How many N-chars may leave one after another, as long as nothing arrives and nothing else is asked for.
+    /// Returns how many N-chars may leave one after another, as long as nothing arrives and nothing else is asked for.
     #[must_use]
     pub fn burst(&self) -> u16 {
         if self.state != State::Run || self.fault.is_some() || self.time_code.is_some() || self.fct_is_due() {
@@ -419,7 +418,7 @@ impl End {
         self.filled = self.filled.saturating_sub(n);
     }
 
-    /// Whether an FCT may be sent now: eight free places that are not promised yet, and no more than 56 outstanding.
+    /// Tells whether an FCT may be sent now: eight free places that are not promised yet, and no more than 56 outstanding.
     #[must_use]
     pub fn fct_is_due(&self) -> bool {
         // A NULL comes first in any edition: the far end takes no FCT before it.

@@ -17,7 +17,7 @@ impl Picos {
         Picos(nanos.saturating_mul(1_000))
     }
 
-    /// Whole nanoseconds.
+    /// Returns whole nanoseconds.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0 / 1_000

@@ -1,4 +1,4 @@
-//! What an end counts.
+//! The counts of an end.
 use super::LinkError;
 use crate::character::Code;
 
@@ -58,7 +58,7 @@ impl Errors {
     }
 }
 
-/// What an end counts.
+/// The counts of an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
     /// Codes that left.
