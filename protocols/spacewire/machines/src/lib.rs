@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+pub mod bits;
 pub mod character;
 pub mod end;
 pub mod formula;
