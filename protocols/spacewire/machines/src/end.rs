@@ -27,7 +27,7 @@ pub use statistics::{Counts, Statistics};
 pub const CREDIT_OF_FCT: u16 = 8;
 /// N-chars that may be outstanding in a direction: seven FCTs.
 pub const CREDIT_MAX: u16 = 56;
-/// How long an end stays in ErrorReset (8.4.7).
+/// The time that an end stays in ErrorReset (8.4.7).
 pub const ERROR_RESET: Picos = Picos::from_nanos(6_400);
 /// How long an end waits in ErrorWait, and for an answer in Started and Connecting.
 pub const ANSWER: Picos = Picos::from_nanos(12_800);
@@ -48,7 +48,7 @@ pub enum State {
     Run,
 }
 
-/// Why a link went down.
+/// The cause of a link going down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
@@ -117,7 +117,7 @@ pub enum Fault {
     Escape,
     /// An FCT that nothing has made room for.
     Fct,
-    /// The next N-char goes out without credit.
+    /// An N-char goes out once the credit is used up.
     WithoutCredit,
     /// The transmitter stops.
     Disconnect,
@@ -361,9 +361,8 @@ impl End {
     fn send_fault(&mut self, offered: Option<Code>) -> Option<Sent> {
         match self.fault? {
             Fault::WithoutCredit => {
-                let nchar = offered?;
+                let nchar = offered.filter(|_| self.credit == 0)?;
                 self.fault = None;
-                self.credit = self.credit.saturating_sub(1);
                 self.sending = matches!(nchar, Code::Data(_));
                 self.statistics.sent.count(nchar, 1);
                 Some(Sent::Offered)

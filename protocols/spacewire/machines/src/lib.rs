@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+pub mod bits;
 pub mod character;
 pub mod end;
 mod end_of_packet;
+pub mod formula;
 pub mod gresb;
 pub mod network;
 pub mod ptp;

@@ -1,4 +1,4 @@
-//! How an end behaves.
+//! The settings of an end.
 use super::CREDIT_MAX;
 
 /// The edition of the standard, where they differ.
@@ -11,7 +11,7 @@ pub enum Edition {
     Rev1,
 }
 
-/// How an end behaves.
+/// The behaviour of an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The edition of the standard.

@@ -1,0 +1,91 @@
+use super::*;
+
+const R: f64 = 200e6;
+const M: f64 = 1e6;
+
+fn near(found: f64, expected: f64, within: f64) {
+    assert!((found - expected).abs() <= within, "{found} is not {expected} within {within}");
+}
+
+/// Bytes, Mbit/s one way, Mbit/s both ways, and microseconds at 200 Mbit/s.
+const TABLE: &[(u64, f64, f64, f64)] = &[
+    (1, 114.286, 106.667, 0.070),
+    (4, 145.455, 137.634, 0.220),
+    (8, 152.381, 144.633, 0.420),
+    (16, 156.098, 148.406, 0.820),
+    (60, 158.940, 151.300, 3.020),
+    (256, 159.750, 152.126, 12.82),
+    (1024, 159.938, 152.317, 51.22),
+];
+
+#[test]
+fn the_table_of_sizes_at_200_mbit_per_s() {
+    for &(size, one, both, latency_us) in TABLE {
+        near(one_way(R, size) / M, one, 0.0005);
+        near(both_ways(R, size) / M, both, 0.0006);
+        near(latency(R, size, 0.0) * 1e6, latency_us, 1e-9);
+    }
+}
+
+#[test]
+fn both_directions_cost_7_6_to_7_8_mbit_per_s_at_every_size() {
+    for &(size, ..) in TABLE {
+        let cost = (one_way(R, size) - both_ways(R, size)) / M;
+        assert!((7.61..7.83).contains(&cost), "{size} bytes: {cost}");
+    }
+}
+
+#[test]
+fn both_ways_is_one_way_beside_its_own_rate() {
+    for &(size, ..) in TABLE {
+        let both = both_ways(R, size);
+        let nchars = both / 8.0 / size as f64 * (size + 1) as f64;
+        near(loaded(R, size, Load { reverse_nchars_per_s: nchars, time_codes_per_s: 0.0 }), both, 1.0);
+    }
+}
+
+#[test]
+fn time_codes_cost_14_bits() {
+    let load = Load { reverse_nchars_per_s: 0.0, time_codes_per_s: 1_000.0 };
+    near(loaded(R, 60, load), (R - 14_000.0) * 480.0 / 604.0, 1e-3);
+    assert_eq!(loaded(R, 60, Load { reverse_nchars_per_s: 1e12, time_codes_per_s: 0.0 }), 0.0);
+}
+
+#[test]
+fn the_window_lasts_for_48_to_56_nchars() {
+    // Long packets: an N-char is 50 ns. Up to 48 of them the line is the limit; far beyond, 56 in a loop.
+    let size = 1_000_000;
+    near(longest_loop(R, size, 56) * 1e6, 2.4, 1e-4);
+    near(credit_limit(R, size, 56, 2.3e-6), one_way(R, size), 1.0);
+    near(credit_limit(R, size, 56, 2.4e-6), one_way(R, size), 1e3);
+    near(credit_limit(R, size, 56, 100e-6), 8.0 * 56.0 / 100.4e-6, 10.0);
+    // A buffer of 8 is one FCT: eight N-chars, then a whole loop.
+    near(credit_limit(R, size, 15, 1e-6), 8.0 * 8.0 / 1.4e-6, 100.0);
+}
+
+#[test]
+fn a_cable_delays_by_5_ns_per_metre() {
+    near(latency(R, 60, 10.0) * 1e9, 3_070.0, 1e-6);
+}
+
+#[test]
+fn the_spw_10x_takes_546_7_ns_and_133_3_to_switch() {
+    let router = CutThrough::SPW_10X;
+    near(router.through(R) * 1e9, 546.6, 0.1);
+    near(latency_through(R, 60, 0.0, 2, &router) * 1e9, 3_120.0 + 2.0 * (133.3 + 546.67), 0.1);
+    near(latency_through(R, 60, 3.0, 0, &router), latency(R, 60, 3.0), 1e-12);
+}
+
+#[test]
+fn reads_of_four_bytes() {
+    let read = Transaction::read(4);
+    assert_eq!((packet_bits(read.command), packet_bits(read.reply)), (164, 174));
+    near(read.serial(R, 0.0) / 1e3, 591.7, 0.05);
+    // 1.149 M/s if the FCTs for the commands cost nothing; they cost 8.5 bits of the 182.5.
+    near(read.pipelined(R) / 1e3, 1_095.9, 0.05);
+}
+
+#[test]
+fn writes_are_bound_by_their_commands() {
+    near(Transaction::write(4).pipelined(R), R / (214.0 + 4.5), 1e-3);
+}
