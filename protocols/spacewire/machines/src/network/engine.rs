@@ -57,16 +57,22 @@ impl<O: Observer> Network<O> {
     }
 
     /// Takes note that the next event of a port, or of its peer, may have changed.
+    #[inline]
     pub(super) fn touch(&mut self, port: usize) {
-        if self.ports[port].routed {
-            self.schedule.touch(port);
-            self.schedule.touch(port ^ 1);
+        if !self.ports[port].routed {
+            return;
+        }
+        for port in [port, port ^ 1] {
+            if !core::mem::replace(&mut self.ports[port].touched, true) {
+                self.schedule.touch(port);
+            }
         }
     }
 
     /// Brings the order of events up to date.
     pub(super) fn update(&mut self) {
         while let Some(port) = self.schedule.changed() {
+            self.ports[port].touched = false;
             self.schedule.set(port, self.ports[port].key());
         }
     }
@@ -122,11 +128,15 @@ impl<O: Observer> Network<O> {
     }
 
     /// Ends the idle time of a transmitter: at its next boundary it chooses again.
+    #[inline]
     pub(super) fn wake(&mut self, port: usize, now: u64) {
-        let this = &mut self.ports[port];
-        if !this.idle {
-            return;
+        if self.ports[port].idle {
+            self.end_idle(port, now);
         }
+    }
+
+    fn end_idle(&mut self, port: usize, now: u64) {
+        let this = &mut self.ports[port];
         let null = 8 * this.bit_now;
         let count = now.saturating_sub(this.boundary).div_ceil(null);
         this.idle = false;

@@ -50,6 +50,8 @@ pub(super) struct Port {
     pub(super) owner: Owner,
     /// Whether the other end or this one is a router's.
     pub(super) routed: bool,
+    /// Whether its next event may have changed.
+    pub(super) touched: bool,
     /// Bit times in picoseconds: in Run, and before.
     pub(super) bit_run: u64,
     pub(super) bit_start: u64,
@@ -99,6 +101,7 @@ impl Port {
             end,
             owner,
             routed: false,
+            touched: false,
             bit_run,
             bit_start,
             bit_now: bit_start,

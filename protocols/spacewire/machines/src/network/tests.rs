@@ -48,3 +48,9 @@ impl<O: Observer> Network<O> {
         self.wake(self.nodes[node.0].port, self.now);
     }
 }
+
+#[test]
+fn a_network_may_move_to_another_thread() {
+    fn moves<T: Send>(_: T) {}
+    moves(pair(&LinkSettings::default()).0);
+}

@@ -87,7 +87,8 @@ impl Side {
     }
 
     /// Takes a run that is on its way. Nothing before `floor` will be asked for again.
-    #[inline]
+    // In a function of its own the run goes through memory, which took a third of the whole time.
+    #[inline(always)]
     pub(super) fn receive(&mut self, run: Run, floor: u64) {
         while self.accounted > 0 && self.runs.front().is_some_and(|first| first.last() <= floor) {
             self.runs.pop_front();

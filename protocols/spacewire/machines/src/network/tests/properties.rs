@@ -9,7 +9,7 @@ use hodo_machine::Random;
 
 use super::*;
 use crate::character::Code;
-use crate::end::Fault;
+use crate::end::{Edition, Fault};
 
 fn seeds(usual: u64) -> core::ops::Range<u64> {
     let asked = std::env::var("HODO_SPACEWIRE_SEEDS").ok().and_then(|text| text.parse().ok());
@@ -54,6 +54,7 @@ fn random_link(random: &mut Random) -> LinkSettings {
         settings.rates[1] = settings.rates[0];
     }
     for end in &mut settings.ends {
+        end.edition = pick(random, &[Edition::Of2008, Edition::Rev1]);
         end.buffer = pick(random, &[56, 56, 56, 8, 13, 24, 64, 100]);
     }
     settings
