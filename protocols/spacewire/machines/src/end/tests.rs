@@ -4,7 +4,7 @@ fn at(nanos: u64) -> Picos {
     Picos::from_nanos(nanos)
 }
 
-/// Two ends in Run, each with the other's codes, and the time.
+/// Returns two ends in Run, each with the other's codes, and the time.
 fn running() -> (End, End, Picos) {
     let (mut one, mut other) = (End::new(Settings::default(), at(0)), End::new(Settings::default(), at(0)));
     let mut now = at(0);
