@@ -15,6 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/tester", &["crates/io", "crates/machine", "crates/measure", "crates/report", "crates/sim"]),
     ("protocols/*/machines", &["crates/machine"]),
     ("protocols/*/uhal", &["protocols/*/machines"]),
+    ("protocols/*/hdl", &["protocols/*/machines"]),
     (
         "protocols/*/host",
         &[

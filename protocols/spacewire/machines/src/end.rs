@@ -415,7 +415,7 @@ impl End {
         matches!(self.state, State::Connecting | State::Run)
             && self.sent_null
             && self.promised + CREDIT_OF_FCT <= CREDIT_MAX
-            && self.promised + self.filled + CREDIT_OF_FCT <= self.settings.buffer
+            && self.promised.saturating_add(self.filled).saturating_add(CREDIT_OF_FCT) <= self.settings.buffer
     }
 
     /// Sends a time-code at the next boundary. One that still waits is replaced.

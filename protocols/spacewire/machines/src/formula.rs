@@ -38,7 +38,7 @@ pub fn one_way(rate_bps: f64, size: u64) -> f64 {
     loaded(rate_bps, size, Load::default())
 }
 
-/// What else a direction has to carry.
+/// Further traffic that a direction has to carry.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Load {
     /// N-chars per second of the other direction, for which this one carries FCTs.

@@ -56,7 +56,7 @@ impl Fates {
     }
 }
 
-/// A packet that begins with its number, from which all else follows.
+/// Returns a packet that begins with its number, from which all else follows.
 fn numbered(number: u32) -> Vec<u8> {
     let size = 5 + number as usize * 7 % 60;
     [&number.to_be_bytes()[..], &packet(size, number as u8)[..]].concat()
