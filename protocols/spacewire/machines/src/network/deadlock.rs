@@ -57,15 +57,15 @@ impl<O: Observer> Network<O> {
         self.deadlock.as_ref()
     }
 
-    /// Tells whether a packet waits for an output.
+    /// Tells whether a packet waits for an output, or did when a circle was found that may have ended since.
     pub(super) fn packets_wait(&self) -> bool {
-        self.routers.iter().any(|router| router.waiting != 0)
+        self.deadlock.is_some() || self.routers.iter().any(|router| router.waiting != 0)
     }
 
     pub(super) fn check_deadlock(&mut self, now: u64) {
+        let blocked = self.find_deadlock();
         // One more look after the last packet went on.
         self.next_check = if self.packets_wait() { now + CHECK_INTERVAL.0 } else { NEVER };
-        let blocked = self.find_deadlock();
         if blocked.is_empty() {
             self.deadlock = None;
             return;
@@ -157,7 +157,11 @@ impl<O: Observer> Network<O> {
             Owner::Router(router, input) => Some((router, input)),
             Owner::Node(_) => None,
         };
-        if !this.runs() || !far.runs() {
+        if this.runs() != far.runs() {
+            // The link is about to fail, or to start.
+            return None;
+        }
+        if !this.runs() {
             // A link cannot start while an end has no room for an FCT.
             let is_full = |port: &&Port| port.end.filled() + CREDIT_OF_FCT > port.end.settings().buffer;
             return [far, this].into_iter().find(is_full).and_then(spot);

@@ -159,6 +159,10 @@ impl<O: Observer> Network<O> {
         if at <= now {
             return self.wake(port, now);
         }
+        // An output in the middle of a character looks by itself at the end of it.
+        if !self.ports[port].idle && at <= self.ports[port].transmit_at && self.ports[port].runs() {
+            return;
+        }
         self.ports[port].ready_at = at;
         self.ports[port].set_alarm();
         self.touch(port);
