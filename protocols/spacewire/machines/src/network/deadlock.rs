@@ -157,11 +157,18 @@ impl<O: Observer> Network<O> {
             Owner::Router(router, input) => Some((router, input)),
             Owner::Node(_) => None,
         };
-        if this.runs() != far.runs() {
-            // The link is about to fail, or to start.
+        let has_begun = match this.owner {
+            Owner::Router(router, output) => {
+                let output = &self.routers[router].outputs[usize::from(output)];
+                output.begun && output.source != Source::Free
+            }
+            Owner::Node(_) => false,
+        };
+        if this.runs() && !far.runs() && has_begun {
+            // The link is about to fail, which cuts the packet.
             return None;
         }
-        if !this.runs() {
+        if !this.runs() || !far.runs() {
             // A link cannot start while an end has no room for an FCT.
             let is_full = |port: &&Port| port.end.filled() + CREDIT_OF_FCT > port.end.settings().buffer;
             return [far, this].into_iter().find(is_full).and_then(spot);
