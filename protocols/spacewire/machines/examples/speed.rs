@@ -3,10 +3,9 @@
 //! The time is that of the processor, from `/proc/self/schedstat`: the measure needs Linux, and no quiet machine.
 //!
 //! `cargo run --release -p hodo-spacewire --example speed [simulated milliseconds]`
+use hodo_spacewire::EndOfPacket;
 use hodo_spacewire::Picos;
-use hodo_spacewire::network::{
-    Builder, Engine, LinkSettings, Network, NodeId, NodeSettings, PacketEnd, RouterSettings,
-};
+use hodo_spacewire::network::{Builder, Engine, LinkSettings, Network, NodeId, NodeSettings, RouterSettings};
 
 /// How much the host lets happen between two looks at its queues.
 const STEP: Picos = Picos::from_nanos(100_000);
@@ -71,7 +70,7 @@ fn measure(
                 bytes[0] = *port;
             }
             while network.queued(*node).1 < 4_000 + 2 * length {
-                network.send(*node, &bytes, PacketEnd::Eop)?;
+                network.send(*node, &bytes, EndOfPacket::Eop)?;
             }
         }
         network.run_until(network.now() + STEP);

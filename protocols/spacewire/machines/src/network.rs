@@ -36,11 +36,12 @@ pub use build::Builder;
 pub use deadlock::{Blocked, Deadlock, WaitsFor};
 pub use error::{BuildError, SendError, UseError};
 pub use observer::{Observer, Record};
-pub use queue::{Packet, PacketEnd, PacketHeader};
+pub use queue::{Packet, PacketHeader};
 pub use random_bits::BitErrors;
 pub use router::{Configuration, PortFaults, Registers, Route};
 pub use settings::{CABLE_MAX, Clocks, Latency, LinkSettings, NodeSettings, RATE_MAX, RouterSettings, Sink, WhenDown};
 
+use crate::EndOfPacket;
 use crate::end::{End, Fault, Settings as EndSettings, Statistics};
 use crate::time::Picos;
 use node::Node;
@@ -136,7 +137,7 @@ impl<O: Observer> Network<O> {
     ///
     /// # Errors
     /// If the node is unknown, or one of the bounds of its transmit queue is reached.
-    pub fn send(&mut self, node: NodeId, bytes: &[u8], end: PacketEnd) -> Result<(), SendError> {
+    pub fn send(&mut self, node: NodeId, bytes: &[u8], end: EndOfPacket) -> Result<(), SendError> {
         let sender = self.nodes.get_mut(node.0).ok_or(SendError::UnknownNode(node))?;
         sender.send(bytes, end)?;
         let port = sender.port;

@@ -13,7 +13,7 @@ use alloc::collections::VecDeque;
 
 use super::node::Node;
 use super::port::{Cargo, Flight, NEVER, Owner, Port};
-use super::{Network, Observer, PacketEnd};
+use super::{EndOfPacket, Network, Observer};
 use crate::character::Code;
 use crate::end::{CREDIT_MAX, Counts};
 use exchange::{Exchange, Kind, Run, Side};
@@ -30,7 +30,7 @@ pub(super) struct Scratch {
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     at: u64,
-    end: Option<(u64, PacketEnd)>,
+    end: Option<(u64, EndOfPacket)>,
 }
 
 impl<O: Observer> Network<O> {

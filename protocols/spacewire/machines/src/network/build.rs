@@ -19,7 +19,8 @@ use crate::time::Picos;
 /// A network that is being put together.
 ///
 /// ```
-/// use hodo_spacewire::network::{Builder, LinkSettings, NodeSettings, PacketEnd};
+/// use hodo_spacewire::EndOfPacket;
+/// use hodo_spacewire::network::{Builder, LinkSettings, NodeSettings};
 /// use hodo_spacewire::Picos;
 ///
 /// let mut builder = Builder::new();
@@ -27,7 +28,7 @@ use crate::time::Picos;
 /// let other = builder.node("other", NodeSettings::default())?;
 /// builder.link(one, other, &LinkSettings::at_rate(200_000_000))?;
 /// let mut network = builder.build()?;
-/// network.send(one, b"hello", PacketEnd::Eop)?;
+/// network.send(one, b"hello", EndOfPacket::Eop)?;
 /// network.run_until(Picos::from_nanos(30_000));
 /// let packet = network.receive(other).expect("the link starts in 25 us");
 /// assert_eq!(packet.bytes, b"hello");

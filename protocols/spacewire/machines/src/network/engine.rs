@@ -2,7 +2,7 @@
 use super::deadlock::CHECK_INTERVAL;
 use super::port::{Cargo, Flight, NEVER, Owner};
 use super::random_bits::Outcome;
-use super::{Engine, Network, Observer, PacketEnd, Record};
+use super::{EndOfPacket, Engine, Network, Observer, Record};
 use crate::character::{Character, Code};
 use crate::end::{Arrival, Failure, Fault, LinkError, Received, Sent, Settings as EndSettings, State};
 use crate::time::Picos;
@@ -334,8 +334,8 @@ impl<O: Observer> Network<O> {
         let begins = this.arriving.is_none();
         let length = this.arriving.unwrap_or(0);
         let end = match code {
-            Code::Eop => Some(PacketEnd::Eop),
-            Code::Eep => Some(PacketEnd::Eep),
+            Code::Eop => Some(EndOfPacket::Eop),
+            Code::Eep => Some(EndOfPacket::Eep),
             _ => None,
         };
         this.arriving = if end.is_some() { None } else { Some(length + 1) };
@@ -375,7 +375,7 @@ impl<O: Observer> Network<O> {
         self.wake(port ^ 1, now);
         self.touch(port);
         if failure.cut_receiving {
-            self.record(now, port, Record::PacketEnds { length: arriving.unwrap_or(0), end: PacketEnd::Eep });
+            self.record(now, port, Record::PacketEnds { length: arriving.unwrap_or(0), end: EndOfPacket::Eep });
         }
         match self.ports[port].owner {
             Owner::Node(node) => {

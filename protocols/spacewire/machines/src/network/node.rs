@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use super::port::{NEVER, SECOND};
 use super::queue::{Incoming, Outgoing};
-use super::{Network, NodeSettings, Observer, PacketEnd, SendError, Sink};
+use super::{EndOfPacket, Network, NodeSettings, Observer, SendError, Sink};
 use crate::character::Code;
 use crate::time::Picos;
 
@@ -46,7 +46,7 @@ impl Node {
         }
     }
 
-    pub(super) fn send(&mut self, bytes: &[u8], end: PacketEnd) -> Result<(), SendError> {
+    pub(super) fn send(&mut self, bytes: &[u8], end: EndOfPacket) -> Result<(), SendError> {
         let NodeSettings { packets, bytes: limit, .. } = self.settings;
         if self.outgoing.packets() >= packets {
             return Err(SendError::TooManyPackets { node: self.name.clone(), limit: packets });
@@ -63,8 +63,8 @@ impl Node {
         let (bytes, end) = self.outgoing.front()?;
         Some(match (bytes.first(), end) {
             (Some(byte), _) => Code::Data(*byte),
-            (None, PacketEnd::Eop) => Code::Eop,
-            (None, PacketEnd::Eep) => Code::Eep,
+            (None, EndOfPacket::Eop) => Code::Eop,
+            (None, EndOfPacket::Eep) => Code::Eep,
         })
     }
 
@@ -84,8 +84,8 @@ impl Node {
     fn accept(&mut self, code: Code, now: u64) -> bool {
         let end = match code {
             Code::Data(byte) => return self.accept_byte(byte, now),
-            Code::Eop => PacketEnd::Eop,
-            _ => PacketEnd::Eep,
+            Code::Eop => EndOfPacket::Eop,
+            _ => EndOfPacket::Eep,
         };
         // An end with nothing before it is an empty packet, and discarded.
         if !core::mem::replace(&mut self.skipping, false) && self.incoming.is_open() {
@@ -105,7 +105,7 @@ impl Node {
             if self.incoming.packets() > 0 || !self.incoming.is_open() {
                 return false;
             }
-            self.incoming.end(PacketEnd::Eep, Picos(now));
+            self.incoming.end(EndOfPacket::Eep, Picos(now));
             self.skipping = true;
             self.too_long += 1;
             return true;

@@ -1,6 +1,6 @@
 //! The records of a network for an observer: the view of an analyser on every link.
-use super::queue::PacketEnd;
 use super::{Deadlock, Place};
+use crate::EndOfPacket;
 use crate::character::Code;
 use crate::end::{Failure, Fault, State};
 use crate::time::Picos;
@@ -37,7 +37,7 @@ pub enum Record<'a> {
         /// The length in bytes.
         length: u64,
         /// How it ended.
-        end: PacketEnd,
+        end: EndOfPacket,
     },
     /// A time-code arrived.
     TimeCode(u8),

@@ -2,16 +2,8 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use crate::EndOfPacket;
 use crate::time::Picos;
-
-/// How a packet ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PacketEnd {
-    /// End of packet: the packet is whole.
-    Eop,
-    /// Error end of packet: the packet was cut on its way.
-    Eep,
-}
 
 /// A packet that a node received.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +20,7 @@ pub struct PacketHeader {
     /// The length in bytes.
     pub length: usize,
     /// How it ended.
-    pub end: PacketEnd,
+    pub end: EndOfPacket,
     /// When the last bit of its first character arrived.
     pub began: Picos,
     /// When the last bit of its end arrived, or the error that cut it.
@@ -73,7 +65,7 @@ impl Bytes {
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     bytes: Bytes,
-    packets: VecDeque<(usize, PacketEnd)>,
+    packets: VecDeque<(usize, EndOfPacket)>,
     /// Bytes of the front packet that have not been sent.
     rest: usize,
     /// Whether anything of the front packet has been sent.
@@ -89,7 +81,7 @@ impl Outgoing {
         self.bytes.len()
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8], end: PacketEnd) {
+    pub(super) fn push(&mut self, bytes: &[u8], end: EndOfPacket) {
         self.bytes.push(bytes);
         self.packets.push_back((bytes.len(), end));
         if self.packets.len() == 1 {
@@ -98,7 +90,7 @@ impl Outgoing {
     }
 
     /// Returns the bytes of the front packet that have not been sent, and its end.
-    pub(super) fn front(&self) -> Option<(&[u8], PacketEnd)> {
+    pub(super) fn front(&self) -> Option<(&[u8], EndOfPacket)> {
         let (_, end) = self.packets.front()?;
         Some((&self.bytes.as_slice()[..self.rest], *end))
     }
@@ -186,7 +178,7 @@ impl Incoming {
         self.began.map(|_| self.open as u64)
     }
 
-    pub(super) fn end(&mut self, end: PacketEnd, now: Picos) -> PacketHeader {
+    pub(super) fn end(&mut self, end: EndOfPacket, now: Picos) -> PacketHeader {
         let began = self.began.take().unwrap_or(now);
         let header = PacketHeader { length: core::mem::take(&mut self.open), end, began, ended: now };
         self.packets.push_back(header);

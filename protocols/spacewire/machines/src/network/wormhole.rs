@@ -1,7 +1,7 @@
 //! Packets on their way through a router: each holds its output from its first character to its end.
 use super::port::NEVER;
 use super::router::{Route, Source, Stored, Worm};
-use super::{Network, Observer, PacketEnd, WhenDown};
+use super::{EndOfPacket, Network, Observer, WhenDown};
 use crate::character::Code;
 
 /// Bytes of a packet for the configuration port that are kept. A longer one is cut.
@@ -290,8 +290,8 @@ impl<O: Observer> Network<O> {
                 }
                 return;
             }
-            Code::Eop => PacketEnd::Eop,
-            _ => PacketEnd::Eep,
+            Code::Eop => EndOfPacket::Eop,
+            _ => EndOfPacket::Eep,
         };
         self.set_worm(router, input, Worm::Header, now);
         let this = &mut self.routers[router];

@@ -3,7 +3,7 @@ use alloc::collections::VecDeque;
 
 use super::super::node::Node;
 use super::super::port::NEVER;
-use super::super::{Observer, PacketEnd, Place, Record};
+use super::super::{EndOfPacket, Observer, Place, Record};
 use super::Mark;
 use crate::character::Code;
 use crate::end::{CREDIT_MAX, CREDIT_OF_FCT, Counts};
@@ -281,7 +281,7 @@ impl<O: Observer> Exchange<'_, O> {
 
     /// Ends the packet that arrives at a node, at the time when its end will arrive.
     pub(super) fn end_in_flight(&mut self, at: usize, code: Code, arrive: u64) -> Kind {
-        let end = if code == Code::Eop { PacketEnd::Eop } else { PacketEnd::Eep };
+        let end = if code == Code::Eop { EndOfPacket::Eop } else { EndOfPacket::Eep };
         let incoming = &mut self.nodes[at].incoming;
         if incoming.is_open() {
             let length = incoming.end(end, Picos(arrive)).length as u64;
@@ -325,7 +325,7 @@ impl<O: Observer> Exchange<'_, O> {
         receiver.incoming.append(bytes);
         let side = &mut self.sides[at];
         (side.has_packet, side.rest, side.left) = (true, bytes.len() as u64, 0);
-        side.eep = end == PacketEnd::Eep;
+        side.eep = end == EndOfPacket::Eep;
         true
     }
 
@@ -335,7 +335,7 @@ impl<O: Observer> Exchange<'_, O> {
         }
     }
 
-    fn mark(&mut self, side: usize, at: u64, end: Option<(u64, PacketEnd)>) {
+    fn mark(&mut self, side: usize, at: u64, end: Option<(u64, EndOfPacket)>) {
         if O::ACTIVE {
             self.marks[side].push_back(Mark { at, end });
         }

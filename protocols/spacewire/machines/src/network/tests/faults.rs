@@ -5,8 +5,8 @@ use crate::end::{Fault, LinkError};
 /// Sends a fault while a long packet is on its way. Returns the network 100 us later, and the packets received.
 fn with_fault(fault: Fault) -> (Network, NodeId, NodeId, Vec<Packet>) {
     let (mut network, one, other) = pair(&LinkSettings::default());
-    network.send(one, &packet(0, 4000), PacketEnd::Eop).unwrap();
-    network.send(one, &packet(1, 40), PacketEnd::Eop).unwrap();
+    network.send(one, &packet(0, 4000), EndOfPacket::Eop).unwrap();
+    network.send(one, &packet(1, 40), EndOfPacket::Eop).unwrap();
     network.inject_at(one, fault, micros(60)).unwrap();
     network.run_until(micros(160));
     let received = receive_all(&mut network, other);
@@ -18,10 +18,10 @@ fn every_fault_ends_the_packet_with_an_eep_and_the_next_is_whole() {
     for fault in [Fault::Parity, Fault::Escape, Fault::Fct, Fault::Disconnect] {
         let (network, one, other, received) = with_fault(fault);
         assert_eq!(received.len(), 2, "{fault:?}");
-        assert_eq!(received[0].header.end, PacketEnd::Eep);
+        assert_eq!(received[0].header.end, EndOfPacket::Eep);
         let length = received[0].bytes.len();
         assert!((500..1000).contains(&length) && received[0].bytes == packet(0, 4000)[..length], "{fault:?} {length}");
-        assert_eq!((&received[1].bytes, received[1].header.end), (&packet(1, 40), PacketEnd::Eop));
+        assert_eq!((&received[1].bytes, received[1].header.end), (&packet(1, 40), EndOfPacket::Eop));
         // The fault comes at 60 us, the link is back within 20 us and the start-up of the first time.
         let back = received[1].header.ended - micros(60);
         assert!(back < Picos::from_nanos(26_000), "{fault:?} {back:?}");
@@ -67,23 +67,23 @@ fn an_nchar_without_credit_is_an_error() {
     let asked = NodeSettings { sink: Sink::Asked, ..NodeSettings::default() };
     let nodes = [NodeSettings::default(), asked];
     let (mut network, one, other) = pair_with(&LinkSettings::default(), nodes, Engine::Fast, ());
-    network.send(one, &packet(0, 100), PacketEnd::Eop).unwrap();
+    network.send(one, &packet(0, 100), EndOfPacket::Eop).unwrap();
     network.inject_after(one, Fault::WithoutCredit, 56).unwrap();
     network.run_until(micros(30));
     assert_eq!(network.statistics(other).unwrap().errors.credit, 1);
     assert_eq!(network.take(other, 100), 57);
     let cut = network.receive(other).unwrap();
-    assert_eq!((cut.bytes.len(), cut.header.end), (56, PacketEnd::Eep));
+    assert_eq!((cut.bytes.len(), cut.header.end), (56, EndOfPacket::Eep));
 }
 
 #[test]
 fn a_fault_after_n_nchars_cuts_there() {
     let (mut network, one, other) = pair(&LinkSettings::default());
-    network.send(one, &packet(0, 1000), PacketEnd::Eop).unwrap();
+    network.send(one, &packet(0, 1000), EndOfPacket::Eop).unwrap();
     network.inject_after(one, Fault::Parity, 123).unwrap();
     network.run_until(micros(200));
     let cut = network.receive(other).unwrap();
-    assert_eq!((cut.bytes.len(), cut.header.end), (123, PacketEnd::Eep));
+    assert_eq!((cut.bytes.len(), cut.header.end), (123, EndOfPacket::Eep));
 }
 
 #[test]

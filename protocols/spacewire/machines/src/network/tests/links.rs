@@ -8,9 +8,9 @@ fn data_rate(length: usize, both: bool, engine: Engine) -> f64 {
     let bytes = packet(0, length);
     let enough = 500_000 / length + 50;
     for _ in 0..enough {
-        network.send(one, &bytes, PacketEnd::Eop).unwrap();
+        network.send(one, &bytes, EndOfPacket::Eop).unwrap();
         if both {
-            network.send(other, &bytes, PacketEnd::Eop).unwrap();
+            network.send(other, &bytes, EndOfPacket::Eop).unwrap();
         }
     }
     network.run_until(micros(1_000));
@@ -68,10 +68,10 @@ fn idle_nulls_are_counted_but_not_run_one_by_one() {
 fn a_packet_takes_its_bits_and_the_cable() {
     let (mut network, one, other) = pair(&LinkSettings { cable: Picos::from_nanos(50), ..LinkSettings::default() });
     network.run_until(micros(100));
-    network.send(one, &packet(1, 60), PacketEnd::Eop).unwrap();
+    network.send(one, &packet(1, 60), EndOfPacket::Eop).unwrap();
     network.run_until(micros(200));
     let received = network.receive(other).unwrap();
-    assert_eq!((received.bytes, received.header.end), (packet(1, 60), PacketEnd::Eop));
+    assert_eq!((received.bytes, received.header.end), (packet(1, 60), EndOfPacket::Eop));
     let nanos = (received.header.ended - micros(100)).as_nanos();
     // 604 bits of 5 ns, the cable, and the NULL in progress at the most.
     assert!((3_070..=3_110).contains(&nanos), "{nanos}");
@@ -82,7 +82,7 @@ fn a_packet_takes_its_bits_and_the_cable() {
 fn rates_may_differ_between_the_directions() {
     let (mut network, one, other) = pair(&LinkSettings { rates: [200_000_000, 10_000_000], ..LinkSettings::default() });
     for number in 0..10 {
-        network.send(one, &packet(number, 1000), PacketEnd::Eop).unwrap();
+        network.send(one, &packet(number, 1000), EndOfPacket::Eop).unwrap();
     }
     network.run_until(micros(1_000));
     // FCTs of 4 bits at 10 Mbit/s every 8 N-chars are just as fast as N-chars at 200 Mbit/s.
@@ -94,7 +94,7 @@ fn credit_bounds_a_long_cable() {
     let cable = Picos::from_nanos(4_000);
     let (mut network, one, other) = pair(&LinkSettings { cable, ..LinkSettings::default() });
     for number in 0..100 {
-        network.send(one, &packet(number, 1000), PacketEnd::Eop).unwrap();
+        network.send(one, &packet(number, 1000), EndOfPacket::Eop).unwrap();
     }
     network.run_until(micros(1_000));
     let before = network.statistics(other).unwrap().received.nchars();
@@ -109,7 +109,7 @@ fn a_host_that_does_not_take_stops_the_sender_at_its_buffer() {
     let asked = NodeSettings { sink: Sink::Asked, ..NodeSettings::default() };
     let nodes = [NodeSettings::default(), asked];
     let (mut network, one, other) = pair_with(&LinkSettings::default(), nodes, Engine::Fast, ());
-    network.send(one, &packet(3, 200), PacketEnd::Eop).unwrap();
+    network.send(one, &packet(3, 200), EndOfPacket::Eop).unwrap();
     network.run_until(micros(100));
     assert_eq!(network.end(other).unwrap().filled(), CREDIT_MAX);
     assert_eq!(network.statistics(one).unwrap().sent.data, 56);
@@ -128,7 +128,7 @@ fn a_host_at_a_rate_sets_the_pace() {
     let nodes = [NodeSettings::default(), slow];
     let (mut network, one, other) = pair_with(&LinkSettings::default(), nodes, Engine::Fast, ());
     for number in 0..20 {
-        network.send(one, &packet(number, 99), PacketEnd::Eop).unwrap();
+        network.send(one, &packet(number, 99), EndOfPacket::Eop).unwrap();
     }
     network.run_until(micros(1_025));
     let count = receive_all(&mut network, other).len();
@@ -139,14 +139,14 @@ fn a_host_at_a_rate_sets_the_pace() {
 fn queues_have_bounds_that_name_themselves() {
     let small = || NodeSettings { packets: 2, bytes: 100, ..NodeSettings::default() };
     let (mut network, one, other) = pair_with(&LinkSettings::default(), [small(), small()], Engine::Fast, ());
-    network.send(one, &packet(0, 60), PacketEnd::Eop).unwrap();
-    let refused = network.send(one, &packet(0, 60), PacketEnd::Eop).unwrap_err();
+    network.send(one, &packet(0, 60), EndOfPacket::Eop).unwrap();
+    let refused = network.send(one, &packet(0, 60), EndOfPacket::Eop).unwrap_err();
     assert!(matches!(refused, SendError::TooManyBytes { length: 60, queued: 60, limit: 100, .. }), "{refused}");
-    network.send(one, &packet(1, 10), PacketEnd::Eop).unwrap();
-    let refused = network.send(one, &packet(0, 1), PacketEnd::Eop).unwrap_err();
+    network.send(one, &packet(1, 10), EndOfPacket::Eop).unwrap();
+    let refused = network.send(one, &packet(0, 1), EndOfPacket::Eop).unwrap_err();
     assert!(refused.to_string().starts_with("the transmit queue of node `one` has 2 packets"), "{refused}");
     network.run_until(micros(100));
-    network.send(one, &packet(2, 80), PacketEnd::Eop).unwrap();
+    network.send(one, &packet(2, 80), EndOfPacket::Eop).unwrap();
     network.run_until(micros(200));
     // Two packets wait for the host, and the third for them.
     assert_eq!(network.end(other).unwrap().filled(), CREDIT_MAX);
@@ -161,7 +161,7 @@ fn queues_have_bounds_that_name_themselves() {
 fn time_codes_go_between_the_bytes_of_a_packet() {
     let (mut network, one, other) = pair(&LinkSettings::default());
     network.run_until(micros(100));
-    network.send(one, &packet(0, 1000), PacketEnd::Eop).unwrap();
+    network.send(one, &packet(0, 1000), EndOfPacket::Eop).unwrap();
     network.run_until(micros(110));
     network.time_code(one, 1).unwrap();
     network.run_until(micros(300));
@@ -176,8 +176,8 @@ fn time_codes_go_between_the_bytes_of_a_packet() {
 fn credit_is_56_at_the_most() {
     let (mut network, one, other) = pair(&LinkSettings::default());
     for number in 0..100 {
-        network.send(one, &packet(number, 77), PacketEnd::Eop).unwrap();
-        network.send(other, &packet(number, 5), PacketEnd::Eop).unwrap();
+        network.send(one, &packet(number, 77), EndOfPacket::Eop).unwrap();
+        network.send(other, &packet(number, 5), EndOfPacket::Eop).unwrap();
     }
     for step in 0..4_000 {
         network.run_until(Picos::from_nanos(15_000 + 37 * step));

@@ -81,7 +81,7 @@ fn play(seed: u64, engine: Engine) -> (Diary, Vec<Packet>, String) {
     for number in 0..60 {
         for node in [one, other] {
             while random.chance(busy) {
-                let end = if random.chance(0.05) { PacketEnd::Eep } else { PacketEnd::Eop };
+                let end = if random.chance(0.05) { EndOfPacket::Eep } else { EndOfPacket::Eop };
                 _ = network.send(node, &packet(number, random_length(random)), end);
             }
             if random.chance(0.05) {
@@ -187,7 +187,7 @@ fn send_randomly(jungle: &mut Jungle, random: &mut Random) -> bool {
     let from = pick(random, &jungle.nodes);
     let length = random_length(random).clamp(1, 127) as u8;
     bytes.extend((0..=length).map(|_| length | 0x80));
-    jungle.network.send(from, &bytes, PacketEnd::Eop).is_ok()
+    jungle.network.send(from, &bytes, EndOfPacket::Eop).is_ok()
 }
 
 fn check(jungle: &mut Jungle, seed: u64) -> (u64, u64) {
@@ -197,8 +197,8 @@ fn check(jungle: &mut Jungle, seed: u64) -> (u64, u64) {
             let first = packet.bytes[0];
             let is_right =
                 packet.bytes.len() == usize::from(first & 0x7F) + 1 && packet.bytes.iter().all(|byte| *byte == first);
-            whole += u64::from(packet.header.end == PacketEnd::Eop);
-            wrong += u64::from(packet.header.end == PacketEnd::Eop && !is_right && first & 0x80 != 0);
+            whole += u64::from(packet.header.end == EndOfPacket::Eop);
+            wrong += u64::from(packet.header.end == EndOfPacket::Eop && !is_right && first & 0x80 != 0);
         }
         let end = jungle.network.end(node).unwrap();
         assert!(end.credit() <= CREDIT_MAX && end.promised() <= CREDIT_MAX, "seed {seed}");

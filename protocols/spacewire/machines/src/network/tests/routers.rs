@@ -34,13 +34,13 @@ fn addressed(path: &[u8], number: usize, length: usize) -> Vec<u8> {
 fn a_path_address_is_deleted_and_leads_to_its_port() {
     let (mut network, _, nodes) = star(four());
     for port in 1..=4 {
-        network.send(nodes[0], &addressed(&[port], port.into(), 50), PacketEnd::Eop).unwrap();
+        network.send(nodes[0], &addressed(&[port], port.into(), 50), EndOfPacket::Eop).unwrap();
     }
     network.run_until(micros(200));
     for port in 1..=4 {
         let received = receive_all(&mut network, nodes[port - 1]);
         assert_eq!(received.len(), 1, "port {port}");
-        assert_eq!((&received[0].bytes, received[0].header.end), (&packet(port, 50), PacketEnd::Eop));
+        assert_eq!((&received[0].bytes, received[0].header.end), (&packet(port, 50), EndOfPacket::Eop));
     }
 }
 
@@ -50,17 +50,17 @@ fn a_logical_address_takes_the_table_and_keeps_its_byte_unless_told() {
     let registers = network.registers(router).unwrap();
     registers.set_route(32, Some(Route::to(2))).unwrap();
     registers.set_route(254, Some(Route { delete_header: true, ..Route::to(3) })).unwrap();
-    network.send(nodes[0], &[32, 1, 2], PacketEnd::Eop).unwrap();
-    network.send(nodes[0], &[254, 3, 4], PacketEnd::Eop).unwrap();
+    network.send(nodes[0], &[32, 1, 2], EndOfPacket::Eop).unwrap();
+    network.send(nodes[0], &[254, 3, 4], EndOfPacket::Eop).unwrap();
     for address in [5, 33, 255] {
-        network.send(nodes[0], &[address, 9], PacketEnd::Eop).unwrap();
+        network.send(nodes[0], &[address, 9], EndOfPacket::Eop).unwrap();
     }
-    network.send(nodes[0], &[], PacketEnd::Eop).unwrap();
-    network.send(nodes[0], &[32, 7], PacketEnd::Eep).unwrap();
+    network.send(nodes[0], &[], EndOfPacket::Eop).unwrap();
+    network.send(nodes[0], &[32, 7], EndOfPacket::Eep).unwrap();
     network.run_until(micros(200));
     let at_two = receive_all(&mut network, nodes[1]);
     assert_eq!(at_two.iter().map(|packet| &packet.bytes[..]).collect::<Vec<_>>(), [&[32, 1, 2][..], &[32, 7]]);
-    assert_eq!(at_two[1].header.end, PacketEnd::Eep);
+    assert_eq!(at_two[1].header.end, EndOfPacket::Eep);
     assert_eq!(network.receive(nodes[2]).unwrap().bytes, [3, 4]);
     let faults = network.faults((router, 1)).unwrap();
     assert_eq!((faults.invalid_address, faults.empty), (3, 1));
@@ -81,7 +81,7 @@ fn latency_is_that_of_the_preset() {
         builder.link(before, other, &LinkSettings::default()).unwrap();
         let mut network = builder.build().unwrap();
         network.run_until(micros(100));
-        network.send(one, &addressed(&[2, 2, 2][..hops], 0, 60), PacketEnd::Eop).unwrap();
+        network.send(one, &addressed(&[2, 2, 2][..hops], 0, 60), EndOfPacket::Eop).unwrap();
         network.run_until(micros(200));
         let received = network.receive(other).unwrap();
         assert_eq!(received.bytes, packet(0, 60));
@@ -105,8 +105,8 @@ fn a_group_takes_any_free_port() {
     let (mut network, router, nodes) = star(four());
     let group = Route { outputs: 0b1_1000, delete_header: true, priority: false };
     network.registers(router).unwrap().set_route(40, Some(group)).unwrap();
-    network.send(nodes[0], &addressed(&[40], 1, 2000), PacketEnd::Eop).unwrap();
-    network.send(nodes[1], &addressed(&[40], 2, 2000), PacketEnd::Eop).unwrap();
+    network.send(nodes[0], &addressed(&[40], 1, 2000), EndOfPacket::Eop).unwrap();
+    network.send(nodes[1], &addressed(&[40], 2, 2000), EndOfPacket::Eop).unwrap();
     network.run_until(micros(205));
     assert_eq!([2, 3].map(|at| receive_all(&mut network, nodes[at]).len()), [1, 1]);
 }
@@ -120,7 +120,7 @@ fn several_inputs_share_an_output_in_turn_and_priority_goes_first() {
     registers.set_route(60, route(true)).unwrap();
     for number in 0..30 {
         for (at, address) in [50, 50, 60].into_iter().enumerate() {
-            network.send(nodes[at], &addressed(&[address, at as u8], number, 100), PacketEnd::Eop).unwrap();
+            network.send(nodes[at], &addressed(&[address, at as u8], number, 100), EndOfPacket::Eop).unwrap();
         }
     }
     network.run_until(micros(1_000));
@@ -139,7 +139,7 @@ fn a_link_that_is_down_spills_or_makes_wait() {
         let (mut network, router, nodes) = star(RouterSettings { when_down, ..four() });
         network.configure(nodes[1], |settings| settings.disabled = true).unwrap();
         network.run_until(micros(200));
-        network.send(nodes[0], &addressed(&[2], 1, 500), PacketEnd::Eop).unwrap();
+        network.send(nodes[0], &addressed(&[2], 1, 500), EndOfPacket::Eop).unwrap();
         network.run_until(micros(300));
         network.configure(nodes[1], |settings| settings.disabled = false).unwrap();
         network.run_until(micros(500));
@@ -167,7 +167,7 @@ fn a_link_starts_when_a_packet_asks_for_it() {
     let mut network = builder.build().unwrap();
     network.run_until(micros(100));
     assert_eq!(network.end(nodes[1]).unwrap().state(), State::Ready);
-    network.send(nodes[0], &addressed(&[2], 1, 50), PacketEnd::Eop).unwrap();
+    network.send(nodes[0], &addressed(&[2], 1, 50), EndOfPacket::Eop).unwrap();
     network.run_until(micros(200));
     assert_eq!(network.receive(nodes[1]).unwrap().bytes, packet(1, 50));
 }
@@ -175,21 +175,21 @@ fn a_link_starts_when_a_packet_asks_for_it() {
 #[test]
 fn a_link_that_fails_under_a_packet_ends_it_on_both_sides() {
     let (mut network, router, nodes) = star(four());
-    network.send(nodes[0], &addressed(&[2], 1, 4000), PacketEnd::Eop).unwrap();
-    network.send(nodes[0], &addressed(&[2], 2, 40), PacketEnd::Eop).unwrap();
-    network.send(nodes[2], &addressed(&[4], 1, 4000), PacketEnd::Eop).unwrap();
-    network.send(nodes[2], &addressed(&[4], 2, 40), PacketEnd::Eop).unwrap();
+    network.send(nodes[0], &addressed(&[2], 1, 4000), EndOfPacket::Eop).unwrap();
+    network.send(nodes[0], &addressed(&[2], 2, 40), EndOfPacket::Eop).unwrap();
+    network.send(nodes[2], &addressed(&[4], 1, 4000), EndOfPacket::Eop).unwrap();
+    network.send(nodes[2], &addressed(&[4], 2, 40), EndOfPacket::Eop).unwrap();
     // Behind the router, and before it.
     network.inject_at((router, 2), Fault::Parity, micros(150)).unwrap();
     network.inject_at(nodes[2], Fault::Disconnect, micros(150)).unwrap();
     network.run_until(micros(400));
     let behind = receive_all(&mut network, nodes[1]);
-    assert_eq!(behind[0].header.end, PacketEnd::Eep);
+    assert_eq!(behind[0].header.end, EndOfPacket::Eep);
     // The second came while the link was down.
     assert_eq!((behind.len() as u64) + network.faults((router, 1)).unwrap().down, 2);
     assert_eq!(network.faults((router, 2)).unwrap().cut + network.faults((router, 1)).unwrap().cut, 1);
     let before = receive_all(&mut network, nodes[3]);
-    assert_eq!(before.iter().map(|packet| packet.header.end).collect::<Vec<_>>(), [PacketEnd::Eep, PacketEnd::Eop]);
+    assert_eq!(before.iter().map(|packet| packet.header.end).collect::<Vec<_>>(), [EndOfPacket::Eep, EndOfPacket::Eop]);
     assert_eq!(before[1].bytes, packet(2, 40));
 }
 
@@ -206,8 +206,8 @@ fn the_watchdog_cuts_a_packet_that_stands() {
     }
     let mut network = builder.build().unwrap();
     network.run_until(micros(100));
-    network.send(nodes[0], &addressed(&[3], 1, 4000), PacketEnd::Eop).unwrap();
-    network.send(nodes[0], &addressed(&[2], 2, 40), PacketEnd::Eop).unwrap();
+    network.send(nodes[0], &addressed(&[3], 1, 4000), EndOfPacket::Eop).unwrap();
+    network.send(nodes[0], &addressed(&[2], 2, 40), EndOfPacket::Eop).unwrap();
     network.run_until(micros(250));
     assert!(network.receive(nodes[1]).is_none());
     assert!(network.deadlock().is_none());
@@ -220,13 +220,13 @@ fn the_watchdog_cuts_a_packet_that_stands() {
         network.run_until(micros(610 + step));
     }
     let cut = network.receive(nodes[2]).unwrap();
-    assert_eq!((cut.header.end, &cut.bytes[..]), (PacketEnd::Eep, &packet(1, 4000)[..cut.bytes.len()]));
+    assert_eq!((cut.header.end, &cut.bytes[..]), (EndOfPacket::Eep, &packet(1, 4000)[..cut.bytes.len()]));
 }
 
 #[test]
 fn time_codes_pass_packets_and_only_the_next_one_is_forwarded() {
     let (mut network, router, nodes) = star(four());
-    network.send(nodes[2], &addressed(&[2], 1, 4000), PacketEnd::Eop).unwrap();
+    network.send(nodes[2], &addressed(&[2], 1, 4000), EndOfPacket::Eop).unwrap();
     network.run_until(micros(150));
     network.time_code(nodes[0], 1).unwrap();
     network.run_until(micros(152));
@@ -249,8 +249,8 @@ fn time_codes_pass_packets_and_only_the_next_one_is_forwarded() {
 struct Echo;
 
 impl Configuration for Echo {
-    fn answer(&mut self, port: u8, packet: &[u8], end: PacketEnd, registers: &mut Registers) -> Vec<u8> {
-        assert_eq!(end, PacketEnd::Eop);
+    fn answer(&mut self, port: u8, packet: &[u8], end: EndOfPacket, registers: &mut Registers) -> Vec<u8> {
+        assert_eq!(end, EndOfPacket::Eop);
         registers.set_route(100, Some(Route::to(4))).unwrap();
         [&[port], packet].concat()
     }
@@ -261,9 +261,9 @@ fn packets_for_port_0_are_answered_through_the_port_they_came_from() {
     let (mut network, router, nodes) = star(four());
     network.set_configuration(router, Echo).unwrap();
     for (at, node) in nodes.iter().enumerate() {
-        network.send(*node, &[0, 0xAA, at as u8], PacketEnd::Eop).unwrap();
+        network.send(*node, &[0, 0xAA, at as u8], EndOfPacket::Eop).unwrap();
     }
-    network.send(nodes[0], &[100, 1], PacketEnd::Eop).unwrap();
+    network.send(nodes[0], &[100, 1], EndOfPacket::Eop).unwrap();
     network.run_until(micros(200));
     let mut received: Vec<Vec<Packet>> = nodes.iter().map(|node| receive_all(&mut network, *node)).collect();
     received[3].sort_by_key(|packet| packet.bytes[0]);
@@ -288,7 +288,7 @@ fn ring(watchdog: Option<Picos>) -> (Network, Vec<NodeId>) {
     let mut network = builder.build().unwrap();
     network.run_until(micros(100));
     for (at, node) in nodes.iter().enumerate() {
-        network.send(*node, &addressed(&[2, 2, 1], at, 4000), PacketEnd::Eop).unwrap();
+        network.send(*node, &addressed(&[2, 2, 1], at, 4000), EndOfPacket::Eop).unwrap();
     }
     (network, nodes)
 }
@@ -310,7 +310,7 @@ fn a_watchdog_ends_a_circle() {
     network.run_until(micros(3_000));
     assert_eq!(network.deadlock(), None);
     for node in &nodes {
-        network.send(*node, &addressed(&[1], 7, 10), PacketEnd::Eop).unwrap();
+        network.send(*node, &addressed(&[1], 7, 10), EndOfPacket::Eop).unwrap();
     }
     network.run_until(micros(5_000));
     for node in nodes {
