@@ -42,6 +42,11 @@ impl Poller {
         sys::epoll_control(self.epoll.as_fd(), libc::EPOLL_CTL_MOD, fd, interest(writable), token)
     }
 
+    /// Watches a descriptor for room alone.
+    pub(crate) fn add_for_room(&self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
+        sys::epoll_control(self.epoll.as_fd(), libc::EPOLL_CTL_ADD, fd, libc::EPOLLOUT, token)
+    }
+
     /// Stops watching a descriptor, and discards pending events with this token.
     pub(crate) fn remove(&mut self, fd: BorrowedFd<'_>, token: u64) {
         // Closing a descriptor removes it as well, so a failure here leaves nothing behind.

@@ -1,5 +1,6 @@
 mod accepting;
 mod gathering;
+mod pausing;
 mod portion;
 mod solo;
 
@@ -45,6 +46,8 @@ pub struct Streams {
     /// Streams that the poller does not watch yet. A watched stream pays for it with every packet, on the sender's
     /// processor, so that a stream that is read directly is not watched.
     unwatched: Vec<Peer>,
+    /// Streams that the machine had no room for when it was last asked.
+    paused: Vec<Peer>,
     arrivals: Vec<Arrivals>,
     /// Whether a listener is left alone for now, so that the poller does not tell when to look at it again.
     rests: bool,
@@ -72,6 +75,8 @@ struct Stream {
     address: Address,
     connecting: bool,
     closing: bool,
+    /// Whether nothing is received from it, because the machine has no room.
+    paused: bool,
     watched: bool,
     waiting: bool,
     /// Whether the connection came through a mailbox.
@@ -125,6 +130,7 @@ impl Streams {
             copied: 0,
             untaken: Untaken::default(),
             unwatched: Vec::new(),
+            paused: Vec::new(),
             arrivals: Vec::new(),
             rests: false,
             numbering: Numbering::default(),
@@ -183,6 +189,9 @@ impl Streams {
         // Another peer may get the number before these notices are passed on.
         self.notices.retain(|notice| notice.about() != peer);
         self.untaken.forget(peer);
+        if stream.paused {
+            self.paused.retain(|paused| *paused != peer);
+        }
         self.gather_not(peer);
         if stream.watched {
             self.poller.remove(stream.fd.as_fd(), u64::from(peer.0));
@@ -201,6 +210,7 @@ impl Streams {
             address,
             connecting,
             closing: false,
+            paused: false,
             watched: false,
             waiting: false,
             mailed: false,
@@ -222,6 +232,7 @@ impl Streams {
         while let Some(peer) = self.unwatched.pop() {
             if let Some(Some(stream)) = slot(&mut self.opened, &mut self.accepted, peer)
                 && !stream.watched
+                && !stream.paused
             {
                 stream.waiting = stream.connecting || !stream.backlog.is_empty();
                 self.poller.add(stream.fd.as_fd(), u64::from(peer.0), stream.waiting)?;
@@ -271,6 +282,9 @@ impl Streams {
     fn watch(&mut self, peer: Peer) {
         let Some(Some(stream)) = slot(&mut self.opened, &mut self.accepted, peer) else { return };
         let waiting = stream.connecting || !stream.backlog.is_empty();
+        if stream.paused {
+            return self.watch_paused(peer);
+        }
         if !stream.watched || stream.waiting == waiting {
             return;
         }
@@ -418,7 +432,11 @@ impl Streams {
         machine: &mut M,
     ) -> Option<Instant> {
         let stream = slot(&mut self.opened, &mut self.accepted, peer)?.as_deref_mut()?;
-        if stream.connecting {
+        if stream.connecting || stream.paused {
+            return None;
+        }
+        if !machine.has_room(peer) {
+            self.pause(peer);
             return None;
         }
         if came.is_none() {

@@ -104,6 +104,10 @@ impl<M: Machine> Machine for Apart<M> {
         owner.is_some_and(|member| member.machine.admits(now, ends, datagram, out))
     }
 
+    fn has_room(&self, peer: Peer) -> bool {
+        self.owners.get(peer).is_none_or(|number| self.members[*number as usize].machine.has_room(peer))
+    }
+
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
         let number = *self.owners.get(peer)?;
         self.members[number as usize].machine.landing(peer)

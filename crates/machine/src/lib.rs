@@ -75,6 +75,17 @@ pub trait Machine {
         None
     }
 
+    /// Returns whether there is room for more bytes of this stream. Without it they stay with the kernel, whose flow control holds
+    /// the far end back, and the machine is asked again after each turn.
+    ///
+    /// What a driver has received by then still comes, up to one buffer. Of a stream that ends meanwhile, the machine learns
+    /// once there is room. Streams only.
+    #[inline]
+    fn has_room(&self, peer: Peer) -> bool {
+        let _ = peer;
+        true
+    }
+
     /// Returns whether the sender of this datagram becomes a peer, which then receives it. Asked about each datagram from an
     /// address that is no peer's.
     ///

@@ -224,6 +224,21 @@ impl Fabric {
         }
     }
 
+    /// Leaves the bytes of a stream unread, for want of room at the machine.
+    pub(crate) fn leave_unread(&mut self, node: u32, end: End) {
+        self.hosts[node as usize].unread.push(end);
+    }
+
+    /// Takes the streams that were left unread at a node.
+    pub(crate) fn take_unread(&mut self, node: u32) -> Vec<End> {
+        std::mem::take(&mut self.hosts[node as usize].unread)
+    }
+
+    /// Announces the bytes of a stream again.
+    pub(crate) fn announce_again(&mut self, node: u32, end: End) {
+        self.post(node, Notice::Readable(end));
+    }
+
     /// Gives the far end of a connection a number at its node.
     pub(crate) fn accept(&mut self, end: End) -> Option<Peer> {
         let connection = self.connections.at(end)?;

@@ -46,6 +46,8 @@ pub(crate) struct Host {
     polled_later: bool,
     accepted: u32,
     free: Vec<u32>,
+    /// Streams with bytes that the machine has no room for.
+    pub(crate) unread: Vec<End>,
     deadline: Option<Instant>,
     /// When the schedule will next look at the deadline.
     armed: Option<Instant>,
@@ -88,6 +90,7 @@ impl Host {
             polled_later: false,
             accepted: 0,
             free: Vec::new(),
+            unread: Vec::new(),
             deadline: None,
             armed: None,
             elapsed_before: Instant::ZERO,

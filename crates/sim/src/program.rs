@@ -18,6 +18,8 @@ pub(crate) trait Program: Send {
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]>;
 
+    fn has_room(&self, peer: Peer) -> bool;
+
     fn stamped(&mut self, stamp: Stamp);
 
     /// Returns whether events wait for the application.
@@ -73,6 +75,10 @@ where
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
         self.machine.landing(peer)
+    }
+
+    fn has_room(&self, peer: Peer) -> bool {
+        self.machine.has_room(peer)
     }
 
     fn stamped(&mut self, stamp: Stamp) {

@@ -464,6 +464,12 @@ impl World {
                         panic!("the machine at node {node} costs too much: {over}");
                     }
                     fabric.flush(node);
+                    for end in fabric.take_unread(node) {
+                        match fabric.peer(end) {
+                            Some(peer) if !program.has_room(peer) => fabric.leave_unread(node, end),
+                            _ => fabric.announce_again(node, end),
+                        }
+                    }
                     fabric.set_deadline(node, deadline);
                     fabric.notice_done(node);
                     return None;
@@ -554,6 +560,9 @@ impl World {
         let Place { program: Some(program), cost, .. } = &mut self.places[node as usize] else { return };
         let Some(peer) = self.fabric.peer(end) else { return };
         let fabric = &mut self.fabric;
+        if !program.has_room(peer) {
+            return fabric.leave_unread(node, end);
+        }
         let mut count = fabric.portion(end);
         if count == 0 {
             return;

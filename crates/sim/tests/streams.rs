@@ -1,9 +1,9 @@
 //! Streams over the simulated network: bytes in order under everything, and what faults cost.
 mod common;
 
-use common::{Ask, CallerEvent, Echo, PEER, at_us, ideal, run, sim};
-use hodo_machine::{Address, Closed, Driver, Instant, Peer, Wait};
-use hodo_sim::{Congestion, Network, STREAM_HEADERS, Transport};
+use common::{Ask, Caller, CallerEvent, Echo, PEER, at_us, ideal, run, sim};
+use hodo_machine::{Address, Closed, Driver, Input, Instant, Machine, Outbox, Output, Peer, Wait};
+use hodo_sim::{Congestion, Network, STREAM_HEADERS, Sim, Transport};
 use std::time::Duration;
 
 const STREAM: Transport = Transport::Stream;
@@ -208,4 +208,65 @@ fn ten_thousand_connections_come_and_go() {
     }
     assert_eq!(run(&mut sim), []);
     assert_eq!((sim.server(1).closed.len(), sim.outstanding_bytes()), (10_000, 0));
+}
+
+/// A machine that has room for some more bytes every millisecond, until all have come.
+#[derive(Default)]
+struct Sipper {
+    kept: u64,
+    kept_max: u64,
+    received: u64,
+    total: u64,
+    due: Option<Instant>,
+}
+
+impl Sipper {
+    const ROOM: u64 = 10_000;
+}
+
+impl Machine for Sipper {
+    type Command = ();
+    type Event = ();
+
+    fn handle(&mut self, now: Instant, input: Input<'_, ()>) {
+        match input {
+            Input::Received(_, bytes) => {
+                assert!(self.kept < Self::ROOM, "bytes came without room");
+                self.kept += bytes.len() as u64;
+                self.received += bytes.len() as u64;
+                self.kept_max = self.kept_max.max(self.kept);
+            }
+            Input::Opened(..) => self.due = Some(now),
+            Input::Elapsed => self.kept = 0,
+            _ => {}
+        }
+        if self.due.is_some_and(|due| due <= now) {
+            self.due = (self.received < self.total).then(|| now + Duration::from_millis(1));
+        }
+    }
+
+    fn poll(&mut self, _: Instant, _: &mut Outbox) -> Output<()> {
+        Output::Idle(self.due)
+    }
+
+    fn has_room(&self, _: Peer) -> bool {
+        self.kept < Self::ROOM
+    }
+}
+
+#[test]
+fn a_machine_without_room_is_sent_no_more_than_the_stream_holds() {
+    for seed in 0..20 {
+        let total = 2_000_000;
+        let network = Network { seed, loss: 0.01 * (seed % 3) as f64, buffer_bytes: 64 << 10, ..ideal(5) };
+        let sipper = Sipper { total, ..Sipper::default() };
+        let mut sim = Sim::pair(STREAM, &network, Caller::default(), sipper, |()| None);
+        sim.command(Ask::Open(PEER, Address::Node(1)));
+        sim.command(Ask::Stream(PEER, total));
+        run(&mut sim);
+        let sipper = sim.server(1);
+        assert_eq!((sipper.received, sim.outstanding_bytes()), (total, 0));
+        assert!(sipper.kept_max < Sipper::ROOM + (64 << 10), "{} bytes at once", sipper.kept_max);
+        assert!(sim.now() > at_us(1_000 * total / (Sipper::ROOM + (64 << 10))), "{:?}", sim.now());
+    }
 }

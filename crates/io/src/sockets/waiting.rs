@@ -71,6 +71,7 @@ impl Sockets {
     /// Passes on input that is known without a look.
     #[inline]
     fn take_what_is_known<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> InputTime {
+        self.streams.resume(machine);
         self.streams.cut_untaken(clock);
         self.streams.look_at_clock(clock);
         if self.streams.has_arrivals() && self.take_arrivals(clock)? {

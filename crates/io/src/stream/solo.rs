@@ -25,7 +25,9 @@ impl Streams {
     fn find_solo(&mut self) {
         let only = |streams: &Streamed| {
             streams.iter().position(|slot| {
-                slot.as_ref().is_some_and(|stream| !stream.connecting && !stream.closing && stream.backlog.is_empty())
+                slot.as_ref().is_some_and(|stream| {
+                    !stream.connecting && !stream.closing && !stream.paused && stream.backlog.is_empty()
+                })
             })
         };
         let opened = only(&self.opened).map(|index| index as u32);

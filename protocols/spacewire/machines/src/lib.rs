@@ -4,6 +4,7 @@
 extern crate alloc;
 
 pub mod bits;
+pub mod bridge;
 pub mod character;
 pub mod end;
 mod end_of_packet;

@@ -1,0 +1,290 @@
+//! A bridge: hosts over TCP on one side, the nodes of a simulated network on the other.
+//!
+//! A gate is a node of the network that hosts reach at TCP ports, with SSDTP2 or GRESB. A device is a node with an application of its own: a
+//! memory behind an RMAP target, or an echo. The time of the network is that of the clock, or runs ahead of it while there is something to do.
+//!
+//! A gate has one host in each direction; the newest connection takes the place of an older one, whose end may not have been noticed.
+//! Packets for a gate without a host are discarded and counted. A host that sends faster than the network takes is not read from, and one that does not read
+//! holds back the network, as a slow receiver does.
+mod device;
+mod gate;
+#[cfg(test)]
+mod tests;
+
+use crate::Picos;
+use crate::network::{Network, NodeId, Observer};
+use crate::rmap::TargetStatistics;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+pub use device::Device;
+use device::Application;
+pub use gate::{Gate, GateCounters, GateProtocol};
+use gate::{Attached, Host, Side};
+use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers};
+
+/// How far the network runs before what has arrived is passed on. Devices answer and hosts are served at such intervals.
+const QUANTUM: Duration = Duration::from_micros(20);
+/// How far the network runs in a turn, at its own pace.
+const TURN: Picos = Picos::from_nanos(200_000);
+/// Bytes of frames that are put together for one host.
+const FRAMES: usize = 64 << 10;
+/// Events that wait for the application; later ones are dropped.
+const EVENTS_MAX: usize = 1024;
+
+/// The time of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Pace {
+    /// Nanosecond by nanosecond that of the clock.
+    #[default]
+    RealTime,
+    /// As fast as it can be computed, and standing still while nothing is to happen.
+    Free,
+}
+
+/// An event at a bridge, for its log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BridgeEvent {
+    /// A host has connected to the gate with this number.
+    Connected(usize, Ends),
+    /// A host is gone, or has been replaced by a newer one.
+    Disconnected(usize, Closed),
+    /// A host sent a stream that cannot be understood, and was disconnected.
+    Malformed(usize, MalformedStream),
+    /// A connection came to a port of no gate.
+    NoGate(Address),
+}
+
+/// The defect of a host's stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MalformedStream {
+    /// Of SSDTP2.
+    #[error(transparent)]
+    Ssdtp2(#[from] crate::ssdtp2::Malformed),
+    /// Of GRESB.
+    #[error(transparent)]
+    Gresb(#[from] crate::gresb::Malformed),
+}
+
+/// A bridge.
+pub struct Bridge<O = ()> {
+    network: Network<O>,
+    pace: Pace,
+    /// The instant of the network's origin.
+    origin: Option<Instant>,
+    gates: Vec<Attached>,
+    hosts: Peers<Host>,
+    devices: Vec<(NodeId, Application)>,
+    to_close: VecDeque<Peer>,
+    events: VecDeque<BridgeEvent>,
+    /// The gate that is served next.
+    next_gate: usize,
+    /// Bytes of a packet, between the network and a frame.
+    packet: Vec<u8>,
+    frames: Vec<u8>,
+}
+
+impl<O: Observer> Bridge<O> {
+    /// Creates a bridge in front of a network.
+    #[must_use]
+    pub fn new(network: Network<O>, pace: Pace, gates: Vec<Gate>, devices: Vec<(NodeId, Device)>) -> Self {
+        Bridge {
+            network,
+            pace,
+            origin: None,
+            gates: gates.into_iter().map(Attached::new).collect(),
+            hosts: Peers::default(),
+            devices: devices.into_iter().map(|(node, device)| (node, Application::new(device))).collect(),
+            to_close: VecDeque::new(),
+            events: VecDeque::new(),
+            next_gate: 0,
+            packet: Vec::new(),
+            frames: Vec::new(),
+        }
+    }
+
+    /// Returns the network, to look at and to change.
+    pub fn network(&mut self) -> &mut Network<O> {
+        &mut self.network
+    }
+
+    /// Returns the counters of each gate.
+    pub fn counters(&self) -> impl Iterator<Item = GateCounters> + '_ {
+        self.gates.iter().map(|gate| gate.counters)
+    }
+
+    /// Returns the counters of the RMAP targets, by their nodes.
+    pub fn targets(&self) -> impl Iterator<Item = (NodeId, &TargetStatistics)> {
+        self.devices.iter().filter_map(|(node, application)| Some((*node, application.statistics()?)))
+    }
+
+    fn tell(&mut self, event: BridgeEvent) {
+        if self.events.len() < EVENTS_MAX {
+            self.events.push_back(event);
+        }
+    }
+
+    fn connected(&mut self, peer: Peer, ends: &Ends) {
+        let port = ends.local.ip().map(|local| local.port());
+        let found = (0..).zip(&self.gates).find_map(|(number, gate)| Some((number, gate.gate.side_at(port?)?)));
+        let Some((number, side)) = found else {
+            self.to_close.push_back(peer);
+            return self.tell(BridgeEvent::NoGate(ends.local.clone()));
+        };
+        let gate = &mut self.gates[number];
+        self.hosts.insert(peer, Host::new(number, side, &gate.gate));
+        for older in gate.attach(peer, side).into_iter().flatten() {
+            self.hosts.remove(older);
+            self.to_close.push_back(older);
+            self.tell(BridgeEvent::Disconnected(number, Closed::OverBound));
+        }
+        self.tell(BridgeEvent::Connected(number, ends.clone()));
+    }
+
+    fn disconnected(&mut self, peer: Peer) -> Option<usize> {
+        let host = self.hosts.remove(peer)?;
+        self.gates[host.gate].detach(peer);
+        Some(host.gate)
+    }
+
+    /// Takes bytes of a host, or what it has put where its packet belongs.
+    fn take(&mut self, peer: Peer, bytes: Bytes<'_>) {
+        let Bridge { hosts, gates, network, .. } = self;
+        let Some(host) = hosts.at(peer) else { return };
+        let gate = &mut gates[host.gate];
+        let result = match bytes {
+            Bytes::Received(mut bytes) => host.receive(&mut bytes, gate, network),
+            Bytes::Landed(count) => {
+                host.landed(count, gate, network);
+                Ok(())
+            }
+        };
+        if let Err(error) = result {
+            self.to_close.push_back(peer);
+            if let Some(gate) = self.disconnected(peer) {
+                self.tell(BridgeEvent::Malformed(gate, error));
+            }
+        }
+    }
+
+    /// Lets the network go on to the present, in steps between which devices answer.
+    fn run(&mut self, now: Instant) {
+        let origin = *self.origin.get_or_insert(now);
+        let begin = self.network.now();
+        let end = match self.pace {
+            Pace::RealTime => Picos::from_nanos(now.nanos_since(origin)),
+            Pace::Free => begin + TURN,
+        };
+        let quantum = Picos::from_nanos(QUANTUM.as_nanos() as u64);
+        while self.network.now() < end {
+            let Some(next) = self.network.next_event() else { break };
+            if next > end && self.pace == Pace::RealTime {
+                break;
+            }
+            let step = next.max(self.network.now() + quantum);
+            self.network.run_until(if self.pace == Pace::RealTime { step.min(end) } else { step });
+            self.answer();
+        }
+        if self.pace == Pace::RealTime {
+            self.network.run_until(end);
+            self.answer();
+        }
+    }
+
+    /// Lets the devices answer what has arrived at them.
+    fn answer(&mut self) {
+        for (node, application) in &mut self.devices {
+            application.answer(*node, &mut self.network, &mut self.packet);
+        }
+    }
+
+    /// Returns when the network goes on.
+    fn deadline(&self, now: Instant) -> Option<Instant> {
+        let next = self.network.next_event()?;
+        match (self.pace, self.origin) {
+            (Pace::RealTime, Some(origin)) => {
+                let due = origin + Duration::from_nanos(next.as_nanos() + 1);
+                Some(due.max(now + QUANTUM))
+            }
+            _ => Some(now),
+        }
+    }
+
+    /// Puts together frames for one host. Returns it, if there are any.
+    fn serve(&mut self, out: &mut Outbox) -> Option<Peer> {
+        for step in 0..self.gates.len() {
+            let number = (self.next_gate + step) % self.gates.len();
+            let gate = &mut self.gates[number];
+            self.frames.clear();
+            let receiver = gate.receiver().filter(|peer| self.hosts.get(*peer).is_some_and(|host| !host.is_blocked));
+            if receiver.is_none() && gate.receiver().is_some() {
+                continue;
+            }
+            gate.collect(&mut self.network, receiver.is_some(), FRAMES, &mut self.packet, &mut self.frames);
+            if let Some(peer) = receiver
+                && !self.frames.is_empty()
+            {
+                self.next_gate = number + 1;
+                out.copy(&self.frames);
+                return Some(peer);
+            }
+        }
+        None
+    }
+}
+
+/// Input of a host.
+enum Bytes<'a> {
+    Received(&'a [u8]),
+    Landed(usize),
+}
+
+impl<O: Observer> Machine for Bridge<O> {
+    type Command = ();
+    type Event = BridgeEvent;
+
+    fn handle(&mut self, _now: Instant, input: Input<'_, ()>) {
+        match input {
+            Input::Opened(peer, ends) => self.connected(peer, ends),
+            Input::Received(peer, bytes) => self.take(peer, Bytes::Received(bytes)),
+            Input::Landed(peer, count) => self.take(peer, Bytes::Landed(count)),
+            Input::Closed(peer, why) => {
+                if let Some(gate) = self.disconnected(peer) {
+                    self.tell(BridgeEvent::Disconnected(gate, why));
+                }
+            }
+            Input::Blocked(peer) | Input::Drained(peer) => {
+                let is_blocked = matches!(input, Input::Blocked(_));
+                if let Some(host) = self.hosts.at(peer) {
+                    host.is_blocked = is_blocked;
+                }
+            }
+            Input::Command(()) | Input::Elapsed => {}
+        }
+    }
+
+    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<BridgeEvent> {
+        if let Some(event) = self.events.pop_front() {
+            return Output::Event(event);
+        }
+        if let Some(peer) = self.to_close.pop_front() {
+            return Output::Close(peer);
+        }
+        self.run(now);
+        match self.serve(out) {
+            Some(peer) => Output::Send(peer),
+            None => Output::Idle(self.deadline(now)),
+        }
+    }
+
+    fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
+        self.hosts.at(peer)?.landing()
+    }
+
+    fn has_room(&self, peer: Peer) -> bool {
+        let Some(host) = self.hosts.get(peer) else { return true };
+        let gate = &self.gates[host.gate];
+        host.side == Side::ToHost || gate.gate.has_room(self.network.queued(gate.gate.node))
+    }
+}
