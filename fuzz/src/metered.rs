@@ -68,6 +68,10 @@ impl<M: Machine> Machine for Metered<M> {
         cost.of(|| machine.admits(now, ends, datagram, out))
     }
 
+    fn has_room(&self, peer: Peer) -> bool {
+        self.machine.has_room(peer)
+    }
+
     fn stamped(&mut self, stamp: Stamp) {
         let Metered { machine, cost, .. } = self;
         cost.of(|| machine.stamped(stamp));

@@ -11,6 +11,7 @@ use std::time::Duration;
 const ROOM: usize = 100_000;
 const BEYOND: usize = 2 << 20;
 const TOTAL: usize = 48 << 20;
+const PERIOD: usize = 251;
 
 const HELD: Peer = Peer(0);
 const OTHER: Peer = Peer(1);
@@ -23,6 +24,7 @@ struct Keeper {
     others: usize,
     to_send: usize,
     closed: Vec<(Peer, Closed)>,
+    pattern: Vec<u8>,
 }
 
 impl Machine for Keeper {
@@ -33,9 +35,7 @@ impl Machine for Keeper {
         match input {
             Input::Received(HELD, bytes) => {
                 assert!(self.kept < ROOM, "{} bytes came without room", bytes.len());
-                for (at, found) in (self.total..).zip(bytes) {
-                    assert_eq!(*found, byte(at));
-                }
+                assert!(bytes == &self.pattern[self.total % PERIOD..][..bytes.len()], "other bytes at {}", self.total);
                 self.kept += bytes.len();
                 self.total += bytes.len();
             }
@@ -63,8 +63,9 @@ impl Machine for Keeper {
     }
 }
 
-fn byte(at: usize) -> u8 {
-    (at % 251) as u8
+/// Returns bytes that repeat, enough for any receive from any offset within the period.
+fn pattern() -> Vec<u8> {
+    (0..(4 << 20)).map(|at: usize| (at % PERIOD) as u8).collect()
 }
 
 struct Scene {
@@ -80,7 +81,8 @@ impl Scene {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let at = Address::Tcp(listener.local_addr().expect("it is bound"));
         let to_open = (0..peers).map(|peer| (Peer(peer), at.clone())).collect();
-        let keeper = Keeper { to_open, kept: 0, total: 0, others: 0, to_send: 0, closed: Vec::new() };
+        let keeper =
+            Keeper { to_open, kept: 0, total: 0, others: 0, to_send: 0, closed: Vec::new(), pattern: pattern() };
         let sockets = Sockets::new(SocketSettings::default()).expect("descriptors are left");
         let mut endpoint = Endpoint::new(keeper, sockets, Clock::start());
         let mut streams = Vec::new();
@@ -96,16 +98,22 @@ impl Scene {
 
     /// Writes as much as the stream takes, and lets the endpoint turn meanwhile.
     fn fill(&mut self) {
-        let bytes: Vec<u8> = (0..TOTAL).map(byte).collect();
         let mut full = 0;
         while self.sent < TOTAL && full < 20 {
-            match self.held.write(&bytes[self.sent..]) {
-                Ok(count) => (self.sent, full) = (self.sent + count, 0),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => full += 1,
-                Err(error) => panic!("{error}"),
-            }
+            full = if self.write() { 0 } else { full + 1 };
             turn(&mut self.endpoint, self.wait);
         }
+    }
+
+    /// Writes once. Returns whether the stream took something.
+    fn write(&mut self) -> bool {
+        let count = (TOTAL - self.sent).min(1 << 20);
+        match self.held.write(&self.endpoint.machine().pattern[self.sent % PERIOD..][..count]) {
+            Ok(count) => self.sent += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+            Err(error) => panic!("{error}"),
+        }
+        true
     }
 }
 
@@ -140,7 +148,8 @@ fn a_peer_without_room_is_held_back_and_goes_on_where_it_was() {
         while scene.endpoint.machine().total < TOTAL {
             assert!(scene.endpoint.now() < end, "{wait}, {peers}: {} have come", scene.endpoint.machine().total);
             scene.endpoint.machine_mut().kept = 0;
-            scene.fill();
+            scene.write();
+            turn(&mut scene.endpoint, wait);
         }
     }
 }
@@ -171,7 +180,7 @@ fn bytes_leave_for_a_peer_without_room_for_its_own() {
 fn the_end_of_a_peer_is_told_behind_its_bytes() {
     for wait in WAITS {
         let mut scene = Scene::new(wait, 2);
-        let bytes: Vec<u8> = (0..300_000).map(byte).collect();
+        let bytes = &pattern()[..300_000];
         let mut sent = 0;
         while sent < bytes.len() {
             if let Ok(count) = scene.held.write(&bytes[sent..]) {

@@ -252,6 +252,10 @@ impl<M: Machine> Machine for Tapped<'_, M> {
         None
     }
 
+    fn has_room(&self, peer: Peer) -> bool {
+        self.machine.has_room(peer)
+    }
+
     fn stamped(&mut self, stamp: Stamp) {
         self.machine.stamped(stamp);
     }

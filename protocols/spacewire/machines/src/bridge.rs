@@ -17,16 +17,19 @@ use crate::rmap::TargetStatistics;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
-pub use device::Device;
 use device::Application;
-pub use gate::{Gate, GateCounters, GateProtocol};
+pub use device::Device;
 use gate::{Attached, Host, Side};
+pub use gate::{Gate, GateCounters, GateProtocol};
 use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers};
 
 /// How far the network runs before what has arrived is passed on. Devices answer and hosts are served at such intervals.
 const QUANTUM: Duration = Duration::from_micros(20);
-/// How far the network runs in a turn, at its own pace.
-const TURN: Picos = Picos::from_nanos(200_000);
+/// How far the network runs in a turn, before hosts are looked at.
+const TURN_TIME: Duration = Duration::from_micros(200);
+const TURN: Picos = Picos::from_nanos(TURN_TIME.as_nanos() as u64);
+/// How far the network may be behind the clock. What is beyond is given up, and counted.
+const BEHIND_MAX: Duration = Duration::from_millis(20);
 /// Bytes of frames that are put together for one host.
 const FRAMES: usize = 64 << 10;
 /// Events that wait for the application; later ones are dropped.
@@ -59,10 +62,10 @@ pub enum BridgeEvent {
 /// The defect of a host's stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedStream {
-    /// Of SSDTP2.
+    /// It is not SSDTP2.
     #[error(transparent)]
     Ssdtp2(#[from] crate::ssdtp2::Malformed),
-    /// Of GRESB.
+    /// It is not GRESB.
     #[error(transparent)]
     Gresb(#[from] crate::gresb::Malformed),
 }
@@ -73,6 +76,7 @@ pub struct Bridge<O = ()> {
     pace: Pace,
     /// The instant of the network's origin.
     origin: Option<Instant>,
+    shortfall: Duration,
     gates: Vec<Attached>,
     hosts: Peers<Host>,
     devices: Vec<(NodeId, Application)>,
@@ -93,6 +97,7 @@ impl<O: Observer> Bridge<O> {
             network,
             pace,
             origin: None,
+            shortfall: Duration::ZERO,
             gates: gates.into_iter().map(Attached::new).collect(),
             hosts: Peers::default(),
             devices: devices.into_iter().map(|(node, device)| (node, Application::new(device))).collect(),
@@ -107,6 +112,12 @@ impl<O: Observer> Bridge<O> {
     /// Returns the network, to look at and to change.
     pub fn network(&mut self) -> &mut Network<O> {
         &mut self.network
+    }
+
+    /// Returns the time by which the network has fallen behind the clock for good, because the processor was too slow.
+    #[must_use]
+    pub fn shortfall(&self) -> Duration {
+        self.shortfall
     }
 
     /// Returns the counters of each gate.
@@ -168,13 +179,14 @@ impl<O: Observer> Bridge<O> {
         }
     }
 
-    /// Lets the network go on to the present, in steps between which devices answer.
+    /// Lets the network go on towards the present, in steps between which devices answer.
     fn run(&mut self, now: Instant) {
-        let origin = *self.origin.get_or_insert(now);
-        let begin = self.network.now();
-        let end = match self.pace {
-            Pace::RealTime => Picos::from_nanos(now.nanos_since(origin)),
-            Pace::Free => begin + TURN,
+        let next = self.network.next_event();
+        let most = next.unwrap_or_default().max(self.network.now()) + TURN;
+        let end = match (self.pace, next) {
+            (Pace::RealTime, None) => self.present(now),
+            (Pace::RealTime, Some(next)) => most.min(self.catch_up(now, next)),
+            (Pace::Free, _) => most,
         };
         let quantum = Picos::from_nanos(QUANTUM.as_nanos() as u64);
         while self.network.now() < end {
@@ -192,6 +204,25 @@ impl<O: Observer> Bridge<O> {
         }
     }
 
+    /// Returns the network's time of an instant.
+    fn present(&mut self, now: Instant) -> Picos {
+        let origin = *self.origin.get_or_insert(now);
+        Picos::from_nanos(now.nanos_since(origin))
+    }
+
+    /// Returns the network's time of an instant. If its next event is too late already, the network's time begins anew with it.
+    fn catch_up(&mut self, now: Instant, next: Picos) -> Picos {
+        let present = self.present(now);
+        let behind = Duration::from_nanos(present.as_nanos().saturating_sub(next.as_nanos()));
+        let given_up = behind.saturating_sub(BEHIND_MAX);
+        if given_up.is_zero() {
+            return present;
+        }
+        self.origin = self.origin.map(|origin| origin + given_up);
+        self.shortfall += given_up;
+        self.present(now)
+    }
+
     /// Lets the devices answer what has arrived at them.
     fn answer(&mut self) {
         for (node, application) in &mut self.devices {
@@ -205,7 +236,7 @@ impl<O: Observer> Bridge<O> {
         match (self.pace, self.origin) {
             (Pace::RealTime, Some(origin)) => {
                 let due = origin + Duration::from_nanos(next.as_nanos() + 1);
-                Some(due.max(now + QUANTUM))
+                Some(if due + TURN_TIME <= now { now } else { due.max(now + QUANTUM) })
             }
             _ => Some(now),
         }
@@ -235,6 +266,7 @@ impl<O: Observer> Bridge<O> {
 }
 
 /// Input of a host.
+#[derive(Clone, Copy)]
 enum Bytes<'a> {
     Received(&'a [u8]),
     Landed(usize),
@@ -244,7 +276,11 @@ impl<O: Observer> Machine for Bridge<O> {
     type Command = ();
     type Event = BridgeEvent;
 
-    fn handle(&mut self, _now: Instant, input: Input<'_, ()>) {
+    fn handle(&mut self, now: Instant, input: Input<'_, ()>) {
+        if self.pace == Pace::RealTime {
+            // What comes now does not happen in the network's past.
+            self.run(now);
+        }
         match input {
             Input::Opened(peer, ends) => self.connected(peer, ends),
             Input::Received(peer, bytes) => self.take(peer, Bytes::Received(bytes)),

@@ -2,6 +2,7 @@
 use crate::EndOfPacket;
 use crate::network::{Network, NodeId, Observer};
 use crate::rmap::{Ram, Target, TargetSettings, TargetStatistics};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// Bytes of answers that may wait to leave before the next packet is looked at.
@@ -12,16 +13,16 @@ const QUEUE: usize = 64 << 10;
 pub enum Device {
     /// A memory behind an RMAP target.
     Memory(TargetSettings, Ram),
-    /// Sends each packet back, behind this path.
+    /// Each packet is sent back, behind this path.
     Echo(Vec<u8>),
-    /// Takes packets, and does nothing.
+    /// Packets are taken, and nothing is done with them.
     Sink,
 }
 
 /// A device at work.
 #[derive(Debug)]
 pub(super) enum Application {
-    Memory(Target, Ram),
+    Memory(Box<Target>, Ram),
     Echo(Vec<u8>),
     Sink,
 }
@@ -29,13 +30,13 @@ pub(super) enum Application {
 impl Application {
     pub(super) fn new(device: Device) -> Self {
         match device {
-            Device::Memory(settings, ram) => Application::Memory(Target::new(settings), ram),
+            Device::Memory(settings, ram) => Application::Memory(Box::new(Target::new(settings)), ram),
             Device::Echo(path) => Application::Echo(path),
             Device::Sink => Application::Sink,
         }
     }
 
-    /// Answers the packets that have arrived at `node`, as long as the answers have room.
+    /// Takes the packets that have arrived at `node`, as long as answers to them have room.
     pub(super) fn answer<O: Observer>(&mut self, node: NodeId, network: &mut Network<O>, packet: &mut Vec<u8>) {
         let mut reply = Vec::new();
         while network.queued(node).1 < QUEUE {

@@ -7,7 +7,7 @@ use hodo_machine::Address;
 
 const PORTS: [u16; 2] = [10_030, 10_031];
 
-/// Two gates with SSDTP2 over one link.
+/// Returns two gates with SSDTP2 over one link.
 fn pair(pace: Pace) -> Bridge {
     let mut builder = Builder::default();
     let nodes = ["one", "other"].map(|name| builder.node(name, NodeSettings::default()).unwrap());
@@ -79,10 +79,14 @@ fn packets_go_from_gate_to_gate_at_either_pace() {
             send(&mut bridge, HOSTS[0], &[number; 60]);
         }
         let (sent, _) = run(&mut bridge, 100, 1_000);
-        let all: Vec<u8> = sent.iter().inspect(|(peer, _)| assert_eq!(*peer, HOSTS[1])).flat_map(|(_, bytes)| bytes.clone()).collect();
+        let all: Vec<u8> =
+            sent.iter().inspect(|(peer, _)| assert_eq!(*peer, HOSTS[1])).flat_map(|(_, bytes)| bytes.clone()).collect();
         let expected: Vec<Vec<u8>> = (0..100).map(|number| alloc::vec![number; 60]).collect();
         assert_eq!(packets(&all), expected, "{pace:?}");
-        assert_eq!(bridge.counters().map(|gate| (gate.packets_in, gate.packets_out)).collect::<Vec<_>>(), [(100, 0), (0, 100)]);
+        assert_eq!(
+            bridge.counters().map(|gate| (gate.packets_in, gate.packets_out)).collect::<Vec<_>>(),
+            [(100, 0), (0, 100)]
+        );
     }
 }
 
@@ -160,4 +164,29 @@ fn a_host_that_sends_too_fast_is_not_read_from() {
     run(&mut bridge, 100, 5_000);
     assert!(bridge.has_room(HOSTS[0]));
     assert_eq!(bridge.gates[1].counters.unclaimed, sent);
+}
+
+#[test]
+fn what_comes_after_a_pause_leaves_at_once_and_a_late_network_says_so() {
+    let mut bridge = pair(Pace::RealTime);
+    for (host, port) in HOSTS.into_iter().zip(PORTS) {
+        connect(&mut bridge, host, port);
+    }
+    run(&mut bridge, 0, 100);
+    // The bridge is idle for an hour; the packet takes 3 us from there.
+    let hour = Instant::from_nanos(3_600_000_000_000);
+    let mut stream = Vec::new();
+    Message::Packet { data: &[5; 60], end: Eop }.encode(&mut stream);
+    bridge.handle(hour, Input::Received(HOSTS[0], &stream));
+    let (sent, _) = run(&mut bridge, 3_600_000_000, 3_600_000_010);
+    assert_eq!(packets(&sent[0].1), [[5; 60]]);
+    assert_eq!(bridge.shortfall(), Duration::ZERO);
+    // The processor is taken away for a second while packets are on their way.
+    let later = hour + Duration::from_millis(1);
+    let many: Vec<u8> = (0..2_000).flat_map(|_| stream.clone()).collect();
+    bridge.handle(later, Input::Received(HOSTS[0], &many));
+    let (sent, _) = run(&mut bridge, 3_601_001_000, 3_601_009_000);
+    assert!((970..=990).contains(&(bridge.shortfall().as_millis() as u32)), "{:?}", bridge.shortfall());
+    let all: Vec<u8> = sent.into_iter().flat_map(|(_, bytes)| bytes).collect();
+    assert_eq!(packets(&all).len(), 2_000);
 }
