@@ -8,12 +8,18 @@ use hodo_tester::{LISTENING_ON, PAGES_ON};
 
 /// Prints where a daemon listens and where its pages are. One that is tied stops when its standard input ends.
 pub fn announce(daemon: &Daemon, at: &Address, is_tied: bool) -> Result<(), Error> {
+    announce_all(daemon, &[at.to_string()], is_tied)
+}
+
+/// Prints each place where a daemon listens, and where its pages are, as [`announce`] does.
+pub fn announce_all(daemon: &Daemon, at: &[String], is_tied: bool) -> Result<(), Error> {
     if is_tied {
         at_the_end_of_stdin(daemon.stop())?;
     }
     // First of all, so that whoever waits for the lines finds it so.
-    daemon.ready(&format!("{LISTENING_ON}{at}"));
+    let lines: String = at.iter().map(|at| format!("{LISTENING_ON}{at}\n")).collect();
+    daemon.ready(lines.lines().next().unwrap_or_default());
     let pages = daemon.site().map(|pages| format!("{PAGES_ON}{pages}\n"));
-    log::announce(&format!("{LISTENING_ON}{at}\n{}", pages.unwrap_or_default()));
+    log::announce(&format!("{lines}{}", pages.unwrap_or_default()));
     Ok(())
 }

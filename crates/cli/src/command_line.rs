@@ -16,6 +16,8 @@ use crate::pingpong::PingPongOptions;
 use crate::pva::PvaOptions;
 use crate::report::ReportOptions;
 use crate::serve::ServeOptions;
+#[cfg(feature = "spacewire")]
+use crate::spacewire::SpacewireOptions;
 use clap::{Parser, Subcommand};
 
 /// Measures links: how fast one is, how fast it could be, and what binds.
@@ -55,6 +57,9 @@ pub enum Command {
     /// Read, write, watch, call and serve the channels of EPICS pvAccess.
     #[cfg(feature = "pva")]
     Pva(Box<PvaOptions>),
+    /// Simulate SpaceWire networks, and reach ports of SpaceWire over a bridge.
+    #[cfg(feature = "spacewire")]
+    Spacewire(Box<SpacewireOptions>),
     /// Exchange messages over an RDMA reliable connection, as ibv_rc_pingpong does.
     #[cfg(feature = "roce")]
     Pingpong(PingPongOptions),

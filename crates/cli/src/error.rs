@@ -71,6 +71,20 @@ impl From<ServeError> for Error {
     }
 }
 
+#[cfg(feature = "spacewire")]
+impl From<hodo_spacewire_host::network::PlanError> for Error {
+    fn from(error: hodo_spacewire_host::network::PlanError) -> Self {
+        Error::Usage(error.to_string())
+    }
+}
+
+#[cfg(feature = "spacewire")]
+impl From<hodo_spacewire_host::bridge::BridgeError> for Error {
+    fn from(error: hodo_spacewire_host::bridge::BridgeError) -> Self {
+        Error::Failed(error.to_string())
+    }
+}
+
 #[cfg(feature = "farm")]
 impl From<hodo_store::Error> for Error {
     fn from(error: hodo_store::Error) -> Self {

@@ -1,6 +1,6 @@
 //! The command `hodo`: how fast a link is, how fast it could be, and what binds.
 
-#[cfg(any(feature = "ipbus", feature = "farm", feature = "pva"))]
+#[cfg(any(feature = "ipbus", feature = "farm", feature = "pva", feature = "spacewire"))]
 mod announce;
 mod bench;
 mod command_line;
@@ -26,6 +26,8 @@ mod report;
 #[cfg(any(feature = "farm", feature = "pva"))]
 mod screen;
 mod serve;
+#[cfg(feature = "spacewire")]
+mod spacewire;
 mod terminal;
 mod trace;
 
@@ -90,5 +92,7 @@ fn run(cli: Cli) -> Result<Outcome, Error> {
         Some(Command::Ipbus(ipbus)) => ipbus::run(&ipbus),
         #[cfg(feature = "pva")]
         Some(Command::Pva(pva)) => pva::run(&pva),
+        #[cfg(feature = "spacewire")]
+        Some(Command::Spacewire(spacewire)) => spacewire::run(&spacewire),
     }
 }

@@ -109,8 +109,14 @@ impl<O: Observer> Bridge<O> {
         }
     }
 
-    /// Returns the network, to look at and to change.
-    pub fn network(&mut self) -> &mut Network<O> {
+    /// Returns the network, to look at.
+    #[must_use]
+    pub fn network(&self) -> &Network<O> {
+        &self.network
+    }
+
+    /// Returns the network, to change.
+    pub fn network_mut(&mut self) -> &mut Network<O> {
         &mut self.network
     }
 
@@ -118,6 +124,11 @@ impl<O: Observer> Bridge<O> {
     #[must_use]
     pub fn shortfall(&self) -> Duration {
         self.shortfall
+    }
+
+    /// Returns how many hosts are connected to each gate.
+    pub fn hosts(&self) -> impl Iterator<Item = usize> + '_ {
+        self.gates.iter().map(Attached::hosts)
     }
 
     /// Returns the counters of each gate.

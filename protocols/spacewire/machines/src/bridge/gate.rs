@@ -115,6 +115,11 @@ impl Attached {
         self.receiver.take_if(|receiver| *receiver == peer);
     }
 
+    pub(super) fn hosts(&self) -> usize {
+        let sender = self.sender.filter(|sender| Some(*sender) != self.receiver);
+        usize::from(sender.is_some()) + usize::from(self.receiver.is_some())
+    }
+
     /// Returns the host that packets go to.
     pub(super) fn receiver(&self) -> Option<Peer> {
         self.receiver

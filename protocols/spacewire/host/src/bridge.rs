@@ -1,0 +1,195 @@
+//! The daemon of a bridge: hosts over TCP, a simulated network behind it.
+
+mod page;
+mod snapshot;
+mod thread;
+
+use crate::network::{Names, Plan};
+use hodo_daemon::{Daemon, Options, Reply, Snapshot};
+use hodo_io::{Bell, ServeOptions, Server, SocketSettings};
+use hodo_machine::{Address, Wait};
+use hodo_spacewire::bridge::{Bridge, GateProtocol, Pace};
+use snapshot::BridgeSnapshot;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use thread::BridgeThread;
+
+/// How long a page waits for the bridge.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Connections at once, beyond one in each direction of each gate: a new one may come before the end of the old one is noticed.
+const MORE_PEERS: usize = 16;
+
+/// Settings of a bridge.
+#[derive(Debug, Clone)]
+pub struct BridgeSettings {
+    /// The address of this host on which gates listen.
+    pub listen: IpAddr,
+    /// The time of the network.
+    pub pace: Pace,
+    /// Pages, and the file with the process number.
+    pub daemon: Options,
+    /// How the bridge waits.
+    pub wait: Wait,
+    /// The processor to run on; `None`: wherever the kernel puts it.
+    pub cpu: Option<usize>,
+}
+
+/// The defaults of the command line, but without pages.
+impl Default for BridgeSettings {
+    fn default() -> Self {
+        BridgeSettings {
+            listen: Ipv4Addr::LOCALHOST.into(),
+            pace: Pace::RealTime,
+            daemon: Options::default(),
+            wait: Wait::Block,
+            cpu: None,
+        }
+    }
+}
+
+/// Why a bridge cannot run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BridgeError {
+    /// The network has no node that hosts reach.
+    #[error("no host can reach this network: give a node ssdtp2 = {{ port = 10030 }} or gresb = {{ port = 3000 }}")]
+    NoGate,
+    /// An address cannot be listened on.
+    #[error(
+        "cannot listen on {at} for node {node}: {why}; choose another port in the file, or stop the process that holds it"
+    )]
+    Listen {
+        /// The name of the node.
+        node: String,
+        /// The address.
+        at: SocketAddr,
+        /// The message of the system.
+        why: String,
+    },
+    /// The sockets failed under the bridge.
+    #[error("serving: {0}")]
+    Run(String),
+    /// Pages, signals or the file with the process number.
+    #[error(transparent)]
+    Daemon(#[from] hodo_daemon::Error),
+}
+
+/// A bridge that listens, with its pages. Nothing is served before [`run`](Self::run).
+pub struct BridgeDaemon {
+    plan: Plan,
+    settings: BridgeSettings,
+    snapshot: Arc<Snapshot<BridgeSnapshot>>,
+    daemon: Daemon,
+    server: Server,
+}
+
+impl BridgeDaemon {
+    /// Starts the pages, and listens.
+    ///
+    /// # Errors
+    /// What failed: the pages, or an address.
+    pub fn start(mut plan: Plan, settings: BridgeSettings) -> Result<Self, BridgeError> {
+        let bell = Bell::default();
+        let snapshot = Arc::new(Snapshot::with_bell(&bell));
+        let daemon = start_daemon(&settings.daemon, &snapshot, names(&plan))?;
+        let server = bind(&mut plan, &settings)?.with_bell(&bell);
+        Ok(BridgeDaemon { plan, settings, snapshot, daemon, server })
+    }
+
+    /// Returns each gate: the addresses that it listens on, and the words about it.
+    #[must_use]
+    pub fn gates(&self) -> Vec<(Address, String)> {
+        let at = |port| Address::Tcp((self.settings.listen, port).into());
+        let gates = self.plan.gates.iter().map(|(name, gate)| match gate.protocol {
+            GateProtocol::Ssdtp2 { port, .. } => (at(port), format!("SSDTP2, node {name}")),
+            GateProtocol::Gresb { to_bridge, to_host, .. } => {
+                (at(to_bridge), format!("GRESB, node {name}; packets to the host at port {to_host}"))
+            }
+        });
+        gates.collect()
+    }
+
+    /// Returns what it shares with every daemon: signals, pages, health.
+    #[must_use]
+    pub fn daemon(&self) -> &Daemon {
+        &self.daemon
+    }
+
+    /// Serves until it is stopped.
+    ///
+    /// # Errors
+    /// [`BridgeError::Run`] if the sockets fail.
+    pub fn run(self) -> Result<(), BridgeError> {
+        let BridgeDaemon { plan, settings, snapshot, daemon, server } = self;
+        let names = names(&plan);
+        let Plan { network, gates, devices, .. } = plan;
+        let make = || {
+            let bridge =
+                Bridge::new(network, settings.pace, gates.into_iter().map(|(_, gate)| gate).collect(), devices);
+            (bridge, BridgeThread::new(daemon.rounds("bridge"), Arc::clone(&snapshot), names))
+        };
+        server.attend_here(make, daemon.stop()).map_err(|why| BridgeError::Run(why.to_string()))
+    }
+}
+
+/// The names of gates and of everything in the network.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Named {
+    gates: Vec<String>,
+    network: Names,
+}
+
+fn names(plan: &Plan) -> Named {
+    Named { gates: plan.gates.iter().map(|(name, _)| name.clone()).collect(), network: plan.names.clone() }
+}
+
+fn start_daemon(
+    options: &Options,
+    snapshot: &Arc<Snapshot<BridgeSnapshot>>,
+    names: Named,
+) -> Result<Daemon, BridgeError> {
+    let (shown, told, names) = (Arc::clone(snapshot), Arc::clone(snapshot), Arc::new(names));
+    let shown_names = Arc::clone(&names);
+    let daemon = Daemon::start(options, |pages| {
+        pages.with(page::STATS, move || match shown.ask(PATIENCE) {
+            Some(snapshot) => Reply::text(200, page::text(&snapshot, &shown_names)),
+            None => Reply::text(503, "the bridge has not begun, or is stuck\n"),
+        })
+    })?;
+    daemon.registry().source(move |exposition| {
+        if let Some(snapshot) = told.ask(PATIENCE) {
+            page::metrics(&snapshot, &names, exposition);
+        }
+    });
+    Ok(daemon)
+}
+
+/// Binds every port, and puts those that were free to choose into the plan.
+fn bind(plan: &mut Plan, settings: &BridgeSettings) -> Result<Server, BridgeError> {
+    if plan.gates.is_empty() {
+        return Err(BridgeError::NoGate);
+    }
+    let peers_max = 2 * plan.gates.len() + MORE_PEERS;
+    let mut server = Server::new(ServeOptions {
+        threads: 1,
+        cpus: settings.cpu.into_iter().collect(),
+        wait: settings.wait,
+        settings: SocketSettings { peers_max, ..SocketSettings::default() },
+    });
+    for (node, gate) in &mut plan.gates {
+        let ports = match &mut gate.protocol {
+            GateProtocol::Ssdtp2 { port, .. } => vec![port],
+            GateProtocol::Gresb { to_bridge, to_host, .. } => vec![to_bridge, to_host],
+        };
+        for port in ports {
+            let at = SocketAddr::new(settings.listen, *port);
+            let wrong = |why: std::io::Error| BridgeError::Listen { node: node.clone(), at, why: why.to_string() };
+            server = server.and(&Address::Tcp(at)).map_err(wrong)?;
+            if let Some(Address::Tcp(bound)) = server.addresses().last() {
+                *port = bound.port();
+            }
+        }
+    }
+    Ok(server)
+}

@@ -1,0 +1,7 @@
+//! SpaceWire on a host: networks from files, the bridge, clients of bridges, links for the tester.
+
+pub mod bridge;
+pub mod network;
+
+/// Links, nodes, routers, RMAP and the protocols of bridges, as machines.
+pub use hodo_spacewire as machines;

@@ -1,0 +1,37 @@
+//! Values of a file that need parsing.
+
+use hodo_measure::units;
+use serde::{Deserialize, Deserializer};
+use std::time::Duration;
+
+/// Reads a rate in bits or characters per second.
+pub fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let whole = |text: &str| match units::rate(text)? {
+        rate if (1.0..=1e12).contains(&rate) => Ok(rate as u64),
+        _ => Err(format!("{text} is not in 1..=1000G")),
+    };
+    text(from, "write a rate in quotes, as \"200M\"", whole)
+}
+
+/// Reads a span of time.
+pub fn span<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    text(from, "write a span of time in quotes, as \"100us\"", units::span)
+}
+
+/// Reads a size.
+pub fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
+    let size = |text: &str| match units::bytes(text)? {
+        size @ 1..=0x4000_0000 => Ok(size as usize),
+        _ => Err(format!("{text} is not in 1..=1G")),
+    };
+    text(from, "write a size in quotes, as \"64K\"", size)
+}
+
+fn text<'de, D: Deserializer<'de>, T>(
+    from: D,
+    remedy: &str,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, D::Error> {
+    let text = String::deserialize(from).map_err(|_: D::Error| serde::de::Error::custom(remedy))?;
+    parse(&text).map(Some).map_err(|why| serde::de::Error::custom(format!("{why}; {remedy}")))
+}
