@@ -34,6 +34,8 @@ pub const CATALOG: Catalog = Catalog::new(&[
     &hodo_pva_host::PVA,
     #[cfg(feature = "roce")]
     &hodo_roce_host::ROCE,
+    #[cfg(feature = "spacewire")]
+    &hodo_spacewire_host::SPACEWIRE,
 ]);
 
 /// Returns the protocols.

@@ -85,6 +85,27 @@ impl From<hodo_spacewire_host::bridge::BridgeError> for Error {
     }
 }
 
+#[cfg(feature = "spacewire")]
+impl From<hodo_spacewire_host::session::SessionError> for Error {
+    fn from(error: hodo_spacewire_host::session::SessionError) -> Self {
+        match error {
+            hodo_spacewire_host::session::SessionError::Port(why) => Error::Usage(why.to_string()),
+            other => Error::Failed(other.to_string()),
+        }
+    }
+}
+
+#[cfg(feature = "spacewire")]
+impl From<hodo_spacewire_host::session::RmapError> for Error {
+    fn from(error: hodo_spacewire_host::session::RmapError) -> Self {
+        match error {
+            hodo_spacewire_host::session::RmapError::Session(why) => why.into(),
+            hodo_spacewire_host::session::RmapError::Request(why) => Error::Usage(why.to_string()),
+            other => Error::Failed(other.to_string()),
+        }
+    }
+}
+
 #[cfg(feature = "farm")]
 impl From<hodo_store::Error> for Error {
     fn from(error: hodo_store::Error) -> Self {

@@ -17,6 +17,8 @@ fn help_is_as_accepted() {
         ("pva-monitor.txt", &["pva", "monitor", "--help"]),
         ("limits.txt", &["limits", "--help"]),
         ("report.txt", &["report", "--help"]),
+        ("spacewire.txt", &["spacewire", "--help"]),
+        ("spacewire-bridge.txt", &["spacewire", "bridge", "--help"]),
         ("compare.txt", &["compare", "--help"]),
     ] {
         let help = run(arguments);

@@ -154,6 +154,12 @@ impl Sockets {
         self.streams.tcp()
     }
 
+    /// Returns the bytes sent that the kernel has not taken yet, on all present streams.
+    #[must_use]
+    pub fn unwritten(&self) -> usize {
+        self.streams.unwritten()
+    }
+
     /// Returns the number of datagrams that the kernel would not take in time.
     #[must_use]
     pub fn unsent(&self) -> u64 {

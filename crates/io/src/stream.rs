@@ -167,6 +167,12 @@ impl Streams {
         self.tcp().map_or(0, |counters| counters.retransmitted)
     }
 
+    /// Returns the bytes sent that the kernel has not taken yet, on all present streams.
+    #[must_use]
+    pub(crate) fn unwritten(&self) -> usize {
+        self.opened.iter().chain(&self.accepted).flatten().map(|stream| stream.backlog.len()).sum()
+    }
+
     /// Returns the TCP counters of all present streams; `None` if none of them is TCP.
     #[must_use]
     pub fn tcp(&self) -> Option<TcpCounters> {

@@ -89,7 +89,7 @@ impl Steps<'_> {
         // Neither cores nor the window bind a single operation on a line.
         let lone = plan.test == Test::Latency;
         let beside = Beside {
-            baseline: real && if line.is_some() { !lone } else { is_here(&opened) },
+            baseline: real && wire.theory.is_none() && if line.is_some() { !lone } else { is_here(&opened) },
             alone: real && plan.window * plan.channels > 1 && !lone && plan.test != Test::Updates,
         };
         let (mut baselines, mut alone_ns) = (Vec::new(), Vec::new());

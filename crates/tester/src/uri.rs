@@ -30,7 +30,8 @@ impl Uri {
     pub(crate) fn parse(protocols: &[&'static dyn Protocol], text: &str) -> Result<Self, Error> {
         let bare = || text.split_at(text.find('?').unwrap_or(text.len()));
         let (name, rest) = text.split_once("://").filter(|(name, _)| !name.contains('?')).unwrap_or_else(bare);
-        let (simulated, name) = name.strip_prefix("sim+").map_or((false, name), |name| (true, name));
+        let (simulated, name) =
+            name.strip_prefix("sim+").or_else(|| name.strip_suffix("+sim")).map_or((false, name), |name| (true, name));
         let all = || {
             protocols
                 .iter()

@@ -37,7 +37,7 @@ pub use ethernet::{
 };
 pub use latency::FIBRE_NS_PER_KM;
 pub use model::{Model, ModelledWay};
-pub use on_the_wire::{Carrier, Hop, Messages, OnTheWire, Service, Way};
+pub use on_the_wire::{Carrier, Hop, Messages, OnTheWire, Service, Theory, Way};
 pub use rate::parse_rate;
 pub use row::{Baseline, Conditions, REACHED, RoundTrip, limit, red_flag, share};
 pub use shared::Fan;

@@ -73,6 +73,25 @@ pub struct OnTheWire {
     /// The messages as they are handed to the kernel, where it cuts them into those of [`OnTheWire::messages`]: what bare sockets
     /// are to send for a baseline. Empty where both are alike.
     pub handed_over: Vec<Messages>,
+    /// The limit by the theory of a link whose every bit is known; the bounds of sockets do not count then.
+    pub theory: Option<Theory>,
+}
+
+/// The limit of a link by its own theory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Theory {
+    /// Operations per second, with as many in flight as it takes.
+    pub operations_per_s: f64,
+    /// The computation of the rate, with the numbers put in.
+    pub rate_formula: String,
+    /// The shortest time of an operation.
+    pub latency_ns: f64,
+    /// The computation of the time, likewise.
+    pub latency_formula: String,
+    /// The assumptions.
+    pub assumes: String,
+    /// Whether the link is a model.
+    pub is_model: bool,
 }
 
 impl OnTheWire {
@@ -88,6 +107,7 @@ impl OnTheWire {
             service: None,
             behind: None,
             handed_over: Vec::new(),
+            theory: None,
         }
     }
 

@@ -4,7 +4,7 @@
 //! row reached 90 % of it. Where it did not, and no processor and no far end was seen to hold it back, the row says
 //! `unknown` and what was seen.
 
-use super::{Bound, Carrier, Messages, Model, OnTheWire, Packing, Path, Service, least};
+use super::{Bound, Carrier, Messages, Model, OnTheWire, Packing, Path, Service, Theory, least};
 use crate::units::text::{formula_rate, formula_time};
 use crate::{Binding, Limit, LimitKind, Measurement, Test};
 
@@ -93,6 +93,9 @@ pub struct Conditions<'a> {
 #[must_use]
 pub fn limit(found: &Measurement, wire: &OnTheWire, conditions: &Conditions<'_>) -> Option<Limit> {
     let lone = found.test == Test::Latency;
+    if let Some(theory) = &wire.theory {
+        return Some(judged(theory.limit(found, wire, conditions)?, found, wire));
+    }
     let limit = match (conditions.model, &conditions.line, conditions.baseline) {
         (Some(model), ..) if lone => model.latency_limit(wire),
         (Some(model), ..) => least(LimitKind::Model, model.bounds(found, wire), wire.payload_bytes)?,
@@ -106,6 +109,29 @@ pub fn limit(found: &Measurement, wire: &OnTheWire, conditions: &Conditions<'_>)
         }
     };
     Some(judged(limit, found, wire))
+}
+
+impl Theory {
+    fn limit(&self, found: &Measurement, wire: &OnTheWire, conditions: &Conditions<'_>) -> Option<Limit> {
+        let kind = if self.is_model { LimitKind::Model } else { LimitKind::Line };
+        if found.test == Test::Latency {
+            let (formula, assumes) = (self.latency_formula.clone(), self.assumes.clone());
+            return Some(Limit::of_latency(kind, self.latency_ns, wire.payload_bytes, formula, assumes));
+        }
+        let line = Bound {
+            binds: Binding::Line,
+            operations_per_s: self.operations_per_s,
+            formula: self.rate_formula.clone(),
+            assumes: self.assumes.clone(),
+        };
+        let in_flight = u64::from(found.window) * u64::from(found.channels);
+        let round_trip = conditions.round_trip.as_ref().map_or(self.latency_ns, |round_trip| round_trip.ns);
+        let mut bounds = vec![line, Bound::window(in_flight, round_trip)];
+        if let (Test::Open | Test::Updates, Some(rate)) = (found.test, found.rate_asked) {
+            bounds.push(Bound::schedule(rate));
+        }
+        least(kind, bounds, wire.payload_bytes)
+    }
 }
 
 /// Returns achieved over limit, of the figure that the test is about; 1 is the best for rates and times alike.

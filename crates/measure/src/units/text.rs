@@ -138,7 +138,8 @@ pub fn format_rate(bits_per_s: f64) -> String {
 }
 
 /// Formats operations per second in a formula, as `3676/s`.
-pub(crate) fn formula_rate(operations_per_s: f64) -> String {
+#[must_use]
+pub fn formula_rate(operations_per_s: f64) -> String {
     if operations_per_s >= 100.0 { format!("{operations_per_s:.0}/s") } else { format!("{operations_per_s:.3}/s") }
 }
 
@@ -153,7 +154,8 @@ pub(crate) fn formula_bytes(bytes: f64) -> String {
 }
 
 /// Formats nanoseconds in a formula, as `100.00 us`.
-pub(crate) fn formula_time(ns: f64) -> String {
+#[must_use]
+pub fn formula_time(ns: f64) -> String {
     if ns < 1e3 {
         format!("{ns:.0} ns")
     } else if ns < 1e6 {

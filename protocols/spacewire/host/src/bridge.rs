@@ -125,6 +125,8 @@ impl BridgeDaemon {
         let names = names(&plan);
         let Plan { network, gates, devices, .. } = plan;
         let make = || {
+            // Packets in the network are on time within microseconds. Without this they are a little later.
+            let _ = hodo_io::affinity::wake_on_time();
             let bridge =
                 Bridge::new(network, settings.pace, gates.into_iter().map(|(_, gate)| gate).collect(), devices);
             (bridge, BridgeThread::new(daemon.rounds("bridge"), Arc::clone(&snapshot), names))

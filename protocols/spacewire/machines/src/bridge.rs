@@ -16,6 +16,7 @@ use crate::network::{Network, NodeId, Observer};
 use crate::rmap::TargetStatistics;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::ops::Range;
 use core::time::Duration;
 use device::Application;
 pub use device::Device;
@@ -28,6 +29,13 @@ const QUANTUM: Duration = Duration::from_micros(20);
 /// How far the network runs in a turn, before hosts are looked at.
 const TURN_TIME: Duration = Duration::from_micros(200);
 const TURN: Picos = Picos::from_nanos(TURN_TIME.as_nanos() as u64);
+/// Events due so soon are waited for without a sleep, as long as there are only so many packets.
+const SOON: Duration = Duration::from_micros(60);
+const QUIET: usize = 1;
+/// Where there are more, those of so long a time are passed on together.
+const TOGETHER: Duration = Duration::from_micros(100);
+/// Bytes at a gate beyond which its host is not read from until they are fewer: many small receives would cost more than a few large ones.
+const SATED: Range<usize> = 4 << 10..8 << 10;
 /// How far the network may be behind the clock. What is beyond is given up, and counted.
 const BEHIND_MAX: Duration = Duration::from_millis(20);
 /// Bytes of frames that are put together for one host.
@@ -247,10 +255,26 @@ impl<O: Observer> Bridge<O> {
         match (self.pace, self.origin) {
             (Pace::RealTime, Some(origin)) => {
                 let due = origin + Duration::from_nanos(next.as_nanos() + 1);
-                Some(if due + TURN_TIME <= now { now } else { due.max(now + QUANTUM) })
+                let is_soon = due <= now + SOON && self.is_quiet();
+                Some(if is_soon || due + TURN_TIME <= now { now } else { due.max(now + TOGETHER) })
             }
             _ => Some(now),
         }
+    }
+
+    /// Finds out which hosts are not read from for a while, because what they have sent lasts for some time.
+    fn sate(&mut self) {
+        if self.pace == Pace::RealTime {
+            for gate in &mut self.gates {
+                let (_, bytes) = self.network.queued(gate.gate.node);
+                gate.is_sated = bytes > if gate.is_sated { SATED.start } else { SATED.end };
+            }
+        }
+    }
+
+    /// Returns whether packets are few, so that each of them is to be on time. Of many, those of a while are passed on together.
+    fn is_quiet(&self) -> bool {
+        self.gates.iter().map(|gate| self.network.queued(gate.gate.node).0).sum::<usize>() <= QUIET
     }
 
     /// Puts together frames for one host. Returns it, if there are any.
@@ -319,6 +343,7 @@ impl<O: Observer> Machine for Bridge<O> {
             return Output::Close(peer);
         }
         self.run(now);
+        self.sate();
         match self.serve(out) {
             Some(peer) => Output::Send(peer),
             None => Output::Idle(self.deadline(now)),
@@ -332,6 +357,7 @@ impl<O: Observer> Machine for Bridge<O> {
     fn has_room(&self, peer: Peer) -> bool {
         let Some(host) = self.hosts.get(peer) else { return true };
         let gate = &self.gates[host.gate];
-        host.side == Side::ToHost || gate.gate.has_room(self.network.queued(gate.gate.node))
+        let has_room = || gate.gate.has_room(self.network.queued(gate.gate.node));
+        host.side == Side::ToHost || !gate.is_sated && has_room()
     }
 }

@@ -144,6 +144,9 @@ pub struct TooLong {
 }
 
 impl VirtualLink {
+    /// The first one, number 0.
+    pub const FIRST: VirtualLink = VirtualLink(0);
+
     /// Returns the virtual link of a number, or `None` from 6 on.
     #[must_use]
     pub const fn new(number: u8) -> Option<Self> {

@@ -69,6 +69,7 @@ pub(super) fn on_the_wire(options: &LinkOptions, plan: &Plan) -> OnTheWire {
             operations,
             messages: packets(out, back, mtu, u64::from(operations), acknowledgement),
             handed_over: handed_over(out, back, mtu, u64::from(operations), acknowledgement),
+            theory: None,
             ..OnTheWire::single(Carrier::Udp, u64::from(size), 0, 0)
         }
     })

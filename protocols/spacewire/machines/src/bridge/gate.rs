@@ -94,13 +94,15 @@ impl Gate {
 pub(super) struct Attached {
     pub(super) gate: Gate,
     pub(super) counters: GateCounters,
+    /// Whether the host is not read from for a while.
+    pub(super) is_sated: bool,
     sender: Option<Peer>,
     receiver: Option<Peer>,
 }
 
 impl Attached {
     pub(super) fn new(gate: Gate) -> Self {
-        Attached { gate, counters: GateCounters::default(), sender: None, receiver: None }
+        Attached { gate, counters: GateCounters::default(), is_sated: false, sender: None, receiver: None }
     }
 
     /// Attaches a host, and returns those whose place it takes.

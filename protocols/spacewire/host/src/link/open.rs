@@ -1,0 +1,131 @@
+//! A URI becomes a link or the tester's far end.
+
+use super::arrivals::Arrivals;
+use super::options::{Far, Options, second};
+use super::ports::Ports;
+use super::real::{RealLink, RealSettings};
+use super::simulated::SimulatedLink;
+use crate::port::NamedPort;
+use hodo_io::{Clock, Endpoint, Sockets};
+use hodo_machine::{Address, Transport};
+use hodo_measure::Link;
+use hodo_spacewire::client::{Client, ClientSettings, Port};
+use hodo_spacewire::far_end::{FarEnd, FarEndEvent, FarEndSettings};
+use hodo_spacewire::rmap::{Initiator, InitiatorSettings};
+use hodo_spacewire::ssdtp2;
+use hodo_tester::{
+    Error, LOOPBACK, Opened, ServeSettings, Server, Service, Settings, Uri, cannot, in_parts, socket_settings,
+};
+use std::ops::Range;
+
+/// Opens a link over sockets.
+pub(super) fn open(uri: &Uri, settings: &Settings) -> Result<Opened, Error> {
+    if uri.scheme == "spw" {
+        return Err(Error::Usage(format!(
+            "`{uri}`: this program drives no SpaceWire card; name a bridge as ssdtp2://host or gresb://host, or simulate with spw+sim://"
+        )));
+    }
+    let options = Options::of(uri)?;
+    let first = port(uri, None)?;
+    let mut ports = vec![first.clone()];
+    if let Far::Back(place) = &options.far {
+        let at = match &first.port {
+            Port::Ssdtp2(at) | Port::Gresb { to_bridge: at, .. } => at.clone(),
+        };
+        let Address::Tcp(at) = at else { return Err(Error::Usage(format!("`{uri}` is no TCP address"))) };
+        ports.push(port(uri, Some(&second(place, at)))?);
+    }
+    in_parts(settings, |channels, clock, opened| open_part(uri, &options, &ports, settings, &channels, clock, opened))
+}
+
+fn open_part(
+    uri: &Uri,
+    options: &Options,
+    ports: &[NamedPort],
+    settings: &Settings,
+    channels: &Range<u32>,
+    clock: Clock,
+    opened: &mut Opened,
+) -> Result<(), Error> {
+    let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
+    let of_port = |port: &NamedPort, is_second: bool| {
+        let mut arrivals = Arrivals { bounces: is_second, ..Arrivals::default() };
+        if let Far::Rmap(target) = &options.far {
+            let outstanding_max = settings.window.min(1 << 15) as u16;
+            let settings = InitiatorSettings { logical_address: target.initiator, outstanding_max };
+            arrivals.initiator = Some(Initiator::new(settings));
+        }
+        // The window bounds what waits.
+        let packet_max = (settings.size_max as usize + 256).max(64 << 10);
+        let settings = ClientSettings { packet_max, queue_max: usize::MAX, ..ClientSettings::new(port.port.clone()) };
+        Client::new(settings, arrivals)
+    };
+    let mut clients: Vec<_> = channels.clone().map(|_| of_port(&ports[0], false)).collect();
+    clients.extend(ports[1..].iter().map(|port| of_port(port, true)));
+    let mut sockets = socket_settings(settings);
+    sockets.peers_max = sockets.peers_max.max(2 * clients.len() + 1);
+    let endpoint = Endpoint::new(Ports::new(clients), Sockets::new(sockets).map_err(failed)?, clock);
+    let settings = RealSettings {
+        far: options.far.clone(),
+        path: options.path.clone(),
+        back_path: options.back_path.clone(),
+        channels: channels.len() as u32,
+        window: settings.window,
+        size_max: settings.size_max,
+        timeout: settings.timeout,
+        far_process: settings.far_process,
+        time_codes_per_s: options.line.map_or(0.0, |line| line.time_codes_per_s),
+    };
+    let link = RealLink::open(endpoint, settings).map_err(|error| cannot(uri, &error))?;
+    (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
+    opened.links.push(Box::new(link));
+    Ok(())
+}
+
+/// Opens a link over a simulated network.
+pub(super) fn simulate(uri: &Uri, settings: &Settings) -> Result<Opened, Error> {
+    if uri.scheme != "spw" {
+        return Err(Error::Usage(format!(
+            "`{uri}`: no bridge is simulated in this process; write spw+sim://, or start `hodo spacewire bridge` and name its ports"
+        )));
+    }
+    if !uri.authority.is_empty() || !uri.path.is_empty() {
+        return Err(Error::Usage(format!("`{uri}` names a host; a simulated link has none: spw+sim://?rate=200M")));
+    }
+    let options = Options::of(uri)?;
+    let Some(line) = options.line else { return Err(Error::Usage(format!("`{uri}` has no rate"))) };
+    let in_flight = (settings.window as usize, settings.size_max as usize);
+    let link = SimulatedLink::new(line, options.bit_errors, settings.seed, in_flight)
+        .map_err(|error| Error::Usage(format!("`{uri}`: {error}")))?;
+    let links: Vec<Box<dyn Link + Send>> = vec![Box::new(link)];
+    let (congestion, local, remote, far_end) = (None, None, None, None);
+    Ok(Opened { links, cpus: vec![None], congestion, local, remote, far_end, model: None, far_ends: 1 })
+}
+
+/// Binds the tester's far end.
+pub(super) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
+    if uri.scheme != "ssdtp2" || uri.simulated {
+        return Err(Error::Usage(format!(
+            "`{uri}` cannot be served: write ssdtp2://, start `hodo spacewire bridge` for GRESB and for networks, or simulate with spw+sim://"
+        )));
+    }
+    let address = uri.socket_address(LOOPBACK, ssdtp2::PORT)?;
+    let packet_max = (settings.size_max as usize).max(1 << 20) + 256;
+    let service = Service {
+        make: move |_| FarEnd::new(FarEndSettings { packet_max }),
+        answer: |event| match event {
+            FarEndEvent::Malformed(..) => None,
+        },
+        transport: Transport::Stream,
+        threads: settings.thread_count(),
+        listeners: 1,
+    };
+    Server::bind(uri, &address, settings, service)
+}
+
+/// Returns the port that a URI names, or another one with its scheme.
+fn port(uri: &Uri, place: Option<&str>) -> Result<NamedPort, Error> {
+    let own = uri.with_options(|name| name == "link" || name == "status");
+    let own = place.map_or(own.clone(), |place| Uri { authority: place.to_owned(), ..own });
+    NamedPort::resolve(&own.to_string()).map_err(|error| Error::Usage(error.to_string()))
+}

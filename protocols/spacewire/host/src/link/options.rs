@@ -1,0 +1,198 @@
+//! The options of links.
+
+use hodo_measure::units;
+use hodo_spacewire::rmap::packet::DEFAULT_LOGICAL_ADDRESS;
+use hodo_spacewire::rmap::{Destination, ReplyAddress};
+use hodo_tester::{Error, Uri};
+use std::net::SocketAddr;
+
+/// The far end of a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Far {
+    /// The tester's own.
+    Served,
+    /// Everything comes back: an echo, or a plug that joins the port with itself.
+    Echo,
+    /// A second port, of this scheme at this place.
+    Back(String),
+    /// A memory behind RMAP.
+    Rmap(Box<Target>),
+}
+
+/// The memory that is read and written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) to: Destination,
+    pub(super) initiator: u8,
+    pub(super) address: u64,
+}
+
+/// The line behind a port, or the one that is simulated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct LineOptions {
+    pub(super) rate_bps: f64,
+    pub(super) routers: u8,
+    pub(super) cable_m: f64,
+    pub(super) time_codes_per_s: f64,
+}
+
+/// The options of a link.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Options {
+    pub(super) far: Far,
+    pub(super) path: Vec<u8>,
+    pub(super) back_path: Vec<u8>,
+    /// The line, where it is known.
+    pub(super) line: Option<LineOptions>,
+    /// The probability that a bit is altered, in a simulated link.
+    pub(super) bit_errors: f64,
+}
+
+/// The options of URIs, for messages.
+pub(super) const KNOWN: &str = "far=echo or rmap, back=HOST:PORT, path=2,4, back-path=1, rate=200M, routers=1, cable=2, \
+                                time-codes=1000; target, initiator, key and address of far=rmap; errors=1e-9 of spw+sim; link and \
+                                status of gresb";
+/// The default rate of a simulated line.
+const RATE: f64 = 200e6;
+/// The least rate, at which a bit is shorter than the silence that means a disconnection.
+const RATE_MIN: f64 = 2e6;
+/// Routers of a simulated network at most: a path has no more bytes in a reply address.
+const ROUTERS_MAX: u8 = 12;
+
+impl Options {
+    /// Parses the options of a URI.
+    pub(super) fn of(uri: &Uri) -> Result<Options, Error> {
+        let wrong = |why: String| Error::Usage(format!("`{uri}`: {why}"));
+        let mut seen = OptionsBuilder::default();
+        for (name, value) in &uri.options {
+            seen.take(name, value, uri).map_err(&wrong)?;
+        }
+        seen.options(uri).map_err(wrong)
+    }
+}
+
+/// Options as they are found.
+#[derive(Default)]
+struct OptionsBuilder {
+    far: Option<String>,
+    back: Option<String>,
+    path: Vec<u8>,
+    back_path: Vec<u8>,
+    rate: Option<f64>,
+    routers: u8,
+    cable: f64,
+    time_codes: f64,
+    errors: f64,
+    target: Option<u8>,
+    initiator: Option<u8>,
+    key: Option<u8>,
+    address: Option<u64>,
+}
+
+impl OptionsBuilder {
+    fn take(&mut self, name: &str, value: &str, uri: &Uri) -> Result<(), String> {
+        let about = |why: String| format!("{name}={value}: {why}");
+        let number = |why: &str| {
+            value.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0).ok_or_else(|| about(why.into()))
+        };
+        let byte = || {
+            units::word(value)
+                .ok()
+                .and_then(|word| u8::try_from(word).ok())
+                .ok_or_else(|| about("write 0 to 255".into()))
+        };
+        match name {
+            "far" => self.far = Some(value.to_owned()),
+            "back" => self.back = Some(value.to_owned()),
+            "path" => self.path = path(value).map_err(about)?,
+            "back-path" => self.back_path = path(value).map_err(about)?,
+            "rate" => self.rate = Some(units::line_rate(value).map_err(about)?),
+            "routers" => {
+                let routers = value.parse().ok().filter(|routers| *routers <= ROUTERS_MAX);
+                self.routers = routers.ok_or_else(|| about(format!("write 0 to {ROUTERS_MAX}")))?;
+            }
+            "cable" => self.cable = number("write its length in metres")?,
+            "time-codes" => self.time_codes = number("write the number per second")?,
+            "errors" if uri.simulated => {
+                self.errors = number("write the probability of a bit, as 1e-9")?;
+                if self.errors >= 0.1 {
+                    return Err(about("with so many errors no link starts; write less than 0.1".into()));
+                }
+            }
+            "target" => self.target = Some(byte()?),
+            "initiator" => self.initiator = Some(byte()?),
+            "key" => self.key = Some(byte()?),
+            "address" => self.address = Some(u64::from(units::word(value).map_err(about)?)),
+            "link" | "status" if uri.scheme == "gresb" => {}
+            _ => return Err(format!("`{name}` is no option of this link; the options are {KNOWN}")),
+        }
+        Ok(())
+    }
+
+    fn options(self, uri: &Uri) -> Result<Options, String> {
+        if uri.simulated
+            && (self.back.is_some() || self.far.is_some() || !self.path.is_empty() || !self.back_path.is_empty())
+        {
+            return Err(
+                "a simulated link has both of its ends here; leave far, back, path and back-path out".to_owned()
+            );
+        }
+        let reply_address = ReplyAddress::from_path(&self.back_path);
+        let memory = self.target.is_some() || self.initiator.is_some() || self.key.is_some() || self.address.is_some();
+        let far = match (self.far.as_deref(), self.back) {
+            (None, None) => Far::Served,
+            (None, Some(back)) => Far::Back(back),
+            (Some("echo"), None) => Far::Echo,
+            (Some("rmap"), None) => Far::Rmap(Box::new(Target {
+                to: Destination {
+                    path: self.path.clone(),
+                    reply_address: reply_address.ok_or("back-path: a reply takes at most 12 ports")?,
+                    logical_address: self.target.unwrap_or(DEFAULT_LOGICAL_ADDRESS),
+                    key: self.key.unwrap_or(0),
+                    ..Destination::default()
+                },
+                initiator: self.initiator.unwrap_or(DEFAULT_LOGICAL_ADDRESS),
+                address: self.address.unwrap_or(0),
+            })),
+            (Some(_), Some(_)) => return Err("far and back exclude each other: back is a second port".to_owned()),
+            (Some(other), None) => return Err(format!("far={other}: write far=echo or far=rmap")),
+        };
+        if memory && !matches!(far, Far::Rmap(_)) {
+            return Err("target, initiator, key and address are those of far=rmap".to_owned());
+        }
+        let rate = self.rate.or(uri.simulated.then_some(RATE));
+        if rate.is_none() && (self.routers > 0 || self.cable > 0.0) {
+            return Err(
+                "routers and cable are for the limit, which needs the rate of the line: add rate=200M".to_owned()
+            );
+        }
+        if uri.simulated && rate.is_some_and(|rate| rate < RATE_MIN) {
+            return Err("rate: below 2 Mbit/s a link is taken for disconnected; write at least rate=2M".to_owned());
+        }
+        let line = rate.map(|rate_bps| LineOptions {
+            rate_bps,
+            routers: self.routers,
+            cable_m: self.cable,
+            time_codes_per_s: self.time_codes,
+        });
+        if line.is_none() && self.time_codes > 0.0 {
+            return Err("time-codes: the limit beside them needs the rate of the line: add rate=200M".to_owned());
+        }
+        Ok(Options { far, path: self.path, back_path: self.back_path, line, bit_errors: self.errors })
+    }
+}
+
+fn path(text: &str) -> Result<Vec<u8>, String> {
+    let port =
+        |part: &str| part.parse().ok().filter(|port| *port < 32).ok_or("write ports, 0 to 31, as 2,4".to_owned());
+    text.split(',').filter(|part| !part.is_empty()).map(port).collect()
+}
+
+/// Returns the place of a second port, which may be a port number alone, on the host of the first.
+pub(super) fn second(place: &str, first: SocketAddr) -> String {
+    if place.parse::<u16>().is_ok() {
+        SocketAddr::new(first.ip(), place.parse().unwrap_or(0)).to_string()
+    } else {
+        place.to_owned()
+    }
+}

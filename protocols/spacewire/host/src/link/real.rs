@@ -1,0 +1,397 @@
+use super::arrivals::Arrivals;
+use super::options::{Far, Target};
+use super::ports::Ports;
+use super::{ECHO, ONE_WAY, Pending, stamp};
+use bytes::Bytes;
+use hodo_io::usage::Usage;
+use hodo_io::{Endpoint, Sockets};
+use hodo_machine::{Driver, Instant, Wait};
+use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, TcpTimes};
+use hodo_spacewire::EndOfPacket;
+use hodo_spacewire::client::{CannotSend, ClientEvent};
+use hodo_spacewire::far_end::{COUNT, SOURCE};
+use hodo_spacewire::rmap::{Initiator, Request};
+use hodo_tester::{ended, tcp_times};
+use std::time::Duration;
+
+/// Packets from here on are not copied, where they are all alike.
+const SHARED: usize = 4096;
+
+/// Ports of bridges, as the tester sees them.
+pub(super) struct RealLink {
+    driver: Endpoint<Ports, Sockets>,
+    far: Far,
+    path: Vec<u8>,
+    back_path: Vec<u8>,
+    channels: Vec<Channel>,
+    /// The bytes of all packets.
+    payload: Bytes,
+    /// Packets after which a count is asked for.
+    count_every: u64,
+    timeout: Duration,
+    /// The far end's process, where it is one of this host.
+    far_process: Option<u32>,
+    /// The time between two time-codes, and when the next one is due.
+    time_codes: Option<(Duration, Instant)>,
+    time: u8,
+    connected: usize,
+    lost: u64,
+    scratch: Vec<u8>,
+    failed: Option<LinkError>,
+}
+
+/// One channel: its operations in the order in which they will be done.
+#[derive(Debug, Default)]
+struct Channel {
+    counted: Pending,
+    echoed: Pending,
+    made: Pending,
+    sent: u64,
+    /// The number of packets sent when a count was last asked for.
+    asked: u64,
+    /// Packets of one length that are to be asked for together.
+    request: (u16, u32),
+}
+
+impl Channel {
+    /// Returns whether packets were sent that no count was asked for, and no count is under way that will be followed by another.
+    fn is_unasked(&self) -> bool {
+        self.sent > self.asked && self.asked == self.sent - self.counted.tags.len() as u64
+    }
+}
+
+/// The settings of a link.
+pub(super) struct RealSettings {
+    pub(super) far: Far,
+    pub(super) path: Vec<u8>,
+    pub(super) back_path: Vec<u8>,
+    pub(super) channels: u32,
+    pub(super) window: u32,
+    pub(super) size_max: u32,
+    pub(super) timeout: Duration,
+    pub(super) far_process: Option<u32>,
+    pub(super) time_codes_per_s: f64,
+}
+
+impl RealLink {
+    /// Waits until all ports are connected.
+    pub(super) fn open(driver: Endpoint<Ports, Sockets>, settings: RealSettings) -> Result<RealLink, LinkError> {
+        let RealSettings { far, path, back_path, channels, window, size_max, timeout, .. } = settings;
+        let period =
+            (settings.time_codes_per_s > 0.0).then(|| Duration::from_secs_f64(1.0 / settings.time_codes_per_s));
+        let now = driver.now();
+        let mut payload = vec![0; size_max.max(1) as usize];
+        payload[0] = ONE_WAY;
+        let mut link = RealLink {
+            driver,
+            far,
+            path,
+            back_path,
+            channels: (0..channels).map(|_| Channel::default()).collect(),
+            payload: payload.into(),
+            count_every: u64::from(window / 4).clamp(1, 4096),
+            timeout,
+            far_process: settings.far_process,
+            time_codes: period.map(|period| (period, now)),
+            time: 0,
+            connected: 0,
+            lost: 0,
+            scratch: Vec::new(),
+            failed: None,
+        };
+        let until = now + timeout;
+        let mut done = Vec::new();
+        while link.connected < link.driver.machine().clients.len() {
+            if link.now() >= until {
+                return Err(LinkError::Stalled { millis: timeout.as_millis() as u64 });
+            }
+            link.turn(Wait::Block, until, &mut done)?;
+        }
+        Ok(link)
+    }
+
+    pub(super) fn driver(&self) -> &Endpoint<Ports, Sockets> {
+        &self.driver
+    }
+
+    #[inline]
+    fn turn(&mut self, wait: Wait, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError> {
+        let RealLink { driver, failed, connected, .. } = self;
+        let outcome = driver.turn(wait, until, &mut |(client, event)| match event {
+            ClientEvent::Connected(_) => *connected += 1,
+            ClientEvent::Closed(why) => {
+                failed.get_or_insert(LinkError::Closed { channel: client as u32, why });
+            }
+            ClientEvent::Malformed(why) => {
+                let what = why.to_string();
+                failed.get_or_insert(LinkError::PeerMisbehaved { channel: client as u32, what });
+            }
+            _ => {}
+        });
+        self.collect(done);
+        ended(outcome, self.failed.as_ref())
+    }
+
+    /// Turns what has arrived into completions.
+    fn collect(&mut self, done: &mut Vec<Completion>) {
+        let now = self.driver.last_turn();
+        let is_rmap = matches!(self.far, Far::Rmap(_));
+        // A look at the machine would have it polled again.
+        for index in 0..self.driver.machine().clients.len() {
+            let arrivals = self.driver.machine().clients[index].receiver();
+            if is_rmap {
+                let is_due = arrivals.initiator.as_ref().and_then(Initiator::deadline).is_some_and(|due| due <= now);
+                if is_due || !arrivals.completed.is_empty() {
+                    self.collect_completed(index, now, done);
+                }
+            } else if arrivals.has_any() {
+                self.collect_packets(index, done);
+            }
+        }
+    }
+
+    fn collect_completed(&mut self, index: usize, now: Instant, done: &mut Vec<Completion>) {
+        let arrivals = self.driver.machine_mut().clients[index].receiver_mut();
+        arrivals.expire(now);
+        let outcome = |succeeded: bool| if succeeded { Outcome::Done } else { Outcome::Refused };
+        done.extend(
+            arrivals.completed.drain(..).map(|(tag, succeeded)| Completion { tag, outcome: outcome(succeeded) }),
+        );
+        if let Some(why) = arrivals.refusal.take() {
+            self.failed.get_or_insert(LinkError::PeerMisbehaved { channel: index as u32, what: why });
+        }
+    }
+
+    fn collect_packets(&mut self, index: usize, done: &mut Vec<Completion>) {
+        let RealLink { driver, channels, lost, far, scratch, payload, back_path, .. } = self;
+        let client = &mut driver.machine_mut().clients[index];
+        let is_back = index > 0 && matches!(far, Far::Back(_));
+        let channel = &mut channels[if is_back { 0 } else { index }];
+        let mut gone = |tag: u64, done: &mut Vec<Completion>| {
+            *lost += 1;
+            done.push(Completion { tag, outcome: Outcome::Lost });
+        };
+        let arrivals = client.receiver_mut();
+        // What a second port receives one way was sent; what the first one receives was asked for.
+        let one_way = if is_back { &mut channel.counted } else { &mut channel.made };
+        for number in arrivals.one_way.drain(..) {
+            let tag = one_way.take(number, |tag| gone(tag, done));
+            done.extend(tag.map(|tag| Completion { tag, outcome: Outcome::Done }));
+        }
+        for number in arrivals.echoed.drain(..) {
+            let tag = channel.echoed.take(number, |tag| gone(tag, done));
+            done.extend(tag.map(|tag| Completion { tag, outcome: Outcome::Done }));
+        }
+        for _ in 0..std::mem::take(&mut arrivals.made) {
+            done.extend(channel.made.pop().map(|tag| Completion { tag, outcome: Outcome::Done }));
+        }
+        if let Some(counted) = arrivals.counted.take() {
+            let before = channel.sent - channel.counted.tags.len() as u64;
+            for _ in before..counted.min(channel.sent) {
+                done.extend(channel.counted.pop().map(|tag| Completion { tag, outcome: Outcome::Done }));
+            }
+        }
+        let to_bounce = std::mem::take(&mut arrivals.to_bounce);
+        for (number, length) in &to_bounce {
+            scratch.clear();
+            scratch.extend_from_slice(back_path);
+            scratch.extend_from_slice(&payload[..*length]);
+            stamp(&mut scratch[back_path.len()..], ECHO, number.unwrap_or(0));
+            // Only a connection that is lost does not take it, which its own event tells.
+            let _ = client.send(scratch, EndOfPacket::Eop);
+        }
+        client.receiver_mut().to_bounce = to_bounce;
+        client.receiver_mut().to_bounce.clear();
+    }
+
+    fn send(&mut self, client: usize, path_back: bool, address: u8, number: u32, size: usize) {
+        let RealLink { driver, scratch, payload, path, back_path, .. } = self;
+        let path = if path_back { back_path } else { path };
+        let client = &mut driver.machine_mut().clients[client];
+        let sent = if address == ONE_WAY && matches!(self.far, Far::Served) && size >= SHARED && path.is_empty() {
+            client.send_shared(payload.slice(..size), EndOfPacket::Eop)
+        } else {
+            scratch.clear();
+            scratch.extend_from_slice(path);
+            scratch.extend_from_slice(&payload[..size]);
+            stamp(&mut scratch[path.len()..], address, number);
+            client.send(scratch, EndOfPacket::Eop)
+        };
+        self.sent(sent);
+    }
+
+    fn sent(&mut self, sent: Result<(), CannotSend>) {
+        match sent {
+            Ok(()) | Err(CannotSend::NotConnected) => {}
+            Err(why) => {
+                self.failed.get_or_insert(LinkError::Unsupported(why.to_string()));
+            }
+        }
+    }
+
+    fn start_rmap(&mut self, operation: Operation) {
+        let Operation { tag, channel, size, mode } = operation;
+        let Far::Rmap(target) = &self.far else { return };
+        let Target { to, address, .. } = &**target;
+        let request = match mode {
+            Mode::Receive => Request::Read { address: *address, length: size, increment: true },
+            _ => Request::Write {
+                address: *address,
+                data: &self.payload[..size as usize],
+                increment: true,
+                verify: false,
+                reply: true,
+            },
+        };
+        // Fresh enough: deadlines are much longer than a turn.
+        let deadline = self.driver.last_turn() + self.timeout;
+        self.scratch.clear();
+        let client = &mut self.driver.machine_mut().clients[channel as usize];
+        let initiator = client.receiver_mut().initiator.as_mut().expect("a link to a memory has an initiator");
+        let sent = match initiator.send(&request, to, tag, deadline, &mut self.scratch) {
+            Ok(_) => client.send(&self.scratch, EndOfPacket::Eop),
+            Err(why) => {
+                self.failed.get_or_insert(LinkError::Unsupported(why.to_string()));
+                return;
+            }
+        };
+        self.sent(sent);
+    }
+
+    /// Requests the packets that have been gathered.
+    fn ask(&mut self, index: usize) {
+        let (count, length) = std::mem::take(&mut self.channels[index].request);
+        if count == 0 {
+            return;
+        }
+        let ([n0, n1], [l0, l1, l2, l3]) = (count.to_be_bytes(), length.to_be_bytes());
+        self.scratch.clear();
+        self.scratch.extend_from_slice(&self.path);
+        self.scratch.extend_from_slice(&[SOURCE, n0, n1, l0, l1, l2, l3]);
+        let sent = self.driver.machine_mut().clients[index].send(&self.scratch, EndOfPacket::Eop);
+        self.sent(sent);
+    }
+
+    /// Requests the number of packets that have arrived.
+    fn ask_count(&mut self, index: usize) {
+        let channel = &mut self.channels[index];
+        if channel.asked == channel.sent {
+            return;
+        }
+        channel.asked = channel.sent;
+        self.scratch.clear();
+        self.scratch.extend_from_slice(&self.path);
+        self.scratch.push(COUNT);
+        let sent = self.driver.machine_mut().clients[index].send(&self.scratch, EndOfPacket::Eop);
+        self.sent(sent);
+    }
+
+    fn tick(&mut self, now: Instant) {
+        let Some((period, due)) = &mut self.time_codes else { return };
+        while *due <= now {
+            *due = *due + *period;
+            self.time = (self.time + 1) & 63;
+            // One that has no room is late, and the next follows soon.
+            let _ = self.driver.machine_mut().clients[0].send_time_code(self.time);
+        }
+    }
+}
+
+impl Arrivals {
+    fn has_any(&self) -> bool {
+        self.made > 0
+            || self.counted.is_some()
+            || !self.echoed.is_empty()
+            || !self.one_way.is_empty()
+            || !self.to_bounce.is_empty()
+    }
+}
+
+impl Link for RealLink {
+    #[inline]
+    fn start(&mut self, operation: Operation) {
+        if let Far::Rmap(_) = self.far {
+            return self.start_rmap(operation);
+        }
+        let Operation { tag, channel, size, mode } = operation;
+        let (index, length) = (channel as usize, size as usize);
+        let served = matches!(self.far, Far::Served);
+        match mode {
+            Mode::Send => {
+                let number = self.channels[index].counted.push(tag);
+                self.channels[index].sent += 1;
+                self.send(index, false, ONE_WAY, number, length);
+                let channel = &self.channels[index];
+                if served && channel.sent - channel.asked >= self.count_every {
+                    self.ask_count(index);
+                }
+            }
+            Mode::Both => {
+                let number = self.channels[index].echoed.push(tag);
+                self.send(index, false, ECHO, number, length);
+            }
+            Mode::Receive if served => {
+                self.channels[index].made.push(tag);
+                let (count, of) = self.channels[index].request;
+                if count > 0 && of != size || count == u16::MAX {
+                    self.ask(index);
+                }
+                let (count, _) = self.channels[index].request;
+                self.channels[index].request = (count + 1, size);
+            }
+            Mode::Receive => {
+                let number = self.channels[index].made.push(tag);
+                self.send(1, true, ONE_WAY, number, length);
+            }
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, wait: Wait, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError> {
+        let served = matches!(self.far, Far::Served);
+        for index in 0..self.channels.len() {
+            if self.channels[index].request.0 > 0 {
+                self.ask(index);
+            }
+            if served && self.channels[index].is_unasked() {
+                self.ask_count(index);
+            }
+        }
+        let mut until = until;
+        if self.time_codes.is_some() {
+            let now = self.now();
+            self.tick(now);
+            until = self.time_codes.map_or(until, |(_, due)| until.min(due));
+        }
+        if let Far::Rmap(_) = self.far {
+            let clients = &self.driver.machine().clients;
+            let due = clients.iter().filter_map(|client| client.receiver().initiator.as_ref()?.deadline()).min();
+            until = due.map_or(until, |due| until.min(due));
+        }
+        self.turn(wait, until, done)
+    }
+
+    #[inline]
+    fn now(&self) -> Instant {
+        self.driver.now()
+    }
+
+    fn flush(&mut self) {
+        if matches!(self.far, Far::Served) {
+            (0..self.channels.len()).for_each(|index| self.ask_count(index));
+        }
+    }
+
+    fn far_end(&mut self, _until: Instant, _done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
+        let usage = self.far_process.and_then(Usage::of);
+        Ok(usage.map(|usage| FarEnd { usage: Some(usage), ..FarEnd::default() }))
+    }
+
+    fn tcp(&self) -> Option<TcpTimes> {
+        self.driver.transport().tcp().map(tcp_times)
+    }
+
+    fn losses(&self) -> Loss {
+        Loss::default()
+    }
+}

@@ -1,0 +1,163 @@
+use super::options::{Far, Options};
+use super::simulated::SimulatedLink;
+use super::theory::theory;
+use super::{Pending, Spacewire};
+use hodo_machine::Wait;
+use hodo_measure::{Completion, Link, Mode, Operation, Outcome, Plan};
+use hodo_spacewire::formula;
+use hodo_tester::{Catalog, Protocol, Uri};
+use std::time::Duration;
+
+const CATALOG: Catalog = Catalog::new(&[&super::SPACEWIRE]);
+
+fn uri(text: &str) -> Uri {
+    CATALOG.uri(text).unwrap()
+}
+
+fn options(text: &str) -> Options {
+    Options::of(&uri(text)).unwrap()
+}
+
+fn simulated(text: &str, window: usize, size: usize) -> SimulatedLink {
+    let options = options(text);
+    SimulatedLink::new(options.line.unwrap(), options.bit_errors, 1, (window, size)).unwrap()
+}
+
+/// Keeps `window` operations of a size under way for a while. Returns those done and lost, and how long the first took.
+fn drive(link: &mut SimulatedLink, mode: Mode, window: u64, size: u32, span: Duration) -> (u64, u64, Duration) {
+    let (begin, mut tag, mut done, mut first) = (link.now(), 0, Vec::<Completion>::new(), None);
+    let (mut finished, mut lost) = (0, 0);
+    while link.now() < begin + span {
+        while tag - finished - lost < window {
+            link.start(Operation { tag, channel: 0, size, mode });
+            tag += 1;
+        }
+        link.poll(Wait::Block, begin + span, &mut done).unwrap();
+        if !done.is_empty() {
+            first.get_or_insert(Duration::from_nanos(link.now().nanos_since(begin)));
+        }
+        for completion in done.drain(..) {
+            match completion.outcome {
+                Outcome::Done => finished += 1,
+                Outcome::Lost => lost += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    (finished, lost, first.unwrap())
+}
+
+#[test]
+fn a_simulated_link_reaches_its_theory() {
+    const SPAN: Duration = Duration::from_millis(20);
+    for size in [60, 256, 1024] {
+        let link = || simulated("spw+sim://", 64, size as usize);
+        for (mode, limit) in [
+            (Mode::Send, formula::one_way(200e6, u64::from(size))),
+            (Mode::Receive, formula::one_way(200e6, u64::from(size))),
+            (Mode::Both, formula::both_ways(200e6, u64::from(size))),
+        ] {
+            let mut link = link();
+            drive(&mut link, mode, 64, size, SPAN / 4);
+            // The rest of what was under way is done at the beginning of the next.
+            let (done, _, _) = drive(&mut link, mode, 64, size, SPAN);
+            let rate = (done as f64) * f64::from(size) * 8.0 / SPAN.as_secs_f64();
+            // A whole window more or less at either end.
+            let slack = 64.0 * f64::from(size) * 8.0 / SPAN.as_secs_f64();
+            assert!((rate - limit).abs() <= limit * 1e-3 + slack, "{mode:?} {size}: {rate} of {limit}");
+        }
+    }
+}
+
+#[test]
+fn a_lone_packet_takes_the_time_of_its_bits() {
+    for (text, size, ns) in [("spw+sim://", 8, 420), ("spw+sim://?cable=100", 8, 920), ("spw+sim://?rate=10M", 1, 1400)]
+    {
+        let mut link = simulated(text, 1, 1024);
+        let (_, _, first) = drive(&mut link, Mode::Send, 1, size, Duration::from_micros(50));
+        // It waits for the end of the NULL that is on the line.
+        let null = 8e9 / options(text).line.unwrap().rate_bps;
+        let late = first.as_nanos() as f64 - f64::from(ns);
+        assert!((-1.0..=null + 1.0).contains(&late), "{text}: {first:?}");
+    }
+}
+
+#[test]
+fn packets_that_errors_cut_are_lost_and_the_others_are_not() {
+    let mut link = simulated("spw+sim://?errors=1e-6", 16, 64);
+    let (done, lost, _) = drive(&mut link, Mode::Send, 16, 64, Duration::from_millis(200));
+    assert!(lost > 10 && done > 20 * lost, "{done} done, {lost} lost");
+}
+
+#[test]
+fn the_theory_is_that_of_the_formulas() {
+    let plan = |mode, size| Plan::one(mode, size);
+    let of = |text: &str, mode, size| {
+        theory(&options(text).line.unwrap(), &options(text), &plan(mode, size), uri(text).simulated)
+    };
+    let bits = |rate: f64, size: u32| rate * f64::from(size) * 8.0;
+    for size in [1, 60, 1024] {
+        let one = of("ssdtp2://?back=1&rate=200M", Mode::Send, size);
+        assert!((bits(one.operations_per_s, size) - formula::one_way(200e6, u64::from(size))).abs() < 1.0);
+        let both = of("spw+sim://", Mode::Both, size);
+        assert!((bits(both.operations_per_s, size) - formula::both_ways(200e6, u64::from(size))).abs() < 1.0);
+        assert!(both.is_model && !one.is_model);
+    }
+    let loaded = formula::Load { reverse_nchars_per_s: 0.0, time_codes_per_s: 1e6 };
+    let with = of("spw+sim://?time-codes=1000000", Mode::Send, 60);
+    assert!((bits(with.operations_per_s, 60) - formula::loaded(200e6, 60, loaded)).abs() < 1.0);
+    let routed = of("spw+sim://?routers=2&cable=3", Mode::Send, 60);
+    let expected = formula::latency_through(200e6, 60, 9.0, 2, &formula::CutThrough::SPW_10X);
+    assert!((routed.latency_ns - expected * 1e9).abs() < 0.1, "{} {expected}", routed.latency_ns);
+    let read = of("ssdtp2://?far=rmap&rate=200M", Mode::Receive, 4);
+    assert!((read.operations_per_s - formula::Transaction::read(4).pipelined(200e6)).abs() < 1.0);
+}
+
+#[test]
+fn operations_end_in_their_order_and_gaps_are_lost() {
+    let mut pending = Pending::default();
+    let numbers: Vec<u32> = (10..15).map(|tag| pending.push(tag)).collect();
+    assert_eq!(pending.take(Some(numbers[0]), |_| panic!("none is lost")), Some(10));
+    let mut lost = Vec::new();
+    assert_eq!(pending.take(Some(numbers[3]), |tag| lost.push(tag)), Some(13));
+    assert_eq!(lost, [11, 12]);
+    assert_eq!(pending.take(Some(numbers[1]), |_| panic!("it was given up before")), None);
+    assert_eq!(pending.take(None, |_| panic!("without a number there are no gaps")), Some(14));
+    assert_eq!(pending.take(None, |_| {}), None);
+}
+
+#[test]
+fn options_are_understood_or_refused() {
+    assert_eq!(options("ssdtp2://h").far, Far::Served);
+    assert_eq!(options("ssdtp2://h?back=10031&path=2,4&back-path=1").path, [2, 4]);
+    let Far::Rmap(target) = options("gresb://h?far=rmap&path=4&back-path=1&key=0x20&address=0x1000").far else {
+        panic!()
+    };
+    assert_eq!((target.to.key, target.address, target.to.reply_address.path()), (0x20, 0x1000, &[1][..]));
+    for (text, told) in [
+        ("ssdtp2://h?far=none", "far=echo or far=rmap"),
+        ("ssdtp2://h?far=echo&back=1", "exclude each other"),
+        ("ssdtp2://h?path=40", "0 to 31"),
+        ("ssdtp2://h?routers=1", "rate=200M"),
+        ("ssdtp2://h?time-codes=5", "rate=200M"),
+        ("ssdtp2://h?key=1", "far=rmap"),
+        ("ssdtp2://h?errors=1e-9", "`errors` is no option"),
+        ("spw+sim://?errors=0.5", "less than 0.1"),
+        ("spw+sim://?path=1", "leave far"),
+        ("spw+sim://?routers=13", "0 to 12"),
+        ("spw+sim://?speed=1", "`speed` is no option"),
+    ] {
+        let error = Options::of(&uri(text)).unwrap_err().to_string();
+        assert!(error.contains(told), "{text}: {error}");
+    }
+}
+
+#[test]
+fn what_a_link_cannot_do_is_told_before_it_is_opened() {
+    let plan = Plan::one(Mode::Both, 60);
+    let told = |text: &str, plan: &Plan| Spacewire.check(&uri(text), plan).unwrap_err().to_string();
+    assert!(told("spw+sim://", &Plan { channels: 2, ..plan.clone() }).contains("--channels 2"));
+    assert!(told("ssdtp2://h", &Plan::one(Mode::Send, 0)).contains("--sizes"));
+    assert!(told("ssdtp2://h?far=rmap", &Plan { window: 65_536, ..plan.clone() }).contains("--window"));
+    assert!(Spacewire.check(&uri("ssdtp2://h"), &Plan { channels: 4, ..plan }).is_ok());
+}

@@ -1,0 +1,133 @@
+"""`hodo bench` over SpaceWire: the simulated link beside the formulas, a bridge in real time, SSDTP2 and RMAP by themselves."""
+
+import command
+import contract
+import pytest
+import spacewire
+
+QUICK = ["--duration", "20ms", "--warmup", "2ms", "--repeat", "1", "--quiet"]
+SECOND = ["--duration", "1s", "--warmup", "300ms", "--repeat", "1", "--quiet"]
+RATE = 200e6
+
+
+def one_way(size):
+    return RATE * 8 * size / (10 * size + 4)
+
+
+def both_ways(size):
+    return RATE * 8 * size / (10 * size + 4 + (size + 1) / 2)
+
+
+def bits(row):
+    return row["rate"]["payload_bits_per_s"]["median"]
+
+
+@pytest.mark.parametrize(("mode", "formula"), [("send", one_way), ("receive", one_way), ("both", both_ways)])
+def test_the_simulated_link_counts_what_the_formula_says(mode, formula):
+    rows = command.bench("spw+sim://", *QUICK, "--test", "rate", "--mode", mode, "--sizes", "60,1024", "--window", 64)
+    for row, size in zip(rows, [60, 1024], strict=True):
+        assert bits(row) == pytest.approx(formula(size), rel=1e-3)
+        assert row["limit"]["kind"] == "model" and row["limit"]["payload_bits_per_s"] == pytest.approx(formula(size), rel=1e-9)
+        assert row["share_of_limit"] == pytest.approx(1, rel=1e-3)
+
+
+def test_the_published_figures_are_found_again():
+    rows = command.bench("spw+sim://", *QUICK, "--test", "rate", "--mode", "send", "--sizes", "1,60,1024", "--window", 64)
+    assert [round(row["limit"]["payload_bits_per_s"] / 1e6, 3) for row in rows] == [114.286, 158.940, 159.938]
+    rows = command.bench("spw+sim://", *QUICK, "--test", "rate", "--mode", "both", "--sizes", "1,60,1024", "--window", 64)
+    assert [round(row["limit"]["payload_bits_per_s"] / 1e6, 3) for row in rows] == [106.667, 151.300, 152.317]
+
+
+def test_routers_cables_and_time_codes_cost_what_they_should():
+    (row,) = command.bench("spw+sim://?routers=2&cable=10", *QUICK, "--test", "latency", "--mode", "send", "--sizes", 60)
+    expected = (10 * 62 + 4) * 5 + 3 * 50 + 2 * (133.3 + 546.7)
+    assert row["limit"]["latency_ns"] == pytest.approx(expected, abs=1)
+    assert expected - 1 <= row["latency_ns"]["p50"] <= expected + 120
+    (row,) = command.bench("spw+sim://?time-codes=100000", *QUICK, "--test", "rate", "--mode", "send", "--sizes", 1024, "--window", 16)
+    assert bits(row) == pytest.approx(one_way(1024) * (1 - 14e5 / RATE), rel=1e-3)
+
+
+def test_what_errors_cut_is_lost_and_a_seed_repeats_it():
+    run = lambda seed: command.bench("spw+sim://?errors=1e-6", *QUICK, "--test", "rate", "--mode", "send", "--sizes", 64, "--seed", seed)[0]
+    first, again, other = run(1), run(1), run(2)
+    assert first["loss"]["lost"] > 0 and first["loss"] == again["loss"] and bits(first) == bits(again)
+    assert bits(first) != bits(other)
+
+
+def test_the_three_tests_of_the_published_tester(tmp_path):
+    run = ["--duration", "2ms", "--warmup", "1ms", "--repeat", "1", "--quiet"]
+    done = command.hodo("bench", "spw+sim://", "--preset", "star-tester", *run, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    rows = contract.parse_tsv((tmp_path / "out/result.tsv").read_text())
+    found = {(row["test"], row["mode"]) for row in rows}
+    assert found == {(test, mode) for test in ("rate", "random") for mode in ("send", "receive", "both")} | {("latency", "both")}
+    assert len(list((tmp_path / "out/plots").iterdir())) >= 4
+
+
+def test_packets_between_two_processes_all_arrive():
+    for mode in ["send", "receive", "both"]:
+        for row in command.bench("ssdtp2", *command.SHORT, "--test", "rate", "--mode", mode, "--sizes", "1,60,65536", "--window", 64):
+            assert row["loss"]["lost"] == 0 and row["rate"]["operations_per_s"]["median"] > 0, row
+
+
+def test_channels_have_connections_of_their_own():
+    (row,) = command.bench("ssdtp2", *command.SHORT, "--test", "channels", "--mode", "both", "--sizes", 60, "--channels", 8)
+    assert row["channels"] == 8 and row["loss"]["lost"] == 0
+
+
+def test_memories_are_read_and_written(tmp_path):
+    for mode in ["receive", "send"]:
+        rows = command.bench("ssdtp2?far=rmap", *command.SHORT, "--test", "rate", "--mode", mode, "--sizes", "4,4096", "--window", 16)
+        assert all(row["loss"]["lost"] == 0 and row["loss"]["refused"] == 0 for row in rows)
+    with spacewire.bridge(tmp_path) as bridge:
+        memory = f"?far=rmap&path={spacewire.MEMORY}&back-path={spacewire.GRESB}"
+        (row,) = command.bench(bridge.gresb + memory, *command.SHORT, "--test", "latency", "--mode", "receive", "--sizes", 4)
+        assert row["latency_ns"]["p50"] > 0
+        beyond = f"?far=rmap&path={spacewire.MEMORY}&back-path={spacewire.HOST}&address=0xFFFFFFFF"
+        says = ["not implemented or not authorised"]
+        command.refused("bench", bridge.host + beyond, *command.SHORT, "--mode", "receive", "--sizes", 4, status=1, says=says)
+
+
+def test_an_echo_and_a_second_port_are_far_ends(tmp_path):
+    with spacewire.bridge(tmp_path) as bridge:
+        echo = f"?far=echo&path={spacewire.ECHO}"
+        (row,) = command.bench(bridge.host + echo, *command.SHORT, "--test", "latency", "--sizes", 8)
+        assert row["mode"] == "both" and row["loss"]["lost"] == 0
+        back = f"?back={bridge.ports[1]}&path={spacewire.SECOND}&back-path={spacewire.HOST}&rate=200M&routers=1"
+        for mode in ["send", "receive", "both"]:
+            (row,) = command.bench(bridge.host + back, *command.SHORT, "--test", "latency", "--mode", mode, "--sizes", 60)
+            assert row["limit"]["kind"] == "line" and row["latency_ns"]["p50"] > row["limit"]["latency_ns"]
+
+
+@pytest.mark.release
+@pytest.mark.measured
+@pytest.mark.alone
+@pytest.mark.parametrize("mode", ["send", "both"])
+def test_a_bridge_in_real_time_keeps_up_with_its_line(tmp_path, mode):
+    with spacewire.bridge(tmp_path, preset="cable") as bridge:
+        link = f"{bridge.host}?back={bridge.ports[1]}&rate=200M"
+        before = command.cpu_s(bridge.pid)
+        (row,) = command.bench(link, *SECOND, "--test", "rate", "--mode", mode, "--sizes", 60, "--window", 1024)
+        used = (command.cpu_s(bridge.pid) - before) / 1.3
+        print(f"{mode}: {row['share_of_limit']:.4f} of the line, the bridge at {used:.2f} of a core")
+        assert 0.97 <= row["share_of_limit"] <= 1.005
+        # Above that something is wrong, whatever the host.
+        assert used < 0.9
+
+
+@pytest.mark.parametrize(("link", "says"), [
+    ("spw://", ["spw\\+sim"]),
+    ("sim+ssdtp2://", ["spw\\+sim"]),
+    ("spw+sim://host", ["names a host"]),
+    ("spw+sim://?speed=1", ["`speed`", "rate=200M"]),
+    ("spw+sim://?rate=1k", ["rate=2M"]),
+    ("ssdtp2://127.0.0.1?routers=1", ["rate=200M"]),
+    ("gresb", ["gresb"]),
+])
+def test_a_wrong_link_is_told(link, says):
+    command.refused("bench", link, *QUICK, status=(1, 2), says=says)
+
+
+def test_a_port_serves_one_host():
+    says = ["--channels 2", "one host"]
+    command.refused("bench", "ssdtp2://127.0.0.1?far=echo", *QUICK, "--test", "channels", "--channels", 2, status=2, says=says)

@@ -1,0 +1,72 @@
+"""Bridges with ports of their own, for tests that run beside each other."""
+
+import contextlib
+import re
+import socket
+import threading
+
+import command
+
+ROUTER = 8
+HOST, SECOND, GRESB, MEMORY, ECHO = 1, 2, 3, 4, 5
+
+
+def free_ports(count, together=1):
+    """TCP ports that are free now; of each, so many in a row."""
+    found = []
+    while len(found) < count:
+        with contextlib.ExitStack() as held:
+            first = held.enter_context(socket.socket())
+            first.bind(("127.0.0.1", 0))
+            port = first.getsockname()[1]
+            try:
+                for more in range(1, together):
+                    held.enter_context(socket.socket()).bind(("127.0.0.1", port + more))
+            except OSError:
+                continue
+            found.append(port)
+    return found
+
+
+class Bridge:
+    """A bridge as `--preset lab` has it: the ports of its gates."""
+
+    def __init__(self, process, ssdtp2, second, gresb):
+        self.process = process
+        self.pid = process.pid
+        self.ports = (ssdtp2, second, gresb)
+        self.host, self.second = (f"ssdtp2://127.0.0.1:{port}" for port in (ssdtp2, second))
+        self.gresb = f"gresb://127.0.0.1:{gresb}"
+
+
+@contextlib.contextmanager
+def bridge(folder, *options, change=lambda text: text, preset="lab"):
+    """Runs the preset's network at free ports."""
+    shown = command.hodo("spacewire", "bridge", "--preset", preset, "--show").stdout
+    ssdtp2, second = free_ports(2)
+    (gresb,) = free_ports(1, together=2)
+    text = shown.replace("port = 10030", f"port = {ssdtp2}").replace("port = 10031", f"port = {second}")
+    text = change(text.replace("port = 3000", f"port = {gresb}"))
+    file = folder / "network.toml"
+    file.write_text(text)
+    with command.started("spacewire", "bridge", file, "--no-metrics", "--until-stdin-closes", *options, stdin=command.subprocess.PIPE) as process:
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if len([one for one in said if one.startswith("listening")]) == text.count("port = "):
+                break
+        else:
+            raise AssertionError(f"the bridge did not start:\n{''.join(said)}")
+        # Its log must not fill the pipe.
+        log = []
+        reader = threading.Thread(target=lambda: log.extend(process.stdout), daemon=True)
+        reader.start()
+        found = Bridge(process, ssdtp2, second, gresb)
+        found.log = log
+        yield found
+        process.stdin.close()
+
+
+def hex_bytes(text):
+    """The bytes that `read` shows."""
+    return bytes.fromhex("".join(re.sub(r"^0x[0-9A-F]+  |  \|.*$", "", line) for line in text.splitlines()))
