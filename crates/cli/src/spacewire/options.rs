@@ -18,7 +18,7 @@ const INPUT_MAX: u64 = 1 << 30;
 /// The port, and how it is used.
 #[derive(Debug, Args)]
 pub struct PortOptions {
-    /// A port of a bridge: ssdtp2://HOST[:10030], or gresb://HOST[:3000][?link=0&status=high].
+    /// A port of a bridge: ssdtp2://HOST:10030, or gresb://HOST:3000?link=0&status=high (the defaults behind HOST).
     #[arg(value_name = "PORT")]
     pub port: String,
     /// How long connecting, a reply, and sending without progress may take.

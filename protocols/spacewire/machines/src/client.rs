@@ -106,10 +106,14 @@ pub struct Client<R> {
     open: [bool; 2],
     is_connected: bool,
     is_blocked: bool,
-    /// Everything that leaves, in this order: pieces in front of which everything has been sealed, and the frames after them.
-    pieces: VecDeque<Bytes>,
+    /// Frames, and how much of them has left.
     frames: Vec<u8>,
+    left: usize,
+    /// Packets that are not copied, each behind so many bytes of `frames`.
+    shared: VecDeque<(usize, Bytes)>,
     queued: usize,
+    /// Bytes that have left so far.
+    passed: u64,
     events: VecDeque<ClientEvent>,
 }
 
@@ -133,9 +137,11 @@ impl<R: Receiver> Client<R> {
             open: [false; 2],
             is_connected: false,
             is_blocked: false,
-            pieces: VecDeque::new(),
             frames: Vec::new(),
+            left: 0,
+            shared: VecDeque::new(),
             queued: 0,
+            passed: 0,
             events: VecDeque::new(),
         };
         client.connect();
@@ -175,6 +181,13 @@ impl<R: Receiver> Client<R> {
     #[inline]
     pub fn queued(&self) -> usize {
         self.queued
+    }
+
+    /// Returns how many bytes have been passed to the driver so far.
+    #[must_use]
+    #[inline]
+    pub fn passed(&self) -> u64 {
+        self.passed
     }
 
     /// Returns whether the bridge holds the client back.
@@ -218,8 +231,7 @@ impl<R: Receiver> Client<R> {
             Port::Gresb { .. } => self.frames.extend_from_slice(&gresb::packet_header(packet.len())?),
         }
         self.queued += self.frames.len() - before + packet.len();
-        self.pieces.push_back(Bytes::from(core::mem::take(&mut self.frames)));
-        self.pieces.push_back(packet);
+        self.shared.push_back((self.frames.len(), packet));
         Ok(())
     }
 
@@ -273,10 +285,34 @@ impl<R: Receiver> Client<R> {
                 self.to_close.push_back(peer);
             }
         }
-        self.pieces.clear();
+        self.shared.clear();
         self.frames.clear();
+        self.left = 0;
         self.queued = 0;
         self.events.push_back(event);
+    }
+
+    /// Passes on what comes next, all of it or a step, and returns how much that was.
+    fn pass(&mut self, out: &mut Outbox) -> usize {
+        let mut passed = 0;
+        while passed < STEP {
+            let until = self.shared.front().map_or(self.frames.len(), |(behind, _)| *behind);
+            out.copy(&self.frames[self.left..until]);
+            passed += until - self.left;
+            self.left = until;
+            let Some((_, packet)) = self.shared.pop_front() else { break };
+            passed += packet.len();
+            out.share(packet);
+        }
+        if self.left == self.frames.len() {
+            self.frames.clear();
+            self.left = 0;
+        } else if self.left > STEP {
+            self.frames.drain(..self.left);
+            self.shared.iter_mut().for_each(|(behind, _)| *behind -= self.left);
+            self.left = 0;
+        }
+        passed
     }
 
     fn receive(&mut self, mut bytes: &[u8]) {
@@ -388,19 +424,9 @@ impl<R: Receiver> Machine for Client<R> {
         if self.is_blocked || self.queued == 0 {
             return Output::Idle(None);
         }
-        let mut sent = 0;
-        while sent < STEP
-            && let Some(piece) = self.pieces.pop_front()
-        {
-            sent += piece.len();
-            out.share(piece);
-        }
-        if self.pieces.is_empty() && sent < STEP {
-            sent += self.frames.len();
-            out.copy(&self.frames);
-            self.frames.clear();
-        }
+        let sent = self.pass(out);
         self.queued -= sent;
+        self.passed += sent as u64;
         Output::Send(OUT)
     }
 

@@ -1,9 +1,15 @@
 use super::arrivals::Arrivals;
-use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer};
+use hodo_machine::{Input, Instant, Machine, Moment, Outbox, Output, Peer, Stamp, Stamps};
 use hodo_spacewire::client::{Client, ClientEvent};
+use std::collections::VecDeque;
 
 /// Connections of a client at most.
 const CONNECTIONS: u32 = 2;
+/// The stages of an operation: until its first byte is passed to the kernel, until the system call has returned, and until its
+/// answer is here.
+const QUEUE: &str = "queue";
+const SEND: &str = "send";
+const AWAY: &str = "bridge and network";
 
 /// Several clients in one machine.
 #[derive(Debug)]
@@ -11,11 +17,41 @@ pub(super) struct Ports {
     pub(super) clients: Vec<Client<Arrivals>>,
     /// The client that is asked next.
     next: usize,
+    pub(super) stamps: Stamps,
+    /// Operations that are stamped and wait to leave, of each client: the tag, and the bytes in front of it.
+    started: Vec<VecDeque<(u64, u64)>>,
 }
 
 impl Ports {
     pub(super) fn new(clients: Vec<Client<Arrivals>>) -> Self {
-        Ports { clients, next: 0 }
+        let started = clients.iter().map(|_| VecDeque::new()).collect();
+        Ports { clients, next: 0, stamps: Stamps::default(), started }
+    }
+
+    /// Notes that an operation begins at a client, before anything is sent for it.
+    #[inline]
+    pub(super) fn begin(&mut self, client: usize, tag: u64) {
+        if self.stamps.sampling.takes(tag) {
+            let port = &self.clients[client];
+            self.started[client].push_back((tag, port.passed() + port.queued() as u64));
+        }
+    }
+
+    /// Notes that an operation is done, the last input of which came at this time.
+    #[inline]
+    pub(super) fn finish(&mut self, tag: u64, at: Instant) {
+        if self.stamps.sampling.takes(tag) {
+            self.stamps.keep(Stamp { stage: AWAY, tag, at });
+        }
+    }
+
+    /// Marks the operations of which something leaves.
+    fn mark(&mut self, client: usize, out: &mut Outbox) {
+        let passed = self.clients[client].passed();
+        while let Some((tag, _)) = self.started[client].pop_front_if(|(_, before)| *before < passed) {
+            out.mark(QUEUE, tag, Moment::Sending);
+            out.mark(SEND, tag, Moment::Sent);
+        }
     }
 
     fn client(&self, peer: Peer) -> Option<&Client<Arrivals>> {
@@ -60,7 +96,10 @@ impl Machine for Ports {
             let outer = |peer: Peer| Peer(index as u32 * CONNECTIONS + peer.0);
             let output = match self.clients[index].poll(now, out) {
                 Output::Idle(_) => continue,
-                Output::Send(peer) => Output::Send(outer(peer)),
+                Output::Send(peer) => {
+                    self.mark(index, out);
+                    Output::Send(outer(peer))
+                }
                 Output::Open(peer, address) => Output::Open(outer(peer), address),
                 Output::Close(peer) => Output::Close(outer(peer)),
                 Output::Event(event) => Output::Event((index, event)),
@@ -69,6 +108,10 @@ impl Machine for Ports {
             return output;
         }
         Output::Idle(None)
+    }
+
+    fn stamped(&mut self, stamp: Stamp) {
+        self.stamps.keep(stamp);
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {

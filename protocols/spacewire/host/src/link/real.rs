@@ -5,7 +5,7 @@ use super::{ECHO, ONE_WAY, Pending, stamp};
 use bytes::Bytes;
 use hodo_io::usage::Usage;
 use hodo_io::{Endpoint, Sockets};
-use hodo_machine::{Driver, Instant, Wait};
+use hodo_machine::{Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, TcpTimes};
 use hodo_spacewire::EndOfPacket;
 use hodo_spacewire::client::{CannotSend, ClientEvent};
@@ -13,6 +13,10 @@ use hodo_spacewire::far_end::{COUNT, SOURCE};
 use hodo_spacewire::rmap::{Initiator, Request};
 use hodo_tester::{ended, tcp_times};
 use std::time::Duration;
+
+/// The reason that nothing was counted: the port of another bridge.
+const NO_ANSWER: &str = "nothing counts packets behind this port. Start `hodo serve ssdtp2://` there, or say what is behind the \
+                         port: far=echo, far=rmap, or back=PORT for a second port";
 
 /// Packets from here on are not copied, where they are all alike.
 const SHARED: usize = 4096;
@@ -36,6 +40,8 @@ pub(super) struct RealLink {
     time: u8,
     connected: usize,
     lost: u64,
+    /// Whether operations are stamped.
+    is_stamping: bool,
     scratch: Vec<u8>,
     failed: Option<LinkError>,
 }
@@ -96,6 +102,7 @@ impl RealLink {
             time: 0,
             connected: 0,
             lost: 0,
+            is_stamping: false,
             scratch: Vec::new(),
             failed: None,
         };
@@ -107,7 +114,26 @@ impl RealLink {
             }
             link.turn(Wait::Block, until, &mut done)?;
         }
+        link.greet(until)?;
         Ok(link)
+    }
+
+    /// Has every far end of the tester's own count once, so that it is known to be there, and to serve this host.
+    fn greet(&mut self, until: Instant) -> Result<(), LinkError> {
+        if self.far != Far::Served {
+            return Ok(());
+        }
+        let clients = 0..self.channels.len();
+        clients.clone().for_each(|index| self.send_count(index));
+        let is_silent = |link: &Self, index: usize| link.driver.machine().clients[index].receiver().counted.is_none();
+        while let Some(channel) = clients.clone().find(|index| is_silent(self, *index)) {
+            if self.now() >= until {
+                return Err(LinkError::PeerMisbehaved { channel: channel as u32, what: NO_ANSWER.to_owned() });
+            }
+            self.drive(Wait::Block, until)?;
+        }
+        clients.for_each(|index| self.driver.machine_mut().clients[index].receiver_mut().counted = None);
+        Ok(())
     }
 
     pub(super) fn driver(&self) -> &Endpoint<Ports, Sockets> {
@@ -116,6 +142,20 @@ impl RealLink {
 
     #[inline]
     fn turn(&mut self, wait: Wait, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError> {
+        let driven = self.drive(wait, until);
+        let before = done.len();
+        self.collect(done);
+        let at = self.driver.last_turn();
+        if self.is_stamping {
+            for completion in &done[before..] {
+                self.driver.machine_mut().finish(completion.tag, at);
+            }
+        }
+        driven
+    }
+
+    #[inline]
+    fn drive(&mut self, wait: Wait, until: Instant) -> Result<(), LinkError> {
         let RealLink { driver, failed, connected, .. } = self;
         let outcome = driver.turn(wait, until, &mut |(client, event)| match event {
             ClientEvent::Connected(_) => *connected += 1,
@@ -128,7 +168,6 @@ impl RealLink {
             }
             _ => {}
         });
-        self.collect(done);
         ended(outcome, self.failed.as_ref())
     }
 
@@ -279,6 +318,10 @@ impl RealLink {
             return;
         }
         channel.asked = channel.sent;
+        self.send_count(index);
+    }
+
+    fn send_count(&mut self, index: usize) {
         self.scratch.clear();
         self.scratch.extend_from_slice(&self.path);
         self.scratch.push(COUNT);
@@ -310,12 +353,19 @@ impl Arrivals {
 impl Link for RealLink {
     #[inline]
     fn start(&mut self, operation: Operation) {
+        let Operation { tag, channel, size, mode } = operation;
+        let index = channel as usize;
+        let served = matches!(self.far, Far::Served);
+        if self.is_stamping {
+            let is_back = mode == Mode::Receive && matches!(self.far, Far::Back(_));
+            self.driver.machine_mut().begin(if is_back { 1 } else { index }, tag);
+        }
         if let Far::Rmap(_) = self.far {
             return self.start_rmap(operation);
         }
-        let Operation { tag, channel, size, mode } = operation;
-        let (index, length) = (channel as usize, size as usize);
-        let served = matches!(self.far, Far::Served);
+        // A packet without its address would go nowhere.
+        let size = size.max(1);
+        let length = size as usize;
         match mode {
             Mode::Send => {
                 let number = self.channels[index].counted.push(tag);
@@ -393,5 +443,15 @@ impl Link for RealLink {
 
     fn losses(&self) -> Loss {
         Loss::default()
+    }
+
+    fn sample_stages(&mut self, taken: Sampling) -> bool {
+        self.is_stamping = taken.is_on();
+        self.driver.machine_mut().stamps.sampling = taken;
+        true
+    }
+
+    fn stamps(&mut self, stamps: &mut Vec<Stamp>) {
+        self.driver.machine_mut().stamps.hand_over(stamps);
     }
 }

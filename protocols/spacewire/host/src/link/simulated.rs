@@ -193,6 +193,8 @@ fn complete(pending: &mut Pending, number: Option<u32>, done: &mut Vec<Completio
 impl Link for SimulatedLink {
     fn start(&mut self, operation: Operation) {
         let Operation { tag, size, mode, .. } = operation;
+        // A packet without its address would go nowhere.
+        let size = size.max(1);
         self.size = size;
         if self.under_way() == 0 {
             self.alive = self.network.now().0;

@@ -24,7 +24,6 @@ const SUITE: &[TestGroup] = &[
     TestGroup::new(Test::Rate, Mode::Send, &[60, 1024, 65_536], 1024, 1),
     TestGroup::new(Test::Rate, Mode::Receive, &[60, 1024, 65_536], 1024, 1),
     TestGroup::new(Test::Rate, Mode::Both, &[60, 1024], 1024, 1),
-    TestGroup::new(Test::Random, Mode::Send, &[1024], 1024, 1),
 ];
 
 /// Reads and writes of RMAP: 4 bytes as registers are polled, and blocks.
