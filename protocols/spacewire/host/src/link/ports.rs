@@ -48,7 +48,9 @@ impl Ports {
     /// Marks the operations of which something leaves.
     fn mark(&mut self, client: usize, out: &mut Outbox) {
         let passed = self.clients[client].passed();
-        while let Some((tag, _)) = self.started[client].pop_front_if(|(_, before)| *before < passed) {
+        let started = &mut self.started[client];
+        while let Some((tag, _)) = started.front().copied().filter(|(_, before)| *before < passed) {
+            started.pop_front();
             out.mark(QUEUE, tag, Moment::Sending);
             out.mark(SEND, tag, Moment::Sent);
         }
