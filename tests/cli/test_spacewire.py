@@ -80,6 +80,29 @@ def test_the_target_and_the_network_tell_what_is_wrong(bridge):
     command.refused("spacewire", "rmw", bridge.host, "0", "ff", "ffff", status=2, says=["1 bytes of data and 2 of mask"])
 
 
+def test_a_router_is_configured(bridge):
+    registers = ["--path", 0, "--key", "0x20"]
+    run = lambda *arguments: command.hodo("spacewire", *arguments, *registers)
+    value = lambda address, length=4: spacewire.hex_bytes(run("read", bridge.host, address, length, "--part", 892).stdout)
+    # A router, asked from port 1, with the five ports of the preset running.
+    assert value(256) == bytes([0, 0, 0b11_1110, 0x11])
+    assert len(value(32, 892)) == 892
+    assert run("write", bridge.host, "100", f"{1 << spacewire.SECOND:08x}").returncode == 0
+    with command.started("spacewire", "receive", bridge.second, "-n", 1, "--for", "20s", stderr=None) as receiver:
+        command.wait_until(lambda: any("second" in line for line in bridge.log), "the receiver is there")
+        assert command.hodo("spacewire", "send", bridge.host, "64 05").returncode == 0
+        assert receiver.wait(20) == 0
+        assert receiver.stdout.read() == "64 05\n"
+    assert run("write", bridge.host, str(spacewire.MEMORY), "00004000").returncode == 0
+    route = ["--path", spacewire.MEMORY, "--reply-path", spacewire.HOST, "--timeout", "200ms"]
+    command.refused("spacewire", "read", bridge.host, "0", *route, status=1, says=["no reply"])
+    assert run("write", bridge.host, str(spacewire.MEMORY), "00003000").returncode == 0
+    assert command.hodo("spacewire", "read", bridge.host, "0", *route[:4]).returncode == 0
+    assert value(256)[2] == 0b11_1110
+    command.refused("spacewire", "read", bridge.host, "256", "--path", 0, status=1, says=["invalid key"])
+    command.refused("spacewire", "read", bridge.host, "300", *registers, status=1, says=["not authorised"])
+
+
 @pytest.mark.parametrize(("arguments", "says"), [
     (["read", "127.0.0.1", "0"], ["ssdtp2://host"]),
     (["read", "ssdtp2://127.0.0.1:1?x=y", "0"], ["x=y"]),

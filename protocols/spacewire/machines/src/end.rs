@@ -21,7 +21,7 @@ mod tests;
 use crate::character::Code;
 use crate::time::Picos;
 pub use settings::{Edition, Settings};
-pub use statistics::{Counts, Statistics};
+pub use statistics::{Counts, Errors, Statistics};
 
 /// N-chars that an FCT makes room for.
 pub const CREDIT_OF_FCT: u16 = 8;

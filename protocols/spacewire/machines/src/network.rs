@@ -9,12 +9,14 @@
 //! | a link between two nodes, in runs of bytes | `batch` |
 //! | hosts: queues, and how N-chars are taken | `node`, `queue` |
 //! | routers: tables, wormholes, watchdogs | `router`, `wormhole` |
+//! | their registers behind RMAP | `configuration` |
 //! | circles of packets that wait for each other | `deadlock` |
 //!
 //! At one time, arrivals and timers go before the choices of transmitters. An N-char is delivered with its last bit. A NULL
 //! counts as received when the sender counts it: with the next other code, or when somebody looks.
 mod batch;
 mod build;
+mod configuration;
 mod deadlock;
 mod engine;
 mod error;
@@ -33,6 +35,7 @@ mod wormhole;
 use alloc::vec::Vec;
 
 pub use build::Builder;
+pub use configuration::{CONFIGURATION_KEY, ConfigurationPort, PortView, RouterView};
 pub use deadlock::{Blocked, Deadlock, WaitsFor};
 pub use error::{BuildError, SendError, UseError};
 pub use observer::{Observer, Record};

@@ -192,6 +192,9 @@ pub struct RouterTable {
     /// How long a packet may stand.
     #[serde(default, deserialize_with = "span")]
     pub watchdog: Option<Duration>,
+    /// The key of its configuration port; 0x20 otherwise.
+    #[serde(default)]
+    pub configuration_key: Option<u8>,
     /// Logical addresses.
     #[serde(default)]
     pub routes: Vec<RouteTable>,

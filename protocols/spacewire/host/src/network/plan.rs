@@ -10,8 +10,8 @@ use hodo_spacewire::bridge::{Device, Gate, GateProtocol};
 use hodo_spacewire::end::{Edition, Settings as EndSettings};
 use hodo_spacewire::gresb;
 use hodo_spacewire::network::{
-    BitErrors, Builder, Latency, LinkSettings, NodeId, NodeSettings, Place as At, Route, RouterId, RouterSettings,
-    Sink, WhenDown,
+    BitErrors, Builder, CONFIGURATION_KEY, ConfigurationPort, Latency, LinkSettings, NodeId, NodeSettings, Place as At,
+    Route, RouterId, RouterSettings, Sink, WhenDown,
 };
 use hodo_spacewire::rmap::{Crc, Ram, Region, Rights, TargetSettings};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,10 +64,13 @@ pub fn plan(place: &Place<'_>) -> Result<Plan, PlanError> {
         let title = format!("[[link]] between {one} and {other}");
         planning.link(table.get_ref()).map_err(|why| wrong(place, table, &title, why))?;
     }
-    let Planning { builder, gates, devices, names, priorities, .. } = planning;
+    let Planning { builder, gates, devices, names, priorities, configurations, .. } = planning;
     let mut network = builder.build().map_err(|why| PlanError(format!("{}: {why}", place.name)))?;
     for (router, path) in priorities {
         network.registers(router).expect("it was just made").set_priority(path, true);
+    }
+    for (router, key) in configurations {
+        network.set_configuration(router, ConfigurationPort::new(key)).expect("it was just made");
     }
     Ok(Plan { network, gates, devices, names })
 }
@@ -87,6 +90,8 @@ struct Planning {
     ports: BTreeSet<u16>,
     connected: BTreeSet<String>,
     priorities: Vec<(RouterId, u8)>,
+    /// The keys of configuration ports.
+    configurations: Vec<(RouterId, u8)>,
     memory: usize,
 }
 
@@ -224,6 +229,7 @@ impl Planning {
             }
             self.priorities.push((router, *path));
         }
+        self.configurations.push((router, table.configuration_key.unwrap_or(CONFIGURATION_KEY)));
         self.routers.insert(table.name.clone(), (router, ports));
         Ok(())
     }

@@ -12,7 +12,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{BuildError, EndOfPacket, RouterSettings};
+use super::{BuildError, EndOfPacket, RouterSettings, RouterView};
 use crate::character::Code;
 
 /// Ports of a router, with the configuration port.
@@ -102,7 +102,7 @@ impl Registers {
 /// A device behind the configuration port of a router, which answers packets.
 pub trait Configuration: Send {
     /// Takes a packet that arrived at `port`, without the leading 0. Returns the reply, which leaves through that port; an empty one is none.
-    fn answer(&mut self, port: u8, packet: &[u8], end: EndOfPacket, registers: &mut Registers) -> Vec<u8>;
+    fn answer(&mut self, port: u8, packet: &[u8], end: EndOfPacket, router: &mut RouterView<'_>) -> Vec<u8>;
 }
 
 /// The use that an input has for the front of its buffer.

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use super::*;
 use crate::end::{CREDIT_MAX, State};
 
+mod configuration;
 mod faults;
 mod links;
 mod properties;

@@ -1,7 +1,7 @@
 //! Packets on their way through a router: each holds its output from its first character to its end.
 use super::port::NEVER;
-use super::router::{Route, Source, Stored, Worm};
-use super::{EndOfPacket, Network, Observer, WhenDown};
+use super::router::{PORTS, Route, Source, Stored, Worm};
+use super::{EndOfPacket, Network, Observer, PortView, WhenDown};
 use crate::character::Code;
 
 /// Bytes of a packet for the configuration port that are kept. A longer one is cut.
@@ -296,15 +296,64 @@ impl<O: Observer> Network<O> {
         self.set_worm(router, input, Worm::Header, now);
         let this = &mut self.routers[router];
         let packet = core::mem::take(&mut this.collected[usize::from(input)]);
-        let Some(configuration) = &mut this.configuration else {
+        let Some(mut configuration) = this.configuration.take() else {
             return self.count(router, input, |faults| faults.invalid_address += 1);
         };
-        let reply = configuration.answer(input, &packet, end, &mut this.registers);
+        let ports = self.port_views(router);
+        let this = &mut self.routers[router];
+        let mut view = super::RouterView { ports, time: this.time, registers: &mut this.registers };
+        let reply = configuration.answer(input, &packet, end, &mut view);
+        let wanted = view.ports;
+        this.configuration = Some(configuration);
         if !reply.is_empty() && !this.reply(input, reply) {
             self.count(router, input, |faults| faults.replies_lost += 1);
         }
+        self.control_ports(router, &ports, &wanted, now);
         if self.routers[router].inputs[0].worm == Worm::Header {
             self.load_reply(router, now);
+        }
+    }
+
+    /// Returns the links of a router as its configuration port sees them.
+    fn port_views(&self, router: usize) -> [Option<PortView>; PORTS] {
+        let this = &self.routers[router];
+        core::array::from_fn(|number| {
+            let port = &self.ports[this.links[number]?];
+            let source = match this.outputs[number].source {
+                Source::Input(input) => Some(input),
+                Source::Free | Source::Ending => None,
+            };
+            let settings = port.end.settings();
+            Some(PortView {
+                state: port.end.state(),
+                errors: port.end.statistics().errors,
+                faults: port.faults,
+                source,
+                link_start: settings.link_start,
+                auto_start: settings.auto_start,
+                disabled: settings.disabled,
+            })
+        })
+    }
+
+    /// Starts and stops links as the configuration port was told.
+    fn control_ports(
+        &mut self,
+        router: usize,
+        before: &[Option<PortView>; PORTS],
+        wanted: &[Option<PortView>; PORTS],
+        now: u64,
+    ) {
+        for number in 1..PORTS {
+            let (Some(port), Some(wanted)) = (self.routers[router].links[number], wanted[number]) else { continue };
+            if before[number] != Some(wanted) {
+                let change = |settings: &mut crate::end::Settings| {
+                    settings.link_start = wanted.link_start;
+                    settings.auto_start = wanted.auto_start;
+                    settings.disabled = wanted.disabled;
+                };
+                self.configure_end(port, change, now);
+            }
         }
     }
 

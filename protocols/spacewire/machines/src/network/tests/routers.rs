@@ -5,7 +5,7 @@ use crate::end::Fault;
 const PRESET: Latency = Latency::SPW_10X;
 
 /// Builds a router with one node at each port.
-fn star(settings: RouterSettings) -> (Network, RouterId, Vec<NodeId>) {
+pub(super) fn star(settings: RouterSettings) -> (Network, RouterId, Vec<NodeId>) {
     let mut builder = Builder::new();
     let ports = settings.ports;
     let router = builder.router("router", settings).unwrap();
@@ -20,7 +20,7 @@ fn star(settings: RouterSettings) -> (Network, RouterId, Vec<NodeId>) {
     (network, router, nodes)
 }
 
-fn four() -> RouterSettings {
+pub(super) fn four() -> RouterSettings {
     RouterSettings { ports: 4, ..RouterSettings::default() }
 }
 
@@ -249,9 +249,9 @@ fn time_codes_pass_packets_and_only_the_next_one_is_forwarded() {
 struct Echo;
 
 impl Configuration for Echo {
-    fn answer(&mut self, port: u8, packet: &[u8], end: EndOfPacket, registers: &mut Registers) -> Vec<u8> {
+    fn answer(&mut self, port: u8, packet: &[u8], end: EndOfPacket, router: &mut RouterView<'_>) -> Vec<u8> {
         assert_eq!(end, EndOfPacket::Eop);
-        registers.set_route(100, Some(Route::to(4))).unwrap();
+        router.registers.set_route(100, Some(Route::to(4))).unwrap();
         [&[port], packet].concat()
     }
 }
