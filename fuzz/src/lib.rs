@@ -17,6 +17,7 @@ mod pva_image;
 mod raw;
 mod roce;
 mod shared;
+mod spacewire;
 mod store;
 mod text;
 
@@ -60,6 +61,12 @@ pub const TARGETS: &[Target] = &[
     Target { name: "pva_request", run: pva::request, slowness: 2 },
     Target { name: "roce_wire", run: roce::wire, slowness: 1 },
     Target { name: "roce_adapter", run: roce::adapter, slowness: 10 },
+    Target { name: "spacewire_streams", run: spacewire::streams, slowness: 2 },
+    Target { name: "spacewire_packets", run: spacewire::packets, slowness: 2 },
+    Target { name: "spacewire_client", run: spacewire::client, slowness: 10 },
+    Target { name: "spacewire_far_end", run: spacewire::far_end, slowness: 10 },
+    Target { name: "spacewire_bridge", run: spacewire::bridge, slowness: 100 },
+    Target { name: "spacewire_network", run: spacewire::network, slowness: 10 },
     Target { name: "http", run: http::server, slowness: 2 },
     Target { name: "uri", run: text::uri, slowness: 1 },
     Target { name: "address_table", run: device_files::address_table, slowness: 4 },

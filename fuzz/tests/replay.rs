@@ -27,7 +27,8 @@ macro_rules! replayed {
 replayed!(
     frames cursor raw_wire raw_client raw_server ipbus_packet ipbus_legacy ipbus_hub ipbus_device ipbus_client
     ipbus_hub_machine farm_wire farm_controller farm_node farm_source farm_builder pva_value pva_stream pva_request pva_server pva_client
-    pva_datagram pva_image roce_wire roce_adapter http uri address_table connections device_uri store_segment store_verdicts result_json
+    pva_datagram pva_image roce_wire roce_adapter
+    spacewire_streams spacewire_packets spacewire_client spacewire_far_end spacewire_bridge spacewire_network http uri address_table connections device_uri store_segment store_verdicts result_json
 );
 
 fn replay(target: &Target) {

@@ -78,6 +78,8 @@ struct Host {
     decoder: ssdtp2::Decoder,
     /// Frames that wait to leave, in front of the packets that are asked for.
     frames: Vec<u8>,
+    /// What has been received and is not looked at before they have left: a short command may have a long reply.
+    held: Vec<u8>,
     asked: VecDeque<PacketRequest>,
     counted: u64,
     is_ready: bool,
@@ -115,8 +117,12 @@ impl FarEnd {
     fn receive(&mut self, peer: Peer, mut bytes: &[u8]) {
         let Some(host) = self.hosts.at(peer) else { return };
         let mut work = Work { target: &mut self.target, memory: &mut self.memory, longest: self.settings.packet_max };
-        let Host { decoder, frames, asked, counted, .. } = host;
+        let Host { decoder, frames, held, asked, counted, .. } = host;
         let malformed = loop {
+            if frames.len() >= QUEUE {
+                held.extend_from_slice(bytes);
+                break None;
+            }
             match decoder.next(&mut bytes) {
                 Ok(Some(message)) => work.take(message, frames, asked, counted),
                 Ok(None) => break None,
@@ -184,7 +190,12 @@ impl FarEnd {
             }
             out.copy(&self.frames);
             self.frames.clear();
-            self.look(peer);
+            let held = core::mem::take(&mut host.held);
+            if held.is_empty() {
+                self.look(peer);
+            } else {
+                self.receive(peer, &held);
+            }
             return Some(peer);
         }
     }
@@ -262,6 +273,7 @@ impl Machine for FarEnd {
                 let host = Host {
                     decoder: ssdtp2::Decoder::new(settings),
                     frames: Vec::new(),
+                    held: Vec::new(),
                     asked: VecDeque::new(),
                     counted: 0,
                     is_ready: false,
@@ -305,6 +317,7 @@ impl Machine for FarEnd {
 
     #[inline]
     fn has_room(&self, peer: Peer) -> bool {
-        self.hosts.get(peer).is_none_or(|host| host.frames.len() < QUEUE && host.asked.len() < REQUESTS)
+        let has_room = |host: &Host| host.held.is_empty() && host.frames.len() < QUEUE && host.asked.len() < REQUESTS;
+        self.hosts.get(peer).is_none_or(has_room)
     }
 }

@@ -77,3 +77,33 @@ fn requests_are_bounded() {
     assert!(matches!(far_end.poll(Instant::ZERO, &mut Outbox::new()), Output::Event(FarEndEvent::Malformed(HOST, _))));
     assert!(matches!(far_end.poll(Instant::ZERO, &mut Outbox::new()), Output::Close(HOST)));
 }
+
+#[test]
+fn short_commands_with_long_replies_are_answered_one_after_another() {
+    let mut far_end = far_end();
+    let mut initiator = Initiator::new(InitiatorSettings { outstanding_max: 100, ..InitiatorSettings::default() });
+    let (mut stream, mut command) = (Vec::new(), Vec::new());
+    for tag in 0..100 {
+        let request = Request::Read { address: 0, length: 1 << 20, increment: true };
+        command.clear();
+        initiator.send(&request, &Destination::default(), tag, Instant::MAX, &mut command).unwrap();
+        Message::Packet { data: &command, end: Eop }.encode(&mut stream);
+    }
+    far_end.handle(Instant::ZERO, Input::Received(HOST, &stream));
+    assert!(!far_end.has_room(HOST));
+    let (mut decoder, mut out, mut replies) = (Decoder::new(DecoderSettings::default()), Outbox::new(), 0);
+    while let Output::Send(_) = far_end.poll(Instant::ZERO, &mut out) {
+        assert!(out.len() < 3 << 20, "{} bytes at once", out.len());
+        out.seal();
+        for piece in out.pieces() {
+            let mut bytes = out.bytes(piece);
+            while let Some(Message::Packet { data, end }) = decoder.next(&mut bytes).unwrap() {
+                assert!(initiator.receive(data, end).unwrap().result.is_ok());
+                replies += 1;
+            }
+        }
+        out.clear();
+    }
+    assert_eq!(replies, 100);
+    assert!(far_end.has_room(HOST));
+}
