@@ -7,11 +7,12 @@
     benches/peers/run.py --only farm                             the event farm, see farm.py
     benches/peers/run.py --only pva                              pvAccess, see pva.py
     benches/peers/run.py --only roce                             RDMA, see roce.py
+    benches/peers/run.py --only spacewire                        SpaceWire, see spacewire.py
     benches/peers/run.py --peers-only                            the peers alone
     benches/peers/run.py --before PATH                           another build of ours, see builds.py
 
 Each round runs ours and then the peer; the ratio is taken within the round, so that a slow drift of the machine
-falls out of it. Needs sockperf, iperf3, taskset, a C compiler, libzmq, fi_pingpong, ucx_perftest, and uHAL in the Python of --python. As root, everything
+falls out of it. Needs sockperf, iperf3, taskset, a C compiler, libzmq, fi_pingpong, ucx_perftest, and uHAL and pyspw_rmap in the Python of --python. As root, everything
 runs on the loopback interface of a network namespace of its own, with the congestion control asked for; else in the
 system's network, with the system's.
 Exit status: 0 every target met, 1 one was missed or a run failed, 2 usage.
@@ -34,6 +35,7 @@ import farm
 import ipbus
 import pva
 import roce
+import spacewire
 from processes import (
     CONGESTION_CONTROL,
     LOOPBACK,
@@ -128,7 +130,7 @@ def require(options):
 def cases(options):
     if options.before:
         return list(builds.cases(options, links))
-    found = [*links(options), *farm.cases(options), *pva.cases(options), *roce.cases(options)]
+    found = [*links(options), *farm.cases(options), *pva.cases(options), *roce.cases(options), *spacewire.cases(options)]
     # Without our device and hub nobody has anything to talk to.
     return found if options.peers_only else [*found, *ipbus.cases(options)]
 

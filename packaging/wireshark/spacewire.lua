@@ -5,11 +5,16 @@
 -- A capture file of SpaceWire itself has the link type USER0 (147). Each record begins with four bytes:
 --
 --   byte 0  version, 0
---   byte 1  kind: 0 packet, 1 time-code
+--   byte 1  kind: 0 packet, 1 time-code, 2 characters
 --   byte 2  end: 0 EOP, 1 EEP, 2 none
 --   byte 3  bit 0: the direction, 0 from the first end of the link, 1 from the second
 --
--- and the bytes of the packet follow, or the byte of the time-code.
+-- and the bytes of the packet follow, or the byte of the time-code. A packet has the time at which its end arrived. Characters have that of
+-- the first bit, and say what was sent, or what happened to the end that would send:
+--
+--   byte 0     0 NULLs, 1 data, 2 FCT, 3 EOP, 4 EEP, 5 time-code, 6 fault, 7 state, 8 link error
+--   bytes 1-4  how long a bit lasts, in ps, big-endian; 0 where it is not told
+--   then       the number of NULLs (8 bytes, big-endian), the data, the time-code, or the words
 
 local LENGTH_MAX = 64 * 1024 * 1024
 local ENDS = { [0] = "EOP", [1] = "EEP", [2] = "none" }
@@ -27,6 +32,13 @@ spw.fields.end_marker = ProtoField.uint8("spw.end", "End of packet", base.DEC, E
 spw.fields.time_code = ProtoField.uint8("spw.time_code", "Time-code", base.HEX)
 spw.fields.time = ProtoField.uint8("spw.time", "Time", base.DEC, nil, 0x3f)
 spw.fields.direction = ProtoField.uint8("spw.direction", "From", base.DEC, { [0] = "first end", [1] = "second end" }, 0x01)
+local CHARACTERS = {
+    [0] = "NULL", [1] = "data", [2] = "FCT", [3] = "EOP", [4] = "EEP", [5] = "time-code", [6] = "fault", [7] = "state", [8] = "link error",
+}
+spw.fields.characters = ProtoField.uint8("spw.characters", "Characters", base.DEC, CHARACTERS)
+spw.fields.bit = ProtoField.uint32("spw.bit", "Bit, in ps", base.DEC)
+spw.fields.nulls = ProtoField.uint64("spw.nulls", "NULLs", base.DEC)
+spw.fields.words = ProtoField.string("spw.words", "What happened")
 spw.fields.data = ProtoField.bytes("spw.data", "Data", base.SPACE)
 spw.experts.eep = ProtoExpert.new("spw.eep", "The packet ended with an EEP: it is not whole", expert.group.PROTOCOL, expert.severity.WARN)
 spw.experts.empty = ProtoExpert.new("spw.empty", "The packet has no byte", expert.group.PROTOCOL, expert.severity.WARN)
@@ -276,6 +288,30 @@ end
 
 -- Captures of a simulated network ---------------------------------------------------------------------------------------------------
 
+-- Dissects characters; returns the words for the column of information.
+local function dissect_characters(range, tree)
+    local what = range(0, 1):uint()
+    local name = CHARACTERS[what] or string.format("characters %d", what)
+    tree:add(spw.fields.characters, range(0, 1))
+    tree:add(spw.fields.bit, range(1, 4))
+    if range:len() == 5 then return name end
+    local rest = range(5)
+    if what == 0 and rest:len() == 8 then
+        tree:add(spw.fields.nulls, rest)
+        return string.format("%s NULLs", tostring(rest:uint64()))
+    elseif what == 1 then
+        tree:add(spw.fields.data, rest)
+        return rest:len() == 1 and string.format("data %02x", rest:uint()) or string.format("%d bytes of data", rest:len())
+    elseif what == 5 then
+        tree:add(spw.fields.time_code, rest(0, 1))
+        return string.format("time-code %d", bit.band(rest(0, 1):uint(), 0x3f))
+    elseif what >= 6 then
+        tree:add(spw.fields.words, rest)
+        return string.format("%s: %s", name, rest:string())
+    end
+    return name
+end
+
 function spw.dissector(buffer, pinfo, root)
     if buffer:len() < 4 then return 0 end
     local head = root:add(spw, buffer(0, 4))
@@ -288,6 +324,8 @@ function spw.dissector(buffer, pinfo, root)
         head:add(spw.fields.time_code, buffer(4, 1))
         head:add(spw.fields.time, buffer(4, 1))
         show(pinfo, "SpaceWire", { string.format("time-code %d", bit.band(buffer(4, 1):uint(), 0x3f)) })
+    elseif buffer(1, 1):uint() == 2 and buffer:len() >= 9 then
+        show(pinfo, "SpaceWire", { dissect_characters(buffer(4), head) })
     else
         local range = buffer:len() > 4 and buffer(4) or nil
         show(pinfo, "SpaceWire", { dissect_packet(range, buffer(2, 1):uint(), pinfo, root) })

@@ -4,7 +4,7 @@ import command
 import contract
 import pytest
 
-PROTOCOLS = {"tcp", "udp", "unix", "ipbusudp-2.0", "chtcp-2.0", "farm", "pva", "roce"}
+PROTOCOLS = {"tcp", "udp", "unix", "ipbusudp-2.0", "chtcp-2.0", "farm", "pva", "roce", "ssdtp2", "spw"}
 
 
 @pytest.mark.release

@@ -3,11 +3,16 @@
 //! The serving thread copies the packets that it receives and sends into a block; a thread of its own writes full
 //! blocks. Memory and files are bounded, and packets without room are counted.
 
+mod blocks;
 mod headers;
 mod pcapng;
+mod recorder;
 mod tap;
 mod writer;
 
+use blocks::Blocks;
+pub use pcapng::Direction;
+pub use recorder::{Recorder, Seen};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -84,25 +89,34 @@ impl Trace {
     /// # Errors
     /// Returns the operating system's error if the file cannot be created or the thread cannot be started.
     pub fn start(options: &TraceOptions) -> io::Result<Self> {
+        let (trace, blocks) = Trace::open(options, pcapng::LINK_RAW, &tap::INTERFACES)?;
+        *trace.tap.lock().unwrap_or_else(PoisonError::into_inner) = Some(Tap::new(blocks));
+        Ok(trace)
+    }
+
+    /// Opens the file, and starts the writer's thread, which empties the blocks.
+    fn open(options: &TraceOptions, link_type: u16, interfaces: &[&str]) -> io::Result<(Self, Blocks)> {
         let shared = Arc::new(Shared::default());
         shared.paused.store(options.paused, Relaxed);
         let (full, to_write) = mpsc::sync_channel(BLOCKS);
         let (empty, to_fill) = mpsc::sync_channel(BLOCKS);
         let (told, opened) = mpsc::channel();
         let (options, known) = (options.clone(), Arc::clone(&shared));
+        let mut begin = Vec::new();
+        pcapng::begin(concat!("hodo ", env!("CARGO_PKG_VERSION")), link_type, interfaces, &mut begin);
         let writer = Builder::new().name("trace".to_owned()).spawn(move || {
-            match writer::Ring::open(&options) {
+            match writer::Ring::open(&options, begin) {
                 Err(error) => drop(told.send(Err(error))),
                 Ok(ring) => {
-                    // The caller of `start` waits for this.
+                    // The caller of `open` waits for this.
                     let _ = told.send(Ok(()));
                     write(ring, &to_write, &empty, &known);
                 }
             }
         })?;
         opened.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
-        let tap = Mutex::new(Some(Tap::new(Arc::clone(&shared), full, to_fill)));
-        Ok(Trace { shared, tap, writer: Some(writer) })
+        let blocks = Blocks::new(Arc::clone(&shared), full, to_fill);
+        Ok((Trace { shared, tap: Mutex::new(None), writer: Some(writer) }, blocks))
     }
 
     /// Takes the serving thread's end, of which there is only one.
@@ -132,6 +146,21 @@ impl Trace {
     pub fn counters(&self) -> TraceCounters {
         self.shared.counters()
     }
+
+    /// Waits until everything is written, which it is once the other end has been dropped, and returns the counters.
+    #[must_use]
+    pub fn finish(mut self) -> TraceCounters {
+        self.wait();
+        self.counters()
+    }
+
+    fn wait(&mut self) {
+        drop(self.tap());
+        if let Some(writer) = self.writer.take() {
+            // It ends when the serving thread has dropped its end.
+            let _ = writer.join();
+        }
+    }
 }
 
 impl Shared {
@@ -152,11 +181,7 @@ impl std::fmt::Debug for Trace {
 
 impl Drop for Trace {
     fn drop(&mut self) {
-        drop(self.tap());
-        if let Some(writer) = self.writer.take() {
-            // It ends when the serving thread has dropped its end.
-            let _ = writer.join();
-        }
+        self.wait();
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// The time of one repeat: so short that the demonstration takes less than two minutes, with enough repeats for a
 /// confidence interval.
-const REPEAT: Duration = Duration::from_millis(200);
+const REPEAT: Duration = Duration::from_millis(120);
 const WARMUP: Duration = Duration::from_millis(100);
 
 /// Returns the benchmarks of the demonstration: the suite of each protocol, then what the protocols add to it. Far ends

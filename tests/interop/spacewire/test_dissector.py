@@ -7,7 +7,9 @@ import shutil
 import struct
 import subprocess
 
+import command
 import pytest
+import spacewire
 
 SCRIPT = pathlib.Path(__file__).parents[3] / "packaging" / "wireshark" / "spacewire.lua"
 
@@ -144,6 +146,33 @@ def test_captures_of_spacewire_itself(tmp_path):
     assert "has no byte" in shown and "not whole" in shown and "version of this record" in shown
 
 
+def test_a_bridge_records_what_tshark_shows(tmp_path):
+    file = tmp_path / "links.pcapng"
+    with spacewire.bridge(tmp_path, "--record", file, "--record-characters") as bridge:
+        sniffed = tmp_path / "port.pcapng"
+        with command.started("spacewire", "sniff", bridge.second, "-n", 2, "--for", "20s", "--record", sniffed, stderr=None) as sniffer:
+            command.wait_until(lambda: any("second" in line for line in bridge.log), "the sniffer is there")
+            send = lambda *arguments: command.hodo("spacewire", *arguments)
+            assert send("send", bridge.host, "--path", spacewire.SECOND, "fe 01 02 03", "--eep").returncode == 0
+            assert send("time-code", bridge.host, 1).returncode == 0
+            assert sniffer.wait(20) == 0
+        read = send("read", bridge.host, "0x10", 4, "--path", spacewire.MEMORY, "--reply-path", spacewire.HOST)
+        assert read.returncode == 0
+        bridge.process.stdin.close()
+        assert bridge.process.wait(20) == 0
+    capinfos = tshark(file, "-Y", "spw.end == 1", "-T", "fields", "-e", "frame.interface_name", "-e", "spw.direction")
+    # The packet passes two links: from the host to the router, and from there to the second node.
+    assert capinfos.splitlines() == ["host - router:1\t0", "second - router:2\t1"]
+    (addresses,) = fields(file, "rmap.address")
+    assert addresses == "0x0000000000000010,0x0000000000000010"
+    states = tshark(file, "-Y", 'spw.words == "Run"', "-T", "fields", "-e", "frame.interface_name")
+    assert len(states.splitlines()) == 10
+    sent = tshark(file, "-Y", "spw.characters == 1 and spw.direction == 0", "-T", "fields", "-e", "frame.interface_name", "-e", "spw.data")
+    assert "host - router:1\t02" in sent
+    ends, times = fields(sniffed, "spw.end", "spw.time")
+    assert (ends, times) == ("1", "1")
+
+
 def test_no_bytes_make_it_fail(tmp_path):
     source = random.Random(5)
     records, at = [], 1
@@ -159,6 +188,6 @@ def test_no_bytes_make_it_fail(tmp_path):
         records.append(tcp_segment(40001, 3000 + source.randrange(12), 1, bytes(source.randrange(256) for _ in range(source.randrange(60)))))
     path = capture(tmp_path / "a.pcap", 1, records)
     assert len(json.loads(tshark(path, "-T", "json"))) == len(records)
-    noise = [bytes([0, source.randrange(3), source.randrange(4), 0]) + bytes(source.randrange(256) for _ in range(source.randrange(40))) for _ in range(300)]
+    noise = [bytes([0, source.randrange(4), source.randrange(4), 0]) + bytes(source.randrange(256) for _ in range(source.randrange(40))) for _ in range(300)]
     path = capture(tmp_path / "b.pcap", 147, noise)
     assert len(json.loads(tshark(path, "-T", "json"))) == len(noise)

@@ -1,5 +1,6 @@
 //! `hodo spacewire bridge`: a simulated network that hosts reach over TCP.
 
+use super::options::RecordingOptions;
 use crate::announce::announce_all;
 use crate::logging::LogOptions;
 use crate::{Error, Outcome, terminal};
@@ -42,6 +43,7 @@ pub fn run(options: &BridgeOptions) -> Result<Outcome, Error> {
             },
             wait: options.wait,
             cpu: options.cpu,
+            recording: options.record.options(options.record_characters)?,
         },
     )?;
     let gates: Vec<String> = bridge.gates().into_iter().map(|(at, words)| format!("{at} ({words})")).collect();
@@ -114,6 +116,12 @@ pub struct BridgeOptions {
     /// The processor to run on [default: the kernel's choice].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<usize>,
+    /// The recording.
+    #[command(flatten)]
+    pub record: RecordingOptions,
+    /// Record every character of every link, too, and every change of its state, as an analyser shows them.
+    #[arg(long, requires = "record")]
+    pub record_characters: bool,
     /// The log.
     #[command(flatten)]
     pub log: LogOptions,
@@ -140,4 +148,5 @@ Examples:
   hodo spacewire bridge --preset cable --pace free
   hodo spacewire bridge --show > network.toml    the preset's file, to change
   hodo spacewire bridge network.toml             one's own network
+  hodo spacewire bridge --record links.pcapng    for Wireshark, with packaging/wireshark/spacewire.lua
   curl http://127.0.0.1:9209/stats               its gates, links and memories";

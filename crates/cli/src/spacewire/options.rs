@@ -6,10 +6,11 @@ use hodo_machine::Wait;
 use hodo_measure::units;
 use hodo_spacewire_host::machines::rmap::packet::ADDRESS_MAX;
 use hodo_spacewire_host::machines::rmap::{Crc, Destination, InitiatorSettings, ReplyAddress};
+use hodo_spacewire_host::recording::RecordOptions;
 use hodo_spacewire_host::session::{RmapSession, Session, SessionSettings};
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Bytes of the largest file that is sent.
@@ -33,6 +34,30 @@ impl PortOptions {
     pub fn open(&self) -> Result<Session, Error> {
         let settings = SessionSettings { timeout: self.timeout, wait: self.wait, ..SessionSettings::default() };
         Ok(Session::connect(&self.port, &settings)?)
+    }
+}
+
+/// A recording for Wireshark.
+#[derive(Debug, Args)]
+pub struct RecordingOptions {
+    /// Record packets and time-codes in this file, for Wireshark (pcapng).
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Largest size of the recording in bytes: at half of it FILE is renamed to FILE.1 and a new one begins.
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = units::bytes, requires = "record")]
+    pub record_size: u64,
+}
+
+impl RecordingOptions {
+    /// Returns the recording that is wanted.
+    pub fn options(&self, characters: bool) -> Result<Option<RecordOptions>, Error> {
+        let Some(file) = &self.record else { return Ok(None) };
+        let size_max = self.record_size;
+        if size_max < RecordOptions::SIZE_MIN {
+            let least = RecordOptions::SIZE_MIN >> 20;
+            return Err(Error::Usage(format!("--record-size {size_max}: a recording takes at least {least}M")));
+        }
+        Ok(Some(RecordOptions { file: file.clone(), size_max, characters }))
     }
 }
 

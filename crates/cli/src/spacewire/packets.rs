@@ -1,12 +1,13 @@
 //! `hodo spacewire send`, `receive` and `time-code`: packets and time-codes through a port.
 
-use super::options::{Bytes, PortOptions, hex, input, joined, path};
+use super::options::{Bytes, PortOptions, RecordingOptions, hex, input, joined, path};
 use crate::output::Target;
 use crate::{Error, Outcome, interrupt, terminal};
 use clap::Args;
 use hodo_measure::units;
 use hodo_spacewire_host::describe;
 use hodo_spacewire_host::machines::EndOfPacket;
+use hodo_spacewire_host::recording::{PortRecording, RecordOptions};
 use hodo_spacewire_host::session::{Arrival, Session};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,15 +92,33 @@ pub fn receive(options: &ReceiveOptions) -> Result<Outcome, Error> {
 /// Shows what arrives, with times and in words.
 pub fn sniff(options: &SniffOptions) -> Result<Outcome, Error> {
     let watched = Watched::new(options.count, options.within, true)?;
+    let begin = |wanted: RecordOptions| {
+        PortRecording::start(&wanted, &options.port.port).map_err(|why| {
+            Error::Usage(format!("--record {}: this file cannot be written: {why}", wanted.file.display()))
+        })
+    };
+    let mut recording = options.record.options(false)?.map(begin).transpose()?;
     let mut port = options.port.open()?;
-    watched.each(&mut port, |at, arrival| {
+    let outcome = watched.each(&mut port, |at, arrival| {
         let at = at.as_secs_f64();
         let text = match arrival {
             Arrival::TimeCode(code) => format!("time-code {:2}, flags {}", code & 63, code >> 6),
             Arrival::Packet(data, end) => describe::packet(data, end),
         };
+        match (&mut recording, arrival) {
+            (Some(recording), Arrival::TimeCode(code)) => recording.time_code(code),
+            (Some(recording), Arrival::Packet(data, end)) => recording.packet(data, end),
+            (None, _) => {}
+        }
         terminal::print(&format!("{at:13.6}  {text}\n"))
-    })
+    })?;
+    if let Some(recording) = recording {
+        let (_, lost) = recording.finish().map_err(|why| Error::Failed(format!("--record: {why}")))?;
+        if lost > 0 {
+            return Err(Error::Failed(format!("--record: {lost} records were lost, because writing was too slow")));
+        }
+    }
+    Ok(outcome)
 }
 
 /// Sends time-codes.
@@ -227,6 +246,9 @@ pub struct SniffOptions {
     /// Stop after this time.
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
     pub within: Option<Duration>,
+    /// The recording.
+    #[command(flatten)]
+    pub record: RecordingOptions,
 }
 
 /// Time-codes to be sent.

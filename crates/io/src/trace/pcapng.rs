@@ -3,7 +3,7 @@
 //! | block | fields behind type and length |
 //! |---|---|
 //! | section header, 0x0A0D0D0A (4.1) | magic 0x1A2B3C4D, version 1.0, length -1 |
-//! | interface description, 1 (4.2) | link type 101: IPv4 and IPv6 without a link's header; no bound on a packet |
+//! | interface description, 1 (4.2) | link type, as 101: IPv4 and IPv6 without a link's header; no bound on a packet |
 //! | enhanced packet, 6 (4.3) | interface, time (high, low) in ns, captured and original length, the packet |
 //!
 //! Options (3.5) are code, length and value, padded to 32 bits, and end with code 0. A block ends with its length
@@ -13,7 +13,8 @@ const SECTION: u32 = 0x0A0D_0D0A;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
 const MAGIC: u32 = 0x1A2B_3C4D;
-const LINK_RAW: u16 = 101;
+/// The link type of IPv4 and IPv6 without a link's header.
+pub(super) const LINK_RAW: u16 = 101;
 const COMMENT: u16 = 1;
 const USER_APPLICATION: u16 = 4;
 const NAME: u16 = 2;
@@ -24,8 +25,10 @@ const DROPPED: u16 = 4;
 
 /// Which way a packet went, as its flags say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
+pub enum Direction {
+    /// In.
     In = 1,
+    /// Out.
     Out = 2,
 }
 
@@ -34,13 +37,15 @@ pub(super) struct About<'a> {
     pub interface: u32,
     pub unix_ns: u64,
     pub direction: Direction,
+    /// Bytes of the packet that are not in the file.
+    pub missing: u32,
     /// Packets of this interface that are missing since the one before.
     pub dropped: u64,
     pub comment: &'a str,
 }
 
 /// Appends the section header of a file, and the descriptions of its interfaces, numbered from 0.
-pub(super) fn begin(application: &str, interfaces: &[&str], out: &mut Vec<u8>) {
+pub(super) fn begin(application: &str, link_type: u16, interfaces: &[&str], out: &mut Vec<u8>) {
     block(SECTION, out, |out| {
         out.extend(MAGIC.to_le_bytes());
         out.extend(1_u16.to_le_bytes());
@@ -51,7 +56,7 @@ pub(super) fn begin(application: &str, interfaces: &[&str], out: &mut Vec<u8>) {
     });
     for name in interfaces {
         block(INTERFACE, out, |out| {
-            out.extend(LINK_RAW.to_le_bytes());
+            out.extend(link_type.to_le_bytes());
             out.extend([0; 6]);
             option(NAME, name.as_bytes(), out);
             option(TIME_RESOLUTION, &[NANOSECONDS], out);
@@ -69,10 +74,10 @@ pub(super) fn packet(about: &About<'_>, out: &mut Vec<u8>, fill: impl FnOnce(&mu
         let lengths = out.len();
         out.extend([0; 8]);
         fill(out);
-        let length = ((out.len() - lengths - 8) as u32).to_le_bytes();
-        out[lengths..lengths + 4].copy_from_slice(&length);
-        out[lengths + 4..lengths + 8].copy_from_slice(&length);
-        pad(length.len() + u32::from_le_bytes(length) as usize, out);
+        let kept = out.len() - lengths - 8;
+        out[lengths..lengths + 4].copy_from_slice(&(kept as u32).to_le_bytes());
+        out[lengths + 4..lengths + 8].copy_from_slice(&(kept as u32 + about.missing).to_le_bytes());
+        pad(kept, out);
         option(FLAGS, &(about.direction as u32).to_le_bytes(), out);
         if about.dropped > 0 {
             option(DROPPED, &about.dropped.to_le_bytes(), out);
@@ -118,7 +123,7 @@ mod tests {
     #[test]
     fn the_blocks_are_those_of_the_draft() {
         let mut out = Vec::new();
-        begin("ab", &["x"], &mut out);
+        begin("ab", LINK_RAW, &["x"], &mut out);
         #[rustfmt::skip]
         let expected = [
             0x0A, 0x0D, 0x0D, 0x0A, 40, 0, 0, 0, 0x4D, 0x3C, 0x2B, 0x1A, 1, 0, 0, 0,
@@ -131,13 +136,19 @@ mod tests {
 
     #[test]
     fn a_packet_has_its_time_its_direction_and_what_is_said_of_it() {
-        let about =
-            About { interface: 1, unix_ns: 0x1_0000_0002, direction: Direction::Out, dropped: 3, comment: "hi" };
+        let about = About {
+            interface: 1,
+            unix_ns: 0x1_0000_0002,
+            direction: Direction::Out,
+            missing: 2,
+            dropped: 3,
+            comment: "hi",
+        };
         let mut out = Vec::new();
         packet(&about, &mut out, |out| out.extend([0x45, 1, 2, 3, 4]));
         #[rustfmt::skip]
         let expected = [
-            6, 0, 0, 0, 72, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 0, 5, 0, 0, 0,
+            6, 0, 0, 0, 72, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 5, 0, 0, 0, 7, 0, 0, 0,
             0x45, 1, 2, 3, 4, 0, 0, 0, 2, 0, 4, 0, 2, 0, 0, 0, 4, 0, 8, 0, 3, 0, 0, 0, 0, 0, 0, 0,
             1, 0, 2, 0, b'h', b'i', 0, 0, 0, 0, 0, 0, 72, 0, 0, 0,
         ];

@@ -1,6 +1,6 @@
+use super::blocks::Blocks;
 use super::headers::{Flow, SEGMENT};
 use super::pcapng::{self, About, Direction};
-use super::{BLOCK, BLOCKS, Block, Shared};
 use crate::Clock;
 use crate::transport::{Batch, Transport};
 use hodo_machine::{
@@ -8,27 +8,18 @@ use hodo_machine::{
 };
 use std::collections::HashMap;
 use std::io;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, SyncSender};
-use std::sync::{Arc, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// The interfaces of a trace, as [`interface`] numbers them.
 pub(super) const INTERFACES: [&str; 2] = ["udp", "tcp"];
-/// The time after which a packet is in the file, as long as the thread runs turns.
-const SOON: Duration = Duration::from_millis(100);
 /// The room that a packet needs besides its payload: headers of 60 bytes, a block of 32, options with a remark.
 const ROOM: usize = 256 + super::NOTES_MAX;
 
 /// The serving thread's end of a trace.
 pub(crate) struct Tap {
-    shared: Arc<Shared>,
-    full: SyncSender<Block>,
-    empty: Receiver<Block>,
-    blocks: usize,
-    block: Block,
-    /// The time when the block was begun.
-    begun: Instant,
+    blocks: Blocks,
     /// The clock's origin, in ns since 1970.
     origin_ns: u64,
     flows: HashMap<Peer, Flow>,
@@ -38,19 +29,8 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    pub(super) fn new(shared: Arc<Shared>, full: SyncSender<Block>, empty: Receiver<Block>) -> Self {
-        Tap {
-            shared,
-            full,
-            empty,
-            blocks: 1,
-            block: Block { bytes: Vec::with_capacity(BLOCK), packets: 0 },
-            begun: Instant::ZERO,
-            origin_ns: 0,
-            flows: HashMap::new(),
-            scratch: Vec::new(),
-            dropped: [0; INTERFACES.len()],
-        }
+    pub(super) fn new(blocks: Blocks) -> Self {
+        Tap { blocks, origin_ns: 0, flows: HashMap::new(), scratch: Vec::new(), dropped: [0; INTERFACES.len()] }
     }
 
     /// Records bytes to or from a peer: a datagram, or bytes of a stream.
@@ -67,71 +47,30 @@ impl Tap {
     }
 
     fn take_packet(&mut self, now: Instant, peer: Peer, direction: Direction, payload: &[u8]) {
-        let has_room = self.make_room(now, payload.len() + ROOM);
         let Some(flow) = self.flows.get_mut(&peer) else { return };
         let interface = interface(flow.transport);
-        let dropped = &mut self.dropped[interface];
-        if has_room {
-            let noted = self.shared.noted.load(Relaxed) && self.shared.noted.swap(false, Relaxed);
+        let dropped = self.dropped[interface];
+        let unix_ns = self.origin_ns + now.as_nanos();
+        let is_recorded = self.blocks.add(now, payload.len() + ROOM, |shared, out| {
+            let noted = shared.noted.load(Relaxed) && shared.noted.swap(false, Relaxed);
             let comment =
-                noted.then(|| std::mem::take(&mut *self.shared.notes.lock().unwrap_or_else(PoisonError::into_inner)));
+                noted.then(|| std::mem::take(&mut *shared.notes.lock().unwrap_or_else(PoisonError::into_inner)));
             let about = About {
                 interface: interface as u32,
-                unix_ns: self.origin_ns + now.as_nanos(),
+                unix_ns,
                 direction,
-                dropped: std::mem::take(dropped),
+                missing: 0,
+                dropped,
                 comment: comment.as_deref().unwrap_or_default(),
             };
-            pcapng::packet(&about, &mut self.block.bytes, |out| flow.packet(direction, payload, out));
-            self.block.packets += 1;
-        } else {
-            *dropped += 1;
-            self.shared.lost.fetch_add(1, Relaxed);
-        }
+            pcapng::packet(&about, out, |out| flow.packet(direction, payload, out));
+        });
+        self.dropped[interface] = if is_recorded { 0 } else { dropped + 1 };
         flow.passed(direction, payload.len());
     }
 
-    /// Makes room for `bytes`, and returns whether there is some: in this block, or in another after this one is passed
-    /// on.
-    fn make_room(&mut self, now: Instant, bytes: usize) -> bool {
-        if self.block.bytes.len() + bytes > BLOCK {
-            self.hand_over();
-        }
-        if self.block.packets == 0 {
-            self.begun = now;
-        }
-        self.block.bytes.len() + bytes <= BLOCK && !self.shared.has_failed.load(Relaxed)
-    }
-
-    /// Passes the block to the writer if there is another one.
-    fn hand_over(&mut self) {
-        let next = self.empty.try_recv().ok().or_else(|| {
-            (self.blocks < BLOCKS).then(|| {
-                self.blocks += 1;
-                Block { bytes: Vec::with_capacity(BLOCK), packets: 0 }
-            })
-        });
-        let Some(next) = next else { return };
-        // There is room for every block, and the writer lives until this end is dropped.
-        let _ = self.full.try_send(std::mem::replace(&mut self.block, next));
-    }
-
-    /// Passes the block to the writer if its first packet has waited long enough.
-    fn hand_over_old(&mut self, now: Instant) {
-        if self.block.packets > 0 && now >= self.begun + SOON {
-            self.hand_over();
-        }
-    }
-
     fn is_paused(&self) -> bool {
-        self.shared.paused.load(Relaxed)
-    }
-}
-
-impl Drop for Tap {
-    fn drop(&mut self) {
-        // As above.
-        let _ = self.full.try_send(std::mem::take(&mut self.block));
+        self.blocks.shared().paused.load(Relaxed)
     }
 }
 
@@ -204,7 +143,7 @@ impl<T: Transport> Transport for Traced<T> {
     ) -> io::Result<Option<Instant>> {
         let paused = self.tap.is_paused();
         let seen = self.transport.receive(wait, until, clock, &mut Tapped { machine, tap: &mut self.tap, paused });
-        self.tap.hand_over_old(clock.now());
+        self.tap.blocks.hand_over_old(clock.now());
         seen
     }
 

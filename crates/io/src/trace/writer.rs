@@ -1,4 +1,4 @@
-use super::{TraceOptions, pcapng};
+use super::TraceOptions;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Begins the file. An existing one is kept as the one before.
-    pub(super) fn open(options: &TraceOptions) -> io::Result<Self> {
+    /// Begins the file with these bytes. An existing one is kept as the one before.
+    pub(super) fn open(options: &TraceOptions, begin: Vec<u8>) -> io::Result<Self> {
         let path = options.file.clone();
         let mut before = path.clone().into_os_string();
         before.push(".1");
@@ -25,8 +25,6 @@ impl Ring {
             Ok(_) => return Err(io::Error::other("this is no plain file")),
             Err(_) => {}
         }
-        let mut begin = Vec::new();
-        pcapng::begin(concat!("hodo ", env!("CARGO_PKG_VERSION")), &super::tap::INTERFACES, &mut begin);
         let mut file = File::create_new(&path)?;
         file.write_all(&begin)?;
         let half = options.size_max.max(TraceOptions::SIZE_MIN) / 2;

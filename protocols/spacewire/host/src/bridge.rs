@@ -5,12 +5,15 @@ mod snapshot;
 mod thread;
 
 use crate::network::{Names, Plan};
+use crate::recording::{RecordOptions, Recording, Watched};
 use hodo_daemon::{Daemon, Options, Reply, Snapshot};
-use hodo_io::{Bell, ServeOptions, Server, SocketSettings};
+use hodo_io::{Bell, ServeOptions, Server, SocketSettings, Trace};
 use hodo_machine::{Address, Wait};
 use hodo_spacewire::bridge::{Bridge, GateProtocol, Pace};
+use hodo_spacewire::network::Network;
 use snapshot::BridgeSnapshot;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use thread::BridgeThread;
@@ -33,6 +36,8 @@ pub struct BridgeSettings {
     pub wait: Wait,
     /// The processor to run on; `None`: wherever the kernel puts it.
     pub cpu: Option<usize>,
+    /// A recording of every link.
+    pub recording: Option<RecordOptions>,
 }
 
 /// The defaults of the command line, but without pages.
@@ -44,6 +49,7 @@ impl Default for BridgeSettings {
             daemon: Options::default(),
             wait: Wait::Block,
             cpu: None,
+            recording: None,
         }
     }
 }
@@ -67,6 +73,14 @@ pub enum BridgeError {
         /// The message of the system.
         why: String,
     },
+    /// The recording cannot be begun.
+    #[error("cannot record in {}: {why}", .file.display())]
+    Record {
+        /// The file.
+        file: PathBuf,
+        /// The message of the system.
+        why: String,
+    },
     /// The sockets failed under the bridge.
     #[error("serving: {0}")]
     Run(String),
@@ -82,6 +96,7 @@ pub struct BridgeDaemon {
     snapshot: Arc<Snapshot<BridgeSnapshot>>,
     daemon: Daemon,
     server: Server,
+    recording: Option<(Trace, Recording)>,
 }
 
 impl BridgeDaemon {
@@ -94,7 +109,12 @@ impl BridgeDaemon {
         let snapshot = Arc::new(Snapshot::with_bell(&bell));
         let daemon = start_daemon(&settings.daemon, &snapshot, names(&plan))?;
         let server = bind(&mut plan, &settings)?.with_bell(&bell);
-        Ok(BridgeDaemon { plan, settings, snapshot, daemon, server })
+        let begin = |options: &RecordOptions| {
+            let wrong = |why: std::io::Error| BridgeError::Record { file: options.file.clone(), why: why.to_string() };
+            Recording::start(options, &plan.names).map_err(wrong)
+        };
+        let recording = settings.recording.as_ref().map(begin).transpose()?;
+        Ok(BridgeDaemon { plan, settings, snapshot, daemon, server, recording })
     }
 
     /// Returns each gate: the addresses that it listens on, and the words about it.
@@ -120,16 +140,29 @@ impl BridgeDaemon {
     ///
     /// # Errors
     /// [`BridgeError::Run`] if the sockets fail.
-    pub fn run(self) -> Result<(), BridgeError> {
-        let BridgeDaemon { plan, settings, snapshot, daemon, server } = self;
+    pub fn run(mut self) -> Result<(), BridgeError> {
+        match self.recording.take() {
+            None => self.serve(|network| network, None),
+            // The trace goes last: it waits until everything is written.
+            Some((trace, recording)) => self.serve(|network| network.observed_by(recording), Some(&Arc::new(trace))),
+        }
+    }
+
+    /// Serves with an observer of the network.
+    fn serve<O: Watched + 'static>(
+        self,
+        observe: impl FnOnce(Network) -> Network<O>,
+        trace: Option<&Arc<Trace>>,
+    ) -> Result<(), BridgeError> {
+        let BridgeDaemon { plan, settings, snapshot, daemon, server, .. } = self;
         let names = names(&plan);
         let Plan { network, gates, devices, .. } = plan;
         let make = || {
             // Packets in the network are on time within microseconds. Without this they are a little later.
             let _ = hodo_io::affinity::wake_on_time();
-            let bridge =
-                Bridge::new(network, settings.pace, gates.into_iter().map(|(_, gate)| gate).collect(), devices);
-            (bridge, BridgeThread::new(daemon.rounds("bridge"), Arc::clone(&snapshot), names))
+            let gates = gates.into_iter().map(|(_, gate)| gate).collect();
+            let bridge = Bridge::new(observe(network), settings.pace, gates, devices);
+            (bridge, BridgeThread::new(daemon.rounds("bridge"), Arc::clone(&snapshot), names, trace.cloned()))
         };
         server.attend_here(make, daemon.stop()).map_err(|why| BridgeError::Run(why.to_string()))
     }

@@ -5,6 +5,7 @@ pub mod describe;
 mod link;
 pub mod network;
 pub mod port;
+pub mod recording;
 pub mod session;
 
 pub use link::{SPACEWIRE, Spacewire};

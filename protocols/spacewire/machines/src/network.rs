@@ -332,6 +332,20 @@ impl<O: Observer> Network<O> {
         self.routers.iter().position(|router| router.name == name).map(RouterId)
     }
 
+    /// Returns the network with another observer, from now on.
+    #[must_use]
+    pub fn observed_by<P: Observer>(self, observer: P) -> Network<P> {
+        let Network { now, engine, ports, nodes, routers, isolated, schedule, next_check, deadlock, scratch, .. } =
+            self;
+        Network { now, engine, ports, nodes, routers, isolated, schedule, next_check, deadlock, observer, scratch }
+    }
+
+    /// Returns the observer, to look at.
+    #[must_use]
+    pub fn observed(&self) -> &O {
+        &self.observer
+    }
+
     /// Returns the observer.
     pub fn observer(&mut self) -> &mut O {
         &mut self.observer

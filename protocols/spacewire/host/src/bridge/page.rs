@@ -22,6 +22,9 @@ pub fn text(snapshot: &BridgeSnapshot, names: &Named) -> String {
     if let Some(deadlock) = &snapshot.deadlock {
         let _ = writeln!(text, "{} packets in routers wait for each other in a circle", deadlock.blocked.len());
     }
+    if let Some(recording) = &snapshot.recording {
+        let _ = writeln!(text, "{} records written, {} lost", recording.packets, recording.lost);
+    }
     let _ = writeln!(
         text,
         "\nhosts\tpackets in\tout\tbytes in\tout\ttime-codes in\tout\tunclaimed\trefused\tignored\tgate"
@@ -101,6 +104,12 @@ pub fn metrics(snapshot: &BridgeSnapshot, names: &Named, to: &mut Exposition) {
     );
     let is_stuck = u64::from(snapshot.deadlock.is_some());
     to.gauge("spacewire_bridge_deadlock", "Whether packets wait for each other in a circle.", &[], is_stuck);
+    if let Some(recording) = &snapshot.recording {
+        let about = "Packets, time-codes and characters of the recording, by what became of them.";
+        for (fate, count) in [("written", recording.packets), ("lost", recording.lost)] {
+            to.counter("spacewire_bridge_records_total", about, &[("fate", fate)], count);
+        }
+    }
     for ((hosts, counters), name) in snapshot.gates.iter().zip(&names.gates) {
         to.gauge("spacewire_gate_hosts", "Hosts that are connected.", &[("gate", name)], *hosts as u64);
         for (direction, packets, bytes, time_codes) in [

@@ -1,9 +1,10 @@
 use crate::network::Names;
+use hodo_io::TraceCounters;
 use hodo_machine::Instant;
 use hodo_spacewire::Picos;
 use hodo_spacewire::bridge::{Bridge, GateCounters};
 use hodo_spacewire::end::{State, Statistics};
-use hodo_spacewire::network::{Deadlock, PortFaults};
+use hodo_spacewire::network::{Deadlock, Observer, PortFaults};
 use hodo_spacewire::rmap::TargetStatistics;
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub struct BridgeSnapshot {
     pub targets: Vec<(String, TargetStatistics)>,
     /// A circle of packets that wait for each other.
     pub deadlock: Option<Deadlock>,
+    /// The counters of the recording, if there is one.
+    pub recording: Option<TraceCounters>,
 }
 
 /// The state of the end of a link.
@@ -36,7 +39,7 @@ pub struct EndSnapshot {
 }
 
 impl BridgeSnapshot {
-    pub fn of(now: Instant, bridge: &Bridge, names: &Names) -> Self {
+    pub fn of<O: Observer>(now: Instant, bridge: &Bridge<O>, names: &Names, recording: Option<TraceCounters>) -> Self {
         let network = bridge.network();
         let end = |place| {
             let end = network.end(place).expect("the link is in this network");
@@ -56,6 +59,7 @@ impl BridgeSnapshot {
             links: names.links.iter().map(|ends| [end(ends[0].1), end(ends[1].1)]).collect(),
             targets: bridge.targets().map(|(node, counts)| (name(node).to_owned(), *counts)).collect(),
             deadlock: network.deadlock().cloned(),
+            recording,
         }
     }
 }

@@ -1,9 +1,11 @@
 use super::Named;
 use super::snapshot::BridgeSnapshot;
+use crate::recording::Watched;
 use hodo_daemon::{Rounds, Snapshot};
-use hodo_io::Attendant;
+use hodo_io::{Attendant, Trace};
 use hodo_machine::{Closed, Instant};
 use hodo_spacewire::bridge::{Bridge, BridgeEvent};
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,17 +13,35 @@ use std::time::Duration;
 const SHORTFALL: Duration = Duration::from_millis(100);
 
 /// The thread of a bridge: logs its events, and passes its counters to the pages.
-pub struct BridgeThread {
+pub struct BridgeThread<O> {
     rounds: Rounds,
     snapshot: Arc<Snapshot<BridgeSnapshot>>,
     names: Named,
     deadlocks: u64,
     shortfall: Duration,
+    trace: Option<Arc<Trace>>,
+    has_failed: bool,
+    observer: PhantomData<O>,
 }
 
-impl BridgeThread {
-    pub fn new(rounds: Rounds, snapshot: Arc<Snapshot<BridgeSnapshot>>, names: Named) -> Self {
-        BridgeThread { rounds, snapshot, names, deadlocks: 0, shortfall: Duration::ZERO }
+impl<O: Watched> BridgeThread<O> {
+    pub fn new(
+        rounds: Rounds,
+        snapshot: Arc<Snapshot<BridgeSnapshot>>,
+        names: Named,
+        trace: Option<Arc<Trace>>,
+    ) -> Self {
+        let shortfall = Duration::ZERO;
+        BridgeThread {
+            rounds,
+            snapshot,
+            names,
+            deadlocks: 0,
+            shortfall,
+            trace,
+            has_failed: false,
+            observer: PhantomData,
+        }
     }
 
     fn gate(&self, number: usize) -> &str {
@@ -29,7 +49,7 @@ impl BridgeThread {
     }
 
     /// Logs what the network has done meanwhile.
-    fn look_at_network(&mut self, bridge: &Bridge) {
+    fn look_at_network(&mut self, bridge: &Bridge<O>) {
         let is_stuck = u64::from(bridge.network().deadlock().is_some());
         if is_stuck > self.deadlocks {
             tracing::warn!("packets in routers wait for each other in a circle; a watchdog would cut one of them");
@@ -44,10 +64,20 @@ impl BridgeThread {
             self.shortfall = shortfall;
         }
     }
+
+    /// Passes on what was recorded, and logs when no more can be.
+    fn look_at_recording(&mut self, bridge: &Bridge<O>) {
+        bridge.network().observed().look_in(bridge.network().now());
+        let failed = self.trace.as_ref().filter(|_| !self.has_failed).and_then(|trace| trace.counters().failed);
+        if let Some(why) = failed {
+            tracing::error!("the recording has ended: {why}");
+            self.has_failed = true;
+        }
+    }
 }
 
-impl Attendant for BridgeThread {
-    type Machine = Bridge;
+impl<O: Watched> Attendant for BridgeThread<O> {
+    type Machine = Bridge<O>;
 
     fn told(&mut self, event: BridgeEvent) -> Option<()> {
         match event {
@@ -67,9 +97,11 @@ impl Attendant for BridgeThread {
         None
     }
 
-    fn look_in(&mut self, now: Instant, bridge: &Bridge) -> Option<()> {
-        self.snapshot.offer(|| BridgeSnapshot::of(now, bridge, &self.names.network));
+    fn look_in(&mut self, now: Instant, bridge: &Bridge<O>) -> Option<()> {
+        let recording = || self.trace.as_ref().map(|trace| trace.counters());
+        self.snapshot.offer(|| BridgeSnapshot::of(now, bridge, &self.names.network, recording()));
         self.look_at_network(bridge);
+        self.look_at_recording(bridge);
         if self.rounds.look_in(now) {
             self.rounds.reloaded("a bridge reads its file only when it starts");
         }

@@ -342,6 +342,11 @@ impl<O: Observer> Network<O> {
         if begins {
             self.record(now, port, Record::PacketBegins);
         }
+        if let Code::Data(byte) = code
+            && self.ports[port ^ 1].flips.is_some()
+        {
+            self.record(now, port, Record::Received(byte));
+        }
         if let Some(end) = end {
             self.record(now, port, Record::PacketEnds { length, end });
         }

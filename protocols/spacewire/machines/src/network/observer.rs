@@ -22,6 +22,8 @@ pub enum Record<'a> {
         /// How long a bit lasts.
         bit: Picos,
     },
+    /// A byte arrived over a line with bit errors, where it may not be the one that left. Otherwise what arrives is what left.
+    Received(u8),
     /// A code left; it began at the time of the record.
     Code(Code),
     /// A fault left in place of a code.
