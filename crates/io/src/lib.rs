@@ -59,5 +59,5 @@ pub use serve::{ServeOptions, Server, Stop};
 pub use settings::SocketSettings;
 pub use sockets::Sockets;
 pub use tcp::TcpCounters;
-pub use trace::{Direction, Recorder, Seen, Trace, TraceCounters, TraceOptions};
+pub use trace::{Direction, Recorder, Sighting, Trace, TraceCounters, TraceOptions};
 pub use transport::Transport;

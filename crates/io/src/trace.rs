@@ -12,7 +12,7 @@ mod writer;
 
 use blocks::Blocks;
 pub use pcapng::Direction;
-pub use recorder::{Recorder, Seen};
+pub use recorder::{Recorder, Sighting};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

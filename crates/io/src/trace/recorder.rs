@@ -20,7 +20,7 @@ pub struct Recorder {
 
 /// Where and when a packet was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct Sighting {
     /// The interface, by its place among those that the recording began with.
     pub interface: usize,
     /// Nanoseconds since 1970.
@@ -41,7 +41,7 @@ impl Recorder {
     }
 
     /// Records a packet that lies in pieces. `now` is the time of the caller's clock, after which the packet is soon in the file.
-    pub fn packet(&mut self, now: Instant, seen: Seen, pieces: &[&[u8]]) {
+    pub fn packet(&mut self, now: Instant, seen: Sighting, pieces: &[&[u8]]) {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
         let Some(dropped) = self.dropped.get_mut(seen.interface) else { return };
         let about = About {

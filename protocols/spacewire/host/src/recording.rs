@@ -7,7 +7,7 @@
 mod tests;
 
 use crate::network::Names;
-use hodo_io::{Direction, Recorder, Seen, Trace, TraceOptions};
+use hodo_io::{Direction, Recorder, Sighting, Trace, TraceOptions, unix_time_ns};
 use hodo_machine::Instant;
 use hodo_spacewire::character::Code;
 use hodo_spacewire::network::{Observer, Place, Record};
@@ -16,7 +16,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 /// The link type of these files: the first one for private use.
 const USER0: u16 = 147;
@@ -50,11 +49,6 @@ impl RecordOptions {
         let options = TraceOptions { file: self.file.clone(), size_max: self.size_max, paused: false };
         Recorder::start(&options, USER0, interfaces)
     }
-}
-
-/// Returns nanoseconds since 1970.
-fn unix_ns() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
 
 fn end_byte(end: EndOfPacket) -> u8 {
@@ -92,8 +86,8 @@ impl PortRecording {
     }
 
     fn record(&mut self, header: [u8; 4], data: &[u8]) {
-        let unix_ns = unix_ns();
-        let seen = Seen { interface: 0, unix_ns, direction: Direction::In };
+        let unix_ns = unix_time_ns();
+        let seen = Sighting { interface: 0, unix_ns, direction: Direction::In };
         self.recorder.packet(Instant::from_nanos(unix_ns), seen, &[&header, data]);
     }
 
@@ -121,7 +115,7 @@ pub struct Recording {
     origin_ns: u64,
     /// The link of a place, and which end of it that is.
     ends: HashMap<Place, (usize, usize)>,
-    /// What leaves the two ends of each link.
+    /// Bytes that leave the two ends of each link.
     lines: Vec<[Line; 2]>,
     scratch: Vec<u8>,
 }
@@ -183,7 +177,7 @@ impl Recording {
         let recording = Recording {
             recorder: RefCell::new(recorder),
             characters: options.characters,
-            origin_ns: unix_ns(),
+            origin_ns: unix_time_ns(),
             ends: ends.collect(),
             lines: names.links.iter().map(|_| Default::default()).collect(),
             scratch: Vec::new(),
@@ -248,7 +242,7 @@ impl Recording {
     /// Writes a record of what one end of a link sent.
     fn write(&self, at: Picos, (link, from): (usize, usize), kind: u8, end: u8, data: &[u8]) {
         let direction = if from == 0 { Direction::Out } else { Direction::In };
-        let seen = Seen { interface: link, unix_ns: self.origin_ns + at.as_nanos(), direction };
+        let seen = Sighting { interface: link, unix_ns: self.origin_ns + at.as_nanos(), direction };
         let header = [VERSION, kind, end, from as u8];
         self.recorder.borrow_mut().packet(Instant::from_nanos(at.as_nanos()), seen, &[&header, data]);
     }

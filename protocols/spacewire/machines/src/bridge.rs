@@ -35,7 +35,7 @@ const QUIET: usize = 1;
 /// Where there are more, those of so long a time are passed on together.
 const TOGETHER: Duration = Duration::from_micros(100);
 /// Bytes at a gate beyond which its host is not read from until they are fewer: many small receives would cost more than a few large ones.
-const SATED: Range<usize> = 4 << 10..8 << 10;
+const SATED: Range<usize> = 8 << 10..16 << 10;
 /// How far the network may be behind the clock. What is beyond is given up, and counted.
 const BEHIND_MAX: Duration = Duration::from_millis(20);
 /// Bytes of frames that are put together for one host.

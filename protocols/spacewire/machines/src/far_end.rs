@@ -78,7 +78,7 @@ struct Host {
     decoder: ssdtp2::Decoder,
     /// Frames that wait to leave, in front of the packets that are asked for.
     frames: Vec<u8>,
-    /// What has been received and is not looked at before they have left: a short command may have a long reply.
+    /// Received bytes that are not looked at before these have left: a short command may have a long reply.
     held: Vec<u8>,
     asked: VecDeque<PacketRequest>,
     counted: u64,

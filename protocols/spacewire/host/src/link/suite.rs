@@ -68,11 +68,7 @@ pub(super) const DEMONSTRATION: &[Scenario] = &[
         group: TestGroup::new(Test::Latency, Mode::Send, &[1024], 1, 1),
         stages: false,
     },
-    Scenario {
-        link: "sim+spw://",
-        group: TestGroup::new(Test::Rate, Mode::Both, &[60], 64, 1),
-        stages: false,
-    },
+    Scenario { link: "sim+spw://", group: TestGroup::new(Test::Rate, Mode::Both, &[60], 64, 1), stages: false },
 ];
 
 /// The options of what is served, for the help of `serve`.
