@@ -213,16 +213,32 @@ impl<O: Observer> Network<O> {
     /// # Errors
     /// If nothing is connected there, or 64 faults wait there already.
     pub fn inject_at(&mut self, place: impl Into<Place>, fault: Fault, time: Picos) -> Result<(), UseError> {
-        let place = place.into();
+        self.plan(place.into(), Planned { at: time.0, fault, every: None })
+    }
+
+    /// Sends a fault from an end as [`inject_at`](Self::inject_at) does, and again after each `every`, which is at least a microsecond.
+    ///
+    /// # Errors
+    /// If nothing is connected there, or 64 faults wait there already.
+    pub fn inject_every(
+        &mut self,
+        place: impl Into<Place>,
+        fault: Fault,
+        time: Picos,
+        every: Picos,
+    ) -> Result<(), UseError> {
+        let every = Some(every.0.max(1_000_000));
+        self.plan(place.into(), Planned { at: time.0, fault, every })
+    }
+
+    fn plan(&mut self, place: Place, planned: Planned) -> Result<(), UseError> {
         let port = self.port(place)?;
-        let planned = &mut self.ports[port].planned;
-        if planned.len() >= 64 {
+        if self.ports[port].planned.len() >= 64 {
             return Err(UseError::TooManyFaults { place });
         }
-        let behind = planned.iter().position(|other| other.at > time.0).unwrap_or(planned.len());
-        planned.insert(behind, Planned { at: time.0.max(self.now), fault });
+        self.ports[port].plan(Planned { at: planned.at.max(self.now), ..planned });
         self.ports[port].set_alarm();
-        if time.0 <= self.now {
+        if planned.at <= self.now {
             self.alarm(port, self.now);
         }
         self.touch(port);

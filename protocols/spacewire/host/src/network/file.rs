@@ -20,6 +20,9 @@ pub struct File {
     /// Links.
     #[serde(default)]
     pub link: Vec<Spanned<LinkTable>>,
+    /// Faults.
+    #[serde(default)]
+    pub fault: Vec<Spanned<FaultTable>>,
 }
 
 /// `[[node]]`: a name, and one of what can be at a node.
@@ -46,6 +49,9 @@ pub struct NodeTable {
     /// Packets are taken and forgotten.
     #[serde(default)]
     pub discard: bool,
+    /// A packet is sent again and again.
+    #[serde(default)]
+    pub babble: Option<BabbleTable>,
     /// N-chars that are taken in a second; otherwise each as it arrives.
     #[serde(default, deserialize_with = "rate")]
     pub take: Option<u64>,
@@ -169,6 +175,50 @@ pub struct EchoTable {
     /// The bytes in front of each packet that is sent back.
     #[serde(default)]
     pub path: Vec<u8>,
+}
+
+/// `babble = {...}`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BabbleTable {
+    /// The bytes at the beginning of the packet.
+    #[serde(default)]
+    pub packet: Vec<u8>,
+    /// Its length, with zeros behind these bytes; otherwise theirs.
+    #[serde(default, deserialize_with = "bytes")]
+    pub size: Option<usize>,
+}
+
+/// `[[fault]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaultTable {
+    /// The end that does it: the name of a node, or `router:port`.
+    pub at: String,
+    /// The fault.
+    pub kind: FaultName,
+    /// When, in the time of the network.
+    #[serde(default, deserialize_with = "span")]
+    pub first: Option<Duration>,
+    /// The time until the next one; otherwise there is one.
+    #[serde(default, deserialize_with = "span")]
+    pub every: Option<Duration>,
+}
+
+/// The kind of a fault.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultName {
+    /// A character has the wrong parity.
+    Parity,
+    /// ESC, ESC.
+    Escape,
+    /// An FCT that nothing has made room for.
+    Fct,
+    /// An N-char goes out without credit.
+    WithoutCredit,
+    /// The transmitter stops.
+    Disconnect,
 }
 
 /// `[[router]]`.

@@ -1,13 +1,13 @@
 //! From the tables of a file to a network.
 
 use super::file::{
-    AccessName, CrcName, EditionName, EndTable, File, LatencyName, LinkTable, NodeTable, RegionTable, RmapTable,
-    RouterTable, StatusBits, WhenDownName,
+    AccessName, BabbleTable, CrcName, EditionName, EndTable, FaultName, FaultTable, File, LatencyName, LinkTable,
+    NodeTable, RegionTable, RmapTable, RouterTable, StatusBits, WhenDownName,
 };
 use super::{Names, Plan, PlanError};
 use hodo_spacewire::Picos;
 use hodo_spacewire::bridge::{Device, Gate, GateProtocol};
-use hodo_spacewire::end::{Edition, Settings as EndSettings};
+use hodo_spacewire::end::{Edition, Fault, Settings as EndSettings};
 use hodo_spacewire::gresb;
 use hodo_spacewire::network::{
     BitErrors, Builder, CONFIGURATION_KEY, ConfigurationPort, Latency, LinkSettings, NodeId, NodeSettings, Place as At,
@@ -64,13 +64,24 @@ pub fn plan(place: &Place<'_>) -> Result<Plan, PlanError> {
         let title = format!("[[link]] between {one} and {other}");
         planning.link(table.get_ref()).map_err(|why| wrong(place, table, &title, why))?;
     }
-    let Planning { builder, gates, devices, names, priorities, configurations, .. } = planning;
+    for table in &file.fault {
+        let title = format!("[[fault]] at {}", table.get_ref().at);
+        planning.fault(table.get_ref()).map_err(|why| wrong(place, table, &title, why))?;
+    }
+    let Planning { builder, faults, gates, devices, names, priorities, configurations, .. } = planning;
     let mut network = builder.build().map_err(|why| PlanError(format!("{}: {why}", place.name)))?;
     for (router, path) in priorities {
         network.registers(router).expect("it was just made").set_priority(path, true);
     }
     for (router, key) in configurations {
         network.set_configuration(router, ConfigurationPort::new(key)).expect("it was just made");
+    }
+    for (at, fault, first, every) in faults {
+        let planned = match every {
+            None => network.inject_at(at, fault, first),
+            Some(every) => network.inject_every(at, fault, first, every),
+        };
+        planned.map_err(|why| PlanError(format!("{}: [[fault]]: {why}", place.name)))?;
     }
     Ok(Plan { network, gates, devices, names })
 }
@@ -90,6 +101,7 @@ struct Planning {
     ports: BTreeSet<u16>,
     connected: BTreeSet<String>,
     priorities: Vec<(RouterId, u8)>,
+    faults: Vec<(At, Fault, Picos, Option<Picos>)>,
     /// The keys of configuration ports.
     configurations: Vec<(RouterId, u8)>,
     memory: usize,
@@ -111,6 +123,9 @@ impl Planning {
         self.names.nodes.push((table.name.clone(), node));
         if table.rmap.is_some() && table.memory.is_none() {
             return Err("rmap: this is for a node with a memory; add memory = [{ address = 0, size = \"1M\" }]".into());
+        }
+        if let Some(babble) = &table.babble {
+            return self.babble(table, babble, node);
         }
         let (protocol, packet_max) = match (table.ssdtp2, table.gresb, &table.memory, &table.echo, table.discard) {
             (Some(gate), None, None, None, false) => {
@@ -144,7 +159,7 @@ impl Planning {
             }
             (None, None, None, None, false) => {
                 return Err("nothing is at this node; write ssdtp2 = { port = 10030 }, gresb = { port = 3000 }, \
-                            memory = [{ address = 0, size = \"1M\" }], echo = {} or discard = true"
+                            memory = [{ address = 0, size = \"1M\" }], echo = {}, discard = true or babble = { packet = [32] }"
                     .into());
             }
             _ => return Err("ssdtp2, gresb, memory, echo and discard exclude each other; make a node for each".into()),
@@ -189,6 +204,24 @@ impl Planning {
         Ok(Ram { regions })
     }
 
+    fn babble(&mut self, table: &NodeTable, babble: &BabbleTable, node: NodeId) -> Result<(), String> {
+        let others = [table.ssdtp2.is_some(), table.gresb.is_some(), table.memory.is_some(), table.echo.is_some()];
+        if others.contains(&true) || table.discard {
+            return Err("babble excludes ssdtp2, gresb, memory, echo and discard; make a node for each".into());
+        }
+        let mut packet = babble.packet.clone();
+        let size = babble.size.unwrap_or(packet.len());
+        if size < packet.len() || size == 0 || size > PACKET_MAX {
+            return Err(format!(
+                "babble: size is {size}; write at least the {} bytes of packet, 1 to 1M",
+                packet.len()
+            ));
+        }
+        packet.resize(size, 0);
+        self.devices.push((node, Device::Babble(packet)));
+        Ok(())
+    }
+
     fn router(&mut self, table: &RouterTable) -> Result<(), String> {
         if table.name.is_empty() || table.name.contains(':') {
             return Err("a name has letters, and no colon, which stands before the port".into());
@@ -231,6 +264,22 @@ impl Planning {
         }
         self.configurations.push((router, table.configuration_key.unwrap_or(CONFIGURATION_KEY)));
         self.routers.insert(table.name.clone(), (router, ports));
+        Ok(())
+    }
+
+    fn fault(&mut self, table: &FaultTable) -> Result<(), String> {
+        let kind = match table.kind {
+            FaultName::Parity => Fault::Parity,
+            FaultName::Escape => Fault::Escape,
+            FaultName::Fct => Fault::Fct,
+            FaultName::WithoutCredit => Fault::WithoutCredit,
+            FaultName::Disconnect => Fault::Disconnect,
+        };
+        if table.every.is_some_and(|every| every < Duration::from_micros(1)) {
+            return Err("every: faults are at least 1us apart".into());
+        }
+        let first = table.first.or(table.every).unwrap_or_default();
+        self.faults.push((self.at(&table.at)?, kind, picos(first), table.every.map(picos)));
         Ok(())
     }
 

@@ -105,3 +105,56 @@ fn the_example_of_the_documentation_is_a_network() {
     let text = include_str!("../../../../../docs/examples/spacewire.toml");
     assert_eq!(parse(text).unwrap().gates.len(), 2);
 }
+
+#[test]
+fn faults_come_when_a_file_says() {
+    let text = format!(
+        "{PAIR}[[link]]\nbetween = [\"a\", \"b\"]\n\
+         [[fault]]\nat = \"a\"\nkind = \"parity\"\nfirst = \"1ms\"\nevery = \"200us\"\n\
+         [[fault]]\nat = \"b\"\nkind = \"disconnect\"\nfirst = \"500us\"\n"
+    );
+    let mut plan = parse(&text).unwrap();
+    let [(_, a), (_, b)] = plan.names.links[0].clone();
+    plan.network.run_until(Picos::from_nanos(900_000));
+    let errors = |plan: &Plan, at| plan.network.statistics(at).unwrap().errors;
+    assert_eq!((errors(&plan, a).disconnect, errors(&plan, b).parity), (1, 0));
+    plan.network.run_until(Picos::from_nanos(1_900_000));
+    // At 1.0, 1.2, 1.4, 1.6 and 1.8 ms; the link is up again some 20 us after each.
+    assert_eq!(errors(&plan, b).parity, 5);
+    assert!(plan.network.statistics(a).unwrap().starts >= 6);
+    for (table, expected) in [
+        ("at = \"c\"\nkind = \"parity\"\n", "there is no node c"),
+        ("at = \"a\"\nkind = \"noise\"\n", "unknown variant `noise`"),
+        ("at = \"a\"\nkind = \"parity\"\nevery = \"1ns\"\n", "at least 1us apart"),
+    ] {
+        let error =
+            parse(&format!("{PAIR}[[link]]\nbetween = [\"a\", \"b\"]\n[[fault]]\n{table}")).err().unwrap_or_default();
+        assert!(error.contains(expected), "{table}: {error}");
+    }
+}
+
+#[test]
+fn a_babbler_keeps_its_link_busy() {
+    use hodo_machine::{Instant, Machine, Outbox, Output};
+    use hodo_spacewire::bridge::{Bridge, Pace};
+    let text = "[[node]]\nname = \"a\"\nbabble = { packet = [32, 7], size = \"60\" }\n[[node]]\nname = \"b\"\ndiscard = true\n\
+                [[link]]\nbetween = [\"a\", \"b\"]\n";
+    let plan = parse(text).unwrap();
+    let [(_, a), _] = plan.names.links[0].clone();
+    let mut bridge = Bridge::new(plan.network, Pace::RealTime, Vec::new(), plan.devices);
+    let mut out = Outbox::new();
+    for micros in (0..10_000).step_by(100) {
+        while !matches!(bridge.poll(Instant::from_nanos(micros * 1000), &mut out), Output::Idle(_)) {}
+    }
+    // 200 Mbit/s over 604 bits a packet, but for the start.
+    let sent = bridge.network().statistics(a).unwrap().sent.eops;
+    assert!((3200..3310).contains(&sent), "{sent}");
+    for (table, expected) in [
+        ("babble = {}", "size is 0"),
+        ("babble = { packet = [1, 2], size = \"1\" }", "size is 1"),
+        ("babble = { packet = [1] }\necho = {}", "excludes"),
+    ] {
+        let error = parse(&format!("[[node]]\nname = \"a\"\n{table}\n")).err().unwrap_or_default();
+        assert!(error.contains(expected), "{table}: {error}");
+    }
+}

@@ -17,6 +17,8 @@ pub enum Device {
     Echo(Vec<u8>),
     /// Packets are taken, and nothing is done with them.
     Sink,
+    /// This packet is sent again and again, as fast as the link takes it. Packets that arrive are taken.
+    Babble(Vec<u8>),
 }
 
 /// A device at work.
@@ -25,6 +27,7 @@ pub(super) enum Application {
     Memory(Box<Target>, Ram),
     Echo(Vec<u8>),
     Sink,
+    Babble(Vec<u8>),
 }
 
 impl Application {
@@ -33,11 +36,20 @@ impl Application {
             Device::Memory(settings, ram) => Application::Memory(Box::new(Target::new(settings)), ram),
             Device::Echo(path) => Application::Echo(path),
             Device::Sink => Application::Sink,
+            Device::Babble(packet) => Application::Babble(packet),
         }
     }
 
     /// Takes the packets that have arrived at `node`, as long as answers to them have room.
     pub(super) fn answer<O: Observer>(&mut self, node: NodeId, network: &mut Network<O>, packet: &mut Vec<u8>) {
+        if let Application::Babble(said) = self {
+            while network.queued(node).1 < QUEUE && network.send(node, said, EndOfPacket::Eop).is_ok() {}
+            // What arrives is not to fill its queue.
+            while network.receive_into(node, packet).is_some() {
+                packet.clear();
+            }
+            return;
+        }
         let mut reply = Vec::new();
         while network.queued(node).1 < QUEUE {
             packet.clear();
@@ -53,7 +65,7 @@ impl Application {
                     reply.extend_from_slice(packet);
                     end = header.end;
                 }
-                Application::Sink => {}
+                Application::Sink | Application::Babble(_) => {}
             }
             if !reply.is_empty() {
                 // Only a reply that is longer than all of the node's queue does not fit: the initiator's deadline tells.

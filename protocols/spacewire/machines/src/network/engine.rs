@@ -1,6 +1,6 @@
 //! One code after another: transmitters, arrivals and timers.
 use super::deadlock::CHECK_INTERVAL;
-use super::port::{Cargo, Flight, NEVER, Owner};
+use super::port::{Cargo, Flight, NEVER, Owner, Planned};
 use super::random_bits::Outcome;
 use super::{EndOfPacket, Engine, Network, Observer, Record};
 use crate::character::{Character, Code};
@@ -103,6 +103,9 @@ impl<O: Observer> Network<O> {
         let this = &mut self.ports[port];
         while let Some(planned) = this.planned.front().copied().filter(|planned| planned.at <= now) {
             this.planned.pop_front();
+            if let Some(every) = planned.every {
+                this.plan(Planned { at: planned.at + every, ..planned });
+            }
             if this.runs() {
                 this.inject(planned.fault);
             }

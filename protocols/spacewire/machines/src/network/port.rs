@@ -41,6 +41,8 @@ pub(super) enum Cargo {
 pub(super) struct Planned {
     pub(super) at: u64,
     pub(super) fault: Fault,
+    /// The time until the next one of the same kind, if there is another.
+    pub(super) every: Option<u64>,
 }
 
 /// One end of a link. Its peer is the other one of an even and the next odd number.
@@ -138,6 +140,12 @@ impl Port {
 
     pub(super) fn runs(&self) -> bool {
         self.end.state() == State::Run
+    }
+
+    /// Plans a fault, behind those that are due before it.
+    pub(super) fn plan(&mut self, planned: Planned) {
+        let behind = self.planned.iter().position(|other| other.at > planned.at).unwrap_or(self.planned.len());
+        self.planned.insert(behind, planned);
     }
 
     /// Returns the bit time of a code that begins now.
