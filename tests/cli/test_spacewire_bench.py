@@ -38,6 +38,13 @@ def test_the_published_figures_are_found_again():
     assert [round(row["limit"]["payload_bits_per_s"] / 1e6, 3) for row in rows] == [106.667, 151.300, 152.317]
 
 
+@pytest.mark.parametrize("mode", ["send", "both"])
+@pytest.mark.parametrize("routers", [1, 2])
+def test_a_router_takes_what_the_theory_says(routers, mode):
+    for row in command.bench(f"spw+sim://?routers={routers}", *QUICK, "--test", "rate", "--mode", mode, "--sizes", "8,60"):
+        assert abs(row["share_of_limit"] - 1) < 0.003, row["limit"]
+
+
 def test_routers_cables_and_time_codes_cost_what_they_should():
     (row,) = command.bench("spw+sim://?routers=2&cable=10", *QUICK, "--test", "latency", "--mode", "send", "--sizes", 60)
     expected = (10 * 62 + 4) * 5 + 3 * 50 + 2 * (133.3 + 546.7)

@@ -115,6 +115,17 @@ impl CutThrough {
         system_clock_s: 1.0 / 30e6,
     };
 
+    /// Returns the bits between the end of a packet and the next packet at an output, which switches from the beginning of the end on: whole
+    /// NULLs.
+    #[must_use]
+    pub fn gap_bits(&self, rate_bps: f64) -> f64 {
+        let (end, null) = (4.0, 8.0);
+        let nulls = ((self.switching_s * rate_bps - end) / null).max(0.0);
+        let whole = nulls as u64;
+        // Rounded up, which takes the standard library otherwise.
+        null * (whole + u64::from((whole as f64) < nulls)) as f64
+    }
+
     /// Returns the delay of a character on its way through, in seconds.
     #[must_use]
     pub fn through(&self, rate_bps: f64) -> f64 {

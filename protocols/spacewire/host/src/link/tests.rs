@@ -106,6 +106,13 @@ fn the_theory_is_that_of_the_formulas() {
     let loaded = formula::Load { reverse_nchars_per_s: 0.0, time_codes_per_s: 1e6 };
     let with = of("spw+sim://?time-codes=1000000", Mode::Send, 60);
     assert!((bits(with.operations_per_s, 60) - formula::loaded(200e6, 60, loaded)).abs() < 1.0);
+    // Behind a router, three NULLs between packets: 84, 94 and 104 bits of a packet with 0, 1 and 2 bytes of path.
+    for (routers, mode, expected) in
+        [(1, Mode::Send, 84.0 + 24.0), (2, Mode::Send, 94.0 + 24.0), (1, Mode::Both, 84.0 + 24.0 + 5.0)]
+    {
+        let routed = of(&format!("spw+sim://?routers={routers}"), mode, 8);
+        assert!((200e6 / routed.operations_per_s - expected).abs() < 1e-6, "{routers} {mode}: {expected}");
+    }
     let routed = of("spw+sim://?routers=2&cable=3", Mode::Send, 60);
     let expected = formula::latency_through(200e6, 60, 9.0, 2, &formula::CutThrough::SPW_10X);
     assert!((routed.latency_ns - expected * 1e9).abs() < 0.1, "{} {expected}", routed.latency_ns);

@@ -41,16 +41,15 @@ pub(super) fn theory(line: &LineOptions, options: &Options, plan: &Plan, is_mode
             (rate, formula, latency * 1e9)
         }
         (_, Mode::Both) => {
-            // The busier way has the longer path; FCTs for the other way's N-chars are in it.
-            let (long, short) = (there.max(back), there.min(back));
-            let bits = bits(size + long as f64) + (size + short as f64 + 1.0) / 2.0;
+            // FCTs for the other way's N-chars are in it. Either way may be the busier one.
+            let bits = busiest(line, size, (there, back), true).max(busiest(line, size, (back, there), true));
             let (rate, text) = of_packets(bits, " and the FCTs for one");
             let whole = size.round() as u64;
             (rate, text, (through(line, whole, there) + through(line, whole, back)) * 1e9)
         }
         (_, mode) => {
             let path = if mode == Mode::Receive { back } else { there };
-            let (rate, text) = of_packets(bits(size + path as f64), "");
+            let (rate, text) = of_packets(busiest(line, size, (path, 0), false), "");
             (rate, text, through(line, size.round() as u64, path) * 1e9)
         }
     };
@@ -69,6 +68,19 @@ fn paths(line: &LineOptions, options: &Options, is_model: bool) -> (u64, u64) {
         return (u64::from(line.routers), u64::from(line.routers));
     }
     (options.path.len() as u64, options.back_path.len() as u64)
+}
+
+/// Returns the bits that a packet takes of the busiest link on its way: the first one, with all of its path, or one behind a router, which
+/// has deleted a byte of it and lets a gap. `path` is that there and that of packets back, for which FCTs go there if `is_both`.
+fn busiest(line: &LineOptions, size: f64, path: (u64, u64), is_both: bool) -> f64 {
+    let routers = u64::from(line.routers);
+    let on = |link: u64| {
+        let gap = if link > 0 { formula::CutThrough::SPW_10X.gap_bits(line.rate_bps) } else { 0.0 };
+        let (there, back) = (path.0.saturating_sub(link), path.1.saturating_sub(routers - link));
+        let fcts = if is_both { (size + back as f64 + 1.0) / 2.0 } else { 0.0 };
+        bits(size + there as f64) + gap + fcts
+    };
+    (0..=routers).map(on).fold(0.0, f64::max)
 }
 
 fn bits(size: f64) -> f64 {
