@@ -184,7 +184,7 @@ pub struct BabbleTable {
     /// The bytes at the beginning of the packet.
     #[serde(default)]
     pub packet: Vec<u8>,
-    /// Its length, with zeros behind these bytes; otherwise theirs.
+    /// The length of the packet, with zeros behind these bytes; otherwise that of these.
     #[serde(default, deserialize_with = "bytes")]
     pub size: Option<usize>,
 }
