@@ -43,7 +43,7 @@ pub(super) const LINE: &[TestGroup] = &[
 
 /// Sizes of the sweeps.
 const SIZES: &[u32] = &[1, 2, 4, 8, 16, 32, 60, 128, 256, 512, 1024, 4096, 16_384];
-/// The largest sizes of the random test, each drawn from 1 on.
+/// The smallest sizes of the random test, which are drawn up to the largest of them.
 const RANDOM: &[u32] = &[16, 64, 256, 1024, 4096, 16_384];
 
 /// The tests of the performance tester of STAR-Dundee: largest rate over sizes, random sizes, latency; sent, received, and both.
