@@ -408,6 +408,22 @@ impl End {
         self.filled = self.filled.saturating_sub(n);
     }
 
+    /// Takes note that there are `n` N-chars in the receive buffer.
+    pub fn fill(&mut self, n: u16) {
+        self.filled = n;
+    }
+
+    /// Tells whether a packet is being sent.
+    #[must_use]
+    pub fn sends_packet(&self) -> bool {
+        self.sending
+    }
+
+    /// Puts `n` N-chars back into the receive buffer, or counts them there.
+    pub fn hold(&mut self, n: u16) {
+        self.filled += n;
+    }
+
     /// Tells whether an FCT may be sent now: eight free places that are not promised yet, and no more than 56 outstanding.
     #[must_use]
     pub fn fct_is_due(&self) -> bool {

@@ -25,6 +25,7 @@ mod observer;
 mod port;
 mod queue;
 mod random_bits;
+mod routed;
 mod router;
 mod schedule;
 mod settings;
@@ -107,6 +108,9 @@ pub struct Network<O = ()> {
     deadlock: Option<Deadlock>,
     observer: O,
     scratch: batch::Scratch,
+    routed_scratch: routed::Scratch,
+    /// Steps to go before the next batch of routed links is tried.
+    pause: u32,
 }
 
 impl<O: Observer> Network<O> {
@@ -351,9 +355,23 @@ impl<O: Observer> Network<O> {
     /// Returns the network with another observer, from now on.
     #[must_use]
     pub fn observed_by<P: Observer>(self, observer: P) -> Network<P> {
-        let Network { now, engine, ports, nodes, routers, isolated, schedule, next_check, deadlock, scratch, .. } =
-            self;
-        Network { now, engine, ports, nodes, routers, isolated, schedule, next_check, deadlock, observer, scratch }
+        let Network { now, engine, ports, nodes, routers, isolated, schedule, next_check, deadlock, .. } = self;
+        let (scratch, routed_scratch) = (self.scratch, self.routed_scratch);
+        Network {
+            now,
+            engine,
+            ports,
+            nodes,
+            routers,
+            isolated,
+            schedule,
+            next_check,
+            deadlock,
+            observer,
+            scratch,
+            routed_scratch,
+            pause: 0,
+        }
     }
 
     /// Returns the observer, to look at.

@@ -71,6 +71,13 @@ impl<O: Observer> Network<O> {
 }
 
 impl Node {
+    /// Returns how many N-chars the receive queue certainly takes, beside all that can be on its way.
+    pub(super) fn room(&self) -> u64 {
+        let bytes = self.settings.bytes.saturating_sub(self.incoming.bytes() + usize::from(CREDIT_MAX));
+        let packets = self.settings.packets.saturating_sub(self.incoming.packets() + usize::from(CREDIT_MAX));
+        bytes.min(packets) as u64
+    }
+
     /// Tells whether the receive queue certainly takes a packet of this length, beside all that can be on its way.
     fn has_room(&self, length: usize) -> bool {
         self.incoming.bytes() + length + usize::from(CREDIT_MAX) <= self.settings.bytes
@@ -78,7 +85,7 @@ impl Node {
     }
 }
 
-fn is_undisturbed(port: &Port) -> bool {
+pub(super) fn is_undisturbed(port: &Port) -> bool {
     port.end.is_undisturbed()
         && port.on
         // Not with a code of the start-up still in progress.

@@ -183,6 +183,8 @@ impl Builder {
             deadlock: None,
             observer,
             scratch: Scratch::default(),
+            routed_scratch: super::routed::Scratch::default(),
+            pause: 0,
         })
     }
 

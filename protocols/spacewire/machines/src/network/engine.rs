@@ -7,6 +7,9 @@ use crate::character::{Character, Code};
 use crate::end::{Arrival, Failure, Fault, LinkError, Received, Sent, Settings as EndSettings, State};
 use crate::time::Picos;
 
+/// Steps between two looks at whether all links of routers are undisturbed: that takes as long as some of them.
+const STEPS_WITHOUT_BATCH: u32 = 16;
+
 impl<O: Observer> Network<O> {
     /// Runs a link between two nodes.
     pub(super) fn run_link(&mut self, first: usize, until: u64) {
@@ -29,20 +32,35 @@ impl<O: Observer> Network<O> {
         if happens(self).is_some() && self.next_check == NEVER && self.packets_wait() {
             self.next_check = self.now + CHECK_INTERVAL.0;
         }
-        while let Some((key, port)) = happens(self) {
+        loop {
+            if self.engine == Engine::Fast && happens(self).is_some() {
+                self.try_routed_batch(until);
+            }
+            let Some((key, port)) = happens(self) else { break };
             if key >> 1 >= self.next_check {
-                self.check_deadlock(key >> 1);
+                self.check_deadlock(self.next_check);
             }
             self.step(port, key);
             self.update();
         }
         // When nothing happens any more, there is no need to wait for the next look, nor for another.
         let is_still = self.next_check != NEVER && self.schedule.first().is_none();
-        if is_still || self.next_check <= until {
+        if is_still {
             self.check_deadlock(until);
+        } else if self.next_check <= until {
+            self.check_deadlock(self.next_check);
         }
         if is_still {
             self.next_check = NEVER;
+        }
+    }
+
+    /// Goes on in a batch where that is possible. After a failure some steps go one by one.
+    fn try_routed_batch(&mut self, until: u64) {
+        if self.pause > 0 {
+            self.pause -= 1;
+        } else if !self.run_routed_batch(until) {
+            self.pause = STEPS_WITHOUT_BATCH;
         }
     }
 
@@ -140,8 +158,7 @@ impl<O: Observer> Network<O> {
 
     fn end_idle(&mut self, port: usize, now: u64) {
         let this = &mut self.ports[port];
-        let null = 8 * this.bit_now;
-        let count = now.saturating_sub(this.boundary).div_ceil(null);
+        let count = this.nulls_before(now);
         this.idle = false;
         self.count_nulls(port, count);
         self.ports[port].transmit_at = self.ports[port].boundary;
@@ -170,7 +187,7 @@ impl<O: Observer> Network<O> {
         let offered = self.offered(port, now);
         let this = &mut self.ports[port];
         let (before, bit) = (this.end.state(), this.bit());
-        let sent = this.end.send(offered, Picos(now));
+        let sent = this.choose(offered, now);
         let code = match (sent, offered) {
             (Sent::Off, _) | (Sent::Offered, None) => return self.stop(port, now),
             (Sent::Code(code) | Sent::Fault(_, code), _) | (Sent::Offered, Some(code)) => code,
@@ -187,6 +204,10 @@ impl<O: Observer> Network<O> {
             self.consume(port, code, now);
         } else if code == Code::Null && before == State::Run && self.ports[port ^ 1].runs() {
             self.rest(port);
+            if self.ports[port].left_at == now {
+                // The place counts from the next moment on.
+                self.wake(port, now + 1);
+            }
         }
         self.changed(port, before, now);
     }
@@ -363,9 +384,11 @@ impl<O: Observer> Network<O> {
     pub(super) fn failed(&mut self, port: usize, before: State, failure: Failure, now: u64) {
         let this = &mut self.ports[port];
         if this.on {
-            // Idle NULLs that have left whole. The one in progress is cut.
-            let whole = this.idle_nulls(now).saturating_sub(1);
-            self.count_nulls(port, whole);
+            if this.idle {
+                // As any other code, a NULL counts when it has begun.
+                let begun = this.nulls_before(now);
+                self.count_nulls(port, begun);
+            }
             let this = &mut self.ports[port];
             this.on = false;
             let (last, cable) = (this.last_transition(now), this.cable);

@@ -4,7 +4,8 @@ use alloc::collections::VecDeque;
 use super::random_bits::Flips;
 use super::router::PortFaults;
 use crate::character::{Character, Code};
-use crate::end::{DISCONNECTED, End, Fault, LinkError, START_UP_RATE, State};
+use crate::end::{DISCONNECTED, End, Fault, LinkError, START_UP_RATE, Sent, State};
+use crate::time::Picos;
 
 /// Later than everything.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -85,6 +86,9 @@ pub(super) struct Port {
     pub(super) sink_at: u64,
     /// When the next N-char of the wormhole through this output is ready.
     pub(super) ready_at: u64,
+    /// When an N-char left a router's buffer here last, and how many that counted there left at that time.
+    pub(super) left_at: u64,
+    pub(super) left: u16,
     /// When the watchdog of this input looks.
     pub(super) watchdog_at: u64,
     pub(super) watchdog: u64,
@@ -124,6 +128,8 @@ impl Port {
             unbalanced: false,
             sink_at: NEVER,
             ready_at: NEVER,
+            left_at: NEVER,
+            left: 0,
             watchdog_at: NEVER,
             watchdog: NEVER,
             time_code: None,
@@ -136,6 +142,25 @@ impl Port {
     pub(super) fn inject(&mut self, fault: Fault) {
         self.end.inject(fault);
         self.unbalanced |= matches!(fault, Fault::Fct | Fault::WithoutCredit);
+    }
+
+    /// Removes `n` N-chars from a router's buffer. The transmitter knows of their places from the next moment on, so that the
+    /// order of choices at one time does not matter.
+    pub(super) fn leaves(&mut self, n: u16, now: u64) {
+        self.end.take(n);
+        self.left = if self.left_at == now { self.left + n } else { n };
+        self.left_at = now;
+    }
+
+    /// Chooses what is sent at `now`.
+    pub(super) fn choose(&mut self, offered: Option<Code>, now: u64) -> Sent {
+        if self.left_at != now {
+            return self.end.send(offered, Picos(now));
+        }
+        self.end.hold(self.left);
+        let sent = self.end.send(offered, Picos(now));
+        self.end.take(self.left);
+        sent
     }
 
     pub(super) fn runs(&self) -> bool {
@@ -167,11 +192,16 @@ impl Port {
         event.min(self.transmit_at.saturating_mul(2).saturating_add(1))
     }
 
-    /// Brings [`alarm`](Self::alarm) up to date.
-    pub(super) fn set_alarm(&mut self) {
+    /// Returns the earliest of the rare times but that of the next N-char through an output.
+    pub(super) fn alarm_but_ready(&self) -> u64 {
         let planned = self.planned.front().map_or(NEVER, |planned| planned.at);
         let time_code = self.time_code.map_or(NEVER, |(at, _)| at);
-        self.alarm = planned.min(time_code).min(self.sink_at).min(self.ready_at).min(self.watchdog_at);
+        planned.min(time_code).min(self.sink_at).min(self.watchdog_at)
+    }
+
+    /// Brings [`alarm`](Self::alarm) up to date.
+    pub(super) fn set_alarm(&mut self) {
+        self.alarm = self.alarm_but_ready().min(self.ready_at);
     }
 
     /// Returns the time of the last transition before the transmitter stops at `now`.
@@ -187,6 +217,11 @@ impl Port {
     /// Takes note that the far end's transmitter made its last transition at `last`.
     pub(super) fn expect_disconnect(&mut self, last: u64) {
         self.disconnect_at = last + self.cable + DISCONNECTED.0;
+    }
+
+    /// Counts NULLs of an idle transmitter that began before `now`, without those counted already.
+    pub(super) fn nulls_before(&self, now: u64) -> u64 {
+        now.saturating_sub(self.boundary).div_ceil(8 * self.bit_now)
     }
 
     /// Counts NULLs of an idle transmitter that began by `now`, without those counted already.

@@ -29,13 +29,13 @@ pub struct PacketHeader {
 
 /// Bytes in one piece, added at the back and taken from the front.
 #[derive(Debug, Default)]
-struct Bytes {
+pub(super) struct Bytes {
     buffer: Vec<u8>,
     front: usize,
 }
 
 impl Bytes {
-    fn as_slice(&self) -> &[u8] {
+    pub(super) fn as_slice(&self) -> &[u8] {
         &self.buffer[self.front..]
     }
 
@@ -43,7 +43,7 @@ impl Bytes {
         self.buffer.len() - self.front
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         // The gap at the front is closed when it is the larger part, so that each byte moves once at the most.
         if self.front > self.buffer.len() / 2 && self.buffer.len() + bytes.len() > self.buffer.capacity() {
             self.buffer.drain(..self.front);
@@ -52,12 +52,16 @@ impl Bytes {
         self.buffer.extend_from_slice(bytes);
     }
 
-    fn take(&mut self, n: usize) {
+    pub(super) fn take(&mut self, n: usize) {
         self.front += n;
         if self.front == self.buffer.len() {
-            self.buffer.clear();
-            self.front = 0;
+            self.clear();
         }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.buffer.clear();
+        self.front = 0;
     }
 }
 

@@ -37,6 +37,11 @@ impl Route {
     pub const fn to(output: u8) -> Self {
         Route { outputs: 1 << (output & 31), delete_header: false, priority: false }
     }
+
+    /// Returns the numbers of the outputs.
+    pub(super) fn numbers(self) -> impl Iterator<Item = u8> {
+        (1..PORTS as u8).filter(move |output| self.outputs & (1 << output) != 0)
+    }
 }
 
 /// Packets of a port that were not forwarded whole, by their cause.
@@ -124,8 +129,8 @@ pub(super) enum Worm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) code: Code,
-    /// When it can leave.
-    pub(super) ready: u64,
+    /// When it arrived. It can leave after the latency of its way through the router.
+    pub(super) arrived: u64,
     /// Whether it takes a place in the buffer: an EEP that an error left does not.
     pub(super) counts: bool,
 }
@@ -137,6 +142,17 @@ pub(super) struct Input {
     pub(super) worm: Worm,
     /// When it last moved.
     pub(super) moved: u64,
+}
+
+impl Input {
+    /// Tells whether a packet for the configuration port stands behind another one.
+    pub(super) fn holds_command(&self) -> bool {
+        let behind = self.stored.iter().skip(1);
+        self.stored
+            .iter()
+            .zip(behind)
+            .any(|(end, first)| !matches!(end.code, Code::Data(_)) && first.code == Code::Data(0))
+    }
 }
 
 /// Which packet an output sends.
@@ -154,6 +170,8 @@ pub(super) struct Output {
     pub(super) source: Source,
     /// From when it can send, having switched to this source.
     pub(super) switched: u64,
+    /// How long an N-char takes from the source to here.
+    pub(super) latency: u64,
     /// Whether something of the packet has left.
     pub(super) begun: bool,
     /// The inputs served last without and with priority, each for its round robin.
@@ -181,7 +199,7 @@ pub(super) struct Router {
 impl Router {
     pub(super) fn new(name: String, settings: RouterSettings) -> Self {
         let input = |_| Input { stored: VecDeque::new(), worm: Worm::Header, moved: 0 };
-        let output = |_| Output { source: Source::Free, switched: 0, begun: false, last: [0, 0] };
+        let output = |_| Output { source: Source::Free, switched: 0, latency: 0, begun: false, last: [0, 0] };
         Router {
             registers: Registers::new(&name, settings.ports),
             name,
@@ -201,6 +219,15 @@ impl Router {
         *self.links.get(usize::from(number))?
     }
 
+    /// Tells whether nothing but packets from link to link passes through, as far as its outputs and port 0 are concerned.
+    pub(super) fn is_simple(&self) -> bool {
+        let configuration = &self.inputs[0];
+        configuration.worm == Worm::Header
+            && configuration.stored.is_empty()
+            && self.replies.is_empty()
+            && self.outputs.iter().all(|output| output.source != Source::Ending)
+    }
+
     /// Returns the N-char that an output has to send now.
     pub(super) fn offered(&self, output: u8, now: u64) -> Option<Code> {
         let output = &self.outputs[usize::from(output)];
@@ -210,7 +237,7 @@ impl Router {
             Source::Input(_) if output.switched > now => None,
             Source::Input(input) => {
                 let front = self.inputs[usize::from(input)].stored.front()?;
-                (front.ready <= now).then_some(front.code)
+                (front.arrived + output.latency <= now).then_some(front.code)
             }
         }
     }

@@ -20,6 +20,11 @@ impl Schedule {
         Schedule { tree: vec![NEVER; 2 * players], players, changed: Vec::with_capacity(64) }
     }
 
+    /// Returns for how many players there is room.
+    pub(super) fn players(&self) -> usize {
+        self.players
+    }
+
     /// Takes note that the time of a player has changed.
     pub(super) fn touch(&mut self, player: usize) {
         self.changed.push(player as u32);

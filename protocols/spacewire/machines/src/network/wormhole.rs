@@ -7,6 +7,17 @@ use crate::character::Code;
 /// Bytes of a packet for the configuration port that are kept. A longer one is cut.
 const CONFIGURATION_BYTES: usize = 65_536;
 
+/// Bytes of the shortest RMAP command. Nothing shorter has a reply, or an effect on the links.
+pub(super) const COMMAND_MIN: usize = 16;
+
+/// The output that a packet gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Choice {
+    Output(u8),
+    Wait,
+    Impossible,
+}
+
 /// Whether an input got an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Connection {
@@ -18,28 +29,16 @@ enum Connection {
 impl<O: Observer> Network<O> {
     /// Puts an N-char into the receive buffer of an input.
     pub(super) fn deliver_to_router(&mut self, router: usize, input: u8, code: Code, counts: bool, now: u64) {
-        let this = &mut self.routers[router];
-        let bit_in = this.port(input).map_or(0, |port| self.ports[port].bit());
-        // The transmit clock is that of the output, which is not known before the header was read.
-        let output = match this.inputs[usize::from(input)].worm {
-            Worm::Routed(output) => this.port(output),
-            _ => None,
-        };
-        let bit_out = output.map_or(bit_in, |port| self.ports[port].bit());
-        let latency = this.settings.latency;
-        let ready = now + latency.switch.0 + latency.after_last_bit(latency.data, bit_in, bit_out);
-        let stored = &mut this.inputs[usize::from(input)].stored;
+        let stored = &mut self.routers[router].inputs[usize::from(input)].stored;
         let waits = !stored.is_empty();
-        // One after another, whatever the clocks.
-        let ready = stored.back().map_or(ready, |last| ready.max(last.ready));
-        stored.push_back(Stored { code, ready, counts });
+        stored.push_back(Stored { code, arrived: now, counts });
         if !waits {
             self.advance_input(router, input, now);
         }
     }
 
     /// Moves an input on as far as it can go now.
-    fn advance_input(&mut self, router: usize, input: u8, now: u64) {
+    pub(super) fn advance_input(&mut self, router: usize, input: u8, now: u64) {
         loop {
             let this = &self.routers[router].inputs[usize::from(input)];
             let Some(front) = this.stored.front().copied() else {
@@ -55,8 +54,8 @@ impl<O: Observer> Network<O> {
                     Connection::Impossible => self.spill(router, input, |faults| faults.down += 1),
                 },
                 Worm::Routed(output) => {
-                    let switched = self.routers[router].outputs[usize::from(output)].switched;
-                    return self.ready_at(router, output, front.ready.max(switched), now);
+                    let to = &self.routers[router].outputs[usize::from(output)];
+                    return self.ready_at(router, output, to.switched.max(front.arrived + to.latency), now);
                 }
                 Worm::Spilling => {
                     if !matches!(self.pop(router, input, now).code, Code::Data(_)) {
@@ -91,7 +90,7 @@ impl<O: Observer> Network<O> {
     }
 
     /// Lets an input wait for an output, with the watchdog looking.
-    fn wait(&mut self, router: usize, input: u8, route: Route, now: u64) {
+    pub(super) fn wait(&mut self, router: usize, input: u8, route: Route, now: u64) {
         self.set_worm(router, input, Worm::Waiting(route), now);
         self.routers[router].waiting |= 1 << input;
         if self.next_check == NEVER {
@@ -119,35 +118,65 @@ impl<O: Observer> Network<O> {
     }
 
     fn connect(&mut self, router: usize, input: u8, route: Route, now: u64) -> Connection {
-        let settings = &self.routers[router].settings;
-        let (on_request, when_down) = (settings.start_on_request, settings.when_down);
+        if self.routers[router].settings.start_on_request {
+            self.start_outputs(router, route, now);
+        }
+        match self.choose_output(router, route) {
+            Choice::Output(output) => {
+                self.join(router, input, output, route.priority, now);
+                Connection::Made
+            }
+            Choice::Wait => Connection::Waits,
+            Choice::Impossible => Connection::Impossible,
+        }
+    }
+
+    /// Chooses one of the outputs of a route.
+    pub(super) fn choose_output(&self, router: usize, route: Route) -> Choice {
+        let this = &self.routers[router];
+        let (on_request, when_down) = (this.settings.start_on_request, this.settings.when_down);
         let mut may_wait = false;
-        for output in (1..32u8).filter(|output| route.outputs & (1 << output) != 0) {
+        for (output, port) in route.numbers().filter_map(|output| Some((output, this.port(output)?))) {
+            if self.ports[port].runs() {
+                may_wait = true;
+                if this.outputs[usize::from(output)].source == Source::Free {
+                    return Choice::Output(output);
+                }
+            } else {
+                may_wait |= when_down == WhenDown::Wait || on_request && !self.ports[port].end.settings().disabled;
+            }
+        }
+        if may_wait { Choice::Wait } else { Choice::Impossible }
+    }
+
+    /// Starts the links of a route that do not run, up to the first one that a packet can take.
+    fn start_outputs(&mut self, router: usize, route: Route, now: u64) {
+        for output in route.numbers() {
             let Some(port) = self.routers[router].port(output) else { continue };
             let settings = self.ports[port].end.settings();
             if self.ports[port].runs() {
-                may_wait = true;
                 if self.routers[router].outputs[usize::from(output)].source == Source::Free {
-                    self.join(router, input, output, route.priority, now);
-                    return Connection::Made;
+                    return;
                 }
-            } else if on_request && !settings.disabled {
-                may_wait = true;
-                if !settings.link_start {
-                    self.configure_end(port, |settings| settings.link_start = true, now);
-                }
-            } else {
-                may_wait |= when_down == WhenDown::Wait;
+            } else if !settings.disabled && !settings.link_start {
+                self.configure_end(port, |settings| settings.link_start = true, now);
             }
         }
-        if may_wait { Connection::Waits } else { Connection::Impossible }
     }
 
-    fn join(&mut self, router: usize, input: u8, output: u8, priority: bool, now: u64) {
+    pub(super) fn join(&mut self, router: usize, input: u8, output: u8, priority: bool, now: u64) {
         let this = &mut self.routers[router];
-        let switched = now + this.settings.latency.switch.0;
+        let latency = this.settings.latency;
+        // Not at the same time: the order of choices at one time would matter.
+        let switched = now + latency.switch.0.max(1);
+        let bit = |port: Option<usize>| port.map(|port| self.ports[port].bit_run);
+        let through = match (bit(this.port(input)), bit(this.port(output))) {
+            (Some(bit_in), Some(bit_out)) => latency.switch.0 + latency.after_last_bit(latency.data, bit_in, bit_out),
+            // Replies of the configuration port are there.
+            _ => 0,
+        };
         let to = &mut this.outputs[usize::from(output)];
-        (to.source, to.switched, to.begun) = (Source::Input(input), switched, false);
+        (to.source, to.switched, to.latency, to.begun) = (Source::Input(input), switched, through, false);
         to.last[usize::from(priority)] = input;
         this.waiting &= !(1 << input);
         self.set_worm(router, input, Worm::Routed(output), now);
@@ -294,6 +323,11 @@ impl<O: Observer> Network<O> {
             _ => EndOfPacket::Eep,
         };
         self.set_worm(router, input, Worm::Header, now);
+        self.collected(router, input, end, now);
+    }
+
+    /// Carries out what a packet for the configuration port asks for.
+    pub(super) fn collected(&mut self, router: usize, input: u8, end: EndOfPacket, now: u64) {
         let this = &mut self.routers[router];
         let packet = core::mem::take(&mut this.collected[usize::from(input)]);
         let Some(mut configuration) = this.configuration.take() else {
@@ -305,6 +339,9 @@ impl<O: Observer> Network<O> {
         let reply = configuration.answer(input, &packet, end, &mut view);
         let wanted = view.ports;
         this.configuration = Some(configuration);
+        if packet.len() < COMMAND_MIN {
+            return;
+        }
         if !reply.is_empty() && !this.reply(input, reply) {
             self.count(router, input, |faults| faults.replies_lost += 1);
         }
@@ -362,19 +399,19 @@ impl<O: Observer> Network<O> {
         let this = &mut self.routers[router];
         let Some((output, reply)) = this.replies.pop_front() else { return };
         let codes = reply.into_iter().map(Code::Data).chain([Code::Eop]);
-        this.inputs[0].stored.extend(codes.map(|code| Stored { code, ready: now, counts: false }));
+        this.inputs[0].stored.extend(codes.map(|code| Stored { code, arrived: now, counts: false }));
         self.wait(router, 0, Route::to(output), now);
         self.advance_input(router, 0, now);
     }
 
-    fn spill(&mut self, router: usize, input: u8, count: impl FnOnce(&mut super::PortFaults)) {
+    pub(super) fn spill(&mut self, router: usize, input: u8, count: impl FnOnce(&mut super::PortFaults)) {
         let this = &mut self.routers[router];
         this.waiting &= !(1 << input);
         this.inputs[usize::from(input)].worm = Worm::Spilling;
         self.count(router, input, count);
     }
 
-    fn set_worm(&mut self, router: usize, input: u8, worm: Worm, now: u64) {
+    pub(super) fn set_worm(&mut self, router: usize, input: u8, worm: Worm, now: u64) {
         let this = &mut self.routers[router].inputs[usize::from(input)];
         (this.worm, this.moved) = (worm, now);
     }
@@ -385,7 +422,7 @@ impl<O: Observer> Network<O> {
         this.moved = now;
         let stored = this.stored.pop_front().expect("whoever removes has looked at the front");
         if let Some(port) = self.routers[router].port(input) {
-            self.ports[port].end.take(u16::from(stored.counts));
+            self.ports[port].leaves(u16::from(stored.counts), now);
             self.wake(port, now);
         }
         stored

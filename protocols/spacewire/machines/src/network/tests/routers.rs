@@ -245,7 +245,7 @@ fn time_codes_pass_packets_and_only_the_next_one_is_forwarded() {
     assert_eq!(network.faults((router, 1)).unwrap().time_codes, 2);
 }
 
-/// Sends back what it gets, and adds a route to port 4.
+/// Sends back what it is sent, and adds a route to port 4.
 struct Echo;
 
 impl Configuration for Echo {
@@ -261,14 +261,17 @@ fn packets_for_port_0_are_answered_through_the_port_they_came_from() {
     let (mut network, router, nodes) = star(four());
     network.set_configuration(router, Echo).unwrap();
     for (at, node) in nodes.iter().enumerate() {
-        network.send(*node, &[0, 0xAA, at as u8], EndOfPacket::Eop).unwrap();
+        network.send(*node, &[&[0, 0xAA, at as u8], &[0; 14][..]].concat(), EndOfPacket::Eop).unwrap();
+        // Too short for a command: nothing comes back.
+        network.send(*node, &[0, 0xAB, at as u8], EndOfPacket::Eop).unwrap();
     }
     network.send(nodes[0], &[100, 1], EndOfPacket::Eop).unwrap();
     network.run_until(micros(200));
     let mut received: Vec<Vec<Packet>> = nodes.iter().map(|node| receive_all(&mut network, *node)).collect();
     received[3].sort_by_key(|packet| packet.bytes[0]);
     for (at, packets) in received.iter().enumerate() {
-        assert_eq!(packets[0].bytes, [at as u8 + 1, 0xAA, at as u8]);
+        assert_eq!(packets.len(), 1 + usize::from(at == 3));
+        assert_eq!(packets[0].bytes, [&[at as u8 + 1, 0xAA, at as u8], &[0; 14][..]].concat());
     }
     assert_eq!(received[3][1].bytes, [100, 1]);
 }

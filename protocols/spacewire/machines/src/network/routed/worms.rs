@@ -1,0 +1,218 @@
+//! Inputs of routers: headers, wormholes, and packets that are spilled.
+use super::super::router::{Source, Worm};
+use super::super::wormhole::{COMMAND_MIN, Choice};
+use super::super::{Observer, PortFaults};
+use super::{Batch, Kind, NEVER, Offer, Room, Run};
+use crate::character::Code;
+
+impl<O: Observer> Batch<'_, O> {
+    /// Puts N-chars behind those at an input.
+    pub(super) fn arrive(&mut self, at: usize, router: usize, input: u8, run: Run) {
+        let side = &mut self.sides[at];
+        let is_first = side.runs.is_empty();
+        side.runs.push_back(run);
+        side.standing += run.count;
+        if run.kind == Kind::Data {
+            side.bytes.push(&self.bytes);
+        }
+        match self.network.routers[router].inputs[usize::from(input)].worm {
+            Worm::Header if is_first => {
+                side.look = run.arrive;
+                self.reorder(at);
+            }
+            Worm::Routed(output) if is_first => self.feed(router, output, run.arrive),
+            Worm::Spilling | Worm::Configuring if side.look == NEVER => {
+                self.consume(at, run);
+                self.reorder(at);
+            }
+            _ => {}
+        }
+    }
+
+    /// Moves an input on as far as it can go now.
+    pub(super) fn look(&mut self, at: usize) {
+        let super::Owner::Router(router, input) = self.sides[at].owner else { return };
+        loop {
+            let Some(front) = self.sides[at].runs.front().copied() else { return };
+            match self.network.routers[router].inputs[usize::from(input)].worm {
+                Worm::Header if front.arrive > self.now => {
+                    self.sides[at].look = front.arrive;
+                    return;
+                }
+                Worm::Header => self.read_header(at, router, input, front),
+                Worm::Waiting(_) => return,
+                Worm::Routed(output) => return self.feed(router, output, front.arrive),
+                Worm::Spilling | Worm::Configuring => {
+                    if !self.drop_packet(at, router, input) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets an output look when the first N-char of its source is ready.
+    fn feed(&mut self, router: usize, output: u8, arrive: u64) {
+        let ready = self.ready(router, output, arrive);
+        if let Some(to) = self.network.routers[router].port(output) {
+            let sends = self.sides[to].sends_at(Offer::Later(ready), self.now);
+            self.wake(to, sends);
+        }
+    }
+
+    fn read_header(&mut self, at: usize, router: usize, input: u8, front: Run) {
+        let Kind::Data = front.kind else {
+            self.pop(at, router, input, 1);
+            return self.count(at, |faults| faults.empty += 1);
+        };
+        let address = self.sides[at].bytes.as_slice()[0];
+        if address == 0 {
+            self.pop(at, router, input, 1);
+            self.network.set_worm(router, input, Worm::Configuring, self.now);
+            return self.consume_all(at);
+        }
+        let Some(route) = self.network.routers[router].registers.route(address) else {
+            return self.spill(at, router, input, |faults| faults.invalid_address += 1);
+        };
+        if route.delete_header {
+            self.pop(at, router, input, 1);
+        }
+        self.network.wait(router, input, route, self.now);
+        match self.network.choose_output(router, route) {
+            Choice::Output(output) => self.network.join(router, input, output, route.priority, self.now),
+            Choice::Wait => {}
+            Choice::Impossible => self.spill(at, router, input, |faults| faults.down += 1),
+        }
+    }
+
+    /// Removes `count` N-chars of the first run at an input, now.
+    fn pop(&mut self, at: usize, router: usize, input: u8, count: u64) {
+        self.take(at, count);
+        self.network.routers[router].inputs[usize::from(input)].moved = self.now;
+        self.free(at, Room { at: self.now + 1, count, spacing: 0 });
+    }
+
+    /// Removes N-chars that leave through an output one after another.
+    pub(super) fn leave_input(&mut self, router: usize, output: u8, count: u64, began: u64, spacing: u64) {
+        let Some(at) = self.source(router, output) else { return };
+        let super::Owner::Router(_, input) = self.sides[at].owner else { return };
+        let bytes = self.sides[at].bytes.as_slice();
+        if let Some(bytes) = bytes.get(..count as usize) {
+            self.bytes.extend_from_slice(bytes);
+        }
+        self.take(at, count);
+        self.network.routers[router].inputs[usize::from(input)].moved = began + (count - 1) * spacing;
+        self.free(at, Room { at: began + 1, count, spacing });
+    }
+
+    fn take(&mut self, at: usize, count: u64) {
+        let side = &mut self.sides[at];
+        let Some(front) = side.runs.front_mut() else { return };
+        side.standing -= count;
+        if front.kind == Kind::Data {
+            side.bytes.take(count as usize);
+        }
+        if front.count == count {
+            side.runs.pop_front();
+        } else {
+            front.arrive += count * front.length;
+            front.count -= count;
+        }
+    }
+
+    /// Makes room at an input, for which an FCT may be due.
+    fn free(&mut self, at: usize, room: Room) {
+        self.sides[at].make_room(room);
+        let due = self.sides[at].due;
+        self.wake(at, due);
+    }
+
+    /// Follows the end of a packet that leaves through an output now.
+    pub(super) fn end_worm(&mut self, router: usize, output: u8, now: u64) {
+        let this = &mut self.network.routers[router];
+        this.outputs[usize::from(output)].begun = true;
+        let Source::Input(input) = this.outputs[usize::from(output)].source else { return };
+        let Some(at) = this.port(input) else { return };
+        self.pop(at, router, input, 1);
+        self.network.set_worm(router, input, Worm::Header, now);
+        self.network.routers[router].outputs[usize::from(output)].source = Source::Free;
+        if let Some((next, priority)) = self.network.routers[router].arbitrate(output) {
+            self.network.join(router, next, output, priority, now);
+            if let Some(from) = self.network.routers[router].port(next)
+                && let Some(front) = self.sides[from].runs.front()
+            {
+                self.feed(router, output, front.arrive);
+            }
+        }
+        self.look(at);
+        self.reorder(at);
+    }
+
+    fn spill(&mut self, at: usize, router: usize, input: u8, count: impl FnOnce(&mut PortFaults)) {
+        self.network.spill(router, input, count);
+        self.consume_all(at);
+    }
+
+    fn count(&mut self, at: usize, count: impl FnOnce(&mut PortFaults)) {
+        count(&mut self.network.ports[at].faults);
+    }
+
+    /// Makes room of all that is left of a packet at an input that drops or collects it, as it arrives.
+    pub(super) fn consume_all(&mut self, at: usize) {
+        for number in 0..self.sides[at].runs.len() {
+            if self.sides[at].look != NEVER {
+                return;
+            }
+            let run = self.sides[at].runs[number];
+            self.consume(at, run);
+        }
+    }
+
+    fn consume(&mut self, at: usize, run: Run) {
+        let now = self.now;
+        let arrived = run.arrived(now);
+        if arrived > 0 {
+            self.free(at, Room { at: now + 1, count: arrived, spacing: 0 });
+        }
+        if run.count > arrived {
+            let next = run.arrive + arrived * run.length + 1;
+            self.free(at, Room { at: next, count: run.count - arrived, spacing: run.length });
+        }
+        if let Kind::End(..) = run.kind {
+            self.sides[at].look = run.arrive.max(now);
+        }
+    }
+
+    /// Removes a packet that was spilled or collected, once its end has arrived. Returns `false` if it has not.
+    fn drop_packet(&mut self, at: usize, router: usize, input: u8) -> bool {
+        let side = &self.sides[at];
+        let Some(end) = side.runs.iter().position(|run| matches!(run.kind, Kind::End(..))) else { return false };
+        if side.runs[end].arrive > self.now {
+            self.sides[at].look = side.runs[end].arrive;
+            return false;
+        }
+        let spilling = self.network.routers[router].inputs[usize::from(input)].worm == Worm::Spilling;
+        let bytes: u64 = side.runs.iter().take(end).map(|run| run.count).sum();
+        if !spilling && self.network.routers[router].collected[usize::from(input)].len() + bytes as usize >= COMMAND_MIN
+        {
+            // It changes the network: the batch ends before.
+            return false;
+        }
+        let Kind::End(code, _) = side.runs[end].kind else { return false };
+        if !spilling {
+            let bytes = &side.bytes.as_slice()[..bytes as usize];
+            self.network.routers[router].collected[usize::from(input)].extend_from_slice(bytes);
+        }
+        self.sides[at].look = NEVER;
+        for _ in 0..=end {
+            let count = self.sides[at].runs.front().map_or(0, |run| run.count);
+            self.take(at, count);
+        }
+        self.network.set_worm(router, input, Worm::Header, self.now);
+        if !spilling {
+            let end = if code == Code::Eop { super::EndOfPacket::Eop } else { super::EndOfPacket::Eep };
+            self.network.collected(router, input, end, self.now);
+        }
+        true
+    }
+}
