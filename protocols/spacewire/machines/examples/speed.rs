@@ -2,7 +2,7 @@
 //!
 //! The time is that of the processor, from `/proc/self/schedstat`: the measure needs Linux, and no quiet machine.
 //!
-//! `cargo run --release -p hodo-spacewire --example speed [simulated milliseconds]`
+//! `cargo run --release -p hodo-spacewire --example speed [simulated milliseconds] [link|router]`
 use hodo_spacewire::EndOfPacket;
 use hodo_spacewire::Picos;
 use hodo_spacewire::network::{Builder, Engine, LinkSettings, Network, NodeId, NodeSettings, RouterSettings};
@@ -12,8 +12,13 @@ const STEP: Picos = Picos::from_nanos(100_000);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let millis: u64 = std::env::args().nth(1).map_or(Ok(2_000), |text| text.parse())?;
+    let only = std::env::args().nth(2);
+    let wanted = |network: &str| only.as_ref().is_none_or(|only| only == network);
     println!("engine\tnetwork\tbytes\tdirections\tmillion N-chars/s\ttimes real time");
     for (engine, millis) in [(Engine::Fast, millis), (Engine::Reference, millis / 10)] {
+        if !wanted("link") {
+            continue;
+        }
         for directions in [1, 2] {
             for length in [1, 60, 1024, 16_384] {
                 let (mut network, nodes) = link(engine)?;
@@ -21,9 +26,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
     }
-    for length in [60, 1024] {
-        let (mut network, nodes) = routed()?;
-        measure(&mut network, &nodes, &nodes, length, millis / 20, &[2, 1], "router", Engine::Fast)?;
+    for (engine, millis) in [(Engine::Fast, millis / 4), (Engine::Reference, millis / 20)] {
+        if !wanted("router") {
+            continue;
+        }
+        for directions in [1, 2] {
+            for length in [2, 60, 1024] {
+                let (mut network, nodes) = routed(engine)?;
+                measure(&mut network, &nodes[..directions], &nodes, length, millis, &[2, 1], "router", engine)?;
+            }
+        }
     }
     Ok(())
 }
@@ -37,8 +49,9 @@ fn link(engine: Engine) -> Result<(Network, Vec<NodeId>), Box<dyn std::error::Er
     Ok((builder.build()?, vec![one, other]))
 }
 
-fn routed() -> Result<(Network, Vec<NodeId>), Box<dyn std::error::Error>> {
+fn routed(engine: Engine) -> Result<(Network, Vec<NodeId>), Box<dyn std::error::Error>> {
     let mut builder = Builder::new();
+    builder.engine(engine);
     let router = builder.router("router", RouterSettings::default())?;
     let mut nodes = Vec::new();
     for port in 1..=2 {

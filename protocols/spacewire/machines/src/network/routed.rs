@@ -15,7 +15,6 @@ mod worms;
 use alloc::vec::Vec;
 
 use super::port::{NEVER, Owner};
-use super::router::{Source, Worm};
 use super::schedule::Schedule;
 use super::{EndOfPacket, Network, Observer, Record};
 use crate::character::Code;
@@ -142,27 +141,22 @@ impl<O: Observer> Batch<'_, O> {
             if side.due <= begins {
                 self.send_fct(at);
             } else {
+                let offer = self.offer(at, begins);
+                if self.sides[at].credit == 0 || matches!(offer, Offer::Nothing | Offer::Later(_)) {
+                    return self.rest(at, offer, is_now);
+                }
                 let bound = self.due_at_least(at);
                 if !is_now && bound <= begins {
                     return;
                 }
-                match self.offer(at, begins) {
-                    Offer::Data(available) if self.sides[at].credit > 0 => {
-                        self.send_data(at, available, limit.min(bound - 1));
-                    }
-                    Offer::End(code) if self.sides[at].credit > 0 => {
-                        // The end of a packet gives its output to another one: in the order of time.
-                        if !is_now && matches!(self.sides[at].owner, Owner::Router(..)) {
-                            return;
-                        }
-                        self.send_end(at, code);
-                    }
-                    offer => {
-                        if is_now {
-                            self.rest(at, offer);
-                        }
+                if let Offer::Data(available) = offer {
+                    self.send_data(at, available, limit.min(bound - 1));
+                } else if let Offer::End(code) = offer {
+                    // The end of a packet gives its output to another one: in the order of time.
+                    if !is_now && matches!(self.sides[at].owner, Owner::Router(..)) {
                         return;
                     }
+                    self.send_end(at, code);
                 }
             }
             if self.sides[at].boundary > limit {
@@ -182,16 +176,17 @@ impl<O: Observer> Batch<'_, O> {
                 Some((_, EndOfPacket::Eop)) => Offer::End(Code::Eop),
                 Some((_, EndOfPacket::Eep)) => Offer::End(Code::Eep),
             },
-            Owner::Router(router, output) => {
-                let Some(run) = self.source(router, output).and_then(|from| self.sides[from].runs.front()) else {
+            Owner::Router(..) => {
+                let side = &self.sides[at];
+                let Some(run) = side.from.and_then(|from| self.sides[from].runs.front()) else {
                     return Offer::Nothing;
                 };
-                let ready = self.ready(router, output, run.arrive);
+                let ready = side.ready(run.arrive);
                 match run.kind {
                     _ if ready > begins => Offer::Later(ready),
                     Kind::End(code, _) => Offer::End(code),
                     Kind::Data => {
-                        let length = 10 * self.sides[at].bit;
+                        let length = 10 * side.bit;
                         // A faster output overtakes the input.
                         let count = match run.length.checked_sub(length) {
                             None | Some(0) => run.count,
@@ -202,23 +197,6 @@ impl<O: Observer> Batch<'_, O> {
                 }
             }
         }
-    }
-
-    /// Returns the input that feeds an output, as a port of the network.
-    #[inline]
-    fn source(&self, router: usize, output: u8) -> Option<usize> {
-        let router = &self.network.routers[router];
-        match router.outputs[usize::from(output)].source {
-            Source::Input(input) => router.port(input),
-            Source::Free | Source::Ending => None,
-        }
-    }
-
-    /// Returns when an N-char that arrives at an input can leave an output.
-    #[inline]
-    fn ready(&self, router: usize, output: u8, arrive: u64) -> u64 {
-        let output = &self.network.routers[router].outputs[usize::from(output)];
-        output.switched.max(arrive + output.latency)
     }
 
     /// Returns the earliest time at which an FCT could be due.
@@ -232,18 +210,15 @@ impl<O: Observer> Batch<'_, O> {
         match side.owner {
             Owner::Node(_) => self.arrives_at_least(at, more),
             // As many as are missing here have to arrive first.
-            Owner::Router(..) if more >= side.standing => self.arrives_at_least(at, more - side.standing) + 1,
-            Owner::Router(router, input) => {
-                let Worm::Routed(number) = self.network.routers[router].inputs[usize::from(input)].worm else {
-                    return self.now + 1;
-                };
-                let (Some(output), Some(front)) = (self.network.routers[router].port(number), side.runs.front()) else {
-                    return self.now + 1;
-                };
-                let to = &self.sides[output];
+            Owner::Router(..) if more >= side.standing => {
+                self.arrives_at_least(at, more - side.standing).saturating_add(1)
+            }
+            Owner::Router(..) => {
+                let (Some(to), Some(front)) = (side.to, side.runs.front()) else { return self.now + 1 };
+                let to = &self.sides[to];
                 let data: u64 =
                     side.runs.iter().take(4).take_while(|run| run.kind == Kind::Data).map(|run| run.count).sum();
-                let starts = to.boundary.max(self.now).max(self.ready(router, number, front.arrive));
+                let starts = to.boundary.max(self.now).max(to.ready(front.arrive));
                 starts + 10 * data.min(more) * to.bit + 1
             }
         }
@@ -252,16 +227,17 @@ impl<O: Observer> Batch<'_, O> {
     /// Returns the earliest time at which an N-char arrives that has not left yet, behind `more` others.
     fn arrives_at_least(&self, at: usize, more: u64) -> u64 {
         let far = &self.sides[at ^ 1];
+        let starts = far.boundary.max(self.now);
         let span = match far.owner {
             Owner::Node(node) => {
-                let rest = self.network.nodes[node].outgoing.front().map_or(0, |(bytes, _)| bytes.len() as u64);
-                let data = more.min(rest);
+                let Some((bytes, _)) = self.network.nodes[node].outgoing.front() else { return NEVER };
+                let data = more.min(bytes.len() as u64);
                 // Each N-char has four bits at the least.
                 (10 * data + 4 * (more - data)) * far.bit
             }
             Owner::Router(..) => more * far.step,
         };
-        far.boundary.max(self.now) + span + 4 * far.bit + far.cable
+        starts + span + 4 * far.bit + far.cable
     }
 
     #[inline]
@@ -281,6 +257,7 @@ impl<O: Observer> Batch<'_, O> {
     }
 
     /// Sends data, at least one byte, that begins by `last`.
+    #[inline]
     fn send_data(&mut self, at: usize, available: u64, last: u64) {
         let side = &mut self.sides[at];
         let (began, length) = (side.boundary, 10 * side.bit);
@@ -303,9 +280,11 @@ impl<O: Observer> Batch<'_, O> {
                 }
                 outgoing.sent(count as usize);
             }
-            Owner::Router(router, output) => {
-                self.network.routers[router].outputs[usize::from(output)].begun = true;
-                self.leave_input(router, output, count, began, length);
+            Owner::Router(..) => {
+                side.begun = true;
+                if let Some(from) = side.from {
+                    self.leave_input(from, count, began, length);
+                }
             }
         }
         if O::ACTIVE {
@@ -330,23 +309,29 @@ impl<O: Observer> Batch<'_, O> {
         }
         self.receive(at ^ 1, Run { arrive, count: 1, length, kind: Kind::End(code, 0) });
         if let Owner::Router(router, output) = owner {
-            self.end_worm(router, output, began);
+            self.end_worm(at, router, output);
         }
     }
 
-    /// Sends NULLs until there is something else.
-    fn rest(&mut self, at: usize, offer: Offer) {
+    /// Sends NULLs until there is something else. Only the one that begins now is certain.
+    fn rest(&mut self, at: usize, offer: Offer, is_now: bool) {
         let side = &mut self.sides[at];
         let (began, bit) = (side.boundary, Picos(side.bit));
-        side.boundary += 8 * side.bit;
-        side.sent.nulls += 1;
+        if is_now {
+            side.boundary += 8 * side.bit;
+            side.sent.nulls += 1;
+        }
         side.idle = true;
         (side.wake, side.resume) = (NEVER, NEVER);
         side.wake_at(side.due.min(side.sends_at(offer, began)));
-        self.record(began, at, Record::Nulls { count: 1, bit });
+        if is_now {
+            self.record(began, at, Record::Nulls { count: 1, bit });
+        }
     }
 
     /// Takes N-chars that are on their way to an end. The bytes of data are in `bytes`.
+    // In a function of its own the run goes through memory, which takes longer than all the rest.
+    #[inline(always)]
     fn receive(&mut self, at: usize, run: Run) {
         let Run { arrive, count, length, .. } = run;
         let side = &mut self.sides[at];

@@ -40,7 +40,12 @@ impl Route {
 
     /// Returns the numbers of the outputs.
     pub(super) fn numbers(self) -> impl Iterator<Item = u8> {
-        (1..PORTS as u8).filter(move |output| self.outputs & (1 << output) != 0)
+        let mut left = self.outputs & !1;
+        core::iter::from_fn(move || {
+            let output = left.trailing_zeros();
+            left &= left.wrapping_sub(1);
+            (output < u32::BITS).then_some(output as u8)
+        })
     }
 }
 
@@ -244,6 +249,9 @@ impl Router {
 
     /// Chooses the input that gets an output: those with priority first, and on each level the next one after the last.
     pub(super) fn arbitrate(&self, output: u8) -> Option<(u8, bool)> {
+        if self.waiting == 0 {
+            return None;
+        }
         [true, false].into_iter().find_map(|level| {
             let wants = |input: &u8| match self.inputs[usize::from(*input)].worm {
                 Worm::Waiting(route) => route.outputs & (1 << output) != 0 && route.priority == level,

@@ -110,6 +110,11 @@ impl<O: Observer> Batch<'_, O> {
             self.take_over(at);
         }
         for at in ends() {
+            if let Owner::Router(router, number) = self.sides[at].owner {
+                self.joined(router, number);
+            }
+        }
+        for at in ends() {
             self.take_stored(at);
             self.take_line(at);
         }
@@ -137,7 +142,8 @@ impl<O: Observer> Batch<'_, O> {
         side.due = if side.need <= 0 { 0 } else { NEVER };
         side.open = port.arriving;
         side.sending = port.end.sends_packet();
-        if let Owner::Router(router, _) = port.owner {
+        if let Owner::Router(router, input) = port.owner {
+            side.moved = self.network.routers[router].inputs[usize::from(input)].moved;
             let switch = self.network.routers[router].settings.latency.switch.0;
             side.step = (10 * side.bit).min(switch.max(4 * side.bit));
             if port.left_at >= self.now && port.left_at != NEVER {

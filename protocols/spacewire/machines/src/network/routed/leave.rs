@@ -62,6 +62,8 @@ impl<O: Observer> Batch<'_, O> {
 
     fn return_from_router(&mut self, at: usize, router: usize, input: u8) {
         let side = &mut self.sides[at];
+        self.network.routers[router].inputs[usize::from(input)].moved = side.moved;
+        self.network.routers[router].outputs[usize::from(input)].begun = side.begun;
         for run in side.runs.iter().rev() {
             let missing = run.count - run.arrived(self.horizon);
             if missing == 0 {

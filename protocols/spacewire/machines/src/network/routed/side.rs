@@ -54,6 +54,15 @@ pub(super) struct Side {
     pub(super) cable: u64,
     /// The least time from the first bit of an N-char to that of the next one, if this is an output of a router.
     pub(super) step: u64,
+    /// The input that feeds this output of a router, from when on, and how long an N-char takes from there.
+    pub(super) from: Option<usize>,
+    pub(super) switched: u64,
+    pub(super) latency: u64,
+    /// Whether something of its packet has left.
+    pub(super) begun: bool,
+    /// The output that this input of a router feeds, and when an N-char left the input last.
+    pub(super) to: Option<usize>,
+    pub(super) moved: u64,
     /// When the next code is chosen. If idle: where the first NULL begins that has not been counted.
     pub(super) boundary: u64,
     /// Nothing but NULLs leaves before `resume`, the first boundary from `wake` on.
@@ -94,6 +103,12 @@ impl Default for Side {
             bit: 0,
             cable: 0,
             step: 0,
+            from: None,
+            switched: 0,
+            latency: 0,
+            begun: false,
+            to: None,
+            moved: 0,
             boundary: 0,
             idle: true,
             wake: NEVER,
@@ -127,6 +142,7 @@ impl Side {
         self.marks.clear();
         (self.sent, self.received, self.returned) = Default::default();
         self.standing = 0;
+        (self.from, self.to) = (None, None);
         (self.idle, self.wake, self.resume, self.look) = (true, NEVER, NEVER, NEVER);
     }
 
@@ -135,6 +151,12 @@ impl Side {
     pub(super) fn key(&self) -> u64 {
         let choice = if self.idle { self.resume } else { self.boundary };
         self.look.saturating_mul(2).min(choice.saturating_mul(2).saturating_add(1))
+    }
+
+    /// Returns when an N-char that arrives at the source can leave this output of a router.
+    #[inline]
+    pub(super) fn ready(&self, arrive: u64) -> u64 {
+        self.switched.max(arrive + self.latency)
     }
 
     /// Ends the idle time by `at` at the latest.
@@ -150,6 +172,7 @@ impl Side {
     }
 
     /// Returns when an N-char leaves, as far as it is known at `now`.
+    #[inline]
     pub(super) fn sends_at(&self, offer: Offer, now: u64) -> u64 {
         let ready = match offer {
             Offer::Nothing => NEVER,
@@ -213,6 +236,22 @@ impl Side {
         if self.need > 0 {
             self.due = NEVER;
             self.account();
+        }
+    }
+
+    /// Removes N-chars of the first run at an input of a router.
+    #[inline]
+    pub(super) fn take(&mut self, count: u64) {
+        let Some(front) = self.runs.front_mut() else { return };
+        self.standing -= count;
+        if front.kind == Kind::Data {
+            self.bytes.take(count as usize);
+        }
+        if front.count == count {
+            self.runs.pop_front();
+        } else {
+            front.arrive += count * front.length;
+            front.count -= count;
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::character::Code;
 
 impl<O: Observer> Batch<'_, O> {
     /// Puts N-chars behind those at an input.
+    #[inline(always)]
     pub(super) fn arrive(&mut self, at: usize, router: usize, input: u8, run: Run) {
         let side = &mut self.sides[at];
         let is_first = side.runs.is_empty();
@@ -15,12 +16,17 @@ impl<O: Observer> Batch<'_, O> {
         if run.kind == Kind::Data {
             side.bytes.push(&self.bytes);
         }
+        if let Some(to) = side.to {
+            if is_first {
+                self.feed(to, run.arrive);
+            }
+            return;
+        }
         match self.network.routers[router].inputs[usize::from(input)].worm {
             Worm::Header if is_first => {
                 side.look = run.arrive;
                 self.reorder(at);
             }
-            Worm::Routed(output) if is_first => self.feed(router, output, run.arrive),
             Worm::Spilling | Worm::Configuring if side.look == NEVER => {
                 self.consume(at, run);
                 self.reorder(at);
@@ -41,7 +47,12 @@ impl<O: Observer> Batch<'_, O> {
                 }
                 Worm::Header => self.read_header(at, router, input, front),
                 Worm::Waiting(_) => return,
-                Worm::Routed(output) => return self.feed(router, output, front.arrive),
+                Worm::Routed(_) => {
+                    if let Some(to) = self.sides[at].to {
+                        self.feed(to, front.arrive);
+                    }
+                    return;
+                }
                 Worm::Spilling | Worm::Configuring => {
                     if !self.drop_packet(at, router, input) {
                         return;
@@ -52,75 +63,87 @@ impl<O: Observer> Batch<'_, O> {
     }
 
     /// Lets an output look when the first N-char of its source is ready.
-    fn feed(&mut self, router: usize, output: u8, arrive: u64) {
-        let ready = self.ready(router, output, arrive);
-        if let Some(to) = self.network.routers[router].port(output) {
-            let sends = self.sides[to].sends_at(Offer::Later(ready), self.now);
+    #[inline]
+    fn feed(&mut self, to: usize, arrive: u64) {
+        let output = &self.sides[to];
+        if output.idle {
+            let sends = output.sends_at(Offer::Later(output.ready(arrive)), self.now);
             self.wake(to, sends);
         }
     }
 
+    /// Gives an output to the packet at an input.
+    fn join(&mut self, from: usize, router: usize, output: u8, priority: bool) {
+        let super::Owner::Router(_, input) = self.sides[from].owner else { return };
+        self.network.join(router, input, output, priority, self.now);
+        self.joined(router, output);
+        self.sides[from].moved = self.now;
+    }
+
+    /// Takes note of what feeds an output.
+    pub(super) fn joined(&mut self, router: usize, number: u8) {
+        let router = &self.network.routers[router];
+        let output = &router.outputs[usize::from(number)];
+        let Source::Input(input) = output.source else { return };
+        let (Some(from), Some(to)) = (router.port(input), router.port(number)) else { return };
+        let side = &mut self.sides[to];
+        (side.from, side.switched, side.latency) = (Some(from), output.switched, output.latency);
+        side.begun = output.begun;
+        self.sides[from].to = Some(to);
+    }
+
     fn read_header(&mut self, at: usize, router: usize, input: u8, front: Run) {
         let Kind::Data = front.kind else {
-            self.pop(at, router, input, 1);
+            self.pop(at);
             return self.count(at, |faults| faults.empty += 1);
         };
         let address = self.sides[at].bytes.as_slice()[0];
         if address == 0 {
-            self.pop(at, router, input, 1);
-            self.network.set_worm(router, input, Worm::Configuring, self.now);
+            self.pop(at);
+            self.set_worm(at, router, input, Worm::Configuring);
             return self.consume_all(at);
         }
         let Some(route) = self.network.routers[router].registers.route(address) else {
             return self.spill(at, router, input, |faults| faults.invalid_address += 1);
         };
         if route.delete_header {
-            self.pop(at, router, input, 1);
+            self.pop(at);
         }
         self.network.wait(router, input, route, self.now);
+        self.sides[at].moved = self.now;
         match self.network.choose_output(router, route) {
-            Choice::Output(output) => self.network.join(router, input, output, route.priority, self.now),
+            Choice::Output(output) => self.join(at, router, output, route.priority),
             Choice::Wait => {}
             Choice::Impossible => self.spill(at, router, input, |faults| faults.down += 1),
         }
     }
 
-    /// Removes `count` N-chars of the first run at an input, now.
-    fn pop(&mut self, at: usize, router: usize, input: u8, count: u64) {
-        self.take(at, count);
-        self.network.routers[router].inputs[usize::from(input)].moved = self.now;
-        self.free(at, Room { at: self.now + 1, count, spacing: 0 });
+    fn set_worm(&mut self, at: usize, router: usize, input: u8, worm: Worm) {
+        self.network.set_worm(router, input, worm, self.now);
+        self.sides[at].moved = self.now;
+    }
+
+    /// Removes the first N-char at an input, now.
+    fn pop(&mut self, at: usize) {
+        self.sides[at].take(1);
+        self.sides[at].moved = self.now;
+        self.free(at, Room { at: self.now + 1, count: 1, spacing: 0 });
     }
 
     /// Removes N-chars that leave through an output one after another.
-    pub(super) fn leave_input(&mut self, router: usize, output: u8, count: u64, began: u64, spacing: u64) {
-        let Some(at) = self.source(router, output) else { return };
-        let super::Owner::Router(_, input) = self.sides[at].owner else { return };
-        let bytes = self.sides[at].bytes.as_slice();
-        if let Some(bytes) = bytes.get(..count as usize) {
+    #[inline(always)]
+    pub(super) fn leave_input(&mut self, at: usize, count: u64, began: u64, spacing: u64) {
+        let side = &mut self.sides[at];
+        if let Some(bytes) = side.bytes.as_slice().get(..count as usize) {
             self.bytes.extend_from_slice(bytes);
         }
-        self.take(at, count);
-        self.network.routers[router].inputs[usize::from(input)].moved = began + (count - 1) * spacing;
+        side.take(count);
+        side.moved = began + (count - 1) * spacing;
         self.free(at, Room { at: began + 1, count, spacing });
     }
 
-    fn take(&mut self, at: usize, count: u64) {
-        let side = &mut self.sides[at];
-        let Some(front) = side.runs.front_mut() else { return };
-        side.standing -= count;
-        if front.kind == Kind::Data {
-            side.bytes.take(count as usize);
-        }
-        if front.count == count {
-            side.runs.pop_front();
-        } else {
-            front.arrive += count * front.length;
-            front.count -= count;
-        }
-    }
-
     /// Makes room at an input, for which an FCT may be due.
+    #[inline(always)]
     fn free(&mut self, at: usize, room: Room) {
         self.sides[at].make_room(room);
         let due = self.sides[at].due;
@@ -128,20 +151,21 @@ impl<O: Observer> Batch<'_, O> {
     }
 
     /// Follows the end of a packet that leaves through an output now.
-    pub(super) fn end_worm(&mut self, router: usize, output: u8, now: u64) {
+    pub(super) fn end_worm(&mut self, output: usize, router: usize, number: u8) {
+        let Some(at) = self.sides[output].from.take() else { return };
+        self.sides[output].begun = true;
+        let super::Owner::Router(_, input) = self.sides[at].owner else { return };
+        self.pop(at);
+        self.sides[at].to = None;
+        self.set_worm(at, router, input, Worm::Header);
         let this = &mut self.network.routers[router];
-        this.outputs[usize::from(output)].begun = true;
-        let Source::Input(input) = this.outputs[usize::from(output)].source else { return };
-        let Some(at) = this.port(input) else { return };
-        self.pop(at, router, input, 1);
-        self.network.set_worm(router, input, Worm::Header, now);
-        self.network.routers[router].outputs[usize::from(output)].source = Source::Free;
-        if let Some((next, priority)) = self.network.routers[router].arbitrate(output) {
-            self.network.join(router, next, output, priority, now);
-            if let Some(from) = self.network.routers[router].port(next)
-                && let Some(front) = self.sides[from].runs.front()
-            {
-                self.feed(router, output, front.arrive);
+        this.outputs[usize::from(number)].source = Source::Free;
+        if let Some((next, priority)) = this.arbitrate(number)
+            && let Some(from) = this.port(next)
+        {
+            self.join(from, router, number, priority);
+            if let Some(front) = self.sides[from].runs.front() {
+                self.feed(output, front.arrive);
             }
         }
         self.look(at);
@@ -206,9 +230,9 @@ impl<O: Observer> Batch<'_, O> {
         self.sides[at].look = NEVER;
         for _ in 0..=end {
             let count = self.sides[at].runs.front().map_or(0, |run| run.count);
-            self.take(at, count);
+            self.sides[at].take(count);
         }
-        self.network.set_worm(router, input, Worm::Header, self.now);
+        self.set_worm(at, router, input, Worm::Header);
         if !spilling {
             let end = if code == Code::Eop { super::EndOfPacket::Eop } else { super::EndOfPacket::Eep };
             self.network.collected(router, input, end, self.now);
