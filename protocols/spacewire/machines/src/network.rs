@@ -7,13 +7,15 @@
 //! |---|---|
 //! | one code after another: transmitters, arrivals, timers | `engine` |
 //! | a link between two nodes, in runs of bytes | `batch` |
+//! | all links of routers, in runs of N-chars | `routed` |
 //! | hosts: queues, and how N-chars are taken | `node`, `queue` |
 //! | routers: tables, wormholes, watchdogs | `router`, `wormhole` |
 //! | their registers behind RMAP | `configuration` |
 //! | circles of packets that wait for each other | `deadlock` |
 //!
-//! At one time, arrivals and timers go before the choices of transmitters. An N-char is delivered with its last bit. A NULL
-//! counts as received when the sender counts it: with the next other code, or when somebody looks.
+//! At one time, arrivals and timers go before the choices of transmitters, whose order does not matter: what one of them
+//! frees or gives to another counts from the next picosecond on. An N-char is delivered with its last bit. A NULL counts as received
+//! when the sender counts it: with the next other code, or when somebody looks.
 mod batch;
 mod build;
 mod configuration;
@@ -25,6 +27,7 @@ mod observer;
 mod port;
 mod queue;
 mod random_bits;
+mod ring;
 mod routed;
 mod router;
 mod schedule;
@@ -185,6 +188,14 @@ impl<O: Observer> Network<O> {
     #[must_use]
     pub fn queued(&self, node: NodeId) -> (usize, usize) {
         self.nodes.get(node.0).map_or((0, 0), |node| (node.outgoing.packets(), node.outgoing.bytes()))
+    }
+
+    /// Returns how long the link of a node takes for what waits in its transmit queue, if nothing holds it up.
+    #[must_use]
+    pub fn backlog(&self, node: NodeId) -> Picos {
+        let (packets, bytes) = self.queued(node);
+        let bit = self.nodes.get(node.0).map_or(0, |node| self.ports[node.port].bit_run);
+        Picos((10 * bytes as u64 + 4 * packets as u64).saturating_mul(bit))
     }
 
     /// Sends a time-code from a node, before everything else that waits.

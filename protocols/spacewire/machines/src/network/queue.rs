@@ -1,7 +1,7 @@
 //! The queues of a node's host: bytes in one piece, and the packets that they make up.
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use super::ring::Ring;
 use crate::EndOfPacket;
 use crate::time::Picos;
 
@@ -69,7 +69,7 @@ impl Bytes {
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     bytes: Bytes,
-    packets: VecDeque<(usize, EndOfPacket)>,
+    packets: Ring<(usize, EndOfPacket)>,
     /// Bytes of the front packet that have not been sent.
     rest: usize,
     /// Whether anything of the front packet has been sent.
@@ -124,7 +124,7 @@ impl Outgoing {
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     bytes: Bytes,
-    packets: VecDeque<PacketHeader>,
+    packets: Ring<PacketHeader>,
     /// Bytes of the packet that arrives.
     open: usize,
     began: Option<Picos>,

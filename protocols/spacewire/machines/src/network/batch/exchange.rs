@@ -3,6 +3,7 @@ use alloc::collections::VecDeque;
 
 use super::super::node::Node;
 use super::super::port::NEVER;
+use super::super::ring::Ring;
 use super::super::{EndOfPacket, Observer, Place, Record};
 use super::Mark;
 use crate::character::Code;
@@ -62,11 +63,11 @@ pub(super) struct Side {
     /// When the next FCT is due, if known.
     pub(super) due: u64,
     /// N-chars that arrive here, and how many of them are accounted for: runs, and N-chars of the next run.
-    pub(super) runs: VecDeque<Run>,
+    pub(super) runs: Ring<Run>,
     accounted: usize,
     within: u64,
     /// FCTs that arrive here.
-    pub(super) fcts: VecDeque<u64>,
+    pub(super) fcts: Ring<u64>,
     /// Codes that left in the batch.
     pub(super) sent: Counts,
     /// FCTs that arrived in the batch, and N-chars that were on their way here before it.

@@ -3,6 +3,7 @@ use alloc::collections::VecDeque;
 
 use super::super::port::{NEVER, Owner};
 use super::super::queue::Bytes;
+use super::super::ring::Ring;
 use super::{Mark, Offer};
 use crate::character::Code;
 use crate::end::{CREDIT_OF_FCT, Counts};
@@ -74,11 +75,11 @@ pub(super) struct Side {
     pub(super) need: i64,
     /// When the next FCT is due, if known.
     pub(super) due: u64,
-    rooms: VecDeque<Room>,
+    rooms: Ring<Room>,
     /// FCTs that arrive here.
-    pub(super) fcts: VecDeque<u64>,
+    pub(super) fcts: Ring<u64>,
     /// N-chars that arrive here or stand in the buffer, and the bytes of those at a router.
-    pub(super) runs: VecDeque<Run>,
+    pub(super) runs: Ring<Run>,
     pub(super) bytes: Bytes,
     /// How many N-chars these are, at a router.
     pub(super) standing: u64,
@@ -116,9 +117,9 @@ impl Default for Side {
             credit: 0,
             need: 0,
             due: NEVER,
-            rooms: VecDeque::new(),
-            fcts: VecDeque::new(),
-            runs: VecDeque::new(),
+            rooms: Ring::default(),
+            fcts: Ring::default(),
+            runs: Ring::default(),
             bytes: Bytes::default(),
             standing: 0,
             look: NEVER,
