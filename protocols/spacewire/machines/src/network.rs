@@ -113,7 +113,7 @@ pub struct Network<O = ()> {
     scratch: batch::Scratch,
     routed_scratch: routed::Scratch,
     /// Steps to go before the next batch of routed links is tried.
-    pause: u32,
+    pause: usize,
 }
 
 impl<O: Observer> Network<O> {

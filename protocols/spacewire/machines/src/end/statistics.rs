@@ -37,6 +37,12 @@ impl Counts {
         self.time_codes += other.time_codes;
     }
 
+    /// Returns how many bits these codes have.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        10 * self.data + 4 * (self.fcts + self.eops + self.eeps) + 8 * self.nulls + 14 * self.time_codes
+    }
+
     /// Returns the N-chars: data and the ends of packets.
     #[must_use]
     pub fn nchars(&self) -> u64 {

@@ -38,8 +38,9 @@ impl<O: Observer> Network<O> {
     pub(super) fn run_batch(&mut self, first: usize, until: u64) {
         let [one, other] = [&self.ports[first], &self.ports[first + 1]];
         let horizon = until.min(one.alarm.min(other.alarm).saturating_sub(1));
+        let horizon = horizon.min(one.right_until()).min(other.right_until());
         let next = one.key().min(other.key()) >> 1;
-        if next > horizon || !is_undisturbed(one) || !is_undisturbed(other) {
+        if next > horizon || !is_undisturbed::<O>(one) || !is_undisturbed::<O>(other) {
             return;
         }
         let (Owner::Node(a), Owner::Node(b)) = (one.owner, other.owner) else { return };
@@ -85,12 +86,13 @@ impl Node {
     }
 }
 
-pub(super) fn is_undisturbed(port: &Port) -> bool {
+pub(super) fn is_undisturbed<O: Observer>(port: &Port) -> bool {
     port.end.is_undisturbed()
         && port.on
         // Not with a code of the start-up still in progress.
         && port.bit_now == port.bit_run
-        && port.flips.is_none()
+        // With bit errors, an observer is told of every byte that arrives.
+        && !(O::ACTIVE && port.flips.is_some())
         && port.after_nchars.is_none()
         && port.disconnect_at == NEVER
         && !port.escaped
@@ -184,7 +186,5 @@ fn settle<O: Observer>(exchange: &Exchange<'_, O>, at: usize, port: &mut Port) {
     let open = exchange.nodes[at].incoming.open();
     port.end.progressed(&side.sent, &received, exchange.nodes[at].outgoing.begun(), open.is_some());
     port.arriving = open;
-    port.boundary = side.boundary;
-    port.idle = side.idle;
-    port.transmit_at = if side.idle { NEVER } else { side.boundary };
+    port.transmitted(&side.sent, side.boundary, side.idle);
 }

@@ -7,8 +7,9 @@ use crate::character::{Character, Code};
 use crate::end::{Arrival, Failure, Fault, LinkError, Received, Sent, Settings as EndSettings, State};
 use crate::time::Picos;
 
-/// Steps between two looks at whether all links of routers are undisturbed: that takes as long as some of them.
-const STEPS_WITHOUT_BATCH: u32 = 16;
+/// Steps for each port between two looks at whether all links of routers are undisturbed: such a look takes less time for a port than a
+/// step.
+const STEPS_WITHOUT_BATCH: usize = 4;
 
 impl<O: Observer> Network<O> {
     /// Runs a link between two nodes.
@@ -60,7 +61,7 @@ impl<O: Observer> Network<O> {
         if self.pause > 0 {
             self.pause -= 1;
         } else if !self.run_routed_batch(until) {
-            self.pause = STEPS_WITHOUT_BATCH;
+            self.pause = STEPS_WITHOUT_BATCH * self.ports.len();
         }
     }
 
@@ -216,9 +217,7 @@ impl<O: Observer> Network<O> {
     fn rest(&mut self, port: usize) {
         let this = &mut self.ports[port];
         this.idle = true;
-        let right = this.flips.as_ref().map(|flips| flips.right_units(8));
-        this.transmit_at =
-            right.map_or(NEVER, |nulls| this.boundary.saturating_add(nulls.saturating_mul(8 * this.bit_now)));
+        this.transmit_at = this.wrong_null_at();
     }
 
     fn count_down(&mut self, port: usize) {
@@ -255,10 +254,8 @@ impl<O: Observer> Network<O> {
     fn send_code(&mut self, port: usize, code: Code, now: u64) {
         if self.ports[port].flips.is_some() {
             self.send_with_errors(port, code, now);
-        } else if code == Code::Null && self.ports[port].runs() && self.ports[port ^ 1].runs() {
-            self.ports[port ^ 1].end.received_nulls(1);
         } else {
-            self.put(port, Cargo::Code(code), now, self.ports[port].boundary);
+            self.send_right(port, code, now);
         }
         if O::ACTIVE {
             match code {
@@ -271,6 +268,14 @@ impl<O: Observer> Network<O> {
         }
     }
 
+    fn send_right(&mut self, port: usize, code: Code, now: u64) {
+        if code == Code::Null && self.ports[port].runs() && self.ports[port ^ 1].runs() {
+            self.ports[port ^ 1].end.received_nulls(1);
+        } else {
+            self.put(port, Cargo::Code(code), now, self.ports[port].boundary);
+        }
+    }
+
     fn send_with_errors(&mut self, port: usize, code: Code, now: u64) {
         let bit = self.ports[port].bit_now;
         let Some(flips) = &mut self.ports[port].flips else { return };
@@ -278,7 +283,7 @@ impl<O: Observer> Network<O> {
         let first = first.map(|first| (first, flips.pass(first)));
         let outcome = flips.pass(second);
         if first.is_none_or(|(_, outcome)| outcome == Outcome::Right) && outcome == Outcome::Right {
-            return self.put(port, Cargo::Code(code), now, self.ports[port].boundary);
+            return self.send_right(port, code, now);
         }
         let mut begin = now;
         for (character, outcome) in first.into_iter().chain([(second, outcome)]) {

@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use super::random_bits::Flips;
 use super::router::PortFaults;
 use crate::character::{Character, Code};
-use crate::end::{DISCONNECTED, End, Fault, LinkError, START_UP_RATE, Sent, State};
+use crate::end::{Counts, DISCONNECTED, End, Fault, LinkError, START_UP_RATE, Sent, State};
 use crate::time::Picos;
 
 /// Later than everything.
@@ -217,6 +217,29 @@ impl Port {
     /// Takes note that the far end's transmitter made its last transition at `last`.
     pub(super) fn expect_disconnect(&mut self, last: u64) {
         self.disconnect_at = last + self.cable + DISCONNECTED.0;
+    }
+
+    /// Returns when an idle transmitter sends the first NULL with a bit error.
+    pub(super) fn wrong_null_at(&self) -> u64 {
+        let right = self.flips.as_ref().map(|flips| flips.right_units(8));
+        right.map_or(NEVER, |nulls| self.boundary.saturating_add(nulls.saturating_mul(8 * self.bit_now)))
+    }
+
+    /// Returns until when every code that begins arrives as it was sent, for certain.
+    pub(super) fn right_until(&self) -> u64 {
+        let Some(flips) = &self.flips else { return NEVER };
+        // No code of a batch has more than ten bits.
+        let spare = flips.right_units(1).checked_sub(10).map(|bits| bits.saturating_mul(self.bit_now));
+        spare.map_or(self.boundary.saturating_sub(1), |spare| self.boundary.saturating_add(spare))
+    }
+
+    /// Takes over what a transmitter sent in a batch, and where it stands.
+    pub(super) fn transmitted(&mut self, sent: &Counts, boundary: u64, idle: bool) {
+        if let Some(flips) = &mut self.flips {
+            flips.skip(sent.bits());
+        }
+        (self.boundary, self.idle) = (boundary, idle);
+        self.transmit_at = if idle { self.wrong_null_at() } else { boundary };
     }
 
     /// Counts NULLs of an idle transmitter that began before `now`, without those counted already.

@@ -5,7 +5,7 @@
 //! idle transmitter commits itself to nothing, and is woken by what is committed elsewhere. Inputs of routers look at headers and
 //! ends of packets at their times, before the choices of transmitters at the same time.
 //!
-//! A batch begins while all links that run are undisturbed, and ends before the next alarm, and soon after a packet for a
+//! A batch begins while all links that run are undisturbed, and ends before the next alarm or bit error, and soon after a packet for a
 //! configuration port. Errors, faults, time-codes and hosts that do not take at once are left to the other engine.
 mod enter;
 mod leave;

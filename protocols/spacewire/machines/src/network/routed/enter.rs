@@ -28,11 +28,11 @@ impl<O: Observer> Network<O> {
                 horizon = horizon.min(runs_at_least(pair).saturating_sub(1));
                 continue;
             }
-            if !pair.into_iter().all(|port| is_undisturbed(port) && self.is_simple(port)) {
+            if !pair.into_iter().all(|port| is_undisturbed::<O>(port) && self.is_simple(port)) {
                 return None;
             }
             for port in pair {
-                horizon = horizon.min(port.alarm_but_ready().saturating_sub(1));
+                horizon = horizon.min(port.alarm_but_ready().saturating_sub(1)).min(port.right_until());
                 first = first.min(port.key() >> 1);
             }
             links.push(link);

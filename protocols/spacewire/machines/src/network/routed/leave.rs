@@ -145,9 +145,7 @@ impl<O: Observer> Batch<'_, O> {
         let port = &mut self.network.ports[at];
         port.end.progressed(&side.sent, &received, side.sending, side.open.is_some());
         port.arriving = side.open;
-        port.boundary = side.boundary;
-        port.idle = side.idle;
-        port.transmit_at = if side.idle { NEVER } else { side.boundary };
+        port.transmitted(&side.sent, side.boundary, side.idle);
     }
 }
 

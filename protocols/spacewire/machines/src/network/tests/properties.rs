@@ -68,19 +68,28 @@ fn random_length(random: &mut Random) -> usize {
 }
 
 /// All that happened, the packets that arrived, and what was counted.
-type Played = (Diary, Vec<Packet>, String);
+type Played<O> = (O, Vec<Packet>, String);
+
+/// Returns bit errors, for some of the seeds. An observer would be told of every byte then, and there would be no runs.
+fn random_errors<O: Observer>(random: &mut Random) -> [Option<BitErrors>; 2] {
+    [(); 2].map(|()| {
+        let rate = pick(random, &[0.0, 0.0, 1e-5, 1e-4, 1e-3]);
+        (!O::ACTIVE).then(|| BitErrors { rate, seed: random.bits() })
+    })
+}
 
 /// Plays one scenario.
-fn play(seed: u64, engine: Engine) -> Played {
+fn play<O: Observer + Default>(seed: u64, engine: Engine) -> Played<O> {
     let random = &mut Random::new(seed);
-    let link = random_link(random);
+    let bit_errors = random_errors::<O>(random);
+    let link = LinkSettings { bit_errors, ..random_link(random) };
     let node = |random: &mut Random| NodeSettings {
         packets: pick(random, &[10_000, 10_000, 60, 3]),
         bytes: pick(random, &[1 << 20, 1 << 20, 5_000, 700]),
         sink: if random.chance(0.9) { Sink::AtOnce } else { Sink::Rate(3_000_000) },
     };
     let nodes = [node(random), node(random)];
-    let (mut network, one, other) = pair_with(&link, nodes, engine, Diary::default());
+    let (mut network, one, other) = pair_with(&link, nodes, engine, O::default());
     let (busy, faulty) = (random.unit(), random.chance(0.3));
     let mut packets = Vec::new();
     for number in 0..60 {
@@ -119,10 +128,12 @@ fn play(seed: u64, engine: Engine) -> Played {
 fn both_engines_do_the_same_at_the_same_times() {
     for seed in seeds(400) {
         assert_same(seed, &play(seed, Engine::Fast), &play(seed, Engine::Reference));
+        assert_eq!(play::<()>(seed, Engine::Fast), play(seed, Engine::Reference), "seed {seed}");
     }
 }
 
-fn assert_same(seed: u64, (diary, packets, counts): &Played, (expected, expected_packets, expected_counts): &Played) {
+fn assert_same(seed: u64, played: &Played<Diary>, expected: &Played<Diary>) {
+    let ((diary, packets, counts), (expected, expected_packets, expected_counts)) = (played, expected);
     // The earliest difference is the cause of the others.
     let differences = expected.left.iter().filter_map(|(place, expected)| {
         let left = &diary.left[place];
@@ -143,8 +154,8 @@ fn assert_same(seed: u64, (diary, packets, counts): &Played, (expected, expected
     assert_eq!(counts, expected_counts, "seed {seed}");
 }
 
-/// Builds a random network of routers without bit errors: a tree or a ring, three nodes at each router.
-fn routed(random: &mut Random, engine: Engine) -> (Network<Diary>, Vec<NodeId>) {
+/// Builds a random network of routers: a tree or a ring, three nodes at each router.
+fn routed<O: Observer + Default>(random: &mut Random, engine: Engine) -> (Network<O>, Vec<NodeId>) {
     let mut builder = Builder::new();
     builder.engine(engine);
     let routers = 1 + random.below(3) as usize;
@@ -154,7 +165,7 @@ fn routed(random: &mut Random, engine: Engine) -> (Network<Diary>, Vec<NodeId>) 
         let link = random_link(random);
         let rates = if is_uniform { [200_000_000; 2] } else { link.rates };
         let ends = if odd { link.ends } else { Default::default() };
-        LinkSettings { rates, ends, ..link }
+        LinkSettings { rates, ends, bit_errors: random_errors::<O>(random), ..link }
     };
     let (mut nodes, mut ids): (_, Vec<RouterId>) = (Vec::new(), Vec::new());
     for at in 0..routers {
@@ -188,7 +199,7 @@ fn routed(random: &mut Random, engine: Engine) -> (Network<Diary>, Vec<NodeId>) 
     if is_ring {
         builder.link((ids[routers - 1], 4), (ids[0], 5), &link(random)).unwrap();
     }
-    let mut network = builder.build_with(Diary::default()).unwrap();
+    let mut network = builder.build_with(O::default()).unwrap();
     for id in ids {
         network.set_configuration(id, ConfigurationPort::new(CONFIGURATION_KEY)).unwrap();
     }
@@ -196,7 +207,7 @@ fn routed(random: &mut Random, engine: Engine) -> (Network<Diary>, Vec<NodeId>) 
 }
 
 /// Sends a packet through a routed network: mostly to a node, sometimes to a configuration port or nowhere.
-fn send_through(network: &mut Network<Diary>, nodes: &[NodeId], number: usize, random: &mut Random) {
+fn send_through<O: Observer>(network: &mut Network<O>, nodes: &[NodeId], number: usize, random: &mut Random) {
     let hops = pick(random, &[0, 0, 0, 1, 1, 2, 3]);
     let mut bytes: Vec<u8> = (0..hops).map(|_| 4 + random.below(2) as u8).collect();
     match random.below(60) {
@@ -217,7 +228,7 @@ fn send_through(network: &mut Network<Diary>, nodes: &[NodeId], number: usize, r
     _ = network.send(pick(random, nodes), &bytes, end);
 }
 
-fn play_routed(seed: u64, engine: Engine) -> Played {
+fn play_routed<O: Observer + Default>(seed: u64, engine: Engine) -> Played<O> {
     let random = &mut Random::new(seed);
     let (mut network, nodes) = routed(random, engine);
     let (busy, faulty, coded) = (random.unit() * 0.97, random.chance(0.2), random.chance(0.3));
@@ -260,6 +271,7 @@ fn play_routed(seed: u64, engine: Engine) -> Played {
 fn both_engines_do_the_same_in_networks() {
     for seed in std::env::var("SEED").map_or(seeds(400), |s| s.parse().map(|s: u64| s..s + 1).unwrap()) {
         assert_same(seed, &play_routed(seed, Engine::Fast), &play_routed(seed, Engine::Reference));
+        assert_eq!(play_routed::<()>(seed, Engine::Fast), play_routed(seed, Engine::Reference), "seed {seed}");
     }
 }
 
