@@ -27,13 +27,13 @@ use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Outpu
 /// How far the network runs before what has arrived is passed on. Devices answer and hosts are served at such intervals.
 const QUANTUM: Duration = Duration::from_micros(20);
 /// How far the network runs in a turn, before hosts are looked at.
-const TURN_TIME: Duration = Duration::from_micros(200);
+const TURN_TIME: Duration = Duration::from_micros(400);
 const TURN: Picos = Picos::from_nanos(TURN_TIME.as_nanos() as u64);
 /// Events due so soon are waited for without a sleep, as long as there are only so many packets.
 const SOON: Duration = Duration::from_micros(60);
 const QUIET: usize = 1;
-/// Where there are more, those of so long a time are passed on together.
-const TOGETHER: Duration = Duration::from_micros(100);
+/// Where there are more, those of a time in this range are passed on together: every time costs some system calls, and wakes the hosts.
+const TOGETHER: Range<Duration> = Duration::from_micros(100)..Duration::from_micros(400);
 /// Bytes at a gate beyond which its host is not read from until they are fewer: many small receives would cost more than a few large ones.
 const SATED: Range<usize> = 8 << 10..16 << 10;
 /// How far the network may be behind the clock. What is beyond is given up, and counted.
@@ -207,7 +207,10 @@ impl<O: Observer> Bridge<O> {
             (Pace::RealTime, Some(next)) => most.min(self.catch_up(now, next)),
             (Pace::Free, _) => most,
         };
-        let quantum = Picos::from_nanos(QUANTUM.as_nanos() as u64);
+        let quantum = match self.devices.is_empty() {
+            true => TURN,
+            false => Picos::from_nanos(QUANTUM.as_nanos() as u64),
+        };
         while self.network.now() < end {
             let Some(next) = self.network.next_event() else { break };
             if next > end && self.pace == Pace::RealTime {
@@ -256,10 +259,18 @@ impl<O: Observer> Bridge<O> {
             (Pace::RealTime, Some(origin)) => {
                 let due = origin + Duration::from_nanos(next.as_nanos() + 1);
                 let is_soon = due <= now + SOON && self.is_quiet();
-                Some(if is_soon || due + TURN_TIME <= now { now } else { due.max(now + TOGETHER) })
+                Some(if is_soon || due + TURN_TIME <= now { now } else { due.max(now + self.together()) })
             }
             _ => Some(now),
         }
+    }
+
+    /// Returns the time whose packets are passed on together: half of that which the shortest queue of a gate lasts.
+    fn together(&self) -> Duration {
+        let backlogs =
+            self.gates.iter().map(|gate| self.network.backlog(gate.gate.node)).filter(|time| *time > Picos::ZERO);
+        let half = backlogs.min().map_or(TOGETHER.start, |time| Duration::from_nanos(time.as_nanos() / 2));
+        half.clamp(TOGETHER.start, TOGETHER.end)
     }
 
     /// Finds out which hosts are not read from for a while, because what they have sent lasts for some time.
