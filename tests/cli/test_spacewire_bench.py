@@ -38,11 +38,20 @@ def test_the_published_figures_are_found_again():
     assert [round(row["limit"]["payload_bits_per_s"] / 1e6, 3) for row in rows] == [106.667, 151.300, 152.317]
 
 
-@pytest.mark.parametrize("mode", ["send", "both"])
-@pytest.mark.parametrize("routers", [1, 2])
-def test_a_router_takes_what_the_theory_says(routers, mode):
-    for row in command.bench(f"spw+sim://?routers={routers}", *QUICK, "--test", "rate", "--mode", mode, "--sizes", "8,60"):
-        assert abs(row["share_of_limit"] - 1) < 0.003, row["limit"]
+@pytest.mark.parametrize("mode", ["send", "receive", "both"])
+@pytest.mark.parametrize(("routers", "rate"), [(1, "200M"), (2, "200M"), (3, "200M"), (2, "66M")])
+def test_a_router_takes_what_the_theory_says(routers, rate, mode):
+    link = f"spw+sim://?routers={routers}&rate={rate}"
+    for row in command.bench(link, *QUICK, "--test", "rate", "--mode", mode, "--sizes", "8,60"):
+        assert row["share_of_limit"] == pytest.approx(1, abs=1e-3), row["limit"]
+
+
+@pytest.mark.parametrize("mode", ["send", "receive"])
+@pytest.mark.parametrize("options", ["", "&routers=1", "&routers=3", "&routers=2&rate=66M", "&routers=1&time-codes=1000"])
+def test_memories_over_a_simulated_link_take_what_the_theory_says(options, mode):
+    for row in command.bench(f"spw+sim://?far=rmap{options}", *QUICK, "--test", "rate", "--mode", mode, "--sizes", "60,256", "--window", 16):
+        assert row["share_of_limit"] == pytest.approx(1, abs=1e-3), row["limit"]
+        assert row["loss"]["lost"] == 0 and row["loss"]["refused"] == 0
 
 
 def test_routers_cables_and_time_codes_cost_what_they_should():
@@ -128,6 +137,7 @@ def test_a_bridge_in_real_time_keeps_up_with_its_line(tmp_path, mode):
     ("spw+sim://host", ["names a host"]),
     ("spw+sim://?speed=1", ["`speed`", "rate=200M"]),
     ("spw+sim://?rate=1k", ["rate=2M"]),
+    ("spw+sim://?far=echo", ["far=rmap"]),
     ("ssdtp2://127.0.0.1?routers=1", ["rate=200M"]),
     ("gresb", ["gresb"]),
 ])

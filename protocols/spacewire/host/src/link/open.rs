@@ -95,7 +95,7 @@ pub(super) fn simulate(uri: &Uri, settings: &Settings) -> Result<Opened, Error> 
     let options = Options::of(uri)?;
     let Some(line) = options.line else { return Err(Error::Usage(format!("`{uri}` has no rate"))) };
     let in_flight = (settings.window as usize, settings.size_max as usize);
-    let link = SimulatedLink::new(line, options.bit_errors, settings.seed, in_flight)
+    let link = SimulatedLink::new(line, &options.far, options.bit_errors, settings.seed, in_flight)
         .map_err(|error| Error::Usage(format!("`{uri}`: {error}")))?;
     let links: Vec<Box<dyn Link + Send>> = vec![Box::new(link)];
     let (congestion, local, remote, far_end) = (None, None, None, None);

@@ -130,11 +130,12 @@ impl OptionsBuilder {
     }
 
     fn options(self, uri: &Uri) -> Result<Options, String> {
-        if uri.simulated
-            && (self.back.is_some() || self.far.is_some() || !self.path.is_empty() || !self.back_path.is_empty())
-        {
+        let is_elsewhere = self.far.as_deref().is_some_and(|far| far != "rmap") || self.back.is_some();
+        if uri.simulated && (is_elsewhere || !self.path.is_empty() || !self.back_path.is_empty()) {
             return Err(
-                "a simulated link has both of its ends here; leave far, back, path and back-path out".to_owned()
+                "a simulated link has both of its ends here; leave back, path and back-path out, and far unless it \
+                        is far=rmap"
+                    .to_owned(),
             );
         }
         let reply_address = ReplyAddress::from_path(&self.back_path);

@@ -1,7 +1,7 @@
 use super::arrivals::Arrivals;
 use super::options::{Far, Target};
 use super::ports::Ports;
-use super::{ECHO, ONE_WAY, Pending, stamp};
+use super::{ECHO, ONE_WAY, Pending, request, stamp};
 use bytes::Bytes;
 use hodo_io::usage::Usage;
 use hodo_io::{Endpoint, Sockets};
@@ -10,7 +10,7 @@ use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, O
 use hodo_spacewire::EndOfPacket;
 use hodo_spacewire::client::{CannotSend, ClientEvent};
 use hodo_spacewire::far_end::{COUNT, SOURCE};
-use hodo_spacewire::rmap::{Initiator, Request};
+use hodo_spacewire::rmap::Initiator;
 use hodo_tester::{ended, tcp_times};
 use std::time::Duration;
 
@@ -272,16 +272,7 @@ impl RealLink {
         let Operation { tag, channel, size, mode } = operation;
         let Far::Rmap(target) = &self.far else { return };
         let Target { to, address, .. } = &**target;
-        let request = match mode {
-            Mode::Receive => Request::Read { address: *address, length: size, increment: true },
-            _ => Request::Write {
-                address: *address,
-                data: &self.payload[..size as usize],
-                increment: true,
-                verify: false,
-                reply: true,
-            },
-        };
+        let request = request(mode, *address, &self.payload[..size as usize]);
         // Fresh enough: deadlines are much longer than a turn.
         let deadline = self.driver.last_turn() + self.timeout;
         self.scratch.clear();
