@@ -276,6 +276,18 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_stable_row_that_beat_bare_sockets_says_so() {
+        let mut m = sample::rate("tcp", Mode::Send, 64);
+        m.share_of_limit = Some(1.2);
+        assert!(explain(&m).is_empty(), "that is within what bare sockets vary");
+        m.share_of_limit = Some(1.6);
+        let text = m.limit.as_ref().and_then(|limit| hodo_measure::limits::beaten_text(limit, 1.6));
+        m.verdict.text = format!("stable: the rate varies by 1.0 %; {}", text.expect("beaten"));
+        let [sentence] = &explain(&m)[..] else { panic!("{:?}", explain(&m)) };
+        assert!(sentence.contains("1.6 times the baseline"), "{sentence}");
+    }
+
     /// They are not operations: one may hold many, or a part of one.
     #[test]
     fn packets_sent_again_are_no_share_of_the_operations() {
