@@ -2,7 +2,7 @@
 
 mod cpu;
 
-pub use cpu::{Cpu, ProcessCpu};
+pub use cpu::{Cpu, ProcessCpu, SimulationCost};
 
 use crate::{Mode, Test, statistics};
 use hodo_io::nic::Nic;
@@ -143,6 +143,9 @@ pub struct Measurement {
     pub latency_ns: Option<Latency>,
     /// The CPU time that it cost.
     pub cpu: Cpu,
+    /// The cost of computing a simulated link on this host, which its figures do not hold; absent of other links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulation: Option<SimulationCost>,
     /// The report of this side's TCP on the counted time; null if the link is not TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpTimes>,

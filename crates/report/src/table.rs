@@ -45,6 +45,9 @@ pub fn line(m: &Measurement) -> String {
     if m.loss.lost > 0 {
         parts.push(format!("{} lost", units::count(m.loss.lost)));
     }
+    if let Some(cost) = &m.simulation {
+        parts.push(format!("{} × real time", units::digits(cost.times_real_time, 2)));
+    }
     parts.push(curve(m, 16));
     parts.push(m.verdict.state.word().into());
     parts.retain(|part| !part.is_empty());
@@ -222,6 +225,16 @@ mod tests {
             line(&sample::rate("tcp", Mode::Send, 32_768)),
             "tcp rate send  32 KiB  32×1  40.96 Gbit/s ±0.8 %  p50 205 µs  94 % of baseline  ████████████████  stable"
         );
+    }
+
+    #[test]
+    fn what_a_simulation_cost_this_host_has_columns_of_its_own() {
+        let text = table(&[sample::simulated(64)], Style { width: 160, color: false });
+        let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+        assert!(rows[1].windows(3).any(|heads| heads == ["×", "real", "CPU/op."]), "{text}");
+        assert!(rows[2].windows(3).any(|cells| cells == ["2.0", "2.90", "µs"]), "{text}");
+        assert!(!text.contains("CPU %") && line(&sample::simulated(64)).contains("2.0 × real time"), "{text}");
+        assert!(!plain(250).contains("× real"), "no other link has them");
     }
 
     #[test]

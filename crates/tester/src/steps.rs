@@ -10,7 +10,7 @@ use crate::{Benchmark, Error, Observer, Opened, Settings, Uri, environment};
 use hodo_io::Programs;
 use hodo_io::nic::Nic;
 use hodo_measure::limits::{self, Baseline, OnTheWire, RoundTrip};
-use hodo_measure::{Cpu, Document, FarEndFacts, Limit, LinkError, Measurement, Plan, State, Test};
+use hodo_measure::{Document, FarEndFacts, Limit, LinkError, Measurement, Plan, SimulationCost, State, Test};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How often more than before and after a row bare sockets are measured, while the row has beaten them.
@@ -108,11 +108,12 @@ impl Steps<'_> {
         if run.error.is_none() {
             look(self, &mut opened);
         }
-        let error = run.error.clone();
+        let (error, host_s) = (run.error.clone(), run.host_s);
         let mut found = run.into_measurement(self.benchmark.link.scheme, &self.benchmark.link.to_string(), plan);
-        if self.benchmark.link.simulated {
-            // The CPU time of computing the simulation says nothing of the link, and would differ from run to run.
-            found.cpu = Cpu::default();
+        if !real {
+            // The CPU time of computing the simulation says nothing of the link, and differs from run to run.
+            let cpu = std::mem::take(&mut found.cpu);
+            found.simulation = host_s.and_then(|host_s| SimulationCost::of(&cpu, found.elapsed_s, host_s));
         }
         if is_here(&opened) && found.cpu.remote.is_none() {
             // It would be counted with the others.

@@ -7,6 +7,8 @@ pub(super) struct Accounts {
     pub far: [Option<FarEnd>; 4],
     /// This side's process at the start and the end of the counted time.
     pub local: [Option<Usage>; 2],
+    /// The time by this host's clock likewise.
+    pub host_s: [Option<f64>; 2],
     /// The whole machine likewise: busy seconds, and all of them.
     pub machine: [Option<(f64, f64)>; 2],
     /// The CPU seconds of all programs of the machine likewise.

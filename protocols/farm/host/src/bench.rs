@@ -228,6 +228,7 @@ fn watch(
         },
         latency: Histogram::from(&watched.answers()).latency(),
         cpu,
+        host_s: Some(elapsed_s),
         tcp: None,
         loss: Loss::default(),
         stages: Vec::new(),
