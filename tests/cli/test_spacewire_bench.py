@@ -77,7 +77,12 @@ def test_the_three_tests_of_the_published_tester(tmp_path):
     rows = contract.parse_tsv((tmp_path / "out/result.tsv").read_text())
     found = {(row["test"], row["mode"]) for row in rows}
     assert found == {(test, mode) for test in ("rate", "random") for mode in ("send", "receive", "both")} | {("latency", "both")}
-    assert len(list((tmp_path / "out/plots").iterdir())) >= 4
+    plots = {plot.stem: plot.read_text() for plot in (tmp_path / "out/plots").iterdir()}
+    assert {"rate", "operations", "latency", "cpu"} <= set(plots)
+    assert all(text in plots["operations"] for text in (">Operations<", ">Average time<", ">limit (model)<"))
+    # In virtual time CPU is no share of anything: what computing costs this host stands in its place.
+    assert ">This host<" in plots["cpu"] and ">CPU of this process<" not in plots["cpu"]
+    assert all(float(row["simulation_times_real_time"]) > 0 and row["cpu_local_percent"] == "" for row in rows)
 
 
 def test_packets_between_two_processes_all_arrive():

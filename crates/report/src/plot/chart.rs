@@ -117,6 +117,7 @@ impl Series {
         let (limits, tops) = (over(|point| point.limit), over(|point| point.top));
         svg.series(&self.label, self.color, tips.as_deref(), |svg| {
             if limits.len() > 1 {
+                svg.trail(&limits);
                 svg.path(&limits, LIMIT);
             }
             if tops.len() == line.len() && tops.len() > 1 {
