@@ -167,6 +167,8 @@ def check_document(document):
     for number, measurement in enumerate(document["measurements"]):
         if "simulation" in measurement:
             check(f"measurements[{number}].simulation", measurement["simulation"], SIMULATION)
+        if "shortfall_s" in measurement:
+            check(f"measurements[{number}].shortfall_s", measurement["shortfall_s"], NUMBER)
         check_sense(f"measurements[{number}]", measurement)
 
 

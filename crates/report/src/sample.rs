@@ -206,6 +206,7 @@ fn plan(protocol: &str, test: Test, mode: Mode, size: u64, rate: f64, share: f64
         }),
         share_of_limit: Some(share),
         simulation: None,
+        shortfall_s: None,
         stages: Vec::new(),
         clock_difference: None,
         verdict: Verdict { state: State::Stable, text: "no slope, one level, repeats within 2 %".into() },

@@ -301,6 +301,17 @@ mod tests {
         assert!(sentence.contains("1.6 times the baseline"), "{sentence}");
     }
 
+    #[test]
+    fn a_far_end_that_did_not_keep_its_pace_is_named() {
+        let mut m = sample::rate("tcp", Mode::Send, 64);
+        m.shortfall_s = Some(0.0);
+        assert!(explain(&m).is_empty(), "it kept it");
+        m.shortfall_s = Some(0.2);
+        m.verdict.text = format!("stable: it is; {}", m.shortfall_text().expect("it fell behind"));
+        let [sentence] = &explain(&m)[..] else { panic!("{:?}", explain(&m)) };
+        assert!(sentence.contains("the far end fell 0.200 s behind its pace (10.0 % of the time)"), "{sentence}");
+    }
+
     /// They are not operations: one may hold many, or a part of one.
     #[test]
     fn packets_sent_again_are_no_share_of_the_operations() {

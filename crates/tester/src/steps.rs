@@ -137,8 +137,8 @@ impl Steps<'_> {
         if let Some(passed) = of_limit(&found).and_then(passed) {
             found.verdict.text = format!("{}; {passed}", found.verdict.text);
         }
-        if let Some(others) = found.cpu.others_text() {
-            found.verdict.text = format!("{}; {others}", found.verdict.text);
+        for more in [found.shortfall_text(), found.cpu.others_text()].into_iter().flatten() {
+            found.verdict.text = format!("{}; {more}", found.verdict.text);
         }
         if let Some(ended) = far_end.as_mut().and_then(Running::ended) {
             found.verdict.text = format!("{}; {ended}", found.verdict.text);

@@ -11,6 +11,7 @@ pub fn unmeasured(protocol: &str, link: &str, plan: &Plan, state: State, why: &s
         latency: None,
         cpu: Cpu::default(),
         host_s: None,
+        shortfall_s: None,
         tcp: None,
         loss: Loss::default(),
         stages: Vec::new(),

@@ -66,6 +66,12 @@ impl Accounts {
         }
     }
 
+    /// Returns the time by which the far end fell behind its pace in the counted time.
+    pub fn shortfall_s(&self) -> Option<f64> {
+        let at = |moment| self.far_at(moment)?.shortfall_s;
+        Some((at(Moment::End)? - at(Moment::Start)?).max(0.0))
+    }
+
     /// Returns the operations that each node of the far end did in the counted time.
     pub fn served(&self) -> impl Iterator<Item = u64> {
         let served = |moment| self.far_at(moment).map_or(&[][..], |far: &FarEnd| &far.served);

@@ -217,6 +217,7 @@ fn found(m: &Measurement) -> Vec<Fact> {
     ];
     facts
         .into_iter()
+        .chain(m.shortfall_s.map(|seconds| fact("far end behind its pace", format!("{} s", digits(seconds, 3)))))
         .chain(m.clock_difference.map(|clock| fact("far end's clock", figure::clock_text(clock))))
         .collect()
 }

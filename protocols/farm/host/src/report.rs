@@ -68,6 +68,7 @@ pub fn measurement(of: &str, status: &Status) -> Measurement {
         limit: None,
         share_of_limit: None,
         simulation: None,
+        shortfall_s: None,
         stages: Vec::new(),
         clock_difference: None,
         verdict,

@@ -3,6 +3,7 @@
 mod arrivals;
 mod open;
 mod options;
+mod pages;
 mod ports;
 mod protocol;
 mod real;

@@ -8,6 +8,8 @@ use hodo_spacewire::end::{Counts, State};
 use hodo_spacewire::network::PortFaults;
 use std::fmt::Write;
 
+/// The metric of how far the network has fallen behind, which the tester reads.
+pub const SHORTFALL: &str = "spacewire_bridge_shortfall_seconds_total";
 /// Path of the page.
 pub const STATS: &str = "/stats";
 
@@ -102,12 +104,7 @@ fn faults(faults: &PortFaults) -> [(u64, &'static str); 7] {
 /// Adds the metrics of a bridge.
 pub fn metrics(snapshot: &BridgeSnapshot, names: &Named, to: &mut Exposition) {
     let given_up = snapshot.shortfall.as_secs_f64();
-    to.counter(
-        "spacewire_bridge_shortfall_seconds_total",
-        "Time by which the network fell behind the clock.",
-        &[],
-        given_up,
-    );
+    to.counter(SHORTFALL, "Time by which the network fell behind the clock.", &[], given_up);
     let Lateness { turns, over, max } = snapshot.lateness;
     to.gauge("spacewire_bridge_lateness_max_seconds", "The most that the network was late.", &[], max.as_secs_f64());
     to.counter("spacewire_bridge_turns_total", "Turns of the network in which something was due.", &[], turns);

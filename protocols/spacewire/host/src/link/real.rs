@@ -1,5 +1,6 @@
 use super::arrivals::Arrivals;
 use super::options::{Far, Target};
+use super::pages::Pages;
 use super::ports::Ports;
 use super::{ECHO, ONE_WAY, Pending, request, stamp};
 use bytes::Bytes;
@@ -35,6 +36,8 @@ pub(super) struct RealLink {
     timeout: Duration,
     /// The far end's process, where it is one of this host.
     far_process: Option<u32>,
+    /// The pages of the bridge, if they are known.
+    pages: Option<Pages>,
     /// The time between two time-codes, and when the next one is due.
     time_codes: Option<(Duration, Instant)>,
     time: u8,
@@ -76,6 +79,7 @@ pub(super) struct RealSettings {
     pub(super) size_max: u32,
     pub(super) timeout: Duration,
     pub(super) far_process: Option<u32>,
+    pub(super) pages: Option<Pages>,
     pub(super) time_codes_per_s: f64,
 }
 
@@ -98,6 +102,7 @@ impl RealLink {
             count_every: u64::from(window / 4).clamp(1, 4096),
             timeout,
             far_process: settings.far_process,
+            pages: settings.pages,
             time_codes: period.map(|period| (period, now)),
             time: 0,
             connected: 0,
@@ -425,7 +430,9 @@ impl Link for RealLink {
 
     fn far_end(&mut self, _until: Instant, _done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
         let usage = self.far_process.and_then(Usage::of);
-        Ok(usage.map(|usage| FarEnd { usage: Some(usage), ..FarEnd::default() }))
+        let shortfall_s = self.pages.and_then(Pages::shortfall_s);
+        let is_known = usage.is_some() || shortfall_s.is_some();
+        Ok(is_known.then(|| FarEnd { usage, shortfall_s, ..FarEnd::default() }))
     }
 
     fn tcp(&self) -> Option<TcpTimes> {

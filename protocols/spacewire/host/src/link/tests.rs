@@ -240,6 +240,7 @@ fn options_are_understood_or_refused() {
         ("spw+sim://?path=1", "leave back, path"),
         ("spw+sim://?far=echo", "unless it is far=rmap"),
         ("spw+sim://?routers=13", "0 to 12"),
+        ("spw+sim://?pages=127.0.0.1:9209", "`pages` is no option"),
         ("spw+sim://?speed=1", "`speed` is no option"),
     ] {
         let error = Options::of(&uri(text)).unwrap_err().to_string();
