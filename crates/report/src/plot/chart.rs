@@ -72,7 +72,7 @@ impl Chart {
         let points = self.series.iter().flat_map(|series| &series.points);
         let heights = points.flat_map(|point| [Some(point.y), point.top, point.limit]).flatten();
         let Some(scale) = Scale::fitting(self.unit, heights) else { return };
-        for (value, label) in scale.ticks((area.height / 34.0) as usize) {
+        for (value, label) in scale.ticks(((area.height / 34.0) as usize).max(2)) {
             let Some(place) = scale.place(value) else { continue };
             let y = area.bottom() - place * area.height;
             svg.line((area.left, y), (area.right(), y), GRID);

@@ -17,6 +17,7 @@ fn a_picture_has_a_panel_for_every_test_with_something_to_show() {
     for title in [">CPU of the machine<", ">CPU of this process<", ">CPU of the far end<"] {
         assert!(cpu.contains(title), "{title}");
     }
+    assert!(count(&cpu, ">50 %<") >= 3, "a low chart has more than its zero");
     let distribution = svg(Picture::Distribution, &document).unwrap();
     assert!(distribution.contains(">99.99 %<"));
     assert!(svg(Picture::OverTime, &document).unwrap().contains(">2 s<"));
