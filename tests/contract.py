@@ -17,6 +17,8 @@ TSV_COLUMNS = (
     " limit_kind limit_us binds rate_low rate_high latency_min_us latency_p90_us latency_p99_9_us latency_max_us"
     " cpu_local_ns_per_operation cpu_remote_ns_per_operation cpu_s_per_gbit user_s system_s rate_asked seed duplicated"
     " reordered refused overrun simulated host kernel started commit"
+    " simulation_host_s simulation_times_real_time simulation_machine_percent simulation_local_percent"
+    " simulation_local_ns_per_operation simulation_user_s simulation_system_s"
 ).split()
 # The front of every HdrHistogram V2 in compressed form.
 HISTOGRAM_COOKIE = 0x1C849314
@@ -134,6 +136,14 @@ FAR_END = {
     "congestion_control": Null(TEXT),
     "line_bits_per_s": Null(COUNT),
 }
+# What computing a simulated link cost this host.
+SIMULATION = {
+    "host_s": NUMBER,
+    "times_real_time": NUMBER,
+    "machine_percent": Null(NUMBER),
+    "local": Null(PROCESS),
+    "local_ns_per_operation": Null(NUMBER),
+}
 DOCUMENT = {
     "schema": (SCHEMA,),
     "tool": {"name": ("hodo",), "version": TEXT, "commit": Null(TEXT)},
@@ -155,6 +165,10 @@ def check_document(document):
     if "far_end" in document["environment"]:
         check("document.environment.far_end", document["environment"]["far_end"], FAR_END)
     for number, measurement in enumerate(document["measurements"]):
+        if "simulation" in measurement:
+            check(f"measurements[{number}].simulation", measurement["simulation"], SIMULATION)
+        if "shortfall_s" in measurement:
+            check(f"measurements[{number}].shortfall_s", measurement["shortfall_s"], NUMBER)
         check_sense(f"measurements[{number}]", measurement)
 
 
@@ -214,6 +228,8 @@ def check_sense(where, found):
         around = [stage, 0.0] if stage["side"] == "local" else [around[0], around[1] + stage["mean_ns"]]
         if stage["name"] == "network, waking" and abs(around[1] - around[0]["mean_ns"]) > 1:
             complain(f"{where}.stages", f"those of the far end take {around[1]} ns of {around[0]['mean_ns']}")
+    if ("simulation" in found) != found["link"].startswith("sim+") and found["operations"] > 0:
+        complain(where, "a simulated link says what it cost this host, and no other does")
     limit = found["limit"]
     if limit and all(limit[name] is None for name in ("payload_bits_per_s", "operations_per_s", "latency_ns")):
         complain(f"{where}.limit", "a limit without a figure")
@@ -274,6 +290,7 @@ def may_be_null(one):
     if one["link"].startswith("sim+"):
         # What computing the simulation costs says nothing of the link.
         paths |= {f".cpu.{name}" for name in one["cpu"]}
+        paths.add(".simulation.machine_percent")
     if one["elapsed_s"] < 0.05:
         # The kernel counts a machine's time in hundredths of a second.
         paths.add(".cpu.machine_percent")

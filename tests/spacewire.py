@@ -40,8 +40,8 @@ class Bridge:
 
 
 @contextlib.contextmanager
-def bridge(folder, *options, change=lambda text: text, preset="lab"):
-    """Runs the preset's network at free ports."""
+def bridge(folder, *options, change=lambda text: text, preset="lab", pages=None):
+    """Runs the preset's network at free ports, with its pages at another."""
     shown = command.hodo("spacewire", "bridge", "--preset", preset, "--show").stdout
     ssdtp2, second = free_ports(2)
     (gresb,) = free_ports(1, together=2)
@@ -49,7 +49,8 @@ def bridge(folder, *options, change=lambda text: text, preset="lab"):
     text = change(text.replace("port = 3000", f"port = {gresb}"))
     file = folder / "network.toml"
     file.write_text(text)
-    with command.started("spacewire", "bridge", file, "--no-metrics", "--until-stdin-closes", *options, stdin=command.subprocess.PIPE) as process:
+    at = ["--metrics", f"127.0.0.1:{pages}"] if pages else ["--no-metrics"]
+    with command.started("spacewire", "bridge", file, *at, "--until-stdin-closes", *options, stdin=command.subprocess.PIPE) as process:
         said = []
         for line in process.stdout:
             said.append(line)

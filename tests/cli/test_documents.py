@@ -186,9 +186,23 @@ def test_a_simulated_link_is_repeatable_to_the_byte():
     assert first[0]["loss"]["lost"] > 0 and first[0]["limit"]["kind"] == "model"
 
 
+def test_a_simulated_link_says_what_it_cost_this_host():
+    plan = ["--test", "rate", "--mode", "send", "--sizes", "64", *command.SHORT]
+    done = command.hodo("bench", "sim+udp://?delay=5us", *plan, "--json", "-")
+    assert done.returncode == 0, done.stderr
+    (one,) = contract.parse(done.stdout)["measurements"]
+    cost = one["simulation"]
+    assert all(value is None for value in one["cpu"].values()), "that would be CPU of virtual time"
+    assert cost["times_real_time"] == pytest.approx(one["elapsed_s"] / cost["host_s"])
+    used_s = cost["local"]["user_s"] + cost["local"]["system_s"]
+    assert 0 < used_s <= cost["host_s"] * 1.1 + 0.02, "one thread computes it"
+    assert cost["local_ns_per_operation"] == pytest.approx(used_s * 1e9 / one["operations"])
+    assert cost["local"]["percent"] == pytest.approx(100 * used_s / cost["host_s"])
+
+
 def timeless(found):
     """Measurements without what the processors of this machine add to them."""
-    return [{name: value for name, value in one.items() if name not in ("cpu",)} for one in found]
+    return [{name: value for name, value in one.items() if name not in ("cpu", "simulation")} for one in found]
 
 
 @pytest.mark.parametrize("link", [*PROTOCOLS, "sim+udp://?delay=5us"])

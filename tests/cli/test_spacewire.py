@@ -138,6 +138,18 @@ def test_packets_time_codes_and_eeps_cross_the_network(bridge, tmp_path):
     assert sorted(got) == sorted(["20 01 02", "20 03 04 EEP", "20", "time-code 0x01", "time-code 0x02"])
 
 
+def test_one_program_sends_while_another_receives_at_the_same_port_of_gresb(bridge):
+    """Each opens the connection of its direction alone, so that neither takes the place of the other."""
+    with command.started("spacewire", "receive", bridge.gresb, "-n", 3, "--for", "20s", stderr=None) as receiver:
+        command.wait_until(lambda: any("connected" in line for line in bridge.log), "the receiver is there")
+        for byte in ["21", "22", "23"]:
+            done = command.hodo("spacewire", "send", bridge.gresb, "--path", spacewire.GRESB, byte)
+            assert done.returncode == 0, done.stderr
+        assert receiver.wait(20) == 0
+        assert receiver.stdout.read().splitlines() == ["21", "22", "23"]
+    assert not any("taken the place" in line for line in bridge.log)
+
+
 def test_what_arrives_is_decoded(bridge):
     with command.started("spacewire", "sniff", bridge.second, "-n", 2, "--for", "20s", stderr=None) as sniffer:
         command.wait_until(lambda: any("second" in line for line in bridge.log), "the sniffer is there")

@@ -24,8 +24,8 @@ pub use link::{Completion, FarEnd, Link, LinkError, Operation, Outcome, Subscrip
 pub use plan::{Mode, Plan, Repeats, Size, Test, Until};
 pub use result::{
     Binding, Clock, ClockDifference, Cpu, Document, Environment, Estimate, Fairness, FarEndFacts, Interval, Latency,
-    Limit, LimitKind, Loss, Measurement, NodeShare, ProcessCpu, Published, Rate, SCHEMA, SCHEMA_1, Side, Stage, State,
-    TcpTimes, Tool, Verdict,
+    Limit, LimitKind, Loss, Measurement, NodeShare, ProcessCpu, Published, Rate, SCHEMA, SCHEMA_1, Side,
+    SimulationCost, Stage, State, TcpTimes, Tool, Verdict,
 };
 pub use run::{Progress, Run, Unwatched, Watch, run};
 pub use sizes::Sizes;

@@ -72,6 +72,8 @@ pub struct FarEnd {
     pub served: Vec<u64>,
     /// Duplicates and reordered ones among what it received; `lost` stays 0, because it cannot know.
     pub loss: Loss,
+    /// The time by which it has fallen behind the pace that it is to keep, if it keeps one and says so.
+    pub shortfall_s: Option<f64>,
     /// How far its clock is ahead, if ages of updates depend on that.
     pub clock: Option<ClockDifference>,
     /// How long its stages took, by their names and in their order, while this link samples any.

@@ -2,7 +2,7 @@
 
 mod cpu;
 
-pub use cpu::{Cpu, ProcessCpu};
+pub use cpu::{Cpu, ProcessCpu, SimulationCost};
 
 use crate::{Mode, Test, statistics};
 use hodo_io::nic::Nic;
@@ -143,6 +143,12 @@ pub struct Measurement {
     pub latency_ns: Option<Latency>,
     /// The CPU time that it cost.
     pub cpu: Cpu,
+    /// The cost of computing a simulated link on this host, which its figures do not hold; absent of other links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulation: Option<SimulationCost>,
+    /// The time by which the far end fell behind the pace that it is to keep, in the counted time; absent if it keeps none, or does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortfall_s: Option<f64>,
     /// The report of this side's TCP on the counted time; null if the link is not TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpTimes>,
@@ -173,6 +179,16 @@ pub struct Measurement {
 }
 
 impl Measurement {
+    /// Returns the sentence about a far end that did not keep its pace; `None` where it did, or does not say.
+    #[must_use]
+    pub fn shortfall_text(&self) -> Option<String> {
+        let shortfall_s = self.shortfall_s.filter(|shortfall_s| *shortfall_s > 0.0)?;
+        let percent = 100.0 * shortfall_s / self.elapsed_s;
+        Some(format!(
+            "the far end fell {shortfall_s:.3} s behind its pace ({percent:.1} % of the time): its processor was too slow, or taken away"
+        ))
+    }
+
     /// Returns the share of its schedule that was held; `None` without a schedule.
     #[must_use]
     pub fn schedule_held(&self) -> Option<f64> {

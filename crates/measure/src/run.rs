@@ -45,6 +45,11 @@ pub trait Watch: Sync {
         None
     }
 
+    /// Returns the seconds that have passed by this host's clock since any origin. That of a simulated link tells another time.
+    fn host_s(&self) -> Option<f64> {
+        None
+    }
+
     /// Returns the seconds that the machine's processors were busy, and seconds in all, both summed over processors
     /// since any origin.
     fn machine_busy_s(&self) -> Option<(f64, f64)> {
@@ -112,6 +117,10 @@ pub struct Run {
     pub latency: Option<Latency>,
     /// The CPU time that it cost.
     pub cpu: Cpu,
+    /// The counted time by this host's clock.
+    pub host_s: Option<f64>,
+    /// The time by which the far end fell behind the pace that it is to keep, if it keeps one and says so.
+    pub shortfall_s: Option<f64>,
     /// The report of this side's TCP on the counted time.
     pub tcp: Option<TcpTimes>,
     /// Operations started in the counted time that did not arrive as sent.
@@ -244,6 +253,8 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: &[Found], error: Option<Lin
         rate,
         latency: histogram.latency(),
         cpu: accounts::cpu(first, all.elapsed_s, all.operations),
+        host_s: first.host_s[0].zip(first.host_s[1]).map(|(from, to)| to - from),
+        shortfall_s: first.shortfall_s(),
         tcp: accounts::tcp(found.iter().map(|link| &link.accounts)),
         stages: stages::stages(found),
         clock_difference: if plan.test == Test::Updates { clock_difference(found) } else { None },
@@ -349,6 +360,8 @@ impl Run {
             rate: self.rate,
             latency_ns: self.latency,
             cpu: self.cpu,
+            simulation: None,
+            shortfall_s: self.shortfall_s,
             tcp: self.tcp,
             loss: self.loss,
             limit: None,

@@ -61,6 +61,12 @@ pub(crate) fn columns(group: &[&Measurement]) -> Vec<Column> {
         column(["CPU %", "here"], right, 12, &|m| whole(m.cpu.local.map(|process| process.percent))),
         column(["CPU %", "far"], right, 11, &|m| whole(m.cpu.remote.map(|process| process.percent))),
         column(["CPU %", "all"], right, 10, &|m| whole(m.cpu.machine_percent)),
+        column(["host", "× real"], right, 38, &|m| {
+            figure_cell(m.simulation.map(|cost| cost.times_real_time), |times| units::digits(times, 2))
+        }),
+        column(["host", "CPU/op."], right, 37, &|m| {
+            figure_cell(m.simulation.and_then(|cost| cost.local_ns_per_operation), units::time_ns)
+        }),
         column(["", "limit"], right, 95, &|m| Cell {
             sort: m.limit.as_ref().and_then(|limit| limit.payload_bits_per_s),
             ..figure::limit_text(m).unwrap_or_else(|| UNKNOWN.into()).into()

@@ -160,9 +160,20 @@ pub(crate) fn is_over_the_line(measurement: &Measurement) -> bool {
     limit.zip(share).is_some_and(|(limit, share)| limits::red_flag(limit, share).is_some())
 }
 
+/// Returns whether the row has beaten its baseline.
+fn has_beaten(measurement: &Measurement) -> bool {
+    let (limit, share) = (measurement.limit.as_ref(), measurement.share_of_limit);
+    limit.zip(share).is_some_and(|(limit, share)| limits::is_beaten(limit, share))
+}
+
 /// Returns whether the verdict says more than that the row is stable.
 pub(crate) fn has_doubt(m: &Measurement) -> bool {
-    m.verdict.state != State::Stable || is_over_the_line(m) || m.cpu.others_text().is_some()
+    m.verdict.state != State::Stable || is_over_the_line(m) || has_beaten(m) || has_reason_to_doubt(m)
+}
+
+/// Returns whether other programs or a far end that did not keep its pace are in the verdict.
+fn has_reason_to_doubt(m: &Measurement) -> bool {
+    m.cpu.others_text().is_some() || m.shortfall_text().is_some()
 }
 
 /// Returns the verdict in a sentence that begins with its state, once.

@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use hodo_measure::{
     Binding, Clock, Cpu, Document, Environment, Estimate, FarEndFacts, Interval, Latency, Limit, LimitKind, Loss,
-    Measurement, Mode, ProcessCpu, Rate, SCHEMA, Side, Stage, State, Test, Tool, Verdict,
+    Measurement, Mode, ProcessCpu, Rate, SCHEMA, Side, SimulationCost, Stage, State, Test, Tool, Verdict,
 };
 
 /// Rates, latencies, channels, random sizes and a schedule, over two protocols, with losses and doubtful verdicts.
@@ -108,6 +108,22 @@ fn stages(time_ns: f64, count: u64) -> Vec<Stage> {
     stages.map(stage).to_vec()
 }
 
+/// Returns a row of a simulated link, which this host computed at twice real time.
+pub(crate) fn simulated(size: u64) -> Measurement {
+    let cpu = Cpu {
+        machine_percent: Some(61.0),
+        local: Some(ProcessCpu { user_s: 0.28, system_s: 0.01, ..ProcessCpu::default() }),
+        local_ns_per_operation: Some(2_900.0),
+        ..Cpu::default()
+    };
+    Measurement {
+        link: "sim+tcp://".into(),
+        cpu: Cpu::default(),
+        simulation: SimulationCost::of(&cpu, 0.6, 0.3),
+        ..rate("tcp", Mode::Send, size)
+    }
+}
+
 fn channels(channels: u32) -> Measurement {
     let rate = (900_000.0 / (1.0 + f64::from(channels).log10() * 0.13)).round();
     let mut m = plan("tcp", Test::Channels, Mode::Both, 64, rate, 0.88);
@@ -189,6 +205,8 @@ fn plan(protocol: &str, test: Test, mode: Mode, size: u64, rate: f64, share: f64
             saw: Some(format!("{:.0} % of the baseline; the busiest processor 98 % busy", share * 100.0)),
         }),
         share_of_limit: Some(share),
+        simulation: None,
+        shortfall_s: None,
         stages: Vec::new(),
         clock_difference: None,
         verdict: Verdict { state: State::Stable, text: "no slope, one level, repeats within 2 %".into() },

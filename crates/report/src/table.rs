@@ -45,6 +45,9 @@ pub fn line(m: &Measurement) -> String {
     if m.loss.lost > 0 {
         parts.push(format!("{} lost", units::count(m.loss.lost)));
     }
+    if let Some(cost) = &m.simulation {
+        parts.push(format!("{} × real time", units::digits(cost.times_real_time, 2)));
+    }
     parts.push(curve(m, 16));
     parts.push(m.verdict.state.word().into());
     parts.retain(|part| !part.is_empty());
@@ -225,6 +228,16 @@ mod tests {
     }
 
     #[test]
+    fn what_a_simulation_cost_this_host_has_columns_of_its_own() {
+        let text = table(&[sample::simulated(64)], Style { width: 160, color: false });
+        let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+        assert!(rows[1].windows(3).any(|heads| heads == ["×", "real", "CPU/op."]), "{text}");
+        assert!(rows[2].windows(3).any(|cells| cells == ["2.0", "2.90", "µs"]), "{text}");
+        assert!(!text.contains("CPU %") && line(&sample::simulated(64)).contains("2.0 × real time"), "{text}");
+        assert!(!plain(250).contains("× real"), "no other link has them");
+    }
+
+    #[test]
     fn how_even_the_nodes_were_stands_under_their_row() {
         let mut m = sample::rate("farm", Mode::Send, 32_000);
         m.nodes = (0..).zip([99, 100]).map(|(number, events)| NodeShare { number, events }).collect();
@@ -274,6 +287,29 @@ mod tests {
             sentence.contains("stable: ") && sentence.contains("other programs took 31 % of the machine"),
             "{sentence}"
         );
+    }
+
+    #[test]
+    fn a_stable_row_that_beat_bare_sockets_says_so() {
+        let mut m = sample::rate("tcp", Mode::Send, 64);
+        m.share_of_limit = Some(1.2);
+        assert!(explain(&m).is_empty(), "that is within what bare sockets vary");
+        m.share_of_limit = Some(1.6);
+        let text = m.limit.as_ref().and_then(|limit| hodo_measure::limits::beaten_text(limit, 1.6));
+        m.verdict.text = format!("stable: the rate varies by 1.0 %; {}", text.expect("beaten"));
+        let [sentence] = &explain(&m)[..] else { panic!("{:?}", explain(&m)) };
+        assert!(sentence.contains("1.6 times the baseline"), "{sentence}");
+    }
+
+    #[test]
+    fn a_far_end_that_did_not_keep_its_pace_is_named() {
+        let mut m = sample::rate("tcp", Mode::Send, 64);
+        m.shortfall_s = Some(0.0);
+        assert!(explain(&m).is_empty(), "it kept it");
+        m.shortfall_s = Some(0.2);
+        m.verdict.text = format!("stable: it is; {}", m.shortfall_text().expect("it fell behind"));
+        let [sentence] = &explain(&m)[..] else { panic!("{:?}", explain(&m)) };
+        assert!(sentence.contains("the far end fell 0.200 s behind its pace (10.0 % of the time)"), "{sentence}");
     }
 
     /// They are not operations: one may hold many, or a part of one.

@@ -5,7 +5,7 @@ use crate::units::round_to;
 use hodo_measure::{Document, Latency, Measurement, ProcessCpu};
 
 /// The columns, in order.
-pub const COLUMNS: [&str; 48] = [
+pub const COLUMNS: [&str; 55] = [
     "protocol",
     "link",
     "test",
@@ -54,6 +54,13 @@ pub const COLUMNS: [&str; 48] = [
     "kernel",
     "started",
     "commit",
+    "simulation_host_s",
+    "simulation_times_real_time",
+    "simulation_machine_percent",
+    "simulation_local_percent",
+    "simulation_local_ns_per_operation",
+    "simulation_user_s",
+    "simulation_system_s",
 ];
 
 /// Writes one header line and one line for each measurement: tab-separated, no quoting, an empty cell for what is null.
@@ -61,7 +68,8 @@ pub const COLUMNS: [&str; 48] = [
 /// If sizes were drawn at random, `size_bytes` holds their mean, rounded up, so that the column stays numeric and
 /// `operations_per_s * size_bytes` stays the payload rate. Floats have seven significant digits. Tabs and line ends
 /// inside a name become spaces. `rate_low` and `rate_high` are the ends of the interval of `operations_per_s`;
-/// `cpu_s_per_gbit` is CPU time of both processes, `user_s` and `system_s` that of this one.
+/// `cpu_s_per_gbit` is CPU time of both processes, `user_s` and `system_s` that of this one; what begins with `simulation` is the cost of
+/// computing a simulated link on this host.
 #[must_use]
 pub fn tsv(document: &Document) -> String {
     let mut text = COLUMNS.join("\t");
@@ -72,7 +80,8 @@ pub fn tsv(document: &Document) -> String {
             .chain(found_cells(measurement))
             .chain(limit_cells(measurement))
             .chain(detail_cells(measurement))
-            .chain(document_cells(document));
+            .chain(document_cells(document))
+            .chain(simulation_cells(measurement));
         text.push_str(&cells.collect::<Vec<_>>().join("\t"));
         text.push('\n');
     }
@@ -155,6 +164,20 @@ fn document_cells(document: &Document) -> [String; 4] {
         .map(|text| text.as_deref().map_or_else(String::new, word))
 }
 
+fn simulation_cells(m: &Measurement) -> [String; 7] {
+    let cost = m.simulation.as_ref();
+    let local = cost.and_then(|cost| cost.local);
+    [
+        number(cost.map(|cost| cost.host_s)),
+        number(cost.map(|cost| cost.times_real_time)),
+        number(cost.and_then(|cost| cost.machine_percent)),
+        number(local.map(|local| local.percent)),
+        number(cost.and_then(|cost| cost.local_ns_per_operation)),
+        number(local.map(|local| local.user_s)),
+        number(local.map(|local| local.system_s)),
+    ]
+}
+
 fn time_us(ns: Option<f64>) -> String {
     number(ns.map(|ns| ns / 1e3))
 }
@@ -189,14 +212,15 @@ mod tests {
              limit_kind\tlimit_us\tbinds\trate_low\trate_high\tlatency_min_us\tlatency_p90_us\tlatency_p99_9_us\t\
              latency_max_us\tcpu_local_ns_per_operation\tcpu_remote_ns_per_operation\tcpu_s_per_gbit\tuser_s\t\
              system_s\trate_asked\tseed\tduplicated\treordered\trefused\toverrun\tsimulated\thost\tkernel\t\
-             started\tcommit"
+             started\tcommit\tsimulation_host_s\tsimulation_times_real_time\tsimulation_machine_percent\t\
+             simulation_local_percent\tsimulation_local_ns_per_operation\tsimulation_user_s\tsimulation_system_s"
         );
         assert_eq!(
             lines[1],
             "tcp\ttcp://127.0.0.1:4242\trate\tsend\t32768\t32\t1\t1\tblock\t5\t156250\t40960\t207.8647\t205.055\t\
              244.351\t97.4\t98.2\t96.1\t43574.47\t0.94\t0\t0\tstable\t\
              baseline\t\tcpu\t155000\t157344\t201.728\t216.063\t298.239\t414.719\t6285\t6150\t0.04743652\t\
-             0.3928\t1.5712\t\t1\t0\t0\t0\t0\tfalse\tbench1\t6.1.0-18-amd64\t2024-05-17T09:30:00Z\t0123abc"
+             0.3928\t1.5712\t\t1\t0\t0\t0\t0\tfalse\tbench1\t6.1.0-18-amd64\t2024-05-17T09:30:00Z\t0123abc\t\t\t\t\t\t\t"
         );
         assert_eq!(lines.len(), 2);
     }
@@ -215,6 +239,18 @@ mod tests {
         assert_eq!(cells.len(), COLUMNS.len());
         assert_eq!(cells[1], "a b c  ");
         assert!(cells[11..20].iter().all(|cell| cell.is_empty()), "{cells:?}");
+    }
+
+    #[test]
+    fn the_cost_of_a_simulation_stands_apart_from_that_of_a_link() {
+        let text = tsv_of(sample::simulated(64));
+        let cells: Vec<&str> = text.lines().nth(1).unwrap().split('\t').collect();
+        let cell = |name: &str| cells[COLUMNS.iter().position(|column| *column == name).unwrap()];
+        assert_eq!(["cpu_local_percent", "user_s", "cpu_local_ns_per_operation"].map(cell), ["", "", ""]);
+        assert_eq!(
+            ["host_s", "times_real_time", "local_percent"].map(|name| cell(&format!("simulation_{name}"))),
+            ["0.3", "2", "96.66667"]
+        );
     }
 
     #[test]

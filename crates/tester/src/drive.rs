@@ -2,7 +2,8 @@
 
 use crate::{Observer, Opened};
 use hodo_io::usage::{MachineTime, Usage};
-use hodo_io::{Programs, affinity};
+use hodo_io::{Clock, Programs, affinity};
+use hodo_machine::Instant;
 use hodo_measure::{Plan, Run, Watch};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,7 +20,7 @@ pub fn drive(
     observer: &dyn Observer,
 ) -> Run {
     let Opened { links, cpus, .. } = opened;
-    let watch = Attended { cpus, processors, programs, stop, observer };
+    let watch = Attended { cpus, processors, programs, stop, observer, clock: Clock::start() };
     // A process or thread that is started later, a far end above all, would inherit the processor that a single link is
     // driven on.
     affinity::keep(|| hodo_measure::run(links, plan, &watch))
@@ -32,6 +33,7 @@ struct Attended<'a> {
     programs: Option<&'a Programs>,
     stop: &'a AtomicBool,
     observer: &'a dyn Observer,
+    clock: Clock,
 }
 
 impl Watch for Attended<'_> {
@@ -44,6 +46,10 @@ impl Watch for Attended<'_> {
 
     fn local_usage(&self) -> Option<Usage> {
         Some(Usage::of_process())
+    }
+
+    fn host_s(&self) -> Option<f64> {
+        Some((self.clock.now() - Instant::ZERO).as_secs_f64())
     }
 
     fn machine_busy_s(&self) -> Option<(f64, f64)> {

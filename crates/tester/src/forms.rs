@@ -49,9 +49,11 @@ pub fn plots(document: &Document) -> impl Iterator<Item = (&'static str, String)
     Picture::ALL.into_iter().filter_map(|picture| {
         let name = match picture {
             Picture::Rate => "rate.svg",
+            Picture::Operations => "operations.svg",
             Picture::Latency => "latency.svg",
             Picture::Distribution => "distribution.svg",
             Picture::OverTime => "over-time.svg",
+            Picture::Cpu => "cpu.svg",
         };
         plot::svg(picture, document).map(|svg| (name, svg))
     })

@@ -10,10 +10,10 @@ use crate::{Benchmark, Error, Observer, Opened, Settings, Uri, environment};
 use hodo_io::Programs;
 use hodo_io::nic::Nic;
 use hodo_measure::limits::{self, Baseline, OnTheWire, RoundTrip};
-use hodo_measure::{Cpu, Document, FarEndFacts, LinkError, Measurement, Plan, State, Test};
+use hodo_measure::{Document, FarEndFacts, Limit, LinkError, Measurement, Plan, SimulationCost, State, Test};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How often more than before and after a row bare sockets are measured, while the row is too far above them.
+/// How often more than before and after a row bare sockets are measured, while the row has beaten them.
 const MORE_LOOKS: usize = 6;
 
 /// A run of one link.
@@ -108,11 +108,12 @@ impl Steps<'_> {
         if run.error.is_none() {
             look(self, &mut opened);
         }
-        let error = run.error.clone();
+        let (error, host_s) = (run.error.clone(), run.host_s);
         let mut found = run.into_measurement(self.benchmark.link.scheme, &self.benchmark.link.to_string(), plan);
-        if self.benchmark.link.simulated {
-            // The CPU time of computing the simulation says nothing of the link, and would differ from run to run.
-            found.cpu = Cpu::default();
+        if !real {
+            // The CPU time of computing the simulation says nothing of the link, and differs from run to run.
+            let cpu = std::mem::take(&mut found.cpu);
+            found.simulation = host_s.and_then(|host_s| SimulationCost::of(&cpu, found.elapsed_s, host_s));
         }
         if is_here(&opened) && found.cpu.remote.is_none() {
             // It would be counted with the others.
@@ -123,19 +124,21 @@ impl Steps<'_> {
         loop {
             let baseline = baselines.iter().cloned().reduce(|one: Baseline, other| one.with(&other));
             found.limit = crate::limit(&wire, &opened, line, baseline.as_ref(), round_trip.clone(), &found);
-            // A row far above bare sockets: those had a bad moment.
-            if found.limit.is_some() || looks == 0 || self.stop.load(Ordering::Relaxed) {
+            found.share_of_limit = found.limit.as_ref().and_then(|limit| limits::share(&found, limit));
+            // A row far above bare sockets: those may have had a bad moment.
+            let is_beaten = of_limit(&found).is_some_and(|(limit, share)| limits::is_beaten(limit, share));
+            if !is_beaten || looks == 0 || self.stop.load(Ordering::Relaxed) {
                 break;
             }
             looks -= 1;
             baselines.extend(self.baseline(&wire, &settings, plan, &placement));
         }
-        found.share_of_limit = found.limit.as_ref().and_then(|limit| limits::share(&found, limit));
-        if let Some(flag) = found.limit.as_ref().zip(found.share_of_limit).and_then(|(l, s)| limits::red_flag(l, s)) {
-            found.verdict.text = format!("{}; {flag}", found.verdict.text);
+        let passed = |(l, s)| limits::red_flag(l, s).or_else(|| limits::beaten_text(l, s));
+        if let Some(passed) = of_limit(&found).and_then(passed) {
+            found.verdict.text = format!("{}; {passed}", found.verdict.text);
         }
-        if let Some(others) = found.cpu.others_text() {
-            found.verdict.text = format!("{}; {others}", found.verdict.text);
+        for more in [found.shortfall_text(), found.cpu.others_text()].into_iter().flatten() {
+            found.verdict.text = format!("{}; {more}", found.verdict.text);
         }
         if let Some(ended) = far_end.as_mut().and_then(Running::ended) {
             found.verdict.text = format!("{}; {ended}", found.verdict.text);
@@ -238,6 +241,11 @@ fn busy_processors(placement: &Placement) -> Vec<usize> {
         return Vec::new();
     }
     placement.here.iter().chain(&placement.far).copied().collect()
+}
+
+/// Returns a row's limit and the share of it.
+fn of_limit(found: &Measurement) -> Option<(&Limit, f64)> {
+    found.limit.as_ref().zip(found.share_of_limit)
 }
 
 /// Returns whether both sides are on this host, where there is no line between them.

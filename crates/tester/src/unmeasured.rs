@@ -10,6 +10,8 @@ pub fn unmeasured(protocol: &str, link: &str, plan: &Plan, state: State, why: &s
         rate: Rate::default(),
         latency: None,
         cpu: Cpu::default(),
+        host_s: None,
+        shortfall_s: None,
         tcp: None,
         loss: Loss::default(),
         stages: Vec::new(),

@@ -7,7 +7,7 @@ use hodo_measure::units;
 use hodo_spacewire_host::machines::rmap::packet::ADDRESS_MAX;
 use hodo_spacewire_host::machines::rmap::{Crc, Destination, InitiatorSettings, ReplyAddress};
 use hodo_spacewire_host::recording::RecordOptions;
-use hodo_spacewire_host::session::{RmapSession, Session, SessionSettings};
+use hodo_spacewire_host::session::{Directions, RmapSession, Session, SessionSettings};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -31,8 +31,9 @@ pub struct PortOptions {
 }
 
 impl PortOptions {
-    pub fn open(&self) -> Result<Session, Error> {
-        let settings = SessionSettings { timeout: self.timeout, wait: self.wait, ..SessionSettings::default() };
+    pub fn open(&self, directions: Directions) -> Result<Session, Error> {
+        let (timeout, wait) = (self.timeout, self.wait);
+        let settings = SessionSettings { timeout, wait, directions, ..SessionSettings::default() };
         Ok(Session::connect(&self.port, &settings)?)
     }
 }
@@ -113,7 +114,7 @@ impl TargetOptions {
 
     pub fn open(&self, port: &PortOptions) -> Result<RmapSession, Error> {
         let settings = InitiatorSettings { logical_address: self.initiator, ..InitiatorSettings::default() };
-        Ok(RmapSession::new(port.open()?, settings))
+        Ok(RmapSession::new(port.open(Directions::Both)?, settings))
     }
 }
 

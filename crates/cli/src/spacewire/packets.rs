@@ -8,7 +8,7 @@ use hodo_measure::units;
 use hodo_spacewire_host::describe;
 use hodo_spacewire_host::machines::EndOfPacket;
 use hodo_spacewire_host::recording::{PortRecording, RecordOptions};
-use hodo_spacewire_host::session::{Arrival, Session};
+use hodo_spacewire_host::session::{Arrival, Directions, Session};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const KEPT_MAX: usize = 1 << 30;
 pub fn send(options: &SendOptions) -> Result<Outcome, Error> {
     let packets = packets(options)?;
     let stop = interrupt::flag()?;
-    let mut port = options.port.open()?;
+    let mut port = options.port.open(Directions::Sending)?;
     let (mut sent, mut bytes) = (0_u64, 0_u64);
     'all: for _ in 0..options.count {
         for (packet, end) in &packets {
@@ -65,7 +65,7 @@ pub fn receive(options: &ReceiveOptions) -> Result<Outcome, Error> {
     let output = options.output.as_deref().map(|file| Target::prepare("--output", file)).transpose()?;
     let mut kept = Vec::new();
     let watched = Watched::new(options.count, options.within, options.time_codes)?;
-    let mut port = options.port.open()?;
+    let mut port = options.port.open(Directions::Receiving)?;
     let outcome = watched.each(&mut port, |_, arrival| match (arrival, &output) {
         (Arrival::TimeCode(code), None) => terminal::print(&format!("time-code {code:#04x}\n")),
         (Arrival::TimeCode(_), Some(_)) => Ok(()),
@@ -98,7 +98,7 @@ pub fn sniff(options: &SniffOptions) -> Result<Outcome, Error> {
         })
     };
     let mut recording = options.record.options(false)?.map(begin).transpose()?;
-    let mut port = options.port.open()?;
+    let mut port = options.port.open(Directions::Receiving)?;
     let outcome = watched.each(&mut port, |at, arrival| {
         let at = at.as_secs_f64();
         let text = match arrival {
@@ -124,7 +124,7 @@ pub fn sniff(options: &SniffOptions) -> Result<Outcome, Error> {
 /// Sends time-codes.
 pub fn time_codes(options: &TimeCodeOptions) -> Result<Outcome, Error> {
     let stop = interrupt::flag()?;
-    let mut port = options.port.open()?;
+    let mut port = options.port.open(Directions::Sending)?;
     let every = Duration::from_secs_f64(1.0 / options.rate);
     let begin = Instant::now();
     let count = if options.forever { u64::MAX } else { options.count };

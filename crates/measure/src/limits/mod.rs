@@ -39,7 +39,7 @@ pub use latency::FIBRE_NS_PER_KM;
 pub use model::{Model, ModelledWay};
 pub use on_the_wire::{Carrier, Hop, Messages, OnTheWire, Service, Theory, Way};
 pub use rate::parse_rate;
-pub use row::{Baseline, Conditions, REACHED, RoundTrip, limit, red_flag, share};
+pub use row::{Baseline, Conditions, REACHED, RoundTrip, beaten_text, is_beaten, limit, red_flag, share};
 pub use shared::Fan;
 pub use transport::{Ip, Packing, Path, Transport, WireCost};
 

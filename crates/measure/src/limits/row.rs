@@ -18,10 +18,8 @@ const HELD_BACK: f64 = 0.5;
 const COUNTED_MIN_S: f64 = 0.2;
 /// A share of a line over this one is a mistake and not the last digit of a rate.
 const OVER_THE_LINE: f64 = 1.005;
-/// A baseline that a row passed by more than this had a bad moment, and bounds nothing beside another bound.
-const PASSED: f64 = 1.25;
-/// Alone, it is shown up to here; passed by more, it was no baseline.
-const PASSED_ALONE: f64 = 2.5;
+/// Bare sockets that a row passed by more than this had a bad moment, or do less than the link.
+const BEATEN: f64 = 1.25;
 
 /// The performance of bare sockets before and after a row, in the shape of its operations.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +51,16 @@ impl Baseline {
             cost_ns: lesser(self.cost_ns, other.cost_ns),
             spread: if a.max(b) > 0.0 { (a - b).abs() / a.max(b) } else { 0.0 },
             shape: self.shape,
+        }
+    }
+
+    /// Returns the bound of a rate.
+    fn bound(&self, is_lone: bool) -> Bound {
+        Bound {
+            binds: if is_lone { Binding::RoundTrip } else { Binding::Unknown },
+            operations_per_s: self.operations_per_s,
+            formula: self.formula(),
+            assumes: "bare sockets, measured before and after with the same wait and placement".into(),
         }
     }
 
@@ -149,14 +157,32 @@ pub fn share(found: &Measurement, limit: &Limit) -> Option<f64> {
     .filter(usable)
 }
 
-/// Returns a sentence for the verdict if a row has passed a bound that nothing can pass.
+/// Returns a sentence for the verdict if a row has passed the bound of its line, which nothing can pass. What the processors' bound
+/// beside a line says was measured on bare sockets, which can be passed.
 #[must_use]
 pub fn red_flag(limit: &Limit, share: f64) -> Option<String> {
     let percent = share * 100.0;
-    (limit.kind == LimitKind::Line && share > OVER_THE_LINE).then(|| {
+    let is_of_line = limit.kind == LimitKind::Line && matches!(limit.binds, Binding::Line | Binding::RoundTrip);
+    (is_of_line && share > OVER_THE_LINE).then(|| {
         format!(
             "RED FLAG: {percent:.0} % of the line's limit, which nothing can pass; the line is faster than was said, or \
              the traffic does not take it"
+        )
+    })
+}
+
+/// Returns whether a row has passed its baseline of bare sockets by so much that these say nothing of what is possible.
+#[must_use]
+pub fn is_beaten(limit: &Limit, share: f64) -> bool {
+    limit.kind == LimitKind::Baseline && share > BEATEN
+}
+
+/// Returns a sentence for the verdict if a row has [beaten](is_beaten) its baseline.
+#[must_use]
+pub fn beaten_text(limit: &Limit, share: f64) -> Option<String> {
+    is_beaten(limit, share).then(|| {
+        format!(
+            "{share:.1} times the baseline: bare sockets in a plain loop did less, so they are no bound of this link"
         )
     })
 }
@@ -183,32 +209,23 @@ fn bounds(found: &Measurement, wire: &OnTheWire, conditions: &Conditions<'_>) ->
     }
     bounds.extend(wire.service.as_ref().map(Service::bound));
     if let Some(bare) = conditions.baseline {
-        match (&conditions.line, bare.cost_ns) {
+        let measured = match (&conditions.line, bare.cost_ns) {
             // One at a time leaves each core idle while the other side has it.
-            (Some(_), Some(cost_ns)) if in_flight > 1 || found.test == Test::Updates => bounds.push(Bound {
+            (Some(_), Some(cost_ns)) if in_flight > 1 || found.test == Test::Updates => Some(Bound {
                 assumes: "bare sockets over this host's loopback; the far end has as many cores as good".into(),
                 ..Bound::cpu(conditions.cores.max(1), cost_ns)
             }),
-            (None, _) if found.rate.operations_per_s.median <= passed_most(&bounds) * bare.operations_per_s => bounds
-                .push(Bound {
-                    binds: if in_flight == 1 && found.test != Test::Updates {
-                        Binding::RoundTrip
-                    } else {
-                        Binding::Unknown
-                    },
-                    operations_per_s: bare.operations_per_s,
-                    formula: bare.formula(),
-                    assumes: "bare sockets, measured before and after with the same wait and placement".into(),
-                }),
-            _ => {}
-        }
+            (None, _) => Some(bare.bound(in_flight == 1 && found.test != Test::Updates)),
+            _ => None,
+        };
+        let reached = found.rate.operations_per_s.median;
+        let is_beaten = |bound: &Bound| reached > BEATEN * bound.operations_per_s;
+        // What is computed is an upper bound, and says more than bare sockets that were beaten: a line at any share, else what was reached.
+        let another_counts =
+            conditions.line.is_some() || bounds.iter().any(|bound| reached >= REACHED * bound.operations_per_s);
+        bounds.extend(measured.filter(|bound| !(another_counts && is_beaten(bound))));
     }
     bounds
-}
-
-/// Returns by how much a row may pass the baseline beside these bounds.
-fn passed_most(others: &[Bound]) -> f64 {
-    if others.is_empty() { PASSED_ALONE } else { PASSED }
 }
 
 /// Returns the bounds of the window of operations and of that of messages, over the round-trip.

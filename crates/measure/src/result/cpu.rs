@@ -34,6 +34,36 @@ impl Cpu {
     }
 }
 
+/// The cost of computing a simulated link on this host, by this host's clock. It says nothing of the link, whose time is virtual.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SimulationCost {
+    /// The time that the counted part took.
+    pub host_s: f64,
+    /// The counted time of the simulation over that of the host: under 1, this host could not hold it in real time.
+    pub times_real_time: f64,
+    /// The whole machine meanwhile, 100 for all processors busy.
+    pub machine_percent: Option<f64>,
+    /// This process, in which both ends and what is between them are computed; percent is of the host's time.
+    pub local: Option<ProcessCpu>,
+    /// CPU time of this process per operation.
+    pub local_ns_per_operation: Option<f64>,
+}
+
+impl SimulationCost {
+    /// Returns the cost of a simulated run of `elapsed_s`, from what it used of this host in `host_s`; `None` if no time passed.
+    #[must_use]
+    pub fn of(cpu: &Cpu, elapsed_s: f64, host_s: f64) -> Option<Self> {
+        let local = cpu.local.map(|local| ProcessCpu { percent: 100.0 * local.cpu_s() / host_s, ..local });
+        (host_s > 0.0 && elapsed_s > 0.0).then_some(SimulationCost {
+            host_s,
+            times_real_time: elapsed_s / host_s,
+            machine_percent: cpu.machine_percent,
+            local,
+            local_ns_per_operation: cpu.local_ns_per_operation,
+        })
+    }
+}
+
 /// One process over the counted time.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ProcessCpu {
@@ -52,6 +82,12 @@ pub struct ProcessCpu {
 }
 
 impl ProcessCpu {
+    /// Returns the seconds in user mode and in the kernel together.
+    #[must_use]
+    pub fn cpu_s(&self) -> f64 {
+        self.user_s + self.system_s
+    }
+
     /// Returns the CPU of a process that used this in so many seconds.
     #[must_use]
     pub fn of(usage: &Usage, elapsed_s: f64) -> Self {
@@ -63,5 +99,28 @@ impl ProcessCpu {
             involuntary_switches: usage.involuntary_switches,
             max_rss_bytes: usage.max_rss_bytes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes 0.6 s of a link that 0.3 s of the host computed, 0.29 s of which this process had a processor.
+    #[test]
+    fn a_simulation_costs_time_of_the_host_and_not_of_the_link() {
+        // What was counted over virtual time is half of what it was.
+        let local = ProcessCpu { percent: 48.3, user_s: 0.28, system_s: 0.01, ..ProcessCpu::default() };
+        let cpu = Cpu {
+            machine_percent: Some(61.0),
+            local: Some(local),
+            local_ns_per_operation: Some(2_900.0),
+            ..Cpu::default()
+        };
+        let cost = SimulationCost::of(&cpu, 0.6, 0.3).expect("time has passed");
+        assert_eq!((cost.host_s, cost.times_real_time, cost.machine_percent), (0.3, 2.0, Some(61.0)));
+        assert_eq!(cost.local.map(|local| local.percent.round()), Some(97.0));
+        assert_eq!(cost.local_ns_per_operation, Some(2_900.0));
+        assert_eq!([SimulationCost::of(&cpu, 0.0, 0.3), SimulationCost::of(&cpu, 0.6, 0.0)], [None, None]);
     }
 }

@@ -7,6 +7,8 @@ pub(super) struct Accounts {
     pub far: [Option<FarEnd>; 4],
     /// This side's process at the start and the end of the counted time.
     pub local: [Option<Usage>; 2],
+    /// The time by this host's clock likewise.
+    pub host_s: [Option<f64>; 2],
     /// The whole machine likewise: busy seconds, and all of them.
     pub machine: [Option<(f64, f64)>; 2],
     /// The CPU seconds of all programs of the machine likewise.
@@ -62,6 +64,12 @@ impl Accounts {
             naks: here.naks + far.naks,
             not_ready: here.not_ready + far.not_ready,
         }
+    }
+
+    /// Returns the time by which the far end fell behind its pace in the counted time.
+    pub fn shortfall_s(&self) -> Option<f64> {
+        let at = |moment| self.far_at(moment)?.shortfall_s;
+        Some((at(Moment::End)? - at(Moment::Start)?).max(0.0))
     }
 
     /// Returns the operations that each node of the far end did in the counted time.

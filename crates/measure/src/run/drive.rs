@@ -426,6 +426,7 @@ impl Drive<'_> {
     fn read_local(&mut self, at: usize) {
         if self.place == 0 {
             self.accounts.local[at] = self.shared.watch.local_usage();
+            self.accounts.host_s[at] = self.shared.watch.host_s();
             self.accounts.machine[at] = self.shared.watch.machine_busy_s();
             self.accounts.programs_s[at] = self.shared.watch.programs_s();
             self.accounts.processors[at] = self.shared.watch.processors_busy_s();

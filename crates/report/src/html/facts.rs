@@ -153,7 +153,8 @@ fn entry(m: &Measurement) -> Markup {
         ("Plan", plan(m)),
         ("Found", found(m)),
         ("Limit", limit),
-        ("Cost", cost(m)),
+        ("Cost", if m.simulation.is_some() { Vec::new() } else { cost(m) }),
+        ("Cost to this host", simulation(m)),
         ("Stages", stages),
         ("Nodes", nodes(m)),
         ("Verdict", verdict),
@@ -216,6 +217,7 @@ fn found(m: &Measurement) -> Vec<Fact> {
     ];
     facts
         .into_iter()
+        .chain(m.shortfall_s.map(|seconds| fact("far end behind its pace", format!("{} s", digits(seconds, 3)))))
         .chain(m.clock_difference.map(|clock| fact("far end's clock", figure::clock_text(clock))))
         .collect()
 }
@@ -252,6 +254,17 @@ fn cost(m: &Measurement) -> Vec<Fact> {
         fact("other programs", cpu.others_percent.map(|percent| format!("{} % of all processors", digits(percent, 3)))),
         fact("here", cpu.local.map(|one| process(&one, cpu.local_ns_per_operation))),
         fact("far end", cpu.remote.map(|one| process(&one, cpu.remote_ns_per_operation))),
+    ]
+}
+
+/// Returns what computing a simulated link cost this host; nothing for other links.
+fn simulation(m: &Measurement) -> Vec<Fact> {
+    let Some(cost) = &m.simulation else { return Vec::new() };
+    let (simulated, host, times) = (digits(m.elapsed_s, 3), digits(cost.host_s, 3), digits(cost.times_real_time, 3));
+    vec![
+        fact("time", format!("{host} s for {simulated} s of the simulation: {times} times real time")),
+        fact("machine", cost.machine_percent.map(|percent| format!("{} % of all processors", digits(percent, 3)))),
+        fact("this process", cost.local.map(|one| process(&one, cost.local_ns_per_operation))),
     ]
 }
 

@@ -45,7 +45,8 @@ fn a_card_quotes_the_best_stable_row() {
     let rows = vec![row(64, State::Noisy), row(1 << 20, State::Drifting)];
     assert_eq!(card_of(rows), ("none stable".into(), "49.66 Gbit/s at 1 MiB is drifting".into()));
     let mut over = row(1 << 20, State::Stable);
-    over.limit.as_mut().expect("the sample has one").kind = hodo_measure::LimitKind::Line;
+    let limit = over.limit.as_mut().expect("the sample has one");
+    (limit.kind, limit.binds) = (hodo_measure::LimitKind::Line, hodo_measure::Binding::Line);
     over.share_of_limit = Some(2.47);
     assert_eq!(card_of(vec![over]).1, "49.66 Gbit/s at 1 MiB is over the line's limit");
     assert_eq!(card_of(vec![row(64, State::Failed)]).1, "nothing measured");

@@ -72,7 +72,7 @@ impl Chart {
         let points = self.series.iter().flat_map(|series| &series.points);
         let heights = points.flat_map(|point| [Some(point.y), point.top, point.limit]).flatten();
         let Some(scale) = Scale::fitting(self.unit, heights) else { return };
-        for (value, label) in scale.ticks((area.height / 34.0) as usize) {
+        for (value, label) in scale.ticks(((area.height / 34.0) as usize).max(2)) {
             let Some(place) = scale.place(value) else { continue };
             let y = area.bottom() - place * area.height;
             svg.line((area.left, y), (area.right(), y), GRID);
@@ -117,6 +117,7 @@ impl Series {
         let (limits, tops) = (over(|point| point.limit), over(|point| point.top));
         svg.series(&self.label, self.color, tips.as_deref(), |svg| {
             if limits.len() > 1 {
+                svg.trail(&limits);
                 svg.path(&limits, LIMIT);
             }
             if tops.len() == line.len() && tops.len() > 1 {

@@ -11,25 +11,31 @@ use hodo_measure::{Latency, Measurement};
 /// One kind of picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Picture {
-    /// Rate and CPU against size, the limit dashed.
+    /// Payload rate and CPU against size, the limit dashed.
     Rate,
+    /// Operations per second and the time for each against size, likewise.
+    Operations,
     /// p50 and p99 of the operations' times against size.
     Latency,
     /// The times at every percentile.
     Distribution,
     /// The rate over the run.
     OverTime,
+    /// CPU of the machine and of either side against size.
+    Cpu,
 }
 
 impl Picture {
     /// Every picture.
-    pub const ALL: [Picture; 4] = [Picture::Rate, Picture::Latency, Picture::Distribution, Picture::OverTime];
+    pub const ALL: [Picture; 6] =
+        [Picture::Rate, Picture::Operations, Picture::Latency, Picture::Distribution, Picture::OverTime, Picture::Cpu];
 
-    /// Returns every picture, the most telling for this group's test first, the rate over the run last.
-    pub(crate) fn in_order(group: &[&Measurement]) -> [Picture; 4] {
+    /// Returns every picture of the page, the most telling for this group's test first, the rate over the run last.
+    pub(crate) fn in_order(group: &[&Measurement]) -> [Picture; 5] {
+        let [rate, operations] = [Picture::Rate, Picture::Operations];
         match Figure::of(group[0]) {
-            Figure::Latency => [Picture::Latency, Picture::Distribution, Picture::Rate, Picture::OverTime],
-            _ => Picture::ALL,
+            Figure::Latency => [Picture::Latency, Picture::Distribution, rate, operations, Picture::OverTime],
+            _ => [rate, operations, Picture::Latency, Picture::Distribution, Picture::OverTime],
         }
     }
 }
@@ -37,14 +43,20 @@ impl Picture {
 /// Returns the charts of a picture for measurements of one protocol, link and test; none if there is nothing to draw.
 pub(crate) fn charts(picture: Picture, group: &[&Measurement]) -> Vec<Chart> {
     let charts = match picture {
-        Picture::Rate => {
-            Across::of(group).map_or_else(Vec::new, |across| vec![rate(group, across), cpu(group, across)])
-        }
-        Picture::Latency => Across::of(group).map_or_else(Vec::new, |across| vec![latency(group, across)]),
+        Picture::Rate => against(group, &[rate, cpu, speed]),
+        Picture::Operations => against(group, &[operations, spacing]),
+        Picture::Latency => against(group, &[latency]),
+        Picture::Cpu => against(group, &[machine, here, far, speed, computing]),
         Picture::Distribution => vec![distribution(group)],
         Picture::OverTime => vec![over_time(group)],
     };
     charts.into_iter().filter(|chart| !chart.series.is_empty()).collect()
+}
+
+/// Returns charts against the fact that differs within a group; none if nothing differs.
+fn against(group: &[&Measurement], charts: &[fn(&[&Measurement], Across) -> Chart]) -> Vec<Chart> {
+    let across = Across::of(group);
+    across.map_or_else(Vec::new, |across| charts.iter().map(|chart| chart(group, across)).collect())
 }
 
 /// The number of series that are shown before a reader chooses: as many as have colours that are easily told apart.
@@ -101,12 +113,56 @@ fn rate(group: &[&Measurement], across: Across) -> Chart {
     })
 }
 
+/// Returns a chart of operations per second; none where that is the payload rate's.
+fn operations(group: &[&Measurement], across: Across) -> Chart {
+    let shown: Vec<&Measurement> = group.iter().copied().filter(|m| Figure::of(m) != Figure::OperationRate).collect();
+    chart(&shown, across, ("Operations", ""), Unit::OperationsPerS, &|m| {
+        let limit = m.limit.as_ref().and_then(|limit| limit.operations_per_s);
+        Some(Point { y: m.rate.operations_per_s.median, limit, ..Point::default() })
+    })
+}
+
+/// Returns a chart of the time between the ends of two operations.
+fn spacing(group: &[&Measurement], across: Across) -> Chart {
+    let note = "of an operation: 1 over their rate";
+    chart(group, across, ("Average time", note), Unit::TimeNs, &|m| {
+        let limit = m.limit.as_ref().and_then(|limit| limit.operations_per_s).map(|rate| 1e9 / rate);
+        Some(Point { y: 1e9 / m.rate.operations_per_s.median, limit, ..Point::default() })
+    })
+}
+
 fn cpu(group: &[&Measurement], across: Across) -> Chart {
     let note = "of the busier side, 100 % is one processor";
-    chart(group, across, ("CPU", note), Unit::Percent, &|m| {
+    value_chart(group, across, ("CPU", note), Unit::Percent, &|m| {
         let sides = [m.cpu.local, m.cpu.remote].into_iter().flatten();
-        sides.map(|process| process.percent).reduce(f64::max).map(|y| Point { y, ..Point::default() })
+        sides.map(|process| process.percent).reduce(f64::max)
     })
+}
+
+fn machine(group: &[&Measurement], across: Across) -> Chart {
+    let note = "100 % is all processors";
+    value_chart(group, across, ("CPU of the machine", note), Unit::Percent, &|m| m.cpu.machine_percent)
+}
+
+fn here(group: &[&Measurement], across: Across) -> Chart {
+    let note = "100 % is one processor";
+    value_chart(group, across, ("CPU of this process", note), Unit::Percent, &|m| Some(m.cpu.local?.percent))
+}
+
+fn far(group: &[&Measurement], across: Across) -> Chart {
+    let note = "100 % is one processor";
+    value_chart(group, across, ("CPU of the far end", note), Unit::Percent, &|m| Some(m.cpu.remote?.percent))
+}
+
+/// Returns a chart of how fast this host computed a simulated link, whose CPU in virtual time would say nothing.
+fn speed(group: &[&Measurement], across: Across) -> Chart {
+    let title = ("This host", "simulated time over its own; under 1 it is slower than the link");
+    value_chart(group, across, title, Unit::Times, &|m| Some(m.simulation?.times_real_time))
+}
+
+fn computing(group: &[&Measurement], across: Across) -> Chart {
+    let title = ("CPU time of this host", "to compute an operation");
+    value_chart(group, across, title, Unit::TimeNs, &|m| m.simulation?.local_ns_per_operation)
 }
 
 fn latency(group: &[&Measurement], across: Across) -> Chart {
@@ -118,6 +174,17 @@ fn latency(group: &[&Measurement], across: Across) -> Chart {
     })
 }
 
+/// Returns a chart of a value without a limit.
+fn value_chart(
+    group: &[&Measurement],
+    across: Across,
+    title: (&str, &str),
+    unit: Unit,
+    value: &dyn Fn(&Measurement) -> Option<f64>,
+) -> Chart {
+    chart(group, across, title, unit, &|m| value(m).map(|y| Point { y, ..Point::default() }))
+}
+
 /// Returns a chart of a value against what differs, a series for all measurements that differ in nothing else.
 fn chart(
     group: &[&Measurement],
@@ -126,7 +193,7 @@ fn chart(
     unit: Unit,
     value: &dyn Fn(&Measurement) -> Option<Point>,
 ) -> Chart {
-    let (x_label, x_unit) = across.label(group);
+    let (x_label, x_unit) = group.first().map_or(("", Unit::Count), |_| across.label(group));
     let mut series: Vec<Series> = Vec::new();
     let usable = |y: &f64| y.is_finite() && *y > 0.0;
     for m in group {

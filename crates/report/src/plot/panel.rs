@@ -7,6 +7,8 @@ const TITLE: Font = Font { class: "title", size: 14.0, bold: true, color: INK };
 const TITLE_HEIGHT: f64 = 26.0;
 /// The room over the curves, for the label of their highest tick.
 const GAP: f64 = 9.0;
+/// The room between a chart and the title of the next, for the label of its lowest tick.
+const BETWEEN: f64 = 8.0;
 const LEGEND_LINE: f64 = 17.0;
 /// The share of the first chart, where the others have one each.
 const FIRST_SHARE: f64 = 2.4;
@@ -18,11 +20,12 @@ pub(super) fn draw_panel(svg: &mut Svg, charts: &[Chart], area: Area) {
     let legend = legend(first);
     let lines = broken(&legend, area.width - 10.0);
     let (left, width) = (area.left + MARGIN_LEFT, area.width - MARGIN_LEFT - MARGIN_RIGHT);
-    let titles = (TITLE_HEIGHT + GAP) * charts.len() as f64;
+    let titles = (TITLE_HEIGHT + GAP) * charts.len() as f64 + BETWEEN * others.len() as f64;
     let room = area.height - MARGIN_BOTTOM - titles - LEGEND_LINE * lines.len() as f64;
     let share = if others.is_empty() { 1.0 } else { FIRST_SHARE };
     let mut top = area.top;
     for (place, chart) in charts.iter().enumerate() {
+        top += if place == 0 { 0.0 } else { BETWEEN };
         draw_title(svg, chart, (area.left + 10.0, top + 16.0));
         top += TITLE_HEIGHT;
         let mine = if place == 0 { share } else { 1.0 };

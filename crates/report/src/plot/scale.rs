@@ -12,6 +12,8 @@ pub(crate) enum Unit {
     Count,
     Percent,
     Seconds,
+    /// How many times as fast as something else.
+    Times,
     /// 1 / (1 - p) for the percentile p.
     Tail,
 }
@@ -25,13 +27,15 @@ pub(super) struct Scale {
     high: f64,
 }
 
+/// The ratio of sizes under which a logarithmic axis would hardly have a power of two to name.
+const NARROW_BYTES: f64 = 4.0;
 /// The ratio of largest to smallest over which a linear axis would hide the small.
 const LOG_FROM_RATIO: f64 = 30.0;
 
 impl Scale {
     /// Fits an axis to these values: from 0, or logarithmic if they span much. `None` without a usable value.
     pub(super) fn fitting(unit: Unit, values: impl Iterator<Item = f64>) -> Option<Scale> {
-        let always_log = matches!(unit, Unit::Bytes | Unit::Count | Unit::Tail);
+        let always_log = matches!(unit, Unit::Count | Unit::Tail);
         let (mut low, mut high) = (f64::INFINITY, 0.0f64);
         for value in values.filter(|value| value.is_finite() && *value > 0.0) {
             (low, high) = (low.min(value), high.max(value));
@@ -39,7 +43,8 @@ impl Scale {
         if high <= 0.0 {
             return None;
         }
-        if always_log {
+        let has_powers = unit == Unit::Bytes && !(high / low > 1.0 && high / low < NARROW_BYTES);
+        if always_log || has_powers {
             let pad = if unit == Unit::Tail { 1.0 } else { (high / low).powf(0.03).max(1.1) };
             return Some(Scale { unit, log: true, low: low / pad, high: (high * pad).max(low * 1.5) });
         }
@@ -68,7 +73,7 @@ impl Scale {
     /// Returns the values of ticks, with labels: at most about `most`.
     pub(super) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
         let values = match (self.unit, self.log) {
-            (Unit::Bytes, _) => self.powers(2.0, most),
+            (Unit::Bytes, true) => self.powers(2.0, most),
             (Unit::Tail, _) => self.tail_ticks(),
             (_, true) => self.decades(most),
             (_, false) => self.steps(most),
@@ -102,7 +107,8 @@ impl Scale {
     }
 
     fn steps(&self, most: usize) -> Vec<f64> {
-        let step = nice_above((self.high - self.low) / most.max(1) as f64);
+        let least = (self.high - self.low) / most.max(1) as f64;
+        let step = if self.unit == Unit::Bytes { least.log2().ceil().exp2() } else { nice_above(least) };
         let count = ((self.high - self.low) / step * 1.000_001).floor() as u32;
         (0..=count).map(|index| self.low + step * f64::from(index)).collect()
     }
@@ -122,6 +128,7 @@ impl Unit {
             Unit::Bytes => units::bytes(value as u64),
             Unit::Count => units::count(value as u64),
             Unit::Percent => format!("{} %", units::round_to(value, 3)),
+            Unit::Times => format!("{} ×", units::round_to(value, 3)),
             Unit::Seconds => format!("{} s", units::round_to(value, 6)),
             // As many digits as tell this percentile from the next.
             Unit::Tail => format!("{:.*} %", (value.log10() as usize).max(1), 100.0 - 100.0 / value),
@@ -167,6 +174,14 @@ mod tests {
     #[test]
     fn sizes_are_powers_of_two() {
         assert_eq!(labels(Unit::Bytes, &[64.0, 1_048_576.0], 6), ["64 B", "512 B", "4 KiB", "32 KiB", "256 KiB"]);
+    }
+
+    /// Takes the means of sizes that are drawn up to 16 KiB, which are all between 8 and 15 KiB.
+    #[test]
+    fn sizes_that_are_near_each_other_have_more_than_one_tick() {
+        let sizes = [8_200.0, 9_216.0, 14_336.0];
+        assert_eq!(labels(Unit::Bytes, &sizes, 6), ["0", "4 KiB", "8 KiB", "12 KiB"]);
+        assert_eq!(labels(Unit::Bytes, &[64.0], 6), ["64 B"]);
     }
 
     #[test]

@@ -102,6 +102,14 @@ impl Svg {
         self.push(format_args!(r#"<path class="band" d="{data}Z" fill="{OWN}" fill-opacity="0.16" stroke="none"/>"#));
     }
 
+    /// Draws broad pale dashes, which are seen on both sides of a curve that lies on them.
+    pub(super) fn trail(&mut self, points: &[(f64, f64)]) {
+        let data = path_data(points);
+        self.push(format_args!(
+            r#"<path class="trail" d="{data}" fill="none" stroke="{OWN}" stroke-opacity="0.32" stroke-width="7" stroke-linejoin="round" stroke-dasharray="5 4"/>"#
+        ));
+    }
+
     pub(super) fn dot(&mut self, (x, y): (f64, f64)) {
         self.push(format_args!(
             r##"<circle class="dot" cx="{x:.1}" cy="{y:.1}" r="3.6" fill="{OWN}" stroke="#ffffff" stroke-width="1"/>"##

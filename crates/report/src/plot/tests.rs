@@ -11,10 +11,35 @@ fn a_picture_has_a_panel_for_every_test_with_something_to_show() {
     let rate = svg(Picture::Rate, &document).unwrap();
     assert!(rate.contains(">tcp · rate<") && rate.contains(">udp · rate<"));
     assert_eq!(count(&rate, ">limit (baseline)<"), 6);
+    let operations = svg(Picture::Operations, &document).unwrap();
+    assert_eq!(count(&operations, ">Average time<"), 6);
+    let cpu = svg(Picture::Cpu, &document).unwrap();
+    for title in [">CPU of the machine<", ">CPU of this process<", ">CPU of the far end<"] {
+        assert!(cpu.contains(title), "{title}");
+    }
+    assert!(count(&cpu, ">50 %<") >= 3, "a low chart has more than its zero");
     let distribution = svg(Picture::Distribution, &document).unwrap();
     assert!(distribution.contains(">99.99 %<"));
     assert!(svg(Picture::OverTime, &document).unwrap().contains(">2 s<"));
     assert!(svg(Picture::Latency, &document).unwrap().contains("band up to p99"));
+}
+
+#[test]
+fn a_simulation_has_its_speed_where_a_link_has_cpu() {
+    let measurements = vec![sample::simulated(64), sample::simulated(1024)];
+    let document = hodo_measure::Document { measurements, ..sample::document() };
+    for picture in [Picture::Rate, Picture::Cpu] {
+        let drawn = svg(picture, &document).unwrap();
+        assert!(drawn.contains(">This host<") && drawn.contains("2 ×"), "{picture:?}");
+        assert!(!drawn.contains(">CPU<") && !drawn.contains(">CPU of the machine<"), "{picture:?}");
+    }
+}
+
+/// Takes a row on its limit, whose dashes would be hidden under it.
+#[test]
+fn a_limit_is_seen_under_a_curve_that_reaches_it() {
+    let drawn = svg(Picture::Rate, &sample::document()).unwrap();
+    assert_eq!(count(&drawn, r#"class="trail""#), count(&drawn, r#"class="limit""#));
 }
 
 #[test]

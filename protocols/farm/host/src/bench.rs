@@ -228,6 +228,8 @@ fn watch(
         },
         latency: Histogram::from(&watched.answers()).latency(),
         cpu,
+        host_s: Some(elapsed_s),
+        shortfall_s: None,
         tcp: None,
         loss: Loss::default(),
         stages: Vec::new(),

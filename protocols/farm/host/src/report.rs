@@ -67,6 +67,8 @@ pub fn measurement(of: &str, status: &Status) -> Measurement {
         loss: Loss { duplicated: status.events.duplicates, ..Loss::default() },
         limit: None,
         share_of_limit: None,
+        simulation: None,
+        shortfall_s: None,
         stages: Vec::new(),
         clock_difference: None,
         verdict,

@@ -4,6 +4,8 @@ mod page;
 mod snapshot;
 mod thread;
 
+pub(crate) use page::SHORTFALL as SHORTFALL_METRIC;
+
 use crate::network::{Names, Plan};
 use crate::recording::{RecordOptions, Recording, Watched};
 use hodo_daemon::{Daemon, Options, Reply, Snapshot};

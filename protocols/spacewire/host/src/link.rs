@@ -3,6 +3,7 @@
 mod arrivals;
 mod open;
 mod options;
+mod pages;
 mod ports;
 mod protocol;
 mod real;
@@ -12,6 +13,8 @@ mod suite;
 mod tests;
 mod theory;
 
+use hodo_measure::Mode;
+use hodo_spacewire::rmap::Request;
 pub use protocol::{SPACEWIRE, Spacewire};
 
 /// The address of packets that go one way, as [`far_end`](hodo_spacewire::far_end) has it.
@@ -34,6 +37,14 @@ fn stamp(packet: &mut [u8], address: u8, number: u32) {
 /// Returns the number of a packet, if it has one.
 fn number(packet: &[u8]) -> Option<u32> {
     packet.get(1..=NUMBER).and_then(|field| field.try_into().ok()).map(u32::from_be_bytes)
+}
+
+/// Returns the request of an operation on a memory: a read of as many bytes as `payload` has, or a write of them.
+fn request(mode: Mode, address: u64, payload: &[u8]) -> Request<'_> {
+    match mode {
+        Mode::Receive => Request::Read { address, length: payload.len() as u32, increment: true },
+        _ => Request::Write { address, data: payload, increment: true, verify: false, reply: true },
+    }
 }
 
 /// Operations under way, in their order.

@@ -9,6 +9,7 @@ use hodo_io::{Clock, Endpoint, SocketSettings, Sockets};
 use hodo_machine::{Closed, Driver, Instant, Wait};
 use hodo_spacewire::EndOfPacket;
 use hodo_spacewire::bridge::MalformedStream;
+pub use hodo_spacewire::client::Directions;
 use hodo_spacewire::client::{CannotSend, Client, ClientEvent, ClientSettings, Inbox, InboxSettings};
 use std::time::Duration;
 use thiserror::Error;
@@ -25,12 +26,15 @@ pub struct SessionSettings {
     pub wait: Wait,
     /// Bytes of the longest packet that may arrive.
     pub packet_max: usize,
+    /// The directions that are used: GRESB has a connection for each.
+    pub directions: Directions,
 }
 
 impl Default for SessionSettings {
-    /// Returns one second, sleeping waits, and packets up to 16 MiB.
+    /// Returns one second, sleeping waits, and packets up to 16 MiB in both directions.
     fn default() -> Self {
-        SessionSettings { timeout: Duration::from_secs(1), wait: Wait::Block, packet_max: 16 << 20 }
+        let (timeout, packet_max) = (Duration::from_secs(1), 16 << 20);
+        SessionSettings { timeout, wait: Wait::Block, packet_max, directions: Directions::Both }
     }
 }
 
@@ -150,7 +154,8 @@ impl Session {
         let name = port.name.clone();
         let system = |error: std::io::Error| SessionError::System { port: name.clone(), why: error.to_string() };
         let sockets = Sockets::new(SocketSettings { peers_max: 2, ..SocketSettings::default() }).map_err(system)?;
-        let client = ClientSettings { packet_max: settings.packet_max, ..ClientSettings::new(port.port.clone()) };
+        let SessionSettings { packet_max, directions, .. } = *settings;
+        let client = ClientSettings { packet_max, directions, ..ClientSettings::new(port.port.clone()) };
         let client = Client::new(client, Inbox::new(InboxSettings::default()));
         let line = Endpoint::new(client, sockets, Clock::start());
         let mut session = Session { name, settings: *settings, line, lent: false };

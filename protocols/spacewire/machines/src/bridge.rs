@@ -53,6 +53,30 @@ pub enum Pace {
     Free,
 }
 
+/// Bounds of lateness that are counted apart. A bridge in real time puts together what happens within up to 400 us.
+pub const LATE: [Duration; 3] = [Duration::from_micros(500), Duration::from_millis(1), Duration::from_millis(10)];
+
+/// How late a network in real time was: the jitter that it adds to packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lateness {
+    /// Turns in which something was due.
+    pub turns: u64,
+    /// The turns in which the first thing due was late by more than each of [`LATE`].
+    pub over: [u64; LATE.len()],
+    /// The most.
+    pub max: Duration,
+}
+
+impl Lateness {
+    fn note(&mut self, behind: Duration) {
+        self.turns += 1;
+        self.max = self.max.max(behind);
+        for (over, bound) in self.over.iter_mut().zip(LATE) {
+            *over += u64::from(behind > bound);
+        }
+    }
+}
+
 /// An event at a bridge, for its log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -85,6 +109,7 @@ pub struct Bridge<O = ()> {
     /// The instant of the network's origin.
     origin: Option<Instant>,
     shortfall: Duration,
+    lateness: Lateness,
     gates: Vec<Attached>,
     hosts: Peers<Host>,
     devices: Vec<(NodeId, Application)>,
@@ -106,6 +131,7 @@ impl<O: Observer> Bridge<O> {
             pace,
             origin: None,
             shortfall: Duration::ZERO,
+            lateness: Lateness::default(),
             gates: gates.into_iter().map(Attached::new).collect(),
             hosts: Peers::default(),
             devices: devices.into_iter().map(|(node, device)| (node, Application::new(device))).collect(),
@@ -132,6 +158,12 @@ impl<O: Observer> Bridge<O> {
     #[must_use]
     pub fn shortfall(&self) -> Duration {
         self.shortfall
+    }
+
+    /// Returns how late the network was.
+    #[must_use]
+    pub fn lateness(&self) -> Lateness {
+        self.lateness
     }
 
     /// Returns how many hosts are connected to each gate.
@@ -236,6 +268,9 @@ impl<O: Observer> Bridge<O> {
     fn catch_up(&mut self, now: Instant, next: Picos) -> Picos {
         let present = self.present(now);
         let behind = Duration::from_nanos(present.as_nanos().saturating_sub(next.as_nanos()));
+        if next <= present {
+            self.lateness.note(behind);
+        }
         let given_up = behind.saturating_sub(BEHIND_MAX);
         if given_up.is_zero() {
             return present;

@@ -46,11 +46,26 @@ pub enum Port {
     },
 }
 
+/// The directions in which a client uses its port. GRESB has a connection for each, and another program may have the other one; SSDTP2
+/// has one for both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Directions {
+    /// Packets leave and arrive.
+    #[default]
+    Both,
+    /// Packets leave. Over GRESB none arrive.
+    Sending,
+    /// Packets arrive, and none may be sent.
+    Receiving,
+}
+
 /// The settings of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientSettings {
     /// The port of the bridge.
     pub port: Port,
+    /// The directions that are used.
+    pub directions: Directions,
     /// Bytes of the longest packet that may arrive.
     pub packet_max: usize,
     /// Bytes that wait to leave, beyond which nothing more is taken.
@@ -58,10 +73,19 @@ pub struct ClientSettings {
 }
 
 impl ClientSettings {
-    /// Returns the settings for a port, with 16 MiB for a packet and for the queue.
+    /// Returns the settings for a port that is used in both directions, with 16 MiB for a packet and for the queue.
     #[must_use]
     pub const fn new(port: Port) -> Self {
-        ClientSettings { port, packet_max: 16 << 20, queue_max: 16 << 20 }
+        ClientSettings { port, directions: Directions::Both, packet_max: 16 << 20, queue_max: 16 << 20 }
+    }
+
+    /// Returns whether each of the two connections is needed.
+    const fn needed(&self) -> [bool; 2] {
+        match (&self.port, self.directions) {
+            (Port::Ssdtp2(_), _) | (_, Directions::Sending) => [true, false],
+            (_, Directions::Receiving) => [false, true],
+            (_, Directions::Both) => [true, true],
+        }
     }
 }
 
@@ -87,6 +111,9 @@ pub enum CannotSend {
     /// As much waits to leave as the settings allow.
     #[error("{0} bytes wait to leave already: let them")]
     Full(usize),
+    /// The client was made for receiving.
+    #[error("this port was opened for receiving alone")]
+    ReceivesOnly,
     /// GRESB has no way to send a packet that ends with EEP.
     #[error("GRESB cannot send a packet that ends with EEP")]
     NoEep,
@@ -152,10 +179,8 @@ impl<R: Receiver> Client<R> {
     pub fn connect(&mut self) {
         if self.to_open.is_empty() && self.open == [false; 2] {
             self.decoder = decoder(&self.settings);
-            self.to_open.push_back(OUT);
-            if let Port::Gresb { .. } = self.settings.port {
-                self.to_open.push_back(BACK);
-            }
+            let needed = self.settings.needed();
+            self.to_open.extend([OUT, BACK].into_iter().filter(|peer| needed[peer.0 as usize]));
         }
     }
 
@@ -258,6 +283,9 @@ impl<R: Receiver> Client<R> {
         if self.queued >= self.settings.queue_max {
             return Err(CannotSend::Full(self.queued));
         }
+        if self.settings.directions == Directions::Receiving {
+            return Err(CannotSend::ReceivesOnly);
+        }
         match (&self.settings.port, end) {
             (Port::Gresb { .. }, EndOfPacket::Eep) => Err(CannotSend::NoEep),
             _ => Ok(()),
@@ -268,8 +296,7 @@ impl<R: Receiver> Client<R> {
         if let Some(open) = self.open.get_mut(peer.0 as usize) {
             *open = true;
         }
-        let is_whole = matches!(self.settings.port, Port::Ssdtp2(_)) || self.open == [true; 2];
-        if is_whole && !self.is_connected {
+        if self.open == self.settings.needed() && !self.is_connected {
             self.is_connected = true;
             self.events.push_back(ClientEvent::Connected(ends.clone()));
         }

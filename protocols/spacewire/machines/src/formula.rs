@@ -11,6 +11,7 @@
 //! | [`credit_limit`] | 8 N / (N + 1) W / (T + 8 (10 N + 4) / (N + 1) / R), with W of credit and a loop of T | bit/s of data |
 //! | [`latency`] | (10 N + 4) / R + 5 ns/m of cable | s |
 //! | [`latency_through`] | (10 (N + k) + 4) / R + cable + k (switching + cut-through), with k routers and as many path bytes | s |
+//! | [`CutThrough::gap_bits`] | 8 ceil((R T - 4) / 8) more in each packet behind a router that switches for T | bit |
 //! | [`Transaction::serial`] | 1 / (command + reply) | transactions/s |
 //! | [`Transaction::pipelined`] | R / the busier direction's bits, FCTs included | transactions/s |
 //!
@@ -23,6 +24,8 @@ pub const CABLE_S_PER_M: f64 = 5e-9;
 /// Bits that a packet of N bytes takes for its end.
 const END: u64 = Code::Eop.bits() as u64;
 const DATA: u64 = Character::Data(0).bits() as u64;
+/// Bits of a NULL.
+const NULL: f64 = Code::Null.bits() as f64;
 /// Bits of FCTs that each N-char costs in the other direction.
 const FCT_BITS_PER_NCHAR: f64 = Code::Fct.bits() as f64 / CREDIT_OF_FCT as f64;
 
@@ -119,11 +122,28 @@ impl CutThrough {
     /// NULLs.
     #[must_use]
     pub fn gap_bits(&self, rate_bps: f64) -> f64 {
-        let (end, null) = (4.0, 8.0);
-        let nulls = ((self.switching_s * rate_bps - end) / null).max(0.0);
+        NULL * self.nulls_behind(rate_bps, END as f64)
+    }
+
+    /// Returns the bits that switching adds to a packet of `bits`, its FCTs included, for which `nchars_back` N-chars come back.
+    ///
+    /// An FCT that is asked for between the beginning of the packet's end and that of the last NULL leaves in the gap. Where the others
+    /// then last until the output has switched, that NULL is spared. The result is the mean over all phases of the two directions.
+    #[must_use]
+    pub fn gap_bits_beside(&self, rate_bps: f64, bits: f64, nchars_back: f64) -> f64 {
+        let (end, fct) = (END as f64, f64::from(Code::Fct.bits()));
+        let (nulls, beside_fct) = (self.nulls_behind(rate_bps, end), self.nulls_behind(rate_bps, end + fct));
+        let fcts_per_bit = nchars_back / f64::from(CREDIT_OF_FCT) / bits;
+        let in_time = (end + NULL * (nulls - 1.0).max(0.0)) * fcts_per_bit;
+        NULL * (nulls - (nulls - beside_fct) * in_time.min(1.0))
+    }
+
+    /// Returns the NULLs behind so many bits until an output has switched.
+    fn nulls_behind(&self, rate_bps: f64, bits: f64) -> f64 {
+        let nulls = ((self.switching_s * rate_bps - bits) / NULL).max(0.0);
         let whole = nulls as u64;
         // Rounded up, which takes the standard library otherwise.
-        null * (whole + u64::from((whole as f64) < nulls)) as f64
+        (whole + u64::from((whole as f64) < nulls)) as f64
     }
 
     /// Returns the delay of a character on its way through, in seconds.
@@ -161,6 +181,13 @@ impl Transaction {
     #[must_use]
     pub const fn write(length: u64) -> Self {
         Transaction { command: 17 + length, reply: 8 }
+    }
+
+    /// Returns this transaction through routers, with so many bytes of path there and back. The command holds the path back, too, in
+    /// a field of whole words.
+    #[must_use]
+    pub const fn through(self, there: u64, back: u64) -> Self {
+        Transaction { command: self.command + there + back.next_multiple_of(4), reply: self.reply + back }
     }
 
     /// Returns the most transactions per second if each waits for the reply to the one before, over `cable_m` metres.

@@ -132,24 +132,66 @@ fn over_a_lines_limit_is_a_red_flag() {
     }
 }
 
+fn beside_window(ns: f64, baseline: &Baseline, operations_per_s: f64) -> (Limit, f64) {
+    let round_trip = Some(RoundTrip { ns, source: String::new() });
+    let conditions = Conditions { baseline: Some(baseline), round_trip, ..Conditions::default() };
+    let found = row(Test::Rate, 10, operations_per_s);
+    let limit = limit(&found, &echo(), &conditions).expect("two bounds");
+    let share = share(&found, &limit).expect("a share");
+    (limit, share)
+}
+
+/// Takes a window whose bound is far away: a row that beats bare sockets would show a few percent of it.
 #[test]
-fn a_baseline_that_is_beaten_bounds_nothing() {
+fn a_baseline_that_is_beaten_stays_the_limit_and_says_so() {
     let baseline = bare(10_000.0);
-    let conditions = Conditions { baseline: Some(&baseline), ..Conditions::default() };
-    let at = |operations_per_s| limit(&row(Test::Rate, 10, operations_per_s), &echo(), &conditions);
-    let limit = at(9_500.0).expect("the baseline");
-    assert_eq!((limit.kind, limit.binds, limit.spread), (LimitKind::Baseline, Binding::Unknown, Some(0.1)));
-    assert!(
-        limit.formula.starts_with("baseline: bare sockets, 16 in flight: 10000/s, 10 % apart"),
-        "{}",
-        limit.formula
-    );
-    assert!(at(20_000.0).is_some(), "nothing else is known");
-    assert_eq!(at(26_000.0), None);
-    let round_trip = Some(RoundTrip { ns: 100_000.0, source: String::new() });
-    let conditions = Conditions { baseline: Some(&baseline), round_trip, ..Conditions::default() };
-    let beside = super::limit(&row(Test::Rate, 10, 20_000.0), &echo(), &conditions).expect("the window");
-    assert_eq!(beside.operations_per_s, Some(100_000.0));
+    for (operations_per_s, says) in [(9_500.0, false), (12_000.0, false), (14_000.0, true), (40_000.0, true)] {
+        let (limit, share) = beside_window(1e3, &baseline, operations_per_s);
+        assert_eq!((limit.kind, limit.binds, limit.spread), (LimitKind::Baseline, Binding::Unknown, Some(0.1)));
+        assert_eq!(share, operations_per_s / 10_000.0);
+        assert!(limit.formula.starts_with("baseline: bare sockets, 16 in flight: 10000/s, 10 % apart"));
+        assert_eq!(is_beaten(&limit, share), says, "{share}");
+        assert_eq!(beaten_text(&limit, share).is_some(), says);
+        let alone = Conditions { baseline: Some(&baseline), ..Conditions::default() };
+        let alone = super::limit(&row(Test::Rate, 10, operations_per_s), &echo(), &alone).expect("the baseline");
+        assert_eq!(alone.operations_per_s, Some(10_000.0), "nothing else is known");
+    }
+    let (limit, share) = beside_window(1e3, &baseline, 14_000.0);
+    let text = "1.4 times the baseline: bare sockets in a plain loop did less, so they are no bound of this link";
+    assert_eq!(beaten_text(&limit, share).as_deref(), Some(text));
+    let timed = Baseline { latency_ns: Some(30_000.0), ..bare(1.0) };
+    let conditions = Conditions { baseline: Some(&timed), ..Conditions::default() };
+    let found = row(Test::Latency, 1, 50_000.0);
+    let limit = super::limit(&found, &echo(), &conditions).expect("a baseline");
+    assert!(is_beaten(&limit, super::share(&found, &limit).expect("a share")), "one at a time is no exception");
+}
+
+#[test]
+fn a_bound_that_was_reached_takes_the_place_of_a_baseline_that_is_beaten() {
+    // 10 in flight over 500 us are 20,000 a second.
+    let (limit, share) = beside_window(500e3, &bare(10_000.0), 19_000.0);
+    assert_eq!((limit.operations_per_s, limit.binds, share), (Some(20_000.0), Binding::Window, 0.95));
+    assert!(!limit.formula.contains("baseline"), "{}", limit.formula);
+    let (limit, _) = beside_window(500e3, &bare(10_000.0), 17_000.0);
+    assert_eq!((limit.operations_per_s, limit.binds), (Some(10_000.0), Binding::Unknown));
+}
+
+/// Takes a line of which the row has 60 %, and bare sockets whose cost allows for 45 %.
+#[test]
+fn a_line_takes_the_place_of_a_cost_that_is_beaten_and_a_cost_is_no_red_flag() {
+    let alone = Conditions { line: gigabit(), ..Conditions::default() };
+    let line = limit(&row(Test::Rate, 10, 1.0), &echo(), &alone).and_then(|limit| limit.operations_per_s);
+    let line = line.expect("a line");
+    for (of_cost, least) in [(0.45, 1.0), (0.55, 0.55)] {
+        let baseline = Baseline { cost_ns: Some(1e9 / (of_cost * line)), ..bare(1.0) };
+        let conditions = Conditions { baseline: Some(&baseline), cores: 1, ..alone.clone() };
+        let found = row(Test::Rate, 10, 0.6 * line);
+        let limit = limit(&found, &echo(), &conditions).expect("a line and a cost");
+        let share = share(&found, &limit).expect("a share");
+        assert_eq!((limit.kind, limit.binds), (LimitKind::Line, Binding::Unknown));
+        assert!((limit.operations_per_s.expect("a rate") / line - least).abs() < 1e-9, "{}", limit.formula);
+        assert_eq!((red_flag(&limit, share), is_beaten(&limit, share)), (None, false), "{share}");
+    }
 }
 
 #[test]

@@ -3,11 +3,13 @@
 use super::Named;
 use super::snapshot::{BridgeSnapshot, EndSnapshot};
 use hodo_daemon::Exposition;
-use hodo_spacewire::bridge::GateCounters;
+use hodo_spacewire::bridge::{GateCounters, LATE, Lateness};
 use hodo_spacewire::end::{Counts, State};
 use hodo_spacewire::network::PortFaults;
 use std::fmt::Write;
 
+/// The metric of how far the network has fallen behind, which the tester reads.
+pub const SHORTFALL: &str = "spacewire_bridge_shortfall_seconds_total";
 /// Path of the page.
 pub const STATS: &str = "/stats";
 
@@ -19,6 +21,12 @@ pub fn text(snapshot: &BridgeSnapshot, names: &Named) -> String {
     let time = snapshot.network_time.as_nanos() as f64 * 1e-9;
     let behind = snapshot.shortfall.as_secs_f64();
     let _ = writeln!(text, "up {up:.1} s; the network's time is {time:.6} s; {behind:.3} s were given up");
+    let Lateness { turns, over, max } = snapshot.lateness;
+    if turns > 0 {
+        let over = over.iter().zip(LATE).map(|(over, bound)| format!("{over} over {bound:?}"));
+        let over = over.collect::<Vec<_>>().join(", ");
+        let _ = writeln!(text, "late by at most {max:.1?}; of {turns} turns {over}");
+    }
     if let Some(deadlock) = &snapshot.deadlock {
         let _ = writeln!(text, "{} packets in routers wait for each other in a circle", deadlock.blocked.len());
     }
@@ -96,12 +104,15 @@ fn faults(faults: &PortFaults) -> [(u64, &'static str); 7] {
 /// Adds the metrics of a bridge.
 pub fn metrics(snapshot: &BridgeSnapshot, names: &Named, to: &mut Exposition) {
     let given_up = snapshot.shortfall.as_secs_f64();
-    to.counter(
-        "spacewire_bridge_shortfall_seconds_total",
-        "Time by which the network fell behind the clock.",
-        &[],
-        given_up,
-    );
+    to.counter(SHORTFALL, "Time by which the network fell behind the clock.", &[], given_up);
+    let Lateness { turns, over, max } = snapshot.lateness;
+    to.gauge("spacewire_bridge_lateness_max_seconds", "The most that the network was late.", &[], max.as_secs_f64());
+    to.counter("spacewire_bridge_turns_total", "Turns of the network in which something was due.", &[], turns);
+    for (over, bound) in over.into_iter().zip(LATE) {
+        let bound = format!("{}", bound.as_secs_f64());
+        let about = "Turns in which the first thing due was late by more seconds than this.";
+        to.counter("spacewire_bridge_late_turns_total", about, &[("over", &bound)], over);
+    }
     let is_stuck = u64::from(snapshot.deadlock.is_some());
     to.gauge("spacewire_bridge_deadlock", "Whether packets wait for each other in a circle.", &[], is_stuck);
     if let Some(recording) = &snapshot.recording {

@@ -2,7 +2,7 @@ use crate::network::Names;
 use hodo_io::TraceCounters;
 use hodo_machine::Instant;
 use hodo_spacewire::Picos;
-use hodo_spacewire::bridge::{Bridge, GateCounters};
+use hodo_spacewire::bridge::{Bridge, GateCounters, Lateness};
 use hodo_spacewire::end::{State, Statistics};
 use hodo_spacewire::network::{Deadlock, Observer, PortFaults};
 use hodo_spacewire::rmap::TargetStatistics;
@@ -17,6 +17,8 @@ pub struct BridgeSnapshot {
     pub network_time: Picos,
     /// How far the network has fallen behind for good.
     pub shortfall: Duration,
+    /// How late the network was.
+    pub lateness: Lateness,
     /// Each gate: the hosts that are connected, and its counters.
     pub gates: Vec<(usize, GateCounters)>,
     /// The two ends of each link.
@@ -55,6 +57,7 @@ impl BridgeSnapshot {
             now,
             network_time: network.now(),
             shortfall: bridge.shortfall(),
+            lateness: bridge.lateness(),
             gates: bridge.hosts().zip(bridge.counters()).collect(),
             links: names.links.iter().map(|ends| [end(ends[0].1), end(ends[1].1)]).collect(),
             targets: bridge.targets().map(|(node, counts)| (name(node).to_owned(), *counts)).collect(),

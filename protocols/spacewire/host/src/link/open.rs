@@ -2,6 +2,7 @@
 
 use super::arrivals::Arrivals;
 use super::options::{Far, Options, second};
+use super::pages::Pages;
 use super::ports::Ports;
 use super::real::{RealLink, RealSettings};
 use super::simulated::SimulatedLink;
@@ -35,18 +36,27 @@ pub(super) fn open(uri: &Uri, settings: &Settings) -> Result<Opened, Error> {
         let Address::Tcp(at) = at else { return Err(Error::Usage(format!("`{uri}` is no TCP address"))) };
         ports.push(port(uri, Some(&second(place, at)))?);
     }
-    in_parts(settings, |channels, clock, opened| open_part(uri, &options, &ports, settings, &channels, clock, opened))
+    let pages = options.pages.as_deref().map(|place| Pages::of(uri, place)).transpose()?;
+    let to = Bridge { uri, options: &options, ports: &ports, pages };
+    in_parts(settings, |channels, clock, opened| open_part(&to, settings, &channels, clock, opened))
+}
+
+/// The bridge that a link leads to.
+struct Bridge<'a> {
+    uri: &'a Uri,
+    options: &'a Options,
+    ports: &'a [NamedPort],
+    pages: Option<Pages>,
 }
 
 fn open_part(
-    uri: &Uri,
-    options: &Options,
-    ports: &[NamedPort],
+    to: &Bridge<'_>,
     settings: &Settings,
     channels: &Range<u32>,
     clock: Clock,
     opened: &mut Opened,
 ) -> Result<(), Error> {
+    let Bridge { uri, options, ports, pages } = *to;
     let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
     let of_port = |port: &NamedPort, is_second: bool| {
         let mut arrivals = Arrivals { bounces: is_second, ..Arrivals::default() };
@@ -74,6 +84,7 @@ fn open_part(
         size_max: settings.size_max,
         timeout: settings.timeout,
         far_process: settings.far_process,
+        pages,
         time_codes_per_s: options.line.map_or(0.0, |line| line.time_codes_per_s),
     };
     let link = RealLink::open(endpoint, settings).map_err(|error| cannot(uri, &error))?;
@@ -95,7 +106,7 @@ pub(super) fn simulate(uri: &Uri, settings: &Settings) -> Result<Opened, Error> 
     let options = Options::of(uri)?;
     let Some(line) = options.line else { return Err(Error::Usage(format!("`{uri}` has no rate"))) };
     let in_flight = (settings.window as usize, settings.size_max as usize);
-    let link = SimulatedLink::new(line, options.bit_errors, settings.seed, in_flight)
+    let link = SimulatedLink::new(line, &options.far, options.bit_errors, settings.seed, in_flight)
         .map_err(|error| Error::Usage(format!("`{uri}`: {error}")))?;
     let links: Vec<Box<dyn Link + Send>> = vec![Box::new(link)];
     let (congestion, local, remote, far_end) = (None, None, None, None);

@@ -42,6 +42,8 @@ pub(super) struct Options {
     pub(super) far: Far,
     pub(super) path: Vec<u8>,
     pub(super) back_path: Vec<u8>,
+    /// The pages of the bridge, which say how far its network fell behind.
+    pub(super) pages: Option<String>,
     /// The line, where it is known.
     pub(super) line: Option<LineOptions>,
     /// The probability that a bit is altered, in a simulated link.
@@ -51,7 +53,7 @@ pub(super) struct Options {
 /// The options of URIs, for messages.
 pub(super) const KNOWN: &str = "far=echo or rmap, back=HOST:PORT, path=2,4, back-path=1, rate=200M, routers=1, cable=2, \
                                 time-codes=1000; target, initiator, key and address of far=rmap; errors=1e-9 of spw+sim; link and \
-                                status of gresb";
+                                status of gresb; pages=HOST:PORT of a bridge in real time";
 /// The default rate of a simulated line.
 const RATE: f64 = 200e6;
 /// The least rate, at which a bit is shorter than the silence that means a disconnection.
@@ -76,6 +78,7 @@ impl Options {
 struct OptionsBuilder {
     far: Option<String>,
     back: Option<String>,
+    pages: Option<String>,
     path: Vec<u8>,
     back_path: Vec<u8>,
     rate: Option<f64>,
@@ -104,6 +107,7 @@ impl OptionsBuilder {
         match name {
             "far" => self.far = Some(value.to_owned()),
             "back" => self.back = Some(value.to_owned()),
+            "pages" if !uri.simulated => self.pages = Some(value.to_owned()),
             "path" => self.path = path(value).map_err(about)?,
             "back-path" => self.back_path = path(value).map_err(about)?,
             "rate" => self.rate = Some(units::line_rate(value).map_err(about)?),
@@ -130,11 +134,12 @@ impl OptionsBuilder {
     }
 
     fn options(self, uri: &Uri) -> Result<Options, String> {
-        if uri.simulated
-            && (self.back.is_some() || self.far.is_some() || !self.path.is_empty() || !self.back_path.is_empty())
-        {
+        let is_elsewhere = self.far.as_deref().is_some_and(|far| far != "rmap") || self.back.is_some();
+        if uri.simulated && (is_elsewhere || !self.path.is_empty() || !self.back_path.is_empty()) {
             return Err(
-                "a simulated link has both of its ends here; leave far, back, path and back-path out".to_owned()
+                "a simulated link has both of its ends here; leave back, path and back-path out, and far unless it \
+                        is far=rmap"
+                    .to_owned(),
             );
         }
         let reply_address = ReplyAddress::from_path(&self.back_path);
@@ -178,7 +183,8 @@ impl OptionsBuilder {
         if line.is_none() && self.time_codes > 0.0 {
             return Err("time-codes: the limit beside them needs the rate of the line: add rate=200M".to_owned());
         }
-        Ok(Options { far, path: self.path, back_path: self.back_path, line, bit_errors: self.errors })
+        let OptionsBuilder { path, back_path, pages, errors, .. } = self;
+        Ok(Options { far, path, back_path, pages, line, bit_errors: errors })
     }
 }
 

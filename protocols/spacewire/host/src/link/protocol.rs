@@ -106,8 +106,10 @@ impl Protocol for Spacewire {
 fn packets(options: &Options, mode: Mode, size: u64) -> (u64, u64) {
     let (path, back) = (options.path.len() as u64, options.back_path.len() as u64);
     match (&options.far, mode) {
-        (Far::Rmap(_), Mode::Receive) => (path + 16, back + 13 + size),
-        (Far::Rmap(_), _) => (path + 17 + size, back + 8),
+        (Far::Rmap(_), mode) => {
+            let exchange = theory::transaction(mode, size, (path, back));
+            (exchange.command, exchange.reply)
+        }
         (_, Mode::Both) => (path + size, back + size),
         (_, Mode::Send) => (path + size, 0),
         (_, Mode::Receive) => (0, back + size),

@@ -1,7 +1,8 @@
 use super::arrivals::Arrivals;
 use super::options::{Far, Target};
+use super::pages::Pages;
 use super::ports::Ports;
-use super::{ECHO, ONE_WAY, Pending, stamp};
+use super::{ECHO, ONE_WAY, Pending, request, stamp};
 use bytes::Bytes;
 use hodo_io::usage::Usage;
 use hodo_io::{Endpoint, Sockets};
@@ -10,7 +11,7 @@ use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, O
 use hodo_spacewire::EndOfPacket;
 use hodo_spacewire::client::{CannotSend, ClientEvent};
 use hodo_spacewire::far_end::{COUNT, SOURCE};
-use hodo_spacewire::rmap::{Initiator, Request};
+use hodo_spacewire::rmap::Initiator;
 use hodo_tester::{ended, tcp_times};
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub(super) struct RealLink {
     timeout: Duration,
     /// The far end's process, where it is one of this host.
     far_process: Option<u32>,
+    /// The pages of the bridge, if they are known.
+    pages: Option<Pages>,
     /// The time between two time-codes, and when the next one is due.
     time_codes: Option<(Duration, Instant)>,
     time: u8,
@@ -76,6 +79,7 @@ pub(super) struct RealSettings {
     pub(super) size_max: u32,
     pub(super) timeout: Duration,
     pub(super) far_process: Option<u32>,
+    pub(super) pages: Option<Pages>,
     pub(super) time_codes_per_s: f64,
 }
 
@@ -98,6 +102,7 @@ impl RealLink {
             count_every: u64::from(window / 4).clamp(1, 4096),
             timeout,
             far_process: settings.far_process,
+            pages: settings.pages,
             time_codes: period.map(|period| (period, now)),
             time: 0,
             connected: 0,
@@ -272,16 +277,7 @@ impl RealLink {
         let Operation { tag, channel, size, mode } = operation;
         let Far::Rmap(target) = &self.far else { return };
         let Target { to, address, .. } = &**target;
-        let request = match mode {
-            Mode::Receive => Request::Read { address: *address, length: size, increment: true },
-            _ => Request::Write {
-                address: *address,
-                data: &self.payload[..size as usize],
-                increment: true,
-                verify: false,
-                reply: true,
-            },
-        };
+        let request = request(mode, *address, &self.payload[..size as usize]);
         // Fresh enough: deadlines are much longer than a turn.
         let deadline = self.driver.last_turn() + self.timeout;
         self.scratch.clear();
@@ -434,7 +430,9 @@ impl Link for RealLink {
 
     fn far_end(&mut self, _until: Instant, _done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
         let usage = self.far_process.and_then(Usage::of);
-        Ok(usage.map(|usage| FarEnd { usage: Some(usage), ..FarEnd::default() }))
+        let shortfall_s = self.pages.and_then(Pages::shortfall_s);
+        let is_known = usage.is_some() || shortfall_s.is_some();
+        Ok(is_known.then(|| FarEnd { usage, shortfall_s, ..FarEnd::default() }))
     }
 
     fn tcp(&self) -> Option<TcpTimes> {

@@ -1,4 +1,6 @@
-use super::options::LineOptions;
+mod memory;
+
+use super::options::{Far, LineOptions};
 use super::{ECHO, ONE_WAY, Pending, number, stamp};
 use hodo_machine::{Instant, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Mode, Operation, Outcome};
@@ -7,6 +9,7 @@ use hodo_spacewire::network::{
     BitErrors, BuildError, Builder, LinkSettings, Network, NodeId, NodeSettings, RouterSettings,
 };
 use hodo_spacewire::{EndOfPacket, Picos};
+use memory::{Answer, Memory};
 use std::time::Duration;
 
 /// The longest step between two looks at the nodes.
@@ -28,11 +31,13 @@ pub(super) struct SimulatedLink {
     pending: [Pending; 3],
     /// Packets that wait for room at their node.
     waiting: [Vec<Vec<u8>>; 2],
+    /// The memory at the other node, of `far=rmap`.
+    memory: Option<Memory>,
     /// The time between two time-codes, and when the next is due.
     time_codes: Option<(u64, u64)>,
     time: u8,
-    /// The size of the last operation.
-    size: u32,
+    /// The bytes of the last packet.
+    size: usize,
     /// When something arrived, or was begun, for the last time.
     alive: u64,
     buffer: Vec<u8>,
@@ -47,6 +52,7 @@ impl SimulatedLink {
     /// Creates a network and lets its links start.
     pub(super) fn new(
         line: LineOptions,
+        far: &Far,
         bit_errors: f64,
         seed: u64,
         in_flight: (usize, usize),
@@ -87,13 +93,19 @@ impl SimulatedLink {
         network.run_until(START);
         let hops = usize::from(line.routers);
         let period = (line.time_codes_per_s > 0.0).then(|| (1e12 / line.time_codes_per_s) as u64);
+        let paths = [vec![2; hops], vec![1; hops]];
+        let memory = match far {
+            Far::Rmap(target) => Some(Memory::new(target, &paths, in_flight)),
+            _ => None,
+        };
         Ok(SimulatedLink {
             network,
             ends,
-            paths: [vec![2; hops], vec![1; hops]],
+            paths,
             line,
             pending: Default::default(),
             waiting: Default::default(),
+            memory,
             time_codes: period.map(|period| (period, START.0 + period)),
             time: 0,
             size: 1,
@@ -109,6 +121,11 @@ impl SimulatedLink {
         packet.extend_from_slice(path);
         packet.resize(path.len() + size as usize, 0);
         stamp(&mut packet[path.len()..], address, number);
+        self.send_packet(from, packet);
+    }
+
+    fn send_packet(&mut self, from: usize, packet: Vec<u8>) {
+        self.size = packet.len();
         if !self.waiting[from].is_empty() || self.network.send(self.ends[from], &packet, EndOfPacket::Eop).is_err() {
             self.waiting[from].push(packet);
         }
@@ -137,6 +154,10 @@ impl SimulatedLink {
                 self.buffer.clear();
                 let Some(header) = self.network.receive_into(node, &mut self.buffer) else { break };
                 self.alive = self.network.now().0;
+                if self.memory.is_some() {
+                    self.answer(at, header.end, done);
+                    continue;
+                }
                 if header.end == EndOfPacket::Eep {
                     continue;
                 }
@@ -153,6 +174,25 @@ impl SimulatedLink {
         self.send_waiting();
     }
 
+    /// Takes a packet of RMAP: a command at the memory, or its reply.
+    fn answer(&mut self, at: usize, end: EndOfPacket, done: &mut Vec<Completion>) {
+        let now = self.now();
+        let Some(memory) = &mut self.memory else { return };
+        if at == 1 {
+            let mut reply = Vec::new();
+            memory.serve(&self.buffer, end, &mut reply);
+            if !reply.is_empty() {
+                self.send_packet(1, reply);
+            }
+            return;
+        }
+        match memory.receive(&self.buffer, end, now) {
+            Some(Answer { number, succeeded: true }) => complete(&mut self.pending[ROUND], Some(number), done),
+            Some(Answer { number, succeeded: false }) => refuse(&mut self.pending[ROUND], number, done),
+            None => {}
+        }
+    }
+
     fn under_way(&self) -> usize {
         self.pending.iter().map(|pending| pending.tags.len()).sum()
     }
@@ -160,7 +200,7 @@ impl SimulatedLink {
     /// Returns when the nodes are to be looked at next.
     fn next_look(&self) -> u64 {
         let now = self.network.now().0;
-        let bits = packet_bits(u64::from(self.size) + u64::from(self.line.routers)) as f64;
+        let bits = packet_bits(self.size as u64) as f64;
         let packet = (bits / self.line.rate_bps * 1e12) as u64;
         if self.under_way() == 1 {
             // A lone one is seen when it arrives, to the character.
@@ -176,9 +216,8 @@ impl SimulatedLink {
         if self.network.now().0 >= *due {
             *due += *period;
             self.time = (self.time + 1) & 63;
-            // A link that is down has none; the next follows.
+            // A link that is down has none; the next follows. A network has one node that sends them.
             let _ = self.network.time_code(self.ends[0], self.time);
-            let _ = self.network.time_code(self.ends[1], self.time);
         }
     }
 }
@@ -190,14 +229,29 @@ fn complete(pending: &mut Pending, number: Option<u32>, done: &mut Vec<Completio
     done.extend(tag.map(|tag| Completion { tag, outcome: Outcome::Done }));
 }
 
+/// Ends an operation that was refused, and those before it.
+fn refuse(pending: &mut Pending, number: u32, done: &mut Vec<Completion>) {
+    let before = done.len();
+    complete(pending, Some(number), done);
+    if let Some(last) = done[before..].last_mut() {
+        last.outcome = Outcome::Refused;
+    }
+}
+
 impl Link for SimulatedLink {
     fn start(&mut self, operation: Operation) {
         let Operation { tag, size, mode, .. } = operation;
         // A packet without its address would go nowhere.
         let size = size.max(1);
-        self.size = size;
         if self.under_way() == 0 {
             self.alive = self.network.now().0;
+        }
+        let now = self.now();
+        if let Some(memory) = &mut self.memory {
+            let number = self.pending[ROUND].push(tag);
+            let mut command = Vec::new();
+            memory.request(mode, size, number, now, &mut command);
+            return self.send_packet(0, command);
         }
         let (kind, from, address) = match mode {
             Mode::Send => (OUT, 0, ONE_WAY),

@@ -44,7 +44,7 @@ pub(super) const LINE: &[TestGroup] = &[
 /// Sizes of the sweeps.
 const SIZES: &[u32] = &[1, 2, 4, 8, 16, 32, 60, 128, 256, 512, 1024, 4096, 16_384];
 /// The smallest sizes of the random test, which are drawn up to the largest of them.
-const RANDOM: &[u32] = &[16, 64, 256, 1024, 4096, 16_384];
+const RANDOM: &[u32] = &[16, 2048, 4096, 8192, 12_288, 16_384];
 
 /// The tests of the performance tester of STAR-Dundee: largest rate over sizes, random sizes, latency; sent, received, and both.
 pub(super) const PRESETS: &[Preset] = &[Preset::new(

@@ -20,7 +20,7 @@ fn options(text: &str) -> Options {
 
 fn simulated(text: &str, window: usize, size: usize) -> SimulatedLink {
     let options = options(text);
-    SimulatedLink::new(options.line.unwrap(), options.bit_errors, 1, (window, size)).unwrap()
+    SimulatedLink::new(options.line.unwrap(), &options.far, options.bit_errors, 1, (window, size)).unwrap()
 }
 
 /// Keeps `window` operations of a size under way for a while. Returns those done and lost, and how long the first took.
@@ -66,6 +66,93 @@ fn a_simulated_link_reaches_its_theory() {
             let slack = 64.0 * f64::from(size) * 8.0 / SPAN.as_secs_f64();
             assert!((rate - limit).abs() <= limit * 1e-3 + slack, "{mode:?} {size}: {rate} of {limit}");
         }
+    }
+}
+
+/// Returns operations per second over so many of them, from one arrival to another.
+fn rate_of(link: &mut SimulatedLink, mode: Mode, size: u32, count: u64) -> f64 {
+    const WINDOW: u64 = 64;
+    let (mut tag, mut finished, mut done, mut first) = (0, 0, Vec::<Completion>::new(), None);
+    loop {
+        while tag - finished < WINDOW {
+            link.start(Operation { tag, channel: 0, size, mode });
+            tag += 1;
+        }
+        link.poll(Wait::Block, link.now() + Duration::from_millis(1), &mut done).unwrap();
+        assert!(done.iter().all(|completion| completion.outcome == Outcome::Done));
+        let arrived = done.drain(..).count() as u64;
+        finished += arrived;
+        match first {
+            // The link is full, and routers have their buffers full, behind a few windows.
+            None if finished >= 4 * WINDOW => first = Some((finished, link.now())),
+            Some((before, at)) if arrived > 0 && finished - before >= count => {
+                return (finished - before) as f64 * 1e9 / link.now().nanos_since(at) as f64;
+            }
+            _ => {}
+        }
+    }
+}
+
+fn share_of_theory(text: &str, mode: Mode, size: u32, count: u64) -> f64 {
+    let limit = theory(&options(text).line.unwrap(), &options(text), &Plan::one(mode, size), true);
+    rate_of(&mut simulated(text, 64, size as usize), mode, size, count) / limit.operations_per_s
+}
+
+#[test]
+fn packets_through_routers_are_as_many_as_the_theory_says() {
+    for (rate, routers) in [("200M", 1), ("200M", 2), ("200M", 3), ("66M", 1), ("66M", 3)] {
+        let text = format!("spw+sim://?rate={rate}&routers={routers}");
+        for mode in [Mode::Send, Mode::Receive, Mode::Both] {
+            let share = share_of_theory(&text, mode, 60, 500);
+            assert!((share - 1.0).abs() <= 1e-3, "{text} {mode}: {share}");
+        }
+    }
+}
+
+#[test]
+fn reads_and_writes_are_as_many_as_the_theory_says() {
+    for (rate, routers) in [("200M", 0), ("200M", 1), ("200M", 2), ("200M", 3), ("66M", 2)] {
+        let text = format!("spw+sim://?far=rmap&rate={rate}&routers={routers}");
+        for mode in [Mode::Send, Mode::Receive] {
+            let share = share_of_theory(&text, mode, 60, 500);
+            assert!((share - 1.0).abs() <= 1e-3, "{text} {mode}: {share}");
+        }
+    }
+}
+
+#[test]
+fn time_codes_cost_the_way_out_and_nothing_the_way_back() {
+    for (text, mode) in [
+        ("spw+sim://?time-codes=20000&routers=1", Mode::Send),
+        ("spw+sim://?time-codes=20000&routers=2", Mode::Receive),
+        ("spw+sim://?time-codes=20000&routers=3", Mode::Both),
+        ("spw+sim://?time-codes=20000&routers=1&far=rmap", Mode::Send),
+        ("spw+sim://?time-codes=20000&routers=1&far=rmap", Mode::Receive),
+    ] {
+        let share = share_of_theory(text, mode, 60, 2000);
+        assert!((share - 1.0).abs() <= 1e-3, "{text} {mode}: {share}");
+    }
+}
+
+/// Both ways at 100 and 400 Mbit/s an FCT may spare a NULL, which depends on the phases of the two directions.
+#[test]
+fn phases_of_two_directions_are_a_small_part_of_a_packet() {
+    for rate in ["100M", "400M"] {
+        let share = share_of_theory(&format!("spw+sim://?rate={rate}&routers=2"), Mode::Both, 60, 500);
+        assert!((share - 1.0).abs() <= 3e-3, "{rate}: {share}");
+    }
+}
+
+#[test]
+fn a_lone_read_takes_the_time_of_its_two_packets() {
+    for (text, size) in
+        [("spw+sim://?far=rmap", 4), ("spw+sim://?far=rmap", 4096), ("spw+sim://?far=rmap&routers=1", 60)]
+    {
+        let limit = theory(&options(text).line.unwrap(), &options(text), &Plan::one(Mode::Receive, size), true);
+        let mut link = simulated(text, 1, 4096);
+        let (_, _, first) = drive(&mut link, Mode::Receive, 1, size, Duration::from_micros(500));
+        let late_ns = first.as_nanos() as f64 - limit.latency_ns;
+        assert!((-1.0..=200.0).contains(&late_ns), "{text} {size}: {late_ns} ns late");
     }
 }
 
@@ -150,8 +237,10 @@ fn options_are_understood_or_refused() {
         ("ssdtp2://h?key=1", "far=rmap"),
         ("ssdtp2://h?errors=1e-9", "`errors` is no option"),
         ("spw+sim://?errors=0.5", "less than 0.1"),
-        ("spw+sim://?path=1", "leave far"),
+        ("spw+sim://?path=1", "leave back, path"),
+        ("spw+sim://?far=echo", "unless it is far=rmap"),
         ("spw+sim://?routers=13", "0 to 12"),
+        ("spw+sim://?pages=127.0.0.1:9209", "`pages` is no option"),
         ("spw+sim://?speed=1", "`speed` is no option"),
     ] {
         let error = Options::of(&uri(text)).unwrap_err().to_string();

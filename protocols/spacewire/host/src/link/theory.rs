@@ -4,62 +4,50 @@ use super::options::{Far, LineOptions, Options};
 use hodo_measure::limits::Theory;
 use hodo_measure::units::text::{formula_rate, formula_time};
 use hodo_measure::{Mode, Plan};
-use hodo_spacewire::formula::{self, CutThrough, Load, Transaction};
+use hodo_spacewire::formula::{self, CutThrough, Transaction};
 
 /// Returns the limit of a plan over a line.
 pub(super) fn theory(line: &LineOptions, options: &Options, plan: &Plan, is_model: bool) -> Theory {
-    let size = plan.size.mean();
     let (there, back) = paths(line, options, is_model);
-    let time_codes = formula::Load { reverse_nchars_per_s: 0.0, time_codes_per_s: line.time_codes_per_s };
-    let assumes = assumptions(line, there.max(back));
-    let of_packets = |bits: f64, name: &str| {
-        let rate = left(line, time_codes) / bits;
-        (
-            rate,
-            format!(
-                "({} - {} for time-codes) / {bits:.1} bit a packet{name} = {}",
-                bit_rate(line.rate_bps),
-                bit_rate(taken(line)),
-                formula_rate(rate)
-            ),
-        )
-    };
-    let (operations_per_s, rate_formula, latency_ns) = match (&options.far, plan.mode) {
-        (Far::Rmap(_), mode) => {
-            let length = size.round() as u64;
-            let exchange = if mode == Mode::Receive { Transaction::read(length) } else { Transaction::write(length) };
-            let exchange = Transaction { command: exchange.command + there, reply: exchange.reply + back };
-            let rate = exchange.pipelined(left(line, time_codes));
-            let latency = through(line, exchange.command - there, there) + through(line, exchange.reply - back, back);
-            let formula = format!(
-                "{} / the busier of {} and {} B with their FCTs = {}",
-                bit_rate(left(line, time_codes)),
-                exchange.command,
-                exchange.reply,
-                formula_rate(rate)
-            );
-            (rate, formula, latency * 1e9)
-        }
-        (_, Mode::Both) => {
-            // FCTs for the other way's N-chars are in it. Either way may be the busier one.
-            let bits = busiest(line, size, (there, back), true).max(busiest(line, size, (back, there), true));
-            let (rate, text) = of_packets(bits, " and the FCTs for one");
-            let whole = size.round() as u64;
-            (rate, text, (through(line, whole, there) + through(line, whole, back)) * 1e9)
-        }
-        (_, mode) => {
-            let path = if mode == Mode::Receive { back } else { there };
-            let (rate, text) = of_packets(busiest(line, size, (path, 0), false), "");
-            (rate, text, through(line, size.round() as u64, path) * 1e9)
-        }
-    };
-    let latency_formula = format!(
-        "{size:.0} B and {} of path at {}: {}",
-        there.max(back),
-        bit_rate(line.rate_bps),
-        formula_time(latency_ns)
-    );
-    Theory { operations_per_s, rate_formula, latency_ns, latency_formula, assumes, is_model }
+    let (out, answer) = packets(options, plan, (there, back));
+    let ways = [Way::of(line, out, answer, true), Way::of(line, answer, out, false)];
+    let busier = ways.into_iter().flatten().reduce(|a, b| if b.per_s(line) < a.per_s(line) { b } else { a });
+    let busier = busier.expect("an operation has a packet");
+    let seconds: f64 = [out, answer].into_iter().flatten().map(|packet| through(line, packet)).sum();
+    let latency_ns = seconds * 1e9;
+    Theory {
+        operations_per_s: busier.per_s(line),
+        rate_formula: busier.formula(line),
+        latency_ns,
+        latency_formula: format!(
+            "{} at {}: {}",
+            [out, answer].into_iter().flatten().map(Packet::text).collect::<Vec<_>>().join(", then "),
+            bit_rate(line.rate_bps),
+            formula_time(latency_ns)
+        ),
+        assumes: assumptions(line, there.max(back)),
+        is_model,
+    }
+}
+
+/// Returns the transaction of an operation of `far=rmap`, with paths of so many bytes there and back.
+pub(super) fn transaction(mode: Mode, length: u64, (there, back): (u64, u64)) -> Transaction {
+    let alone = if mode == Mode::Receive { Transaction::read(length) } else { Transaction::write(length) };
+    alone.through(there, back)
+}
+
+/// A packet of an operation as it leaves: its bytes on average, and how many of them are path.
+#[derive(Debug, Clone, Copy)]
+struct Packet {
+    bytes: f64,
+    path: u64,
+}
+
+impl Packet {
+    fn text(self) -> String {
+        let path = if self.path > 0 { format!(", {} of them path", self.path) } else { String::new() };
+        format!("{:.0} B{path}", self.bytes)
+    }
 }
 
 /// Returns the bytes of path in front of packets, there and back.
@@ -70,17 +58,72 @@ fn paths(line: &LineOptions, options: &Options, is_model: bool) -> (u64, u64) {
     (options.path.len() as u64, options.back_path.len() as u64)
 }
 
-/// Returns the bits that a packet takes of the busiest link on its way: the first one, with all of its path, or one behind a router, which
-/// has deleted a byte of it and lets a gap. `path` is that there and that of packets back, for which FCTs go there if `is_both`.
-fn busiest(line: &LineOptions, size: f64, path: (u64, u64), is_both: bool) -> f64 {
-    let routers = u64::from(line.routers);
-    let on = |link: u64| {
-        let gap = if link > 0 { formula::CutThrough::SPW_10X.gap_bits(line.rate_bps) } else { 0.0 };
-        let (there, back) = (path.0.saturating_sub(link), path.1.saturating_sub(routers - link));
-        let fcts = if is_both { (size + back as f64 + 1.0) / 2.0 } else { 0.0 };
-        bits(size + there as f64) + gap + fcts
-    };
-    (0..=routers).map(on).fold(0.0, f64::max)
+/// Returns the packets of an operation, out and back.
+fn packets(options: &Options, plan: &Plan, (there, back): (u64, u64)) -> (Option<Packet>, Option<Packet>) {
+    let size = plan.size.mean();
+    if let Far::Rmap(_) = options.far {
+        let exchange = transaction(plan.mode, size.round() as u64, (there, back));
+        let packet = |bytes: u64, path| Some(Packet { bytes: bytes as f64, path });
+        return (packet(exchange.command, there), packet(exchange.reply, back));
+    }
+    let packet = |path: u64| Some(Packet { bytes: size + path as f64, path });
+    match plan.mode {
+        Mode::Both => (packet(there), packet(back)),
+        Mode::Send => (packet(there), None),
+        Mode::Receive => (None, packet(back)),
+    }
+}
+
+/// One direction of the busiest link on the way of its packets.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    /// Bits from the beginning of a packet to that of the next.
+    bits: f64,
+    /// Those of them during which a router switches.
+    gap_bits: f64,
+    has_fcts: bool,
+    /// Whether time-codes go this way: those of the end that is measured from.
+    has_time_codes: bool,
+}
+
+impl Way {
+    /// Returns the direction that `packet` takes, beside `against` the other way for each, on the busiest link: the first one, with all of
+    /// its path, or one behind a router, which has deleted a byte of it and lets a gap.
+    fn of(line: &LineOptions, packet: Option<Packet>, against: Option<Packet>, is_out: bool) -> Option<Way> {
+        let packet = packet?;
+        let routers = u64::from(line.routers);
+        let on = |link: u64| {
+            let left = |packet: Packet, passed: u64| packet.bytes - packet.path.min(passed) as f64;
+            let nchars_back = against.map_or(0.0, |against| left(against, routers - link) + 1.0);
+            let sent = bits(left(packet, link)) + nchars_back / 2.0;
+            let gap_bits =
+                if link > 0 { CutThrough::SPW_10X.gap_bits_beside(line.rate_bps, sent, nchars_back) } else { 0.0 };
+            Way { bits: sent + gap_bits, gap_bits, has_fcts: against.is_some(), has_time_codes: is_out }
+        };
+        (0..=routers).map(on).reduce(|a, b| if b.bits > a.bits { b } else { a })
+    }
+
+    /// Returns the most packets a second.
+    fn per_s(self, line: &LineOptions) -> f64 {
+        (line.rate_bps - self.taken(line)).max(1.0) / self.bits
+    }
+
+    /// Returns the rate that time-codes take.
+    fn taken(self, line: &LineOptions) -> f64 {
+        if self.has_time_codes { 14.0 * line.time_codes_per_s } else { 0.0 }
+    }
+
+    fn formula(self, line: &LineOptions) -> String {
+        let (rate, taken) = (bit_rate(line.rate_bps), self.taken(line));
+        let rate = if taken > 0.0 { format!("({rate} - {} for time-codes)", bit_rate(taken)) } else { rate };
+        let fcts = if self.has_fcts { " and the FCTs for one" } else { "" };
+        let gap = if self.gap_bits > 0.0 {
+            format!(", {:.1} of them while a router switches", self.gap_bits)
+        } else {
+            String::new()
+        };
+        format!("{rate} / {:.1} bit a packet{fcts}{gap} = {}", self.bits, formula_rate(self.per_s(line)))
+    }
 }
 
 fn bits(size: f64) -> f64 {
@@ -88,23 +131,12 @@ fn bits(size: f64) -> f64 {
     none + size * (one - none)
 }
 
-/// Returns the rate that time-codes leave.
-fn left(line: &LineOptions, load: Load) -> f64 {
-    debug_assert!(load.reverse_nchars_per_s == 0.0, "FCTs are counted with the packets");
-    (line.rate_bps - taken(line)).max(1.0)
-}
-
-/// Returns the rate that time-codes take.
-fn taken(line: &LineOptions) -> f64 {
-    14.0 * line.time_codes_per_s
-}
-
-/// Returns the least time through the routers, in seconds.
-fn through(line: &LineOptions, size: u64, path: u64) -> f64 {
+/// Returns the least time of a packet through the routers, in seconds.
+fn through(line: &LineOptions, packet: Packet) -> f64 {
     let LineOptions { rate_bps, cable_m, routers, .. } = *line;
     let delay = formula::latency_through(rate_bps, 0, 0.0, u64::from(routers), &CutThrough::SPW_10X)
         - formula::latency(rate_bps, u64::from(routers), 0.0);
-    formula::latency(rate_bps, size + path, cable_m * (f64::from(routers) + 1.0)) + delay
+    formula::latency(rate_bps, packet.bytes.round() as u64, cable_m * (f64::from(routers) + 1.0)) + delay
 }
 
 fn assumptions(line: &LineOptions, path: u64) -> String {
@@ -120,7 +152,7 @@ fn assumptions(line: &LineOptions, path: u64) -> String {
         text += &format!("; {cable_m} m of cable a link");
     }
     if time_codes_per_s > 0.0 {
-        text += &format!("; {time_codes_per_s} time-codes a second");
+        text += &format!("; {time_codes_per_s} time-codes a second, sent from here");
     }
     text
 }

@@ -181,12 +181,17 @@ fn what_comes_after_a_pause_leaves_at_once_and_a_late_network_says_so() {
     let (sent, _) = run(&mut bridge, 3_600_000_000, 3_600_000_010);
     assert_eq!(packets(&sent[0].1), [[5; 60]]);
     assert_eq!(bridge.shortfall(), Duration::ZERO);
+    let before = bridge.lateness();
+    assert!(before.turns > 0 && before.over == [0; 3] && before.max <= LATE[0], "{before:?}");
     // The processor is taken away for a second while packets are on their way.
     let later = hour + Duration::from_millis(1);
     let many: Vec<u8> = (0..2_000).flat_map(|_| stream.clone()).collect();
     bridge.handle(later, Input::Received(HOSTS[0], &many));
     let (sent, _) = run(&mut bridge, 3_601_001_000, 3_601_009_000);
     assert!((970..=990).contains(&(bridge.shortfall().as_millis() as u32)), "{:?}", bridge.shortfall());
+    let late = bridge.lateness();
+    assert!(late.over.iter().all(|over| *over > 0) && late.turns > before.turns, "{late:?}");
+    assert!((990..=1010).contains(&(late.max.as_millis() as u32)), "{late:?}");
     let all: Vec<u8> = sent.into_iter().flat_map(|(_, bytes)| bytes).collect();
     assert_eq!(packets(&all).len(), 2_000);
 }

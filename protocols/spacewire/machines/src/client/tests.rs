@@ -134,6 +134,37 @@ fn the_end_of_one_connection_ends_both_and_another_may_follow() {
 }
 
 #[test]
+fn gresb_opens_the_connections_of_the_directions_that_are_used() {
+    let with = |port, directions| {
+        let settings = ClientSettings { directions, ..ClientSettings::new(port) };
+        Client::new(settings, Inbox::default())
+    };
+    let gresb = || gresb().settings.port;
+    for (port, directions, peers) in [
+        (gresb(), Directions::Both, &[OUT, BACK][..]),
+        (gresb(), Directions::Sending, &[OUT]),
+        (gresb(), Directions::Receiving, &[BACK]),
+        (ssdtp2().settings.port, Directions::Sending, &[OUT]),
+        (ssdtp2().settings.port, Directions::Receiving, &[OUT]),
+    ] {
+        let mut client = with(port, directions);
+        let (opened, _, _) = poll(&mut client);
+        assert_eq!(opened, peers, "{directions:?}");
+        for peer in opened {
+            assert!(!client.is_connected());
+            client.handle(Instant::ZERO, Input::Opened(peer, &Ends::new(at(9), at(10))));
+        }
+        assert!(client.is_connected());
+        let sent = client.send(&[1], Eop);
+        assert_eq!(sent.is_ok(), directions != Directions::Receiving, "{sent:?}");
+        client.handle(Instant::ZERO, Input::Closed(peers[0], Closed::Finished));
+        assert!(!client.is_connected());
+        client.connect();
+        assert_eq!(poll(&mut client).0.last(), peers.last());
+    }
+}
+
+#[test]
 fn a_stream_out_of_step_is_told() {
     let mut client = ssdtp2();
     open(&mut client);
