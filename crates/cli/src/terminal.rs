@@ -13,6 +13,13 @@ pub fn print(text: &str) -> Result<(), Error> {
     print_bytes(printable(text).as_bytes())
 }
 
+/// Writes text as [`print`] does. Returns `false` if its reader has gone away: a command that would go on without an end stops then.
+pub fn print_to_reader(text: &str) -> Result<bool, Error> {
+    let result = write_all(io::stdout().lock(), printable(text).as_bytes());
+    let has_reader = !matches!(&result, Err(why) if why.kind() == io::ErrorKind::BrokenPipe);
+    written("standard output", result).map(|()| has_reader)
+}
+
 /// Returns text that does nothing to a terminal but show, in colours at most: parts of it come from far ends and from files.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');

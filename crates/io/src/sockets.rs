@@ -160,6 +160,12 @@ impl Sockets {
         self.streams.unwritten()
     }
 
+    /// Ends what goes out over every stream that the machine has opened, once [`unwritten`](Self::unwritten) is 0. The far end reads
+    /// everything that was sent and then the end; it may go on sending, and its own end closes the stream.
+    pub fn end_sending(&self) {
+        self.streams.end_sending();
+    }
+
     /// Returns the number of datagrams that the kernel would not take in time.
     #[must_use]
     pub fn unsent(&self) -> u64 {

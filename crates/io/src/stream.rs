@@ -521,6 +521,14 @@ impl Streams {
         }
     }
 
+    /// Ends what goes out over every stream that the machine has opened and that has no backlog.
+    pub(crate) fn end_sending(&self) {
+        let opened = self.opened.iter().flatten();
+        opened
+            .filter(|stream| !stream.connecting && stream.backlog.is_empty())
+            .for_each(|stream| sys::end_sending(stream.fd.as_fd()));
+    }
+
     /// Records that the round is over. Returns whether the machine may go on with a peer that was held back in it.
     pub(crate) fn released(&mut self, peer: Peer) -> bool {
         self.stream(peer).is_some_and(|stream| stream.share.released() && !stream.closing)

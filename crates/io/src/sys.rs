@@ -176,6 +176,12 @@ pub(crate) fn shut_down(fd: BorrowedFd<'_>) {
     unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_RDWR) };
 }
 
+/// Ends what goes out over a connection: its far end reads the end behind everything that was sent, and may go on sending.
+pub(crate) fn end_sending(fd: BorrowedFd<'_>) {
+    // SAFETY: takes no pointers. A connection that has ended needs nothing.
+    unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_WR) };
+}
+
 /// Returns the user id of the process that connected a Unix socket, or that listened for it.
 pub(crate) fn user_at_far_end(fd: BorrowedFd<'_>) -> io::Result<u32> {
     let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };

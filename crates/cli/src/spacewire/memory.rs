@@ -1,6 +1,6 @@
 //! `hodo spacewire read`, `write` and `rmw`: memories behind RMAP targets.
 
-use super::options::{Bytes, PortOptions, TargetOptions, address, hex, input, joined};
+use super::options::{Bytes, PortOptions, TargetOptions, address, finish, hex, input, joined};
 use crate::output::Target;
 use crate::{Error, Outcome, terminal};
 use clap::Args;
@@ -13,6 +13,8 @@ use std::path::PathBuf;
 
 /// Bytes of a line that shows memory.
 const LINE: usize = 16;
+/// Bytes that are shown at a time: as text they are five times as many.
+const SHOWN: usize = 1 << 20;
 
 /// Reads memory.
 pub fn read(options: &ReadOptions) -> Result<Outcome, Error> {
@@ -23,7 +25,12 @@ pub fn read(options: &ReadOptions) -> Result<Outcome, Error> {
     options.target.open(&options.port)?.read(&to, options.address, &mut data, by)?;
     match output {
         Some(output) => output.write(&data)?,
-        None => terminal::print(&dump(&data, |offset| by.increment.then_some(options.address + offset as u64)))?,
+        None => {
+            for (number, shown) in data.chunks(SHOWN).enumerate() {
+                let first = options.address + (number * SHOWN) as u64;
+                terminal::print(&dump(shown, |offset| by.increment.then_some(first + offset as u64)))?;
+            }
+        }
     }
     Ok(Outcome::Done)
 }
@@ -47,6 +54,7 @@ pub fn write(options: &WriteOptions) -> Result<Outcome, Error> {
         }
         let (increment, verify) = (by.increment, options.verify);
         rmap.call(&to, &Request::Write { address: options.address, data: &data, increment, verify, reply: false })?;
+        finish(rmap.into_port())?;
     } else {
         rmap.write(&to, options.address, &data, options.verify, by)?;
     }
@@ -57,6 +65,9 @@ pub fn write(options: &WriteOptions) -> Result<Outcome, Error> {
 
 /// Modifies bits.
 pub fn modify(options: &ModifyOptions) -> Result<Outcome, Error> {
+    if options.data.0.is_empty() {
+        return Err(Error::Usage("DATA: a read-modify-write has 1 to 4 bytes; write them as ff00".to_owned()));
+    }
     let to = options.target.destination()?;
     let request = Request::ReadModifyWrite { address: options.address, data: &options.data.0, mask: &options.mask.0 };
     let before = options.target.open(&options.port)?.call(&to, &request)?;

@@ -1,6 +1,6 @@
 //! The port of a bridge and the target behind it, for all commands that use one.
 
-use crate::Error;
+use crate::{Error, terminal};
 use clap::{Args, ValueEnum};
 use hodo_machine::Wait;
 use hodo_measure::units;
@@ -36,6 +36,17 @@ impl PortOptions {
         let settings = SessionSettings { timeout, wait, directions, ..SessionSettings::default() };
         Ok(Session::connect(&self.port, &settings)?)
     }
+}
+
+/// Ends the use of a port that was sent to, and remarks if the far end may not have read everything.
+pub fn finish(port: Session) -> Result<(), Error> {
+    let (name, timeout) = (port.name().to_owned(), port.settings().timeout.as_millis());
+    if !port.finish()? {
+        terminal::remark(&format!(
+            "{name}: the far end did not close the connection within {timeout} ms; if it is slow, some of it may be lost: raise --timeout"
+        ));
+    }
+    Ok(())
 }
 
 /// A recording for Wireshark.

@@ -1,6 +1,6 @@
 //! `hodo spacewire send`, `receive` and `time-code`: packets and time-codes through a port.
 
-use super::options::{Bytes, PortOptions, RecordingOptions, hex, input, joined, path};
+use super::options::{Bytes, PortOptions, RecordingOptions, finish, hex, input, joined, path};
 use crate::output::Target;
 use crate::{Error, Outcome, interrupt, terminal};
 use clap::Args;
@@ -23,6 +23,7 @@ pub fn send(options: &SendOptions) -> Result<Outcome, Error> {
     let packets = packets(options)?;
     let stop = interrupt::flag()?;
     let mut port = options.port.open(Directions::Sending)?;
+    port.discard_arrivals();
     let (mut sent, mut bytes) = (0_u64, 0_u64);
     'all: for _ in 0..options.count {
         for (packet, end) in &packets {
@@ -33,31 +34,41 @@ pub fn send(options: &SendOptions) -> Result<Outcome, Error> {
             (sent, bytes) = (sent + 1, bytes + packet.len() as u64);
         }
     }
-    port.flush()?;
+    finish(port)?;
     terminal::print(&format!("{sent} packets of {bytes} bytes in all sent to {}\n", options.port.port))?;
     Ok(if stop.load(Ordering::Relaxed) { Outcome::Failed } else { Outcome::Done })
 }
 
 fn packets(options: &SendOptions) -> Result<Vec<(Vec<u8>, EndOfPacket)>, Error> {
     let end = if options.eep { EndOfPacket::Eep } else { EndOfPacket::Eop };
-    let with_path = |data: &[u8]| [&options.path.0, data].concat();
+    let with_path = |data: &[u8]| match [&options.path.0, data].concat() {
+        packet if packet.is_empty() => Err("a packet has one byte at least".to_owned()),
+        packet => Ok(packet),
+    };
     if let Some(file) = &options.lines {
         let text = String::from_utf8(input("--lines", file)?)
             .map_err(|_| Error::Usage(format!("--lines {}: it is not text", file.display())))?;
         let packet = |(number, line): (usize, &str)| {
             let (data, end) = line.strip_suffix("EEP").map_or((line, end), |data| (data, EndOfPacket::Eep));
-            let data = hex(data)
+            let packet = hex(data)
+                .and_then(|data| with_path(&data.0))
                 .map_err(|why| Error::Usage(format!("--lines {}, line {}: {why}", file.display(), number + 1)))?;
-            Ok((with_path(&data.0), end))
+            Ok((packet, end))
         };
-        let lines = text.lines().map(|line| line.split('#').next().unwrap_or("").trim()).enumerate();
+        // Editors of Windows begin a file with a mark of its encoding.
+        let lines = text
+            .trim_start_matches('\u{feff}')
+            .lines()
+            .map(|line| line.split('#').next().unwrap_or("").trim())
+            .enumerate();
         return lines.filter(|(_, line)| !line.is_empty()).map(packet).collect();
     }
-    let data = match &options.input {
-        Some(file) => input("--input", file)?,
-        None => joined(&options.data),
+    let (named, data) = match &options.input {
+        Some(file) => (format!("--input {}", file.display()), input("--input", file)?),
+        None => ("HEX".to_owned(), joined(&options.data)),
     };
-    Ok(vec![(with_path(&data), end)])
+    let packet = with_path(&data).map_err(|why| Error::Usage(format!("{named}: {why}")))?;
+    Ok(vec![(packet, end)])
 }
 
 /// Receives packets.
@@ -67,26 +78,30 @@ pub fn receive(options: &ReceiveOptions) -> Result<Outcome, Error> {
     let watched = Watched::new(options.count, options.within, options.time_codes)?;
     let mut port = options.port.open(Directions::Receiving)?;
     let outcome = watched.each(&mut port, |_, arrival| match (arrival, &output) {
-        (Arrival::TimeCode(code), None) => terminal::print(&format!("time-code {code:#04x}\n")),
-        (Arrival::TimeCode(_), Some(_)) => Ok(()),
+        (Arrival::TimeCode(code), None) => terminal::print_to_reader(&format!("time-code {code:#04x}\n")),
+        (Arrival::TimeCode(_), Some(_)) => Ok(true),
         (Arrival::Packet(data, _), Some(_)) => {
             if kept.len() + data.len() > KEPT_MAX {
                 return Err(Error::Failed(
-                    "--output: the packets have more than 1 GiB; limit them with --count".into(),
+                    "--output: the packets have more than 1 GiB, and the rest is not written; limit them with --count"
+                        .into(),
                 ));
             }
             kept.extend_from_slice(data);
-            Ok(())
+            Ok(true)
         }
         (Arrival::Packet(data, end), None) => {
             let end = if end == EndOfPacket::Eep { " EEP" } else { "" };
-            terminal::print(&format!("{}{end}\n", describe::hex(data)))
+            terminal::print_to_reader(&format!("{}{end}\n", describe::hex(data)))
         }
-    })?;
-    if let Some(output) = output {
+    });
+    // What has arrived is not lost with the connection.
+    if let Some(output) = output
+        && (outcome.is_ok() || !kept.is_empty())
+    {
         output.write(&kept)?;
     }
-    Ok(outcome)
+    outcome
 }
 
 /// Shows what arrives, with times and in words.
@@ -110,7 +125,7 @@ pub fn sniff(options: &SniffOptions) -> Result<Outcome, Error> {
             (Some(recording), Arrival::Packet(data, end)) => recording.packet(data, end),
             (None, _) => {}
         }
-        terminal::print(&format!("{at:13.6}  {text}\n"))
+        terminal::print_to_reader(&format!("{at:13.6}  {text}\n"))
     })?;
     if let Some(recording) = recording {
         let (_, lost) = recording.finish().map_err(|why| Error::Failed(format!("--record: {why}")))?;
@@ -125,6 +140,7 @@ pub fn sniff(options: &SniffOptions) -> Result<Outcome, Error> {
 pub fn time_codes(options: &TimeCodeOptions) -> Result<Outcome, Error> {
     let stop = interrupt::flag()?;
     let mut port = options.port.open(Directions::Sending)?;
+    port.discard_arrivals();
     let every = Duration::from_secs_f64(1.0 / options.rate);
     let begin = Instant::now();
     let count = if options.forever { u64::MAX } else { options.count };
@@ -144,6 +160,7 @@ pub fn time_codes(options: &TimeCodeOptions) -> Result<Outcome, Error> {
             port.receive(left.min(LOOK_UP))?;
         }
     }
+    finish(port)?;
     terminal::print(&format!("{sent} time-codes sent to {}\n", options.port.port))?;
     Ok(Outcome::Done)
 }
@@ -161,25 +178,28 @@ impl Watched {
         Ok(Watched { count: count.unwrap_or(u64::MAX), within, time_codes, stop: interrupt::flag()? })
     }
 
-    /// Passes on what arrives, with the time since the beginning.
+    /// Passes on what arrives, with the time since the beginning, until `take` returns `false`.
     fn each(
         &self,
         port: &mut Session,
-        mut take: impl FnMut(Duration, Arrival<'_>) -> Result<(), Error>,
+        mut take: impl FnMut(Duration, Arrival<'_>) -> Result<bool, Error>,
     ) -> Result<Outcome, Error> {
         let begin = Instant::now();
         let mut taken = 0;
         while taken < self.count && !self.stop.load(Ordering::Relaxed) {
-            let left = self.within.map_or(LOOK_UP, |within| within.saturating_sub(begin.elapsed()).min(LOOK_UP));
-            match port.receive(left)? {
+            // Looked at before each arrival, because there may be no pause between them.
+            let left = self.within.map_or(LOOK_UP, |within| within.saturating_sub(begin.elapsed()));
+            if left.is_zero() {
+                // Who asked for a number and got fewer has not got what was asked for.
+                return Ok(if self.count == u64::MAX { Outcome::Done } else { Outcome::Failed });
+            }
+            match port.receive(left.min(LOOK_UP))? {
                 Some(Arrival::TimeCode(_)) if !self.time_codes => {}
                 Some(arrival) => {
-                    take(begin.elapsed(), arrival)?;
+                    if !take(begin.elapsed(), arrival)? {
+                        return Ok(Outcome::Done);
+                    }
                     taken += 1;
-                }
-                None if self.within.is_some_and(|within| begin.elapsed() >= within) => {
-                    // Who asked for a number and got fewer has not got what was asked for.
-                    return Ok(if self.count == u64::MAX { Outcome::Done } else { Outcome::Failed });
                 }
                 None => {}
             }

@@ -8,9 +8,14 @@ mod values;
 
 use hodo_spacewire::bridge::{Device, Gate};
 use hodo_spacewire::network::{Network, NodeId};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 pub use plan::PRESETS;
+
+/// Bytes of the largest file of a network.
+const FILE_MAX: u64 = 16 << 20;
 
 /// A network, with what is at its nodes.
 pub struct Plan {
@@ -45,7 +50,14 @@ impl Plan {
     /// [`PlanError`] with the line, the mistake and what to write instead.
     pub fn read(path: &Path) -> Result<Self, PlanError> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|why| PlanError(format!("{name}: cannot be read: {why}")))?;
+        let wrong = |why: String| PlanError(format!("{name}: cannot be read: {why}"));
+        let mut bytes = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes));
+        read.map_err(|why| wrong(why.to_string()))?;
+        if bytes.len() as u64 > FILE_MAX {
+            return Err(wrong("it has more than 16 MiB, which is no network".to_owned()));
+        }
+        let text = String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8; save it as that".to_owned()))?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Plan::parse(&name, &text, folder)
     }

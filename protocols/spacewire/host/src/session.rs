@@ -16,6 +16,8 @@ use thiserror::Error;
 
 /// Bytes that wait before they are passed to the kernel without being flushed.
 const SEND_AFTER: usize = 64 << 10;
+/// Bytes of the longest packet that RMAP makes, of 16 MiB less one of data, with a path and headers.
+pub(crate) const PACKET_MAX: usize = (16 << 20) + 1024;
 
 /// How a port is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,10 +33,10 @@ pub struct SessionSettings {
 }
 
 impl Default for SessionSettings {
-    /// Returns one second, sleeping waits, and packets up to 16 MiB in both directions.
+    /// Returns one second, sleeping waits, and packets up to the longest of RMAP in both directions.
     fn default() -> Self {
-        let (timeout, packet_max) = (Duration::from_secs(1), 16 << 20);
-        SessionSettings { timeout, wait: Wait::Block, packet_max, directions: Directions::Both }
+        let timeout = Duration::from_secs(1);
+        SessionSettings { timeout, wait: Wait::Block, packet_max: PACKET_MAX, directions: Directions::Both }
     }
 }
 
@@ -127,7 +129,8 @@ pub enum Arrival<'a> {
 /// # }
 /// ```
 ///
-/// What is sent leaves when 64 KiB wait, with [`flush`](Self::flush), and while the session receives. Packets that arrive wait in the session,
+/// What is sent leaves when 64 KiB wait, with [`flush`](Self::flush), and while the session receives. End a session that has sent something
+/// with [`finish`](Self::finish), unless the far end has answered it. Packets that arrive wait in the session,
 /// up to 65536 of them or 16 MiB, beyond which the bridge is held back.
 pub struct Session {
     name: String,
@@ -211,6 +214,36 @@ impl Session {
     /// If the connection is lost, or the far end takes nothing for as long as the timeout.
     pub fn flush(&mut self) -> Result<(), SessionError> {
         self.drain(0)
+    }
+
+    /// Discards what has arrived, and everything that arrives from now on, so that a program that only sends is never held up by what
+    /// comes back.
+    pub fn discard_arrivals(&mut self) {
+        self.lent = false;
+        self.line.machine_mut().receiver_mut().discard();
+    }
+
+    /// Ends the session in order: passes on everything that was sent, and waits until the far end has read it and closed the
+    /// connection, at most for the timeout. What arrives meanwhile is discarded. Returns `false` if the far end left the connection
+    /// open, so that it may not have read everything.
+    ///
+    /// A session that is dropped instead may reset the connection, because something arrived that nobody read. The far end then loses what it
+    /// has not read yet.
+    ///
+    /// # Errors
+    /// If the connection is lost, or the far end takes nothing for as long as the timeout.
+    pub fn finish(mut self) -> Result<bool, SessionError> {
+        self.discard_arrivals();
+        self.flush()?;
+        self.line.transport().end_sending();
+        let until = self.line.now() + self.settings.timeout;
+        loop {
+            match self.step(self.settings.wait, until) {
+                Err(SessionError::Closed { why: Closed::Finished, .. }) => return Ok(true),
+                Ok(now) if now >= until => return Ok(false),
+                other => other?,
+            };
+        }
     }
 
     /// Returns the next packet or time-code, or `None` if nothing arrives within a time. Time-codes come before the packets that wait.

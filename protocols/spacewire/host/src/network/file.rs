@@ -1,6 +1,6 @@
 //! The tables of a file.
 
-use super::values::{bytes, rate, span};
+use super::values::{bytes, rate, span, two_ends};
 use serde::Deserialize;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -297,6 +297,7 @@ pub struct RouteTable {
 #[serde(deny_unknown_fields)]
 pub struct LinkTable {
     /// The two ends: the name of a node, or `router:port`.
+    #[serde(deserialize_with = "two_ends")]
     pub between: [String; 2],
     /// The rate of both directions; 200 Mbit/s otherwise.
     #[serde(default, deserialize_with = "rate")]

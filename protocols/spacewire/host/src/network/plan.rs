@@ -16,6 +16,8 @@ use hodo_spacewire::network::{
 use hodo_spacewire::rmap::{Crc, Ram, Region, Rights, TargetSettings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
+use std::fs::File as Opened;
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 use toml::Spanned;
@@ -26,6 +28,10 @@ pub const PRESETS: &[(&str, &str)] =
 
 /// Bytes of the longest packet from a host, unless the file says otherwise.
 const PACKET_MAX: usize = 1 << 20;
+/// Bytes of a reply beside its data: the longest path, the header and the CRC.
+const REPLY_FRAME: usize = 12 + 12 + 1;
+/// Bytes of the largest file of a region.
+const REGION_MAX: usize = 1 << 30;
 /// The memory of all regions together.
 const MEMORY_MAX: usize = 4 << 30;
 
@@ -117,7 +123,7 @@ impl Planning {
             settings.sink = Sink::Rate(rate);
         }
         settings.packets = table.queue_packets.unwrap_or(settings.packets).max(1);
-        settings.bytes = table.queue_bytes.unwrap_or(settings.bytes);
+        settings.bytes = table.queue_bytes.unwrap_or(crate::session::PACKET_MAX);
         let queue_max = (settings.packets, settings.bytes);
         let node = self.builder.node(&table.name, settings).map_err(|why| why.to_string())?;
         self.names.nodes.push((table.name.clone(), node));
@@ -144,7 +150,7 @@ impl Planning {
                 (GateProtocol::Gresb { to_bridge: gate.port, to_host, status_bits }, gate.packet_max)
             }
             (None, None, Some(regions), None, false) => {
-                let target = target(table.rmap.as_ref().unwrap_or(&RmapTable::default()))?;
+                let target = target(table.rmap.as_ref().unwrap_or(&RmapTable::default()), queue_max.1)?;
                 let ram = self.ram(regions, place)?;
                 self.devices.push((node, Device::Memory(target, ram)));
                 return Ok(());
@@ -242,7 +248,14 @@ impl Planning {
         };
         let ports = settings.ports;
         let router = self.builder.router(&table.name, settings).map_err(|why| why.to_string())?;
+        let mut routed = BTreeSet::new();
         for route in &table.routes {
+            if !routed.insert(route.address) {
+                return Err(format!(
+                    "routes: address {} is there twice; give it one entry with all its ports",
+                    route.address
+                ));
+            }
             if let Some(port) = route.ports.iter().find(|port| !(1..=ports).contains(*port)) {
                 return Err(format!(
                     "routes: address {} leads to port {port}; the ports are 1 to {ports}",
@@ -344,8 +357,15 @@ fn end_settings(table: &EndTable, edition: EditionName) -> EndSettings {
     }
 }
 
-fn target(table: &RmapTable) -> Result<TargetSettings, String> {
+/// Returns the settings of a target at a node whose queue has so many bytes, which every reply has to fit into.
+fn target(table: &RmapTable, queue: usize) -> Result<TargetSettings, String> {
     let usual = TargetSettings::default();
+    let fitting = queue.saturating_sub(REPLY_FRAME);
+    if let Some(length) = table.length_max.filter(|length| *length > fitting) {
+        return Err(format!(
+            "length_max: the node's queue has {queue} bytes, less than a reply with {length}; raise queue_bytes"
+        ));
+    }
     let bounded = |size: Option<usize>, usual: u32, key: &str| match size {
         None => Ok(usual),
         Some(size) if size < 1 << 24 => Ok(size as u32),
@@ -355,7 +375,7 @@ fn target(table: &RmapTable) -> Result<TargetSettings, String> {
         logical_address: table.logical_address.or(usual.logical_address),
         key: table.key.or(usual.key),
         verify_buffer: bounded(table.verify_buffer, usual.verify_buffer, "verify_buffer")?,
-        length_max: bounded(table.length_max, usual.length_max, "length_max")?,
+        length_max: bounded(table.length_max, usual.length_max.min(fitting as u32), "length_max")?,
         writes_unchecked: table.writes_unchecked,
         crc: match table.crc {
             CrcName::Standard => Crc::Standard,
@@ -370,14 +390,18 @@ fn region(table: &RegionTable, place: &Place<'_>) -> Result<Region, String> {
         None => Vec::new(),
         Some(file) => {
             let file = place.folder.join(file);
-            std::fs::read(&file).map_err(|why| format!("memory: {} cannot be read: {why}", file.display()))?
+            let most = table.size.unwrap_or(REGION_MAX);
+            let mut bytes = Vec::new();
+            let read = Opened::open(&file).and_then(|open| open.take(most as u64 + 1).read_to_end(&mut bytes));
+            read.map_err(|why| format!("memory: {} cannot be read: {why}", file.display()))?;
+            if bytes.len() > most {
+                return Err(format!("memory: {} has more than {most} bytes; raise the size, up to 1G", file.display()));
+            }
+            bytes
         }
     };
     match table.size {
         None if bytes.is_empty() => return Err("memory: a region has a size, as size = \"1M\", or a file".into()),
-        Some(size) if size < bytes.len() => {
-            return Err(format!("memory: the file has {} bytes, more than the size; raise it", bytes.len()));
-        }
         Some(size) => bytes.resize(size, 0),
         None => {}
     }

@@ -55,6 +55,11 @@ fn mistakes_are_named_with_their_line() {
         ("[[node]]\nname = \"a\"\ngresb = { port = 65535 }\n", "the port after 65535"),
         ("[[node]]\nname = \"a\"\nssdtp2 = { port = 70000 }\n", "net.toml:3: invalid value: integer `70000`"),
         ("[[node]]\nname = \"a\"\nssdtp2 = { port = 1, packet_max = \"64M\" }\n", "raise queue_bytes"),
+        (
+            "[[node]]\nname = \"a\"\nqueue_bytes = \"1K\"\nmemory = [{ address = 0, size = \"2K\" }]\nrmap = { length_max = \"1K\" }\n",
+            "raise queue_bytes",
+        ),
+        ("[[node]]\nname = \"a\"\nmemory = [{ address = 0, size = \"4\", file = \"/dev/zero\" }]\n", "raise the size"),
     ] {
         let error = parse(text).err().unwrap_or_default();
         assert!(error.contains(expected), "{text}: {error}");
@@ -77,6 +82,11 @@ fn mistakes_are_named_with_their_line() {
         ("[[link]]\nbetween = [\"a\", \"b\"]\nfirst = { buffer = 7 }\n", "8 at least"),
         ("[[link]]\nbetween = [\"a\", \"b\"]\nfirst = { bit_error_rate = 2.0 }\n", "not in 0..=1"),
         ("[[link]]\nbetween = [\"a\", \"a\"]\n", "a has a link already"),
+        ("[[link]]\nbetween = [\"a\", \"b\", \"c\"]\n", "net.toml:8: a link has two ends, not 3"),
+        (
+            "[[router]]\nname = \"r\"\nroutes = [{ address = 32, ports = [1] }, { address = 32, ports = [2] }]\n",
+            "address 32 is there twice",
+        ),
         ("", "node `a` has no link"),
     ] {
         let error = parse(&format!("{PAIR}{more}")).err().unwrap_or_default();
@@ -84,6 +94,19 @@ fn mistakes_are_named_with_their_line() {
     }
     assert!(parse(&format!("{PAIR}[[link]]\nbetween = [\"a\", \"b\"]\n")).is_ok());
 }
+
+#[test]
+fn a_memory_answers_the_longest_read_of_rmap() {
+    let memory = |more: &str| format!("[[node]]\nname = \"a\"\nmemory = [{{ address = 0, size = \"16M\" }}]\n{more}");
+    let length_max = |text: &str| match &parse(&format!("{text}{LINKED}")).unwrap().devices[0].1 {
+        Device::Memory(target, _) => target.length_max,
+        _ => 0,
+    };
+    assert_eq!(length_max(&memory("")), 0xFF_FFFF);
+    assert_eq!(length_max(&memory("queue_bytes = \"4K\"\n")), 4096 - 25);
+}
+
+const LINKED: &str = "[[node]]\nname = \"b\"\ndiscard = true\n[[link]]\nbetween = [\"a\", \"b\"]\n";
 
 #[test]
 fn the_settings_of_a_link_arrive_there() {

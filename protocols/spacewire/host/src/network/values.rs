@@ -27,6 +27,14 @@ pub fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Err
     text(from, "write a size in quotes, as \"64K\"", size)
 }
 
+/// Reads the names of the ends of a link, neither fewer nor more.
+pub fn two_ends<'de, D: Deserializer<'de>>(from: D) -> Result<[String; 2], D::Error> {
+    let ends: Vec<String> = Vec::deserialize(from)?;
+    let count = ends.len();
+    let remedy = |_| format!("a link has two ends, not {count}; write between = [\"host\", \"router:1\"]");
+    ends.try_into().map_err(remedy).map_err(serde::de::Error::custom)
+}
+
 fn text<'de, D: Deserializer<'de>, T>(
     from: D,
     remedy: &str,

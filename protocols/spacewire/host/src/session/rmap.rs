@@ -2,7 +2,7 @@ use super::{Arrival, Session, SessionError};
 use hodo_machine::Instant;
 use hodo_spacewire::EndOfPacket;
 use hodo_spacewire::rmap::{
-    Destination, Failure, Initiator, InitiatorSettings, InitiatorStatistics, Request, RequestError,
+    Destination, Failure, Ignored, Initiator, InitiatorSettings, InitiatorStatistics, Request, RequestError,
 };
 use thiserror::Error;
 
@@ -25,6 +25,18 @@ pub enum RmapError {
         what: String,
         /// The failure.
         failure: Failure,
+    },
+    /// No reply came, but packets that are none to a command of this session.
+    #[error("{port}: {what}: {}; packets that arrived instead: {count}, the last one: {why}", Failure::TimedOut)]
+    OthersInstead {
+        /// The port.
+        port: String,
+        /// The transaction.
+        what: String,
+        /// The packets since the call began.
+        count: u64,
+        /// The reason that the last one completes no transaction.
+        why: Ignored,
     },
 }
 
@@ -64,18 +76,26 @@ pub struct RmapSession {
     port: Session,
     initiator: Initiator,
     command: Vec<u8>,
+    /// The packets of this call that completed no transaction, and the reason of the last one.
+    ignored: Option<(u64, Ignored)>,
 }
 
 impl RmapSession {
     /// Creates an initiator that has a port.
     #[must_use]
     pub fn new(port: Session, settings: InitiatorSettings) -> Self {
-        RmapSession { port, initiator: Initiator::new(settings), command: Vec::new() }
+        RmapSession { port, initiator: Initiator::new(settings), command: Vec::new(), ignored: None }
     }
 
     /// Returns the port.
     pub fn port(&mut self) -> &mut Session {
         &mut self.port
+    }
+
+    /// Returns the port, for which there is no initiator any more.
+    #[must_use]
+    pub fn into_port(self) -> Session {
+        self.port
     }
 
     /// Returns the counts since the session was created.
@@ -90,6 +110,7 @@ impl RmapSession {
     /// The reason that it failed.
     pub fn call(&mut self, to: &Destination, request: &Request<'_>) -> Result<Vec<u8>, RmapError> {
         let mut data = Vec::new();
+        self.ignored = None;
         if self.submit(to, request, 0)? {
             let failed = self.next(&mut |_, bytes| data.extend_from_slice(bytes))?;
             failed.map_or(Ok(()), |(_, failure)| Err(self.failed(request, failure)))?;
@@ -153,6 +174,7 @@ impl RmapSession {
         done: &mut dyn FnMut(u64, &[u8]),
     ) -> Result<(), RmapError> {
         let (mut next, mut failed) = (0, None);
+        self.ignored = None;
         loop {
             while failed.is_none()
                 && self.initiator.outstanding() < window.max(1)
@@ -184,28 +206,28 @@ impl RmapSession {
 
     /// Waits for the next completion. Returns its tag and failure if it failed.
     fn next(&mut self, done: &mut dyn FnMut(u64, &[u8])) -> Result<Option<(u64, Failure)>, SessionError> {
-        let RmapSession { port, initiator, .. } = self;
+        let RmapSession { port, initiator, ignored, .. } = self;
         loop {
             let until = initiator.deadline().unwrap_or(Instant::ZERO);
             match port.receive_until(until)? {
-                Some(Arrival::Packet(packet, end)) => {
-                    // What completes no transaction is counted by the initiator.
-                    let Ok(completion) = initiator.receive(packet, end) else { continue };
-                    return Ok(match completion.result {
-                        Ok(data) => {
-                            done(completion.tag, data);
-                            None
-                        }
-                        Err(failure) => Some((completion.tag, failure)),
-                    });
-                }
-                Some(Arrival::TimeCode(_)) => {}
-                None => {
-                    let now = port.now();
-                    if let Some(late) = initiator.expire(now) {
-                        return Ok(Some((late.tag, Failure::TimedOut)));
+                Some(Arrival::Packet(packet, end)) => match initiator.receive(packet, end) {
+                    Ok(completion) => {
+                        return Ok(match completion.result {
+                            Ok(data) => {
+                                done(completion.tag, data);
+                                None
+                            }
+                            Err(failure) => Some((completion.tag, failure)),
+                        });
                     }
-                }
+                    Err(why) => *ignored = Some((ignored.map_or(1, |(count, _)| count + 1), why)),
+                },
+                Some(Arrival::TimeCode(_)) | None => {}
+            }
+            // Also where something else arrives all the time.
+            let now = port.now();
+            if let Some(late) = initiator.expire(now) {
+                return Ok(Some((late.tag, Failure::TimedOut)));
             }
         }
     }
@@ -218,7 +240,11 @@ impl RmapSession {
                 format!("read-modify-write of {} bytes at 0x{address:X}", data.len())
             }
         };
-        RmapError::Failed { port: self.port.name().to_owned(), what, failure }
+        let port = self.port.name().to_owned();
+        match (failure, self.ignored) {
+            (Failure::TimedOut, Some((count, why))) => RmapError::OthersInstead { port, what, count, why },
+            _ => RmapError::Failed { port, what, failure },
+        }
     }
 }
 

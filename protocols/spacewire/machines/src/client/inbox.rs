@@ -29,6 +29,7 @@ pub struct Inbox {
     taken: usize,
     packets: VecDeque<(usize, EndOfPacket)>,
     time_codes: VecDeque<u8>,
+    discards: bool,
 }
 
 /// Time-codes that are kept: one round.
@@ -78,6 +79,11 @@ impl Inbox {
         self.packets.len()
     }
 
+    /// Discards what waits, and everything that arrives from now on.
+    pub fn discard(&mut self) {
+        *self = Inbox { discards: true, ..Inbox::new(self.settings) };
+    }
+
     /// Returns whether no packet waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -88,6 +94,9 @@ impl Inbox {
 impl Receiver for Inbox {
     #[inline]
     fn packet(&mut self, data: &[u8], end: EndOfPacket) {
+        if self.discards {
+            return;
+        }
         // The gap at the front is closed when it is the larger part, so that each byte moves once at the most.
         if self.taken > self.bytes.len() / 2 && self.bytes.len() + data.len() > self.bytes.capacity() {
             self.bytes.drain(..self.taken);
@@ -98,6 +107,9 @@ impl Receiver for Inbox {
     }
 
     fn time_code(&mut self, code: u8) {
+        if self.discards {
+            return;
+        }
         if self.time_codes.len() == TIME_CODES {
             self.time_codes.pop_front();
         }

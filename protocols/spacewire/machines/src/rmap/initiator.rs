@@ -257,9 +257,10 @@ impl Initiator {
         if (header.instruction, header.target, header.initiator) != expected {
             return Err(Ignored::Mismatched(number));
         }
+        // A refusal stands in the header, whose CRC is right. Some targets leave the CRC behind its empty data out.
         let result = match header.data(body, end, crc) {
+            _ if header.status != Status::Success => Err(Failure::Refused(header.status)),
             Err(defect) => Err(Failure::Damaged(defect)),
-            Ok(_) if header.status != Status::Success => Err(Failure::Refused(header.status)),
             Ok(data) if header.length == known.length => Ok(data),
             Ok(_) => Err(Failure::Length { requested: known.length, received: header.length }),
         };

@@ -141,6 +141,8 @@ fn a_damaged_or_refused_transaction_fails_at_once() {
     assert_eq!(result(&mut initiator, &packet, Eop), Err(Failure::Damaged(DataError::Crc)));
     let packet = reply(&sent(&mut initiator, &read(65), 1, at(10)));
     assert_eq!(result(&mut initiator, &packet, Eop), Err(Failure::Refused(Status::NotAuthorised)));
+    let packet = reply(&sent(&mut initiator, &read(65), 1, at(10)));
+    assert_eq!(result(&mut initiator, &packet[..12], Eop), Err(Failure::Refused(Status::NotAuthorised)));
     let command = sent(&mut initiator, &read(4), 1, at(10));
     let mut shorter = Command::decode(&command, Eop, Crc::Standard).expect("a command of ours");
     shorter.header.length = 3;
@@ -148,7 +150,7 @@ fn a_damaged_or_refused_transaction_fails_at_once() {
     shorter.encode(Crc::Standard, &mut command);
     let packet = reply(&command);
     assert_eq!(result(&mut initiator, &packet, Eop), Err(Failure::Length { requested: 4, received: 3 }));
-    assert_eq!((initiator.statistics().damaged, initiator.statistics().refused), (4, 1));
+    assert_eq!((initiator.statistics().damaged, initiator.statistics().refused), (4, 2));
 }
 
 #[test]
