@@ -8,12 +8,13 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Pins the calling thread to one processor.
 ///
 /// # Errors
-/// Returns `EINVAL` if there is no such processor or the thread may not use it.
+/// Returns `InvalidInput`, with the processors that there are, if this one is none of them or the thread may not use it.
 pub fn pin_thread(cpu: usize) -> io::Result<()> {
-    if cpu >= libc::CPU_SETSIZE as usize {
-        return Err(io::Error::from_raw_os_error(libc::EINVAL));
-    }
-    allow_cpus(&[cpu])
+    allow_cpus(&[cpu]).map_err(|_| {
+        let allowed = allowed_cpus().unwrap_or_default();
+        let why = format!("processor {cpu} cannot be used; this process may run on {allowed:?}");
+        io::Error::new(io::ErrorKind::InvalidInput, why)
+    })
 }
 
 /// Lets the calling thread run on these processors.
@@ -100,7 +101,8 @@ mod tests {
             let first = allowed_cpus().unwrap()[0];
             pin_thread(first).unwrap();
             assert_eq!(allowed_cpus().unwrap(), [first]);
-            assert!(pin_thread(1 << 20).is_err());
+            let why = pin_thread(1 << 20).unwrap_err().to_string();
+            assert_eq!(why, format!("processor 1048576 cannot be used; this process may run on [{first}]"));
         })
         .join()
         .unwrap();

@@ -182,12 +182,7 @@ fn cpus(settings: &Settings) -> Vec<Option<usize>> {
 
 fn pin(cpu: Option<usize>) -> Result<(), Error> {
     let Some(cpu) = cpu else { return Ok(()) };
-    affinity::pin_thread(cpu).map_err(|error| {
-        Error::Usage(format!(
-            "--cpu {cpu}: {error}; this process may run on {:?}",
-            affinity::allowed_cpus().unwrap_or_default()
-        ))
-    })
+    affinity::pin_thread(cpu).map_err(|error| Error::Usage(format!("--cpu {cpu}: {error}")))
 }
 
 /// Turns a link until its far end is ready, at most for `timeout`, and no longer than until `stop` is set.

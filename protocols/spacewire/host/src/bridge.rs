@@ -14,6 +14,7 @@ use hodo_machine::{Address, Wait};
 use hodo_spacewire::bridge::{Bridge, GateProtocol, Pace};
 use hodo_spacewire::network::Network;
 use snapshot::BridgeSnapshot;
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -64,9 +65,7 @@ pub enum BridgeError {
     #[error("no host can reach this network: give a node ssdtp2 = {{ port = 10030 }} or gresb = {{ port = 3000 }}")]
     NoGate,
     /// An address cannot be listened on.
-    #[error(
-        "cannot listen on {at} for node {node}: {why}; choose another port in the file, or stop the process that holds it"
-    )]
+    #[error("cannot listen on {at} for node {node}: {why}; {remedy}")]
     Listen {
         /// The name of the node.
         node: String,
@@ -74,6 +73,8 @@ pub enum BridgeError {
         at: SocketAddr,
         /// The message of the system.
         why: String,
+        /// The remedy.
+        remedy: &'static str,
     },
     /// The recording cannot be begun.
     #[error("cannot record in {}: {why}", .file.display())]
@@ -221,7 +222,13 @@ fn bind(plan: &mut Plan, settings: &BridgeSettings) -> Result<Server, BridgeErro
         };
         for port in ports {
             let at = SocketAddr::new(settings.listen, *port);
-            let wrong = |why: std::io::Error| BridgeError::Listen { node: node.clone(), at, why: why.to_string() };
+            let wrong = |why: std::io::Error| {
+                let remedy = match why.kind() {
+                    ErrorKind::AddrNotAvailable => "choose an address of this host",
+                    _ => "choose another port in the file, or stop the process that holds it",
+                };
+                BridgeError::Listen { node: node.clone(), at, why: why.to_string(), remedy }
+            };
             server = server.and(&Address::Tcp(at)).map_err(wrong)?;
             if let Some(Address::Tcp(bound)) = server.addresses().last() {
                 *port = bound.port();

@@ -37,6 +37,7 @@ mod tests;
 mod wormhole;
 
 use alloc::vec::Vec;
+use core::fmt;
 
 pub use build::Builder;
 pub use configuration::{CONFIGURATION_KEY, ConfigurationPort, PortView, RouterView};
@@ -46,7 +47,9 @@ pub use observer::{Observer, Record};
 pub use queue::{Packet, PacketHeader};
 pub use random_bits::BitErrors;
 pub use router::{Configuration, PortFaults, Registers, Route};
-pub use settings::{CABLE_MAX, Clocks, Latency, LinkSettings, NodeSettings, RATE_MAX, RouterSettings, Sink, WhenDown};
+pub use settings::{
+    CABLE_MAX, Clocks, Latency, LinkSettings, NodeSettings, RATE_MAX, RATE_MIN, RouterSettings, Sink, WhenDown,
+};
 
 use crate::EndOfPacket;
 use crate::end::{End, Fault, Settings as EndSettings, Statistics};
@@ -71,6 +74,27 @@ pub enum Place {
     Node(NodeId),
     /// A port of a router, from 1.
     Router(RouterId, u8),
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}", self.0)
+    }
+}
+
+impl fmt::Display for RouterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "router {}", self.0)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Node(node) => node.fmt(f),
+            Place::Router(router, port) => write!(f, "port {port} of {router}"),
+        }
+    }
 }
 
 impl From<NodeId> for Place {

@@ -52,7 +52,9 @@ impl<O: Watched> BridgeThread<O> {
     fn look_at_network(&mut self, bridge: &Bridge<O>) {
         let is_stuck = u64::from(bridge.network().deadlock().is_some());
         if is_stuck > self.deadlocks {
-            tracing::warn!("packets in routers wait for each other in a circle; a watchdog would cut one of them");
+            tracing::warn!(
+                "packets in routers wait for each other in a circle, until a watchdog or an error cuts one of them"
+            );
         }
         self.deadlocks = is_stuck;
         let shortfall = bridge.shortfall();

@@ -75,7 +75,12 @@ fn mistakes_are_named_with_their_line() {
         ("[[router]]\nname = \"r\"\nroutes = [{ address = 31, ports = [1] }]\n", "use 32 to 254"),
         ("[[router]]\nname = \"r\"\nroutes = [{ address = 32, ports = [9] }]\n", "leads to port 9"),
         ("[[router]]\nname = \"r\"\nroutes = [{ address = 32, ports = [] }]\n", "leads nowhere"),
-        ("[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"500M\"\n", "400000000 bit/s"),
+        (
+            "[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"500M\"\n",
+            "500000000 bit/s at `a`: it has to be 2000000 to 400000000 bit/s",
+        ),
+        ("[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"1.9M\"\n", "2000000 to 400000000 bit/s"),
+        ("[[router]]\nname = \"r\"\nwatchdog = \"1ns\"\n", "at r: it has to be a microsecond at least"),
         ("[[link]]\nbetween = [\"a\", \"b\"]\nrate = 200\n", "write a rate in quotes"),
         ("[[link]]\nbetween = [\"a\", \"b\"]\nmetres = 2000\n", "0 to 1000 m"),
         ("[[link]]\nbetween = [\"a\", \"b\"]\nmetres = nan\n", "0 to 1000 m"),

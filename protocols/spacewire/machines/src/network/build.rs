@@ -1,4 +1,5 @@
 //! How a network is put together.
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
@@ -8,10 +9,10 @@ use super::port::{NEVER, Owner, Port, SECOND};
 use super::random_bits::Flips;
 use super::router::Router;
 use super::schedule::Schedule;
-use super::settings::BUFFERS;
+use super::settings::{BUFFERS, WATCHDOG_MIN};
 use super::{
-    BuildError, CABLE_MAX, Engine, LinkSettings, Network, NodeId, NodeSettings, Observer, Place, RATE_MAX, Route,
-    RouterId, RouterSettings,
+    BuildError, CABLE_MAX, Engine, LinkSettings, Network, NodeId, NodeSettings, Observer, Place, RATE_MAX, RATE_MIN,
+    Route, RouterId, RouterSettings,
 };
 use crate::end::End;
 use crate::time::Picos;
@@ -68,12 +69,13 @@ impl Builder {
     /// Adds a router.
     ///
     /// # Errors
-    /// If the name exists, or the number of ports is not 1 to 31.
+    /// If the name exists, the number of ports is not 1 to 31, or the watchdog is shorter than a microsecond.
     pub fn router(&mut self, name: &str, settings: RouterSettings) -> Result<RouterId, BuildError> {
         let name = self.new_name(name)?;
         if !(1..=31).contains(&settings.ports) {
             return Err(BuildError::PortCount { router: name, ports: settings.ports });
         }
+        check_watchdog(&name, settings.watchdog)?;
         self.routers.push(Router::new(name, settings));
         Ok(RouterId(self.routers.len() - 1))
     }
@@ -95,11 +97,12 @@ impl Builder {
     /// Sets the watchdog of one port of a router; without this it is that of the router.
     ///
     /// # Errors
-    /// If no link is there yet.
+    /// If no link is there yet, or the watchdog is shorter than a microsecond.
     pub fn watchdog(&mut self, router: RouterId, port: u8, after: Option<Picos>) -> Result<(), BuildError> {
         let place = Place::Router(router, port);
         let found = self.routers.get(router.0).and_then(|router| router.port(port));
         let found = found.ok_or(BuildError::Unknown { place })?;
+        check_watchdog(&self.routers[router.0].name, after)?;
         self.ports[found].watchdog = after.map_or(NEVER, |after| after.0);
         Ok(())
     }
@@ -119,11 +122,11 @@ impl Builder {
             return Err(BuildError::Cable { nanos: settings.cable.as_nanos() });
         }
         for (at, place) in places.into_iter().enumerate() {
-            check_end(place, settings, at)?;
             self.check_free(place)?;
+            self.check_end(place, settings, at)?;
         }
         if places[0] == places[1] {
-            return Err(BuildError::ConnectedTwice { place: places[0] });
+            return Err(BuildError::ConnectedTwice { at: self.name(places[0]) });
         }
         let routed = places.iter().any(|place| matches!(place, Place::Router(..)));
         for (at, place) in places.into_iter().enumerate() {
@@ -209,24 +212,40 @@ impl Builder {
                 this.port(port).is_none()
             }
         };
-        if free { Ok(()) } else { Err(BuildError::ConnectedTwice { place }) }
+        if free { Ok(()) } else { Err(BuildError::ConnectedTwice { at: self.name(place) }) }
+    }
+
+    fn check_end(&self, place: Place, settings: &LinkSettings, end: usize) -> Result<(), BuildError> {
+        let (rate, buffer, at) = (settings.rates[end], settings.ends[end].buffer, self.name(place));
+        // Faster than a picosecond per bit there is no time between two bits.
+        let max = if settings.any_rate { SECOND } else { RATE_MAX };
+        if !(RATE_MIN..=max).contains(&rate) {
+            return Err(BuildError::Rate { at, rate, min: RATE_MIN, max });
+        }
+        if buffer < BUFFERS[0] {
+            return Err(BuildError::Buffer { at, buffer });
+        }
+        if settings.bit_errors[end].is_some_and(|errors| !(0.0..=1.0).contains(&errors.rate)) {
+            return Err(BuildError::BitErrors { at });
+        }
+        Ok(())
+    }
+
+    /// Returns what an error calls a place.
+    fn name(&self, place: Place) -> String {
+        match place {
+            Place::Node(node) => self.nodes.get(node.0).map(|node| format!("`{}`", node.name)),
+            Place::Router(router, port) => self.routers.get(router.0).map(|router| format!("`{}:{port}`", router.name)),
+        }
+        .unwrap_or_else(|| place.to_string())
     }
 }
 
-fn check_end(place: Place, settings: &LinkSettings, at: usize) -> Result<(), BuildError> {
-    let (rate, buffer) = (settings.rates[at], settings.ends[at].buffer);
-    // Faster than a picosecond per bit there is no time between two bits.
-    let max = if settings.any_rate { SECOND } else { RATE_MAX };
-    if rate == 0 || rate > max {
-        return Err(BuildError::Rate { place, rate, max });
+fn check_watchdog(router: &str, after: Option<Picos>) -> Result<(), BuildError> {
+    match after {
+        Some(Picos(picos)) if picos < WATCHDOG_MIN.0 => Err(BuildError::Watchdog { at: router.into(), picos }),
+        _ => Ok(()),
     }
-    if buffer < BUFFERS[0] {
-        return Err(BuildError::Buffer { place, buffer });
-    }
-    if settings.bit_errors[at].is_some_and(|errors| !(0.0..=1.0).contains(&errors.rate)) {
-        return Err(BuildError::BitErrors { place });
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -245,7 +264,7 @@ mod tests {
         assert!(matches!(builder.link(node, (router, 9), &link()), Err(BuildError::UnknownPort { port: 9, .. })));
         assert!(matches!(builder.link(node, (router, 0), &link()), Err(BuildError::UnknownPort { port: 0, .. })));
         assert!(matches!(builder.link(node, NodeId(7), &link()), Err(BuildError::Unknown { .. })));
-        for rate in [0, 400_000_001] {
+        for rate in [0, 1_999_999, 400_000_001] {
             let refused = builder.link(node, (router, 1), &LinkSettings::at_rate(rate));
             assert!(matches!(refused, Err(BuildError::Rate { .. })));
         }

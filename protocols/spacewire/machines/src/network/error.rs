@@ -14,7 +14,7 @@ pub enum BuildError {
         name: String,
     },
     /// A place is on a node or router of another network.
-    #[error("{place:?} is not in this network")]
+    #[error("{place} is not in this network")]
     Unknown {
         /// The place.
         place: Place,
@@ -38,10 +38,10 @@ pub enum BuildError {
         ports: u8,
     },
     /// Two links at one port.
-    #[error("{place:?} is connected already: a port has one link")]
+    #[error("{at} is connected already: a port has one link")]
     ConnectedTwice {
-        /// The place.
-        place: Place,
+        /// The node or the port, by name.
+        at: String,
     },
     /// A node without a link.
     #[error("node `{node}` has no link: connect it")]
@@ -50,22 +50,32 @@ pub enum BuildError {
         node: String,
     },
     /// A receive buffer that no FCT fits.
-    #[error("a receive buffer of {buffer} N-chars at {place:?}: it needs 8 at least, and 56 for the full rate")]
+    #[error("a receive buffer of {buffer} N-chars at {at}: it needs 8 at least, and 56 for the full rate")]
     Buffer {
-        /// The place.
-        place: Place,
+        /// The node or the port, by name.
+        at: String,
         /// N-chars in the buffer.
         buffer: u16,
     },
-    /// A rate of 0, or one above the range.
-    #[error("a rate of {rate} bit/s at {place:?}: it has to be 1 to {max} bit/s, or `any_rate` set")]
+    /// A rate below the range of the standard, or above what is allowed.
+    #[error("a rate of {rate} bit/s at {at}: it has to be {min} to {max} bit/s, or `any_rate` set for a higher one")]
     Rate {
-        /// The place.
-        place: Place,
+        /// The node or the port, by name.
+        at: String,
         /// The rate in bit/s.
         rate: u64,
+        /// The lowest rate.
+        min: u64,
         /// The highest rate allowed.
         max: u64,
+    },
+    /// A watchdog that would cut every packet.
+    #[error("a watchdog of {picos} ps at {at}: it has to be a microsecond at least; leave it out for none")]
+    Watchdog {
+        /// The name of the router.
+        at: String,
+        /// The time.
+        picos: u64,
     },
     /// A cable that is too long.
     #[error("a cable of {nanos} ns: it can have 5000 ns at the most")]
@@ -74,10 +84,10 @@ pub enum BuildError {
         nanos: u64,
     },
     /// A probability that is none.
-    #[error("a bit error rate at {place:?} that is not in 0..=1")]
+    #[error("a bit error rate at {at} that is not in 0..=1")]
     BitErrors {
-        /// The place.
-        place: Place,
+        /// The node or the port, by name.
+        at: String,
     },
     /// An address that cannot be in a routing table.
     #[error("router `{router}`: address {address} has no entry in a table: use 32 to 254")]
@@ -94,7 +104,7 @@ pub enum BuildError {
 #[non_exhaustive]
 pub enum SendError {
     /// No such node.
-    #[error("{0:?} is not in this network")]
+    #[error("{0} is not in this network")]
     UnknownNode(NodeId),
     /// As many packets wait as the settings allow.
     #[error("the transmit queue of node `{node}` has {limit} packets, its limit: let time pass, or raise the limit")]
@@ -125,19 +135,19 @@ pub enum SendError {
 #[non_exhaustive]
 pub enum UseError {
     /// No such node.
-    #[error("{0:?} is not in this network")]
+    #[error("{0} is not in this network")]
     UnknownNode(NodeId),
     /// No such router.
-    #[error("{0:?} is not in this network")]
+    #[error("{0} is not in this network")]
     UnknownRouter(RouterId),
     /// No link there.
-    #[error("no link is connected at {place:?}")]
+    #[error("no link is connected at {place}")]
     NotConnected {
         /// The place.
         place: Place,
     },
     /// Too many faults wait for their time.
-    #[error("64 faults wait at {place:?} already")]
+    #[error("64 faults wait at {place} already")]
     TooManyFaults {
         /// The place.
         place: Place,

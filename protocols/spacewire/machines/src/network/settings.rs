@@ -3,6 +3,8 @@ use super::random_bits::BitErrors;
 use crate::end::{CREDIT_MAX, Settings as EndSettings};
 use crate::time::Picos;
 
+/// The lowest rate of a link, in bit/s: at half of it a bit lasts longer than the time after which a line counts as disconnected.
+pub const RATE_MIN: u64 = 2_000_000;
 /// The highest rate of a link without an explicit allowance, in bit/s.
 pub const RATE_MAX: u64 = 400_000_000;
 /// The longest cable, as a delay: about a kilometre. A line that is longer outlives the reset of its ends.
@@ -158,5 +160,7 @@ impl Default for RouterSettings {
     }
 }
 
+/// The shortest watchdog.
+pub(super) const WATCHDOG_MIN: Picos = Picos::from_nanos(1_000);
 /// The least buffer that an FCT can be sent for, and the usual one.
 pub(super) const BUFFERS: [u16; 2] = [crate::end::CREDIT_OF_FCT, CREDIT_MAX];

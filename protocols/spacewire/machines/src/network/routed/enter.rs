@@ -18,7 +18,8 @@ impl<O: Observer> Network<O> {
     pub(super) fn batch_span(&self, until: u64, links: &mut alloc::vec::Vec<usize>) -> Option<Range<u64>> {
         links.clear();
         let mut horizon = until.min(self.next_check.saturating_sub(1));
-        let mut first = NEVER;
+        // A batch ends before a watchdog that is armed in it looks, and a look for circles.
+        let (mut first, mut patience) = (NEVER, CHECK_INTERVAL.0);
         for link in (0..self.ports.len()).step_by(2).filter(|link| self.ports[*link].routed) {
             let pair = [&self.ports[link], &self.ports[link + 1]];
             if !pair.into_iter().any(Port::runs) {
@@ -34,6 +35,7 @@ impl<O: Observer> Network<O> {
             for port in pair {
                 horizon = horizon.min(port.alarm_but_ready().saturating_sub(1)).min(port.right_until());
                 first = first.min(port.key() >> 1);
+                patience = patience.min(port.watchdog);
             }
             links.push(link);
         }
@@ -47,8 +49,6 @@ impl<O: Observer> Network<O> {
                 horizon = horizon.min(first.saturating_add(span));
             }
         }
-        let watchdogs = self.routers.iter().filter_map(|router| router.settings.watchdog);
-        let patience = watchdogs.min().map_or(CHECK_INTERVAL.0, |watchdog| watchdog.0.min(CHECK_INTERVAL.0));
         horizon = horizon.min(first.saturating_add(patience - 1));
         let routers_ready = self.routers.iter().all(Router::is_simple);
         (routers_ready && first + SPAN_MIN <= horizon).then_some(first..horizon)

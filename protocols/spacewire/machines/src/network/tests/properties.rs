@@ -192,6 +192,9 @@ fn routed<O: Observer + Default>(random: &mut Random, engine: Engine) -> (Networ
         if at > 0 {
             builder.link((ids[at - 1], 4), (ids[at], 5), &link(random)).unwrap();
         }
+        if random.chance(0.2) {
+            builder.watchdog(ids[at], 1, Some(Picos(1_000_000 + random.below(50_000_000)))).unwrap();
+        }
         let group = Route { outputs: 0b1110, delete_header: random.chance(0.5), priority: random.chance(0.5) };
         builder.route(ids[at], 40, group).unwrap();
         builder.route(ids[at], 41, Route { outputs: 0b11_0000, ..group }).unwrap();
