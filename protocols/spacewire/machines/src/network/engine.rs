@@ -292,6 +292,8 @@ impl<O: Observer> Network<O> {
                 Outcome::Right => self.put(port, Cargo::Character(character), begin, end),
                 Outcome::Altered(other) => {
                     self.ports[port].unnoticed += 1;
+                    // Where an FCT or the end of a packet came or went, the two ends count the credit differently.
+                    self.ports[port].unbalanced |= !matches!(character, Character::Data(_));
                     self.put(port, Cargo::Character(other), begin, end);
                 }
                 Outcome::Error(bits) => {

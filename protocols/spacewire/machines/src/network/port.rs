@@ -80,7 +80,7 @@ pub(super) struct Port {
     pub(super) arriving: Option<u64>,
     pub(super) planned: VecDeque<Planned>,
     pub(super) after_nchars: Option<(u64, Fault)>,
-    /// Whether a fault since the last failure may have left the two ends with different ideas of the credit.
+    /// Whether a fault or a bit error since the last failure may have left the two ends with different ideas of the credit.
     pub(super) unbalanced: bool,
     /// When the host takes the next N-char.
     pub(super) sink_at: u64,

@@ -48,7 +48,7 @@ impl Run {
 pub(super) struct Side {
     /// The next boundary.
     pub(super) boundary: u64,
-    /// Nothing that the far end has or will send on its own makes it send anything but NULLs.
+    /// Nothing that the far end has or will send on its own up to the horizon makes it send anything but NULLs.
     pub(super) idle: bool,
     pub(super) bit: u64,
     pub(super) cable: u64,
@@ -126,7 +126,7 @@ impl Side {
         if self.due != NEVER {
             return self.due;
         }
-        if !far.has_packet {
+        if !far.has_packet || far.idle {
             return NEVER;
         }
         let missing = self.need as u64;
@@ -303,12 +303,10 @@ impl<O: Observer> Exchange<'_, O> {
             let uncommitted = if far.idle { NEVER } else { far.boundary + 4 * far.bit + far.cable };
             until = until.min(side.fcts.front().copied().unwrap_or(uncommitted));
         }
-        if until == NEVER {
-            side.idle = true;
-            return;
-        }
         let (began, length) = (side.boundary, 8 * side.bit);
-        let count = ((until - 1).min(self.horizon) - began) / length + 1;
+        // With nothing up to the horizon, only the NULL that begins now is certain: what follows is for whoever asks.
+        side.idle = until > self.horizon;
+        let count = if side.idle { 1 } else { (until - 1 - began) / length + 1 };
         side.boundary += count * length;
         side.sent.nulls += count;
         let bit = Picos(side.bit);
