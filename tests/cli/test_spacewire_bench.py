@@ -157,6 +157,8 @@ def test_a_bridge_in_real_time_keeps_up_with_its_line(tmp_path, mode):
     ("spw+sim://?rate=1k", ["rate=2M"]),
     ("spw+sim://?far=echo", ["far=rmap"]),
     ("ssdtp2://127.0.0.1?routers=1", ["rate=200M"]),
+    ("ssdtp2://127.0.0.1?back=99999", ["back=99999", "1 to 65535", "HOST:PORT"]),
+    ("ssdtp2://99999?far=echo", ["a number and no host"]),
     ("gresb", ["gresb"]),
 ])
 def test_a_wrong_link_is_told(link, says):

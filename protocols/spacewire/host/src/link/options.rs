@@ -5,6 +5,7 @@ use hodo_spacewire::rmap::packet::DEFAULT_LOGICAL_ADDRESS;
 use hodo_spacewire::rmap::{Destination, ReplyAddress};
 use hodo_tester::{Error, Uri};
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 
 /// The far end of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,10 +14,43 @@ pub(super) enum Far {
     Served,
     /// Everything comes back: an echo, or a plug that joins the port with itself.
     Echo,
-    /// A second port, of this scheme at this place.
-    Back(String),
+    /// A second port with the scheme of the first.
+    Back(Second),
     /// A memory behind RMAP.
     Rmap(Box<Target>),
+}
+
+/// The place of a second port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Second {
+    /// A port on the host of the first.
+    Port(NonZeroU16),
+    /// A host, with or without a port.
+    Place(String),
+}
+
+impl Second {
+    fn parse(text: &str) -> Result<Second, String> {
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let port = |text: &str| {
+            text.parse().map_err(|_| {
+                format!("back={text}: a port is 1 to 65535; write back=10031, or back=HOST:PORT for another host")
+            })
+        };
+        match text.rsplit_once(':') {
+            None if is_number(text) => port(text).map(Second::Port),
+            Some((_, number)) if is_number(number) => port(number).map(|_| Second::Place(text.to_owned())),
+            _ => Ok(Second::Place(text.to_owned())),
+        }
+    }
+
+    /// Returns the host and the port, where `first` is the address of the first port.
+    pub(super) fn authority(&self, first: SocketAddr) -> String {
+        match self {
+            Second::Port(port) => SocketAddr::new(first.ip(), port.get()).to_string(),
+            Second::Place(place) => place.clone(),
+        }
+    }
 }
 
 /// The memory that is read and written.
@@ -146,7 +180,7 @@ impl OptionsBuilder {
         let memory = self.target.is_some() || self.initiator.is_some() || self.key.is_some() || self.address.is_some();
         let far = match (self.far.as_deref(), self.back) {
             (None, None) => Far::Served,
-            (None, Some(back)) => Far::Back(back),
+            (None, Some(back)) => Far::Back(Second::parse(&back)?),
             (Some("echo"), None) => Far::Echo,
             (Some("rmap"), None) => Far::Rmap(Box::new(Target {
                 to: Destination {
@@ -192,13 +226,4 @@ fn path(text: &str) -> Result<Vec<u8>, String> {
     let port =
         |part: &str| part.parse().ok().filter(|port| *port < 32).ok_or("write ports, 0 to 31, as 2,4".to_owned());
     text.split(',').filter(|part| !part.is_empty()).map(port).collect()
-}
-
-/// Returns the place of a second port, which may be a port number alone, on the host of the first.
-pub(super) fn second(place: &str, first: SocketAddr) -> String {
-    if place.parse::<u16>().is_ok() {
-        SocketAddr::new(first.ip(), place.parse().unwrap_or(0)).to_string()
-    } else {
-        place.to_owned()
-    }
 }

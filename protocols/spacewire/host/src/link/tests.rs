@@ -231,6 +231,10 @@ fn options_are_understood_or_refused() {
     for (text, told) in [
         ("ssdtp2://h?far=none", "far=echo or far=rmap"),
         ("ssdtp2://h?far=echo&back=1", "exclude each other"),
+        ("ssdtp2://h?back=99999", "back=99999: a port is 1 to 65535; write back=10031"),
+        ("ssdtp2://h?back=0", "a port is 1 to 65535"),
+        ("ssdtp2://h?back=h:0", "a port is 1 to 65535"),
+        ("ssdtp2://h?back=", "a port is 1 to 65535"),
         ("ssdtp2://h?path=40", "0 to 31"),
         ("ssdtp2://h?routers=1", "rate=200M"),
         ("ssdtp2://h?time-codes=5", "rate=200M"),
