@@ -238,6 +238,12 @@ fn options_are_understood_or_refused() {
         ("ssdtp2://h?path=40", "0 to 31"),
         ("ssdtp2://h?routers=1", "rate=200M"),
         ("ssdtp2://h?time-codes=5", "rate=200M"),
+        ("ssdtp2://h?rate=200M&time-codes=1e9", "write 0.001 to 7142857 per second"),
+        ("spw+sim://?time-codes=1e9", "write 0.001 to 7142857 per second"),
+        ("spw+sim://?time-codes=1e-300", "write 0.001 to 7142857 per second"),
+        ("ssdtp2://h?rate=200T&time-codes=1e9", "at most rate=10G"),
+        ("spw+sim://?rate=1T", "at most rate=10G"),
+        ("ssdtp2://h?rate=200M&cable=1e99", "cable=1e99: write the length of a cable in metres, 0 to 1000"),
         ("ssdtp2://h?key=1", "far=rmap"),
         ("ssdtp2://h?errors=1e-9", "`errors` is no option"),
         ("spw+sim://?errors=0.5", "less than 0.1"),
@@ -249,6 +255,21 @@ fn options_are_understood_or_refused() {
     ] {
         let error = Options::of(&uri(text)).unwrap_err().to_string();
         assert!(error.contains(told), "{text}: {error}");
+    }
+}
+
+#[test]
+fn an_option_that_is_there_twice_is_refused() {
+    let error = CATALOG.uri("ssdtp2://h?back=1&rate=200M&back=2").unwrap_err().to_string();
+    assert!(error.contains("the option `back` twice"), "{error}");
+}
+
+#[test]
+fn as_many_time_codes_as_are_accepted_leave_room_for_packets() {
+    let text = "spw+sim://?time-codes=7142857";
+    for mode in [Mode::Send, Mode::Receive, Mode::Both] {
+        let share = share_of_theory(text, mode, 60, 500);
+        assert!((0.9..=1.001).contains(&share), "{mode}: {share}");
     }
 }
 
