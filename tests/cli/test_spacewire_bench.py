@@ -1,5 +1,7 @@
 """`hodo bench` over SpaceWire: the simulated link beside the formulas, a bridge in real time, SSDTP2 and RMAP by themselves."""
 
+import signal
+
 import command
 import contract
 import pytest
@@ -118,6 +120,24 @@ def test_an_echo_and_a_second_port_are_far_ends(tmp_path):
         for mode in ["send", "receive", "both"]:
             (row,) = command.bench(bridge.host + back, *command.SHORT, "--test", "latency", "--mode", mode, "--sizes", 60)
             assert row["limit"]["kind"] == "line" and row["latency_ns"]["p50"] > row["limit"]["latency_ns"]
+
+
+@pytest.mark.parametrize("plan", [["latency", "--sizes", 4], ["rate", "--sizes", 4, "--window", 16]])
+def test_a_bridge_that_is_stopped_is_no_clean_row_of_a_memory(tmp_path, plan):
+    result = tmp_path / "result.json"
+    run = ["--duration", "60s", "--warmup", "0ms", "--repeat", "1", "--timeout", "1s", "--json", result, "--quiet"]
+    with spacewire.bridge(tmp_path) as bridge:
+        memory = f"{bridge.host}?far=rmap&path={spacewire.MEMORY}&back-path={spacewire.HOST}"
+        with command.started("bench", memory, "--mode", "receive", "--test", *map(str, plan), *run) as tester:
+            command.wait_until_busy(tester.pid, 0.05)
+            bridge.process.send_signal(signal.SIGSTOP)
+            try:
+                said, _ = tester.communicate(timeout=20)
+            finally:
+                bridge.process.send_signal(signal.SIGCONT)
+        assert tester.returncode == 1 and "stalled" in said, said
+    (one,) = contract.parse(result.read_text(encoding="utf-8"))["measurements"]
+    assert one["verdict"]["state"] in ("interrupted", "failed") and one["loss"]["lost"] >= 1 and one["loss"]["refused"] == 0
 
 
 def test_a_row_says_how_far_the_bridge_fell_behind(tmp_path):

@@ -201,10 +201,7 @@ impl RealLink {
     fn collect_completed(&mut self, index: usize, now: Instant, done: &mut Vec<Completion>) {
         let arrivals = self.driver.machine_mut().clients[index].receiver_mut();
         arrivals.expire(now);
-        let outcome = |succeeded: bool| if succeeded { Outcome::Done } else { Outcome::Refused };
-        done.extend(
-            arrivals.completed.drain(..).map(|(tag, succeeded)| Completion { tag, outcome: outcome(succeeded) }),
-        );
+        done.append(&mut arrivals.completed);
         if let Some(why) = arrivals.refusal.take() {
             self.failed.get_or_insert(LinkError::PeerMisbehaved { channel: index as u32, what: why });
         }
