@@ -65,6 +65,16 @@ def test_routers_cables_and_time_codes_cost_what_they_should():
     assert bits(row) == pytest.approx(one_way(1024) * (1 - 14e5 / RATE), rel=1e-3)
 
 
+@pytest.mark.parametrize(("mode", "waits"), [("send", 10), ("both", 15)])
+def test_a_long_cable_leaves_what_credit_allows(mode, waits):
+    (row,) = command.bench("spw+sim://?cable=1000", *QUICK, "--test", "rate", "--mode", mode, "--sizes", 1024, "--window", 64)
+    # 56 N-chars, 1025 of which make a packet, in the time of eight, the cable there and back, and an FCT.
+    bits_of_eight = 8 * (10 * 1024 + 4) / 1025
+    assert row["limit"]["payload_bits_per_s"] == pytest.approx(56 * 8 * 1024 / 1025 * RATE / (bits_of_eight + 2000 + waits), rel=1e-4)
+    assert row["share_of_limit"] == pytest.approx(1, abs=1e-2)
+    assert row["limit"]["binds"] == "window" and "56 N-chars of credit" in row["limit"]["formula"]
+
+
 def test_what_errors_cut_is_lost_and_a_seed_repeats_it():
     run = lambda seed: command.bench("spw+sim://?errors=1e-6", *QUICK, "--test", "rate", "--mode", "send", "--sizes", 64, "--seed", seed)[0]
     first, again, other = run(1), run(1), run(2)
