@@ -97,6 +97,12 @@ def test_the_three_tests_of_the_published_tester(tmp_path):
     assert all(float(row["simulation_times_real_time"]) > 0 and row["cpu_local_percent"] == "" for row in rows)
 
 
+def test_the_published_tests_read_and_write_a_memory():
+    run = ["--duration", "1ms", "--warmup", "0ms", "--repeat", "1", "--quiet"]
+    rows = command.bench("spw+sim://?far=rmap", "--preset", "star-tester", *run)
+    assert {(row["test"], row["mode"]) for row in rows} == {(test, mode) for test in ("rate", "random", "latency") for mode in ("send", "receive")}
+
+
 def test_packets_between_two_processes_all_arrive():
     for mode in ["send", "receive", "both"]:
         for row in command.bench("ssdtp2", *command.SHORT, "--test", "rate", "--mode", mode, "--sizes", "1,60,65536", "--window", 64):
@@ -188,6 +194,7 @@ def test_a_bridge_in_real_time_keeps_up_with_its_line(tmp_path, mode):
     ("spw+sim://?far=echo", ["far=rmap"]),
     ("ssdtp2://127.0.0.1?routers=1", ["rate=200M"]),
     ("ssdtp2://127.0.0.1?back=99999", ["back=99999", "1 to 65535", "HOST:PORT"]),
+    ("ssdtp2://127.0.0.1:10031?back=10031", ["the port of the link itself", "far=echo"]),
     ("ssdtp2://127.0.0.1?back=1&back=2", ["option `back` twice"]),
     ("spw+sim://?time-codes=1e9", ["half of the line", "7142857"]),
     ("ssdtp2://99999?far=echo", ["a number and no host"]),

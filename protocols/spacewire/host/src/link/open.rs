@@ -34,7 +34,14 @@ pub(super) fn open(uri: &Uri, settings: &Settings) -> Result<Opened, Error> {
             Port::Ssdtp2(at) | Port::Gresb { to_bridge: at, .. } => at.clone(),
         };
         let Address::Tcp(at) = at else { return Err(Error::Usage(format!("`{uri}` is no TCP address"))) };
-        ports.push(port(uri, Some(&second.authority(at)))?);
+        let second = port(uri, Some(&second.authority(at)))?;
+        if second.port == first.port {
+            return Err(Error::Usage(format!(
+                "`{uri}`: back= names the port of the link itself, which serves one host; name another one, or write \
+                 far=echo if its packets come back"
+            )));
+        }
+        ports.push(second);
     }
     let pages = options.pages.as_deref().map(|place| Pages::of(uri, place)).transpose()?;
     let to = Bridge { uri, options: &options, ports: &ports, pages };

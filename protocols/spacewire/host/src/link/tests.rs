@@ -324,3 +324,14 @@ fn what_a_link_cannot_do_is_told_before_it_is_opened() {
     assert!(told("ssdtp2://h?far=rmap", &Plan { window: 65_536, ..plan.clone() }).contains("--window"));
     assert!(Spacewire.check(&uri("ssdtp2://h"), &Plan { channels: 4, ..plan }).is_ok());
 }
+
+#[test]
+fn the_published_tests_have_the_modes_of_the_far_end() {
+    for (text, modes) in
+        [("ssdtp2://h?far=echo", &[Mode::Both][..]), ("gresb://h?far=rmap", &[Mode::Receive, Mode::Send])]
+    {
+        let link = uri(text);
+        let preset = Spacewire.presets(&link).iter().find(|preset| preset.name == "star-tester").expect("it is there");
+        assert!(preset.groups.iter().all(|group| modes.contains(&group.mode)), "{text}");
+    }
+}
